@@ -1,0 +1,164 @@
+//! Time comes in through [`Clock`]: tests set it, production reads the system's.
+
+use std::fmt::Debug;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
+
+/// A wall-clock time in milliseconds since the Unix epoch; may jump when the clock is set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WallTime(pub i64);
+
+/// A time in nanoseconds since an arbitrary start; never goes backwards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MonoTime(pub u64);
+
+impl WallTime {
+    /// From whole seconds since the Unix epoch.
+    #[must_use]
+    pub const fn from_secs(secs: i64) -> Self {
+        Self(secs.saturating_mul(1000))
+    }
+    /// Whole seconds since the Unix epoch, rounded down.
+    #[must_use]
+    pub const fn secs(self) -> i64 {
+        self.0.div_euclid(1000)
+    }
+    /// Milliseconds since the Unix epoch.
+    #[must_use]
+    pub const fn millis(self) -> i64 {
+        self.0
+    }
+}
+
+impl MonoTime {
+    /// Nanoseconds since the clock's start.
+    #[must_use]
+    pub const fn nanos(self) -> u64 {
+        self.0
+    }
+    /// Time since `earlier`; zero if `earlier` is later.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl std::ops::Add<Duration> for MonoTime {
+    type Output = Self;
+    fn add(self, by: Duration) -> Self {
+        Self(
+            self.0
+                .saturating_add(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX)),
+        )
+    }
+}
+
+/// Where the time comes from. Cheap enough to ask once per request.
+pub trait Clock: Send + Sync + Debug {
+    /// What a calendar shows; compared with HTTP dates and stored in records.
+    fn wall(&self) -> WallTime;
+    /// What a stop-watch shows; for ages of queues and pauses.
+    fn mono(&self) -> MonoTime;
+}
+
+/// The machine's clocks.
+#[derive(Debug)]
+pub struct SystemClock {
+    start: std::time::Instant,
+}
+
+impl Default for SystemClock {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the one place that reads it"
+    )]
+    fn default() -> Self {
+        Self {
+            start: std::time::Instant::now(),
+        }
+    }
+}
+
+impl Clock for SystemClock {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the one place that reads it"
+    )]
+    fn wall(&self) -> WallTime {
+        let since = std::time::SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        WallTime(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+
+    fn mono(&self) -> MonoTime {
+        MonoTime(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+/// A clock that stands still until a test moves it. Shared by reference or `Arc`.
+#[derive(Debug)]
+pub struct ManualClock {
+    wall_ms: AtomicI64,
+    mono_ns: AtomicU64,
+}
+
+impl ManualClock {
+    /// A clock that shows `wall` and monotonic zero.
+    #[must_use]
+    pub fn new(wall: WallTime) -> Self {
+        Self {
+            wall_ms: AtomicI64::new(wall.0),
+            mono_ns: AtomicU64::new(0),
+        }
+    }
+
+    /// Moves both clocks forward.
+    pub fn advance(&self, by: Duration) {
+        let ms = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
+        let ns = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
+        self.wall_ms.fetch_add(ms, Ordering::SeqCst);
+        self.mono_ns.fetch_add(ns, Ordering::SeqCst);
+    }
+
+    /// Sets the calendar, backwards too; the stop-watch goes on undisturbed.
+    pub fn set_wall(&self, wall: WallTime) {
+        self.wall_ms.store(wall.0, Ordering::SeqCst);
+    }
+}
+
+impl Clock for ManualClock {
+    fn wall(&self) -> WallTime {
+        WallTime(self.wall_ms.load(Ordering::SeqCst))
+    }
+    fn mono(&self) -> MonoTime {
+        MonoTime(self.mono_ns.load(Ordering::SeqCst))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn manual_clock_moves_only_when_told() {
+        let clock = ManualClock::new(WallTime::from_secs(100));
+        assert_eq!(clock.wall(), clock.wall());
+        clock.advance(Duration::from_millis(1500));
+        assert_eq!(
+            (clock.wall().secs(), clock.mono().nanos()),
+            (101, 1_500_000_000)
+        );
+        clock.set_wall(WallTime::from_secs(5));
+        assert_eq!(
+            (clock.wall().secs(), clock.mono().nanos()),
+            (5, 1_500_000_000)
+        );
+    }
+
+    #[test]
+    fn seconds_round_down_before_the_epoch_too() {
+        assert_eq!(WallTime(-1).secs(), -1);
+        assert_eq!(WallTime(1999).secs(), 1);
+    }
+}

@@ -1,0 +1,284 @@
+//! The canonical field block: how the header fields of a stored response are kept.
+//!
+//! An offset table followed by contiguous HTTP/1 text (`Name: value\r\n` per field, no status
+//! line, no blank line, no hop-by-hop fields). HTTP/1 sends the text as it is; HTTP/2 and the
+//! caching rules walk the table. The same bytes are in RAM and in the record on disk.
+//!
+//! ```text
+//! 0      2      4                 4 + 8 * count
+//! +------+------+-----------------+---------------------------------+
+//! | count| zero | count entries   | text: "Name: value\r\n" ...     |
+//! +------+------+-----------------+---------------------------------+
+//! entry: name start in text u32 | name length u16 | value length u16      (little-endian)
+//! ```
+
+use bytes::Bytes;
+
+use crate::Fields;
+
+const HEADER: usize = 4;
+const ENTRY: usize = 8;
+
+/// A checked field block. Cloning shares the bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldBlock {
+    bytes: Bytes,
+    count: usize,
+}
+
+/// Why bytes are not a field block, or fields do not fit into one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldBlockError {
+    /// The bytes end before the table or the text does, or the table points outside.
+    Truncated,
+    /// The table and the text disagree.
+    Inconsistent,
+    /// A name or value is over 65,535 bytes, or there are over 65,535 fields.
+    TooLarge,
+}
+
+impl std::fmt::Display for FieldBlockError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Truncated => "field block is truncated",
+            Self::Inconsistent => "field block table and text disagree",
+            Self::TooLarge => "header field over 65535 bytes, or too many fields",
+        })
+    }
+}
+
+impl std::error::Error for FieldBlockError {}
+
+impl FieldBlock {
+    /// A block without fields.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self {
+            bytes: Bytes::from_static(&[0; HEADER]),
+            count: 0,
+        }
+    }
+
+    /// Checks untrusted bytes (a record from disk) completely; afterwards every access is safe.
+    ///
+    /// # Errors
+    /// Says what is wrong; the caller treats the record as damaged.
+    pub fn parse(bytes: Bytes) -> Result<Self, FieldBlockError> {
+        if bytes.len() < HEADER {
+            return Err(FieldBlockError::Truncated);
+        }
+        let count = usize::from(u16::from_le_bytes([bytes[0], bytes[1]]));
+        if bytes[2..HEADER] != [0, 0] {
+            return Err(FieldBlockError::Inconsistent);
+        }
+        if bytes.len() < HEADER + ENTRY * count {
+            return Err(FieldBlockError::Truncated);
+        }
+        let block = Self { bytes, count };
+        block.check_entries()?;
+        Ok(block)
+    }
+
+    /// Fields must tile the text exactly, in order, with the separators where they belong.
+    fn check_entries(&self) -> Result<(), FieldBlockError> {
+        let text = self.text();
+        let mut at = 0usize;
+        for i in 0..self.count {
+            let (start, name_len, value_len) = self.entry(i);
+            let end = start + name_len + 2 + value_len + 2;
+            if end > text.len() {
+                return Err(FieldBlockError::Truncated);
+            }
+            let separated = &text[start + name_len..start + name_len + 2] == b": "
+                && &text[end - 2..end] == b"\r\n";
+            if start != at || !separated {
+                return Err(FieldBlockError::Inconsistent);
+            }
+            at = end;
+        }
+        if at == text.len() {
+            Ok(())
+        } else {
+            Err(FieldBlockError::Inconsistent)
+        }
+    }
+
+    /// Name start, name length, value length of field `i`.
+    fn entry(&self, i: usize) -> (usize, usize, usize) {
+        let at = HEADER + ENTRY * i;
+        let e = &self.bytes[at..at + ENTRY];
+        (
+            u32::from_le_bytes([e[0], e[1], e[2], e[3]]) as usize,
+            usize::from(u16::from_le_bytes([e[4], e[5]])),
+            usize::from(u16::from_le_bytes([e[6], e[7]])),
+        )
+    }
+
+    /// The fields as HTTP/1 text, each line ended by CRLF, without the blank line.
+    #[must_use]
+    pub fn text(&self) -> &[u8] {
+        &self.bytes[HEADER + ENTRY * self.count..]
+    }
+
+    /// The whole block, as stored.
+    #[must_use]
+    pub fn as_bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// The block of the fields for which `keep` says true.
+    #[must_use]
+    pub fn filtered(&self, mut keep: impl FnMut(&[u8], &[u8]) -> bool) -> Self {
+        let mut builder = FieldBlockBuilder::default();
+        for i in 0..self.count {
+            let (name, value) = self.field(i);
+            if keep(name, value) {
+                builder.push_unchecked(name, value);
+            }
+        }
+        builder.finish()
+    }
+}
+
+impl Fields for FieldBlock {
+    fn count(&self) -> usize {
+        self.count
+    }
+
+    fn field(&self, i: usize) -> (&[u8], &[u8]) {
+        let (start, name_len, value_len) = self.entry(i);
+        let text = self.text();
+        let value_start = start + name_len + 2;
+        (
+            &text[start..start + name_len],
+            &text[value_start..value_start + value_len],
+        )
+    }
+}
+
+/// Builds a [`FieldBlock`] field by field.
+#[derive(Clone, Debug, Default)]
+pub struct FieldBlockBuilder {
+    table: Vec<u8>,
+    text: Vec<u8>,
+    count: u16,
+}
+
+impl FieldBlockBuilder {
+    /// Adds a field. Name and value must come from a parsed head (no CR, LF or NUL).
+    ///
+    /// # Errors
+    /// [`FieldBlockError::TooLarge`] if the field does not fit; nothing is added then.
+    pub fn push(&mut self, name: &[u8], value: &[u8]) -> Result<(), FieldBlockError> {
+        let fits = |n: usize| u16::try_from(n).is_ok();
+        let room = u32::try_from(self.text.len() + name.len() + value.len() + 4).is_ok();
+        if !fits(name.len()) || !fits(value.len()) || !room || self.count == u16::MAX {
+            return Err(FieldBlockError::TooLarge);
+        }
+        debug_assert!(
+            !name
+                .iter()
+                .chain(value)
+                .any(|b| matches!(b, b'\r' | b'\n' | 0))
+        );
+        self.push_unchecked(name, value);
+        Ok(())
+    }
+
+    /// Adds a field known to fit.
+    fn push_unchecked(&mut self, name: &[u8], value: &[u8]) {
+        self.table
+            .extend_from_slice(&(self.text.len() as u32).to_le_bytes());
+        self.table
+            .extend_from_slice(&(name.len() as u16).to_le_bytes());
+        self.table
+            .extend_from_slice(&(value.len() as u16).to_le_bytes());
+        self.text.extend_from_slice(name);
+        self.text.extend_from_slice(b": ");
+        self.text.extend_from_slice(value);
+        self.text.extend_from_slice(b"\r\n");
+        self.count += 1;
+    }
+
+    /// The finished block.
+    #[must_use]
+    pub fn finish(self) -> FieldBlock {
+        let mut bytes = Vec::with_capacity(HEADER + self.table.len() + self.text.len());
+        bytes.extend_from_slice(&self.count.to_le_bytes());
+        bytes.extend_from_slice(&[0, 0]);
+        bytes.extend_from_slice(&self.table);
+        bytes.extend_from_slice(&self.text);
+        FieldBlock {
+            bytes: Bytes::from(bytes),
+            count: usize::from(self.count),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> FieldBlock {
+        let mut builder = FieldBlockBuilder::default();
+        for (name, value) in [
+            ("Content-Type", "text/html"),
+            ("ETag", "\"v1\""),
+            ("X-Empty", ""),
+        ] {
+            builder.push(name.as_bytes(), value.as_bytes()).unwrap();
+        }
+        builder.finish()
+    }
+
+    #[test]
+    fn keeps_fields_and_text() {
+        let block = sample();
+        assert_eq!(block.count(), 3);
+        assert_eq!(block.field(1), (&b"ETag"[..], &b"\"v1\""[..]));
+        assert_eq!(
+            block.text(),
+            b"Content-Type: text/html\r\nETag: \"v1\"\r\nX-Empty: \r\n"
+        );
+        assert_eq!(FieldBlock::parse(block.as_bytes().clone()), Ok(block));
+        assert_eq!(
+            FieldBlock::parse(FieldBlock::empty().bytes),
+            Ok(FieldBlock::empty())
+        );
+    }
+
+    #[test]
+    fn filters() {
+        let block = sample().filtered(|name, _| name != b"ETag");
+        assert_eq!(block.text(), b"Content-Type: text/html\r\nX-Empty: \r\n");
+        assert_eq!(FieldBlock::parse(block.as_bytes().clone()), Ok(block));
+    }
+
+    #[test]
+    fn every_truncation_and_every_table_byte_changed_is_refused() {
+        let whole = sample().as_bytes().clone();
+        for len in 0..whole.len() {
+            assert!(FieldBlock::parse(whole.slice(..len)).is_err(), "{len}");
+        }
+        for at in 0..HEADER + 3 * ENTRY {
+            for bit in 0..8 {
+                let mut damaged = whole.to_vec();
+                damaged[at] ^= 1 << bit;
+                assert!(
+                    FieldBlock::parse(damaged.into()).is_err(),
+                    "byte {at} bit {bit}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn refuses_what_does_not_fit() {
+        let mut builder = FieldBlockBuilder::default();
+        assert_eq!(
+            builder.push(b"a", &vec![b'x'; 65536]),
+            Err(FieldBlockError::TooLarge)
+        );
+        assert_eq!(builder.finish(), FieldBlock::empty());
+    }
+}

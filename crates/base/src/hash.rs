@@ -1,0 +1,98 @@
+//! Hashes: 128 bits for keys, 64 for routing and tables, CRC32C for bytes on disk.
+
+use std::fmt;
+
+use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128};
+
+/// The 128-bit hash of a full cache key. The full key itself is in the record and is compared
+/// on every disk hit, so two keys that share a hash cost a miss and nothing else.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyHash(pub u128);
+
+impl KeyHash {
+    /// The upper half; chooses shards and buckets.
+    #[must_use]
+    pub const fn high(self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+    /// The lower half; gives tags.
+    #[must_use]
+    pub const fn low(self) -> u64 {
+        self.0 as u64
+    }
+    /// Little-endian bytes, as on disk.
+    #[must_use]
+    pub const fn to_bytes(self) -> [u8; 16] {
+        self.0.to_le_bytes()
+    }
+    /// From little-endian bytes.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(u128::from_le_bytes(bytes))
+    }
+}
+
+impl fmt::Debug for KeyHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl fmt::Display for KeyHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// Hash of a full key. Stable: it is part of the on-disk format (XXH3, 128 bits, seed 0).
+#[must_use]
+pub fn key_hash(key: &[u8]) -> KeyHash {
+    KeyHash(xxh3_128(key))
+}
+
+/// A 64-bit hash for tables and routing; stable for a seed.
+#[must_use]
+pub fn hash64(seed: u64, bytes: &[u8]) -> u64 {
+    xxh3_64_with_seed(bytes, seed)
+}
+
+/// CRC32C (Castagnoli) of `bytes`.
+#[must_use]
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    ::crc32c::crc32c(bytes)
+}
+
+/// Continues a CRC32C over more bytes.
+#[must_use]
+pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
+    ::crc32c::crc32c_append(crc, bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_never_change() {
+        // Known values: a change here would orphan every store on disk.
+        assert_eq!(crc32c(b"123456789"), 0xe306_9283);
+        assert_eq!(
+            key_hash(b"").to_string(),
+            "99aa06d3014798d86001c324468d497f"
+        );
+        assert_eq!(
+            crc32c_append(crc32c(b"1234"), b"56789"),
+            crc32c(b"123456789")
+        );
+    }
+
+    #[test]
+    fn bytes_round_trip() {
+        let hash = key_hash(b"forward http://example.com/");
+        assert_eq!(KeyHash::from_bytes(hash.to_bytes()), hash);
+        assert_eq!(
+            (u128::from(hash.high()) << 64) | u128::from(hash.low()),
+            hash.0
+        );
+    }
+}

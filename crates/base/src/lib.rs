@@ -1,0 +1,18 @@
+//! What every other crate of Foxy stands on: sizes, time, hashes, seeds and header fields.
+//!
+//! Nothing here does I/O apart from [`SystemClock`], which reads the time. The other crates
+//! take time, randomness and fields through these types, so that a test can hold all of them.
+
+mod byte_size;
+mod clock;
+mod field_block;
+mod fields;
+mod hash;
+mod rng;
+
+pub use byte_size::{ByteSize, ByteSizeError};
+pub use clock::{Clock, ManualClock, MonoTime, SystemClock, WallTime};
+pub use field_block::{FieldBlock, FieldBlockBuilder, FieldBlockError};
+pub use fields::{Fields, FieldsIter, eq_name, first, tokens, values};
+pub use hash::{KeyHash, crc32c, crc32c_append, hash64, key_hash};
+pub use rng::Rng;

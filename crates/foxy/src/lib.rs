@@ -1,0 +1,1 @@
+//! Foxy as a library: configuration, threads, admin.

@@ -1,0 +1,3 @@
+//! The `foxy` command.
+
+fn main() {}

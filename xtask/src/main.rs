@@ -1,0 +1,3 @@
+//! Checks and benches of the workspace.
+
+fn main() {}
