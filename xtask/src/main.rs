@@ -1,3 +1,97 @@
-//! Checks and benches of the workspace.
+//! `cargo xtask`: every check of the workspace, each alone or all together.
+//!
+//! `cargo xtask check` is what continuous integration runs and what a contributor runs before
+//! handing in a change; there is no second list of checks anywhere else.
 
-fn main() {}
+mod arrows;
+mod deps;
+mod generated;
+mod report;
+mod steps;
+mod tests_step;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use report::Report;
+
+/// Checks, generated documents and their upkeep.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Everything: format, house rules, crates, lints, tests, documents
+    Check {
+        /// Skip what takes more than a minute (integration tests and the documentation build)
+        #[arg(long, conflicts_with = "long")]
+        fast: bool,
+        /// Run randomised tests with many more seeds (sets FOXY_LONG=1); takes hours
+        #[arg(long)]
+        long: bool,
+    },
+    /// rustfmt, without changing anything
+    Fmt,
+    /// House rules: file lengths, leftovers, links, headers
+    Tidy,
+    /// Which crate may depend on which
+    Arrows,
+    /// Licences and duplicate versions of dependencies
+    Deps,
+    /// clippy, warnings are errors
+    Clippy,
+    /// Unit, property, golden, scenario and documentation tests
+    Test {
+        /// Many more seeds (sets FOXY_LONG=1)
+        #[arg(long)]
+        long: bool,
+    },
+    /// The documentation builds without warnings
+    Doc,
+    /// Generated documents are what the code says
+    Generated,
+    /// Write the generated documents anew
+    Generate,
+}
+
+fn main() -> ExitCode {
+    let mut report = Report::default();
+    match Args::parse().command {
+        Command::Check { fast, long } => check(&mut report, fast, long),
+        Command::Fmt => report.step("format", steps::fmt),
+        Command::Tidy => report.step("house rules", tidy::run),
+        Command::Arrows => report.step("crate arrows", arrows::run),
+        Command::Deps => report.step("dependencies", deps::run),
+        Command::Clippy => report.step("lints", steps::clippy),
+        Command::Test { long } => {
+            report.step("tests", || tests_step::run(tests_step::Scope::of(long)));
+        }
+        Command::Doc => report.step("documentation", steps::doc),
+        Command::Generated => report.step("generated documents", generated::check),
+        Command::Generate => report.step("generate documents", generated::write),
+    }
+    report.finish()
+}
+
+/// Cheap steps first, so that the usual mistakes show within seconds.
+fn check(report: &mut Report, fast: bool, long: bool) {
+    report.step("format", steps::fmt);
+    report.step("house rules", tidy::run);
+    report.step("crate arrows", arrows::run);
+    report.step("dependencies", deps::run);
+    report.step("lints", steps::clippy);
+    if fast {
+        report.step("unit tests", || tests_step::run(tests_step::Scope::Fast));
+        return;
+    }
+    report.step("tests", || tests_step::run(tests_step::Scope::of(long)));
+    report.step("generated documents", generated::check);
+    report.step("documentation", steps::doc);
+}

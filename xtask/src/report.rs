@@ -1,0 +1,110 @@
+//! Runs steps one after the other, says how each went and how long it took, and counts.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use foxy_base::{Clock, SystemClock};
+
+/// What one step found: how many things were right, and the complaints about the others.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// Things checked and found right.
+    pub(crate) passed: usize,
+    /// One message per thing found wrong; says what and how to mend it.
+    pub(crate) complaints: Vec<String>,
+}
+
+impl Outcome {
+    /// One check that holds or fails with a message.
+    pub(crate) fn single(result: Result<(), String>) -> Self {
+        let mut outcome = Self::default();
+        outcome.note(result);
+        outcome
+    }
+
+    /// Counts one more check.
+    pub(crate) fn note(&mut self, result: Result<(), String>) {
+        match result {
+            Ok(()) => self.passed += 1,
+            Err(complaint) => self.complaints.push(complaint),
+        }
+    }
+
+    /// Counts the checks of another outcome as well.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.complaints.extend(other.complaints);
+    }
+}
+
+/// The steps so far.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    clock: SystemClock,
+    lines: Vec<Line>,
+    complaints: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Line {
+    name: &'static str,
+    passed: usize,
+    failed: usize,
+    took: Duration,
+}
+
+impl Report {
+    /// Runs one step and prints its result at once.
+    pub(crate) fn step(&mut self, name: &'static str, run: impl FnOnce() -> Outcome) {
+        println!("== {name}");
+        let start = self.clock.mono();
+        let outcome = run();
+        let took = self.clock.mono().since(start);
+        for complaint in &outcome.complaints {
+            println!("   FAILED: {}", complaint.replace('\n', "\n           "));
+        }
+        let line = Line {
+            name,
+            passed: outcome.passed,
+            failed: outcome.complaints.len(),
+            took,
+        };
+        println!("{}", line.text());
+        self.lines.push(line);
+        self.complaints.extend(outcome.complaints);
+    }
+
+    /// The summary; the exit code says whether everything held.
+    pub(crate) fn finish(self) -> ExitCode {
+        let passed: usize = self.lines.iter().map(|line| line.passed).sum();
+        let failed: usize = self.lines.iter().map(|line| line.failed).sum();
+        if self.lines.len() > 1 {
+            println!("\n== summary");
+            self.lines
+                .iter()
+                .for_each(|line| println!("{}", line.text()));
+            for complaint in &self.complaints {
+                println!("FAILED: {}", complaint.lines().next().unwrap_or_default());
+            }
+        }
+        println!("{passed} passed, {failed} failed");
+        if failed == 0 {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        }
+    }
+}
+
+impl Line {
+    fn text(&self) -> String {
+        let mark = if self.failed == 0 { "ok" } else { "FAILED" };
+        format!(
+            "   {:<22} {mark:<6} {:>5} passed {:>3} failed  {:>6.1} s",
+            self.name,
+            self.passed,
+            self.failed,
+            self.took.as_secs_f64()
+        )
+    }
+}

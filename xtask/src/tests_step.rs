@@ -1,0 +1,143 @@
+//! Runs the tests with plain `cargo test`, shows failures whole and passes as numbers.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use crate::report::Outcome;
+use crate::workspace::{cargo, line};
+
+/// How much to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Unit tests in the libraries and binaries.
+    Fast,
+    /// Everything.
+    Normal,
+    /// Everything, randomised tests with many more seeds.
+    Long,
+}
+
+impl Scope {
+    /// Normal, or long if asked for.
+    pub(crate) fn of(long: bool) -> Self {
+        if long { Self::Long } else { Self::Normal }
+    }
+}
+
+/// Runs all tests of the workspace; a failing test program does not stop the others.
+pub(crate) fn run(scope: Scope) -> Outcome {
+    let mut args = vec!["test", "--workspace", "--no-fail-fast"];
+    if scope == Scope::Fast {
+        args.extend(["--lib", "--bins"]);
+    }
+    let mut command = cargo(&args);
+    if scope == Scope::Long {
+        command.env("FOXY_LONG", "1");
+    }
+    let mut child = match command.stdout(Stdio::piped()).spawn() {
+        Ok(child) => child,
+        Err(error) => return Outcome::single(Err(format!("cargo did not start: {error}"))),
+    };
+    let mut tally = Tally::default();
+    if let Some(out) = child.stdout.take() {
+        for text in BufReader::new(out).lines().map_while(Result::ok) {
+            tally.take(&text);
+        }
+    }
+    match child.wait() {
+        Ok(status) => tally.outcome(status.success(), &line(&command)),
+        Err(error) => Outcome::single(Err(format!("cargo test was lost: {error}"))),
+    }
+}
+
+/// Reads what `cargo test` prints.
+#[derive(Debug, Default)]
+struct Tally {
+    passed: usize,
+    failed: Vec<String>,
+    ignored: usize,
+}
+
+impl Tally {
+    /// One line: counted if it is a test's result, shown unless it is of no interest.
+    fn take(&mut self, text: &str) {
+        if let Some((name, result)) = text
+            .strip_prefix("test ")
+            .and_then(|rest| rest.split_once(" ... "))
+        {
+            match result {
+                "ok" => self.passed += 1,
+                result if result.starts_with("ignored") => self.ignored += 1,
+                result if result.starts_with("FAILED") => self.failed.push(name.to_owned()),
+                // Something else was printed into the line; the summary line counts it.
+                _ => {}
+            }
+            if result == "ok" {
+                return;
+            }
+        }
+        if !text.is_empty() && !text.starts_with("running ") {
+            println!("   {text}");
+        }
+    }
+
+    fn outcome(self, success: bool, command: &str) -> Outcome {
+        let mut outcome = Outcome {
+            passed: self.passed,
+            complaints: Vec::new(),
+        };
+        for name in &self.failed {
+            outcome
+                .complaints
+                .push(format!("test {name}; its output is above"));
+        }
+        if self.ignored > 0 {
+            outcome.complaints.push(format!(
+                "{} tests are ignored; mend or delete them, an ignored test rots",
+                self.ignored
+            ));
+        }
+        if !success && outcome.complaints.is_empty() {
+            outcome.complaints.push(format!(
+                "{command} failed outside a test (did it compile?); its output is above"
+            ));
+        }
+        if self.passed == 0 {
+            outcome.complaints.push("no test ran".to_owned());
+        }
+        outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally(lines: &[&str], success: bool) -> Outcome {
+        let mut tally = Tally::default();
+        lines.iter().for_each(|text| tally.take(text));
+        tally.outcome(success, "cargo test")
+    }
+
+    #[test]
+    fn counts_passes_and_names_failures() {
+        let outcome = tally(
+            &["running 2 tests", "test a ... ok", "test b::c ... FAILED"],
+            false,
+        );
+        assert_eq!(outcome.passed, 1);
+        assert_eq!(outcome.complaints, ["test b::c; its output is above"]);
+    }
+
+    #[test]
+    fn compile_errors_and_ignored_tests_do_not_pass() {
+        assert_eq!(tally(&["test a ... ok"], false).complaints.len(), 1);
+        assert_eq!(
+            tally(&["test a ... ok", "test b ... ignored"], true)
+                .complaints
+                .len(),
+            1
+        );
+        assert_eq!(tally(&[], true).complaints, ["no test ran"]);
+    }
+}

@@ -1,0 +1,98 @@
+//! Where the workspace is, what files it has and how cargo is called.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The folder that holds the workspace manifest.
+pub(crate) fn root() -> &'static Path {
+    // xtask is a direct child of the root, wherever the clone is.
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .unwrap_or(Path::new("."))
+}
+
+/// A cargo command in the workspace root, with the cargo that started us.
+pub(crate) fn cargo(args: &[&str]) -> Command {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(program);
+    command.current_dir(root()).args(args);
+    command
+}
+
+/// Runs a command with its output shown.
+pub(crate) fn succeed(command: &mut Command, advice: &str) -> Result<(), String> {
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{} ({status}); {advice}", line(command))),
+        Err(error) => Err(format!("{} did not start: {error}", line(command))),
+    }
+}
+
+/// The command as one would type it.
+pub(crate) fn line(command: &Command) -> String {
+    let args = command.get_args().map(|arg| arg.to_string_lossy());
+    std::iter::once("cargo".into())
+        .chain(args)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// A text file of the workspace.
+#[derive(Debug)]
+pub(crate) struct Source {
+    /// Path from the root, with forward slashes.
+    pub(crate) path: String,
+    /// Its content.
+    pub(crate) text: String,
+}
+
+impl Source {
+    /// Whether the name ends in `.ext`.
+    pub(crate) fn is(&self, ext: &str) -> bool {
+        Path::new(&self.path).extension().is_some_and(|e| e == ext)
+    }
+}
+
+/// All Rust, Markdown, TOML, shell and HTML files, sorted by path.
+///
+/// # Errors
+/// If a folder or file cannot be read, or is not UTF-8.
+pub(crate) fn sources() -> Result<Vec<Source>, String> {
+    let mut paths = Vec::new();
+    walk(root(), &mut paths).map_err(|e| format!("cannot list the workspace: {e}"))?;
+    paths.sort();
+    paths.iter().map(|path| read(path)).collect()
+}
+
+fn walk(folder: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            let skip = matches!(name.as_ref(), "target" | ".git" | "node_modules" | "corpus");
+            if !skip {
+                walk(&entry.path(), found)?;
+            }
+        } else if kind.is_file() && is_text(&name) {
+            found.push(entry.path());
+        }
+    }
+    Ok(())
+}
+
+fn is_text(name: &str) -> bool {
+    let known = ["rs", "md", "toml", "sh", "html", "yml", "yaml", "service"];
+    name == "run" || known.iter().any(|ext| name.ends_with(&format!(".{ext}")))
+}
+
+fn read(path: &Path) -> Result<Source, String> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let relative = path.strip_prefix(root()).unwrap_or(path);
+    Ok(Source {
+        path: relative.to_string_lossy().replace('\\', "/"),
+        text,
+    })
+}
