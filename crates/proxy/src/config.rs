@@ -1,0 +1,250 @@
+//! What can be set about the proxy. Defaults suit a small machine and are safe on the Internet.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use ipnet::IpNet;
+
+/// Everything the proxy needs to know. Plain data: reading files and flags is the binary's work.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// Bounds on what one client can use.
+    pub limits: Limits,
+    /// How long the proxy waits for others.
+    pub timeouts: Timeouts,
+    /// Connections to origins.
+    pub upstream: UpstreamConfig,
+    /// Fetches that serve many clients.
+    pub fill: FillConfig,
+    /// Who may do what, and which destinations may be reached.
+    pub access: Access,
+    /// Fields that Foxy adds.
+    pub headers: HeaderConfig,
+    /// The caching rules.
+    pub rules: foxy_http_rules::Config,
+}
+
+/// Bounds on what one client can use.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Client connections over all workers; more are closed at once.
+    pub connections: usize,
+    /// Bytes of a request head, and of a response head.
+    pub head_bytes: usize,
+    /// Fields in a head; at most [`Limits::MAX_FIELDS`].
+    pub head_fields: usize,
+}
+
+impl Limits {
+    /// The most fields a head can be allowed to have.
+    pub const MAX_FIELDS: usize = 128;
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 16_384,
+            head_bytes: 64 << 10,
+            head_fields: 100,
+        }
+    }
+}
+
+/// How long the proxy waits for others. A per-worker sweep enforces them, so each is exact to
+/// about a quarter of a second.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeouts {
+    /// From the first byte of a request head to its end.
+    pub head: Duration,
+    /// Between two requests on one client connection.
+    pub idle: Duration,
+    /// Without any progress while a body goes to or comes from a client.
+    pub progress: Duration,
+    /// To resolve a name and connect to an origin, all addresses together.
+    pub connect: Duration,
+    /// From the end of a request to the first byte of the origin's answer.
+    pub first_byte: Duration,
+    /// Without any progress while a body comes from or goes to an origin.
+    pub upstream_progress: Duration,
+    /// Without any byte in either direction of a tunnel.
+    pub tunnel: Duration,
+    /// From the call of [`Proxy::shutdown`](crate::Proxy::shutdown) until unfinished requests are cut off.
+    pub drain: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            head: Duration::from_secs(15),
+            idle: Duration::from_secs(75),
+            progress: Duration::from_secs(60),
+            connect: Duration::from_secs(10),
+            first_byte: Duration::from_secs(60),
+            upstream_progress: Duration::from_secs(60),
+            tunnel: Duration::from_secs(600),
+            drain: Duration::from_secs(20),
+        }
+    }
+}
+
+/// Connections to origins.
+#[derive(Clone, Copy, Debug)]
+pub struct UpstreamConfig {
+    /// How long an unused connection is kept.
+    pub idle_max: Duration,
+    /// How old a connection may become before it is not used again.
+    pub age_max: Duration,
+    /// Unused connections kept per destination and worker.
+    pub idle_per_destination: usize,
+    /// Unused connections kept per worker.
+    pub idle_total: usize,
+    /// Names in the shared DNS cache.
+    pub dns_names: usize,
+}
+
+impl Default for UpstreamConfig {
+    fn default() -> Self {
+        Self {
+            idle_max: Duration::from_secs(30),
+            age_max: Duration::from_secs(600),
+            idle_per_destination: 32,
+            idle_total: 1024,
+            dns_names: 10_000,
+        }
+    }
+}
+
+/// Fetches that serve many clients.
+#[derive(Clone, Copy, Debug)]
+pub struct FillConfig {
+    /// Bytes of a running fill kept for its followers when the whole object is not kept.
+    pub window: usize,
+    /// How long a follower may hold the others back before it goes on alone.
+    pub lag: Duration,
+    /// Bytes that all fills together may hold.
+    pub memory: usize,
+    /// A fill without clients goes on if at most this many bytes are missing ...
+    pub finish_remaining: u64,
+    /// ... or if at least this share of it is there, in percent.
+    pub finish_percent: u8,
+}
+
+impl Default for FillConfig {
+    fn default() -> Self {
+        Self {
+            window: 1 << 20,
+            lag: Duration::from_secs(2),
+            memory: 64 << 20,
+            finish_remaining: 1 << 20,
+            finish_percent: 90,
+        }
+    }
+}
+
+/// Who may do what, and which destinations may be reached.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// Ports that `CONNECT` may reach.
+    pub connect_ports: Vec<u16>,
+    /// Clients that may `PURGE`.
+    pub purge_from: Vec<IpNet>,
+    /// Destinations that are reachable in spite of the guard.
+    pub allow_destinations: Vec<IpNet>,
+    /// Whether every listener is on loopback; private and loopback destinations are open then.
+    pub loopback_only: bool,
+    /// Foxy's own listening addresses (admin included): never a destination. An unspecified
+    /// address stands for every local address with that port.
+    pub own: Vec<SocketAddr>,
+    /// Addresses of this machine, for `own` entries with an unspecified address.
+    pub local_addresses: Vec<IpAddr>,
+}
+
+impl Default for Access {
+    fn default() -> Self {
+        Self {
+            connect_ports: vec![443],
+            purge_from: vec![
+                IpNet::from(IpAddr::from([127, 0, 0, 0])).with_prefix(8),
+                IpNet::from(IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1])),
+            ],
+            allow_destinations: Vec::new(),
+            loopback_only: true,
+            own: Vec::new(),
+            local_addresses: Vec::new(),
+        }
+    }
+}
+
+trait WithPrefix {
+    fn with_prefix(self, len: u8) -> Self;
+}
+
+impl WithPrefix for IpNet {
+    fn with_prefix(self, len: u8) -> Self {
+        Self::new(self.addr(), len).unwrap_or(self)
+    }
+}
+
+/// What to do with a field that tells the origin about the client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ForwardedMode {
+    /// Pass on what the client sent, add nothing.
+    Transparent,
+    /// Add the client's address to what the client sent.
+    #[default]
+    Append,
+    /// Send the client's address alone.
+    Replace,
+    /// Send none.
+    Remove,
+}
+
+/// Fields that Foxy adds.
+#[derive(Clone, Debug)]
+pub struct HeaderConfig {
+    /// Foxy's name in `Via` and `Cache-Status`; loops are recognised by it together with
+    /// [`HeaderConfig::instance`].
+    pub name: String,
+    /// What makes this instance's `Via` entry its own.
+    pub instance: String,
+    /// `X-Forwarded-For`.
+    pub x_forwarded_for: ForwardedMode,
+    /// `Forwarded` (RFC 7239).
+    pub forwarded: ForwardedMode,
+    /// Whether answers carry `Cache-Status` (RFC 9211).
+    pub cache_status: bool,
+}
+
+impl Default for HeaderConfig {
+    fn default() -> Self {
+        Self {
+            name: "foxy".to_owned(),
+            instance: "foxy".to_owned(),
+            x_forwarded_for: ForwardedMode::Append,
+            forwarded: ForwardedMode::Transparent,
+            cache_status: true,
+        }
+    }
+}
+
+/// What a listener is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A forward proxy: absolute-form requests and `CONNECT`.
+    Forward,
+    /// A reverse proxy for one origin, in a partition of its own.
+    Site(Site),
+}
+
+/// One origin behind a reverse listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// The partition's name: letters, digits, `-`, `.`, `:`; not `forward`.
+    pub name: String,
+    /// Name or address of the origin.
+    pub host: String,
+    /// Port of the origin.
+    pub port: u16,
+    /// Whether the origin receives the client's `Host` (true) or its own name (false).
+    pub preserve_host: bool,
+}

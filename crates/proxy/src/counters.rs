@@ -1,0 +1,231 @@
+//! Counters per worker, written without contention and summed when read.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::Outcome;
+
+/// Buckets of a latency histogram: bucket `i` counts durations below `2^i` microseconds, the
+/// last one everything above.
+pub const BUCKETS: usize = 28;
+
+macro_rules! events {
+    ($($(#[$doc:meta])* $name:ident = $word:literal),* $(,)?) => {
+        /// Something that is counted.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum Event { $($(#[$doc])* $name),* }
+
+        impl Event {
+            /// Every event, in the order of the counters.
+            pub const ALL: [Self; [$(stringify!($name)),*].len()] = [$(Self::$name),*];
+            /// The stable word.
+            #[must_use]
+            pub const fn word(self) -> &'static str {
+                match self { $(Self::$name => $word),* }
+            }
+        }
+    };
+}
+
+events! {
+    /// Client connections accepted.
+    ConnectionsAccepted = "connections_accepted",
+    /// Client connections refused because of the limit.
+    ConnectionsRefused = "connections_refused",
+    /// Client connections closed.
+    ConnectionsClosed = "connections_closed",
+    /// Bytes received from clients.
+    BytesIn = "bytes_in",
+    /// Bytes sent to clients.
+    BytesOut = "bytes_out",
+    /// Connections opened to origins.
+    UpstreamNew = "upstream_new",
+    /// Requests sent on a pooled connection to an origin.
+    UpstreamReused = "upstream_reused",
+    /// Requests sent again because a pooled connection was stale.
+    UpstreamRetried = "upstream_retried",
+    /// Connection attempts to origins that failed.
+    UpstreamFailed = "upstream_failed",
+    /// Bytes received from origins.
+    OriginBytesIn = "origin_bytes_in",
+    /// Bytes sent to origins.
+    OriginBytesOut = "origin_bytes_out",
+    /// Fills started.
+    FillsStarted = "fills_started",
+    /// Fills whose object was stored.
+    FillsStored = "fills_stored",
+    /// Fills that failed or ended early.
+    FillsFailed = "fills_failed",
+    /// Requests that joined a running fill.
+    Followers = "followers",
+    /// Followers that had to fetch for themselves (header time, lag, failure).
+    FollowersReleased = "followers_released",
+    /// Disk reads started.
+    DiskReads = "disk_reads",
+    /// Requests that joined a disk read under way.
+    DiskReadsShared = "disk_reads_shared",
+    /// Disk reads that failed or did not hold what was expected.
+    DiskReadMisses = "disk_read_misses",
+    /// Names looked up (not from the cache).
+    DnsLookups = "dns_lookups",
+    /// Clients cut off for lack of progress.
+    Timeouts = "timeouts",
+    /// Answers aborted because their rest could not be had.
+    Aborted = "aborted",
+}
+
+/// One worker's counters.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct Counters {
+    outcomes: [AtomicU64; Outcome::ALL.len()],
+    events: [AtomicU64; Event::ALL.len()],
+    hits: Histogram,
+    misses: Histogram,
+}
+
+#[derive(Debug)]
+struct Histogram {
+    buckets: [AtomicU64; BUCKETS],
+    sum_us: AtomicU64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self {
+            buckets: [const { AtomicU64::new(0) }; BUCKETS],
+            sum_us: AtomicU64::new(0),
+        }
+    }
+}
+
+/// Adds without a locked instruction: only the owning worker writes.
+fn bump(counter: &AtomicU64, by: u64) {
+    counter.store(
+        counter.load(Ordering::Relaxed).wrapping_add(by),
+        Ordering::Relaxed,
+    );
+}
+
+fn bucket(duration: Duration) -> usize {
+    let us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+    ((64 - us.leading_zeros()) as usize).min(BUCKETS - 1)
+}
+
+impl Counters {
+    /// Counts `by` of an event. Only the owning worker's thread may call it.
+    pub fn add(&self, event: Event, by: u64) {
+        bump(&self.events[event as usize], by);
+    }
+
+    /// Counts a finished request. Only the owning worker's thread may call it.
+    pub fn finished(&self, outcome: Outcome, duration: Duration) {
+        bump(&self.outcomes[outcome as usize], 1);
+        let histogram = if outcome.is_hit() {
+            &self.hits
+        } else {
+            &self.misses
+        };
+        bump(&histogram.buckets[bucket(duration)], 1);
+        let us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+        bump(&histogram.sum_us, us);
+    }
+}
+
+/// The sum over all workers at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Requests, by [`Outcome`] in the order of [`Outcome::ALL`].
+    pub outcomes: [u64; Outcome::ALL.len()],
+    /// Events in the order of [`Event::ALL`].
+    pub events: [u64; Event::ALL.len()],
+    /// Latency of hits.
+    pub hits: Latency,
+    /// Latency of everything else.
+    pub misses: Latency,
+}
+
+/// A latency histogram.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Latency {
+    /// Requests per bucket (not cumulative): bucket `i` holds durations below `2^i` µs.
+    pub buckets: [u64; BUCKETS],
+    /// Sum of all durations, in microseconds.
+    pub sum_us: u64,
+}
+
+impl Totals {
+    /// Requests with this outcome.
+    #[must_use]
+    pub fn outcome(&self, outcome: Outcome) -> u64 {
+        self.outcomes[outcome as usize]
+    }
+    /// The count of an event.
+    #[must_use]
+    pub fn event(&self, event: Event) -> u64 {
+        self.events[event as usize]
+    }
+    /// All requests.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        self.outcomes.iter().sum()
+    }
+
+    /// Adds one worker's counters.
+    pub fn add(&mut self, counters: &Counters) {
+        add_all(&mut self.outcomes, &counters.outcomes);
+        add_all(&mut self.events, &counters.events);
+        self.hits.add(&counters.hits);
+        self.misses.add(&counters.misses);
+    }
+}
+
+impl Latency {
+    fn add(&mut self, histogram: &Histogram) {
+        add_all(&mut self.buckets, &histogram.buckets);
+        self.sum_us = self
+            .sum_us
+            .wrapping_add(histogram.sum_us.load(Ordering::Relaxed));
+    }
+}
+
+fn add_all(to: &mut [u64], from: &[AtomicU64]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = to.wrapping_add(from.load(Ordering::Relaxed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_powers_of_two_microseconds() {
+        let us = Duration::from_micros;
+        assert_eq!(bucket(us(0)), 0);
+        assert_eq!(bucket(us(1)), 1);
+        assert_eq!(bucket(us(3)), 2);
+        assert_eq!(bucket(us(4)), 3);
+        assert_eq!(bucket(Duration::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn totals_sum_over_workers() {
+        let workers = [Counters::default(), Counters::default()];
+        for (n, worker) in workers.iter().enumerate() {
+            worker.add(Event::BytesIn, 10 + n as u64);
+            worker.finished(Outcome::MemoryHit, Duration::from_micros(2));
+            worker.finished(Outcome::Miss, Duration::from_micros(900));
+        }
+        let mut totals = Totals::default();
+        for worker in &workers {
+            totals.add(worker);
+        }
+        assert_eq!(totals.event(Event::BytesIn), 21);
+        assert_eq!(totals.outcome(Outcome::MemoryHit), 2);
+        assert_eq!((totals.hits.buckets[2], totals.hits.sum_us), (2, 4));
+        assert_eq!(totals.misses.buckets[10], 2);
+        assert_eq!(totals.requests(), 4);
+    }
+}

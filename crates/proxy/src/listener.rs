@@ -1,0 +1,85 @@
+//! Listening sockets: one per worker and address, spread by the kernel.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::Role;
+
+/// Connections that wait for `accept` at most.
+const BACKLOG: i32 = 4096;
+
+/// A bound listening socket and what it is for.
+#[derive(Debug)]
+pub struct Listener {
+    /// Bound, listening, non-blocking.
+    pub socket: TcpListener,
+    /// What its connections may ask for.
+    pub role: Role,
+}
+
+/// Binds `workers` sockets to the same address (SO_REUSEPORT), one for each worker. A port of 0
+/// is chosen by the kernel once and used for all of them.
+///
+/// # Errors
+/// Those of binding: the address is in use, not local, or not permitted.
+pub fn bind(address: SocketAddr, workers: usize) -> io::Result<Vec<TcpListener>> {
+    refuse_if_shared(address)?;
+    let first = bind_one(address)?;
+    let address = first.local_addr()?;
+    let mut sockets = vec![first];
+    while sockets.len() < workers {
+        sockets.push(bind_one(address)?);
+    }
+    Ok(sockets)
+}
+
+/// SO_REUSEPORT would let a second process of the same user join in silently and take half of
+/// the connections: a socket without it finds out.
+fn refuse_if_shared(address: SocketAddr) -> io::Result<()> {
+    if address.port() == 0 {
+        return Ok(());
+    }
+    let probe = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    probe.set_reuse_address(true)?;
+    if address.is_ipv6() {
+        probe.set_only_v6(true)?;
+    }
+    probe.bind(&address.into())
+}
+
+fn bind_one(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    socket.set_nonblocking(true)?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_workers_share_one_port() {
+        let sockets = bind(SocketAddr::from(([127, 0, 0, 1], 0)), 3).unwrap();
+        let ports: Vec<_> = sockets
+            .iter()
+            .map(|s| s.local_addr().unwrap().port())
+            .collect();
+        assert_eq!(ports.len(), 3);
+        assert!(ports.iter().all(|p| *p == ports[0] && *p != 0));
+        let again = bind(sockets[0].local_addr().unwrap(), 1).unwrap_err();
+        assert_eq!(again.kind(), io::ErrorKind::AddrInUse);
+    }
+}

@@ -1,0 +1,71 @@
+//! What is known about a finished request, handed to a sink without allocation.
+
+use std::fmt::Debug;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use foxy_base::WallTime;
+
+use crate::Outcome;
+
+/// A finished request. Text fields are as received (unchecked bytes without CR, LF or NUL) and
+/// live only for the call.
+#[derive(Clone, Copy, Debug)]
+pub struct LogRecord<'a> {
+    /// When the answer was complete.
+    pub at: WallTime,
+    /// From the parsed head to the last byte handed to the kernel.
+    pub duration: Duration,
+    /// The client.
+    pub client: SocketAddr,
+    /// The partition: `forward` or a site's name.
+    pub partition: &'a str,
+    /// The method, or empty if the head could not be read.
+    pub method: &'a [u8],
+    /// The request target as received, or empty if the head could not be read.
+    pub target: &'a [u8],
+    /// The `Host` field or the target's authority, as received.
+    pub host: &'a [u8],
+    /// Minor version of HTTP/1.
+    pub minor: u8,
+    /// Status sent to the client; 0 if none was.
+    pub status: u16,
+    /// What happened.
+    pub outcome: Outcome,
+    /// Why, in a stable word; may be empty.
+    pub reason: &'static str,
+    /// Bytes received for this request, head and body.
+    pub bytes_in: u64,
+    /// Bytes sent for this request, head and body.
+    pub bytes_out: u64,
+    /// Body bytes among `bytes_out`, chunk framing included.
+    pub body_out: u64,
+    /// Status of the origin's answer, or 0.
+    pub origin_status: u16,
+    /// Address of the origin, if it was asked.
+    pub origin: Option<SocketAddr>,
+    /// `Content-Type` of the answer.
+    pub content_type: &'a [u8],
+    /// `Referer` of the request.
+    pub referer: &'a [u8],
+    /// `User-Agent` of the request.
+    pub user_agent: &'a [u8],
+}
+
+/// Where records go. Each worker owns one; it must not block and should not allocate per record
+/// (write into a buffer that is handed over when full or when [`flush`](Self::flush) is called).
+pub trait LogSink: Debug + Send {
+    /// Takes one record.
+    fn record(&mut self, record: &LogRecord<'_>);
+    /// Called a few times per second, and when the worker ends.
+    fn flush(&mut self);
+}
+
+/// A sink that forgets everything.
+#[derive(Debug, Default)]
+pub struct NoLog;
+
+impl LogSink for NoLog {
+    fn record(&mut self, _: &LogRecord<'_>) {}
+    fn flush(&mut self) {}
+}

@@ -1,0 +1,113 @@
+//! One word for what happened to a request, alike in `Cache-Status`, log and counters.
+
+/// What happened to a request. The words are stable: scripts depend on them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Outcome {
+    /// Served from memory.
+    MemoryHit,
+    /// Served from disk.
+    DiskHit,
+    /// Stored, stale, and the origin said that it is still right.
+    Revalidated,
+    /// Stored and stale; served while (or although) the origin was asked or could not be.
+    StaleHit,
+    /// Served by a fetch that another request had started.
+    Collapsed,
+    /// Not stored; fetched.
+    Miss,
+    /// Stored but not usable for this request (stale and changed, or the request forbade it); fetched.
+    Refreshed,
+    /// Passed through without touching the cache (method, request fields, body).
+    Bypass,
+    /// A `CONNECT` tunnel.
+    Tunnel,
+    /// A protocol upgrade.
+    Upgrade,
+    /// A purge that removed something or found nothing.
+    Purge,
+    /// Answered by Foxy itself (landing page, `OPTIONS *`, `Max-Forwards: 0`).
+    Local,
+    /// Refused: forbidden by configuration or guard.
+    Denied,
+    /// Refused: a malformed or oversized request, or a feature that does not exist.
+    BadRequest,
+    /// The origin could not be reached or answered nonsense.
+    OriginError,
+    /// The origin did not answer in time.
+    OriginTimeout,
+    /// The client was too slow, or left before the answer was complete.
+    ClientGone,
+}
+
+impl Outcome {
+    /// Every outcome, in the order of the counters.
+    pub const ALL: [Self; 17] = [
+        Self::MemoryHit,
+        Self::DiskHit,
+        Self::Revalidated,
+        Self::StaleHit,
+        Self::Collapsed,
+        Self::Miss,
+        Self::Refreshed,
+        Self::Bypass,
+        Self::Tunnel,
+        Self::Upgrade,
+        Self::Purge,
+        Self::Local,
+        Self::Denied,
+        Self::BadRequest,
+        Self::OriginError,
+        Self::OriginTimeout,
+        Self::ClientGone,
+    ];
+
+    /// The stable word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::MemoryHit => "memory-hit",
+            Self::DiskHit => "disk-hit",
+            Self::Revalidated => "revalidated",
+            Self::StaleHit => "stale-hit",
+            Self::Collapsed => "collapsed",
+            Self::Miss => "miss",
+            Self::Refreshed => "refreshed",
+            Self::Bypass => "bypass",
+            Self::Tunnel => "tunnel",
+            Self::Upgrade => "upgrade",
+            Self::Purge => "purge",
+            Self::Local => "local",
+            Self::Denied => "denied",
+            Self::BadRequest => "bad-request",
+            Self::OriginError => "origin-error",
+            Self::OriginTimeout => "origin-timeout",
+            Self::ClientGone => "client-gone",
+        }
+    }
+
+    /// Whether the answer's body came out of the cache.
+    #[must_use]
+    pub const fn is_hit(self) -> bool {
+        matches!(
+            self,
+            Self::MemoryHit | Self::DiskHit | Self::Revalidated | Self::StaleHit
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_unique_and_in_counter_order() {
+        let mut words: Vec<_> = Outcome::ALL.iter().map(|o| o.word()).collect();
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), Outcome::ALL.len());
+        for (at, outcome) in Outcome::ALL.iter().enumerate() {
+            assert_eq!(*outcome as usize, at);
+        }
+    }
+}

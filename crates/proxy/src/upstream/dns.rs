@@ -1,0 +1,126 @@
+//! The name cache shared by all workers: by time to live, bounded, failures included.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use foxy_base::MonoTime;
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+
+use super::{ResolveError, Resolved};
+
+/// No answer is kept longer, whatever its time to live says.
+const MAX_TTL: Duration = Duration::from_secs(3600);
+/// Answers with a shorter time to live are kept this long: one page load asks often.
+const MIN_TTL: Duration = Duration::from_secs(1);
+/// "No such name" is not believed longer than this.
+const MAX_NEGATIVE_TTL: Duration = Duration::from_secs(60);
+/// How long name servers that do not answer are left alone for one name.
+const UNAVAILABLE_TTL: Duration = Duration::from_secs(1);
+
+/// What a name resolved to; failures are answers too.
+pub(crate) type Answer = Result<Arc<[IpAddr]>, ResolveError>;
+
+/// Bounded cache of answers.
+#[derive(Debug)]
+pub(crate) struct DnsCache {
+    names: Mutex<HashMap<Box<str>, (MonoTime, Answer)>>,
+    max: usize,
+}
+
+impl DnsCache {
+    pub(crate) fn new(max: usize) -> Self {
+        Self {
+            names: Mutex::new(HashMap::new()),
+            max: max.max(1),
+        }
+    }
+
+    /// The answer known for `name`, unless it is too old.
+    pub(crate) fn get(&self, name: &str, now: MonoTime) -> Option<Answer> {
+        let names = self.names.lock();
+        let (until, answer) = names.get(name)?;
+        (now < *until).then(|| answer.clone())
+    }
+
+    /// Remembers what a resolver said and gives it back in the shared form.
+    pub(crate) fn put(
+        &self,
+        name: &str,
+        answer: Result<Resolved, ResolveError>,
+        now: MonoTime,
+    ) -> Answer {
+        let (answer, ttl): (Answer, _) = match answer {
+            Ok(r) => (Ok(r.addresses.into()), r.ttl.clamp(MIN_TTL, MAX_TTL)),
+            Err(ResolveError::NoSuchName(ttl)) => (
+                Err(ResolveError::NoSuchName(ttl)),
+                ttl.clamp(MIN_TTL, MAX_NEGATIVE_TTL),
+            ),
+            Err(ResolveError::Unavailable) => (Err(ResolveError::Unavailable), UNAVAILABLE_TTL),
+        };
+        let mut names = self.names.lock();
+        if names.len() >= self.max {
+            names.retain(|_, (until, _)| now < *until);
+        }
+        if names.len() >= self.max {
+            // All are fresh: any one will do, a full cache of live names is rare.
+            if let Some(victim) = names.keys().next().cloned() {
+                names.remove(&victim);
+            }
+        }
+        names.insert(name.into(), (now + ttl, answer.clone()));
+        answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(secs: u64) -> MonoTime {
+        MonoTime(secs * 1_000_000_000)
+    }
+
+    fn good(ttl: u64) -> Result<Resolved, ResolveError> {
+        Ok(Resolved {
+            addresses: vec![IpAddr::from([192, 0, 2, 1])],
+            ttl: Duration::from_secs(ttl),
+        })
+    }
+
+    #[test]
+    fn answers_live_as_long_as_they_say_within_bounds() {
+        let cache = DnsCache::new(10);
+        let _ = cache.put("a", good(5), at(0));
+        let _ = cache.put("zero", good(0), at(0));
+        let _ = cache.put("ages", good(1_000_000), at(0));
+        assert!(cache.get("a", at(4)).is_some());
+        assert!(cache.get("a", at(5)).is_none());
+        assert!(cache.get("zero", at(0)).is_some());
+        assert!(cache.get("zero", at(1)).is_none());
+        assert!(cache.get("ages", at(3599)).is_some());
+        assert!(cache.get("ages", at(3600)).is_none());
+    }
+
+    #[test]
+    fn failures_are_remembered_for_a_short_time() {
+        let cache = DnsCache::new(10);
+        let gone = ResolveError::NoSuchName(Duration::from_secs(9999));
+        let _ = cache.put("gone", Err(gone), at(0));
+        let _ = cache.put("down", Err(ResolveError::Unavailable), at(0));
+        assert_eq!(cache.get("gone", at(59)), Some(Err(gone)));
+        assert_eq!(cache.get("gone", at(60)), None);
+        assert_eq!(cache.get("down", at(1)), None);
+    }
+
+    #[test]
+    fn the_number_of_names_is_bounded() {
+        let cache = DnsCache::new(4);
+        for n in 0..100 {
+            let _ = cache.put(&n.to_string(), good(100), at(0));
+        }
+        assert_eq!(cache.names.lock().len(), 4);
+        assert!(cache.get("99", at(0)).is_some());
+    }
+}

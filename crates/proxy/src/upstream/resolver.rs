@@ -1,0 +1,146 @@
+//! Names to addresses: the seam through which tests inject names, and the system's resolver.
+
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::pin::Pin;
+use std::time::Duration;
+
+use hickory_resolver::TokioResolver;
+use hickory_resolver::net::{DnsError, NetError};
+
+/// Addresses of a name, in the order to try them, and how long they may be kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// At least one address.
+    pub addresses: Vec<IpAddr>,
+    /// How long the answer may be reused.
+    pub ttl: Duration,
+}
+
+/// Why a name has no addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResolveError {
+    /// The name does not exist or has no address; may be remembered for this long.
+    NoSuchName(Duration),
+    /// No name server gave an answer.
+    Unavailable,
+}
+
+/// The answer of a [`Resolver`], under way.
+pub type Resolving<'a> = Pin<Box<dyn Future<Output = Result<Resolved, ResolveError>> + Send + 'a>>;
+
+/// Looks names up. Answers are cached by the caller, by their time to live.
+/// Dropping the future gives the lookup up and does no harm.
+pub trait Resolver: Send + Sync + Debug {
+    /// The addresses of `name` (a host name without port, lower case, not an address literal).
+    fn resolve<'a>(&'a self, name: &'a str) -> Resolving<'a>;
+}
+
+/// Fixed names, for tests and for machines without name service.
+#[derive(Clone, Debug, Default)]
+pub struct FixedNames {
+    names: HashMap<String, Vec<IpAddr>>,
+}
+
+impl FixedNames {
+    /// Adds a name; replaces what was there.
+    #[must_use]
+    pub fn with(mut self, name: &str, addresses: &[IpAddr]) -> Self {
+        self.names
+            .insert(name.to_ascii_lowercase(), addresses.to_vec());
+        self
+    }
+}
+
+impl Resolver for FixedNames {
+    fn resolve<'a>(&'a self, name: &'a str) -> Resolving<'a> {
+        let ttl = Duration::from_secs(60);
+        let answer = match self.names.get(name) {
+            Some(addresses) => Ok(Resolved {
+                addresses: addresses.clone(),
+                ttl,
+            }),
+            None => Err(ResolveError::NoSuchName(ttl)),
+        };
+        Box::pin(std::future::ready(answer))
+    }
+}
+
+/// The system's name servers (`/etc/resolv.conf`) and `/etc/hosts`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemResolver;
+
+thread_local! {
+    // Its connections live on the runtime that opened them, so every worker has its own.
+    static LOCAL: std::cell::OnceCell<Option<TokioResolver>> = const { std::cell::OnceCell::new() };
+}
+
+fn local_resolver() -> Option<TokioResolver> {
+    LOCAL.with(|cell| cell.get_or_init(build).clone())
+}
+
+fn build() -> Option<TokioResolver> {
+    let built = TokioResolver::builder_tokio().and_then(|mut builder| {
+        // The shared cache in front keeps the answers.
+        builder.options_mut().cache_size = 0;
+        builder.options_mut().timeout = Duration::from_secs(3);
+        builder.build()
+    });
+    match built {
+        Ok(resolver) => Some(resolver),
+        Err(error) => {
+            tracing::error!(%error, "the system's name service is not usable: names cannot be resolved");
+            None
+        }
+    }
+}
+
+impl Resolver for SystemResolver {
+    fn resolve<'a>(&'a self, name: &'a str) -> Resolving<'a> {
+        if name == "localhost" || name.ends_with(".localhost") {
+            // RFC 6761 section 6.3: never ask the network for it.
+            return Box::pin(std::future::ready(Ok(Resolved {
+                addresses: vec![
+                    IpAddr::V4(Ipv4Addr::LOCALHOST),
+                    IpAddr::V6(Ipv6Addr::LOCALHOST),
+                ],
+                ttl: Duration::from_secs(3600),
+            })));
+        }
+        let resolver = local_resolver();
+        Box::pin(async move {
+            let Some(resolver) = resolver else {
+                return Err(ResolveError::Unavailable);
+            };
+            // The final dot keeps the search list of the machine out of it.
+            let absolute = format!("{}.", name.trim_end_matches('.'));
+            match resolver.lookup_ip(absolute).await {
+                Ok(answer) => resolved(answer.iter().collect(), ttl_of(&answer)),
+                Err(error) => Err(failure(&error)),
+            }
+        })
+    }
+}
+
+fn resolved(addresses: Vec<IpAddr>, ttl: Duration) -> Result<Resolved, ResolveError> {
+    if addresses.is_empty() {
+        return Err(ResolveError::NoSuchName(ttl));
+    }
+    Ok(Resolved { addresses, ttl })
+}
+
+fn ttl_of(answer: &hickory_resolver::lookup_ip::LookupIp) -> Duration {
+    let shortest = answer.as_lookup().answers().iter().map(|r| r.ttl).min();
+    Duration::from_secs(u64::from(shortest.unwrap_or(0)))
+}
+
+fn failure(error: &NetError) -> ResolveError {
+    match error {
+        NetError::Dns(DnsError::NoRecordsFound(none)) => {
+            let ttl = none.negative_ttl.unwrap_or(10);
+            ResolveError::NoSuchName(Duration::from_secs(u64::from(ttl)))
+        }
+        _ => ResolveError::Unavailable,
+    }
+}
