@@ -1,1 +1,31 @@
-//! Placeholder; see docs/architecture.md.
+//! Block storage: one narrow [`Disk`] trait, and the ways to have one.
+//!
+//! [`FileDisk`] is a regular file or block device, driven by an `io_uring` per [`Queue`] or, where
+//! the kernel refuses that, by a small thread pool. [`MemDisk`] is memory with planned faults and
+//! power cuts, for tests and the simulator. All of them keep the same rules, and one test body
+//! (`tests/conformance.rs`) runs on each.
+//!
+//! The rules:
+//! - Offsets and lengths of queue operations are multiples of [`Disk::block_bytes`].
+//! - A buffer moves into its operation and comes back with the completion. Nobody can free or read
+//!   memory that the kernel may still write.
+//! - An operation is done in full or fails. Short transfers are continued inside.
+//! - A completed write is *written* (reads see it) but *durable* only when a flush that was
+//!   submitted after that completion has completed. Until then a power cut keeps any part of it.
+//! - Operations in flight together are not ordered, also when they overlap.
+//!
+//! This is the only crate of Foxy with `unsafe`; every block says why it is sound.
+
+mod buf;
+mod disk;
+mod error;
+mod file;
+mod mem;
+
+pub use buf::{AlignedBuf, BufPool};
+pub use disk::{Completion, Disk, Op, OpKind, Queue, QueueStats};
+pub use error::DiskError;
+pub use file::{Backend, Direct, FileDisk, OpenOptions, Report};
+pub use mem::{
+    Counts, Fault, FaultPlan, FaultRule, HeldOp, Keep, LoggedOp, MemDisk, OpClass, Unsynced,
+};

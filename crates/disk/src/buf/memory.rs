@@ -1,0 +1,164 @@
+//! The memory behind a buffer: allocated zeroed, freed once, reached only through `&self`/`&mut`.
+
+use super::{HUGE, PAGE};
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ptr::{self, NonNull};
+
+/// `capacity` initialised bytes at a fixed place.
+pub(super) struct Memory {
+    start: NonNull<u8>,
+    capacity: usize,
+    from: Source,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Source {
+    /// Capacity 0: nothing to free.
+    Nothing,
+    /// The allocator, with alignment [`PAGE`].
+    Heap,
+    /// An anonymous mapping.
+    Mapping,
+}
+
+/// No memory at all.
+pub(super) static EMPTY: Memory = Memory {
+    start: NonNull::<u8>::dangling(),
+    capacity: 0,
+    from: Source::Nothing,
+};
+
+// SAFETY: Memory owns its bytes exclusively, like a Box<[u8]>: access needs `&` (read) or `&mut`
+// (write) to it, so sending or sharing it follows the rules of the bytes themselves.
+unsafe impl Send for Memory {}
+// SAFETY: as above; `&Memory` gives read access only (`as_ptr` hands out a pointer whose use is
+// the business of the unsafe code that dereferences it).
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// Zeroed memory for at least `len` bytes, aligned to [`PAGE`].
+    pub(super) fn ordinary(len: usize) -> Self {
+        if len == 0 {
+            return Self {
+                start: NonNull::dangling(),
+                capacity: 0,
+                from: Source::Nothing,
+            };
+        }
+        let layout = layout(len.next_multiple_of(PAGE));
+        // SAFETY: the layout is not empty, since len > 0 was rounded up.
+        let raw = unsafe { alloc_zeroed(layout) };
+        let Some(start) = NonNull::new(raw) else {
+            handle_alloc_error(layout)
+        };
+        Self {
+            start,
+            capacity: layout.size(),
+            from: Source::Heap,
+        }
+    }
+
+    /// Zeroed memory for at least `len` bytes, aligned to [`HUGE`]; ordinary if that fails.
+    pub(super) fn huge(len: usize) -> Self {
+        if len == 0 {
+            return Self::ordinary(0);
+        }
+        let capacity = len.next_multiple_of(HUGE);
+        match map_huge(capacity) {
+            Some(start) => Self {
+                start,
+                capacity,
+                from: Source::Mapping,
+            },
+            None => Self::ordinary(len),
+        }
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    pub(super) fn as_ptr(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// The first `len` bytes; `len` must not exceed the capacity (checked).
+    pub(super) fn slice(&self, len: usize) -> &[u8] {
+        assert!(len <= self.capacity);
+        // SAFETY: `start` is valid for `capacity` initialised bytes (allocated zeroed, and only
+        // ever overwritten with bytes); `&self` keeps them alive and excludes writers, because
+        // the kernel gets a buffer only by value, when no reference to it can exist.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), len) }
+    }
+
+    /// The first `len` bytes for writing; `len` must not exceed the capacity (checked).
+    pub(super) fn slice_mut(&mut self, len: usize) -> &mut [u8] {
+        assert!(len <= self.capacity);
+        // SAFETY: as in `slice`, and `&mut self` makes this the only access.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), len) }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        match self.from {
+            Source::Nothing => {}
+            // SAFETY: `start` came from `alloc_zeroed` with exactly this layout and is freed once.
+            Source::Heap => unsafe { dealloc(self.start.as_ptr(), layout(self.capacity)) },
+            Source::Mapping => unmap(self.start, self.capacity),
+        }
+    }
+}
+
+/// The layout of `size` bytes (already rounded up) on page alignment.
+fn layout(size: usize) -> Layout {
+    // An impossible size is answered like any allocation that cannot be had.
+    Layout::from_size_align(size, PAGE).unwrap_or_else(|_| handle_alloc_error(Layout::new::<u8>()))
+}
+
+/// Maps `capacity` bytes on a [`HUGE`] boundary and asks for huge pages.
+fn map_huge(capacity: usize) -> Option<NonNull<u8>> {
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+    let total = capacity.checked_add(HUGE)?;
+    // SAFETY: a fresh private mapping at a place of the kernel's choice touches no other memory.
+    let base = unsafe {
+        mmap_anonymous(
+            ptr::null_mut(),
+            total,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::PRIVATE,
+        )
+    }
+    .ok()?
+    .cast::<u8>();
+    let lead = base.align_offset(HUGE);
+    let tail = HUGE - lead;
+    let start = NonNull::new(base.wrapping_add(lead))?;
+    if lead > 0 {
+        unmap(NonNull::new(base)?, lead);
+    }
+    if tail > 0 {
+        unmap(NonNull::new(start.as_ptr().wrapping_add(capacity))?, tail);
+    }
+    advise_huge(start, capacity);
+    Some(start)
+}
+
+/// Gives whole pages of a mapping back.
+fn unmap(start: NonNull<u8>, len: usize) {
+    // SAFETY: callers pass a page-aligned part of a mapping they own and no longer use.
+    let result = unsafe { rustix::mm::munmap(start.as_ptr().cast(), len) };
+    debug_assert!(result.is_ok(), "unmapping our own memory: {result:?}");
+}
+
+/// Asks for 2 MiB pages; the memory works as well without.
+fn advise_huge(start: NonNull<u8>, len: usize) {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::mm::{Advice, madvise};
+        // SAFETY: the range is our own mapping, and this advice does not change its contents.
+        let _ = unsafe { madvise(start.as_ptr().cast(), len, Advice::LinuxHugepage) };
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (start, len);
+}

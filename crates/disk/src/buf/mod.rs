@@ -1,0 +1,138 @@
+//! Memory a device may read and write directly: aligned, always initialised, owned by one.
+
+mod memory;
+mod pool;
+#[cfg(test)]
+mod tests;
+
+pub use pool::BufPool;
+
+use bytes::Bytes;
+use memory::Memory;
+use pool::Home;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+/// Alignment of every ordinary buffer, and the step of its capacity, in bytes.
+const PAGE: usize = 4096;
+/// Alignment of a huge buffer, and the step of its capacity, in bytes.
+const HUGE: usize = 2 << 20;
+
+/// An owned buffer aligned to 4096 bytes (or 2 MiB, if [`huge`](Self::huge)).
+///
+/// It behaves as a byte slice of its length. All of its capacity is initialised memory, so the
+/// length may be set freely; what lies beyond what was written or read is old bytes or zeros.
+/// It goes back to its [`BufPool`], if it came from one, when it is dropped.
+pub struct AlignedBuf {
+    memory: Option<Memory>,
+    len: usize,
+    home: Option<Home>,
+}
+
+impl AlignedBuf {
+    /// Zeroed memory for `len` bytes; capacity is rounded up to 4096.
+    #[must_use]
+    pub fn new(len: usize) -> Self {
+        Self::from_memory(Memory::ordinary(len), len, None)
+    }
+
+    /// Zeroed memory for `len` bytes in 2 MiB pages where the system has them: one long write
+    /// from it is one request to the device. For the few buffers that live long.
+    #[must_use]
+    pub fn huge(len: usize) -> Self {
+        Self::from_memory(Memory::huge(len), len, None)
+    }
+
+    /// A buffer that holds a copy of `data`.
+    #[must_use]
+    pub fn copy_of(data: &[u8]) -> Self {
+        let mut buf = Self::new(data.len());
+        buf.copy_from_slice(data);
+        buf
+    }
+
+    fn from_memory(memory: Memory, len: usize, home: Option<Home>) -> Self {
+        Self {
+            memory: Some(memory),
+            len,
+            home,
+        }
+    }
+
+    fn memory(&self) -> &Memory {
+        // Only `drop` takes it out.
+        self.memory.as_ref().unwrap_or(&memory::EMPTY)
+    }
+
+    /// Bytes the slice may grow to.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.memory().capacity()
+    }
+
+    /// Sets the length of the slice.
+    ///
+    /// # Panics
+    /// If `len` exceeds the capacity: a mistake of the caller.
+    pub fn set_len(&mut self, len: usize) {
+        assert!(
+            len <= self.capacity(),
+            "{len} bytes in a buffer of {}",
+            self.capacity()
+        );
+        self.len = len;
+    }
+
+    /// Turns the buffer into shared bytes without a copy; slices of them keep the whole buffer,
+    /// which goes back to its pool when the last one is dropped.
+    #[must_use]
+    pub fn into_bytes(self) -> Bytes {
+        Bytes::from_owner(self)
+    }
+
+    /// Where the memory begins, for the kernel. Valid for `capacity()` bytes while `self` lives,
+    /// also when `self` is moved.
+    pub(crate) fn as_raw(&self) -> *mut u8 {
+        self.memory().as_ptr()
+    }
+}
+
+impl Drop for AlignedBuf {
+    fn drop(&mut self) {
+        if let (Some(home), Some(memory)) = (self.home.take(), self.memory.take()) {
+            home.take_back(memory);
+        }
+    }
+}
+
+impl Deref for AlignedBuf {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        self.memory().slice(self.len)
+    }
+}
+
+impl DerefMut for AlignedBuf {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        let len = self.len;
+        self.memory.as_mut().map_or(&mut [], |m| m.slice_mut(len))
+    }
+}
+
+impl AsRef<[u8]> for AlignedBuf {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl From<AlignedBuf> for Bytes {
+    fn from(buf: AlignedBuf) -> Self {
+        buf.into_bytes()
+    }
+}
+
+impl fmt::Debug for AlignedBuf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AlignedBuf({} of {})", self.len, self.capacity())
+    }
+}
