@@ -1,14 +1,10 @@
-//! Dependencies: licences from an allow-list, one version of each, every one with its reason.
-//!
-//! About a hundred lines of our own over `cargo metadata` instead of a tool that takes minutes
-//! to install on a fresh machine; see docs/decisions/0002-own-dependency-check.md.
+//! About a hundred lines of our own over `cargo tree` instead of a tool that takes minutes to
+//! install on a fresh machine; see docs/decisions/0002-own-dependency-check.md.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package, PackageId};
-
 use crate::report::Outcome;
-use crate::workspace::root;
+use crate::workspace::{cargo, root};
 
 /// Licences that allow shipping Foxy under MIT or Apache-2.0.
 const LICENCES: &[&str] = &[
@@ -33,76 +29,87 @@ const LICENCES: &[&str] = &[
 /// Crates that may appear in several versions, each with the reason.
 const DUPLICATES: &[(&str, &str)] = &[];
 
-/// Judges everything that ends up in a binary or a test on this platform.
+/// A crate from outside the workspace.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Foreign {
+    name: String,
+    version: String,
+    licence: String,
+}
+
+/// Judges everything that ends up in a binary or a test on this platform. Build scripts and
+/// procedural macros run at build time and ship nothing, so they are left out.
 pub(crate) fn run() -> Outcome {
-    let metadata = MetadataCommand::new()
-        .current_dir(root())
-        .other_options(["--filter-platform".to_owned(), host()])
-        .exec();
-    match metadata {
-        Ok(metadata) => {
-            let mut outcome = licences(&metadata);
-            outcome.join(duplicates(&metadata));
+    match foreign() {
+        Ok(crates) => {
+            let mut outcome = licences(&crates);
+            outcome.join(duplicates(&crates));
             outcome.join(reasons());
             outcome
         }
-        Err(error) => Outcome::single(Err(format!("cargo metadata: {error}"))),
+        Err(error) => Outcome::single(Err(error)),
     }
 }
 
-/// The platform whose dependencies count: other systems' crates are never built here.
-fn host() -> String {
-    format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
+/// What the features in use really pull in (`cargo metadata` also lists what no feature enables).
+fn foreign() -> Result<BTreeSet<Foreign>, String> {
+    let edges = "normal,dev,no-proc-macro";
+    let output = cargo(&[
+        "tree",
+        "--workspace",
+        "--edges",
+        edges,
+        "--prefix",
+        "none",
+        "--format",
+        "{p}|{l}",
+    ])
+    .output()
+    .map_err(|error| format!("cargo did not start: {error}"))?;
+    if !output.status.success() {
+        return Err(format!(
+            "cargo tree: {}",
+            String::from_utf8_lossy(&output.stderr)
+        ));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(read_line)
+        .collect())
 }
 
-fn licences(metadata: &Metadata) -> Outcome {
+/// `name v1.2.3|MIT OR Apache-2.0`; our own crates have their folder behind the version.
+fn read_line(line: &str) -> Option<Foreign> {
+    let (package, licence) = line.split_once('|')?;
+    let (name, rest) = package.split_once(" v")?;
+    if rest.contains(['/', '\\']) {
+        return None;
+    }
+    Some(Foreign {
+        name: name.to_owned(),
+        version: rest.trim_end_matches(" (*)").to_owned(),
+        licence: licence.trim_end_matches(" (*)").to_owned(),
+    })
+}
+
+fn licences(crates: &BTreeSet<Foreign>) -> Outcome {
     let mut outcome = Outcome::default();
-    for package in foreign(metadata) {
-        let licence = package.license.as_deref().unwrap_or("");
+    for Foreign {
+        name,
+        version,
+        licence,
+    } in crates
+    {
         outcome.note(if acceptable(licence) {
             Ok(())
         } else {
             Err(format!(
-                "{} {} has licence `{licence}`, which is not on the list in xtask/src/deps.rs; \
-                 choose another crate",
-                package.name, package.version
+                "{name} {version} has licence `{licence}`, which is not on the list in xtask/src/deps.rs; \
+                 choose another crate"
             ))
         });
     }
     outcome
-}
-
-fn foreign(metadata: &Metadata) -> impl Iterator<Item = &Package> {
-    let used = used_packages(metadata);
-    metadata
-        .packages
-        .iter()
-        .filter(move |p| p.source.is_some() && used.contains(&p.id))
-}
-
-/// What the members reach through normal and test dependencies (build tools run, but do not ship).
-fn used_packages(metadata: &Metadata) -> BTreeSet<PackageId> {
-    let mut used: BTreeSet<PackageId> = BTreeSet::new();
-    let mut open: Vec<&PackageId> = metadata.workspace_members.iter().collect();
-    let nodes: BTreeMap<_, _> = metadata
-        .resolve
-        .iter()
-        .flat_map(|resolve| &resolve.nodes)
-        .map(|node| (&node.id, node))
-        .collect();
-    while let Some(id) = open.pop() {
-        if !used.insert(id.clone()) {
-            continue;
-        }
-        let Some(node) = nodes.get(id) else { continue };
-        for dependency in &node.deps {
-            let ships = |kind: &cargo_metadata::DepKindInfo| kind.kind != DependencyKind::Build;
-            if dependency.dep_kinds.iter().any(ships) {
-                open.push(&dependency.pkg);
-            }
-        }
-    }
-    used
 }
 
 /// Whether an SPDX expression can be satisfied from the list: `A OR B`, `A AND B`, `(A OR B) AND C`.
@@ -118,14 +125,13 @@ fn acceptable(expression: &str) -> bool {
         .all(|group| group.trim_matches(['(', ')']).split(" OR ").any(all_of))
 }
 
-fn duplicates(metadata: &Metadata) -> Outcome {
+fn duplicates(crates: &BTreeSet<Foreign>) -> Outcome {
     let mut versions: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
-    for package in foreign(metadata) {
-        let name = package.name.as_str();
+    for found in crates {
         versions
-            .entry(name)
+            .entry(&found.name)
             .or_default()
-            .insert(package.version.to_string());
+            .insert(found.version.clone());
     }
     let mut outcome = Outcome::default();
     for (name, found) in &versions {
@@ -173,6 +179,23 @@ fn reasons() -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn own_crates_are_told_from_foreign_ones() {
+        assert_eq!(read_line("foxy-base v0.1.0 (/some/where/base)|MIT"), None);
+        let found = read_line("bytes v1.12.1|MIT (*)").unwrap();
+        assert_eq!(
+            (found.version.as_str(), found.licence.as_str()),
+            ("1.12.1", "MIT")
+        );
+    }
+
+    #[test]
+    fn two_versions_are_one_complaint() {
+        let crates = ["a v1.0.0|MIT", "a v2.0.0|MIT", "b v1.0.0|MIT"];
+        let crates = crates.iter().filter_map(|line| read_line(line)).collect();
+        assert_eq!(duplicates(&crates).complaints.len(), 1);
+    }
 
     #[test]
     fn licence_expressions() {
