@@ -1,0 +1,68 @@
+//! Positions on disk as the index stores them: 36 bits, in 512-byte units, over all stores.
+
+use std::fmt;
+use std::ops::Range;
+
+/// Bytes in one unit of an [`Address`] and of a [`crate::SizeClass`].
+pub const UNIT_BYTES: u64 = 512;
+
+/// Where a record starts, in 512-byte units over the joined address space of all stores
+/// (which store covers which range is the owner's business). 36 bits: 32 TiB.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Address(u64);
+
+impl Address {
+    /// Bits that the index keeps of an address.
+    pub const BITS: u32 = 36;
+    /// The greatest address.
+    pub const MAX: Self = Self((1 << Self::BITS) - 1);
+
+    /// From units of 512 bytes; `None` from 2^36 up.
+    #[must_use]
+    pub const fn from_units(units: u64) -> Option<Self> {
+        if units <= Self::MAX.0 {
+            Some(Self(units))
+        } else {
+            None
+        }
+    }
+
+    /// From a byte position; `None` if it is not a multiple of 512 or beyond 32 TiB.
+    #[must_use]
+    pub const fn from_bytes(bytes: u64) -> Option<Self> {
+        if bytes.is_multiple_of(UNIT_BYTES) {
+            Self::from_units(bytes / UNIT_BYTES)
+        } else {
+            None
+        }
+    }
+
+    /// The lowest 36 bits of a packed word.
+    pub(crate) const fn from_word(word: u64) -> Self {
+        Self(word & Self::MAX.0)
+    }
+
+    /// In units of 512 bytes.
+    #[must_use]
+    pub const fn units(self) -> u64 {
+        self.0
+    }
+
+    /// In bytes.
+    #[must_use]
+    pub const fn bytes(self) -> u64 {
+        self.0 * UNIT_BYTES
+    }
+
+    /// Every address there is, for sweeps and scans of the whole table.
+    #[must_use]
+    pub const fn all() -> Range<u64> {
+        0..Self::MAX.0 + 1
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "@{}", self.0)
+    }
+}

@@ -1,0 +1,119 @@
+//! What the index knows about one object, and how it is packed into 8 + 4 bytes.
+
+use crate::address::Address;
+use crate::size_class::SizeClass;
+
+/// The index's knowledge of one record. Everything but `address` is a hint: a wrong hint may
+/// cost a read, never a wrong answer, because the record repeats and checks all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Where the record starts.
+    pub address: Address,
+    /// How much to read.
+    pub class: SizeClass,
+    /// Uses since insertion or since [`crate::Index::take_freq`], 0 to 3 (saturating).
+    pub freq: u8,
+    /// For the owner (a coarse expiry, a group); the index carries it and never looks at it.
+    pub hint: u16,
+}
+
+impl Entry {
+    /// An entry that was not used yet and has no hint.
+    #[must_use]
+    pub const fn new(address: Address, class: SizeClass) -> Self {
+        Self {
+            address,
+            class,
+            freq: 0,
+            hint: 0,
+        }
+    }
+
+    /// The same with a hint.
+    #[must_use]
+    pub const fn with_hint(self, hint: u16) -> Self {
+        Self { hint, ..self }
+    }
+}
+
+/// The entries that a hash may belong to: mostly none or one, more only while an entry is
+/// being moved. The record's full key decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Candidates {
+    entries: [Option<Entry>; Candidates::MAX],
+}
+
+impl Candidates {
+    /// More are never returned.
+    pub const MAX: usize = 2;
+
+    pub(crate) fn push(&mut self, entry: Entry) {
+        if let Some(free) = self.entries.iter_mut().find(|e| e.is_none()) {
+            *free = Some(entry);
+        }
+    }
+
+    /// The first candidate: all that a caller needs who treats a mismatch as a miss.
+    #[must_use]
+    pub const fn first(&self) -> Option<Entry> {
+        self.entries[0]
+    }
+
+    /// True on a miss.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.entries[0].is_none()
+    }
+
+    /// All candidates, at most [`Candidates::MAX`].
+    pub fn iter(&self) -> impl Iterator<Item = Entry> + '_ {
+        self.entries.iter().copied().flatten()
+    }
+}
+
+impl IntoIterator for Candidates {
+    type Item = Entry;
+    type IntoIter = std::iter::Flatten<std::array::IntoIter<Option<Entry>, { Candidates::MAX }>>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.entries.into_iter().flatten()
+    }
+}
+
+/// What became of an insertion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Insert {
+    /// Stored; nothing was there under these hash bits.
+    Stored,
+    /// Stored in place of this entry of the same key (or of a tag twin, which is thereby forgotten).
+    Replaced(Entry),
+    /// Only from [`crate::Index::insert_if_absent`]: this entry was there and stays.
+    Present(Entry),
+    /// Not stored: the table is at its limit or the neighbourhood is full. Counted.
+    Dropped,
+}
+
+impl Insert {
+    /// True if the new entry can now be looked up.
+    #[must_use]
+    pub const fn is_stored(self) -> bool {
+        matches!(self, Self::Stored | Self::Replaced(_))
+    }
+}
+
+/// Figures of an index at one moment; not a consistent cut under concurrent writers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IndexStats {
+    /// Entries.
+    pub len: u64,
+    /// Bytes of memory held, directory included.
+    pub memory_bytes: u64,
+    /// Slots that memory has room for.
+    pub slots: u64,
+    /// Insertions dropped since the start.
+    pub dropped: u64,
+    /// Entries moved to make room since the start (growth not counted).
+    pub displaced: u64,
+    /// Lookups repeated because of a concurrent move.
+    pub retried: u64,
+}

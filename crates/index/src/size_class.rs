@@ -1,0 +1,62 @@
+//! Record sizes in seven bits: a read of the class covers the record and at most a tenth more.
+
+use crate::address::UNIT_BYTES;
+
+/// A range of record sizes. Classes 1 to 14 are exact in 512-byte units; above that each class
+/// ends 5 to 7 % beyond the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SizeClass(u8);
+
+/// Upper bound of each class in units; class 0 is not used, so that no entry is the empty word.
+const UNITS: [u32; 128] = table();
+
+const fn table() -> [u32; 128] {
+    let mut units = [0u32; 128];
+    let mut class = 1;
+    while class < 128 {
+        let before = units[class - 1];
+        let step = before / 14;
+        units[class] = before + if step == 0 { 1 } else { step };
+        class += 1;
+    }
+    units
+}
+
+impl SizeClass {
+    /// The class of the largest records.
+    pub const MAX: Self = Self(127);
+
+    /// The smallest class that holds a record of `bytes`; `None` if it is longer than
+    /// `SizeClass::MAX.bytes()` (over 8 MiB). Zero bytes count as one unit.
+    #[must_use]
+    pub fn for_bytes(bytes: u64) -> Option<Self> {
+        let units = bytes.div_ceil(UNIT_BYTES);
+        let class = UNITS.partition_point(|bound| u64::from(*bound) < units);
+        u8::try_from(class.max(1))
+            .ok()
+            .filter(|class| *class <= Self::MAX.0)
+            .map(Self)
+    }
+
+    /// From the number that [`SizeClass::number`] gave; `None` outside 1..=127.
+    #[must_use]
+    pub const fn from_number(number: u8) -> Option<Self> {
+        if number >= 1 && number <= Self::MAX.0 {
+            Some(Self(number))
+        } else {
+            None
+        }
+    }
+
+    /// 1 to 127.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        self.0
+    }
+
+    /// No record of this class is longer than this: how much to read. A multiple of 512.
+    #[must_use]
+    pub const fn bytes(self) -> u64 {
+        UNITS[self.0 as usize] as u64 * UNIT_BYTES
+    }
+}
