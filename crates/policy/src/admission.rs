@@ -1,0 +1,207 @@
+//! Which objects may enter a cache level.
+//!
+//! Sources: size limit = LRU-TH of the Foxy papers (documents over a threshold are not cached);
+//! second use = one-timer filters in front of disks (Maltzahn 1999, flash caches today); byte
+//! budget = a token bucket in front of the writes, the filters working only at its end, because
+//! a real proxy log loses up to ten points of hit ratio to an unconditional second-use filter.
+
+use std::time::Duration;
+
+use foxy_base::MonoTime;
+
+use crate::Ghost;
+use crate::cache::Key;
+
+/// The answer of an [`Admission`] rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admit {
+    /// Let it in.
+    Yes,
+    /// Larger than the limit.
+    TooLarge,
+    /// Not seen before (within the rule's memory).
+    FirstUse,
+    /// The byte budget is spent.
+    OverBudget,
+}
+
+impl Admit {
+    /// True for [`Admit::Yes`].
+    #[must_use]
+    pub const fn is_yes(self) -> bool {
+        matches!(self, Self::Yes)
+    }
+}
+
+/// Decides about objects one by one.
+pub trait Admission<K: Key> {
+    /// May an object of `size` bytes enter at `now`? Asking counts as a use of `key` and, when
+    /// the answer is yes, spends budget.
+    fn admit(&mut self, key: K, size: u64, now: MonoTime) -> Admit;
+}
+
+/// Everything enters.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AdmitAll;
+
+impl<K: Key> Admission<K> for AdmitAll {
+    fn admit(&mut self, _key: K, _size: u64, _now: MonoTime) -> Admit {
+        Admit::Yes
+    }
+}
+
+/// LRU-TH's half that is not LRU: what is larger than `max_bytes` stays out.
+#[derive(Clone, Copy, Debug)]
+pub struct SizeLimit {
+    /// The largest object that enters.
+    pub max_bytes: u64,
+}
+
+impl<K: Key> Admission<K> for SizeLimit {
+    fn admit(&mut self, _key: K, size: u64, _now: MonoTime) -> Admit {
+        if size <= self.max_bytes {
+            Admit::Yes
+        } else {
+            Admit::TooLarge
+        }
+    }
+}
+
+/// An object enters when it was asked about before, within the last `remembered` first uses.
+#[derive(Debug)]
+pub struct SecondUse<K> {
+    seen: Ghost<K>,
+}
+
+impl<K: Key> SecondUse<K> {
+    /// Remembers `remembered` keys that were used once.
+    #[must_use]
+    pub fn new(remembered: usize) -> Self {
+        Self {
+            seen: Ghost::new(remembered as u64),
+        }
+    }
+}
+
+impl<K: Key> Admission<K> for SecondUse<K> {
+    fn admit(&mut self, key: K, _size: u64, _now: MonoTime) -> Admit {
+        if self.seen.remove(&key) {
+            return Admit::Yes;
+        }
+        self.seen.insert(key, 1);
+        Admit::FirstUse
+    }
+}
+
+/// A byte budget per second with a burst, kept in whole bytes and carried remainders.
+#[derive(Clone, Copy, Debug)]
+pub struct TokenBucket {
+    bytes_per_sec: u64,
+    burst_bytes: u64,
+    tokens: u64,
+    remainder: u128,
+    last: MonoTime,
+}
+
+const NANOS: u128 = 1_000_000_000;
+
+impl TokenBucket {
+    /// A full bucket. `burst_bytes` is also the largest amount that can be taken at once.
+    #[must_use]
+    pub const fn new(bytes_per_sec: u64, burst_bytes: u64, now: MonoTime) -> Self {
+        Self {
+            bytes_per_sec,
+            burst_bytes,
+            tokens: burst_bytes,
+            remainder: 0,
+            last: now,
+        }
+    }
+
+    /// Changes the rate from `now` on; what was earned stays.
+    pub fn set_rate(&mut self, bytes_per_sec: u64, now: MonoTime) {
+        self.refill(now);
+        self.bytes_per_sec = bytes_per_sec;
+    }
+
+    /// Takes `bytes` if they are there; takes nothing otherwise.
+    pub fn try_take(&mut self, bytes: u64, now: MonoTime) -> bool {
+        self.refill(now);
+        if bytes > self.tokens {
+            return false;
+        }
+        self.tokens -= bytes;
+        true
+    }
+
+    /// How long until `bytes` are there; zero if they are, `None` if they never will be.
+    pub fn wait_for(&mut self, bytes: u64, now: MonoTime) -> Option<Duration> {
+        self.refill(now);
+        let Some(missing) = bytes.checked_sub(self.tokens).filter(|m| *m > 0) else {
+            return Some(Duration::ZERO);
+        };
+        if self.bytes_per_sec == 0 || bytes > self.burst_bytes {
+            return None;
+        }
+        let owed = u128::from(missing) * NANOS - self.remainder;
+        let nanos = owed.div_ceil(u128::from(self.bytes_per_sec));
+        Some(Duration::from_nanos(
+            u64::try_from(nanos).unwrap_or(u64::MAX),
+        ))
+    }
+
+    /// Bytes that could be taken at `now`.
+    pub fn available(&mut self, now: MonoTime) -> u64 {
+        self.refill(now);
+        self.tokens
+    }
+
+    fn refill(&mut self, now: MonoTime) {
+        let elapsed = now.since(self.last).as_nanos();
+        self.last = self.last.max(now);
+        let earned = elapsed * u128::from(self.bytes_per_sec) + self.remainder;
+        let room = self.burst_bytes - self.tokens;
+        let bytes = earned / NANOS;
+        if bytes >= u128::from(room) {
+            self.tokens = self.burst_bytes;
+            self.remainder = 0;
+        } else {
+            self.tokens += bytes as u64;
+            self.remainder = earned % NANOS;
+        }
+    }
+}
+
+/// The production rule: everything while the byte budget lasts, then only what a second rule
+/// lets in on credit of up to one burst, then nothing.
+#[derive(Debug)]
+pub struct Budgeted<A> {
+    budget: TokenBucket,
+    credit: TokenBucket,
+    filter: A,
+}
+
+impl<A> Budgeted<A> {
+    /// `budget` pays for everything, `credit` for what `filter` admits when the budget is spent.
+    #[must_use]
+    pub const fn new(budget: TokenBucket, credit: TokenBucket, filter: A) -> Self {
+        Self {
+            budget,
+            credit,
+            filter,
+        }
+    }
+}
+
+impl<K: Key, A: Admission<K>> Admission<K> for Budgeted<A> {
+    fn admit(&mut self, key: K, size: u64, now: MonoTime) -> Admit {
+        if self.budget.try_take(size, now) {
+            return Admit::Yes;
+        }
+        match self.filter.admit(key, size, now) {
+            Admit::Yes if self.credit.try_take(size, now) => Admit::Yes,
+            Admit::Yes => Admit::OverBudget,
+            refused => refused,
+        }
+    }
+}

