@@ -1,1 +1,55 @@
-//! Placeholder; see docs/architecture.md.
+//! The bytes that a store keeps on disk: pure encoders and decoders, no I/O.
+//!
+//! All integers are little-endian. Every structure carries a magic number, a format version where
+//! it can be read alone, and a CRC32C; decoding trusts nothing and never panics. The bytes are
+//! drawn in `docs/disk-format.md`, and tests tie that page, the golden bytes in `golden/` and this
+//! crate together.
+
+mod bytes_io;
+mod cluster;
+mod entry;
+mod error;
+mod geometry;
+mod journal;
+mod record;
+mod slot;
+mod superblock;
+
+pub use cluster::{CLUSTER_HEADER_BYTES, ClusterHeader, cluster_table_bytes};
+pub use entry::{ENTRY_BYTES, Entry, EntryKind, LogPosition};
+pub use error::FormatError;
+pub use geometry::{Geometry, StoreUuid};
+pub use journal::{JOURNAL_BLOCK_HEADER_BYTES, JournalBlock, PurgeKind, PurgeNote};
+pub use record::{
+    BODY_BLOCK_BYTES, RECORD_HEADER_BYTES, RULES_BYTES, RecordHead, RecordKind, RecordLayout,
+    RecordPlace, RecordSections, encode_record, parse_record,
+};
+pub use slot::{SLOT_HEADER_BYTES, SegmentState, SlotHeader, decode_slot_entries, encode_slot};
+pub use superblock::{SUPERBLOCK_BYTES, Superblock};
+
+/// Version of the format written by this code. Version 0 may still change.
+pub const FORMAT_VERSION: u16 = 0;
+
+/// The unit of addresses and of record packing, in bytes.
+pub const UNIT: u64 = 512;
+
+/// Alignment of superblocks, slots, segments and clusters, in bytes.
+pub const BLOCK: u64 = 4096;
+
+/// `bytes` in units, rounded up.
+#[must_use]
+pub const fn units(bytes: u64) -> u64 {
+    bytes.div_ceil(UNIT)
+}
+
+/// `bytes` rounded up to whole units.
+#[must_use]
+pub const fn round_to_unit(bytes: u64) -> u64 {
+    units(bytes) * UNIT
+}
+
+/// `bytes` rounded up to whole blocks.
+#[must_use]
+pub const fn round_to_block(bytes: u64) -> u64 {
+    bytes.div_ceil(BLOCK) * BLOCK
+}

@@ -1,0 +1,102 @@
+//! Little-endian cursors: writing into a fixed buffer, reading from untrusted bytes.
+
+use crate::FormatError;
+
+/// Appends fields to a buffer.
+#[derive(Debug)]
+pub(crate) struct Put<'a>(pub &'a mut Vec<u8>);
+
+impl Put<'_> {
+    pub(crate) fn bytes(&mut self, v: &[u8]) {
+        self.0.extend_from_slice(v);
+    }
+    pub(crate) fn u8(&mut self, v: u8) {
+        self.0.push(v);
+    }
+    pub(crate) fn u16(&mut self, v: u16) {
+        self.bytes(&v.to_le_bytes());
+    }
+    pub(crate) fn u32(&mut self, v: u32) {
+        self.bytes(&v.to_le_bytes());
+    }
+    pub(crate) fn u64(&mut self, v: u64) {
+        self.bytes(&v.to_le_bytes());
+    }
+    pub(crate) fn i64(&mut self, v: i64) {
+        self.bytes(&v.to_le_bytes());
+    }
+    /// Zeros up to a total of `len` bytes.
+    pub(crate) fn pad_to(&mut self, len: usize) {
+        if self.0.len() < len {
+            self.0.resize(len, 0);
+        }
+    }
+}
+
+/// Takes fields from bytes; every read is checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Take<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Take<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+    pub(crate) fn bytes(&mut self, n: usize) -> Result<&'a [u8], FormatError> {
+        let (head, rest) = self.rest.split_at_checked(n).ok_or(FormatError::Truncated)?;
+        self.rest = rest;
+        Ok(head)
+    }
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], FormatError> {
+        let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(FormatError::Truncated)?;
+        self.rest = rest;
+        Ok(*head)
+    }
+    pub(crate) fn u8(&mut self) -> Result<u8, FormatError> {
+        Ok(self.array::<1>()?[0])
+    }
+    pub(crate) fn u16(&mut self) -> Result<u16, FormatError> {
+        Ok(u16::from_le_bytes(self.array()?))
+    }
+    pub(crate) fn u32(&mut self) -> Result<u32, FormatError> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+    pub(crate) fn u64(&mut self) -> Result<u64, FormatError> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+    pub(crate) fn i64(&mut self) -> Result<i64, FormatError> {
+        Ok(i64::from_le_bytes(self.array()?))
+    }
+    /// Reserved bytes must be zero, so that a later version can give them a meaning.
+    pub(crate) fn zeros(&mut self, n: usize) -> Result<(), FormatError> {
+        if self.bytes(n)?.iter().all(|b| *b == 0) {
+            Ok(())
+        } else {
+            Err(FormatError::Invalid("reserved field"))
+        }
+    }
+}
+
+/// Magic number, then version; zeros throughout are [`FormatError::Empty`].
+pub(crate) fn check_mark(take: &mut Take<'_>, magic: [u8; 4], whole: &[u8]) -> Result<(), FormatError> {
+    if take.array::<4>()? != magic {
+        let empty = whole.iter().all(|b| *b == 0);
+        return Err(if empty { FormatError::Empty } else { FormatError::Foreign });
+    }
+    let version = take.u16()?;
+    if version > crate::FORMAT_VERSION {
+        return Err(FormatError::Newer(version));
+    }
+    Ok(())
+}
+
+/// The CRC stored little-endian at `at` must be that of the bytes before it.
+pub(crate) fn check_crc(bytes: &[u8], at: usize) -> Result<(), FormatError> {
+    let stored = bytes.get(at..at + 4).ok_or(FormatError::Truncated)?;
+    if foxy_base::crc32c(&bytes[..at]).to_le_bytes() == stored {
+        Ok(())
+    } else {
+        Err(FormatError::Checksum)
+    }
+}

@@ -1,0 +1,109 @@
+//! Entries of cluster tables and summary slots: what lies where.
+
+use crate::bytes_io::{Put, Take};
+use crate::{FormatError, UNIT};
+use foxy_base::KeyHash;
+
+/// Length of an entry.
+pub const ENTRY_BYTES: usize = 24;
+
+/// A place in the log, which orders everything ever written to a store: segment sequence in the
+/// upper 44 bits, offset in the segment in units in the lower 20.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LogPosition(pub u64);
+
+impl LogPosition {
+    /// From a segment sequence and an offset in units (below 2^20).
+    #[must_use]
+    pub const fn new(sequence: u64, offset_units: u32) -> Self {
+        Self(sequence << 20 | (offset_units as u64 & 0xf_ffff))
+    }
+    /// The segment sequence.
+    #[must_use]
+    pub const fn sequence(self) -> u64 {
+        self.0 >> 20
+    }
+    /// Offset in the segment, in units.
+    #[must_use]
+    pub const fn offset_units(self) -> u32 {
+        (self.0 & 0xf_ffff) as u32
+    }
+}
+
+/// What an entry speaks of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum EntryKind {
+    /// A whole object.
+    Object = 1,
+    /// The head record of a large object.
+    Head = 2,
+    /// A fragment of a large object.
+    Fragment = 3,
+    /// What was stored under this hash before this place is gone.
+    Tombstone = 4,
+    /// The record at the log position in the hash's lower half is gone, whatever its key.
+    Void = 5,
+}
+
+/// One entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Hash of the full key (of the fragment, for fragments).
+    pub hash: KeyHash,
+    /// Offset of the record in its segment, in units; of the cluster, for tombstones and voids.
+    pub offset_units: u32,
+    /// Length of the record in units, below 2^24; 0 for tombstones and voids.
+    pub len_units: u32,
+    /// What it is.
+    pub kind: EntryKind,
+}
+
+impl Entry {
+    /// Whether a record belongs to this entry.
+    #[must_use]
+    pub const fn is_record(&self) -> bool {
+        !matches!(self.kind, EntryKind::Tombstone | EntryKind::Void)
+    }
+
+    /// Appends the bytes.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let mut put = Put(out);
+        put.bytes(&self.hash.to_bytes());
+        put.u32(self.offset_units);
+        put.u32(self.len_units & 0xff_ffff | u32::from(self.kind as u8) << 24);
+    }
+
+    /// Reads an entry of a segment of `segment_bytes`.
+    ///
+    /// # Errors
+    /// `Invalid` for an unknown kind or a place outside of the segment.
+    pub fn decode(bytes: &[u8; ENTRY_BYTES], segment_bytes: u32) -> Result<Self, FormatError> {
+        let mut take = Take::new(bytes);
+        let hash = KeyHash::from_bytes(take.array()?);
+        let offset_units = take.u32()?;
+        let word = take.u32()?;
+        let kind = match word >> 24 {
+            1 => EntryKind::Object,
+            2 => EntryKind::Head,
+            3 => EntryKind::Fragment,
+            4 => EntryKind::Tombstone,
+            5 => EntryKind::Void,
+            _ => return Err(FormatError::Invalid("entry kind")),
+        };
+        let entry = Self { hash, offset_units, len_units: word & 0xff_ffff, kind };
+        let end = (u64::from(offset_units) + u64::from(entry.len_units)) * UNIT;
+        if end > u64::from(segment_bytes) || entry.is_record() != (entry.len_units > 0) {
+            return Err(FormatError::Invalid("entry place"));
+        }
+        Ok(entry)
+    }
+}
+
+/// Reads `count` entries.
+pub(crate) fn decode_entries(bytes: &[u8], count: u32, segment_bytes: u32) -> Result<Vec<Entry>, FormatError> {
+    let len = (count as usize).checked_mul(ENTRY_BYTES).ok_or(FormatError::Truncated)?;
+    let table = bytes.get(..len).ok_or(FormatError::Truncated)?;
+    let (chunks, _) = table.as_chunks::<ENTRY_BYTES>();
+    chunks.iter().map(|chunk| Entry::decode(chunk, segment_bytes)).collect()
+}

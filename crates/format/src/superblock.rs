@@ -1,0 +1,75 @@
+//! The superblock: whose store this is, how it is laid out, how often it was opened.
+
+use crate::bytes_io::{Put, Take, check_crc, check_mark};
+use crate::{FORMAT_VERSION, FormatError, Geometry, LogPosition, StoreUuid};
+
+/// Length of a superblock.
+pub const SUPERBLOCK_BYTES: usize = 4096;
+const MAGIC: [u8; 4] = *b"FOXY";
+const USED: usize = 72;
+
+/// One of the two superblocks; the valid one with the higher generation counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Superblock {
+    /// Goes up by one with every write; an open store never reuses one.
+    pub generation: u64,
+    /// The store's identity.
+    pub uuid: StoreUuid,
+    /// The sizes chosen at formatting.
+    pub geometry: Geometry,
+    /// Everything in the log before this position is void (purge of all, lost tombstones).
+    pub floor: LogPosition,
+}
+
+impl Superblock {
+    /// The bytes on disk.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(SUPERBLOCK_BYTES);
+        let mut put = Put(&mut out);
+        put.bytes(&MAGIC);
+        put.u16(FORMAT_VERSION);
+        put.u16(0);
+        put.u64(self.generation);
+        put.bytes(&self.uuid.0);
+        let g = &self.geometry;
+        for v in [g.segment_bytes, g.segments, g.cluster_bytes, g.slot_bytes, g.journal_bytes] {
+            put.u32(v);
+        }
+        put.u32(0);
+        put.u64(self.floor.0);
+        put.u64(0);
+        debug_assert_eq!(put.0.len(), USED);
+        put.pad_to(SUPERBLOCK_BYTES - 4);
+        let crc = foxy_base::crc32c(&out);
+        Put(&mut out).u32(crc);
+        out
+    }
+
+    /// Reads a superblock.
+    ///
+    /// # Errors
+    /// `Empty` for zeros, `Foreign` without the mark, `Newer` for a later version (checked before
+    /// the checksum, which a later version may compute otherwise), then any other.
+    pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
+        let bytes = bytes.get(..SUPERBLOCK_BYTES).ok_or(FormatError::Truncated)?;
+        let mut take = Take::new(bytes);
+        check_mark(&mut take, MAGIC, bytes)?;
+        check_crc(bytes, SUPERBLOCK_BYTES - 4)?;
+        take.zeros(2)?;
+        let generation = take.u64()?;
+        let uuid = StoreUuid(take.array()?);
+        let geometry = Geometry {
+            segment_bytes: take.u32()?,
+            segments: take.u32()?,
+            cluster_bytes: take.u32()?,
+            slot_bytes: take.u32()?,
+            journal_bytes: take.u32()?,
+        };
+        geometry.check()?;
+        take.zeros(4)?;
+        let floor = LogPosition(take.u64()?);
+        take.zeros(SUPERBLOCK_BYTES - 4 - USED + 8)?;
+        Ok(Self { generation, uuid, geometry, floor })
+    }
+}
