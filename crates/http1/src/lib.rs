@@ -1,1 +1,54 @@
-//! Placeholder; see docs/architecture.md.
+//! The strict HTTP/1.1 and HTTP/1.0 wire codec: bytes in, decisions about framing out.
+//!
+//! Pure: no I/O, no clock, no runtime. The client side and the origin side of the proxy use the
+//! same code, so both agree on where a message ends; that agreement is what request smuggling
+//! attacks. Whatever two parsers could read in two ways is refused with a [`Reject`], which
+//! carries a status and a stable reason word.
+//!
+//! How a connection uses it, without allocation once its buffers have grown:
+//!
+//! 1. Read into a buffer; call [`RequestHead::parse`] (or [`ResponseHead::parse`]) with the
+//!    connection's [`HeadScanner`] and [`FieldSlots`] until it gives a head. Bytes already seen
+//!    are not looked at again. A head borrows buffer and slots; [`RequestHead::parts`] is the
+//!    same knowledge as plain offsets, for code that must move the buffer across an `await`.
+//! 2. Read the body with a [`BodyReader`] made from the head's [`BodyFraming`].
+//! 3. Write heads into a reusable `Vec<u8>` with [`write`](mod@write), forwarding the fields that
+//!    [`forward_fields`] lets through.
+//!
+//! References: RFC 9112 (HTTP/1.1), RFC 9110 (semantics), RFC 3986 (URIs).
+
+mod authority;
+mod body;
+pub mod chunked;
+mod connection;
+mod date;
+mod diagnose;
+mod facts;
+mod framing;
+mod limits;
+mod method;
+mod reject;
+mod request;
+mod response;
+mod scan;
+mod slots;
+mod target;
+pub mod write;
+
+pub use authority::{Authority, Host};
+pub use body::{BodyReader, BodyStep};
+pub use connection::{ForwardFields, forward_fields, is_hop_by_hop};
+pub use date::DateCache;
+pub use facts::Upgrade;
+pub use framing::BodyFraming;
+pub use limits::{Limits, MAX_FIELDS};
+pub use method::{Method, Version};
+pub use reject::Reject;
+pub use request::{RequestHead, RequestParts};
+pub use response::{ResponseHead, ResponseParts};
+pub use scan::HeadScanner;
+pub use slots::{FieldSlots, FieldView};
+pub use target::{Scheme, Target, TargetForm, Url};
+
+#[cfg(test)]
+mod tests;

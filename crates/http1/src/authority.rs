@@ -1,0 +1,143 @@
+//! Host and port: checking and normal form (RFC 3986 section 3.2, RFC 9110 section 4.2).
+//!
+//! Promises: two authorities that name the same server under a scheme are written alike; what
+//! the URL parsers of other programs could take for another host is refused (userinfo, percent
+//! escapes, IPv6 zones and futures, bytes outside letters, digits, `-`, `.`, `_`).
+
+use std::io::Write as _;
+use std::net::Ipv6Addr;
+
+use crate::{Reject, Scheme};
+
+/// The longest name that DNS can have, with a dot at the end (RFC 1035 section 2.3.4).
+const NAME_MAX: usize = 254;
+
+/// What an authority names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Host<'b> {
+    /// A name or IPv4 address, spelled as received.
+    Name(&'b [u8]),
+    /// An IPv6 address.
+    V6(Ipv6Addr),
+}
+
+/// A host and, if given, a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Authority<'b> {
+    /// The host.
+    pub host: Host<'b>,
+    /// The port as written, 1 to 65535; `None` if left out.
+    pub port: Option<u16>,
+}
+
+impl<'b> Authority<'b> {
+    /// Reads `host`, `host:port`, `[v6]` or `[v6]:port`. An empty port counts as none.
+    ///
+    /// # Errors
+    /// Userinfo, an empty or malformed host, a port out of range.
+    pub fn parse(text: &'b [u8]) -> Result<Self, Reject> {
+        if text.contains(&b'@') {
+            return Err(Reject::USERINFO);
+        }
+        let (host, port) = if let Some(rest) = text.strip_prefix(b"[") {
+            let close = rest
+                .iter()
+                .position(|b| *b == b']')
+                .ok_or(Reject::BAD_HOST)?;
+            (Host::V6(v6(&rest[..close])?), &rest[close + 1..])
+        } else {
+            let end = text.iter().position(|b| *b == b':').unwrap_or(text.len());
+            (Host::Name(name(&text[..end])?), &text[end..])
+        };
+        let port = match port {
+            b"" | b":" => None,
+            [b':', digits @ ..] => Some(port_number(digits)?),
+            _ => return Err(Reject::BAD_HOST),
+        };
+        Ok(Self { host, port })
+    }
+
+    /// The port to connect to.
+    #[must_use]
+    pub fn port_or_default(&self, scheme: Scheme) -> u16 {
+        self.port.unwrap_or(scheme.default_port())
+    }
+
+    /// Appends the host alone: names in lower case, IPv6 without brackets in the form of
+    /// RFC 5952. What a resolver or an address parser takes.
+    pub fn write_host(&self, out: &mut Vec<u8>) {
+        match self.host {
+            Host::Name(name) => out.extend(name.iter().map(u8::to_ascii_lowercase)),
+            Host::V6(address) => {
+                // Writing into a Vec cannot fail.
+                let _ = write!(out, "{address}");
+            }
+        }
+    }
+
+    /// Appends the normal form under `scheme`: lower case, IPv6 in brackets, the scheme's default
+    /// port left out.
+    pub fn write_normalised(&self, scheme: Scheme, out: &mut Vec<u8>) {
+        self.write_bracketed(out);
+        if let Some(port) = self.port.filter(|p| *p != scheme.default_port()) {
+            push_port(port, out);
+        }
+    }
+
+    /// Appends host and port, the port always: the form of a CONNECT target.
+    pub fn write_with_port(&self, scheme: Scheme, out: &mut Vec<u8>) {
+        self.write_bracketed(out);
+        push_port(self.port_or_default(scheme), out);
+    }
+
+    fn write_bracketed(&self, out: &mut Vec<u8>) {
+        let bracketed = matches!(self.host, Host::V6(_));
+        if bracketed {
+            out.push(b'[');
+        }
+        self.write_host(out);
+        if bracketed {
+            out.push(b']');
+        }
+    }
+}
+
+fn push_port(port: u16, out: &mut Vec<u8>) {
+    out.push(b':');
+    out.extend_from_slice(itoa::Buffer::new().format(port).as_bytes());
+}
+
+fn name(text: &[u8]) -> Result<&[u8], Reject> {
+    let known = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
+    let labels = text.strip_suffix(b".").unwrap_or(text);
+    if text.is_empty() {
+        Err(Reject::EMPTY_HOST)
+    } else if text.len() > NAME_MAX
+        || !text.iter().all(known)
+        || labels.split(|b| *b == b'.').any(<[u8]>::is_empty)
+    {
+        Err(Reject::BAD_HOST)
+    } else {
+        Ok(text)
+    }
+}
+
+fn v6(text: &[u8]) -> Result<Ipv6Addr, Reject> {
+    std::str::from_utf8(text)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .ok_or(Reject::BAD_HOST)
+}
+
+fn port_number(digits: &[u8]) -> Result<u16, Reject> {
+    if digits.len() > 5 || !digits.iter().all(u8::is_ascii_digit) {
+        return Err(Reject::BAD_PORT);
+    }
+    let n = digits
+        .iter()
+        .fold(0u32, |n, d| n * 10 + u32::from(d - b'0'));
+    match u16::try_from(n) {
+        Ok(port) if port > 0 => Ok(port),
+        _ => Err(Reject::BAD_PORT),
+    }
+}

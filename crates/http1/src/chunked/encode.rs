@@ -1,0 +1,55 @@
+//! The encoder: chunk heads on the stack, so that data is sent from where it lies.
+
+use foxy_base::Fields;
+
+use super::trailers::is_trailer_allowed;
+use crate::write;
+
+/// What follows the data of each chunk.
+pub const CHUNK_END: &[u8] = b"\r\n";
+
+/// The last chunk, without trailers.
+pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+
+/// The line before a chunk's data.
+#[derive(Clone, Copy, Debug)]
+pub struct ChunkHeader {
+    text: [u8; 18],
+    start: usize,
+}
+
+impl ChunkHeader {
+    /// The line, CRLF included.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.text[self.start..]
+    }
+}
+
+/// The line before `len` bytes of data. `len` must not be 0: that would end the body, and is
+/// written by [`write_last_chunk`].
+#[must_use]
+pub fn chunk_header(len: u64) -> ChunkHeader {
+    debug_assert!(len > 0);
+    let mut text = [0; 18];
+    text[16..].copy_from_slice(b"\r\n");
+    let (mut start, mut left) = (16, len);
+    while left > 0 || start == 16 {
+        start -= 1;
+        text[start] = b"0123456789abcdef"[(left & 15) as usize];
+        left >>= 4;
+    }
+    ChunkHeader { text, start }
+}
+
+/// Appends the last chunk with those of `trailers` that may be sent there.
+pub fn write_last_chunk<F: Fields + ?Sized>(trailers: &F, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"0\r\n");
+    for i in 0..trailers.count() {
+        let (name, value) = trailers.field(i);
+        if is_trailer_allowed(name) {
+            write::field(out, name, value);
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+}

@@ -1,0 +1,83 @@
+//! Trailer sections (RFC 9110 section 6.5).
+
+use foxy_base::eq_name;
+
+use crate::connection::is_hop_by_hop;
+use crate::slots::{FieldSlots, FieldView};
+use crate::{Limits, Reject, diagnose};
+
+/// Fields that steer framing, routing, authentication, caching or the reading of the content: they would come
+/// too late, or past the checks made on the head (RFC 9110 section 6.5.1).
+const FORBIDDEN: &[&str] = &[
+    "age",
+    "authorization",
+    "cache-control",
+    "cache-status",
+    "cdn-cache-control",
+    "content-encoding",
+    "content-length",
+    "content-range",
+    "content-type",
+    "cookie",
+    "date",
+    "expect",
+    "expires",
+    "forwarded",
+    "host",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-range",
+    "if-unmodified-since",
+    "location",
+    "max-forwards",
+    "pragma",
+    "range",
+    "retry-after",
+    "set-cookie",
+    "trailer",
+    "vary",
+    "via",
+    "warning",
+    "www-authenticate",
+];
+
+/// Whether a field may be sent in a trailer section. Others are dropped, not refused: nothing
+/// reads them.
+#[must_use]
+pub fn is_trailer_allowed(name: &[u8]) -> bool {
+    !is_hop_by_hop(name) && !FORBIDDEN.iter().any(|f| eq_name(name, f.as_bytes()))
+}
+
+/// Parses a complete trailer section, as [`BodyStep::End`](crate::BodyStep::End) delimits it
+/// (empty, or up to and including the blank line). Fields that do not belong there are left out.
+///
+/// # Errors
+/// Malformed fields (400), too many of them (431).
+pub fn parse_trailers<'b>(
+    section: &'b [u8],
+    slots: &'b mut FieldSlots,
+    limits: &Limits,
+) -> Result<FieldView<'b>, Reject> {
+    slots.clear();
+    if section.is_empty() {
+        return Ok(FieldView::empty());
+    }
+    let mut room = [httparse::EMPTY_HEADER; 64];
+    let max = limits.trailer_fields.min(room.len());
+    match httparse::parse_headers(section, &mut room[..max]) {
+        Ok(httparse::Status::Complete((len, fields))) if len == section.len() => {
+            for field in fields {
+                if is_trailer_allowed(field.name.as_bytes()) {
+                    slots.push(section, field.name.as_bytes(), field.value);
+                }
+            }
+        }
+        Err(httparse::Error::TooManyHeaders) => return Err(Reject::TRAILERS_TOO_LARGE),
+        _ => return Err(diagnose::fields(section)),
+    }
+    Ok(FieldView {
+        bytes: section,
+        spans: slots.spans(),
+    })
+}

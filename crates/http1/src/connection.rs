@@ -1,0 +1,150 @@
+//! Fields that concern one connection alone, and what is left to forward (RFC 9110 section 7.6.1).
+//!
+//! Two rules decide what is dropped. Fields that are hop-by-hop by definition always go.
+//! Fields that the sender names in Connection go too, except those that every recipient needs:
+//! RFC 9110 forbids senders to list them, and dropping them on demand lets an attacker strip a
+//! cookie, a length, a validator or the client's address before the request reaches the origin.
+
+use foxy_base::{Fields, eq_name};
+
+use crate::facts::members;
+use crate::slots::FieldView;
+
+/// Names that never go on, besides Connection's own list. `Proxy-Authorization` and
+/// `Proxy-Authenticate` are between the client and this proxy; `HTTP2-Settings` belongs to an
+/// h2c upgrade, which is not forwarded.
+const HOP_BY_HOP: &[&str] = &[
+    "connection",
+    "http2-settings",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authentication-info",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Names that Connection cannot remove.
+const PROTECTED: &[&str] = &[
+    "accept",
+    "accept-encoding",
+    "accept-language",
+    "accept-ranges",
+    "age",
+    "allow",
+    "authorization",
+    "cache-control",
+    "cdn-cache-control",
+    "content-encoding",
+    "content-language",
+    "content-length",
+    "content-location",
+    "content-range",
+    "content-security-policy",
+    "content-type",
+    "cookie",
+    "date",
+    "etag",
+    "expect",
+    "expires",
+    "forwarded",
+    "host",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-range",
+    "if-unmodified-since",
+    "last-modified",
+    "location",
+    "max-forwards",
+    "origin",
+    "pragma",
+    "range",
+    "referer",
+    "retry-after",
+    "set-cookie",
+    "strict-transport-security",
+    "surrogate-control",
+    "trailer",
+    "user-agent",
+    "vary",
+    "via",
+    "www-authenticate",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-real-ip",
+];
+
+/// Whether fields of this name always stay on their connection.
+#[must_use]
+pub fn is_hop_by_hop(name: &[u8]) -> bool {
+    // The lengths of the names above; most fields are told apart by that alone.
+    matches!(name.len(), 2 | 7 | 10 | 14 | 16..=19 | 25) && one_of(name, HOP_BY_HOP)
+}
+
+fn one_of(name: &[u8], list: &[&str]) -> bool {
+    list.iter().any(|known| eq_name(name, known.as_bytes()))
+}
+
+/// The fields of a head that go on to the next hop, in order.
+#[derive(Clone, Copy, Debug)]
+pub struct ForwardFields<'b> {
+    fields: FieldView<'b>,
+    next: usize,
+    check_listed: bool,
+    drop_host: bool,
+}
+
+/// The fields of `fields` to forward. `lists_names` may be false only if Connection is known to
+/// name no field; it saves the search.
+#[must_use]
+pub fn forward_fields(fields: FieldView<'_>, lists_names: bool) -> ForwardFields<'_> {
+    ForwardFields {
+        fields,
+        next: 0,
+        check_listed: lists_names,
+        drop_host: false,
+    }
+}
+
+impl ForwardFields<'_> {
+    /// Leaves Host out too.
+    #[must_use]
+    pub const fn without_host(mut self) -> Self {
+        self.drop_host = true;
+        self
+    }
+
+    fn goes_on(&self, name: &[u8]) -> bool {
+        !(is_hop_by_hop(name)
+            || self.drop_host && eq_name(name, b"host")
+            || self.check_listed && self.is_listed(name) && !one_of(name, PROTECTED))
+    }
+
+    fn is_listed(&self, name: &[u8]) -> bool {
+        self.fields
+            .iter()
+            .filter(|(field, _)| eq_name(field, b"connection"))
+            .flat_map(|(_, value)| members(value))
+            .any(|option| eq_name(option, name))
+    }
+}
+
+impl<'b> Iterator for ForwardFields<'b> {
+    type Item = (&'b [u8], &'b [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.next < self.fields.count() {
+            let span = self.fields.spans[self.next];
+            self.next += 1;
+            let name = span.name.get(self.fields.bytes);
+            if self.goes_on(name) {
+                return Some((name, span.value.get(self.fields.bytes)));
+            }
+        }
+        None
+    }
+}

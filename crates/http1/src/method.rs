@@ -1,0 +1,88 @@
+//! Methods and versions.
+
+/// A request method; case matters (RFC 9110 section 9.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// `GET`
+    Get,
+    /// `HEAD`
+    Head,
+    /// `POST`
+    Post,
+    /// `PUT`
+    Put,
+    /// `DELETE`
+    Delete,
+    /// `CONNECT`
+    Connect,
+    /// `OPTIONS`
+    Options,
+    /// `TRACE`
+    Trace,
+    /// `PATCH` (RFC 5789)
+    Patch,
+    /// `PURGE`: no standard, but every cache knows it.
+    Purge,
+    /// Any other token; its text is [`RequestHead::method_text`](crate::RequestHead::method_text).
+    Other,
+}
+
+impl Method {
+    /// The method with this text; [`Method::Other`] if it has no name here.
+    #[must_use]
+    pub fn from_text(text: &[u8]) -> Self {
+        match text {
+            b"GET" => Self::Get,
+            b"HEAD" => Self::Head,
+            b"POST" => Self::Post,
+            b"PUT" => Self::Put,
+            b"DELETE" => Self::Delete,
+            b"CONNECT" => Self::Connect,
+            b"OPTIONS" => Self::Options,
+            b"TRACE" => Self::Trace,
+            b"PATCH" => Self::Patch,
+            b"PURGE" => Self::Purge,
+            _ => Self::Other,
+        }
+    }
+
+    /// Changes nothing at the origin (RFC 9110 section 9.2.1). Unknown methods count as unsafe.
+    #[must_use]
+    pub const fn is_safe(self) -> bool {
+        matches!(self, Self::Get | Self::Head | Self::Options | Self::Trace)
+    }
+
+    /// May be sent again after a lost connection (RFC 9110 section 9.2.2).
+    #[must_use]
+    pub const fn is_idempotent(self) -> bool {
+        self.is_safe() || matches!(self, Self::Put | Self::Delete)
+    }
+}
+
+/// The protocol version of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Version {
+    /// HTTP/1.0
+    Http10,
+    /// HTTP/1.1
+    Http11,
+}
+
+impl Version {
+    /// As on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Http10 => "HTTP/1.0",
+            Self::Http11 => "HTTP/1.1",
+        }
+    }
+
+    pub(crate) const fn from_minor(minor: u8) -> Self {
+        if minor == 0 {
+            Self::Http10
+        } else {
+            Self::Http11
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Request heads: parsed once, checked whole.
+//!
+//! Promises: a head that comes out has exactly one reading of where it and its body end and of
+//! which server it is for; everything else is a [`Reject`].
+
+use std::mem::MaybeUninit;
+
+use foxy_base::Fields;
+
+use crate::connection::{ForwardFields, forward_fields};
+use crate::diagnose;
+use crate::facts::{Facts, Upgrade};
+use crate::framing::{self, BodyFraming};
+use crate::limits::MAX_FIELDS;
+use crate::scan::{HeadScanner, Kind};
+use crate::slots::{FieldSlots, FieldView, Span};
+use crate::target::{Scheme, Target, TargetForm, Url};
+use crate::{Authority, Limits, Method, Reject, Version};
+
+/// What is known of a request, as offsets: `Copy`, borrows nothing. With the same buffer and
+/// slots, [`head`](Self::head) gives the view back.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestParts {
+    len: usize,
+    method: Method,
+    method_text: Span,
+    version: Version,
+    target: Span,
+    form: TargetForm,
+    framing: BodyFraming,
+    upgrade: Upgrade,
+    facts: Facts,
+}
+
+impl RequestParts {
+    /// The view of the head that these parts were taken from. `bytes` must begin with the bytes
+    /// that were parsed and `slots` must not have been used since.
+    ///
+    /// # Panics
+    /// The view's accessors may panic if `bytes` is shorter than [`len`](Self::len).
+    #[must_use]
+    pub fn head<'b>(&self, bytes: &'b [u8], slots: &'b FieldSlots) -> RequestHead<'b> {
+        RequestHead {
+            parts: *self,
+            fields: FieldView {
+                bytes,
+                spans: slots.spans(),
+            },
+        }
+    }
+
+    /// Bytes of the head in the buffer, the blank line and an empty line before it included.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Never: a head has at least a first line.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How the body is delimited: None, Length or Chunked.
+    #[must_use]
+    pub const fn framing(&self) -> BodyFraming {
+        self.framing
+    }
+
+    /// The method.
+    #[must_use]
+    pub const fn method(&self) -> Method {
+        self.method
+    }
+
+    /// The version.
+    #[must_use]
+    pub const fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Whether the client wants the connection to last (RFC 9112 section 9.3). `keep-alive` of
+    /// HTTP/1.0 counts only for origin-form: in a request to a proxy it may have been passed
+    /// on by an older proxy that does not know it, which would then wait for ever.
+    #[must_use]
+    pub fn persistent(&self) -> bool {
+        let reusable = match self.version {
+            Version::Http11 => true,
+            Version::Http10 => self.facts.keep_alive && self.form == TargetForm::Origin,
+        };
+        reusable && !self.facts.close && self.method != Method::Connect
+    }
+
+    /// The change of protocol asked for.
+    #[must_use]
+    pub const fn upgrade(&self) -> Upgrade {
+        self.upgrade
+    }
+
+    /// The client waits for 100 before it sends the body (RFC 9110 section 10.1.1). False
+    /// without body and for HTTP/1.0, whose Expect is ignored.
+    #[must_use]
+    pub fn expects_continue(&self) -> bool {
+        self.facts.expect_continue && self.version == Version::Http11 && !self.framing.is_empty()
+    }
+
+    /// `TE: trailers`: the client wants trailer fields (RFC 9110 section 10.1.4).
+    #[must_use]
+    pub const fn wants_trailers(&self) -> bool {
+        self.facts.te_trailers
+    }
+}
+
+/// A request head: a view of the buffer it arrived in.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestHead<'b> {
+    parts: RequestParts,
+    fields: FieldView<'b>,
+}
+
+impl<'b> RequestHead<'b> {
+    /// Parses the head at the start of `bytes`, or says `None` while it is incomplete. Call it
+    /// again with the same scanner and the grown buffer; only new bytes are examined. The
+    /// body, or the next request, begins at [`len`](Self::len).
+    ///
+    /// # Errors
+    /// A [`Reject`] with status 400, 414, 417, 431, 501 or 505.
+    pub fn parse(
+        bytes: &'b [u8],
+        scanner: &mut HeadScanner,
+        slots: &'b mut FieldSlots,
+        limits: &Limits,
+    ) -> Result<Option<Self>, Reject> {
+        let Some(len) = scanner.advance(bytes, limits, Kind::Request)? else {
+            return Ok(None);
+        };
+        let head = &bytes[..len];
+        let parts = parse(head, slots, limits)?;
+        Ok(Some(parts.head(head, slots)))
+    }
+
+    /// The offsets behind this view.
+    #[must_use]
+    pub const fn parts(&self) -> RequestParts {
+        self.parts
+    }
+
+    /// The method as received.
+    #[must_use]
+    pub fn method_text(&self) -> &'b [u8] {
+        self.parts.method_text.get(self.fields.bytes)
+    }
+
+    /// The target as received.
+    #[must_use]
+    pub fn target_text(&self) -> &'b [u8] {
+        self.parts.target.get(self.fields.bytes)
+    }
+
+    /// The target's form.
+    #[must_use]
+    pub const fn form(&self) -> TargetForm {
+        self.parts.form
+    }
+
+    /// The target, read.
+    #[must_use]
+    pub fn target(&self) -> Target<'b> {
+        let text = self.target_text();
+        // Parsing succeeded once with the same bytes; the fallback only avoids a panic.
+        Target::parse(text, self.parts.method).unwrap_or(Target {
+            form: TargetForm::Origin,
+            scheme: None,
+            authority: None,
+            path: text,
+        })
+    }
+
+    /// The Host field; `None` only in HTTP/1.0, or if it was empty beside a target with
+    /// authority.
+    #[must_use]
+    pub fn host(&self) -> Option<Authority<'b>> {
+        let text = self.parts.facts.host?.get(self.fields.bytes);
+        Authority::parse(text).ok()
+    }
+
+    /// The URL asked for. The target's own authority wins over Host (RFC 9112 section 3.2.2);
+    /// `scheme` is the listener's, for targets that say none. `None` for CONNECT, and for an
+    /// HTTP/1.0 request that names no host.
+    #[must_use]
+    pub fn url(&self, scheme: Scheme) -> Option<Url<'b>> {
+        let target = self.target();
+        if target.form == TargetForm::Authority {
+            return None;
+        }
+        Some(Url {
+            scheme: target.scheme.unwrap_or(scheme),
+            authority: target.authority.or_else(|| self.host())?,
+            path: target.path,
+        })
+    }
+
+    /// All fields as received.
+    #[must_use]
+    pub const fn fields(&self) -> FieldView<'b> {
+        self.fields
+    }
+
+    /// The fields to send on; without Host, which the proxy writes from the URL.
+    #[must_use]
+    pub fn forward_fields(&self) -> ForwardFields<'b> {
+        forward_fields(self.fields, self.parts.facts.lists_names).without_host()
+    }
+}
+
+/// The parts' accessors are the head's too.
+impl std::ops::Deref for RequestHead<'_> {
+    type Target = RequestParts;
+    fn deref(&self) -> &RequestParts {
+        &self.parts
+    }
+}
+
+impl Fields for RequestHead<'_> {
+    fn count(&self) -> usize {
+        self.fields.count()
+    }
+    fn field(&self, i: usize) -> (&[u8], &[u8]) {
+        self.fields.field(i)
+    }
+}
+
+/// Parses a complete head.
+fn parse(head: &[u8], slots: &mut FieldSlots, limits: &Limits) -> Result<RequestParts, Reject> {
+    let mut room = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+    let mut request = httparse::Request::new(&mut []);
+    let outcome = request.parse_with_uninit_headers(head, &mut room[..limits.fields_max()]);
+    let (Ok(httparse::Status::Complete(len)), Some(method_text), Some(target), Some(minor)) =
+        (outcome, request.method, request.path, request.version)
+    else {
+        return Err(diagnose::request(head));
+    };
+    if len != head.len() {
+        return Err(diagnose::request(head));
+    }
+    if target.len() > limits.target_bytes {
+        return Err(Reject::TARGET_TOO_LONG);
+    }
+    let version = Version::from_minor(minor);
+    let method = Method::from_text(method_text.as_bytes());
+    let facts = note_fields(head, request.headers, slots, limits, version)?;
+    let target_read = Target::parse(target.as_bytes(), method)?;
+    check_host(head, &facts, &target_read, version)?;
+    Ok(RequestParts {
+        len,
+        method,
+        method_text: Span::of(head, method_text.as_bytes()),
+        version,
+        target: Span::of(head, target.as_bytes()),
+        form: target_read.form,
+        framing: framing::of_request(method, facts.length)?,
+        upgrade: facts.upgrade_wanted(method, version),
+        facts,
+    })
+}
+
+/// Copies the fields into the slots and gathers what they say.
+pub(crate) fn note_fields(
+    head: &[u8],
+    fields: &[httparse::Header<'_>],
+    slots: &mut FieldSlots,
+    limits: &Limits,
+    version: Version,
+) -> Result<Facts, Reject> {
+    slots.clear();
+    let mut facts = Facts::default();
+    for field in fields {
+        let name = field.name.as_bytes();
+        facts.note(head, name, field.value, limits)?;
+        slots.push(head, name, field.value);
+    }
+    facts.finish(version)?;
+    Ok(facts)
+}
+
+/// Host must be there in HTTP/1.1 and must be valid wherever it is. It may be empty only beside
+/// a target that carries the authority itself.
+fn check_host(
+    head: &[u8],
+    facts: &Facts,
+    target: &Target<'_>,
+    version: Version,
+) -> Result<(), Reject> {
+    match facts.host.map(|span| span.get(head)) {
+        None if version == Version::Http11 => Err(Reject::MISSING_HOST),
+        None => Ok(()),
+        Some(b"") if target.authority.is_some() => Ok(()),
+        Some(text) => Authority::parse(text).map(|_| ()),
+    }
+}

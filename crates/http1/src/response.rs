@@ -1,0 +1,207 @@
+//! Response heads of origins.
+//!
+//! Promises: as for requests; every refusal has status 502. Where the origin is merely sloppy
+//! and nothing can be smuggled (no reason phrase, unknown status, a length on a 204), it is
+//! understood.
+
+use std::mem::MaybeUninit;
+
+use foxy_base::Fields;
+
+use crate::connection::{ForwardFields, forward_fields};
+use crate::facts::{Facts, Length};
+use crate::framing::{self, BodyFraming};
+use crate::limits::MAX_FIELDS;
+use crate::request::note_fields;
+use crate::scan::{HeadScanner, Kind};
+use crate::slots::{FieldSlots, FieldView, Span};
+use crate::{Limits, Method, Reject, Version, diagnose};
+
+/// What is known of a response, as offsets: `Copy`, borrows nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct ResponseParts {
+    len: usize,
+    status: u16,
+    version: Version,
+    reason: Span,
+    facts: Facts,
+}
+
+impl ResponseParts {
+    /// The view of the head that these parts were taken from. `bytes` must begin with the bytes
+    /// that were parsed and `slots` must not have been used since.
+    ///
+    /// # Panics
+    /// The view's accessors may panic if `bytes` is shorter than [`len`](Self::len).
+    #[must_use]
+    pub fn head<'b>(&self, bytes: &'b [u8], slots: &'b FieldSlots) -> ResponseHead<'b> {
+        ResponseHead {
+            parts: *self,
+            fields: FieldView {
+                bytes,
+                spans: slots.spans(),
+            },
+        }
+    }
+
+    /// Bytes of the head in the buffer, the blank line included.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Never: a head has at least a first line.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// 100 to 999.
+    #[must_use]
+    pub const fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// The version.
+    #[must_use]
+    pub const fn version(&self) -> Version {
+        self.version
+    }
+
+    /// 1xx other than 101: another response to the same request follows.
+    #[must_use]
+    pub const fn is_interim(&self) -> bool {
+        self.status < 200 && self.status != 101
+    }
+
+    /// How the body is delimited, given the method of the request answered
+    /// (RFC 9112 section 6.3).
+    #[must_use]
+    pub fn framing(&self, request: Method) -> BodyFraming {
+        framing::of_response(self.status, self.facts.length, request)
+    }
+
+    /// Whether the connection can carry another request once the body has been read. Not if
+    /// the fields declare a body that the status excludes: origins that do that may send one.
+    #[must_use]
+    pub fn persistent(&self, request: Method) -> bool {
+        let reusable = match self.version {
+            Version::Http11 => true,
+            Version::Http10 => self.facts.keep_alive,
+        };
+        let delimited = match self.framing(request) {
+            BodyFraming::UntilClose | BodyFraming::Tunnel => false,
+            BodyFraming::None if self.status == 204 || self.status < 200 => {
+                matches!(self.facts.length, Length::Unsaid | Length::Bytes(0))
+            }
+            _ => true,
+        };
+        reusable && delimited && !self.facts.close
+    }
+}
+
+/// A response head: a view of the buffer it arrived in.
+#[derive(Clone, Copy, Debug)]
+pub struct ResponseHead<'b> {
+    parts: ResponseParts,
+    fields: FieldView<'b>,
+}
+
+impl<'b> ResponseHead<'b> {
+    /// Parses the head at the start of `bytes`, or says `None` while it is incomplete; as
+    /// [`RequestHead::parse`](crate::RequestHead::parse).
+    ///
+    /// # Errors
+    /// A [`Reject`] with status 502.
+    pub fn parse(
+        bytes: &'b [u8],
+        scanner: &mut HeadScanner,
+        slots: &'b mut FieldSlots,
+        limits: &Limits,
+    ) -> Result<Option<Self>, Reject> {
+        let found = scanner
+            .advance(bytes, limits, Kind::Response)
+            .map_err(Reject::of_response)?;
+        let Some(len) = found else {
+            return Ok(None);
+        };
+        let head = &bytes[..len];
+        let parts = parse(head, slots, limits).map_err(Reject::of_response)?;
+        Ok(Some(parts.head(head, slots)))
+    }
+
+    /// The offsets behind this view.
+    #[must_use]
+    pub const fn parts(&self) -> ResponseParts {
+        self.parts
+    }
+
+    /// The reason phrase; empty if there was none or it held bytes outside ASCII.
+    #[must_use]
+    pub fn reason(&self) -> &'b [u8] {
+        self.parts.reason.get(self.fields.bytes)
+    }
+
+    /// All fields as received.
+    #[must_use]
+    pub const fn fields(&self) -> FieldView<'b> {
+        self.fields
+    }
+
+    /// The fields to store and to send on.
+    #[must_use]
+    pub fn forward_fields(&self) -> ForwardFields<'b> {
+        forward_fields(self.fields, self.parts.facts.lists_names)
+    }
+}
+
+/// The parts' accessors are the head's too.
+impl std::ops::Deref for ResponseHead<'_> {
+    type Target = ResponseParts;
+    fn deref(&self) -> &ResponseParts {
+        &self.parts
+    }
+}
+
+impl Fields for ResponseHead<'_> {
+    fn count(&self) -> usize {
+        self.fields.count()
+    }
+    fn field(&self, i: usize) -> (&[u8], &[u8]) {
+        self.fields.field(i)
+    }
+}
+
+/// Parses a complete head.
+fn parse(head: &[u8], slots: &mut FieldSlots, limits: &Limits) -> Result<ResponseParts, Reject> {
+    let mut room = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+    let mut response = httparse::Response::new(&mut []);
+    let outcome = httparse::ParserConfig::default().parse_response_with_uninit_headers(
+        &mut response,
+        head,
+        &mut room[..limits.fields_max()],
+    );
+    let (Ok(httparse::Status::Complete(len)), Some(status), Some(minor)) =
+        (outcome, response.code, response.version)
+    else {
+        return Err(diagnose::response(head));
+    };
+    if len != head.len() || status < 100 {
+        return Err(diagnose::response(head));
+    }
+    let version = Version::from_minor(minor);
+    let facts = note_fields(head, response.headers, slots, limits, version)?;
+    let reason = response.reason.unwrap_or_default().as_bytes();
+    Ok(ResponseParts {
+        len,
+        status,
+        version,
+        // An absent phrase is not a slice of the head.
+        reason: if reason.is_empty() {
+            Span::default()
+        } else {
+            Span::of(head, reason)
+        },
+        facts,
+    })
+}

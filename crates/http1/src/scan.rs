@@ -1,0 +1,192 @@
+//! Finds the end of a head as bytes arrive, looking at each byte once.
+//!
+//! Promises: the answer does not depend on how the input was split; a line ended by LF alone,
+//! a head over its limits and a first byte that cannot begin a message are refused as soon as
+//! the offending byte is there.
+
+use crate::{Limits, Reject};
+
+/// Remembers how far the head in a growing buffer has been examined. One per connection;
+/// starts afresh by itself after each complete head.
+#[derive(Clone, Debug, Default)]
+pub struct HeadScanner {
+    /// Bytes examined.
+    seen: usize,
+    /// Where the current line began.
+    line_start: usize,
+    /// Lines completed, without empty ones.
+    lines: usize,
+    /// The first byte of the first line was acceptable.
+    started: bool,
+}
+
+/// Which kind of message the head belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Request,
+    Response,
+}
+
+/// Room in the first line for all but the target: a method of 32 bytes, spaces, version, CRLF.
+const AROUND_TARGET: usize = 32 + 2 + 8 + 2;
+
+impl HeadScanner {
+    /// A scanner that has seen nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Forgets a head begun, for instance because the buffer was emptied.
+    pub fn reset(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The length of the request head at the start of `bytes` (an empty line before it
+    /// included), or `None` if more bytes are needed. `bytes` must begin with what was given
+    /// before and may only have grown.
+    ///
+    /// # Errors
+    /// What the prefix seen so far can be refused for: limits, bare LF, a bad first byte.
+    pub fn request(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<usize>, Reject> {
+        self.advance(bytes, limits, Kind::Request)
+    }
+
+    /// As [`request`](Self::request), for a response head.
+    ///
+    /// # Errors
+    /// As above, with status 502.
+    pub fn response(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<usize>, Reject> {
+        self.advance(bytes, limits, Kind::Response)
+            .map_err(Reject::of_response)
+    }
+
+    pub(crate) fn advance(
+        &mut self,
+        bytes: &[u8],
+        limits: &Limits,
+        kind: Kind,
+    ) -> Result<Option<usize>, Reject> {
+        loop {
+            self.check_start(bytes, kind)?;
+            let limit = self.window(limits, kind);
+            let end = bytes.len().min(limit);
+            let Some(found) = memchr::memchr(b'\n', bytes.get(self.seen..end).unwrap_or(&[]))
+            else {
+                self.seen = self.seen.max(end);
+                return if bytes.len() >= limit {
+                    Err(self.too_large(bytes, kind))
+                } else {
+                    Ok(None)
+                };
+            };
+            let at = self.seen + found;
+            if self.end_line(bytes, at, limits, kind)? {
+                self.reset();
+                return Ok(Some(at + 1));
+            }
+        }
+    }
+
+    /// The first byte of the first line tells a request or response from everything else, so
+    /// that a TLS handshake on a plain port is refused without waiting for a line end.
+    fn check_start(&mut self, bytes: &[u8], kind: Kind) -> Result<(), Reject> {
+        let Some(&first) = bytes.get(self.line_start).filter(|_| !self.started) else {
+            return Ok(());
+        };
+        let fits = match kind {
+            Kind::Request => is_token_byte(first),
+            Kind::Response => first == b'H',
+        };
+        // An empty line before a request is looked at when its LF arrives.
+        let empty_line = kind == Kind::Request && first == b'\r' && self.line_start == 0;
+        self.started = fits;
+        match first {
+            _ if fits || empty_line => Ok(()),
+            b'\n' => Err(Reject::BARE_LF),
+            _ if kind == Kind::Response => Err(Reject::BAD_STATUS_LINE),
+            b' ' | b'\t' | b'\r' | 0x0b | 0x0c => Err(Reject::LEADING_WHITESPACE),
+            _ => Err(Reject::BAD_METHOD),
+        }
+    }
+
+    /// The offset by which the line now being read must have ended.
+    fn window(&self, limits: &Limits, kind: Kind) -> usize {
+        if self.lines == 0 && kind == Kind::Request {
+            let first_line = limits.target_bytes.saturating_add(AROUND_TARGET);
+            limits
+                .head_bytes
+                .min(self.line_start.saturating_add(first_line))
+        } else {
+            limits.head_bytes
+        }
+    }
+
+    /// A first line without end is a target that is too long only if a method precedes it.
+    fn too_large(&self, bytes: &[u8], kind: Kind) -> Reject {
+        if self.lines > 0 || kind == Kind::Response {
+            return Reject::HEAD_TOO_LARGE;
+        }
+        let line = &bytes[self.line_start..];
+        let method = line.iter().take_while(|b| is_token_byte(**b)).count();
+        if method <= 32 && line.get(method) == Some(&b' ') {
+            Reject::TARGET_TOO_LONG
+        } else {
+            Reject::BAD_METHOD
+        }
+    }
+
+    /// Accounts for the line that ends with the LF at `at`; true if it ends the head.
+    fn end_line(
+        &mut self,
+        bytes: &[u8],
+        at: usize,
+        limits: &Limits,
+        kind: Kind,
+    ) -> Result<bool, Reject> {
+        if at == self.line_start || bytes[at - 1] != b'\r' {
+            return Err(Reject::BARE_LF);
+        }
+        let empty = at - 1 == self.line_start;
+        self.seen = at + 1;
+        self.line_start = at + 1;
+        if empty {
+            // RFC 9112 section 2.2: one empty line before a request is ignored, because old
+            // clients send one after a body. `check_start` refuses a second one.
+            debug_assert!(self.lines > 0 || kind == Kind::Request);
+            return Ok(self.lines > 0);
+        }
+        if !self.started {
+            // A CR that begins the first line but does not end it.
+            return Err(Reject::LEADING_WHITESPACE);
+        }
+        self.lines += 1;
+        if self.lines - 1 > limits.fields_max() {
+            return Err(Reject::TOO_MANY_FIELDS);
+        }
+        Ok(false)
+    }
+}
+
+/// RFC 9110 section 5.6.2.
+pub(crate) const fn is_token_byte(byte: u8) -> bool {
+    TOKEN[byte as usize]
+}
+
+static TOKEN: [bool; 256] = token_table();
+
+const fn token_table() -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut i = 0;
+    while i < 256 {
+        table[i] = (i as u8).is_ascii_alphanumeric();
+        i += 1;
+    }
+    let others = b"!#$%&'*+-.^_`|~";
+    i = 0;
+    while i < others.len() {
+        table[others[i] as usize] = true;
+        i += 1;
+    }
+    table
+}

@@ -1,0 +1,193 @@
+//! The request target in its four forms, and the URL it stands for (RFC 9112 section 3.2).
+//!
+//! Scheme and authority are normalised; path and query are kept byte for byte, because a proxy
+//! must not change them (RFC 9110 section 7.6) and what the origin is asked for and what
+//! the answer is stored under must be the same thing.
+
+use crate::{Authority, Method, Reject};
+
+/// `http` or `https`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scheme {
+    /// Plain.
+    Http,
+    /// Over TLS.
+    Https,
+}
+
+impl Scheme {
+    /// In lower case, without `://`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+
+    /// 80 or 443.
+    #[must_use]
+    pub const fn default_port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+        }
+    }
+}
+
+/// Which of the four forms a target had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetForm {
+    /// `/path?query`: to an origin server or a reverse proxy.
+    Origin,
+    /// `http://host/path`: to a forward proxy.
+    Absolute,
+    /// `host:port`: CONNECT.
+    Authority,
+    /// `*`: OPTIONS for the server as a whole.
+    Asterisk,
+}
+
+/// A parsed target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target<'b> {
+    /// Its form.
+    pub form: TargetForm,
+    /// Said in absolute-form alone.
+    pub scheme: Option<Scheme>,
+    /// Said in absolute-form and authority-form.
+    pub authority: Option<Authority<'b>>,
+    /// Path and query as received. May be empty or begin with `?` in absolute-form; empty in
+    /// authority-form; `*` in asterisk-form.
+    pub path: &'b [u8],
+}
+
+impl<'b> Target<'b> {
+    /// Reads a target, which must be of a form that `method` allows.
+    ///
+    /// # Errors
+    /// No known form, or the wrong one for the method; a byte outside printable ASCII; a
+    /// fragment; an unknown scheme; whatever [`Authority::parse`] refuses.
+    pub fn parse(text: &'b [u8], method: Method) -> Result<Self, Reject> {
+        if !text.iter().all(u8::is_ascii_graphic) {
+            return Err(Reject::BAD_TARGET);
+        }
+        if text.contains(&b'#') {
+            return Err(Reject::FRAGMENT_IN_TARGET);
+        }
+        match text {
+            _ if method == Method::Connect => connect(text),
+            b"*" if method == Method::Options => Ok(Self {
+                form: TargetForm::Asterisk,
+                scheme: None,
+                authority: None,
+                path: text,
+            }),
+            [b'/', ..] => Ok(Self {
+                form: TargetForm::Origin,
+                scheme: None,
+                authority: None,
+                path: text,
+            }),
+            _ => absolute(text),
+        }
+    }
+
+    /// The target for the next server, when that is the origin: the path with `/` for an empty
+    /// one, or `*` for an OPTIONS request about the server as a whole (RFC 9112 section 3.2.4).
+    pub fn write_origin_form(&self, method: Method, out: &mut Vec<u8>) {
+        if method == Method::Options && self.path.is_empty() {
+            out.push(b'*');
+        } else {
+            write_path(self.path, out);
+        }
+    }
+}
+
+fn connect(text: &[u8]) -> Result<Target<'_>, Reject> {
+    if text.contains(&b'/') || text.contains(&b'?') {
+        return Err(Reject::BAD_TARGET);
+    }
+    let authority = Authority::parse(text)?;
+    if authority.port.is_none() {
+        return Err(Reject::MISSING_PORT);
+    }
+    Ok(Target {
+        form: TargetForm::Authority,
+        scheme: None,
+        authority: Some(authority),
+        path: b"",
+    })
+}
+
+fn absolute(text: &[u8]) -> Result<Target<'_>, Reject> {
+    let colon = text
+        .iter()
+        .position(|b| *b == b':')
+        .ok_or(Reject::BAD_TARGET)?;
+    let (name, rest) = (&text[..colon], &text[colon..]);
+    let rest = rest.strip_prefix(b"://").ok_or(Reject::BAD_TARGET)?;
+    let scheme = if name.eq_ignore_ascii_case(b"http") {
+        Scheme::Http
+    } else if name.eq_ignore_ascii_case(b"https") {
+        Scheme::Https
+    } else {
+        return Err(Reject::UNSUPPORTED_SCHEME);
+    };
+    let end = rest
+        .iter()
+        .position(|b| matches!(b, b'/' | b'?'))
+        .unwrap_or(rest.len());
+    Ok(Target {
+        form: TargetForm::Absolute,
+        scheme: Some(scheme),
+        authority: Some(Authority::parse(&rest[..end])?),
+        path: &rest[end..],
+    })
+}
+
+/// An empty path is `/` (RFC 9110 section 4.2.3).
+fn write_path(path: &[u8], out: &mut Vec<u8>) {
+    if matches!(path, [] | [b'?', ..]) {
+        out.push(b'/');
+    }
+    out.extend_from_slice(path);
+}
+
+/// An absolute URL, as requests name it after routing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Url<'b> {
+    /// The scheme.
+    pub scheme: Scheme,
+    /// Host and port.
+    pub authority: Authority<'b>,
+    /// Path and query as received.
+    pub path: &'b [u8],
+}
+
+impl<'b> Url<'b> {
+    /// Reads an absolute `http` or `https` URL, as a configuration or a Location field has it.
+    ///
+    /// # Errors
+    /// As [`Target::parse`]; other forms are [`Reject::BAD_TARGET`].
+    pub fn parse(text: &'b [u8]) -> Result<Self, Reject> {
+        let target = Target::parse(text, Method::Get)?;
+        match (target.scheme, target.authority) {
+            (Some(scheme), Some(authority)) => Ok(Self {
+                scheme,
+                authority,
+                path: target.path,
+            }),
+            _ => Err(Reject::BAD_TARGET),
+        }
+    }
+
+    /// Appends `scheme://authority/path?query`; equal URLs are written alike. `OPTIONS *` is
+    /// written with a path of `*`, which no other request can have.
+    pub fn write_normalised(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.scheme.as_str().as_bytes());
+        out.extend_from_slice(b"://");
+        self.authority.write_normalised(self.scheme, out);
+        write_path(self.path, out);
+    }
+}
