@@ -1,0 +1,103 @@
+//! The infinite cache: what a cache without limits would have answered.
+
+use std::collections::HashMap;
+
+use crate::Request;
+
+/// Feeds on requests, answers with hit ratios.
+#[derive(Clone, Debug, Default)]
+pub struct Infinite {
+    seen: HashMap<u64, Seen>,
+    report: InfiniteReport,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    size: u64,
+    references: u32,
+}
+
+/// The figures.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct InfiniteReport {
+    /// Requests.
+    pub requests: u64,
+    /// Bytes asked for.
+    pub bytes: u64,
+    /// Different objects.
+    pub objects: u64,
+    /// Bytes of the different objects, at their last known size.
+    pub distinct_bytes: u64,
+    /// Requests for an object seen before.
+    pub hits: u64,
+    /// ... with the same size as before, or without a size (304).
+    pub same_size: u64,
+    /// Bytes of the hits.
+    pub hit_bytes: u64,
+    /// Objects asked for once only.
+    pub one_timers: u64,
+}
+
+impl Infinite {
+    /// Counts one request. A size of 0 takes the size known from before.
+    pub fn add(&mut self, request: &Request) {
+        let report = &mut self.report;
+        report.requests += 1;
+        let known = self.seen.entry(request.object).or_insert(Seen {
+            size: 0,
+            references: 0,
+        });
+        let size = if request.size == 0 {
+            known.size
+        } else {
+            request.size
+        };
+        report.bytes += size;
+        known.references = known.references.saturating_add(1);
+        if known.references > 1 {
+            report.hits += 1;
+            report.hit_bytes += size;
+            report.same_size += u64::from(size == known.size);
+        }
+        known.size = size;
+    }
+
+    /// The figures so far.
+    #[must_use]
+    pub fn report(&self) -> InfiniteReport {
+        InfiniteReport {
+            objects: self.seen.len() as u64,
+            distinct_bytes: self.seen.values().map(|s| s.size).sum(),
+            one_timers: self.seen.values().filter(|s| s.references == 1).count() as u64,
+            ..self.report
+        }
+    }
+}
+
+impl InfiniteReport {
+    /// Share of requests that hit.
+    #[must_use]
+    pub fn hit_ratio(&self) -> f64 {
+        ratio(self.hits, self.requests)
+    }
+
+    /// Share of requests that hit with an unchanged size.
+    #[must_use]
+    pub fn same_size_ratio(&self) -> f64 {
+        ratio(self.same_size, self.requests)
+    }
+
+    /// Share of bytes that hit.
+    #[must_use]
+    pub fn byte_hit_ratio(&self) -> f64 {
+        ratio(self.hit_bytes, self.bytes)
+    }
+}
+
+pub(super) fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
+}

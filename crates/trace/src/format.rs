@@ -1,0 +1,111 @@
+//! The log formats that are known, and how each is told from its first lines.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::read;
+
+/// A trace format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// Squid's native `access.log`.
+    Squid,
+    /// Apache common or combined log format.
+    Apache,
+    /// Netscape-Extended2 proxy log.
+    Netscape2,
+    /// The DEC proxy trace, as text columns.
+    DecText,
+    /// The DEC proxy trace, binary (8 KiB header, records of 60 bytes).
+    DecBinary,
+    /// Sequence number, object id, size: webcachesim's reduction of a trace (BU98).
+    Webcachesim,
+    /// Tab-separated with a header line naming the columns (the NASA files).
+    Tsv,
+    /// Our own compact binary form.
+    Foxy,
+}
+
+const ALL: [(Format, &str); 8] = [
+    (Format::Foxy, "foxy"),
+    (Format::Squid, "squid"),
+    (Format::Apache, "apache"),
+    (Format::Netscape2, "netscape2"),
+    (Format::DecText, "dec-text"),
+    (Format::DecBinary, "dec"),
+    (Format::Webcachesim, "webcachesim"),
+    (Format::Tsv, "tsv"),
+];
+
+impl Format {
+    /// All names, for messages.
+    #[must_use]
+    pub fn names() -> String {
+        ALL.map(|(_, name)| name).join(", ")
+    }
+
+    /// The format whose rules fit the first bytes of a (decompressed) file, if any does.
+    /// A format of lines fits when more than half of the whole lines in `start` parse.
+    #[must_use]
+    pub fn detect(start: &[u8]) -> Option<Self> {
+        if start.starts_with(crate::compact::MAGIC) {
+            return Some(Self::Foxy);
+        }
+        if read::dec::looks_binary(start) {
+            return Some(Self::DecBinary);
+        }
+        let lines: Vec<&[u8]> = whole_lines(start).take(32).collect();
+        let score = |format: Self| {
+            let mut parser = read::line_parser(format)?;
+            let good = lines.iter().filter(|l| parser.parse(l).is_ok()).count();
+            (good * 2 > lines.len()).then_some(good)
+        };
+        let text = [
+            Self::Tsv,
+            Self::Squid,
+            Self::Netscape2,
+            Self::Apache,
+            Self::DecText,
+            Self::Webcachesim,
+        ];
+        let mut best = None;
+        for format in text {
+            if let Some(good) = score(format)
+                && best.is_none_or(|(_, most)| good > most)
+            {
+                best = Some((format, good));
+            }
+        }
+        best.map(|(format, _)| format)
+    }
+}
+
+/// Lines that end within `start`; the whole of it if there is no line end at all.
+fn whole_lines(start: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let end = start
+        .iter()
+        .rposition(|b| *b == b'\n')
+        .unwrap_or(start.len());
+    start[..end]
+        .split(|b| *b == b'\n')
+        .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+        .filter(|line| !line.is_empty())
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = ALL.iter().find(|(format, _)| format == self);
+        f.write_str(name.map_or("?", |(_, name)| name))
+    }
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        ALL.iter()
+            .find(|(_, name)| name.eq_ignore_ascii_case(text))
+            .map(|(format, _)| *format)
+            .ok_or_else(|| format!("unknown format `{text}`; known: {}", Self::names()))
+    }
+}

@@ -1,0 +1,66 @@
+//! One small parser per log format. Each turns a line into a [`Request`], skips lines that are
+//! no request (`Ok(None)`), or says in a few words why the line is bad.
+
+mod apache;
+mod date;
+pub(crate) mod dec;
+mod netscape;
+mod squid;
+mod tsv;
+mod url;
+mod webcachesim;
+mod words;
+
+use crate::{Format, Request};
+
+/// A line that did not parse, and why.
+pub(crate) type Bad = &'static str;
+
+/// The parser of one text format, with what it has to remember between lines.
+#[derive(Debug)]
+pub(crate) enum LineParser {
+    Squid,
+    Apache,
+    Netscape2,
+    DecText,
+    Webcachesim,
+    Tsv(tsv::Columns),
+}
+
+impl LineParser {
+    /// Parses one line without its line end.
+    pub(crate) fn parse(&mut self, line: &[u8]) -> Result<Option<Request>, Bad> {
+        match self {
+            Self::Squid => squid::parse(line).map(Some),
+            Self::Apache => apache::parse(line).map(Some),
+            Self::Netscape2 => netscape::parse(line),
+            Self::DecText => dec::parse_text(line),
+            Self::Webcachesim => webcachesim::parse(line).map(Some),
+            Self::Tsv(columns) => columns.parse(line),
+        }
+    }
+
+    /// The URL in a line that has parsed.
+    pub(crate) fn url<'l>(&self, line: &'l [u8]) -> Option<&'l [u8]> {
+        match self {
+            Self::Squid => squid::url(line),
+            Self::Apache => apache::url(line),
+            Self::Netscape2 => netscape::url(line),
+            Self::Tsv(columns) => columns.url(line),
+            Self::DecText | Self::Webcachesim => None,
+        }
+    }
+}
+
+/// A fresh parser; `None` for formats that have no lines.
+pub(crate) fn line_parser(format: Format) -> Option<LineParser> {
+    Some(match format {
+        Format::Squid => LineParser::Squid,
+        Format::Apache => LineParser::Apache,
+        Format::Netscape2 => LineParser::Netscape2,
+        Format::DecText => LineParser::DecText,
+        Format::Webcachesim => LineParser::Webcachesim,
+        Format::Tsv => LineParser::Tsv(tsv::Columns::default()),
+        Format::DecBinary | Format::Foxy => return None,
+    })
+}
