@@ -1,0 +1,114 @@
+//! The Cache-Status field (RFC 9211), written straight into an output buffer.
+
+use crate::reason::Fwd;
+use crate::text::push_decimal;
+
+/// One member of Cache-Status. Writing it allocates nothing beyond the buffer's growth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheStatus<'a> {
+    /// Name of this cache: a token or any printable text. Empty: `foxy`.
+    pub cache: &'a str,
+    /// Answered without going forward (section 2.1). Excludes `fwd`.
+    pub hit: bool,
+    /// Why it went forward (2.2).
+    pub fwd: Option<Fwd>,
+    /// Status of the forwarded request's response (2.3), where it differs from what is sent.
+    pub fwd_status: Option<u16>,
+    /// Remaining life in seconds, negative when stale (2.4).
+    pub ttl: Option<i64>,
+    /// The response was stored (2.5).
+    pub stored: bool,
+    /// The request shared another one's fetch (2.6).
+    pub collapsed: bool,
+    /// The cache key (2.7).
+    pub key: Option<&'a [u8]>,
+    /// A word of [`crate::NoStore`] or [`crate::Outcome`] or of the caller (2.8).
+    pub detail: Option<&'a str>,
+}
+
+impl CacheStatus<'_> {
+    /// Appends the member (no field name, no line end).
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let name = if self.cache.is_empty() {
+            "foxy"
+        } else {
+            self.cache
+        };
+        push_token_or_string(out, name.as_bytes());
+        if self.hit {
+            out.extend_from_slice(b"; hit");
+        } else if let Some(fwd) = self.fwd {
+            push_parameter(out, "fwd", |out| {
+                out.extend_from_slice(fwd.as_str().as_bytes());
+            });
+            self.write_forward(out);
+        }
+        if let Some(ttl) = self.ttl {
+            push_parameter(out, "ttl", |out| push_integer(out, ttl));
+        }
+        if let Some(key) = self.key {
+            push_parameter(out, "key", |out| push_string(out, key));
+        }
+        if let Some(detail) = self.detail {
+            push_parameter(out, "detail", |out| {
+                push_token_or_string(out, detail.as_bytes());
+            });
+        }
+    }
+
+    /// Parameters that only make sense after going forward.
+    fn write_forward(&self, out: &mut Vec<u8>) {
+        if let Some(status) = self.fwd_status {
+            push_parameter(out, "fwd-status", |out| {
+                push_decimal(out, u64::from(status));
+            });
+        }
+        if self.stored {
+            out.extend_from_slice(b"; stored");
+        }
+        if self.collapsed {
+            out.extend_from_slice(b"; collapsed");
+        }
+    }
+}
+
+fn push_parameter(out: &mut Vec<u8>, name: &str, value: impl FnOnce(&mut Vec<u8>)) {
+    out.extend_from_slice(b"; ");
+    out.extend_from_slice(name.as_bytes());
+    out.push(b'=');
+    value(out);
+}
+
+/// Structured Field integers have at most 15 digits.
+fn push_integer(out: &mut Vec<u8>, number: i64) {
+    const LIMIT: u64 = 999_999_999_999_999;
+    if number < 0 {
+        out.push(b'-');
+    }
+    push_decimal(out, number.unsigned_abs().min(LIMIT));
+}
+
+fn push_token_or_string(out: &mut Vec<u8>, text: &[u8]) {
+    let first = text
+        .first()
+        .is_some_and(|b| b.is_ascii_alphabetic() || *b == b'*');
+    let token = |b: &u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:/".contains(b);
+    if first && text.iter().all(token) {
+        out.extend_from_slice(text);
+    } else {
+        push_string(out, text);
+    }
+}
+
+/// A quoted string; bytes outside printable ASCII become `?` since strings cannot hold them.
+fn push_string(out: &mut Vec<u8>, text: &[u8]) {
+    out.push(b'"');
+    for byte in text {
+        match byte {
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', *byte]),
+            0x20..=0x7e => out.push(*byte),
+            _ => out.push(b'?'),
+        }
+    }
+    out.push(b'"');
+}

@@ -1,0 +1,158 @@
+//! Conditional requests: answering them from the cache (RFC 9110 section 13, RFC 9111 section
+//! 4.3.2) and making them for revalidation (4.3.1).
+
+use foxy_base::{Fields, WallTime, eq_name, first, values};
+
+use crate::date;
+use crate::digest::Digest;
+use crate::etag::{self, ETag};
+use crate::range::strong_last_modified;
+
+/// What a stored response that is ready to be sent becomes under the request's conditions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// Send it (200, or 206 if there is a range to obey).
+    Send,
+    /// Send 304 with [`is_sent_with_304`] fields.
+    NotModified,
+    /// If-Match or If-Unmodified-Since does not hold for the stored response: only the origin
+    /// can say whether it holds for the current one, so forward the request.
+    AskOrigin,
+}
+
+/// Evaluates a request's conditions against a stored response, in the order of RFC 9110 section
+/// 13.2.2. Only successful responses are subject to conditions (13.2.1).
+pub fn evaluate<Q, S>(request: &Q, stored: &S, digest: &Digest, now: WallTime) -> Condition
+where
+    Q: Fields + ?Sized,
+    S: Fields + ?Sized,
+{
+    if !(200..300).contains(&digest.status) {
+        return Condition::Send;
+    }
+    let tag = etag::of(stored);
+    if first(request, "If-Match").is_some() {
+        if !matches_any(request, "If-Match", tag, |a, b| a.eq_strong(b)) {
+            return Condition::AskOrigin;
+        }
+    } else if let Some(text) = first(request, "If-Unmodified-Since") {
+        let since = date::parse(text, now);
+        if since.is_some_and(|since| digest.last_modified.is_none_or(|lm| lm > since)) {
+            return Condition::AskOrigin;
+        }
+    }
+    if first(request, "If-None-Match").is_some() {
+        let found = matches_any(request, "If-None-Match", tag, |a, b| a.eq_weak(b));
+        return if found {
+            Condition::NotModified
+        } else {
+            Condition::Send
+        };
+    }
+    match first(request, "If-Modified-Since").and_then(|text| date::parse(text, now)) {
+        Some(since) if not_modified_since(digest, since) => Condition::NotModified,
+        _ => Condition::Send,
+    }
+}
+
+/// Whether the list field `name` contains `*` or a tag equal to the stored one.
+fn matches_any<Q: Fields + ?Sized>(
+    request: &Q,
+    name: &str,
+    stored: Option<&[u8]>,
+    equal: fn(&ETag<'_>, &ETag<'_>) -> bool,
+) -> bool {
+    values(request, name).any(|line| {
+        line == b"*"
+            || stored.is_some_and(|tag| {
+                let tag = ETag::parse(tag);
+                etag::list(line).any(|listed| equal(&listed, &tag))
+            })
+    })
+}
+
+/// Last-Modified, else Date, else the time of receipt (RFC 9111 section 4.3.2).
+fn not_modified_since(digest: &Digest, since: WallTime) -> bool {
+    let modified = digest
+        .last_modified
+        .or(digest.date)
+        .unwrap_or(digest.response_time);
+    modified.secs() <= since.secs()
+}
+
+/// Whether a Range field may be obeyed: there is no If-Range, or it names the stored response
+/// by a strong validator (RFC 9110 section 13.1.5). If not, the whole is sent.
+pub fn range_applies<Q, S>(request: &Q, stored: &S, now: WallTime) -> bool
+where
+    Q: Fields + ?Sized,
+    S: Fields + ?Sized,
+{
+    let mut lines = values(request, "If-Range");
+    let Some(validator) = lines.next() else {
+        return true;
+    };
+    if lines.next().is_some() {
+        return false;
+    }
+    if validator.starts_with(b"\"") || validator.starts_with(b"W/") {
+        return etag::of(stored)
+            .is_some_and(|tag| ETag::parse(tag).eq_strong(&ETag::parse(validator)));
+    }
+    // An exact match of the date, and only where the date is a strong validator.
+    let asked = date::parse(validator, now);
+    asked.is_some() && asked == strong_last_modified(stored, now)
+}
+
+/// Whether a stored field is sent with a 304 (RFC 9110 section 15.4.5): what a 200 would have
+/// for caches, and nothing that describes the body that is not sent. Age and Cache-Status are
+/// added by the caller.
+#[must_use]
+pub fn is_sent_with_304(name: &[u8]) -> bool {
+    const NAMES: [&str; 9] = [
+        "Cache-Control",
+        "CDN-Cache-Control",
+        "Content-Location",
+        "Date",
+        "ETag",
+        "Expires",
+        "Last-Modified",
+        "Vary",
+        "Set-Cookie",
+    ];
+    NAMES.iter().any(|sent| eq_name(name, sent.as_bytes()))
+}
+
+/// The validators of a stored response, as they go into a revalidation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Validators<'a> {
+    /// Value for If-None-Match.
+    pub if_none_match: Option<&'a [u8]>,
+    /// Value for If-Modified-Since: Last-Modified as it came, since origins compare bytes.
+    pub if_modified_since: Option<&'a [u8]>,
+}
+
+/// What to send with a revalidation (RFC 9111 section 4.3.1). The client's own conditions are
+/// taken out ([`is_condition`]) and evaluated on the answer.
+pub fn validators<'a, S: Fields + ?Sized>(stored: &'a S, digest: &Digest) -> Validators<'a> {
+    let modified = first(stored, "Last-Modified").filter(|_| digest.last_modified.is_some());
+    Validators {
+        if_none_match: etag::of(stored),
+        if_modified_since: modified,
+    }
+}
+
+/// Whether a request field is a condition, and so is replaced by the cache's own when it
+/// revalidates.
+#[must_use]
+pub fn is_condition(name: &[u8]) -> bool {
+    const NAMES: [&str; 5] = [
+        "If-None-Match",
+        "If-Modified-Since",
+        "If-Match",
+        "If-Unmodified-Since",
+        "If-Range",
+    ];
+    NAMES
+        .iter()
+        .any(|condition| eq_name(name, condition.as_bytes()))
+}

@@ -1,0 +1,77 @@
+//! What an operator may change about caching decisions, as plain data. The default is the
+//! standard's own behaviour of a shared cache.
+
+/// Settings of the caching rules. Times are whole seconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Targeted fields (RFC 9213), the most specific first. The first that is present and valid
+    /// takes the place of Cache-Control and Expires.
+    pub targeted: Vec<String>,
+    /// Whether the legacy Surrogate-Control field is obeyed (after the targeted fields).
+    pub surrogate_control: bool,
+    /// Heuristic lifetime in percent of the time since Last-Modified; 0 turns heuristics off.
+    pub heuristic_percent: u8,
+    /// Upper bound of a heuristic lifetime.
+    pub heuristic_max_s: u32,
+    /// Lifetime of responses that carry no freshness information and get none by heuristics
+    /// (only for statuses that are cacheable by default).
+    pub default_ttl_s: Option<u32>,
+    /// Lifetime of 404, 405, 410, 414 and 501 without freshness information.
+    pub negative_ttl_s: Option<u32>,
+    /// Lifetime of 500, 502, 503 and 504 without freshness information.
+    pub server_error_ttl_s: Option<u32>,
+    /// Explicit lifetimes below this are raised to it (never those of no-store or private).
+    pub ttl_min_s: Option<u32>,
+    /// Lifetimes above this are lowered to it.
+    pub ttl_max_s: Option<u32>,
+    /// How long past its life a response may be served when the origin cannot be reached,
+    /// unless the response forbids it (RFC 9111 section 4.2.4).
+    pub stale_on_disconnect_s: u32,
+    /// stale-if-error of responses that do not say (RFC 5861 section 4).
+    pub stale_if_error_s: Option<u32>,
+    /// stale-while-revalidate of responses that do not say (RFC 5861 section 3).
+    pub stale_while_revalidate_s: Option<u32>,
+    /// What happens to responses with private="..." or no-cache="...".
+    pub listed_fields: ListedFields,
+    /// Whether a POST response with a Content-Location equal to the target answers later GETs.
+    pub post: bool,
+    /// Whether request directives (no-cache, max-age, ... and Pragma) are obeyed.
+    pub obey_request: bool,
+    /// Most field names in a Vary list.
+    pub vary_fields_max: usize,
+    /// Most ranges of one request that are answered singly; beyond it the whole is sent.
+    pub ranges_max: usize,
+}
+
+/// The two ways to treat `private="field"` and `no-cache="field"` (RFC 9111 5.2.2.4, 5.2.2.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListedFields {
+    /// Store without the listed fields.
+    Strip,
+    /// As if the directive had no list: private is not stored, no-cache is revalidated.
+    Unqualified,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            targeted: vec!["Foxy-Cache-Control".into(), "CDN-Cache-Control".into()],
+            surrogate_control: false,
+            heuristic_percent: 10,
+            heuristic_max_s: 7 * 86_400,
+            default_ttl_s: None,
+            negative_ttl_s: None,
+            server_error_ttl_s: None,
+            ttl_min_s: None,
+            ttl_max_s: None,
+            stale_on_disconnect_s: 86_400,
+            stale_if_error_s: None,
+            stale_while_revalidate_s: None,
+            listed_fields: ListedFields::Strip,
+            post: true,
+            obey_request: true,
+            vary_fields_max: 16,
+            ranges_max: 16,
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! What to do with a request, given what is stored (RFC 9111 section 4, RFC 5861).
+
+use foxy_base::WallTime;
+
+use crate::config::Config;
+use crate::digest::{Digest, Flags};
+use crate::freshness::{age, ttl_ms};
+use crate::method::Method;
+use crate::reason::Fwd;
+use crate::request::RequestDigest;
+
+/// What to do with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Send the stored response.
+    Fresh {
+        /// Age field value, seconds.
+        age: u32,
+        /// Remaining life in whole seconds, 0 or more.
+        ttl: i64,
+    },
+    /// Send the stored response though it is stale.
+    Stale {
+        /// Age field value, seconds.
+        age: u32,
+        /// Remaining life in whole seconds; negative, or 0 in the first second.
+        ttl: i64,
+        /// By whose leave. With [`StaleUse::WhileRevalidate`] start a background revalidation
+        /// unless one is running.
+        why: StaleUse,
+    },
+    /// Ask the origin, with the stored response's validators
+    /// ([`crate::conditional::validators`]) in place of the client's.
+    Revalidate {
+        /// [`Fwd::Stale`] or [`Fwd::Request`].
+        reason: Fwd,
+        /// The stored response has an ETag to send as If-None-Match.
+        if_none_match: bool,
+        /// It has a Last-Modified to send as If-Modified-Since.
+        if_modified_since: bool,
+    },
+    /// Ask the origin without using anything stored.
+    Forward {
+        /// Why.
+        reason: Fwd,
+    },
+    /// Answer 504 (RFC 9111 section 5.2.1.7).
+    OnlyIfCached504,
+}
+
+/// By whose leave a stale response is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StaleUse {
+    /// The request's max-stale.
+    MaxStale,
+    /// The response's stale-while-revalidate.
+    WhileRevalidate,
+    /// The origin failed: stale-if-error, or disconnected operation.
+    OnError,
+}
+
+/// What a lookup that found nothing usable saw.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Miss {
+    /// Nothing under the URI.
+    Uri,
+    /// Other variants only.
+    Vary,
+    /// Configured to pass.
+    Bypass,
+    /// The stored parts do not cover the request.
+    Partial,
+}
+
+/// How an origin failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// No answer at all: not resolvable, refused, reset, timed out, closed before a head.
+    Unreachable,
+    /// An answer with this status.
+    Status(u16),
+}
+
+/// Decides about a request for which nothing usable is stored.
+#[must_use]
+pub fn decide_miss(request: &RequestDigest, miss: Miss) -> Decision {
+    let reason = match miss {
+        _ if !request.method.reads_cache() => Fwd::Method,
+        Miss::Uri => Fwd::UriMiss,
+        Miss::Vary => Fwd::VaryMiss,
+        Miss::Bypass => Fwd::Bypass,
+        Miss::Partial => Fwd::Partial,
+    };
+    forward(request, reason)
+}
+
+/// Decides about a request whose key and selecting values (Vary) match a stored response.
+///
+/// A stored part ([`Flags::PARTIAL`]) is only offered to requests with Range; whether its bytes
+/// cover the range is the caller's to see ([`Miss::Partial`] if not).
+#[must_use]
+pub fn decide(
+    request: &RequestDigest,
+    stored: &Digest,
+    now: WallTime,
+    config: &Config,
+) -> Decision {
+    if !request.method.reads_cache() {
+        return forward(request, Fwd::Method);
+    }
+    let partial = stored.flags.has(Flags::PARTIAL);
+    if partial && !request.range && request.method == Method::Get {
+        return forward(request, Fwd::Partial);
+    }
+    let age = age(stored, now);
+    let ttl_ms = ttl_ms(stored, now);
+    let ttl = ttl_ms.div_euclid(1000);
+    let validated = !stored.flags.has(Flags::NO_CACHE);
+    let fresh = ttl_ms > 0 && validated;
+    if fresh && request_content(request, age, ttl, config) {
+        return Decision::Fresh { age, ttl };
+    }
+    if !fresh && let Some(why) = stale_use(request, stored, ttl_ms, config) {
+        return Decision::Stale { age, ttl, why };
+    }
+    revalidate(
+        request,
+        stored,
+        if fresh { Fwd::Request } else { Fwd::Stale },
+    )
+}
+
+/// Whether the request's directives accept a fresh response (RFC 9111 section 5.2.1).
+fn request_content(request: &RequestDigest, age: u32, ttl: i64, config: &Config) -> bool {
+    !config.obey_request
+        || !request.no_cache
+            && request
+                .max_age
+                .is_none_or(|limit| age <= limit && limit > 0)
+            && request
+                .min_fresh
+                .is_none_or(|least| ttl >= i64::from(least))
+}
+
+/// Whether a stale response may be sent without asking the origin first.
+fn stale_use(
+    request: &RequestDigest,
+    stored: &Digest,
+    ttl_ms: i64,
+    config: &Config,
+) -> Option<StaleUse> {
+    if never_stale(stored) || config.obey_request && request.no_cache {
+        return None;
+    }
+    let past_ms = ttl_ms.saturating_neg();
+    let within = |limit: Option<u32>| limit.is_some_and(|s| past_ms <= i64::from(s) * 1000);
+    if config.obey_request {
+        if within(request.max_stale) && request.max_age.is_none() {
+            return Some(StaleUse::MaxStale);
+        }
+        if request.max_age.is_some() || request.min_fresh.is_some() {
+            return None;
+        }
+    }
+    within(stored.stale_while_revalidate_s).then_some(StaleUse::WhileRevalidate)
+}
+
+/// Whether the response forbids every stale use (RFC 9111 section 4.2.4).
+fn never_stale(stored: &Digest) -> bool {
+    let forbids = Flags::MUST_REVALIDATE.0 | Flags::PROXY_REVALIDATE.0 | Flags::NO_CACHE.0;
+    stored.flags.0 & forbids != 0
+}
+
+fn revalidate(request: &RequestDigest, stored: &Digest, reason: Fwd) -> Decision {
+    let if_none_match = stored.flags.has(Flags::HAS_ETAG);
+    let if_modified_since = stored.flags.has(Flags::HAS_LAST_MODIFIED);
+    if request.only_if_cached {
+        Decision::OnlyIfCached504
+    } else if (if_none_match || if_modified_since) && !stored.flags.has(Flags::PARTIAL) {
+        Decision::Revalidate {
+            reason,
+            if_none_match,
+            if_modified_since,
+        }
+    } else {
+        Decision::Forward { reason }
+    }
+}
+
+fn forward(request: &RequestDigest, reason: Fwd) -> Decision {
+    if request.only_if_cached && request.method.reads_cache() {
+        Decision::OnlyIfCached504
+    } else {
+        Decision::Forward { reason }
+    }
+}
+
+/// Whether a stale response may answer because the origin failed: RFC 5861 section 4 for errors,
+/// RFC 9111 section 4.2.4 for an origin that cannot be reached. The answer is a
+/// [`Decision::Stale`] (or [`Decision::Fresh`], if only the request asked for validation).
+#[must_use]
+pub fn stale_on_failure(
+    request: &RequestDigest,
+    stored: &Digest,
+    now: WallTime,
+    failure: Failure,
+    config: &Config,
+) -> Option<Decision> {
+    let server_error = matches!(failure, Failure::Status(500 | 502 | 503 | 504));
+    if !server_error && failure != Failure::Unreachable || !request.method.reads_cache() {
+        return None;
+    }
+    if never_stale(stored) || config.obey_request && request.no_cache {
+        return None;
+    }
+    let ttl_ms = ttl_ms(stored, now);
+    let (age, ttl) = (age(stored, now), ttl_ms.div_euclid(1000));
+    let limit = error_limit(request, stored, failure, config)?;
+    (ttl_ms.saturating_neg() <= i64::from(limit) * 1000).then_some(Decision::Stale {
+        age,
+        ttl,
+        why: StaleUse::OnError,
+    })
+}
+
+/// How long past its life the response may be sent after this failure.
+fn error_limit(
+    request: &RequestDigest,
+    stored: &Digest,
+    failure: Failure,
+    config: &Config,
+) -> Option<u32> {
+    let asked = request.stale_if_error.filter(|_| config.obey_request);
+    let said = stored.stale_if_error_s.max(asked);
+    match failure {
+        Failure::Unreachable => Some(config.stale_on_disconnect_s).max(said),
+        Failure::Status(_) => said,
+    }
+}

@@ -1,0 +1,164 @@
+//! What the cache remembers of a stored response so that a hit parses nothing: a plain struct
+//! and its fixed 64-byte form, kept in RAM objects and in records.
+//!
+//! ```text
+//! 0        version (1)             16..24  response_time   i64 ms
+//! 1        lifetime source         24..32  initial age     i64 ms
+//! 2..4     flags                   32..40  date            i64 ms (i64::MIN: none)
+//! 4..6     status                  40..48  last-modified   i64 ms (i64::MIN: none)
+//! 6..8     zero                    48..52  lifetime        u32 s
+//! 8..16    request_time   i64 ms   52..56  stale-while-revalidate, 56..60 stale-if-error
+//! 60..64   zero                    (u32 s; u32::MAX: none)                 little-endian
+//! ```
+
+use foxy_base::WallTime;
+
+use crate::reason::LifetimeSource;
+
+/// Size of the encoded form.
+pub const DIGEST_BYTES: usize = 64;
+const VERSION: u8 = 1;
+const NO_TIME: i64 = i64::MIN;
+const NO_SECONDS: u32 = u32::MAX;
+
+/// Yes-or-no facts of a stored response.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags(pub u16);
+
+impl Flags {
+    /// `must-revalidate`: never served stale (RFC 9111 section 5.2.2.2).
+    pub const MUST_REVALIDATE: Self = Self(1);
+    /// `proxy-revalidate`, or s-maxage was used (5.2.2.8, 5.2.2.10).
+    pub const PROXY_REVALIDATE: Self = Self(1 << 1);
+    /// `no-cache` without a list: validated before each use (5.2.2.4).
+    pub const NO_CACHE: Self = Self(1 << 2);
+    /// `immutable` (RFC 8246).
+    pub const IMMUTABLE: Self = Self(1 << 3);
+    /// The lifetime is a guess.
+    pub const HEURISTIC: Self = Self(1 << 4);
+    /// Has an ETag that can be sent as If-None-Match.
+    pub const HAS_ETAG: Self = Self(1 << 5);
+    /// Has a valid Last-Modified.
+    pub const HAS_LAST_MODIFIED: Self = Self(1 << 6);
+    /// Has a Vary list.
+    pub const VARY: Self = Self(1 << 7);
+    /// Only a part of the body is stored.
+    pub const PARTIAL: Self = Self(1 << 8);
+    /// Its ETag is strong and well-formed: parts of it may be combined.
+    pub const STRONG_ETAG: Self = Self(1 << 9);
+    /// Made stale by a soft purge or by an invalidation that kept it.
+    pub const INVALIDATED: Self = Self(1 << 10);
+    const KNOWN: u16 = (1 << 11) - 1;
+
+    /// Whether all of `other` are set.
+    #[must_use]
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Sets `other` if `on`.
+    pub const fn set(&mut self, other: Self, on: bool) {
+        if on {
+            self.0 |= other.0;
+        }
+    }
+
+    /// With `other` as well.
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// The facts that decide about reuse of a stored response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digest {
+    /// Status code.
+    pub status: u16,
+    /// Facts.
+    pub flags: Flags,
+    /// When the request was sent to the origin (of the last validation, if there was one).
+    pub request_time: WallTime,
+    /// When its response head arrived.
+    pub response_time: WallTime,
+    /// corrected_initial_age in milliseconds (RFC 9111 section 4.2.3), never negative.
+    pub initial_age_ms: i64,
+    /// Freshness lifetime in seconds (RFC 9111 section 4.2.1).
+    pub lifetime_s: u32,
+    /// Where the lifetime came from.
+    pub source: LifetimeSource,
+    /// stale-while-revalidate in seconds.
+    pub stale_while_revalidate_s: Option<u32>,
+    /// stale-if-error in seconds.
+    pub stale_if_error_s: Option<u32>,
+    /// The Date field, if valid.
+    pub date: Option<WallTime>,
+    /// The Last-Modified field, if valid.
+    pub last_modified: Option<WallTime>,
+}
+
+impl Digest {
+    /// The fixed form.
+    #[must_use]
+    pub fn encode(&self) -> [u8; DIGEST_BYTES] {
+        let mut out = [0; DIGEST_BYTES];
+        let time = |t: Option<WallTime>| t.map_or(NO_TIME, |t| t.0.max(NO_TIME + 1));
+        let seconds = |s: Option<u32>| s.map_or(NO_SECONDS, |s| s.min(NO_SECONDS - 1));
+        out[0] = VERSION;
+        out[1] = self.source as u8;
+        out[2..4].copy_from_slice(&self.flags.0.to_le_bytes());
+        out[4..6].copy_from_slice(&self.status.to_le_bytes());
+        out[8..16].copy_from_slice(&self.request_time.0.to_le_bytes());
+        out[16..24].copy_from_slice(&self.response_time.0.to_le_bytes());
+        out[24..32].copy_from_slice(&self.initial_age_ms.to_le_bytes());
+        out[32..40].copy_from_slice(&time(self.date).to_le_bytes());
+        out[40..48].copy_from_slice(&time(self.last_modified).to_le_bytes());
+        out[48..52].copy_from_slice(&self.lifetime_s.to_le_bytes());
+        out[52..56].copy_from_slice(&seconds(self.stale_while_revalidate_s).to_le_bytes());
+        out[56..60].copy_from_slice(&seconds(self.stale_if_error_s).to_le_bytes());
+        out
+    }
+
+    /// Reads the fixed form; `None` for another version or values no encoder writes (the caller
+    /// makes the digest again from the stored fields, or treats the record as a miss).
+    #[must_use]
+    pub fn decode(bytes: &[u8; DIGEST_BYTES]) -> Option<Self> {
+        let flags = u16::from_le_bytes([bytes[2], bytes[3]]);
+        let initial_age_ms = i64_at(bytes, 24);
+        let zeros = bytes[6..8] == [0; 2] && bytes[60..64] == [0; 4];
+        if bytes[0] != VERSION || flags & !Flags::KNOWN != 0 || initial_age_ms < 0 || !zeros {
+            return None;
+        }
+        let time = |at| {
+            Some(i64_at(bytes, at))
+                .filter(|t| *t != NO_TIME)
+                .map(WallTime)
+        };
+        let seconds = |at| Some(u32_at(bytes, at)).filter(|s| *s != NO_SECONDS);
+        Some(Self {
+            status: u16::from_le_bytes([bytes[4], bytes[5]]),
+            flags: Flags(flags),
+            request_time: WallTime(i64_at(bytes, 8)),
+            response_time: WallTime(i64_at(bytes, 16)),
+            initial_age_ms,
+            lifetime_s: u32_at(bytes, 48),
+            source: *LifetimeSource::ALL.get(usize::from(bytes[1]))?,
+            stale_while_revalidate_s: seconds(52),
+            stale_if_error_s: seconds(56),
+            date: time(32),
+            last_modified: time(40),
+        })
+    }
+}
+
+fn i64_at(bytes: &[u8; DIGEST_BYTES], at: usize) -> i64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    i64::from_le_bytes(word)
+}
+
+fn u32_at(bytes: &[u8; DIGEST_BYTES], at: usize) -> u32 {
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(word)
+}

@@ -1,0 +1,262 @@
+//! Lifetime, age and what is left (RFC 9111 sections 4.2.1 to 4.2.3). All arithmetic saturates;
+//! times are milliseconds inside and whole seconds at the edges.
+
+use foxy_base::{Fields, WallTime, first, values};
+
+use crate::cache_control::{ControlSource, ResponseControl};
+use crate::config::Config;
+use crate::date;
+use crate::digest::Digest;
+use crate::reason::LifetimeSource;
+use crate::status;
+use crate::text::{DELTA_MAX, delta_seconds, members};
+
+/// How far the clock may seem to have gone backwards before an entry counts as stale. Threads
+/// that read the clock at slightly different moments stay inside it.
+pub const CLOCK_SLACK_MS: i64 = 1000;
+
+/// A lifetime and where it came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lifetime {
+    /// Seconds.
+    pub seconds: u32,
+    /// Origin of the figure.
+    pub source: LifetimeSource,
+}
+
+/// The facts about a response that its age and lifetime follow from.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// When the request was sent.
+    pub request_time: WallTime,
+    /// When the response head arrived.
+    pub response_time: WallTime,
+    /// Date, if valid.
+    pub date: Option<WallTime>,
+    /// Last-Modified, if valid.
+    pub last_modified: Option<WallTime>,
+}
+
+impl Times {
+    /// Reads Date and Last-Modified.
+    pub fn of<F: Fields + ?Sized>(
+        fields: &F,
+        request_time: WallTime,
+        response_time: WallTime,
+    ) -> Self {
+        let read = |name| first(fields, name).and_then(|text| date::parse(text, response_time));
+        Self {
+            request_time,
+            response_time,
+            date: read("Date"),
+            last_modified: read("Last-Modified"),
+        }
+    }
+}
+
+/// corrected_initial_age in milliseconds (RFC 9111 section 4.2.3).
+pub fn initial_age_ms<F: Fields + ?Sized>(fields: &F, times: &Times) -> i64 {
+    // Date has whole seconds: compared with a finer clock it would seem up to a second older.
+    let apparent_s = times.date.map_or(0, |date| {
+        times
+            .response_time
+            .secs()
+            .saturating_sub(date.secs())
+            .max(0)
+    });
+    let delay = times
+        .response_time
+        .0
+        .saturating_sub(times.request_time.0)
+        .max(0);
+    let corrected = i64::from(age_value(fields))
+        .saturating_mul(1000)
+        .saturating_add(delay);
+    apparent_s.saturating_mul(1000).max(corrected)
+}
+
+/// The Age field: its first member if that is a number, else 0 (RFC 9111 section 5.1).
+pub fn age_value<F: Fields + ?Sized>(fields: &F) -> u32 {
+    let member = values(fields, "Age").flat_map(members).next();
+    member.and_then(delta_seconds).unwrap_or(0)
+}
+
+/// Freshness lifetime of a response to a shared cache (RFC 9111 section 4.2.1), with the
+/// operator's overrides.
+pub fn lifetime<F: Fields + ?Sized>(
+    status: u16,
+    fields: &F,
+    control: &ResponseControl,
+    times: &Times,
+    config: &Config,
+) -> Lifetime {
+    let found = explicit(fields, control, times)
+        .or_else(|| heuristic(status, control, times, config))
+        .or_else(|| configured(status, config))
+        .unwrap_or(Lifetime {
+            seconds: 0,
+            source: LifetimeSource::None,
+        });
+    overridden(found, config)
+}
+
+/// s-maxage, max-age, Expires: the first that is present decides.
+pub fn explicit<F: Fields + ?Sized>(
+    fields: &F,
+    control: &ResponseControl,
+    times: &Times,
+) -> Option<Lifetime> {
+    let from = |plain| match control.source {
+        ControlSource::CacheControl => plain,
+        ControlSource::Targeted => LifetimeSource::Targeted,
+        ControlSource::Surrogate => LifetimeSource::Surrogate,
+    };
+    if let Some(seconds) = control.s_maxage {
+        return Some(Lifetime {
+            seconds,
+            source: from(LifetimeSource::SMaxage),
+        });
+    }
+    if let Some(seconds) = control.max_age {
+        return Some(Lifetime {
+            seconds,
+            source: from(LifetimeSource::MaxAge),
+        });
+    }
+    if control.source != ControlSource::CacheControl {
+        return None;
+    }
+    let seconds = expires_lifetime(fields, times)?;
+    Some(Lifetime {
+        seconds,
+        source: LifetimeSource::Expires,
+    })
+}
+
+/// Expires minus Date. Invalid or contradicting Expires lines mean expired (RFC 9111 section
+/// 5.3); a Date that is missing or invalid is replaced by the time of receipt.
+fn expires_lifetime<F: Fields + ?Sized>(fields: &F, times: &Times) -> Option<u32> {
+    let mut lines = values(fields, "Expires");
+    let text = lines.next()?;
+    let alone = lines.all(|other| other == text);
+    let Some(expires) = date::parse(text, times.response_time).filter(|_| alone) else {
+        return Some(0);
+    };
+    let date = times.date.unwrap_or(times.response_time);
+    let seconds = expires.secs().saturating_sub(date.secs()).max(0);
+    Some(u32::try_from(seconds).map_or(DELTA_MAX, |s| s.min(DELTA_MAX)))
+}
+
+/// A share of the time since the last modification (RFC 9111 section 4.2.2), for statuses that
+/// allow it or responses marked public.
+fn heuristic(
+    status: u16,
+    control: &ResponseControl,
+    times: &Times,
+    config: &Config,
+) -> Option<Lifetime> {
+    let allowed = control.public || status::is_heuristically_cacheable(status);
+    let modified = times
+        .last_modified
+        .filter(|_| allowed && config.heuristic_percent > 0)?;
+    let date = times.date.unwrap_or(times.response_time);
+    let unchanged_s = date.secs().saturating_sub(modified.secs()).max(0);
+    let share = unchanged_s.saturating_mul(i64::from(config.heuristic_percent)) / 100;
+    let seconds = u32::try_from(share)
+        .unwrap_or(u32::MAX)
+        .min(config.heuristic_max_s);
+    Some(Lifetime {
+        seconds,
+        source: LifetimeSource::Heuristic,
+    })
+}
+
+/// The operator's lifetimes for responses that give no information.
+fn configured(status: u16, config: &Config) -> Option<Lifetime> {
+    let negative = |seconds| Lifetime {
+        seconds,
+        source: LifetimeSource::Negative,
+    };
+    if status::is_server_error(status) {
+        return config.server_error_ttl_s.map(negative);
+    }
+    if status::is_negative(status)
+        && let Some(seconds) = config.negative_ttl_s
+    {
+        return Some(negative(seconds));
+    }
+    let default = config
+        .default_ttl_s
+        .filter(|_| status::is_heuristically_cacheable(status))?;
+    Some(Lifetime {
+        seconds: default,
+        source: LifetimeSource::Default,
+    })
+}
+
+fn overridden(found: Lifetime, config: &Config) -> Lifetime {
+    if let Some(least) = config.ttl_min_s
+        && found.seconds < least
+    {
+        return Lifetime {
+            seconds: least,
+            source: LifetimeSource::Minimum,
+        };
+    }
+    if let Some(most) = config.ttl_max_s
+        && found.seconds > most
+    {
+        return Lifetime {
+            seconds: most,
+            source: LifetimeSource::Maximum,
+        };
+    }
+    found
+}
+
+/// current_age in milliseconds (RFC 9111 section 4.2.3); never below the age on arrival.
+#[must_use]
+pub fn age_ms(stored: &Digest, now: WallTime) -> i64 {
+    let resident = now.0.saturating_sub(stored.response_time.0).max(0);
+    stored.initial_age_ms.saturating_add(resident)
+}
+
+/// The Age field value in seconds, at most 2^31.
+#[must_use]
+pub fn age(stored: &Digest, now: WallTime) -> u32 {
+    u32::try_from(age_ms(stored, now) / 1000).map_or(DELTA_MAX, |s| s.min(DELTA_MAX))
+}
+
+/// What is left of the lifetime in milliseconds; 0 or less is stale. A clock that stands before
+/// the time of receipt makes the response stale at once: how long ago that was is unknown.
+#[must_use]
+pub fn ttl_ms(stored: &Digest, now: WallTime) -> i64 {
+    let lifetime_ms = i64::from(stored.lifetime_s) * 1000;
+    let ttl = lifetime_ms.saturating_sub(age_ms(stored, now));
+    let backwards = stored.response_time.0.saturating_sub(now.0) > CLOCK_SLACK_MS;
+    if backwards || stored.flags.has(crate::digest::Flags::INVALIDATED) {
+        ttl.min(0)
+    } else {
+        ttl
+    }
+}
+
+/// When the stored response stops being fresh, for eviction and expiry hints.
+#[must_use]
+pub fn expires_at(stored: &Digest) -> WallTime {
+    let lifetime_ms = i64::from(stored.lifetime_s) * 1000;
+    let left = lifetime_ms.saturating_sub(stored.initial_age_ms);
+    WallTime(stored.response_time.0.saturating_add(left))
+}
+
+/// When the stored response is past every permitted use without a validator: end of life plus
+/// the longest stale allowance.
+#[must_use]
+pub fn useless_at(stored: &Digest, config: &Config) -> WallTime {
+    let stale = stored
+        .stale_while_revalidate_s
+        .max(stored.stale_if_error_s)
+        .max(Some(config.stale_on_disconnect_s))
+        .unwrap_or(0);
+    WallTime(expires_at(stored).0.saturating_add(i64::from(stale) * 1000))
+}

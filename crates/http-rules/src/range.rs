@@ -1,0 +1,56 @@
+//! Byte ranges (RFC 9110 section 14): what a request asks for, what a response contains, and the
+//! algebra of stored parts.
+
+mod combine;
+mod content_range;
+mod parts;
+mod request;
+
+pub(crate) use combine::strong_last_modified;
+pub use combine::{completion, may_combine};
+pub use content_range::ContentRange;
+pub use parts::Parts;
+pub use request::{RANGES_LIMIT, RangeSpec, Ranges, Resolved};
+
+/// A non-empty run of bytes: `start` included, `end` not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span {
+    /// First byte.
+    pub start: u64,
+    /// One past the last byte; over `start`.
+    pub end: u64,
+}
+
+impl Span {
+    /// `start..end`; `None` if that is empty.
+    #[must_use]
+    pub const fn new(start: u64, end: u64) -> Option<Self> {
+        if start < end {
+            Some(Self { start, end })
+        } else {
+            None
+        }
+    }
+
+    /// How many bytes.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a span is never empty")]
+    pub const fn len(self) -> u64 {
+        self.end - self.start
+    }
+
+    /// Whether all of `other` lies inside.
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.start <= other.start && other.end <= self.end
+    }
+
+    /// The bytes in both.
+    #[must_use]
+    pub fn intersect(self, other: Self) -> Option<Self> {
+        Self::new(self.start.max(other.start), self.end.min(other.end))
+    }
+}
+
+#[cfg(test)]
+mod tests;

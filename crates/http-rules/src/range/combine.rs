@@ -1,0 +1,70 @@
+//! Which parts belong to one representation (RFC 9110 section 15.3.7.3, RFC 9111 section 3.4).
+
+use foxy_base::{Fields, WallTime, first};
+
+use super::{ContentRange, Parts, RangeSpec, Span};
+use crate::date;
+use crate::etag::{self, ETag};
+
+/// Whether bytes of two responses may be combined: same strong validator, and the same length
+/// of the whole where both say it.
+pub fn may_combine<A, B>(
+    stored: &A,
+    stored_complete: Option<u64>,
+    new: &B,
+    new_range: &ContentRange,
+    now: WallTime,
+) -> bool
+where
+    A: Fields + ?Sized,
+    B: Fields + ?Sized,
+{
+    let lengths = match (stored_complete, new_range.complete) {
+        (Some(a), Some(b)) => a == b,
+        _ => true,
+    };
+    lengths && same_strong_validator(stored, new, now)
+}
+
+fn same_strong_validator<A, B>(stored: &A, new: &B, now: WallTime) -> bool
+where
+    A: Fields + ?Sized,
+    B: Fields + ?Sized,
+{
+    match (etag::of(stored), etag::of(new)) {
+        (Some(a), Some(b)) => ETag::parse(a).eq_strong(&ETag::parse(b)),
+        (None, None) => match (
+            strong_last_modified(stored, now),
+            strong_last_modified(new, now),
+        ) {
+            (Some(a), Some(b)) => a == b,
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// Last-Modified where it is a strong validator: at least a second before Date (RFC 9110
+/// section 8.8.2.2), so that the content cannot have changed twice within its second.
+pub(crate) fn strong_last_modified<F: Fields + ?Sized>(
+    fields: &F,
+    now: WallTime,
+) -> Option<WallTime> {
+    let read = |name| first(fields, name).and_then(|text| date::parse(text, now));
+    let (modified, date) = (read("Last-Modified")?, read("Date")?);
+    (date.secs() - modified.secs() >= 1).then_some(modified)
+}
+
+/// The range to ask the origin for so that `wanted` becomes whole: from the first missing byte
+/// to the last missing one, open-ended when the end is the end of the representation or its
+/// length is unknown. `None` if nothing is missing.
+#[must_use]
+pub fn completion(parts: &Parts, wanted: Span, complete: Option<u64>) -> Option<RangeSpec> {
+    let missing = parts.missing(wanted);
+    let (from, to) = (missing.first()?.start, missing.last()?.end);
+    let to_the_end = complete.is_none_or(|length| to >= length);
+    Some(RangeSpec::From {
+        first: from,
+        last: (!to_the_end).then_some(to - 1),
+    })
+}

@@ -1,0 +1,74 @@
+//! The Content-Range field (RFC 9110 section 14.4), read and written.
+
+use super::Span;
+use crate::text::{decimal, push_decimal};
+
+/// A valid Content-Range in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContentRange {
+    /// The part enclosed; `None` for the `*` of a 416.
+    pub span: Option<Span>,
+    /// Length of the whole representation, if known.
+    pub complete: Option<u64>,
+}
+
+impl ContentRange {
+    /// Parses a field value; `None` if it is invalid in any way (RFC 9110 section 14.4: last
+    /// below first, or complete length not over last).
+    #[must_use]
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let (unit, rest) = text.split_at_checked(6)?;
+        if !unit.eq_ignore_ascii_case(b"bytes ") {
+            return None;
+        }
+        let slash = rest.iter().position(|b| *b == b'/')?;
+        let (range, complete) = (&rest[..slash], &rest[slash + 1..]);
+        let complete = if complete == b"*" {
+            None
+        } else {
+            Some(decimal(complete)?)
+        };
+        if range == b"*" {
+            return complete.map(|_| Self {
+                span: None,
+                complete,
+            });
+        }
+        let dash = range.iter().position(|b| *b == b'-')?;
+        let end = decimal(&range[dash + 1..])?.checked_add(1)?;
+        let span = Span::new(decimal(&range[..dash])?, end)?;
+        complete
+            .is_none_or(|length| span.end <= length)
+            .then_some(Self {
+                span: Some(span),
+                complete,
+            })
+    }
+
+    /// Appends the field value.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"bytes ");
+        match self.span {
+            Some(span) => {
+                push_decimal(out, span.start);
+                out.push(b'-');
+                push_decimal(out, span.end - 1);
+            }
+            None => out.push(b'*'),
+        }
+        out.push(b'/');
+        match self.complete {
+            Some(length) => push_decimal(out, length),
+            None => out.push(b'*'),
+        }
+    }
+
+    /// The part that really arrived when the body of a 206 had `received` bytes: at most what
+    /// the field says. A body longer than its field says is not to be trusted: `None`.
+    #[must_use]
+    pub fn received(&self, received: u64) -> Option<Span> {
+        let span = self.span?;
+        (received <= span.len()).then_some(())?;
+        Span::new(span.start, span.start + received)
+    }
+}

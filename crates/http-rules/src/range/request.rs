@@ -1,0 +1,167 @@
+//! The Range field of a request and what it comes to for a body of known length.
+
+use foxy_base::{Fields, values};
+
+use super::Span;
+use crate::text::decimal;
+
+/// Most ranges that are kept of one request; one with more is answered with the whole body.
+pub const RANGES_LIMIT: usize = 32;
+
+/// Two parts closer than this are sent as one: the framing between them would cost as much.
+const COALESCE_GAP: u64 = 80;
+
+/// One range of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RangeSpec {
+    /// `first-` or `first-last` (last included).
+    From {
+        /// First byte.
+        first: u64,
+        /// Last byte, included.
+        last: Option<u64>,
+    },
+    /// `-n`: the last `n` bytes.
+    Suffix(u64),
+}
+
+/// The ranges of a request, in its order. Holds no heap memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ranges {
+    specs: [RangeSpec; RANGES_LIMIT],
+    count: usize,
+}
+
+/// What ranges come to for a body of known length.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resolved {
+    /// One part: 206 with Content-Range.
+    One(Span),
+    /// Several: 206 as multipart/byteranges, in this order.
+    Many(Vec<Span>),
+    /// None exists: 416 with `Content-Range: bytes */length`.
+    Unsatisfiable,
+    /// Send the whole body with 200.
+    Whole,
+}
+
+impl Ranges {
+    /// Reads the Range field of a request. `None` if there is none to obey: absent, repeated,
+    /// malformed, another unit, or over [`RANGES_LIMIT`] ranges (RFC 9110 section 14.2 lets a
+    /// server ignore it).
+    pub fn of<F: Fields + ?Sized>(fields: &F) -> Option<Self> {
+        let mut lines = values(fields, "Range");
+        let line = lines.next()?;
+        if lines.next().is_some() {
+            return None;
+        }
+        Self::parse(line)
+    }
+
+    /// Parses a Range field value.
+    #[must_use]
+    pub fn parse(line: &[u8]) -> Option<Self> {
+        let (unit, set) = line.split_at_checked(6)?;
+        if !unit.eq_ignore_ascii_case(b"bytes=") {
+            return None;
+        }
+        let mut ranges = Self {
+            specs: [RangeSpec::Suffix(0); RANGES_LIMIT],
+            count: 0,
+        };
+        for member in set
+            .split(|b| *b == b',')
+            .map(<[u8]>::trim_ascii)
+            .filter(|m| !m.is_empty())
+        {
+            *ranges.specs.get_mut(ranges.count)? = RangeSpec::parse(member)?;
+            ranges.count += 1;
+        }
+        (ranges.count > 0).then_some(ranges)
+    }
+
+    /// The ranges as asked.
+    #[must_use]
+    pub fn specs(&self) -> &[RangeSpec] {
+        &self.specs[..self.count]
+    }
+
+    /// What they come to for a body of `length` bytes: unsatisfiable ones left out, overlapping
+    /// and near ones joined. More than `parts_max` parts, or parts that together are as long as
+    /// the body, become the whole body (RFC 9110 section 14.2, denial of service).
+    #[must_use]
+    pub fn resolve(&self, length: u64, parts_max: usize) -> Resolved {
+        let spans: Vec<Span> = self
+            .specs()
+            .iter()
+            .filter_map(|s| s.resolve(length))
+            .collect();
+        match spans[..] {
+            [] => Resolved::Unsatisfiable,
+            [one] => Resolved::One(one),
+            _ => joined(spans, length, parts_max),
+        }
+    }
+}
+
+fn joined(spans: Vec<Span>, length: u64, parts_max: usize) -> Resolved {
+    let parts = coalesce(spans);
+    let total: u64 = parts.iter().map(|span| span.len()).sum();
+    match parts[..] {
+        _ if total >= length || parts.len() > parts_max => Resolved::Whole,
+        [one] => Resolved::One(one),
+        _ => Resolved::Many(parts),
+    }
+}
+
+/// Joins each span with all earlier ones that it touches; keeps the order of first mention.
+fn coalesce(spans: Vec<Span>) -> Vec<Span> {
+    let mut parts: Vec<Span> = Vec::with_capacity(spans.len());
+    for mut span in spans {
+        let mut place = parts.len();
+        // Joining may make the span touch yet others, so look again until nothing is near.
+        while let Some(at) = parts.iter().position(|part| near(*part, span)) {
+            let other = parts.remove(at);
+            span = Span {
+                start: span.start.min(other.start),
+                end: span.end.max(other.end),
+            };
+            place = place.min(at);
+        }
+        parts.insert(place.min(parts.len()), span);
+    }
+    parts
+}
+
+fn near(a: Span, b: Span) -> bool {
+    a.start <= b.end.saturating_add(COALESCE_GAP) && b.start <= a.end.saturating_add(COALESCE_GAP)
+}
+
+impl RangeSpec {
+    fn parse(text: &[u8]) -> Option<Self> {
+        let dash = text.iter().position(|b| *b == b'-')?;
+        let (first, last) = (&text[..dash], &text[dash + 1..]);
+        if first.is_empty() {
+            return Some(Self::Suffix(decimal(last)?));
+        }
+        let first = decimal(first)?;
+        let last = if last.is_empty() {
+            None
+        } else {
+            Some(decimal(last)?)
+        };
+        (last.is_none_or(|last| first <= last)).then_some(Self::From { first, last })
+    }
+
+    /// The bytes of a body of `length` bytes that are meant; `None` if there are none.
+    #[must_use]
+    pub fn resolve(self, length: u64) -> Option<Span> {
+        match self {
+            Self::From { first, last } => {
+                let end = last.map_or(length, |last| length.min(last.saturating_add(1)));
+                Span::new(first, end)
+            }
+            Self::Suffix(count) => Span::new(length.saturating_sub(count), length),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! One pass over a request's fields gives everything that decisions need of it.
+
+use foxy_base::{Fields, FieldsIter};
+
+use crate::method::Method;
+use crate::text::directives;
+
+/// The caching-relevant content of a request. A plain value; making it allocates nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestDigest {
+    /// How the method concerns the cache.
+    pub method: Method,
+    /// `no-cache` (RFC 9111 section 5.2.1.4), or Pragma: no-cache where Cache-Control is absent.
+    pub no_cache: bool,
+    /// `no-store` (5.2.1.5).
+    pub no_store: bool,
+    /// `only-if-cached` (5.2.1.7).
+    pub only_if_cached: bool,
+    /// `max-age` (5.2.1.1), seconds; the smallest if repeated.
+    pub max_age: Option<u32>,
+    /// `min-fresh` (5.2.1.3), seconds; the largest if repeated.
+    pub min_fresh: Option<u32>,
+    /// `max-stale` (5.2.1.2), seconds; `u32::MAX` without an argument.
+    pub max_stale: Option<u32>,
+    /// `stale-if-error` (RFC 5861 section 4), seconds.
+    pub stale_if_error: Option<u32>,
+    /// Authorization is present.
+    pub authorization: bool,
+    /// Range is present.
+    pub range: bool,
+    /// If-Range is present.
+    pub if_range: bool,
+    /// If-None-Match or If-Modified-Since is present.
+    pub conditional: bool,
+    /// If-Match or If-Unmodified-Since is present.
+    pub precondition: bool,
+}
+
+impl RequestDigest {
+    /// Reads a request.
+    pub fn new<F: Fields + ?Sized>(method: &[u8], fields: &F) -> Self {
+        let mut digest = Self::empty(Method::of(method));
+        let (mut cache_control, mut pragma_no_cache) = (false, false);
+        for (name, value) in FieldsIter::new(fields) {
+            match name.len() {
+                5 if is(name, "range") => digest.range = true,
+                6 if is(name, "pragma") => {
+                    pragma_no_cache |= directives(value).any(|d| d.is("no-cache"));
+                }
+                8 if is(name, "if-match") => digest.precondition = true,
+                8 if is(name, "if-range") => digest.if_range = true,
+                13 if is(name, "cache-control") => {
+                    cache_control |= digest.read_control(value);
+                }
+                13 if is(name, "if-none-match") => digest.conditional = true,
+                13 if is(name, "authorization") => digest.authorization = true,
+                17 if is(name, "if-modified-since") => digest.conditional = true,
+                19 if is(name, "if-unmodified-since") => digest.precondition = true,
+                _ => {}
+            }
+        }
+        digest.no_cache |= pragma_no_cache && !cache_control;
+        digest
+    }
+
+    const fn empty(method: Method) -> Self {
+        Self {
+            method,
+            no_cache: false,
+            no_store: false,
+            only_if_cached: false,
+            max_age: None,
+            min_fresh: None,
+            max_stale: None,
+            stale_if_error: None,
+            authorization: false,
+            range: false,
+            if_range: false,
+            conditional: false,
+            precondition: false,
+        }
+    }
+
+    /// Reads one Cache-Control line; true if it holds any directive. Malformed arguments are
+    /// ignored: they ask for nothing that could be understood.
+    fn read_control(&mut self, line: &[u8]) -> bool {
+        let mut any = false;
+        for d in directives(line) {
+            any = true;
+            let seconds = d.argument.seconds();
+            if d.is("no-cache") {
+                self.no_cache = true;
+            } else if d.is("no-store") {
+                self.no_store = true;
+            } else if d.is("only-if-cached") {
+                self.only_if_cached = true;
+            } else if d.is("max-age") {
+                self.max_age = lowest(self.max_age, seconds);
+            } else if d.is("min-fresh") {
+                self.min_fresh = self.min_fresh.max(seconds);
+            } else if d.is("max-stale") {
+                let bare = d.argument == crate::text::Argument::None;
+                let limit = if bare { Some(u32::MAX) } else { seconds };
+                self.max_stale = lowest(self.max_stale, limit);
+            } else if d.is("stale-if-error") {
+                self.stale_if_error = lowest(self.stale_if_error, seconds);
+            }
+        }
+        any
+    }
+}
+
+fn is(name: &[u8], lower: &str) -> bool {
+    name.eq_ignore_ascii_case(lower.as_bytes())
+}
+
+/// The smaller of two values where present.
+pub(crate) fn lowest(a: Option<u32>, b: Option<u32>) -> Option<u32> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}

@@ -1,0 +1,34 @@
+//! Status codes: which are understood, which may be given a lifetime by heuristics.
+
+/// Whether Foxy knows the caching requirements of a final status code (RFC 9111 section 3, for
+/// must-understand): those of RFC 9110 section 15 and their registered relatives.
+#[must_use]
+pub const fn is_understood(status: u16) -> bool {
+    matches!(
+        status,
+        200..=206 | 300..=305 | 307 | 308 | 400..=417 | 421 | 422 | 426 | 428 | 429 | 431 | 451
+            | 500..=505 | 511
+    )
+}
+
+/// Whether a status is heuristically cacheable (RFC 9110 section 15.1); 206 counts only as part
+/// of a 200 and is judged as such.
+#[must_use]
+pub const fn is_heuristically_cacheable(status: u16) -> bool {
+    matches!(
+        status,
+        200 | 203 | 204 | 206 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501
+    )
+}
+
+/// Client errors to which the negative lifetime applies.
+#[must_use]
+pub const fn is_negative(status: u16) -> bool {
+    matches!(status, 404 | 405 | 410 | 414 | 501)
+}
+
+/// Server errors that stale-if-error covers (RFC 5861 section 4).
+#[must_use]
+pub const fn is_server_error(status: u16) -> bool {
+    matches!(status, 500 | 502 | 503 | 504)
+}

@@ -1,0 +1,341 @@
+//! Whether a response is stored, and what is remembered of it (RFC 9111 section 3).
+
+use foxy_base::{Fields, WallTime, first, values};
+
+use crate::cache_control::{ControlSource, ResponseControl};
+use crate::config::{Config, ListedFields};
+use crate::digest::{Digest, Flags};
+use crate::etag::{self, ETag};
+use crate::freshness::{self, Lifetime, Times};
+use crate::invalidation::{TargetUri, same_target};
+use crate::method::Method;
+use crate::range::ContentRange;
+use crate::reason::{LifetimeSource, NoStore};
+use crate::request::RequestDigest;
+use crate::status;
+use crate::text::directives;
+use crate::vary::{self, Vary, VaryList};
+
+/// A request as it was sent to the origin.
+#[derive(Debug)]
+pub struct Request<'a, F: ?Sized> {
+    /// Its digest.
+    pub digest: &'a RequestDigest,
+    /// Where it went; needed for POST only.
+    pub target: TargetUri<'a>,
+    /// Its fields.
+    pub fields: &'a F,
+}
+
+/// The head of a final response, and when things happened.
+#[derive(Debug)]
+pub struct Response<'a, F: ?Sized> {
+    /// Status code.
+    pub status: u16,
+    /// Its fields.
+    pub fields: &'a F,
+    /// When the request was sent.
+    pub request_time: WallTime,
+    /// When the head arrived.
+    pub response_time: WallTime,
+}
+
+/// Under which URI a response is stored. Both are the request's target; POST is told apart so
+/// that the caller uses the key of a GET.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreUnder {
+    /// The key of this request.
+    Request,
+    /// The key that a GET of the same target has.
+    GetOfTarget,
+}
+
+/// How to store a response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StorePlan {
+    /// What decisions will need; encode it into the object.
+    pub digest: Digest,
+    /// The Vary list, if there is one.
+    pub vary: Option<VaryList>,
+    /// For a 206: which part this is.
+    pub part: Option<ContentRange>,
+    /// Under which key.
+    pub under: StoreUnder,
+    /// Some fields are not stored because private or no-cache lists them.
+    pub strip_listed: bool,
+}
+
+/// Decides at header time whether a response is stored.
+///
+/// # Errors
+/// The reason why not.
+pub fn can_store<Q, R>(
+    request: &Request<'_, Q>,
+    response: &Response<'_, R>,
+    config: &Config,
+) -> Result<StorePlan, NoStore>
+where
+    Q: Fields + ?Sized,
+    R: Fields + ?Sized,
+{
+    check_status(response.status)?;
+    let control = ResponseControl::of(response.fields, config);
+    check_directives(request.digest, response.status, &control, config)?;
+    let times = Times::of(
+        response.fields,
+        response.request_time,
+        response.response_time,
+    );
+    let under = check_method(request, response, &control, &times)?;
+    check_authorization(request.digest, &control)?;
+    let vary = check_vary(response.fields, config)?;
+    let part = check_part(response)?;
+    let lifetime = freshness::lifetime(response.status, response.fields, &control, &times, config);
+    let mut digest = digest_of(response, &control, &times, lifetime, config);
+    digest.flags.set(Flags::VARY, vary.is_some());
+    check_use(response, &control, &digest, &times, config)?;
+    let strip_listed = control.private_listed || control.no_cache_listed;
+    Ok(StorePlan {
+        digest,
+        vary,
+        part,
+        under,
+        strip_listed,
+    })
+}
+
+fn check_status(status: u16) -> Result<(), NoStore> {
+    match status {
+        0..=199 => Err(NoStore::Interim),
+        304 => Err(NoStore::NotModified),
+        _ => Ok(()),
+    }
+}
+
+/// no-store, must-understand and private (RFC 9111 sections 3, 5.2.2.3, 5.2.2.5, 5.2.2.7).
+fn check_directives(
+    request: &RequestDigest,
+    status: u16,
+    control: &ResponseControl,
+    config: &Config,
+) -> Result<(), NoStore> {
+    if control.must_understand && !status::is_understood(status) {
+        return Err(NoStore::StatusNotUnderstood);
+    }
+    if control.no_store && !control.must_understand {
+        return Err(NoStore::ResponseNoStore);
+    }
+    if request.no_store && config.obey_request {
+        return Err(NoStore::RequestNoStore);
+    }
+    if control.private {
+        return Err(NoStore::Private);
+    }
+    let unqualified = config.listed_fields == ListedFields::Unqualified;
+    if unqualified && control.private_listed {
+        return Err(NoStore::ListedFields);
+    }
+    Ok(())
+}
+
+/// GET always, POST under the conditions of RFC 9110 section 9.3.3, others never: HEAD has no
+/// body to store, see [`crate::update::head_update`].
+fn check_method<Q, R>(
+    request: &Request<'_, Q>,
+    response: &Response<'_, R>,
+    control: &ResponseControl,
+    times: &Times,
+) -> Result<StoreUnder, NoStore>
+where
+    Q: Fields + ?Sized,
+    R: Fields + ?Sized,
+{
+    match request.digest.method {
+        Method::Get => Ok(StoreUnder::Request),
+        Method::Post => {
+            let explicit = freshness::explicit(response.fields, control, times);
+            let here = first(response.fields, "Content-Location")
+                .is_some_and(|location| same_target(&request.target, location));
+            let whole = response.status == 200;
+            if explicit.is_some_and(|l| l.seconds > 0) && here && whole {
+                Ok(StoreUnder::GetOfTarget)
+            } else {
+                Err(NoStore::PostWithoutContentLocation)
+            }
+        }
+        _ => Err(NoStore::Method),
+    }
+}
+
+/// RFC 9111 section 3.5: public, must-revalidate or s-maxage make it sharable.
+fn check_authorization(request: &RequestDigest, control: &ResponseControl) -> Result<(), NoStore> {
+    let sharable = control.public || control.must_revalidate || control.s_maxage.is_some();
+    if request.authorization && !sharable {
+        return Err(NoStore::Authorization);
+    }
+    Ok(())
+}
+
+fn check_vary<R: Fields + ?Sized>(
+    fields: &R,
+    config: &Config,
+) -> Result<Option<VaryList>, NoStore> {
+    match vary::of(fields) {
+        Vary::None => Ok(None),
+        Vary::Star => Err(NoStore::VaryStar),
+        Vary::List(list) if list.len() > config.vary_fields_max => Err(NoStore::VaryTooWide),
+        Vary::List(list) => Ok(Some(list)),
+    }
+}
+
+/// A 206 needs a Content-Range of its own (RFC 9110 section 14.4); multipart is not stored.
+fn check_part<R: Fields + ?Sized>(
+    response: &Response<'_, R>,
+) -> Result<Option<ContentRange>, NoStore> {
+    if response.status != 206 {
+        return Ok(None);
+    }
+    let mut lines = values(response.fields, "Content-Range");
+    let range = lines
+        .next()
+        .and_then(ContentRange::parse)
+        .filter(|range| range.span.is_some());
+    match (range, lines.next()) {
+        (Some(range), None) => Ok(Some(range)),
+        _ => Err(NoStore::PartialUnusable),
+    }
+}
+
+/// Whether anything could ever be reused, and whether the status may be stored at all without
+/// explicit freshness (last clause of RFC 9111 section 3).
+fn check_use<R: Fields + ?Sized>(
+    response: &Response<'_, R>,
+    control: &ResponseControl,
+    digest: &Digest,
+    times: &Times,
+    config: &Config,
+) -> Result<(), NoStore> {
+    let fields = response.fields;
+    let explicit = freshness::explicit(fields, control, times).is_some();
+    let configured = matches!(
+        digest.source,
+        LifetimeSource::Negative | LifetimeSource::Default
+    );
+    let by_default = status::is_heuristically_cacheable(response.status);
+    if !(explicit || configured || by_default || control.public || control.no_cache) {
+        return Err(NoStore::StatusNeedsFreshness);
+    }
+    if config.ttl_max_s == Some(0) {
+        return Err(NoStore::ConfiguredOff);
+    }
+    let alive =
+        freshness::ttl_ms(digest, digest.response_time) > 0 && !digest.flags.has(Flags::NO_CACHE);
+    let validator = digest.flags.0 & (Flags::HAS_ETAG.0 | Flags::HAS_LAST_MODIFIED.0) != 0;
+    let stale_use = digest.stale_while_revalidate_s.max(digest.stale_if_error_s) > Some(0);
+    if !explicit && values(fields, "Set-Cookie").next().is_some() {
+        return Err(NoStore::SetCookieWithoutFreshness);
+    }
+    if alive || validator || stale_use {
+        Ok(())
+    } else if explicit {
+        Err(NoStore::ExpiredOnArrival)
+    } else {
+        Err(NoStore::NothingToReuse)
+    }
+}
+
+fn digest_of<R: Fields + ?Sized>(
+    response: &Response<'_, R>,
+    control: &ResponseControl,
+    times: &Times,
+    lifetime: Lifetime,
+    config: &Config,
+) -> Digest {
+    let fields = response.fields;
+    let tag = etag::of(fields);
+    let mut flags = Flags::default();
+    flags.set(Flags::MUST_REVALIDATE, control.must_revalidate);
+    flags.set(
+        Flags::PROXY_REVALIDATE,
+        control.proxy_revalidate || control.s_maxage.is_some(),
+    );
+    flags.set(
+        Flags::NO_CACHE,
+        is_no_cache(fields, control, lifetime, config),
+    );
+    flags.set(Flags::IMMUTABLE, control.immutable);
+    flags.set(
+        Flags::HEURISTIC,
+        lifetime.source == LifetimeSource::Heuristic,
+    );
+    flags.set(Flags::HAS_ETAG, tag.is_some());
+    flags.set(
+        Flags::STRONG_ETAG,
+        tag.is_some_and(|tag| ETag::parse(tag).is_strong()),
+    );
+    flags.set(Flags::HAS_LAST_MODIFIED, times.last_modified.is_some());
+    flags.set(Flags::PARTIAL, response.status == 206);
+    Digest {
+        status: response.status,
+        flags,
+        request_time: response.request_time,
+        response_time: response.response_time,
+        initial_age_ms: freshness::initial_age_ms(fields, times),
+        lifetime_s: lifetime.seconds,
+        source: lifetime.source,
+        stale_while_revalidate_s: control
+            .stale_while_revalidate
+            .or(config.stale_while_revalidate_s),
+        stale_if_error_s: control.stale_if_error.or(config.stale_if_error_s),
+        date: times.date,
+        last_modified: times.last_modified,
+    }
+}
+
+/// no-cache, its list form if configured so, and Pragma: no-cache on a response whose freshness
+/// would otherwise be guessed.
+fn is_no_cache<R: Fields + ?Sized>(
+    fields: &R,
+    control: &ResponseControl,
+    lifetime: Lifetime,
+    config: &Config,
+) -> bool {
+    let listed = control.no_cache_listed && config.listed_fields == ListedFields::Unqualified;
+    let guessed = control.source == ControlSource::CacheControl
+        && matches!(
+            lifetime.source,
+            LifetimeSource::Heuristic | LifetimeSource::Default
+        );
+    let pragma = || {
+        values(fields, "Pragma")
+            .flat_map(directives)
+            .any(|d| d.is("no-cache"))
+    };
+    control.no_cache || listed || guessed && pragma()
+}
+
+/// Whether a message that ended early may be kept as a part of the whole (RFC 9111 section 3.3):
+/// only a 200 or 206 with a strong validator to be completed by.
+///
+/// # Errors
+/// [`NoStore::Incomplete`].
+pub fn may_keep_incomplete(plan: &StorePlan) -> Result<(), NoStore> {
+    let whole_or_part = matches!(plan.digest.status, 200 | 206);
+    if whole_or_part && plan.digest.flags.has(Flags::STRONG_ETAG) {
+        Ok(())
+    } else {
+        Err(NoStore::Incomplete)
+    }
+}
+
+/// Whether a final response to a cacheable request ends the life of what is stored under the
+/// same key and variant, even if it is not stored itself. Server errors do not: the stored
+/// response may still serve while the origin is ill (RFC 9111 section 4.3.3).
+#[must_use]
+pub const fn supersedes(request: &RequestDigest, status: u16) -> bool {
+    matches!(request.method, Method::Get)
+        && status >= 200
+        && status < 500
+        && status != 304
+        && status != 416
+}

@@ -1,0 +1,226 @@
+//! Freshening stored responses: by 304 (RFC 9111 sections 3.2 and 4.3.4) and by HEAD (4.3.5).
+
+use foxy_base::{
+    FieldBlock, FieldBlockBuilder, FieldBlockError, Fields, FieldsIter, eq_name, first, values,
+};
+
+use crate::config::Config;
+use crate::digest::{Digest, Flags};
+use crate::etag::{self, ETag};
+use crate::freshness::expires_at;
+use crate::hygiene::is_stored;
+use crate::reason::NoStore;
+use crate::storing::{Request, Response, can_store};
+
+/// What a 304 makes of a stored response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refresh {
+    /// The updated fields: send these, and store them if the effect allows.
+    pub fields: FieldBlock,
+    /// The updated digest; meaningless for [`RefreshEffect::Unstorable`].
+    pub digest: Digest,
+    /// What must happen to the stored response.
+    pub effect: RefreshEffect,
+}
+
+/// How the update compares with what was stored: the first may be written lazily, the others
+/// must be durable before the old form can return (or the entry is dropped).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefreshEffect {
+    /// Same rules, life not shortened.
+    Extends,
+    /// Life is shorter, or a use that was allowed is forbidden now, or Vary changed.
+    Shortens,
+    /// It may no longer be stored; it may still answer the request that validated it.
+    Unstorable(NoStore),
+}
+
+/// Whether a 304 speaks of this stored response (RFC 9111 section 4.3.4). A 304 without any
+/// validator can only mean the one whose validators the request carried, so it is accepted.
+/// `false`: fetch again without conditions.
+pub fn selects<S, N>(stored: &S, not_modified: &N) -> bool
+where
+    S: Fields + ?Sized,
+    N: Fields + ?Sized,
+{
+    match (
+        etag::of(not_modified).map(ETag::parse),
+        etag::of(stored).map(ETag::parse),
+    ) {
+        (Some(new), Some(old)) if new.is_strong() && old.is_strong() => new.eq_strong(&old),
+        (Some(new), Some(old)) => new.eq_weak(&old),
+        (Some(new), None) if new.is_strong() => false,
+        _ => match (
+            first(not_modified, "Last-Modified"),
+            first(stored, "Last-Modified"),
+        ) {
+            (Some(new), Some(old)) => new == old,
+            _ => true,
+        },
+    }
+}
+
+/// Whether a field of a 304 or HEAD response never replaces the stored one: those that describe
+/// the stored bytes and cannot have changed without them.
+fn is_never_updated(name: &[u8]) -> bool {
+    ["Content-Length", "Content-Range", "Content-Encoding"]
+        .iter()
+        .any(|kept| eq_name(name, kept.as_bytes()))
+}
+
+/// The stored fields with those of `new` in place of their namesakes (RFC 9111 section 3.2).
+///
+/// # Errors
+/// A field too large for a field block.
+pub fn updated_fields<S, N>(
+    stored: &S,
+    new: &N,
+    strip_listed: bool,
+) -> Result<FieldBlock, FieldBlockError>
+where
+    S: Fields + ?Sized,
+    N: Fields + ?Sized,
+{
+    let replaces =
+        |name: &[u8]| !is_never_updated(name) && is_stored(new, name, false, strip_listed);
+    let mut builder = FieldBlockBuilder::default();
+    for (name, value) in FieldsIter::new(stored) {
+        let replaced =
+            replaces(name) && FieldsIter::new(new).any(|(other, _)| eq_name(other, name));
+        if !replaced {
+            builder.push(name, value)?;
+        }
+    }
+    for (name, value) in FieldsIter::new(new) {
+        if replaces(name) {
+            builder.push(name, value)?;
+        }
+    }
+    Ok(builder.finish())
+}
+
+/// Applies a 304 that [`selects`] the stored response. `response` is the 304 with its times.
+///
+/// # Errors
+/// A field too large for a field block: forget the stored response.
+pub fn refresh<Q, N>(
+    request: &Request<'_, Q>,
+    stored: &FieldBlock,
+    old: &Digest,
+    response: &Response<'_, N>,
+    config: &Config,
+) -> Result<Refresh, FieldBlockError>
+where
+    Q: Fields + ?Sized,
+    N: Fields + ?Sized,
+{
+    let updated = updated_fields(stored, response.fields, false)?;
+    // Age is not stored, but that of the 304 counts for the refreshed response's age.
+    let with_age = WithAge {
+        fields: &updated,
+        age: first(response.fields, "Age"),
+    };
+    let part = old.flags.has(Flags::PARTIAL);
+    let judged = Response {
+        status: if part { 200 } else { old.status },
+        fields: &with_age,
+        request_time: response.request_time,
+        response_time: response.response_time,
+    };
+    let plan = can_store(request, &judged, config);
+    let (digest, effect) = match plan {
+        Ok(plan) => {
+            let mut digest = plan.digest;
+            digest.status = old.status;
+            digest.flags.set(Flags::PARTIAL, part);
+            let vary = values(stored, "Vary").eq(values(&updated, "Vary"));
+            (digest, effect(old, &digest, vary))
+        }
+        Err(reason) => (*old, RefreshEffect::Unstorable(reason)),
+    };
+    let strip = crate::cache_control::ResponseControl::of(&updated, config);
+    let fields = if strip.private_listed || strip.no_cache_listed {
+        updated.filtered(|name, _| !crate::cache_control::is_listed(&updated, name))
+    } else {
+        updated
+    };
+    Ok(Refresh {
+        fields,
+        digest,
+        effect,
+    })
+}
+
+/// Fields with an Age in front.
+struct WithAge<'a, F: ?Sized> {
+    fields: &'a F,
+    age: Option<&'a [u8]>,
+}
+
+impl<F: Fields + ?Sized> Fields for WithAge<'_, F> {
+    fn count(&self) -> usize {
+        self.fields.count() + usize::from(self.age.is_some())
+    }
+
+    fn field(&self, i: usize) -> (&[u8], &[u8]) {
+        match self.age {
+            Some(age) if i == 0 => (b"Age", age),
+            Some(_) => self.fields.field(i - 1),
+            None => self.fields.field(i),
+        }
+    }
+}
+
+/// Compares an update with what was stored.
+fn effect(old: &Digest, new: &Digest, same_vary: bool) -> RefreshEffect {
+    const FORBID: u16 = Flags::MUST_REVALIDATE.0 | Flags::PROXY_REVALIDATE.0 | Flags::NO_CACHE.0;
+    let forbids_more = new.flags.0 & !old.flags.0 & FORBID != 0;
+    let stale_less = new.stale_while_revalidate_s < old.stale_while_revalidate_s
+        || new.stale_if_error_s < old.stale_if_error_s;
+    let earlier = expires_at(new) < expires_at(old);
+    if earlier || forbids_more || stale_less || !same_vary {
+        RefreshEffect::Shortens
+    } else {
+        RefreshEffect::Extends
+    }
+}
+
+/// What a HEAD response means for the stored GET response (RFC 9111 section 4.3.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadUpdate {
+    /// Freshen it as a 304 would: [`refresh`].
+    Freshen,
+    /// It is another representation now: make the stored response stale.
+    Invalidate,
+    /// Says nothing about it (another status).
+    Nothing,
+}
+
+/// Compares a HEAD response with the stored response to GET; `length` is that of the stored
+/// body, if it is whole.
+pub fn head_update<S, N>(
+    stored: &S,
+    old: &Digest,
+    length: Option<u64>,
+    response: &Response<'_, N>,
+) -> HeadUpdate
+where
+    S: Fields + ?Sized,
+    N: Fields + ?Sized,
+{
+    let whole_status = if old.status == 206 { 200 } else { old.status };
+    if response.status != whole_status {
+        return HeadUpdate::Nothing;
+    }
+    let same = |name| {
+        let new = first(response.fields, name);
+        new.is_none() || new == first(stored, name)
+    };
+    let new_length = first(response.fields, "Content-Length").and_then(crate::text::decimal);
+    let same_length = new_length.is_none() || length.is_none() || new_length == length;
+    if same("ETag") && same("Last-Modified") && same_length {
+        HeadUpdate::Freshen
+    } else {
+        HeadUpdate::Invalidate
+    }
+}

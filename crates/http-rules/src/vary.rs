@@ -1,0 +1,98 @@
+//! Vary (RFC 9111 section 4.1, RFC 9110 section 12.5.5): reading the list, selecting values in a
+//! canonical form, and matching requests against them without allocating.
+//!
+//! The canonical form is text, one line per listed field in the list's order: `name=value` where
+//! the request has the field, `name` where it has not. Two requests match under a list if and
+//! only if their canonical forms are equal, so the form serves as part of a variant's key.
+
+mod language;
+mod normal;
+
+use foxy_base::{Fields, eq_name, tokens};
+
+pub use language::satisfied_by_language;
+use normal::{Compare, Sink};
+
+/// The Vary of a response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Vary {
+    /// None, or an empty one.
+    None,
+    /// Contains `*`: matches no later request.
+    Star,
+    /// A list of fields.
+    List(VaryList),
+}
+
+/// A canonical Vary list: names in lower case, ascending, each once, joined by commas.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct VaryList(Vec<u8>);
+
+impl VaryList {
+    /// The bytes to store.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// How many fields it names.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a list is never empty")]
+    pub fn len(&self) -> usize {
+        names(&self.0).count()
+    }
+}
+
+/// Reads all Vary lines of a response.
+pub fn of<F: Fields + ?Sized>(fields: &F) -> Vary {
+    let mut names: Vec<Vec<u8>> = Vec::new();
+    for name in tokens(fields, "Vary") {
+        if name == b"*" {
+            return Vary::Star;
+        }
+        names.push(name.to_ascii_lowercase());
+    }
+    names.sort_unstable();
+    names.dedup();
+    if names.is_empty() {
+        Vary::None
+    } else {
+        Vary::List(VaryList(names.join(&b',')))
+    }
+}
+
+/// The names in a stored list.
+fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    list.split(|b| *b == b',').filter(|name| !name.is_empty())
+}
+
+/// Appends the canonical selecting values of a request under a stored list.
+pub fn selecting_values<F: Fields + ?Sized>(list: &[u8], request: &F, out: &mut Vec<u8>) {
+    write_values(list, request, out);
+}
+
+/// Whether a request selects the variant stored with `values` under `list`. Allocates nothing.
+pub fn matches<F: Fields + ?Sized>(list: &[u8], values: &[u8], request: &F) -> bool {
+    let mut compare = Compare::new(values);
+    write_values(list, request, &mut compare);
+    compare.equal()
+}
+
+fn write_values<F: Fields + ?Sized, S: Sink>(list: &[u8], request: &F, out: &mut S) {
+    for name in names(list) {
+        write_value(name, request, out);
+    }
+}
+
+fn write_value<F: Fields + ?Sized, S: Sink>(name: &[u8], request: &F, out: &mut S) {
+    out.put(name);
+    let present = foxy_base::FieldsIter::new(request).any(|(other, _)| eq_name(other, name));
+    if present {
+        out.put(b"=");
+        normal::write(name, request, out);
+    }
+    out.put(b"\n");
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! Canonical forms of selecting values: only changes that keep the meaning.
+//!
+//! Every field: lines are joined by commas, white space around commas and empty members go (not
+//! inside quoted strings). Accept-Encoding and Accept-Language besides: lower case, `q=1`
+//! dropped, other weights in their shortest form, members in ascending order, each once.
+
+use foxy_base::{Fields, FieldsIter, eq_name};
+
+use crate::text::members;
+
+/// Where canonical bytes go.
+pub(super) trait Sink {
+    /// Takes the next bytes.
+    fn put(&mut self, bytes: &[u8]);
+}
+
+impl Sink for Vec<u8> {
+    fn put(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+/// Compares what would be written with what is expected.
+pub(super) struct Compare<'a> {
+    rest: Option<&'a [u8]>,
+}
+
+impl<'a> Compare<'a> {
+    pub(super) const fn new(expected: &'a [u8]) -> Self {
+        Self {
+            rest: Some(expected),
+        }
+    }
+
+    /// Whether exactly the expected bytes were written.
+    pub(super) fn equal(&self) -> bool {
+        self.rest.is_some_and(<[u8]>::is_empty)
+    }
+}
+
+impl Sink for Compare<'_> {
+    fn put(&mut self, bytes: &[u8]) {
+        self.rest = self.rest.and_then(|rest| rest.strip_prefix(bytes));
+    }
+}
+
+/// Writes the canonical value of the field `name` of a request.
+pub(super) fn write<F: Fields + ?Sized, S: Sink>(name: &[u8], request: &F, out: &mut S) {
+    let negotiated = eq_name(name, b"accept-encoding") || eq_name(name, b"accept-language");
+    if negotiated && write_weighted(name, request, out) {
+        return;
+    }
+    let mut first = true;
+    for member in all_members(name, request) {
+        if !first {
+            out.put(b",");
+        }
+        first = false;
+        out.put(member);
+    }
+}
+
+fn all_members<'a, F: Fields + ?Sized>(
+    name: &'a [u8],
+    request: &'a F,
+) -> impl Iterator<Item = &'a [u8]> {
+    FieldsIter::new(request)
+        .filter(move |(other, _)| eq_name(other, name))
+        .flat_map(|(_, line)| members(line))
+}
+
+/// More members than this are written in the order they came: a canonical form for them is not
+/// worth the time.
+const MEMBERS_MAX: usize = 32;
+
+/// A member of a weighted list: weight in thousandths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Weighted<'a> {
+    pub(super) text: &'a [u8],
+    pub(super) weight: u16,
+}
+
+impl<'a> Weighted<'a> {
+    /// Parses `text[;q=weight]`; `None` if it is anything else.
+    pub(super) fn parse(member: &'a [u8]) -> Option<Self> {
+        let mut parameters = member.split(|b| *b == b';').map(<[u8]>::trim_ascii);
+        let text = parameters.next().filter(|text| !text.is_empty())?;
+        let weight = match (parameters.next(), parameters.next()) {
+            (None, _) => 1000,
+            (Some([b'q' | b'Q', b'=', weight @ ..]), None) => parse_weight(weight)?,
+            _ => return None,
+        };
+        Some(Self { text, weight })
+    }
+
+    fn order(&self, other: &Self) -> std::cmp::Ordering {
+        let lower = |text: &'a [u8]| text.iter().map(u8::to_ascii_lowercase);
+        lower(self.text)
+            .cmp(lower(other.text))
+            .then(self.weight.cmp(&other.weight))
+    }
+}
+
+/// `0`, `0.5`, `1.000` and the like (RFC 9110 section 12.4.2).
+fn parse_weight(text: &[u8]) -> Option<u16> {
+    let (whole, fraction) = match text {
+        [whole] => (whole, &[][..]),
+        [whole, b'.', fraction @ ..] if fraction.len() <= 3 => (whole, fraction),
+        _ => return None,
+    };
+    let thousandths = [100, 10, 1]
+        .iter()
+        .zip(fraction)
+        .try_fold(0u16, |sum, (unit, digit)| {
+            digit
+                .is_ascii_digit()
+                .then(|| sum + unit * u16::from(digit - b'0'))
+        })?;
+    match whole {
+        b'0' => Some(thousandths),
+        b'1' if thousandths == 0 => Some(1000),
+        _ => None,
+    }
+}
+
+/// Writes a weighted list in canonical order; writes nothing and says false if it is none.
+fn write_weighted<F: Fields + ?Sized, S: Sink>(name: &[u8], request: &F, out: &mut S) -> bool {
+    let mut table = [Weighted {
+        text: &[],
+        weight: 0,
+    }; MEMBERS_MAX];
+    let mut count = 0;
+    for member in all_members(name, request) {
+        let (Some(slot), Some(weighted)) = (table.get_mut(count), Weighted::parse(member)) else {
+            return false;
+        };
+        *slot = weighted;
+        count += 1;
+    }
+    let members = &mut table[..count];
+    members.sort_unstable_by(Weighted::order);
+    let mut last = None;
+    for member in members.iter() {
+        let same = |last: &Weighted<'_>| member.order(last).is_eq();
+        if last.as_ref().is_some_and(same) {
+            continue;
+        }
+        if last.is_some() {
+            out.put(b",");
+        }
+        write_member(member, out);
+        last = Some(*member);
+    }
+    true
+}
+
+fn write_member<S: Sink>(member: &Weighted<'_>, out: &mut S) {
+    for byte in member.text {
+        out.put(&[byte.to_ascii_lowercase()]);
+    }
+    if member.weight < 1000 {
+        let digit = |unit: u16| b'0' + (member.weight / unit % 10) as u8;
+        let text = [
+            b';',
+            b'q',
+            b'=',
+            b'0',
+            b'.',
+            digit(100),
+            digit(10),
+            digit(1),
+        ];
+        let zeros = text[4..]
+            .iter()
+            .rev()
+            .take_while(|b| matches!(b, b'0' | b'.'))
+            .count();
+        out.put(&text[..text.len() - zeros]);
+    }
+}
