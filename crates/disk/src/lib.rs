@@ -17,10 +17,15 @@
 //! This is the only crate of Foxy with `unsafe`; every block says why it is sound.
 
 mod buf;
+mod check;
 mod disk;
 mod error;
 mod file;
 mod mem;
+mod pool;
+#[cfg(target_os = "linux")]
+mod ring;
+mod signal;
 
 pub use buf::{AlignedBuf, BufPool};
 pub use disk::{Completion, Disk, Op, OpKind, Queue, QueueStats};

@@ -1,8 +1,17 @@
 //! A regular file or block device as a [`Disk`].
 
+mod open;
+mod space;
+mod target;
+
+pub(crate) use target::Target;
+
+use crate::pool::{PoolQueue, Workers};
 use crate::{Disk, DiskError, Queue};
+use parking_lot::Mutex;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Whether transfers bypass the page cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,49 +92,161 @@ pub struct Report {
 
 /// A file or device. Cheap to share in an `Arc`; closed (and unlocked) with its last queue.
 #[derive(Debug)]
-pub struct FileDisk(Report);
+pub struct FileDisk {
+    target: Arc<Target>,
+    report: Report,
+    workers: Arc<Workers>,
+    /// A ring was demanded: no pool instead.
+    ring_only: bool,
+    growing: Mutex<()>,
+}
 
 impl FileDisk {
     /// Opens, creates or grows `path`.
     ///
     /// # Errors
     /// See [`DiskError`]: every kind says what to do.
-    pub fn open(path: impl AsRef<Path>, _options: &OpenOptions) -> Result<Self, DiskError> {
-        Err(DiskError::NotFound {
-            path: path.as_ref().into(),
+    pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self, DiskError> {
+        let path = path.as_ref();
+        let refused = match options.backend {
+            Backend::Pool => Some(None),
+            Backend::Auto => probe().err().map(Some),
+            Backend::Ring => match probe() {
+                Ok(()) => None,
+                Err(reason) => {
+                    return Err(DiskError::NoRing {
+                        path: path.into(),
+                        reason,
+                    });
+                }
+            },
+        };
+        let (target, mut report) = open::open(path, options)?;
+        report.ring = refused.is_none();
+        report.ring_refused = refused.flatten();
+        let target = Arc::new(target);
+        Ok(Self {
+            workers: Arc::new(Workers::new(target.clone(), options.pool_threads)),
+            target,
+            report,
+            ring_only: options.backend == Backend::Ring,
+            growing: Mutex::new(()),
         })
     }
 
     /// What was found and chosen.
     #[must_use]
     pub fn report(&self) -> &Report {
-        &self.0
+        &self.report
+    }
+
+    /// The path as given.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.target.path
+    }
+
+    fn try_grow(&self, wanted: u64) -> Result<(), DiskError> {
+        let _one_at_a_time = self.growing.lock();
+        let (path, len) = (&self.target.path, self.target.len());
+        let wanted = wanted / u64::from(self.target.block) * u64::from(self.target.block);
+        if wanted < len {
+            return Err(DiskError::Shrink {
+                path: path.clone(),
+                len,
+                wanted,
+            });
+        }
+        if self.report.device {
+            space::of_device(path, &self.target.file, Some(wanted))?;
+        } else if wanted > len {
+            space::reserve(path, &self.target.file, len, wanted)?;
+        }
+        self.target.set_len(wanted);
+        Ok(())
     }
 }
 
 impl Disk for FileDisk {
     fn len(&self) -> u64 {
-        0
+        self.target.len()
     }
+
     fn block_bytes(&self) -> u32 {
-        self.0.block_bytes
+        self.target.block
     }
+
     fn describe(&self) -> String {
-        "file".into()
+        let report = &self.report;
+        let kind = if report.device { "device" } else { "file" };
+        let transfer = if report.direct { "direct" } else { "buffered" };
+        let queue = if report.ring {
+            "io_uring"
+        } else {
+            "thread pool"
+        };
+        let mut text = format!(
+            "{} {kind}, {} bytes, {transfer}, blocks of {}, {queue}",
+            self.target.path.display(),
+            self.len(),
+            report.block_bytes
+        );
+        for reason in [&report.direct_refused, &report.ring_refused]
+            .into_iter()
+            .flatten()
+        {
+            text = format!("{text}; {reason}");
+        }
+        text
     }
-    fn open_queue(&self, _depth: u32) -> io::Result<Box<dyn Queue>> {
-        Err(io::ErrorKind::Unsupported.into())
+
+    fn open_queue(&self, depth: u32) -> io::Result<Box<dyn Queue>> {
+        if self.report.ring {
+            match ring_queue(&self.target, depth) {
+                Ok(queue) => return Ok(queue),
+                Err(error) if self.ring_only => return Err(error),
+                // Rings can run out (descriptors, locked memory) after the first; threads do as
+                // well.
+                Err(_) => {}
+            }
+        }
+        Ok(Box::new(PoolQueue::new(self.workers.clone())?))
     }
-    fn read_at(&self, _at: u64, _into: &mut [u8]) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
+
+    fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        self.target.read_any(at, into)
     }
-    fn write_at(&self, _at: u64, _data: &[u8]) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
+
+    fn write_at(&self, at: u64, data: &[u8]) -> io::Result<()> {
+        self.target.write_any(at, data)
     }
+
     fn flush(&self) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
+        self.target.sync()
     }
-    fn grow(&self, _new_len: u64) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
+
+    fn grow(&self, new_len: u64) -> io::Result<()> {
+        self.try_grow(new_len).map_err(Into::into)
     }
+}
+
+#[cfg(target_os = "linux")]
+use crate::ring::probe;
+
+#[cfg(target_os = "linux")]
+fn ring_queue(target: &Arc<Target>, depth: u32) -> io::Result<Box<dyn Queue>> {
+    Ok(Box::new(crate::ring::RingQueue::new(
+        target.clone(),
+        depth,
+    )?))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn probe() -> Result<(), String> {
+    Err("this system has no io_uring".to_owned())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn ring_queue(_: &Arc<Target>, _: u32) -> io::Result<Box<dyn Queue>> {
+    Err(io::ErrorKind::Unsupported.into())
 }

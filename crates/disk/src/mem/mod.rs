@@ -5,17 +5,31 @@
 //! chosen part of what is unsynced or not yet executed, by whole writes, blocks or 512-byte
 //! sectors, and everything that was durable. Everything random comes from one seed.
 //!
+//! A flush covers only the writes whose completions were reaped before the flush was submitted,
+//! because a real device promises no more.
+//!
 //! Operations execute when their queue flushes submissions, in the order of submission; in step
 //! mode when the test releases them, in any order.
 
+mod crash;
 mod faults;
+mod image;
+mod queue;
+mod state;
+#[cfg(test)]
+mod tests;
 
 pub use faults::{Fault, FaultPlan, FaultRule};
 
-use crate::{Disk, Queue};
-use foxy_base::Clock;
+use crate::{Disk, Queue, check};
+use foxy_base::{Clock, Rng, SystemClock};
+use image::Image;
+use parking_lot::Mutex;
+use queue::MemQueue;
+use state::{Held, State};
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 /// Kinds of operations, for rules and logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -110,99 +124,242 @@ pub enum Keep<'a> {
 }
 
 /// The disk. Clones are the same disk.
-#[derive(Clone, Debug)]
-pub struct MemDisk(Arc<()>);
+#[derive(Clone)]
+pub struct MemDisk(Arc<Mutex<State>>);
 
 impl MemDisk {
-    /// Zeros, `len` bytes (rounded down to blocks of 512 or 4096 bytes); memory is taken only for
-    /// what is written. `seed` decides everything random.
+    /// Zeros, `len` bytes (rounded down to blocks); memory is taken only for what is written.
+    /// `seed` decides everything random.
+    ///
+    /// # Panics
+    /// If `block_bytes` is neither 512 nor 4096: a mistake of the caller.
     #[must_use]
-    pub fn new(_len: u64, _block_bytes: u32, _seed: u64) -> Self {
-        Self(Arc::new(()))
+    pub fn new(len: u64, block_bytes: u32, seed: u64) -> Self {
+        assert!(
+            matches!(block_bytes, 512 | 4096),
+            "blocks of {block_bytes} bytes"
+        );
+        Self::from_image(
+            len,
+            block_bytes,
+            Rng::new(seed),
+            Image::default(),
+            system_clock(),
+        )
     }
+
+    fn from_image(len: u64, block: u32, rng: Rng, image: Image, clock: Arc<dyn Clock>) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            len: len / u64::from(block) * u64::from(block),
+            block,
+            durable: image.clone(),
+            written: image,
+            unsynced: Vec::new(),
+            late: Vec::new(),
+            held: Vec::new(),
+            parked: Vec::new(),
+            step: false,
+            plan: FaultPlan::none(),
+            rng,
+            clock,
+            counts: Counts::default(),
+            log: None,
+            next_id: 0,
+            queues: 0,
+        })))
+    }
+
     /// The same disk with the clock that [`Fault::Delay`] uses; the system's unless given.
     #[must_use]
-    pub fn with_clock(self, _clock: Arc<dyn Clock>) -> Self {
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        self.0.lock().clock = clock;
         self
     }
+
     /// Replaces the fault plan.
-    pub fn set_faults(&self, _plan: impl Into<FaultPlan>) {}
-    /// Operations wait for `release` from now on (true), or execute when flushed (false; releases
-    /// what is held).
-    pub fn set_step(&self, _on: bool) {}
+    pub fn set_faults(&self, plan: impl Into<FaultPlan>) {
+        self.0.lock().plan = plan.into();
+    }
+
+    /// Operations of queues wait for `release` from now on (true), or execute when their queue
+    /// flushes submissions (false; releases what is held). Blocking calls never wait.
+    pub fn set_step(&self, on: bool) {
+        self.0.lock().step = on;
+        if !on {
+            self.release_all();
+        }
+    }
+
     /// What waits, in order of submission.
     #[must_use]
     pub fn held(&self) -> Vec<HeldOp> {
-        Vec::new()
+        self.0.lock().held.iter().map(Held::describe).collect()
     }
+
     /// Executes one held operation; false if there is none of that id.
-    pub fn release(&self, _id: u64) -> bool {
-        false
+    pub fn release(&self, id: u64) -> bool {
+        let mut state = self.0.lock();
+        let Some(index) = state.held.iter().position(|held| held.id == id) else {
+            return false;
+        };
+        let held = state.held.remove(index);
+        state.run(held.id, held.op, &held.owner);
+        true
     }
+
     /// Executes all held operations in order of submission.
-    pub fn release_all(&self) {}
+    pub fn release_all(&self) {
+        let mut state = self.0.lock();
+        for held in std::mem::take(&mut state.held) {
+            state.run(held.id, held.op, &held.owner);
+        }
+    }
+
     /// Lets stuck and delayed operations complete.
-    pub fn unstick(&self) {}
+    pub fn unstick(&self) {
+        for parked in std::mem::take(&mut self.0.lock().parked) {
+            state::deliver(&parked.owner, parked.parcel);
+        }
+    }
+
     /// The writes a power cut may lose now.
     #[must_use]
     pub fn unsynced(&self) -> Vec<Unsynced> {
-        Vec::new()
+        crash::unsynced(&self.0.lock())
+            .into_iter()
+            .map(|(write, _)| write)
+            .collect()
     }
+
     /// The disk as found after a power cut at this moment: a new disk, all of it durable, without
-    /// faults or step mode. This one is unchanged, so that one history gives many crashes.
+    /// faults, step mode or log. This one is unchanged, so that one history gives many crashes.
     #[must_use]
-    pub fn crash(&self, _keep: Keep<'_>) -> Self {
-        self.clone()
+    pub fn crash(&self, keep: Keep<'_>) -> Self {
+        let state = self.0.lock();
+        let image = crash::image(&state, keep);
+        Self::from_image(
+            state.len,
+            state.block,
+            state.rng.clone(),
+            image,
+            state.clock.clone(),
+        )
     }
+
     /// The disk as found after the process died: all that was executed. As `crash(Keep::All)`.
     #[must_use]
     pub fn kill(&self) -> Self {
         self.crash(Keep::All)
     }
+
     /// Changes bytes on the medium behind everybody's back, durably: `change` gets the old ones.
-    pub fn corrupt(&self, _at: u64, _len: usize, _change: impl FnOnce(&mut [u8])) {}
+    /// Bytes past the end of the disk are kept too, and seen after growth.
+    pub fn corrupt(&self, at: u64, len: usize, change: impl FnOnce(&mut [u8])) {
+        let mut state = self.0.lock();
+        let mut bytes = vec![0; len];
+        state.written.read(at, &mut bytes);
+        change(&mut bytes);
+        state.written.write(at, &bytes);
+        state.durable.write(at, &bytes);
+    }
+
     /// Bytes as reads see them now, without counting, faults or logs. Zeros past the end.
     #[must_use]
-    pub fn peek(&self, _at: u64, len: usize) -> Vec<u8> {
-        vec![0; len]
+    pub fn peek(&self, at: u64, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        self.0.lock().written.read(at, &mut bytes);
+        bytes
     }
+
     /// Counters.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        Counts::default()
+        self.0.lock().counts
     }
+
     /// Starts (with an empty log) or stops recording executed operations.
-    pub fn set_log(&self, _on: bool) {}
+    pub fn set_log(&self, on: bool) {
+        self.0.lock().log = on.then(Vec::new);
+    }
+
     /// What was recorded.
     #[must_use]
     pub fn log(&self) -> Vec<LoggedOp> {
-        Vec::new()
+        self.0.lock().log.clone().unwrap_or_default()
     }
+}
+
+impl std::fmt::Debug for MemDisk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.describe())
+    }
+}
+
+/// What a fault means to a blocking call, which cannot be held back: stuck is a timeout, and
+/// delays are left out.
+fn blocking(fault: Option<Fault>) -> io::Result<Option<Fault>> {
+    match fault {
+        Some(Fault::Stuck) => Err(io::ErrorKind::TimedOut.into()),
+        other => Ok(other),
+    }
+}
+
+fn system_clock() -> Arc<dyn Clock> {
+    Arc::new(SystemClock::default())
 }
 
 impl Disk for MemDisk {
     fn len(&self) -> u64 {
-        0
+        self.0.lock().len
     }
+
     fn block_bytes(&self) -> u32 {
-        512
+        self.0.lock().block
     }
+
     fn describe(&self) -> String {
-        "memory".into()
+        let state = self.0.lock();
+        format!("memory, {} bytes, blocks of {}", state.len, state.block)
     }
+
     fn open_queue(&self, _depth: u32) -> io::Result<Box<dyn Queue>> {
-        Err(io::ErrorKind::Unsupported.into())
+        Ok(Box::new(MemQueue::new(self.0.clone())?))
     }
-    fn read_at(&self, _at: u64, _into: &mut [u8]) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
+
+    fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        let mut state = self.0.lock();
+        check::range(false, at, into.len() as u64, state.len)?;
+        let fault = state.strike(None, OpClass::Read, at, into.len() as u64);
+        state.read(at, into, blocking(fault)?)
     }
-    fn write_at(&self, _at: u64, _data: &[u8]) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
+
+    fn write_at(&self, at: u64, data: &[u8]) -> io::Result<()> {
+        let mut state = self.0.lock();
+        check::aligned(at, data.len() as u64, state.block)?;
+        check::range(true, at, data.len() as u64, state.len)?;
+        let fault = state.strike(None, OpClass::Write, at, data.len() as u64);
+        // Its caller sees the completion at once.
+        let seen = Arc::new(AtomicU64::new(state.new_id()));
+        state.write(at, data, blocking(fault)?, seen)
     }
+
     fn flush(&self) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
+        let mut state = self.0.lock();
+        let fault = state.strike(None, OpClass::Flush, 0, 0);
+        let id = state.new_id();
+        state.flush(id, blocking(fault)?)
     }
-    fn grow(&self, _new_len: u64) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
+
+    fn grow(&self, new_len: u64) -> io::Result<()> {
+        let mut state = self.0.lock();
+        let new_len = new_len / u64::from(state.block) * u64::from(state.block);
+        if new_len < state.len {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a disk cannot shrink",
+            ));
+        }
+        state.len = new_len;
+        Ok(())
     }
 }

@@ -1,0 +1,275 @@
+//! Opening: what is there, may we have it, how long is it, direct or not.
+
+use super::{Direct, OpenOptions, Report, Target, space};
+use crate::{AlignedBuf, DiskError};
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+use std::fs::{File, FileType};
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+/// Opens the file or device as asked.
+pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<(Target, Report), DiskError> {
+    let (file, created) = open_or_create(path, options)?;
+    let result = prepare(path, file, created, options);
+    if result.is_err() && created {
+        // Do not leave an empty or half reserved file behind; failing at that changes nothing.
+        let _ = std::fs::remove_file(path);
+    }
+    result
+}
+
+fn prepare(
+    path: &Path,
+    file: File,
+    created: bool,
+    options: &OpenOptions,
+) -> Result<(Target, Report), DiskError> {
+    let meta = file
+        .metadata()
+        .map_err(|e| io_error(path, "read its properties", e))?;
+    let device = meta.file_type().is_block_device();
+    refuse_kind(path, meta.file_type())?;
+    if options.lock {
+        lock(path, &file, options.read_only)?;
+    }
+    let (len, sparse) = if device {
+        (space::of_device(path, &file, options.create_len)?, false)
+    } else {
+        let wanted = options
+            .create_len
+            .filter(|_| !options.read_only)
+            .unwrap_or(0);
+        let sparse = meta.len() < wanted && space::reserve(path, &file, meta.len(), wanted)?;
+        (meta.len().max(wanted), sparse)
+    };
+    if created {
+        settle(path, &file)?;
+    }
+    let (direct, direct_refused) = set_direct(path, &file, options.direct)?;
+    let block = if direct || device {
+        block_bytes(&file, device)
+    } else {
+        512
+    };
+    let len = len / u64::from(block) * u64::from(block);
+    let report = Report {
+        device,
+        direct,
+        direct_refused,
+        ring: false,
+        ring_refused: None,
+        created,
+        sparse,
+        block_bytes: block,
+    };
+    Ok((Target::new(file, path.into(), block, direct, len), report))
+}
+
+/// Makes a new file, and its name in the folder, survive a power cut.
+fn settle(path: &Path, file: &File) -> Result<(), DiskError> {
+    let folder = path
+        .parent()
+        .filter(|p| !p.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let synced = file
+        .sync_all()
+        .and_then(|()| File::open(folder)?.sync_all());
+    synced.map_err(|e| io_error(path, "make it durable", e))
+}
+
+fn open_or_create(path: &Path, options: &OpenOptions) -> Result<(File, bool), DiskError> {
+    // Looked at first, since opening a pipe would wait for its other end.
+    let exclusive = match std::fs::metadata(path) {
+        Ok(meta) => {
+            refuse_kind(path, meta.file_type())?;
+            // On a device this refuses one that is mounted; on files it means nothing.
+            meta.file_type().is_block_device() && options.lock && !options.read_only
+        }
+        Err(_) => false,
+    };
+    let access = if options.read_only {
+        OFlags::RDONLY
+    } else {
+        OFlags::RDWR
+    };
+    let flags = access | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let flags = if exclusive {
+        flags | OFlags::EXCL
+    } else {
+        flags
+    };
+    let mode = Mode::from_raw_mode(0o600);
+    match rustix::fs::open(path, flags, mode) {
+        Ok(fd) => Ok((fd.into(), false)),
+        Err(Errno::NOENT) if options.create_len.is_some() && !options.read_only => {
+            match rustix::fs::open(path, flags | OFlags::CREATE | OFlags::EXCL, mode) {
+                Ok(fd) => Ok((fd.into(), true)),
+                Err(Errno::NOENT) => Err(DiskError::NoFolder { path: path.into() }),
+                Err(error) => Err(refusal(path, "create it", error)),
+            }
+        }
+        Err(error) => Err(refusal(path, "open it", error)),
+    }
+}
+
+/// The typed error for what the system answered.
+pub(super) fn refusal(path: &Path, doing: &'static str, error: Errno) -> DiskError {
+    let path = path.into();
+    match error {
+        Errno::NOENT | Errno::NOTDIR => DiskError::NotFound { path },
+        Errno::ACCESS | Errno::PERM => DiskError::Permission { path },
+        Errno::ROFS => DiskError::ReadOnly { path },
+        Errno::BUSY | Errno::TXTBSY => DiskError::InUse { path },
+        Errno::ISDIR => DiskError::WrongKind {
+            path,
+            found: "directory",
+        },
+        _ => DiskError::Io {
+            path,
+            doing,
+            source: error.into(),
+        },
+    }
+}
+
+pub(super) fn io_error(path: &Path, doing: &'static str, source: io::Error) -> DiskError {
+    DiskError::Io {
+        path: path.into(),
+        doing,
+        source,
+    }
+}
+
+fn refuse_kind(path: &Path, kind: FileType) -> Result<(), DiskError> {
+    let found = if kind.is_file() || kind.is_block_device() {
+        return Ok(());
+    } else if kind.is_dir() {
+        "directory"
+    } else if kind.is_char_device() {
+        "character device"
+    } else if kind.is_fifo() {
+        "pipe"
+    } else if kind.is_socket() {
+        "socket"
+    } else {
+        "file of unknown kind"
+    };
+    Err(DiskError::WrongKind {
+        path: path.into(),
+        found,
+    })
+}
+
+/// Takes the advisory lock, which the system drops when the last descriptor closes, also on
+/// `kill -9`.
+fn lock(path: &Path, file: &File, read_only: bool) -> Result<(), DiskError> {
+    let how = if read_only {
+        FlockOperation::NonBlockingLockShared
+    } else {
+        FlockOperation::NonBlockingLockExclusive
+    };
+    match rustix::fs::flock(file, how) {
+        Ok(()) => Ok(()),
+        Err(Errno::WOULDBLOCK) => Err(DiskError::InUse { path: path.into() }),
+        Err(error) => Err(refusal(path, "lock it", error)),
+    }
+}
+
+/// Switches to direct transfers if wanted, and tries one: some file systems take the flag and
+/// refuse the transfer.
+fn set_direct(
+    path: &Path,
+    file: &File,
+    wanted: Direct,
+) -> Result<(bool, Option<String>), DiskError> {
+    if wanted == Direct::No {
+        return Ok((false, None));
+    }
+    let refused = match try_direct(file) {
+        Ok(()) => return Ok((true, None)),
+        Err(error) => error,
+    };
+    if wanted == Direct::Yes {
+        return Err(DiskError::NoDirect { path: path.into() });
+    }
+    let off = rustix::fs::fcntl_getfl(file)
+        .and_then(|flags| rustix::fs::fcntl_setfl(file, flags.difference(direct_flag())));
+    off.map_err(|e| refusal(path, "go back to buffered transfers", e))?;
+    Ok((
+        false,
+        Some(format!("the file system refuses direct I/O: {refused}")),
+    ))
+}
+
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+fn direct_flag() -> OFlags {
+    OFlags::DIRECT
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
+fn direct_flag() -> OFlags {
+    OFlags::empty()
+}
+
+fn try_direct(file: &File) -> Result<(), Errno> {
+    if direct_flag().is_empty() {
+        return Err(Errno::NOTSUP);
+    }
+    let flags = rustix::fs::fcntl_getfl(file)?;
+    rustix::fs::fcntl_setfl(file, flags | direct_flag())?;
+    let mut buf = AlignedBuf::new(4096);
+    rustix::io::pread(file, &mut buf[..], 0).map(drop)
+}
+
+/// The smallest unit of a direct transfer: 512 or 4096.
+fn block_bytes(file: &File, device: bool) -> u32 {
+    let told = if device {
+        device_block(file)
+    } else {
+        file_block(file)
+    };
+    match told {
+        Some(bytes @ (512 | 4096)) => bytes,
+        Some(bytes) if bytes != 0 && bytes < 512 => 512,
+        _ => tried_block(file),
+    }
+}
+
+/// What `statx` says, where kernel (6.1) and file system do.
+fn file_block(file: &File) -> Option<u32> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{AtFlags, StatxFlags, statx};
+        /// `STATX_DIOALIGN`.
+        const DIOALIGN: StatxFlags = StatxFlags::from_bits_retain(0x2000);
+        let found = statx(file, "", AtFlags::EMPTY_PATH, DIOALIGN).ok()?;
+        let told = found.stx_mask & DIOALIGN.bits() != 0;
+        told.then_some(found.stx_dio_offset_align)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = file;
+        None
+    }
+}
+
+fn device_block(file: &File) -> Option<u32> {
+    #[cfg(target_os = "linux")]
+    {
+        rustix::fs::ioctl_blksszget(file).ok()
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = file;
+        None
+    }
+}
+
+/// Whether a transfer of 512 bytes is accepted.
+fn tried_block(file: &File) -> u32 {
+    let mut buf = AlignedBuf::new(512);
+    let accepted = rustix::io::pread(file, &mut buf[..], 512).is_ok();
+    if accepted { 512 } else { 4096 }
+}

@@ -1,0 +1,145 @@
+//! The open file, and blocking transfers on it.
+
+use crate::{AlignedBuf, check};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Largest piece of a blocking transfer that needs a bounce buffer, bytes.
+const BOUNCE: usize = 1 << 20;
+
+/// What queues and blocking calls share.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) file: File,
+    pub(crate) path: PathBuf,
+    /// Logical block, bytes.
+    pub(crate) block: u32,
+    /// Transfers bypass the page cache: memory must be aligned.
+    pub(crate) direct: bool,
+    len: AtomicU64,
+}
+
+impl Target {
+    pub(crate) fn new(file: File, path: PathBuf, block: u32, direct: bool, len: u64) -> Self {
+        Self {
+            file,
+            path,
+            block,
+            direct,
+            len: AtomicU64::new(len),
+        }
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.len.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_len(&self, len: u64) {
+        self.len.store(len, Ordering::Release);
+    }
+
+    /// Makes everything written so far durable, including the file's length and allocation.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        retry(|| rustix_sync(&self.file))
+    }
+
+    /// Reads all of `into`, which must suit the file (aligned if direct).
+    pub(crate) fn read_all(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        let mut done = 0;
+        while done < into.len() {
+            let place = at + done as u64;
+            let got = retry(|| rustix::io::pread(&self.file, &mut into[done..], place))?;
+            done += self.whole(got, into.len() - done, ErrorKind::UnexpectedEof)?;
+        }
+        Ok(())
+    }
+
+    /// Writes all of `data`, which must suit the file (aligned if direct).
+    pub(crate) fn write_all(&self, at: u64, data: &[u8]) -> io::Result<()> {
+        let mut done = 0;
+        while done < data.len() {
+            let place = at + done as u64;
+            let put = retry(|| rustix::io::pwrite(&self.file, &data[done..], place))?;
+            done += self.whole(put, data.len() - done, ErrorKind::WriteZero)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes of progress a transfer of `moved` bytes counts for: direct ones go on from a whole
+    /// block. None at all is the end of the file.
+    fn whole(&self, moved: usize, left: usize, short: ErrorKind) -> io::Result<usize> {
+        let step = if self.direct { self.block as usize } else { 1 };
+        let counted = if moved >= left {
+            left
+        } else {
+            moved / step * step
+        };
+        if counted == 0 {
+            Err(short.into())
+        } else {
+            Ok(counted)
+        }
+    }
+
+    /// Reads any bytes, through a bounce buffer where the file is direct.
+    pub(crate) fn read_any(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        check::range(false, at, into.len() as u64, self.len())?;
+        if !self.direct {
+            return self.read_all(at, into);
+        }
+        let block = u64::from(self.block);
+        let mut bounce = AlignedBuf::new(into.len().min(BOUNCE) + 2 * self.block as usize);
+        let mut done = 0;
+        while done < into.len() {
+            let from = at + done as u64;
+            let start = from / block * block;
+            let skip = (from - start) as usize;
+            let piece = (into.len() - done).min(BOUNCE);
+            let span = (skip + piece).next_multiple_of(self.block as usize);
+            self.read_all(start, &mut bounce[..span])?;
+            into[done..done + piece].copy_from_slice(&bounce[skip..skip + piece]);
+            done += piece;
+        }
+        Ok(())
+    }
+
+    /// Writes whole blocks from any memory.
+    pub(crate) fn write_any(&self, at: u64, data: &[u8]) -> io::Result<()> {
+        check::aligned(at, data.len() as u64, self.block)?;
+        check::range(true, at, data.len() as u64, self.len())?;
+        if !self.direct || data.as_ptr().align_offset(4096) == 0 {
+            return self.write_all(at, data);
+        }
+        let mut bounce = AlignedBuf::new(data.len().min(BOUNCE));
+        let mut place = at;
+        for piece in data.chunks(BOUNCE) {
+            bounce[..piece.len()].copy_from_slice(piece);
+            self.write_all(place, &bounce[..piece.len()])?;
+            place += piece.len() as u64;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(not(target_vendor = "apple"))]
+fn rustix_sync(file: &File) -> Result<(), Errno> {
+    rustix::fs::fdatasync(file)
+}
+
+#[cfg(target_vendor = "apple")]
+fn rustix_sync(file: &File) -> Result<(), Errno> {
+    rustix::fs::fcntl_fullfsync(file)
+}
+
+/// Calls again while a signal interrupts.
+fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            other => return other.map_err(Into::into),
+        }
+    }
+}

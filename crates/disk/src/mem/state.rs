@@ -1,0 +1,404 @@
+//! What a memory disk knows: the two images, what lies between them, and what is held back.
+
+use super::image::Image;
+use super::{Counts, Fault, FaultPlan, HeldOp, LoggedOp, OpClass};
+use crate::signal::Inbox;
+use crate::{Completion, Op, OpKind, check};
+use foxy_base::{Clock, MonoTime, Rng};
+use std::io::{self, ErrorKind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+/// Granularity of torn writes, bytes.
+pub(super) const SECTOR: u64 = 512;
+
+/// When a completion was handed to its owner: the number the next operation then got. A flush
+/// covers a write only if that number is not above its own.
+pub(super) type Seen = Arc<AtomicU64>;
+
+/// A completion on its way to the owner of a queue.
+pub(super) struct Parcel {
+    pub(super) completion: Completion,
+    pub(super) seen: Option<Seen>,
+}
+
+/// A queue, as the disk sees it.
+#[derive(Clone)]
+pub(super) struct Owner {
+    pub(super) queue: u32,
+    pub(super) inbox: Weak<Inbox<Parcel>>,
+}
+
+/// A piece of an executed write that is not durable.
+pub(super) struct Piece {
+    pub(super) at: u64,
+    pub(super) data: Vec<u8>,
+    pub(super) seen: Seen,
+}
+
+/// A write that arrives after some later ones.
+pub(super) struct Late {
+    pub(super) after: u32,
+    pub(super) piece: Piece,
+}
+
+/// A submitted operation that waits for its release.
+pub(super) struct Held {
+    pub(super) id: u64,
+    pub(super) op: Op,
+    pub(super) owner: Owner,
+}
+
+/// An executed operation whose completion is held back.
+pub(super) struct Parked {
+    pub(super) owner: Owner,
+    pub(super) parcel: Parcel,
+    pub(super) until: Until,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Until {
+    Looks(u32),
+    Time(MonoTime),
+    Never,
+}
+
+pub(super) struct State {
+    pub(super) len: u64,
+    pub(super) block: u32,
+    pub(super) written: Image,
+    pub(super) durable: Image,
+    pub(super) unsynced: Vec<Piece>,
+    pub(super) late: Vec<Late>,
+    pub(super) held: Vec<Held>,
+    pub(super) parked: Vec<Parked>,
+    pub(super) step: bool,
+    pub(super) plan: FaultPlan,
+    pub(super) rng: Rng,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) counts: Counts,
+    pub(super) log: Option<Vec<LoggedOp>>,
+    pub(super) next_id: u64,
+    pub(super) queues: u32,
+}
+
+impl State {
+    pub(super) fn new_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
+    }
+
+    /// Takes an operation from a queue: executes it, or holds it in step mode.
+    pub(super) fn accept(&mut self, id: u64, op: Op, owner: &Owner) {
+        if self.step {
+            self.held.push(Held {
+                id,
+                op,
+                owner: owner.clone(),
+            });
+        } else {
+            self.run(id, op, owner);
+        }
+    }
+
+    /// Executes an operation and sends its completion, or parks it.
+    pub(super) fn run(&mut self, id: u64, mut op: Op, owner: &Owner) {
+        if let Err(refusal) = check::op(&op, self.len, self.block) {
+            let completion = check::completion(op, Err(refusal));
+            return deliver(
+                owner,
+                Parcel {
+                    completion,
+                    seen: None,
+                },
+            );
+        }
+        let (class, at, len) = shape(&op);
+        let fault = self.strike(Some(owner.queue), class, at, len);
+        let mut seen = None;
+        let result = match &mut op.kind {
+            OpKind::Flush => self.flush(id, fault),
+            OpKind::Read { buf, len, .. } => {
+                buf.set_len(*len);
+                self.read(at, buf, fault)
+            }
+            OpKind::Write { buf, len, .. } => {
+                let stamp = Seen::new(AtomicU64::new(u64::MAX));
+                seen = Some(stamp.clone());
+                self.write(at, &buf[..*len], fault, stamp)
+            }
+        };
+        let parcel = Parcel {
+            completion: check::completion(op, result),
+            seen,
+        };
+        match self.until(fault) {
+            None => deliver(owner, parcel),
+            Some(until) => {
+                // The owner must come and look, or it would never count the looks.
+                if let Some(inbox) = owner.inbox.upgrade().filter(|_| until != Until::Never) {
+                    inbox.nudge();
+                }
+                self.parked.push(Parked {
+                    owner: owner.clone(),
+                    parcel,
+                    until,
+                });
+            }
+        }
+    }
+
+    fn until(&self, fault: Option<Fault>) -> Option<Until> {
+        match fault? {
+            Fault::Looks(n) => Some(Until::Looks(n)),
+            Fault::Delay(by) => Some(Until::Time(self.clock.mono() + by)),
+            Fault::Stuck => Some(Until::Never),
+            _ => None,
+        }
+    }
+
+    /// Draws the fault for an operation, and counts and logs it.
+    pub(super) fn strike(
+        &mut self,
+        queue: Option<u32>,
+        class: OpClass,
+        at: u64,
+        len: u64,
+    ) -> Option<Fault> {
+        let fault = self.plan.strike(&mut self.rng, class, at, len);
+        match class {
+            OpClass::Read => {
+                self.counts.reads += 1;
+                self.counts.read_bytes += len;
+            }
+            OpClass::Write => {
+                self.counts.writes += 1;
+                self.counts.written_bytes += len;
+            }
+            OpClass::Flush | OpClass::Any => self.counts.flushes += 1,
+        }
+        self.counts.faults += u64::from(fault.is_some());
+        if let Some(log) = &mut self.log {
+            log.push(LoggedOp {
+                queue,
+                class,
+                at,
+                len,
+                fault,
+            });
+        }
+        fault
+    }
+
+    pub(super) fn read(
+        &mut self,
+        at: u64,
+        into: &mut [u8],
+        fault: Option<Fault>,
+    ) -> io::Result<()> {
+        let mut from = at;
+        match fault {
+            Some(Fault::Errno(code)) => return Err(io::Error::from_raw_os_error(code)),
+            Some(Fault::Short(_)) => return Err(ErrorKind::UnexpectedEof.into()),
+            Some(Fault::Misdirected(by)) => from = self.elsewhere(at, into.len() as u64, by),
+            Some(Fault::BitRot(bits)) => {
+                let mut bytes = vec![0; into.len()];
+                self.written.read(at, &mut bytes);
+                flip(&mut self.rng, &mut bytes, bits);
+                self.written.write(at, &bytes);
+                self.durable.write(at, &bytes);
+            }
+            _ => {}
+        }
+        self.written.read(from, into);
+        Ok(())
+    }
+
+    pub(super) fn write(
+        &mut self,
+        at: u64,
+        data: &[u8],
+        fault: Option<Fault>,
+        seen: Seen,
+    ) -> io::Result<()> {
+        let (pieces, result) = self.effect(at, data, fault);
+        if let Some(Fault::Late(after)) = fault {
+            for (at, data) in pieces {
+                self.late.push(Late {
+                    after,
+                    piece: Piece {
+                        at,
+                        data,
+                        seen: seen.clone(),
+                    },
+                });
+            }
+            return result;
+        }
+        for (at, data) in pieces {
+            self.arrive(Piece {
+                at,
+                data,
+                seen: seen.clone(),
+            });
+        }
+        self.let_late_ones_in();
+        result
+    }
+
+    fn arrive(&mut self, piece: Piece) {
+        self.written.write(piece.at, &piece.data);
+        self.unsynced.push(piece);
+    }
+
+    fn let_late_ones_in(&mut self) {
+        let mut waiting = Vec::new();
+        for mut late in std::mem::take(&mut self.late) {
+            late.after = late.after.saturating_sub(1);
+            if late.after == 0 {
+                self.arrive(late.piece);
+            } else {
+                waiting.push(late);
+            }
+        }
+        self.late = waiting;
+    }
+
+    /// What of a write reaches which place, and what is reported.
+    fn effect(
+        &mut self,
+        at: u64,
+        data: &[u8],
+        fault: Option<Fault>,
+    ) -> (Vec<(u64, Vec<u8>)>, io::Result<()>) {
+        let whole = |at, data: &[u8]| vec![(at, data.to_vec())];
+        match fault {
+            Some(Fault::Errno(code)) => (Vec::new(), Err(io::Error::from_raw_os_error(code))),
+            Some(Fault::Lost) => (Vec::new(), Ok(())),
+            Some(Fault::Short(len)) => {
+                let kept = &data[..data.len().min(len as usize)];
+                (whole(at, kept), Err(ErrorKind::WriteZero.into()))
+            }
+            Some(Fault::Torn) => (self.torn(at, data), Ok(())),
+            Some(Fault::TornError) => (self.torn(at, data), Err(io::Error::from_raw_os_error(5))),
+            Some(Fault::Misdirected(by)) => {
+                let place = self.elsewhere(at, data.len() as u64, by);
+                (whole(place, data), Ok(()))
+            }
+            Some(Fault::BitRot(bits)) => {
+                let mut rotten = data.to_vec();
+                flip(&mut self.rng, &mut rotten, bits);
+                (vec![(at, rotten)], Ok(()))
+            }
+            _ => (whole(at, data), Ok(())),
+        }
+    }
+
+    fn torn(&mut self, at: u64, data: &[u8]) -> Vec<(u64, Vec<u8>)> {
+        let mut pieces = Vec::new();
+        let mut place = at;
+        for sector in data.chunks(SECTOR as usize) {
+            if self.rng.chance(0.5) {
+                pieces.push((place, sector.to_vec()));
+            }
+            place += sector.len() as u64;
+        }
+        pieces
+    }
+
+    /// The place `by` bytes away, round the end, so that `len` bytes fit.
+    fn elsewhere(&self, at: u64, len: u64, by: i64) -> u64 {
+        let places = (self.len - len) / u64::from(self.block) + 1;
+        let shift = by
+            .div_euclid(i64::from(self.block))
+            .rem_euclid(places.cast_signed());
+        let place = (at / u64::from(self.block) + shift.cast_unsigned()) % places;
+        place * u64::from(self.block)
+    }
+
+    /// Executes the flush numbered `id`.
+    pub(super) fn flush(&mut self, id: u64, fault: Option<Fault>) -> io::Result<()> {
+        match fault {
+            Some(Fault::Errno(code)) => return Err(io::Error::from_raw_os_error(code)),
+            Some(Fault::FlushLies | Fault::Lost) => return Ok(()),
+            _ => {}
+        }
+        let durable = &mut self.durable;
+        self.unsynced.retain(|piece| {
+            let covered = piece.seen.load(Ordering::SeqCst) <= id;
+            if covered {
+                durable.write(piece.at, &piece.data);
+            }
+            !covered
+        });
+        Ok(())
+    }
+
+    /// Moves parked completions of a queue that are due (a look is counted) to its inbox; true if
+    /// some are left that may become due by looking again.
+    pub(super) fn look(&mut self, queue: u32) -> bool {
+        let now = self.clock.mono();
+        let mut more = false;
+        let mut kept = Vec::new();
+        for mut parked in std::mem::take(&mut self.parked) {
+            if parked.owner.queue == queue {
+                let due = match &mut parked.until {
+                    Until::Never => false,
+                    Until::Time(at) => *at <= now,
+                    Until::Looks(n) => {
+                        *n = n.saturating_sub(1);
+                        *n == 0
+                    }
+                };
+                if due {
+                    deliver(&parked.owner, parked.parcel);
+                    continue;
+                }
+                more |= parked.until != Until::Never;
+            }
+            kept.push(parked);
+        }
+        self.parked = kept;
+        more
+    }
+}
+
+/// Puts a completion where its owner finds it; dropped if the queue is gone.
+pub(super) fn deliver(owner: &Owner, parcel: Parcel) {
+    if let Some(inbox) = owner.inbox.upgrade() {
+        inbox.push(parcel);
+    }
+}
+
+/// Kind, place and length of an operation.
+pub(super) fn shape(op: &Op) -> (OpClass, u64, u64) {
+    match &op.kind {
+        OpKind::Flush => (OpClass::Flush, 0, 0),
+        OpKind::Read { at, len, .. } => (OpClass::Read, *at, *len as u64),
+        OpKind::Write { at, len, .. } => (OpClass::Write, *at, *len as u64),
+    }
+}
+
+impl Held {
+    pub(super) fn describe(&self) -> HeldOp {
+        let (class, at, len) = shape(&self.op);
+        let (id, queue, token) = (self.id, self.owner.queue, self.op.token);
+        HeldOp {
+            id,
+            queue,
+            token,
+            class,
+            at,
+            len,
+        }
+    }
+}
+
+/// Flips `bits` random bits.
+fn flip(rng: &mut Rng, bytes: &mut [u8], bits: u32) {
+    for _ in 0..bits {
+        let bit = rng.below(bytes.len() as u64 * 8);
+        // Below the length, which is a usize.
+        bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
+    }
+}

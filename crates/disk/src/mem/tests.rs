@@ -1,0 +1,1 @@
+//! Faults, power cuts and step mode of the memory disk.
