@@ -1,0 +1,126 @@
+//! A queue's descriptor wakes whoever polls it: level and edge triggered, and through tokio.
+
+use crate::{PATIENCE, finish};
+use foxy_base::{Clock, SystemClock};
+use foxy_disk::{AlignedBuf, Completion, Disk, Op, Queue};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Blocks in epoll until the queue's descriptor is readable, then reaps; until `count` are there.
+fn reap_by_polling(queue: &mut dyn Queue, poll: &mut dyn FnMut(Duration) -> bool, count: usize) {
+    let mut out: Vec<Completion> = Vec::new();
+    let clock = SystemClock::default();
+    let start = clock.mono();
+    while out.len() < count {
+        assert!(poll(PATIENCE), "not woken: {} of {count}", out.len());
+        queue.reap(&mut out);
+        assert!(
+            clock.mono().since(start) < PATIENCE,
+            "{} of {count}",
+            out.len()
+        );
+    }
+    assert!(out.iter().all(|c| c.result.is_ok()));
+}
+
+#[cfg(target_os = "linux")]
+fn poller(queue: &dyn Queue, edge: bool) -> impl FnMut(Duration) -> bool + use<> {
+    use rustix::event::{Timespec, epoll};
+    let set = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+    let flags = if edge {
+        epoll::EventFlags::ET
+    } else {
+        epoll::EventFlags::empty()
+    };
+    let fd = queue.event_fd().unwrap();
+    epoll::add(
+        &set,
+        fd,
+        epoll::EventData::new_u64(1),
+        epoll::EventFlags::IN | flags,
+    )
+    .unwrap();
+    move |timeout| {
+        let timeout = Timespec::try_from(timeout).unwrap();
+        let mut events = Vec::with_capacity(4);
+        loop {
+            let spare = rustix::buffer::spare_capacity(&mut events);
+            match epoll::wait(&set, spare, Some(&timeout)) {
+                Err(rustix::io::Errno::INTR) => {}
+                other => return other.unwrap() > 0,
+            }
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+pub(crate) fn epoll_wakes(disk: &Arc<dyn Disk>) {
+    for edge in [false, true] {
+        let mut queue = disk.open_queue(8).unwrap();
+        let mut poll = poller(&*queue, edge);
+        assert!(
+            !poll(Duration::ZERO),
+            "readable before anything was submitted"
+        );
+        for round in 0..50u64 {
+            // More than the ring holds in some rounds; one alone in others.
+            let count = 1 + (round % 3) as usize * 11;
+            for n in 0..count as u64 {
+                let at = (round * 8 + n) * 4096;
+                queue.submit(Op::read(n, at, 4096, AlignedBuf::new(4096)));
+            }
+            // A refused one wakes as well.
+            queue.flush_submissions().unwrap();
+            reap_by_polling(&mut *queue, &mut poll, count);
+        }
+        queue.submit(Op::read(0, 1, 4096, AlignedBuf::new(4096)));
+        queue.flush_submissions().unwrap();
+        assert!(poll(PATIENCE), "a refusal wakes too");
+        assert_eq!(finish(&mut *queue, 1).len(), 1);
+        // Reaped: at most one spurious wake-up is left, and then it is quiet.
+        let mut out = Vec::new();
+        if poll(Duration::ZERO) {
+            queue.reap(&mut out);
+        }
+        assert!(
+            !poll(Duration::from_millis(1)),
+            "still readable when all is reaped"
+        );
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn epoll_wakes(disk: &Arc<dyn Disk>) {
+    let mut queue = disk.open_queue(8).unwrap();
+    queue.submit(Op::read(0, 0, 4096, AlignedBuf::new(4096)));
+    assert_eq!(finish(&mut *queue, 1).len(), 1);
+}
+
+/// As the proxy does it: one task owns the queue and reaps when its descriptor is readable.
+pub(crate) fn tokio_wakes(disk: &Arc<dyn Disk>) {
+    use tokio::io::Interest;
+    use tokio::io::unix::AsyncFd;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let mut queue = disk.open_queue(8).unwrap();
+        let copy = queue.event_fd().unwrap().try_clone_to_owned().unwrap();
+        let ready = AsyncFd::with_interest(copy, Interest::READABLE).unwrap();
+        let mut out = Vec::new();
+        for round in 0..100u64 {
+            for n in 0..=(round % 12) {
+                queue.submit(Op::read(n, (round + n) * 4096, 4096, AlignedBuf::new(4096)));
+            }
+            queue.flush_submissions().unwrap();
+            out.clear();
+            while out.len() <= (round % 12) as usize {
+                let guard = tokio::time::timeout(PATIENCE, ready.readable()).await;
+                guard.expect("woken in time").unwrap().clear_ready();
+                queue.reap(&mut out);
+            }
+        }
+        assert_eq!(queue.in_flight(), 0);
+    });
+}
