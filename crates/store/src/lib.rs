@@ -1,1 +1,34 @@
-//! Placeholder; see docs/architecture.md.
+//! The object store: RAM tier, write path, read path, recovery and reuse of space.
+//!
+//! It promises: a lookup returns the latest version stored under a key that was not superseded
+//! or purged, or a miss; never an earlier one, never other bytes. It may forget. Trouble with a
+//! disk is never an error to a request. Memory and space stay within what was configured.
+//!
+//! It is *driven*: it starts no thread and no runtime. [`Engine`] is shared by all threads;
+//! each store's [`Writer`] is driven by one thread that calls [`Writer::turn`]; disk reads are
+//! carried out by whoever looked up, with a queue of its own ([`Engine::disk`]).
+
+mod admit;
+mod engine;
+mod get;
+mod large;
+mod lookup;
+mod object;
+mod options;
+mod shard;
+mod shared;
+mod stats;
+mod ticket;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub use engine::Engine;
+pub use large::{LargePut, NewLarge};
+pub use lookup::{Admission, DropReason, Lookup, Put, ReadMiss, ReadPlan, StoreId};
+pub use object::{MAX_KEY_BYTES, NewObject, Object, ObjectMeta};
+pub use options::{EngineConfig, OpenError, StoreOptions};
+pub use stats::{EngineCounts, Health, OneStoreStats, StoreCounts, StoreStats};
+pub use ticket::{Durable, SyncTicket};
+pub use writer::{Turn, WakeHandle, Writer};

@@ -1,0 +1,143 @@
+//! Storing: replacing what was there, becoming visible, getting on the way to disk.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use foxy_base::FieldBlock;
+use foxy_format::RecordLayout;
+
+use crate::large::NewLarge;
+use crate::shard::{Pending, Stage};
+use crate::shared::{Item, StoreShared};
+use crate::stats::add;
+use crate::{Admission, DropReason, Engine, MAX_KEY_BYTES, NewObject, Object, ObjectMeta, Put};
+
+impl Engine {
+    /// Stores an object in place of whatever its key held: visible to lookups at once if it was
+    /// admitted, on disk soon. The old one is gone even if the new one is refused. Bodies longer
+    /// than [`Engine::fragment_bytes`] are stored as large objects. Never blocks on a disk.
+    pub fn put(self: &Arc<Self>, new: NewObject) -> Put {
+        if new.body.len() > self.fragment_bytes() as usize {
+            return self.put_in_fragments(new);
+        }
+        let object = Arc::new(Object::from_new(new, self.next_version()));
+        let admitted = self.store_object(&object);
+        Put { object, admitted }
+    }
+
+    fn put_in_fragments(self: &Arc<Self>, new: NewObject) -> Put {
+        let body = new.body.clone();
+        let mut large = self.put_large(NewLarge {
+            key: new.key,
+            hash: new.hash,
+            group: new.group,
+            meta: new.meta,
+            vary: new.vary,
+            tags: new.tags,
+            fields: new.fields,
+            length: Some(body.len() as u64),
+        });
+        large.append(&body);
+        large.finish()
+    }
+
+    /// Stores a head or whole object, counting it.
+    pub(crate) fn store_object(&self, object: &Arc<Object>) -> Admission {
+        add(&self.counters.puts, 1);
+        let length = if object.is_large() { 0 } else { object.body().len() };
+        let text = object.key().len() + object.fields().as_bytes().len();
+        add(&self.counters.put_bytes, (length + text) as u64);
+        if object.key().len().max(object.vary().len()).max(object.tags().len()) > MAX_KEY_BYTES {
+            self.supersede(object.hash(), object.key());
+            add(&self.counters.drop_too_large, 1);
+            return Admission::Refused(DropReason::TooLarge);
+        }
+        self.admit(object, true)
+    }
+
+    /// Replaces what the key held; the RAM tier takes it if `ram`, a store if one can.
+    pub(crate) fn admit(&self, object: &Arc<Object>, ram: bool) -> Admission {
+        let hash = object.hash();
+        let mut shard = self.shard(hash).write();
+        self.supersede_locked(&mut shard, hash);
+        let room = self.make_room(object);
+        let ticket = self.next_number();
+        let mut in_ram = false;
+        if ram {
+            let (stored, evicted) = shard.insert_ram(object.clone());
+            in_ram = stored;
+            add(&self.counters.ram_evictions, evicted);
+        }
+        match room {
+            Ok((store, bytes)) => {
+                let pending = Pending { object: object.clone(), store: store.id, ticket, stage: Stage::Waiting };
+                shard.pending.insert(hash, pending);
+                drop(shard);
+                store.push(Item { hash, ticket, group: object.group(), bytes });
+                Admission::Disk
+            }
+            Err(reason) if in_ram => Admission::Memory(reason),
+            Err(reason) => Admission::Refused(reason),
+        }
+    }
+
+    /// A store for the object and its length there, with room among the pending ones taken.
+    fn make_room(&self, object: &Object) -> Result<(&Arc<StoreShared>, u32), DropReason> {
+        let counters = &self.counters;
+        let Some(store) = self.route(object.group()) else {
+            add(&counters.drop_no_store, 1);
+            return Err(DropReason::NoStore);
+        };
+        let bytes = RecordLayout::of(&object.sections()).disk_bytes();
+        if bytes > largest_record(store.geometry.cluster_bytes) {
+            add(&counters.drop_too_large, 1);
+            return Err(DropReason::TooLarge);
+        }
+        if !self.reserve_pending(object.memory_bytes()) {
+            add(&counters.drop_pending, 1);
+            return Err(DropReason::PendingFull);
+        }
+        Ok((store, bytes as u32))
+    }
+
+    /// Stores a new head (facts, Vary and fields) for a stored response whose body stays, as a
+    /// 304 brings it. Does nothing and returns `None` if `old` is not what the key holds now.
+    pub fn refresh(
+        &self,
+        old: &Arc<Object>,
+        meta: ObjectMeta,
+        vary: Bytes,
+        tags: Bytes,
+        fields: FieldBlock,
+    ) -> Option<Put> {
+        if old.is_fragment() || !self.is_current(old) {
+            return None;
+        }
+        let mut object = Object {
+            // Fragments are found under the version, so it stays.
+            meta: ObjectMeta { version: old.meta().version, ..meta },
+            vary,
+            tags,
+            fields,
+            ..(**old).clone()
+        };
+        object.own_small_parts();
+        let object = Arc::new(object);
+        let admitted = self.store_object(&object);
+        Some(Put { object, admitted })
+    }
+
+    /// Whether a lookup would give this very object, as far as memory tells.
+    fn is_current(&self, object: &Object) -> bool {
+        let shard = self.shard(object.hash()).read();
+        match shard.in_memory(object.hash()) {
+            Some(present) => present.meta() == object.meta(),
+            None => !self.index.lookup(object.hash()).is_empty(),
+        }
+    }
+}
+
+/// Longest record that fits into a cluster beside the table.
+pub(crate) const fn largest_record(cluster_bytes: u32) -> usize {
+    cluster_bytes as usize - foxy_format::cluster_table_bytes(1)
+}

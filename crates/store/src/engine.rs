@@ -1,0 +1,305 @@
+//! The engine: what all threads share, and the operations on keys that need no disk.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use foxy_base::{Clock, KeyHash, hash64};
+use foxy_disk::Disk;
+use foxy_index::{Address, Entry, Index};
+use foxy_policy::CachePolicy;
+use parking_lot::RwLock;
+
+use crate::shard::{Shard, Stage};
+use crate::shared::{Removal, StoreShared, SyncRequest};
+use crate::stats::{EngineCounters, OneStoreStats, StoreStats, add};
+use crate::ticket::SyncTicket;
+use crate::{EngineConfig, OpenError, StoreId, StoreOptions, Writer};
+
+/// Stores an engine can hold.
+const MAX_STORES: usize = 16;
+
+/// The shared heart of the cache. See the crate's head for its promises.
+#[derive(Debug)]
+pub struct Engine {
+    pub(crate) config: EngineConfig,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) index: Index,
+    shards: Box<[RwLock<Shard>]>,
+    stores: [OnceLock<Arc<StoreShared>>; MAX_STORES],
+    count: AtomicUsize,
+    opening: parking_lot::Mutex<()>,
+    pub(crate) pending_bytes: AtomicU64,
+    next_number: AtomicU64,
+    version_seed: AtomicU64,
+    ram_capacity: AtomicU64,
+    pub(crate) counters: EngineCounters,
+}
+
+impl Engine {
+    /// An engine without a store: RAM only, until [`Engine::open_store`].
+    #[must_use]
+    pub fn new(mut config: EngineConfig, clock: Arc<dyn Clock>) -> Arc<Self> {
+        // A shard should be large against the largest object, or it keeps few of them.
+        let roomy = (config.memory_bytes / (16 << 20)).max(1) as usize;
+        config.shards = config.shards.clamp(1, 1024).min(roomy.next_power_of_two()).next_power_of_two();
+        config.pending_bytes_max = config.pending_bytes_max.min(config.memory_bytes / 2);
+        let ram = config.memory_bytes - config.pending_bytes_max;
+        let per_shard = ram / config.shards as u64;
+        Arc::new(Self {
+            shards: (0..config.shards).map(|_| RwLock::new(Shard::new(per_shard))).collect(),
+            index: Index::with_limit(config.memory_bytes / 2),
+            stores: Default::default(),
+            count: AtomicUsize::new(0),
+            opening: parking_lot::Mutex::new(()),
+            pending_bytes: AtomicU64::new(0),
+            next_number: AtomicU64::new(1),
+            version_seed: AtomicU64::new(hash64(config.seed, b"version")),
+            ram_capacity: AtomicU64::new(ram),
+            counters: EngineCounters::default(),
+            config,
+            clock,
+        })
+    }
+
+    /// Adds a store: formats an empty disk, otherwise recovers what is on it. When this returns,
+    /// lookups are right; older segments are loaded by the first turns of the writer. Blocks for
+    /// a few reads; call it before serving, or on a thread of its own.
+    ///
+    /// # Errors
+    /// Each says what to do. Nothing on the disk was changed then, unless the device failed.
+    pub fn open_store(self: &Arc<Self>, disk: Arc<dyn Disk>, options: StoreOptions) -> Result<Writer, OpenError> {
+        let _one_at_a_time = self.opening.lock();
+        Writer::open(self, disk, options)
+    }
+
+    /// Key of a part of the tables.
+    pub(crate) fn shard(&self, hash: KeyHash) -> &RwLock<Shard> {
+        &self.shards[(hash.high() >> 32) as usize & (self.shards.len() - 1)]
+    }
+
+    /// All stores, in order of opening.
+    pub(crate) fn stores(&self) -> impl Iterator<Item = &Arc<StoreShared>> {
+        let count = self.count.load(Ordering::Acquire);
+        self.stores[..count].iter().filter_map(OnceLock::get)
+    }
+
+    pub(crate) fn store(&self, id: StoreId) -> Option<&Arc<StoreShared>> {
+        self.stores.get(usize::from(id.0))?.get()
+    }
+
+    pub(crate) fn store_at(&self, address: Address) -> Option<&Arc<StoreShared>> {
+        let units = address.units();
+        self.stores().find(|s| (s.base_units..s.end_units()).contains(&units))
+    }
+
+    /// Number and first address for the next store.
+    pub(crate) fn next_store(&self) -> Option<(StoreId, u64)> {
+        let count = self.count.load(Ordering::Acquire);
+        let base = self.stores().map(|s| s.end_units()).max().unwrap_or(0);
+        (count < MAX_STORES).then_some((StoreId(count as u8), base))
+    }
+
+    pub(crate) fn add_store(&self, store: Arc<StoreShared>, generation: u64) {
+        let mut mixed = store.uuid.0.to_vec();
+        mixed.extend_from_slice(&generation.to_le_bytes());
+        // Versions must differ from those of all earlier runs: generations never repeat.
+        let seed = hash64(self.version_seed.load(Ordering::Relaxed), &mixed);
+        self.version_seed.store(seed, Ordering::Relaxed);
+        let index = usize::from(store.id.0);
+        if self.stores[index].set(store).is_ok() {
+            self.count.store(index + 1, Ordering::Release);
+        }
+    }
+
+    /// The disk of a store, to open read queues on.
+    #[must_use]
+    pub fn disk(&self, store: StoreId) -> Option<Arc<dyn Disk>> {
+        self.store(store).map(|s| s.disk.clone())
+    }
+
+    /// Numbers of all stores.
+    #[must_use]
+    pub fn store_ids(&self) -> Vec<StoreId> {
+        self.stores().map(|s| s.id).collect()
+    }
+
+    /// The store that takes objects of `group`: weighted rendezvous over those that take writes.
+    pub(crate) fn route(&self, group: u64) -> Option<&Arc<StoreShared>> {
+        let mut able = self.stores().filter(|s| s.takes_writes());
+        let first = able.next()?;
+        let Some(second) = able.next() else { return Some(first) };
+        let score = |s: &StoreShared| {
+            let draw = hash64(group, &s.uuid.0) as f64 / u64::MAX as f64;
+            -f64::from(s.weight.max(1)) / draw.clamp(1e-18, 1.0 - 1e-15).ln()
+        };
+        [first, second].into_iter().chain(able).max_by(|a, b| score(a).total_cmp(&score(b)))
+    }
+
+    /// A number never given before in this run.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.next_number.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// An object version that was never given before, in this run or an earlier one.
+    pub(crate) fn next_version(&self) -> u64 {
+        hash64(self.version_seed.load(Ordering::Relaxed), &self.next_number().to_le_bytes())
+    }
+
+    /// Largest body stored whole, and payload of a fragment, in bytes.
+    #[must_use]
+    pub fn fragment_bytes(&self) -> u32 {
+        self.stores().map(|s| fragment_bytes(s.geometry.cluster_bytes)).min().unwrap_or(self.config.fragment_bytes)
+    }
+
+    /// Removes the live entry of a key: from RAM, from what waits and from disk, durably within
+    /// the store's tombstone delay. Call it at header time for a response that replaces, before
+    /// and regardless of storing that. True if there was one. Never blocks on a disk.
+    pub fn supersede(&self, hash: KeyHash, _key: &[u8]) -> bool {
+        self.supersede_locked(&mut self.shard(hash).write(), hash)
+    }
+
+    /// As [`Engine::supersede`], for callers that hold the shard's lock.
+    pub(crate) fn supersede_locked(&self, shard: &mut Shard, hash: KeyHash) -> bool {
+        let mut existed = shard.ram.remove(&hash).is_some();
+        if let Some(pending) = shard.pending.remove(&hash) {
+            existed = true;
+            self.release_pending(pending.object.memory_bytes());
+            // Its cluster may be on the disk already; a waiting one was never written.
+            if pending.stage == Stage::Assembled
+                && let Some(store) = self.store(pending.store)
+            {
+                store.remove(Removal::Key(hash));
+            }
+        }
+        for entry in self.index.remove(hash) {
+            existed = true;
+            self.void(entry);
+        }
+        for store in self.stores().filter(|s| s.loading.load(Ordering::Acquire)) {
+            if let Some(gone) = store.gone.lock().as_mut() {
+                gone.add(hash);
+                // What is not loaded yet may hold the key.
+                store.remove(Removal::Key(hash));
+            }
+        }
+        if existed {
+            add(&self.counters.superseded, 1);
+        }
+        existed
+    }
+
+    /// Keeps the record that an index entry pointed to from coming back after a restart.
+    pub(crate) fn void(&self, entry: Entry) {
+        if let Some(store) = self.store_at(entry.address) {
+            store.remove_place(entry.address);
+        }
+    }
+
+    /// Removes a key like [`Engine::supersede`], whether or not it is known, and promises that it
+    /// stays removed across power cuts once the ticket is done. Variants cannot be reached any
+    /// more, since their keys contain the primary's nonce.
+    pub fn purge(&self, hash: KeyHash, key: &[u8]) -> SyncTicket {
+        self.supersede(hash, key);
+        add(&self.counters.purged, 1);
+        for store in self.stores() {
+            store.remove(Removal::Key(hash));
+        }
+        self.ticket(false)
+    }
+
+    /// A ticket for everything put and removed before.
+    pub fn sync(&self) -> SyncTicket {
+        self.ticket(true)
+    }
+
+    fn ticket(&self, objects: bool) -> SyncTicket {
+        let stores: Vec<_> = self.stores().collect();
+        let (ticket, parts) = SyncTicket::new(stores.len() as u32);
+        for (store, part) in stores.into_iter().zip(parts) {
+            store.inbox.lock().requests.push(SyncRequest { objects, part });
+            store.bell.ring();
+        }
+        ticket
+    }
+
+    /// Takes room for a pending object; false if there is none.
+    pub(crate) fn reserve_pending(&self, bytes: usize) -> bool {
+        let bytes = bytes as u64;
+        let before = self.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
+        if before + bytes > self.config.pending_bytes_max {
+            self.pending_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            return false;
+        }
+        true
+    }
+
+    pub(crate) fn release_pending(&self, bytes: usize) {
+        self.pending_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Gives the RAM tier what the index and pending objects leave of the memory budget.
+    pub(crate) fn rebalance(&self) {
+        let budget = self.config.memory_bytes;
+        let others = self.config.pending_bytes_max + self.index.memory_bytes();
+        let want = budget.saturating_sub(others).max(budget / 16);
+        let have = self.ram_capacity.load(Ordering::Relaxed);
+        if want.abs_diff(have) < budget / 64 {
+            return;
+        }
+        self.ram_capacity.store(want, Ordering::Relaxed);
+        for shard in &self.shards {
+            let gone = shard.write().set_capacity(want / self.shards.len() as u64);
+            add(&self.counters.ram_evictions, gone);
+        }
+    }
+
+    /// Figures of this moment.
+    #[must_use]
+    pub fn stats(&self) -> StoreStats {
+        let mut stats = StoreStats {
+            ram_hits: 0,
+            pending_hits: 0,
+            counts: self.counters.read(),
+            ram_objects: 0,
+            ram_bytes: 0,
+            ram_capacity: self.ram_capacity.load(Ordering::Relaxed),
+            pending_bytes: self.pending_bytes.load(Ordering::Relaxed),
+            disk_objects: self.index.len(),
+            index_bytes: self.index.memory_bytes(),
+            stores: self.stores().map(|s| self.store_stats(s)).collect(),
+        };
+        for shard in &self.shards {
+            let shard = shard.read();
+            stats.ram_hits += shard.ram_hits.load(Ordering::Relaxed);
+            stats.pending_hits += shard.pending_hits.load(Ordering::Relaxed);
+            stats.ram_objects += shard.ram.len() as u64;
+            stats.ram_bytes += shard.ram.used();
+        }
+        stats
+    }
+
+    fn store_stats(&self, store: &StoreShared) -> OneStoreStats {
+        let counts = store.counters.read();
+        let used = store.lives.iter().filter(|l| l.load(Ordering::Relaxed) != 0).count() as u64;
+        let room = u64::from(store.geometry.segments) * u64::from(store.geometry.segment_bytes);
+        let written = u128::from(counts.cluster_bytes.max(1));
+        let nanos = u128::from(self.clock.mono().nanos()) * u128::from(room) / written;
+        OneStoreStats {
+            store: store.id,
+            disk: store.disk.describe(),
+            health: store.health(),
+            loading: store.loading.load(Ordering::Relaxed),
+            segments: store.geometry.segments,
+            segment_bytes: store.geometry.segment_bytes,
+            used_bytes: used * u64::from(store.geometry.segment_bytes),
+            residency: (counts.reused > 0)
+                .then(|| std::time::Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))),
+            counts,
+        }
+    }
+}
+
+/// Payload of a fragment: two of them, with their heads, fill a cluster.
+pub(crate) const fn fragment_bytes(cluster_bytes: u32) -> u32 {
+    cluster_bytes / 2 - 2048
+}

@@ -1,0 +1,238 @@
+//! Lookups, and what follows a disk read.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use foxy_base::{KeyHash, key_hash};
+use foxy_disk::AlignedBuf;
+use foxy_format::{RecordKind, parse_record};
+
+use crate::shared::{Removal, StoreShared};
+use crate::stats::{Health, add};
+use crate::{Engine, Lookup, Object, ReadMiss, ReadPlan};
+
+/// Failed reads in a row after which a store is not used any more.
+const READ_ERRORS_MAX: u64 = 64;
+
+impl Engine {
+    /// What is stored under a key. Memory only: a shared lock, no allocation.
+    pub fn lookup(&self, hash: KeyHash, key: &[u8]) -> Lookup {
+        match self.lookup_memory(hash) {
+            Some(object) if object.key() == key && !object.is_fragment() => Lookup::Memory(object),
+            Some(_) => self.miss(),
+            None => self.lookup_disk(hash),
+        }
+    }
+
+    /// Fragment `n` (from 0) of a large object.
+    pub fn fragment_lookup(&self, head: &Object, n: u32) -> Lookup {
+        let hash = fragment_hash(head.hash(), head.meta().version, n);
+        match self.lookup_memory(hash) {
+            Some(object) if is_fragment_of(&object, head, n) => Lookup::Memory(object),
+            Some(_) => self.miss(),
+            None => self.lookup_disk(hash),
+        }
+    }
+
+    /// Whether every fragment of a large object can probably be had (memory only).
+    #[must_use]
+    pub fn has_all_fragments(&self, head: &Object) -> bool {
+        (0..head.fragment_count()).all(|n| {
+            let hash = fragment_hash(head.hash(), head.meta().version, n);
+            self.shard(hash).read().in_memory(hash).is_some() || !self.index.lookup(hash).is_empty()
+        })
+    }
+
+    fn lookup_memory(&self, hash: KeyHash) -> Option<Arc<Object>> {
+        let shard = self.shard(hash).read();
+        if let Some(object) = shard.ram.get_shared(&hash) {
+            shard.ram_hits.fetch_add(1, Ordering::Relaxed);
+            return Some(object.clone());
+        }
+        let pending = shard.pending.get(&hash)?;
+        shard.pending_hits.fetch_add(1, Ordering::Relaxed);
+        Some(pending.object.clone())
+    }
+
+    fn lookup_disk(&self, hash: KeyHash) -> Lookup {
+        let found = self.index.lookup(hash).first();
+        let plan = found.and_then(|entry| {
+            let store = self.store_at(entry.address)?;
+            let usable = store.health() != Health::Offline;
+            usable.then(|| store.plan(hash, entry.address, entry.class))?
+        });
+        match plan {
+            Some(plan) => {
+                add(&self.counters.disk_plans, 1);
+                Lookup::Disk(plan)
+            }
+            None => self.miss(),
+        }
+    }
+
+    fn miss(&self) -> Lookup {
+        add(&self.counters.misses, 1);
+        Lookup::Miss
+    }
+
+    /// Checks what was read (place, life, checksums, key), makes sure that nothing newer was
+    /// stored meanwhile, and takes the object into the RAM tier. If the key was stored again
+    /// meanwhile, that newer object is returned.
+    ///
+    /// # Errors
+    /// A counted miss. A damaged record's entry is dropped; another key's is left to its owner.
+    pub fn finish_read(&self, plan: &ReadPlan, key: &[u8], buf: AlignedBuf) -> Result<Arc<Object>, ReadMiss> {
+        self.finish(plan, buf, |object| !object.is_fragment() && object.key() == key)
+    }
+
+    /// As [`Engine::finish_read`], for fragment `n` of `head`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn finish_fragment(
+        &self,
+        plan: &ReadPlan,
+        head: &Object,
+        n: u32,
+        buf: AlignedBuf,
+    ) -> Result<Arc<Object>, ReadMiss> {
+        self.finish(plan, buf, |object| is_fragment_of(object, head, n))
+    }
+
+    fn finish(
+        &self,
+        plan: &ReadPlan,
+        buf: AlignedBuf,
+        wanted: impl Fn(&Object) -> bool,
+    ) -> Result<Arc<Object>, ReadMiss> {
+        let result = self.check_record(plan, buf).and_then(|object| {
+            if object.hash() != plan.hash {
+                return Err(ReadMiss::Twin);
+            }
+            self.promote(plan, object, &wanted)
+        });
+        self.count_read(plan, &result);
+        result
+    }
+
+    /// The object in what was read, if it is whole and where it should be.
+    fn check_record(&self, plan: &ReadPlan, buf: AlignedBuf) -> Result<Object, ReadMiss> {
+        let store = self.store(plan.store).ok_or(ReadMiss::Superseded)?;
+        let capacity = buf.capacity();
+        let bytes = buf.into_bytes();
+        let record = bytes.get(plan.skip as usize..).unwrap_or(&[]);
+        let parsed = parse_record(record).ok().filter(|(head, _)| Some(head.place) == store.place(plan.address));
+        let object = parsed.and_then(|(head, layout)| {
+            let (owned, capacity) = compact(&bytes.slice(plan.skip as usize..), layout.body.end, capacity);
+            Object::from_record(&head, &layout, &owned, capacity)
+        });
+        object.ok_or_else(|| self.clear_damaged(plan, store))
+    }
+
+    /// Drops the entry of a damaged record. If it is not there any more, the segment was reused
+    /// or the object superseded during the read, and nothing is wrong.
+    fn clear_damaged(&self, plan: &ReadPlan, store: &StoreShared) -> ReadMiss {
+        let _shard = self.shard(plan.hash).write();
+        if self.index.remove_if(plan.hash, plan.address).is_none() {
+            return ReadMiss::Superseded;
+        }
+        // The record might be readable again after a restart, when the key has a newer version.
+        store.remove(Removal::Key(plan.hash));
+        store.remove_place(plan.address);
+        add(&store.counters.damaged, 1);
+        ReadMiss::Damaged
+    }
+
+    fn promote(
+        &self,
+        plan: &ReadPlan,
+        object: Object,
+        wanted: &impl Fn(&Object) -> bool,
+    ) -> Result<Arc<Object>, ReadMiss> {
+        let mut shard = self.shard(plan.hash).write();
+        if let Some(newer) = shard.in_memory(plan.hash) {
+            return if wanted(newer) { Ok(newer.clone()) } else { Err(ReadMiss::Superseded) };
+        }
+        let mut present = self.index.lookup(plan.hash).into_iter();
+        if !present.any(|entry| entry.address == plan.address) {
+            let moved = !self.index.lookup(plan.hash).is_empty();
+            return Err(if moved { ReadMiss::Moved } else { ReadMiss::Superseded });
+        }
+        if !wanted(&object) {
+            return Err(ReadMiss::Twin);
+        }
+        self.index.touch(plan.hash, plan.address);
+        let object = Arc::new(object);
+        let keep = object.kind != RecordKind::Fragment || object.total_length() <= self.large_in_ram();
+        if keep {
+            let (_, evicted) = shard.insert_ram(object.clone());
+            add(&self.counters.ram_evictions, evicted);
+        }
+        Ok(object)
+    }
+
+    /// Large objects up to this many bytes are kept in the RAM tier like others.
+    pub(crate) const fn large_in_ram(&self) -> u64 {
+        self.config.memory_bytes / 32
+    }
+
+    fn count_read(&self, plan: &ReadPlan, result: &Result<Arc<Object>, ReadMiss>) {
+        let counters = &self.counters;
+        let counter = match result {
+            Ok(_) => &counters.disk_hits,
+            Err(ReadMiss::Twin) => &counters.miss_twin,
+            Err(ReadMiss::Superseded) => &counters.miss_superseded,
+            Err(ReadMiss::Moved) => &counters.miss_moved,
+            Err(ReadMiss::Damaged) => &counters.miss_damaged,
+            Err(ReadMiss::Device) => &counters.miss_device,
+        };
+        add(counter, 1);
+        if result.is_ok() && let Some(store) = self.store(plan.store) {
+            store.failed_reads.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Tells that the read itself failed: the entry is dropped, and a store that fails again and
+    /// again is not used any more. The request goes on as a miss.
+    pub fn fail_read(&self, plan: &ReadPlan, error: &io::Error) {
+        add(&self.counters.miss_device, 1);
+        let Some(store) = self.store(plan.store) else { return };
+        add(&store.counters.read_errors, 1);
+        tracing::debug!(store = %store.disk.describe(), at = plan.at, %error, "read failed");
+        let _shard = self.shard(plan.hash).write();
+        if self.index.remove_if(plan.hash, plan.address).is_some() {
+            store.remove(Removal::Key(plan.hash));
+            store.remove_place(plan.address);
+        }
+        if store.failed_reads.fetch_add(1, Ordering::Relaxed) + 1 >= READ_ERRORS_MAX {
+            store.degrade(Health::Offline);
+        }
+    }
+}
+
+/// The record alone, if it would keep much more memory alive than it needs.
+fn compact(record: &Bytes, len: usize, capacity: usize) -> (Bytes, usize) {
+    if len * 5 / 4 + 256 < capacity {
+        (Bytes::copy_from_slice(&record[..len]), len)
+    } else {
+        (record.clone(), capacity)
+    }
+}
+
+/// Index key of fragment `n` of version `version` of an object.
+pub(crate) fn fragment_hash(head: KeyHash, version: u64, n: u32) -> KeyHash {
+    let mut bytes = [0u8; 28];
+    bytes[..16].copy_from_slice(&head.to_bytes());
+    bytes[16..24].copy_from_slice(&version.to_le_bytes());
+    bytes[24..].copy_from_slice(&n.to_le_bytes());
+    key_hash(&bytes)
+}
+
+fn is_fragment_of(object: &Object, head: &Object, n: u32) -> bool {
+    object.is_fragment()
+        && object.fragment == n
+        && object.meta().version == head.meta().version
+        && object.key() == head.key()
+}

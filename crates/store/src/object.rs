@@ -1,0 +1,279 @@
+//! Cached objects in memory: immutable, shared, with the bytes they really hold accounted for.
+
+use bytes::Bytes;
+use foxy_base::{FieldBlock, KeyHash, WallTime};
+use foxy_format::{RULES_BYTES, RecordHead, RecordKind, RecordSections};
+
+/// Bytes that the engine spends per object beside its contents: the struct, its counters, a table
+/// slot and a queue slot.
+const OVERHEAD: usize = size_of::<Object>() + 96;
+
+/// Facts about a stored response that the storer wants back with every hit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectMeta {
+    /// Status code.
+    pub status: u16,
+    /// The storer's flags; opaque here.
+    pub flags: u16,
+    /// Unique number of this version of the object; given by the engine at `put`.
+    pub version: u64,
+    /// When the request was sent to the origin.
+    pub request_time: WallTime,
+    /// When the response was received.
+    pub response_time: WallTime,
+    /// Past every permitted use (revalidation and stale use included) after this time; such
+    /// records are not kept when their segment is reused.
+    pub expires: WallTime,
+    /// Digest of the caching rules; opaque here.
+    pub rules: [u8; RULES_BYTES],
+    /// Random number that the keys of variants are made with; 0 without Vary.
+    pub nonce: u64,
+    /// Number of the last purge known before the origin was asked.
+    pub purge_sequence: u64,
+}
+
+impl Default for ObjectMeta {
+    fn default() -> Self {
+        Self {
+            status: 200,
+            flags: 0,
+            version: 0,
+            request_time: WallTime(0),
+            response_time: WallTime(0),
+            expires: WallTime(i64::MAX),
+            rules: [0; RULES_BYTES],
+            nonce: 0,
+            purge_sequence: 0,
+        }
+    }
+}
+
+/// A response to be stored whole.
+#[derive(Clone, Debug)]
+pub struct NewObject {
+    /// Full key; at most [`MAX_KEY_BYTES`].
+    pub key: Bytes,
+    /// `key_hash(key)`.
+    pub hash: KeyHash,
+    /// Hash of what it is placed together with (page or origin).
+    pub group: u64,
+    /// Facts; `version` is set by the engine.
+    pub meta: ObjectMeta,
+    /// Vary list and selecting values; opaque.
+    pub vary: Bytes,
+    /// Purge tags; opaque.
+    pub tags: Bytes,
+    /// Header fields.
+    pub fields: FieldBlock,
+    /// Body.
+    pub body: Bytes,
+}
+
+/// The longest key and the longest Vary or tag section, in bytes.
+pub const MAX_KEY_BYTES: usize = 32 << 10;
+
+/// A cached object, the head of a large one, or a fragment of one. Immutable.
+#[derive(Clone, Debug)]
+pub struct Object {
+    pub(crate) hash: KeyHash,
+    pub(crate) kind: RecordKind,
+    pub(crate) group: u64,
+    pub(crate) meta: ObjectMeta,
+    pub(crate) key: Bytes,
+    pub(crate) vary: Bytes,
+    pub(crate) tags: Bytes,
+    pub(crate) fields: FieldBlock,
+    pub(crate) body: Bytes,
+    pub(crate) total_length: u64,
+    pub(crate) fragment_size: u32,
+    pub(crate) fragment: u32,
+    /// Bytes of memory that all of this keeps alive, overhead included.
+    pub(crate) charge: usize,
+}
+
+impl Object {
+    /// Hash of the key.
+    #[must_use]
+    pub const fn hash(&self) -> KeyHash {
+        self.hash
+    }
+    /// Full key (of a fragment: its head's).
+    #[must_use]
+    pub const fn key(&self) -> &Bytes {
+        &self.key
+    }
+    /// Facts.
+    #[must_use]
+    pub const fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+    /// Vary list and selecting values, as the storer gave them.
+    #[must_use]
+    pub const fn vary(&self) -> &Bytes {
+        &self.vary
+    }
+    /// Purge tags, as the storer gave them.
+    #[must_use]
+    pub const fn tags(&self) -> &Bytes {
+        &self.tags
+    }
+    /// Header fields.
+    #[must_use]
+    pub const fn fields(&self) -> &FieldBlock {
+        &self.fields
+    }
+    /// Body; empty for the head of a large object.
+    #[must_use]
+    pub const fn body(&self) -> &Bytes {
+        &self.body
+    }
+    /// Hash of the group it is placed with.
+    #[must_use]
+    pub const fn group(&self) -> u64 {
+        self.group
+    }
+    /// True for the head of a large object, whose body lies in fragments.
+    #[must_use]
+    pub const fn is_large(&self) -> bool {
+        matches!(self.kind, RecordKind::Head)
+    }
+    /// True for a fragment.
+    #[must_use]
+    pub const fn is_fragment(&self) -> bool {
+        matches!(self.kind, RecordKind::Fragment)
+    }
+    /// Length of the whole body in bytes, fragments included.
+    #[must_use]
+    pub const fn total_length(&self) -> u64 {
+        self.total_length
+    }
+    /// Bytes in every fragment but the last; 0 for an object stored whole.
+    #[must_use]
+    pub const fn fragment_size(&self) -> u32 {
+        self.fragment_size
+    }
+    /// Number of fragments; 0 for an object stored whole.
+    #[must_use]
+    pub const fn fragment_count(&self) -> u32 {
+        if self.fragment_size == 0 {
+            0
+        } else {
+            self.total_length.div_ceil(self.fragment_size as u64) as u32
+        }
+    }
+    /// Bytes of memory held, overhead included.
+    #[must_use]
+    pub const fn memory_bytes(&self) -> usize {
+        self.charge
+    }
+
+    pub(crate) fn from_new(new: NewObject, version: u64) -> Self {
+        let total_length = new.body.len() as u64;
+        let mut object = Self {
+            hash: new.hash,
+            kind: RecordKind::Object,
+            group: new.group,
+            meta: ObjectMeta { version, ..new.meta },
+            key: new.key,
+            vary: new.vary,
+            tags: new.tags,
+            fields: new.fields,
+            body: new.body,
+            total_length,
+            fragment_size: 0,
+            fragment: 0,
+            charge: 0,
+        };
+        object.own_small_parts();
+        object
+    }
+
+    /// Copies the small parts into memory of their own length (they may be slices of large network
+    /// buffers, which would be kept alive and not accounted for), and sets the charge.
+    pub(crate) fn own_small_parts(&mut self) {
+        for part in [&mut self.key, &mut self.vary, &mut self.tags] {
+            *part = Bytes::copy_from_slice(part);
+        }
+        if self.body.len() < COPY_BELOW {
+            self.body = Bytes::copy_from_slice(&self.body);
+        }
+        self.charge = OVERHEAD + self.sections_len();
+    }
+
+    fn sections_len(&self) -> usize {
+        let fields = self.fields.as_bytes().len();
+        self.key.len() + self.vary.len() + self.tags.len() + fields + self.body.len()
+    }
+
+    /// The variable parts as a record holds them.
+    pub(crate) fn sections(&self) -> RecordSections<'_> {
+        RecordSections {
+            key: &self.key,
+            vary: &self.vary,
+            tags: &self.tags,
+            fields: self.fields.as_bytes(),
+            body: &self.body,
+        }
+    }
+
+    /// The fixed part of the object's record; the place is the writer's to fill in.
+    pub(crate) fn record_head(&self) -> RecordHead {
+        RecordHead {
+            kind: self.kind,
+            hash: self.hash,
+            group: self.group,
+            version: self.meta.version,
+            purge_sequence: self.meta.purge_sequence,
+            request_time: self.meta.request_time,
+            response_time: self.meta.response_time,
+            expires: self.meta.expires,
+            nonce: self.meta.nonce,
+            total_length: self.total_length,
+            fragment_size: self.fragment_size,
+            fragment: self.fragment,
+            status: self.meta.status,
+            flags: self.meta.flags,
+            rules: self.meta.rules,
+            ..RecordHead::default()
+        }
+    }
+
+    /// The object of a parsed record. `record` is all memory that is kept alive; `capacity` its size.
+    pub(crate) fn from_record(
+        head: &RecordHead,
+        layout: &foxy_format::RecordLayout,
+        record: &Bytes,
+        capacity: usize,
+    ) -> Option<Self> {
+        let part = |range: &std::ops::Range<usize>| record.slice(range.clone());
+        let fields = FieldBlock::parse(part(&layout.fields)).ok()?;
+        Some(Self {
+            hash: head.hash,
+            kind: head.kind,
+            group: head.group,
+            meta: ObjectMeta {
+                status: head.status,
+                flags: head.flags,
+                version: head.version,
+                request_time: head.request_time,
+                response_time: head.response_time,
+                expires: head.expires,
+                rules: head.rules,
+                nonce: head.nonce,
+                purge_sequence: head.purge_sequence,
+            },
+            key: part(&layout.key),
+            vary: part(&layout.vary),
+            tags: part(&layout.tags),
+            fields,
+            body: part(&layout.body),
+            total_length: head.total_length,
+            fragment_size: head.fragment_size,
+            fragment: head.fragment,
+            charge: OVERHEAD + capacity,
+        })
+    }
+}
+
+/// Bodies below this are copied at `put`: cheaper than keeping a network buffer alive for them.
+const COPY_BELOW: usize = 32 << 10;

@@ -1,0 +1,169 @@
+//! What can be chosen: for the engine, and for each store.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// Choices for the engine.
+#[derive(Clone, Debug)]
+pub struct EngineConfig {
+    /// Bytes for everything the engine keeps in memory: RAM tier, index, pending objects.
+    pub memory_bytes: u64,
+    /// Bytes of objects that may wait to be written, over all stores (taken from `memory_bytes`).
+    pub pending_bytes_max: u64,
+    /// Locks that the RAM tier is divided by; rounded up to a power of two.
+    pub shards: usize,
+    /// Everything random follows from it. Draw it at random in production.
+    pub seed: u64,
+    /// Payload of a fragment and largest object stored whole while there is no store, in bytes.
+    pub fragment_bytes: u32,
+}
+
+impl EngineConfig {
+    /// The usual choices for so much memory.
+    #[must_use]
+    pub const fn new(memory_bytes: u64, seed: u64) -> Self {
+        let pending = memory_bytes / 4;
+        Self {
+            memory_bytes,
+            pending_bytes_max: if pending < 64 << 20 { pending } else { 64 << 20 },
+            shards: 64,
+            seed,
+            fragment_bytes: 250 << 10,
+        }
+    }
+}
+
+/// Choices for one store.
+#[derive(Clone, Debug)]
+pub struct StoreOptions {
+    /// Segment length in bytes for a new store; `None`: 1/256 of the disk, 64 KiB to 32 MiB.
+    pub segment_bytes: Option<u32>,
+    /// Longest cluster in bytes for a new store.
+    pub cluster_bytes: u32,
+    /// Mean record length that summary slots are sized for.
+    pub mean_object_bytes: u32,
+    /// Locality buffers.
+    pub buffers: u32,
+    /// Bytes in each of them.
+    pub buffer_bytes: u64,
+    /// An object is on its way to disk at the latest so long after it was put.
+    pub flush_age: Duration,
+    /// What was written is made durable at the latest so long after it was written.
+    pub sync_interval: Duration,
+    /// A removal is on its way to disk at the latest so long after it was made.
+    pub tombstone_delay: Duration,
+    /// Bytes per second for clusters; `None`: unlimited.
+    pub write_rate: Option<u64>,
+    /// Part of a segment that reinsertion may fill, in percent.
+    pub reinsert_percent: u32,
+    /// Removed keys that recovery remembers while it loads; beyond it the rest is not loaded.
+    pub gone_max: usize,
+    /// Formats the disk even if it holds something else. Destroys what is there.
+    pub force_format: bool,
+    /// Share of objects routed here, relative to other stores; `None`: the capacity in MiB.
+    pub weight: Option<u32>,
+    /// Identity of a new store; random from the engine's seed and the clock unless given.
+    pub uuid: Option<[u8; 16]>,
+    /// Summary slots read by one turn while loading.
+    pub load_steps: usize,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self {
+            segment_bytes: None,
+            cluster_bytes: 512 << 10,
+            mean_object_bytes: 2 << 10,
+            buffers: 128,
+            buffer_bytes: 64 << 10,
+            flush_age: Duration::from_secs(1),
+            sync_interval: Duration::from_secs(2),
+            tombstone_delay: Duration::from_millis(50),
+            write_rate: None,
+            reinsert_percent: 20,
+            gone_max: 4 << 20,
+            force_format: false,
+            weight: None,
+            uuid: None,
+            load_steps: 8,
+        }
+    }
+}
+
+/// Why a store was not opened. The texts say what to do.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// Not ours.
+    #[error("{disk}: holds another program's data; choose another path, or format it with --force-format (this destroys the data)")]
+    Foreign {
+        /// The disk.
+        disk: String,
+    },
+    /// Written by a later version of Foxy.
+    #[error("{disk}: was written by a newer Foxy (format {version}); use that version, or format it with --force-format (this empties the cache)")]
+    Newer {
+        /// The disk.
+        disk: String,
+        /// Its format version.
+        version: u16,
+    },
+    /// Both superblocks are damaged.
+    #[error("{disk}: both superblocks are damaged ({problem}); check the device, or format it with --force-format (this empties the cache)")]
+    Damaged {
+        /// The disk.
+        disk: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Too little room for a new store.
+    #[error("{disk}: {bytes} bytes are too small for a store; give it at least {needed} bytes")]
+    TooSmall {
+        /// The disk.
+        disk: String,
+        /// Its length.
+        bytes: u64,
+        /// What would do.
+        needed: u64,
+    },
+    /// Shorter than the store on it.
+    #[error("{disk}: is {bytes} bytes long, but the store on it needs {needed}; it was cut short: restore its size, or format it with --force-format (this empties the cache)")]
+    CutShort {
+        /// The disk.
+        disk: String,
+        /// Its length.
+        bytes: u64,
+        /// What the store needs.
+        needed: u64,
+    },
+    /// A choice out of range.
+    #[error("{disk}: the store's {what} is out of range; correct the configuration")]
+    Options {
+        /// The disk.
+        disk: String,
+        /// Which choice.
+        what: &'static str,
+    },
+    /// The engine has as many stores as it can address.
+    #[error("{disk}: too many stores, or more than 32 TiB in all; use fewer or smaller ones")]
+    TooMany {
+        /// The disk.
+        disk: String,
+    },
+    /// This disk is open already.
+    #[error("{disk}: is the same store as one that is open already; name each store once")]
+    Twice {
+        /// The disk.
+        disk: String,
+    },
+    /// The device failed.
+    #[error("{disk}: cannot {doing}: {source}; check the device, or run without this store")]
+    Io {
+        /// The disk.
+        disk: String,
+        /// The step.
+        doing: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}

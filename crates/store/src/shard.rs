@@ -1,0 +1,77 @@
+//! One lock's part of the keys: the RAM tier's objects and those that wait to be written.
+//!
+//! Everything that changes the state of a key (put, supersede, promotion, commit of a cluster,
+//! reinsertion, loading) happens under the lock of its shard; lookups of the index need no lock.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use foxy_base::KeyHash;
+use foxy_policy::{CachePolicy, Evicted, S3Fifo};
+use hashbrown::HashMap;
+
+use crate::{Object, StoreId};
+
+/// Where a pending object is on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Waits in memory; a crash forgets it.
+    Waiting,
+    /// In a cluster that is being written; a crash may keep it.
+    Assembled,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Pending {
+    pub(crate) object: Arc<Object>,
+    pub(crate) store: StoreId,
+    /// Unique, so that a later object of the same key is not mistaken for this one.
+    pub(crate) ticket: u64,
+    pub(crate) stage: Stage,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shard {
+    pub(crate) ram: S3Fifo<KeyHash, Arc<Object>>,
+    pub(crate) pending: HashMap<KeyHash, Pending>,
+    /// Counted here, beside the lock, so that hits touch no other shared memory.
+    pub(crate) ram_hits: AtomicU64,
+    pub(crate) pending_hits: AtomicU64,
+    evicted: Vec<Evicted<KeyHash, Arc<Object>>>,
+}
+
+impl Shard {
+    pub(crate) fn new(capacity: u64) -> Self {
+        Self {
+            ram: S3Fifo::new(capacity),
+            pending: HashMap::new(),
+            ram_hits: AtomicU64::new(0),
+            pending_hits: AtomicU64::new(0),
+            evicted: Vec::new(),
+        }
+    }
+
+    /// Puts an object into the RAM tier; returns whether it was taken, and how many had to go.
+    pub(crate) fn insert_ram(&mut self, object: Arc<Object>) -> (bool, u64) {
+        let (hash, charge) = (object.hash(), object.memory_bytes() as u64);
+        let inserted = self.ram.insert(hash, object, charge, &mut self.evicted);
+        (inserted.stored, self.let_go())
+    }
+
+    pub(crate) fn set_capacity(&mut self, bytes: u64) -> u64 {
+        self.ram.set_capacity(bytes, &mut self.evicted);
+        self.let_go()
+    }
+
+    fn let_go(&mut self) -> u64 {
+        let gone = self.evicted.len() as u64;
+        self.evicted.clear();
+        gone
+    }
+
+    /// The object that memory holds under `hash`, the newest there is, counting no use.
+    pub(crate) fn in_memory(&self, hash: KeyHash) -> Option<&Arc<Object>> {
+        let pending = self.pending.get(&hash).map(|p| &p.object);
+        pending.or_else(|| self.ram.peek(&hash))
+    }
+}

@@ -1,0 +1,274 @@
+//! The part of a store that network threads and its writer share.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
+
+use foxy_base::KeyHash;
+use foxy_disk::Disk;
+use foxy_format::{EntryKind, Geometry, LogPosition, RecordPlace, StoreUuid, UNIT};
+use foxy_index::{Address, SizeClass};
+use parking_lot::{Condvar, Mutex};
+
+use crate::stats::{Health, StoreCounters, add};
+use crate::ticket::TicketPart;
+use crate::{ReadPlan, StoreId};
+
+/// Removals waiting to be written; beyond this, everything older is declared void instead.
+const REMOVALS_MAX: usize = 1 << 20;
+
+/// An object on its way to disk: the pending table holds the object itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Item {
+    pub(crate) hash: KeyHash,
+    /// Which entry of the pending table is meant; it may have been replaced since.
+    pub(crate) ticket: u64,
+    pub(crate) group: u64,
+    /// Length of the record on disk.
+    pub(crate) bytes: u32,
+}
+
+/// Something that must not come back after a restart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Removal {
+    /// Everything older under this hash.
+    Key(KeyHash),
+    /// The record at this place.
+    Place(LogPosition),
+}
+
+impl Removal {
+    /// Kind and hash field of its entry on disk.
+    pub(crate) fn entry(self) -> (EntryKind, KeyHash) {
+        match self {
+            Self::Key(hash) => (EntryKind::Tombstone, hash),
+            Self::Place(at) => (EntryKind::Void, KeyHash(u128::from(at.0))),
+        }
+    }
+}
+
+/// What a caller waits for.
+#[derive(Debug)]
+pub(crate) struct SyncRequest {
+    /// Objects too, or removals only.
+    pub(crate) objects: bool,
+    pub(crate) part: TicketPart,
+}
+
+/// What network threads hand to the writer.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    pub(crate) items: Vec<Item>,
+    pub(crate) removals: Vec<Removal>,
+    pub(crate) requests: Vec<SyncRequest>,
+    pub(crate) overflow: bool,
+}
+
+/// Keys removed while older segments are being loaded.
+#[derive(Debug)]
+pub(crate) struct Gone {
+    keys: HashSet<u64>,
+    max: usize,
+    /// Too many: nothing more may be loaded.
+    pub(crate) full: bool,
+}
+
+impl Gone {
+    pub(crate) fn new(max: usize) -> Self {
+        Self { keys: HashSet::new(), max, full: false }
+    }
+    pub(crate) fn add(&mut self, hash: KeyHash) {
+        if self.keys.len() < self.max {
+            self.keys.insert(hash.low());
+        } else {
+            self.full = true;
+        }
+    }
+    pub(crate) fn has(&self, hash: KeyHash) -> bool {
+        self.full || self.keys.contains(&hash.low())
+    }
+}
+
+/// Wakes the thread that drives a writer.
+#[derive(Debug, Default)]
+pub(crate) struct Bell {
+    rung: Mutex<bool>,
+    condvar: Condvar,
+}
+
+impl Bell {
+    pub(crate) fn ring(&self) {
+        let mut rung = self.rung.lock();
+        if !*rung {
+            *rung = true;
+            self.condvar.notify_one();
+        }
+    }
+    /// Waits until rung or until the time is over.
+    pub(crate) fn wait(&self, at_most: Duration) {
+        let mut rung = self.rung.lock();
+        if !*rung {
+            self.condvar.wait_for(&mut rung, at_most);
+        }
+        *rung = false;
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct StoreShared {
+    pub(crate) id: StoreId,
+    /// First unit of this store in the engine's address space.
+    pub(crate) base_units: u64,
+    pub(crate) uuid: StoreUuid,
+    pub(crate) geometry: Geometry,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) block_bytes: u64,
+    pub(crate) weight: u32,
+    /// The present life of each segment; 0 without one.
+    pub(crate) lives: Box<[AtomicU64]>,
+    pub(crate) inbox: Mutex<Inbox>,
+    pub(crate) bell: Arc<Bell>,
+    /// `Some` while recovery loads.
+    pub(crate) gone: Mutex<Option<Gone>>,
+    pub(crate) loading: AtomicBool,
+    health: AtomicU8,
+    /// Reads that failed since the last good one.
+    pub(crate) failed_reads: AtomicU64,
+    pub(crate) counters: StoreCounters,
+}
+
+impl StoreShared {
+    #[expect(clippy::too_many_arguments, reason = "called once")]
+    pub(crate) fn new(
+        id: StoreId,
+        base_units: u64,
+        uuid: StoreUuid,
+        geometry: Geometry,
+        disk: Arc<dyn Disk>,
+        weight: u32,
+        gone_max: usize,
+    ) -> Self {
+        Self {
+            id,
+            base_units,
+            uuid,
+            geometry,
+            block_bytes: u64::from(disk.block_bytes()),
+            disk,
+            weight,
+            lives: (0..geometry.segments).map(|_| AtomicU64::new(0)).collect(),
+            inbox: Mutex::default(),
+            bell: Arc::default(),
+            gone: Mutex::new(Some(Gone::new(gone_max))),
+            loading: AtomicBool::new(true),
+            health: AtomicU8::new(0),
+            failed_reads: AtomicU64::new(0),
+            counters: StoreCounters::default(),
+        }
+    }
+
+    pub(crate) fn health(&self) -> Health {
+        match self.health.load(Ordering::Relaxed) {
+            0 => Health::Good,
+            1 => Health::ReadOnly,
+            _ => Health::Offline,
+        }
+    }
+
+    /// Health only gets worse while a store is open.
+    pub(crate) fn degrade(&self, to: Health) {
+        if self.health.fetch_max(to as u8, Ordering::Relaxed) < to as u8 {
+            tracing::warn!(store = %self.disk.describe(), health = ?to, "store degraded");
+        }
+    }
+
+    pub(crate) fn takes_writes(&self) -> bool {
+        self.health() == Health::Good
+    }
+
+    pub(crate) fn end_units(&self) -> u64 {
+        self.base_units + self.geometry.total_bytes() / UNIT
+    }
+
+    /// The address of a record in segment `index` at `offset_units`.
+    pub(crate) fn address(&self, index: u32, offset_units: u32) -> Option<Address> {
+        let units = self.geometry.segment_at(index) / UNIT + u64::from(offset_units);
+        Address::from_units(self.base_units + units)
+    }
+
+    /// Segment and offset in it of an address of this store.
+    pub(crate) fn locate(&self, address: Address) -> Option<(u32, u32)> {
+        let local = address.units().checked_sub(self.base_units)?;
+        let units = local.checked_sub(self.geometry.segment_at(0) / UNIT)?;
+        let per_segment = u64::from(self.geometry.segment_bytes) / UNIT;
+        let index = u32::try_from(units / per_segment).ok()?;
+        (index < self.geometry.segments).then_some((index, (units % per_segment) as u32))
+    }
+
+    pub(crate) fn life(&self, index: u32) -> u64 {
+        self.lives.get(index as usize).map_or(0, |life| life.load(Ordering::Acquire))
+    }
+
+    /// Where a record at `address` says it is, in the segment's present life.
+    pub(crate) fn place(&self, address: Address) -> Option<RecordPlace> {
+        let (index, _) = self.locate(address)?;
+        Some(RecordPlace {
+            uuid: self.uuid,
+            sequence: self.life(index),
+            address_units: address.units() - self.base_units,
+        })
+    }
+
+    /// The aligned read that covers a record of `class` at `address`.
+    pub(crate) fn plan(&self, hash: KeyHash, address: Address, class: SizeClass) -> Option<ReadPlan> {
+        let (index, _) = self.locate(address)?;
+        let segment_end = self.geometry.segment_at(index) + u64::from(self.geometry.segment_bytes);
+        let start = (address.units() - self.base_units) * UNIT;
+        let end = (start + class.bytes()).min(segment_end);
+        let at = start / self.block_bytes * self.block_bytes;
+        let len = end.div_ceil(self.block_bytes) * self.block_bytes - at;
+        Some(ReadPlan {
+            store: self.id,
+            at,
+            len: u32::try_from(len).ok()?,
+            skip: (start - at) as u32,
+            hash,
+            address,
+        })
+    }
+
+    /// Hands a removal to the writer.
+    pub(crate) fn remove(&self, removal: Removal) {
+        let mut inbox = self.inbox.lock();
+        if inbox.removals.len() >= REMOVALS_MAX {
+            inbox.removals.clear();
+            inbox.overflow = true;
+            add(&self.counters.tombstone_overflows, 1);
+        }
+        inbox.removals.push(removal);
+        let first = inbox.removals.len() == 1;
+        drop(inbox);
+        if first {
+            self.bell.ring();
+        }
+    }
+
+    /// Hands a removal of the record at `address` to the writer.
+    pub(crate) fn remove_place(&self, address: Address) {
+        if let Some((index, offset)) = self.locate(address) {
+            self.remove(Removal::Place(LogPosition::new(self.life(index), offset)));
+        }
+    }
+
+    /// Hands an object to the writer.
+    pub(crate) fn push(&self, item: Item) {
+        let mut inbox = self.inbox.lock();
+        inbox.items.push(item);
+        let first = inbox.items.len() == 1;
+        drop(inbox);
+        if first {
+            self.bell.ring();
+        }
+    }
+}

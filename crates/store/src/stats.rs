@@ -1,0 +1,206 @@
+//! Counters, and the figures made of them. All counts since the engine was made.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::StoreId;
+
+/// Declares counters once: atomics to count with, a plain struct to report with.
+macro_rules! counters {
+    ($(#[$outer:meta])* $atomic:ident => $plain:ident { $($(#[$doc:meta])* $name:ident,)* }) => {
+        #[derive(Debug, Default)]
+        pub(crate) struct $atomic { $(pub(crate) $name: AtomicU64,)* }
+
+        $(#[$outer])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct $plain { $($(#[$doc])* pub $name: u64,)* }
+
+        impl $atomic {
+            pub(crate) fn read(&self) -> $plain {
+                $plain { $($name: self.$name.load(Ordering::Relaxed),)* }
+            }
+        }
+
+        impl $plain {
+            /// Names and values, for metrics and reports.
+            #[must_use]
+            pub fn named(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($name), self.$name),)*]
+            }
+        }
+    };
+}
+
+counters! {
+    /// What the engine counted, over all stores.
+    EngineCounters => EngineCounts {
+        /// Lookups answered with a disk read to do.
+        disk_plans,
+        /// Lookups without an answer.
+        misses,
+        /// Reads that gave the object.
+        disk_hits,
+        /// Reads that found another key's record.
+        miss_twin,
+        /// Reads whose object was superseded, or whose segment was reused, meanwhile.
+        miss_superseded,
+        /// Reads whose object was moved meanwhile.
+        miss_moved,
+        /// Reads that found a damaged or misplaced record.
+        miss_damaged,
+        /// Reads that the device failed.
+        miss_device,
+        /// Objects put (heads included, fragments not).
+        puts,
+        /// Bytes of them: keys, fields, bodies.
+        put_bytes,
+        /// Fragments put.
+        fragments,
+        /// Live entries superseded.
+        superseded,
+        /// Keys purged.
+        purged,
+        /// Not sent to disk: no store takes writes.
+        drop_no_store,
+        /// Not sent to disk: too much is waiting.
+        drop_pending,
+        /// Not sent to disk: too large.
+        drop_too_large,
+        /// Objects that left the RAM tier to make room.
+        ram_evictions,
+    }
+}
+
+counters! {
+    /// What one store counted.
+    StoreCounters => StoreCounts {
+        /// Clusters written.
+        clusters,
+        /// Clusters that hold removals only.
+        tombstone_clusters,
+        /// Bytes of clusters written.
+        cluster_bytes,
+        /// Records written.
+        records,
+        /// Bytes of records before padding: keys, fields, bodies, headers.
+        record_bytes,
+        /// Removals written.
+        tombstones,
+        /// Removals forgotten because they could not be written; older entries are void instead.
+        tombstone_overflows,
+        /// Other bytes written: slots and superblocks.
+        meta_bytes,
+        /// Device writes.
+        writes,
+        /// Device flushes.
+        flushes,
+        /// Device reads by the writer (recovery and reuse).
+        reads,
+        /// Bytes of them.
+        read_bytes,
+        /// Segments sealed.
+        sealed,
+        /// Segments reused.
+        reused,
+        /// Index entries dropped by reuse.
+        reuse_dropped,
+        /// Records written again because they were used since they were written.
+        reinserted,
+        /// Bytes of them.
+        reinserted_bytes,
+        /// Records that were used, but not written again because the budget was spent.
+        reinsert_over_budget,
+        /// Entries pushed out of the index by a twin, or not taken in by a full one.
+        index_displaced,
+        /// Failed writes and flushes.
+        write_errors,
+        /// Failed reads.
+        read_errors,
+        /// Damaged records, slots and tables met.
+        damaged,
+        /// Objects dropped because their cluster could not be written.
+        drop_write_error,
+        /// Nanoseconds from opening until lookups were answered.
+        open_nanos,
+        /// Nanoseconds from opening until everything was loaded.
+        load_nanos,
+        /// Entries loaded by recovery.
+        loaded,
+        /// Entries that recovery left out as removed or superseded.
+        load_skipped,
+        /// Segments recovered by their summary slot.
+        load_slots,
+        /// Segments recovered by a scan of their clusters.
+        load_scans,
+        /// Bytes read by recovery.
+        load_bytes,
+        /// Segments not loaded because too many removals came in meanwhile.
+        load_given_up,
+    }
+}
+
+/// Adds to a counter.
+pub(crate) fn add(counter: &AtomicU64, by: u64) {
+    counter.fetch_add(by, Ordering::Relaxed);
+}
+
+/// What a store can do at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[repr(u8)]
+pub enum Health {
+    /// Reads and writes.
+    #[default]
+    Good = 0,
+    /// Reads only: writing failed.
+    ReadOnly = 1,
+    /// Not used: reading failed too often.
+    Offline = 2,
+}
+
+/// Figures of one store.
+#[derive(Clone, Debug)]
+pub struct OneStoreStats {
+    /// Which.
+    pub store: StoreId,
+    /// Its disk.
+    pub disk: String,
+    /// What it can do.
+    pub health: Health,
+    /// Recovery is still loading older segments.
+    pub loading: bool,
+    /// Segments it has, and bytes in each.
+    pub segments: u32,
+    /// Bytes in each segment.
+    pub segment_bytes: u32,
+    /// Bytes of segments that hold something.
+    pub used_bytes: u64,
+    /// How long a record stays at the present rate of writing; `None` before the first reuse.
+    pub residency: Option<Duration>,
+    /// Counters.
+    pub counts: StoreCounts,
+}
+
+/// Figures of the engine.
+#[derive(Clone, Debug)]
+pub struct StoreStats {
+    /// Lookups answered by the RAM tier.
+    pub ram_hits: u64,
+    /// Lookups answered by what waits to be written.
+    pub pending_hits: u64,
+    /// Counters over all stores.
+    pub counts: EngineCounts,
+    /// Objects in the RAM tier.
+    pub ram_objects: u64,
+    /// Bytes in the RAM tier.
+    pub ram_bytes: u64,
+    /// Bytes that the RAM tier may hold now.
+    pub ram_capacity: u64,
+    /// Bytes that wait to be written.
+    pub pending_bytes: u64,
+    /// Objects and fragments on disk.
+    pub disk_objects: u64,
+    /// Bytes of the index.
+    pub index_bytes: u64,
+    /// Each store.
+    pub stores: Vec<OneStoreStats>,
+}

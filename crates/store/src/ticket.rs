@@ -1,0 +1,101 @@
+//! Waiting for durability, by polling, by waker or by looking.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use parking_lot::Mutex;
+
+#[derive(Debug)]
+struct Shared {
+    remaining: AtomicU32,
+    failed: AtomicBool,
+    wakers: Mutex<Vec<Waker>>,
+}
+
+/// Done once everything removed or put before it was made is durable on every store. Also a
+/// future; dropping it (or the future) cancels nothing.
+#[derive(Clone, Debug)]
+pub struct SyncTicket(Arc<Shared>);
+
+/// How a [`SyncTicket`] ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durable {
+    /// On the device.
+    Yes,
+    /// A store could not write; it took effect in memory, but may not survive a restart.
+    Failed,
+}
+
+/// The writers' side of a ticket: one per store.
+#[derive(Debug)]
+pub(crate) struct TicketPart(Option<Arc<Shared>>);
+
+impl SyncTicket {
+    /// A ticket that waits for `parts` stores, and the parts.
+    pub(crate) fn new(parts: u32) -> (Self, Vec<TicketPart>) {
+        let shared = Arc::new(Shared {
+            remaining: AtomicU32::new(parts),
+            failed: AtomicBool::new(false),
+            wakers: Mutex::new(Vec::new()),
+        });
+        let parts = (0..parts).map(|_| TicketPart(Some(shared.clone()))).collect();
+        (Self(shared), parts)
+    }
+
+    /// The outcome, or `None` while writers are at work.
+    #[must_use]
+    pub fn outcome(&self) -> Option<Durable> {
+        if self.0.remaining.load(Ordering::Acquire) > 0 {
+            return None;
+        }
+        let failed = self.0.failed.load(Ordering::Acquire);
+        Some(if failed { Durable::Failed } else { Durable::Yes })
+    }
+
+    /// Whether the writers are through, one way or the other.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.outcome().is_some()
+    }
+}
+
+impl Future for SyncTicket {
+    type Output = Durable;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Durable> {
+        if let Some(outcome) = self.outcome() {
+            return Poll::Ready(outcome);
+        }
+        self.0.wakers.lock().push(context.waker().clone());
+        // It may have ended between the two looks.
+        self.outcome().map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl TicketPart {
+    /// Ends this store's part. A part that is dropped instead counts as failed.
+    pub(crate) fn finish(mut self, outcome: Durable) {
+        self.end(outcome);
+    }
+
+    fn end(&mut self, outcome: Durable) {
+        let Some(shared) = self.0.take() else { return };
+        if outcome == Durable::Failed {
+            shared.failed.store(true, Ordering::Release);
+        }
+        if shared.remaining.fetch_sub(1, Ordering::AcqRel) == 1 {
+            for waker in shared.wakers.lock().drain(..) {
+                waker.wake();
+            }
+        }
+    }
+}
+
+impl Drop for TicketPart {
+    fn drop(&mut self) {
+        self.end(Durable::Failed);
+    }
+}
