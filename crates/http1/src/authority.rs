@@ -1,8 +1,9 @@
 //! Host and port: checking and normal form (RFC 3986 section 3.2, RFC 9110 section 4.2).
 //!
-//! Promises: two authorities that name the same server under a scheme are written alike; what
-//! the URL parsers of other programs could take for another host is refused (userinfo, percent
-//! escapes, IPv6 zones and futures, bytes outside letters, digits, `-`, `.`, `_`).
+//! Promises: authorities that RFC 9110 section 4.2.3 calls equivalent under a scheme are written
+//! alike; what the URL parsers of other programs could take for another host is refused
+//! (userinfo, percent escapes, IPv6 zones and futures, bytes outside letters, digits, `-`, `.`,
+//! `_`). A dot at the end of a name is kept: DNS says it is the same name, HTTP does not.
 
 use std::io::Write as _;
 use std::net::Ipv6Addr;

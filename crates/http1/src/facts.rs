@@ -35,6 +35,7 @@ pub(crate) struct Facts {
     pub(crate) lists_names: bool,
     pub(crate) te_trailers: bool,
     pub(crate) expect_continue: bool,
+    expect_other: bool,
     upgrade_listed: bool,
     upgrade_offered: bool,
     websocket_offered: bool,
@@ -46,31 +47,46 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// Takes one field into account. Only fields that matter are compared: by length first.
-    pub(crate) fn note(
+    /// Takes one field of a request into account. Names are told apart by length first.
+    pub(crate) fn note_request(
         &mut self,
         whole: &[u8],
-        name: &[u8],
-        value: &[u8],
+        (name, value): (&[u8], &[u8]),
         limits: &Limits,
     ) -> Result<(), Reject> {
         let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
         match name.len() {
             2 if is(b"te") => self.te(value),
             4 if is(b"host") => self.host(Span::of(whole, value))?,
-            6 if is(b"expect") => self.expect(value)?,
+            6 if is(b"expect") => self.expect(value),
             7 if is(b"upgrade") => self.upgrade(value),
-            10 if is(b"connection") => self.connection(value, limits)?,
-            14 if is(b"content-length") => self.content_length(value)?,
-            17 if is(b"transfer-encoding") => self.transfer_encoding(value)?,
             17 if is(b"sec-websocket-key") => self.websocket_key = true,
-            _ => {}
+            _ => self.note_response((name, value), limits)?,
         }
         Ok(())
     }
 
+    /// Takes one field of a response into account; the other fields above mean nothing there.
+    pub(crate) fn note_response(
+        &mut self,
+        (name, value): (&[u8], &[u8]),
+        limits: &Limits,
+    ) -> Result<(), Reject> {
+        let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
+        match name.len() {
+            10 if is(b"connection") => self.connection(value, limits),
+            14 if is(b"content-length") => self.content_length(value),
+            17 if is(b"transfer-encoding") => self.transfer_encoding(value),
+            _ => Ok(()),
+        }
+    }
+
     /// Checks what only all fields together show.
     pub(crate) fn finish(&mut self, version: Version) -> Result<(), Reject> {
+        // HTTP/1.0 knows no expectations (RFC 9110 section 10.1.1).
+        if self.expect_other && version == Version::Http11 {
+            return Err(Reject::UNKNOWN_EXPECTATION);
+        }
         if !self.coded {
             return Ok(());
         }
@@ -105,12 +121,12 @@ impl Facts {
         self.te_trailers |= members(value).any(|m| m.eq_ignore_ascii_case(b"trailers"));
     }
 
-    fn expect(&mut self, value: &[u8]) -> Result<(), Reject> {
-        if !value.eq_ignore_ascii_case(b"100-continue") {
-            return Err(Reject::UNKNOWN_EXPECTATION);
+    fn expect(&mut self, value: &[u8]) {
+        if value.eq_ignore_ascii_case(b"100-continue") {
+            self.expect_continue = true;
+        } else {
+            self.expect_other = true;
         }
-        self.expect_continue = true;
-        Ok(())
     }
 
     fn upgrade(&mut self, value: &[u8]) {

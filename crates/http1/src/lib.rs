@@ -15,6 +15,26 @@
 //! 3. Write heads into a reusable `Vec<u8>` with [`write`](mod@write), forwarding the fields that
 //!    [`forward_fields`] lets through.
 //!
+//! ```
+//! # use foxy_http1::*;
+//! # let mut arriving = [&b"GET http://example.com/a HTTP/1.1\r\nHost: exam"[..], b"ple.com\r\n\r\n"].into_iter();
+//! # let mut read_more = |buffer: &mut Vec<u8>| buffer.extend_from_slice(arriving.next().unwrap());
+//! let limits = Limits::default();
+//! let (mut scanner, mut slots) = (HeadScanner::new(), FieldSlots::new());
+//! let mut buffer = Vec::new();
+//! let head = loop {
+//!     if let Some(head) = RequestHead::parse(&buffer, &mut scanner, &mut slots, &limits)? {
+//!         break head;
+//!     }
+//!     read_more(&mut buffer);
+//! };
+//! let mut url = Vec::new();
+//! head.url(Scheme::Http).unwrap().write_normalised(&mut url);
+//! assert_eq!(url, b"http://example.com/a");
+//! assert!(head.framing().is_empty() && head.persistent());
+//! # Ok::<(), Reject>(())
+//! ```
+//!
 //! References: RFC 9112 (HTTP/1.1), RFC 9110 (semantics), RFC 3986 (URIs).
 
 mod authority;

@@ -265,7 +265,7 @@ fn parse(head: &[u8], slots: &mut FieldSlots, limits: &Limits) -> Result<Request
 }
 
 /// Copies the fields into the slots and gathers what they say.
-pub(crate) fn note_fields(
+fn note_fields(
     head: &[u8],
     fields: &[httparse::Header<'_>],
     slots: &mut FieldSlots,
@@ -276,7 +276,7 @@ pub(crate) fn note_fields(
     let mut facts = Facts::default();
     for field in fields {
         let name = field.name.as_bytes();
-        facts.note(head, name, field.value, limits)?;
+        facts.note_request(head, (name, field.value), limits)?;
         slots.push(head, name, field.value);
     }
     facts.finish(version)?;

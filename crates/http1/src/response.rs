@@ -12,7 +12,6 @@ use crate::connection::{ForwardFields, forward_fields};
 use crate::facts::{Facts, Length};
 use crate::framing::{self, BodyFraming};
 use crate::limits::MAX_FIELDS;
-use crate::request::note_fields;
 use crate::scan::{HeadScanner, Kind};
 use crate::slots::{FieldSlots, FieldView, Span};
 use crate::{Limits, Method, Reject, Version, diagnose};
@@ -190,7 +189,14 @@ fn parse(head: &[u8], slots: &mut FieldSlots, limits: &Limits) -> Result<Respons
         return Err(diagnose::response(head));
     }
     let version = Version::from_minor(minor);
-    let facts = note_fields(head, response.headers, slots, limits, version)?;
+    slots.clear();
+    let mut facts = Facts::default();
+    for field in response.headers.iter() {
+        let name = field.name.as_bytes();
+        facts.note_response((name, field.value), limits)?;
+        slots.push(head, name, field.value);
+    }
+    facts.finish(version)?;
     let reason = response.reason.unwrap_or_default().as_bytes();
     Ok(ResponseParts {
         len,

@@ -68,14 +68,16 @@ impl HeadScanner {
         kind: Kind,
     ) -> Result<Option<usize>, Reject> {
         loop {
-            self.check_start(bytes, kind)?;
             let limit = self.window(limits, kind);
             let end = bytes.len().min(limit);
+            // Nothing past the limit is looked at: the answer must not depend on whether it is
+            // there already.
+            self.check_start(&bytes[..end], kind)?;
             let Some(found) = memchr::memchr(b'\n', bytes.get(self.seen..end).unwrap_or(&[]))
             else {
                 self.seen = self.seen.max(end);
                 return if bytes.len() >= limit {
-                    Err(self.too_large(bytes, kind))
+                    Err(self.too_large(&bytes[..end], kind))
                 } else {
                     Ok(None)
                 };
@@ -123,11 +125,12 @@ impl HeadScanner {
     }
 
     /// A first line without end is a target that is too long only if a method precedes it.
+    /// `bytes` ends at the limit.
     fn too_large(&self, bytes: &[u8], kind: Kind) -> Reject {
         if self.lines > 0 || kind == Kind::Response {
             return Reject::HEAD_TOO_LARGE;
         }
-        let line = &bytes[self.line_start..];
+        let line = bytes.get(self.line_start..).unwrap_or_default();
         let method = line.iter().take_while(|b| is_token_byte(**b)).count();
         if method <= 32 && line.get(method) == Some(&b' ') {
             Reject::TARGET_TOO_LONG
