@@ -1,0 +1,342 @@
+//! The typed configuration, built from what was given and what the machine offers.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use foxy_base::ByteSize;
+
+use super::given::{AllGiven, Section};
+use super::kind::Value;
+use super::machine::Machine;
+use super::origin::OriginUrl;
+use super::problem::Problem;
+use super::proxy_settings;
+use super::values::Values;
+
+/// Everything Foxy was told, checked and complete.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Addresses of the forward proxy; empty if there is none.
+    pub listen: Vec<SocketAddr>,
+    /// Address of the admin listener.
+    pub admin: Option<SocketAddr>,
+    /// Further names under which the admin listener answers.
+    pub admin_hosts: Vec<String>,
+    /// The memory budget in bytes.
+    pub memory: u64,
+    /// Network threads, at least one.
+    pub workers: usize,
+    /// Whether each network thread gets a core of its own.
+    pub pin_workers: bool,
+    /// Disks; none means memory alone.
+    pub stores: Vec<StoreConfig>,
+    /// Reverse proxies.
+    pub sites: Vec<SiteConfig>,
+    /// Logs.
+    pub log: LogConfig,
+    /// The proxy's own settings. Addresses in `access` are completed at the start, when bound.
+    pub proxy: foxy_proxy::Config,
+}
+
+/// One disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreConfig {
+    /// A file or block device.
+    pub path: PathBuf,
+    /// Bytes to use.
+    pub size: u64,
+    /// Whether the user named the size; otherwise an existing store keeps its own.
+    pub size_given: bool,
+}
+
+/// One reverse proxy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SiteConfig {
+    /// Its partition.
+    pub name: String,
+    /// Where it listens.
+    pub listen: Vec<SocketAddr>,
+    /// Whom it asks.
+    pub origin: OriginUrl,
+    /// Whether the origin sees the client's `Host`.
+    pub preserve_host: bool,
+}
+
+/// Logs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogConfig {
+    /// Where finished requests go.
+    pub access: LogTarget,
+    /// In which form.
+    pub format: LogFormat,
+    /// How much Foxy says about itself.
+    pub level: LogLevel,
+}
+
+/// Where the access log goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogTarget {
+    /// Nowhere.
+    Off,
+    /// Standard output.
+    Stdout,
+    /// A file, appended to.
+    File(PathBuf),
+}
+
+/// Forms of the access log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Squid's native format.
+    Squid,
+    /// Apache's combined format.
+    Combined,
+    /// One JSON object per line.
+    Json,
+}
+
+/// How much Foxy says about itself: `error`, `warn`, `info` or `debug`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLevel(pub String);
+
+const DEFAULT_MEMORY_MAX: u64 = 512 << 20;
+const DEFAULT_STORE_MAX: u64 = 10 << 30;
+const MEMORY_MIN: u64 = 32 << 20;
+
+impl Config {
+    /// Builds the tree.
+    ///
+    /// # Errors
+    /// Every problem found, in the order of the table.
+    pub fn build(given: &AllGiven, machine: &dyn Machine) -> Result<Self, Vec<Problem>> {
+        let mut problems = Vec::new();
+        let config = read_all(given, machine, &mut problems);
+        check_together(&config, &mut problems);
+        if problems.is_empty() {
+            Ok(config)
+        } else {
+            Err(problems)
+        }
+    }
+}
+
+fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>) -> Config {
+    let single = |name: &str| given.single.get(name);
+    let mut top = Values::read("", single(""), problems);
+    let (listen, admin) = (
+        top.addresses("listen"),
+        top.addresses("admin").first().copied(),
+    );
+    let memory = memory(top.given("memory"), machine);
+    let pin_workers = top.flag("pin_workers");
+    let workers = match top.given("workers") {
+        Some(Value::Count(count)) => usize::try_from(*count).unwrap_or(1),
+        _ => machine.cores(),
+    };
+    let sites: Vec<SiteConfig> = repeated(given, "site")
+        .iter()
+        .filter_map(|section| site(section, problems))
+        .collect();
+    let stores = stores(repeated(given, "store"), machine, problems);
+    let mut access = Values::read("access", single("access"), problems);
+    let admin_hosts = access.texts("admin_hosts");
+    let access = proxy_settings::access(&mut access);
+    // A configuration of sites alone has no forward proxy unless it asks for one.
+    let asks = single("").is_some_and(|top| top.contains_key("listen"));
+    let listen = if sites.is_empty() || asks {
+        listen
+    } else {
+        Vec::new()
+    };
+    Config {
+        proxy: foxy_proxy::Config {
+            access,
+            ..proxy_settings::all_but_access(given, problems)
+        },
+        log: log(single("log"), problems),
+        listen,
+        admin,
+        admin_hosts,
+        memory,
+        workers: workers.max(1),
+        pin_workers,
+        stores,
+        sites,
+    }
+}
+
+fn repeated<'a>(given: &'a AllGiven, name: &str) -> &'a [Section] {
+    given.repeated.get(name).map_or(&[], Vec::as_slice)
+}
+
+fn share(percent: f64, of: u64) -> u64 {
+    (of as f64 * percent / 100.0) as u64
+}
+
+fn memory(given: Option<&Value>, machine: &dyn Machine) -> u64 {
+    match given {
+        Some(Value::Size(bytes)) => *bytes,
+        Some(Value::Share(percent)) => share(*percent, machine.memory()).max(MEMORY_MIN),
+        _ => (machine.memory() / 4).clamp(MEMORY_MIN, DEFAULT_MEMORY_MAX),
+    }
+}
+
+fn site(section: &Section, problems: &mut Vec<Problem>) -> Option<SiteConfig> {
+    let place = section
+        .values()
+        .next()
+        .map_or("[[site]]", |given| &given.place)
+        .to_owned();
+    let mut values = Values::read("site", Some(section), problems);
+    let preserve_host = values.flag("preserve_host");
+    let origin = values.origin("origin");
+    if origin.is_none() && !section.contains_key("origin") {
+        let text = "site.origin is missing; name the server, such as \"http://127.0.0.1:8080\"";
+        values.problem(Problem::conflict(&place, text.to_owned()));
+    }
+    let listen = match values.given("listen") {
+        Some(Value::Addresses(addresses)) => addresses.clone(),
+        _ => Vec::new(),
+    };
+    if listen.is_empty() && !section.contains_key("listen") {
+        let text = "site.listen is missing; say where to listen, such as [\"*:8080\"]";
+        values.problem(Problem::conflict(&place, text.to_owned()));
+    }
+    let origin = origin?;
+    let name = match values.given("name") {
+        Some(Value::Text(name)) => name.clone(),
+        _ => format!("{}:{}", origin.host.replace(':', "-"), origin.port),
+    };
+    Some(SiteConfig {
+        name,
+        listen,
+        origin,
+        preserve_host,
+    })
+}
+
+fn stores(
+    sections: &[Section],
+    machine: &dyn Machine,
+    problems: &mut Vec<Problem>,
+) -> Vec<StoreConfig> {
+    if sections.is_empty() {
+        return store(&Section::new(), machine, problems)
+            .into_iter()
+            .collect();
+    }
+    sections
+        .iter()
+        .filter_map(|section| store(section, machine, problems))
+        .collect()
+}
+
+/// One disk, or none for the path `off`.
+fn store(
+    section: &Section,
+    machine: &dyn Machine,
+    problems: &mut Vec<Problem>,
+) -> Option<StoreConfig> {
+    let values = Values::read("store", Some(section), problems);
+    let path = match values.given("path") {
+        Some(Value::Text(path)) if path == "off" => return None,
+        Some(Value::Text(path)) => PathBuf::from(path),
+        _ => machine.cache_folder().join("foxy").join("store"),
+    };
+    let existing = machine.existing(&path).unwrap_or(0);
+    let free = machine.free_space(&path).unwrap_or(0);
+    let size = match values.given("size") {
+        Some(Value::Size(bytes)) => *bytes,
+        Some(Value::Share(percent)) if is_device(&path) => share(*percent, existing),
+        Some(Value::Share(percent)) => share(*percent, free.saturating_add(existing)),
+        _ if existing > 0 => existing,
+        _ => (free / 10).min(DEFAULT_STORE_MAX),
+    };
+    let size_given = values.given("size").is_some();
+    Some(StoreConfig {
+        path,
+        size,
+        size_given,
+    })
+}
+
+fn is_device(path: &std::path::Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
+}
+
+fn log(section: Option<&Section>, problems: &mut Vec<Problem>) -> LogConfig {
+    let mut values = Values::read("log", section, problems);
+    LogConfig {
+        access: match values.text("access").as_str() {
+            "off" => LogTarget::Off,
+            "stdout" => LogTarget::Stdout,
+            path => LogTarget::File(PathBuf::from(path)),
+        },
+        format: match values.text("format").as_str() {
+            "combined" => LogFormat::Combined,
+            "json" => LogFormat::Json,
+            _ => LogFormat::Squid,
+        },
+        level: LogLevel(values.text("level")),
+    }
+}
+
+/// What single values cannot show: addresses, names and paths that occur twice.
+fn check_together(config: &Config, problems: &mut Vec<Problem>) {
+    let mut addresses: Vec<(SocketAddr, String)> = Vec::new();
+    let all = config
+        .listen
+        .iter()
+        .map(|address| (*address, "listen".to_owned()))
+        .chain(config.sites.iter().flat_map(|site| {
+            site.listen
+                .iter()
+                .map(|address| (*address, format!("site {}", site.name)))
+        }))
+        .chain(config.admin.map(|address| (address, "admin".to_owned())));
+    for (address, user) in all {
+        let twice = addresses
+            .iter()
+            .find(|(other, _)| *other == address && address.port() != 0);
+        if let Some((_, other)) = twice {
+            let text = format!("{address} is used by {other} and by {user}; give each its own");
+            problems.push(Problem::conflict("listen", text));
+        }
+        addresses.push((address, user));
+    }
+    for (i, site) in config.sites.iter().enumerate() {
+        if site.name == "forward"
+            || config.sites[..i]
+                .iter()
+                .any(|other| other.name == site.name)
+        {
+            let text = format!(
+                "the name `{}` is taken; give the site another name",
+                site.name
+            );
+            problems.push(Problem::conflict("site.name", text));
+        }
+    }
+    for (i, store) in config.stores.iter().enumerate() {
+        if config.stores[..i]
+            .iter()
+            .any(|other| other.path == store.path)
+        {
+            let text = format!("{} is listed twice; take one out", store.path.display());
+            problems.push(Problem::conflict("store.path", text));
+        }
+        if store.size < 16 << 20 {
+            let text = format!(
+                "the store {} would have {}; it needs at least 16MiB: make room, or give its size or another path",
+                store.path.display(),
+                ByteSize(store.size)
+            );
+            problems.push(Problem::conflict("store.size", text));
+        }
+    }
+    if config.listen.is_empty() && config.sites.is_empty() {
+        let text = "there is no listener; give `listen` or a [[site]]".to_owned();
+        problems.push(Problem::conflict("listen", text));
+    }
+}

@@ -1,0 +1,240 @@
+//! What a user gave: texts from the file and the command line, each with its place, by setting.
+
+use std::collections::BTreeMap;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::problem::Problem;
+use super::suggest::nearest;
+use super::table::{REPEATED, SETTINGS, Setting};
+
+/// One given value: the texts (one, or the entries of a list) and where they stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// As written, quotes left out.
+    pub texts: Vec<String>,
+    /// Whether it was written as a list.
+    pub list: bool,
+    /// `foxy.toml:3` or `--memory`.
+    pub place: String,
+}
+
+/// The settings given in one section, by name.
+pub type Section = BTreeMap<String, Given>;
+
+/// Everything given: single sections by name, repeated ones in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AllGiven {
+    /// The top and the sections that occur once.
+    pub single: BTreeMap<String, Section>,
+    /// `store` and `site`.
+    pub repeated: BTreeMap<String, Vec<Section>>,
+}
+
+impl AllGiven {
+    /// Sets a value as if the file had it; replaces what the file says.
+    pub fn set(&mut self, section: &str, name: &str, texts: Vec<String>, place: &str) {
+        let given = Given {
+            list: texts.len() != 1,
+            texts,
+            place: place.to_owned(),
+        };
+        let section = self.single.entry(section.to_owned()).or_default();
+        section.insert(name.to_owned(), given);
+    }
+}
+
+/// Reads a configuration file's text. `file` is its name in messages.
+///
+/// # Errors
+/// All problems at once: bad syntax (then it is the only one), unknown sections and settings,
+/// values that are tables.
+pub fn parse(text: &str, file: &str) -> Result<AllGiven, Vec<Problem>> {
+    let table = DeTable::parse(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        vec![Problem::syntax(place(text, file, at), error.message())]
+    })?;
+    let mut reader = Reader {
+        text,
+        file,
+        given: AllGiven::default(),
+        problems: Vec::new(),
+    };
+    reader.top(table.get_ref());
+    if reader.problems.is_empty() {
+        Ok(reader.given)
+    } else {
+        Err(reader.problems)
+    }
+}
+
+fn place(text: &str, file: &str, at: usize) -> String {
+    let line = 1 + text.as_bytes()[..at.min(text.len())]
+        .iter()
+        .filter(|b| **b == b'\n')
+        .count();
+    format!("{file}:{line}")
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    file: &'a str,
+    given: AllGiven,
+    problems: Vec<Problem>,
+}
+
+impl Reader<'_> {
+    fn place(&self, at: usize) -> String {
+        place(self.text, self.file, at)
+    }
+
+    fn top(&mut self, table: &DeTable<'_>) {
+        let mut top = Section::new();
+        for (key, value) in table {
+            let (name, at) = (key.get_ref().as_ref(), key.span().start);
+            match value.get_ref() {
+                DeValue::Table(inner) if is_section(name) && !REPEATED.contains(&name) => {
+                    let section = self.section(name, inner);
+                    self.given.single.insert(name.to_owned(), section);
+                }
+                DeValue::Array(entries) if REPEATED.contains(&name) => {
+                    let sections = self.entries(name, entries.iter());
+                    self.given.repeated.insert(name.to_owned(), sections);
+                }
+                _ if REPEATED.contains(&name) => {
+                    let problem =
+                        Problem::shape(self.place(at), name, &format!("write [[{name}]]"));
+                    self.problems.push(problem);
+                }
+                _ if is_section(name) => {
+                    let problem = Problem::shape(self.place(at), name, &format!("write [{name}]"));
+                    self.problems.push(problem);
+                }
+                _ => self.setting("", name, at, value, &mut top),
+            }
+        }
+        self.given.single.insert(String::new(), top);
+    }
+
+    fn entries<'b>(
+        &mut self,
+        name: &str,
+        entries: impl Iterator<Item = &'b Spanned<DeValue<'b>>>,
+    ) -> Vec<Section> {
+        let mut sections = Vec::new();
+        for entry in entries {
+            match entry.get_ref() {
+                DeValue::Table(inner) => sections.push(self.section(name, inner)),
+                _ => {
+                    let place = self.place(entry.span().start);
+                    self.problems
+                        .push(Problem::shape(place, name, &format!("write [[{name}]]")));
+                }
+            }
+        }
+        sections
+    }
+
+    fn section(&mut self, name: &str, table: &DeTable<'_>) -> Section {
+        let mut section = Section::new();
+        for (key, value) in table {
+            self.setting(name, key.get_ref(), key.span().start, value, &mut section);
+        }
+        section
+    }
+
+    fn setting(
+        &mut self,
+        section: &str,
+        name: &str,
+        at: usize,
+        value: &Spanned<DeValue<'_>>,
+        into: &mut Section,
+    ) {
+        let place = self.place(at);
+        if find(section, name).is_none() {
+            self.problems.push(unknown(place, section, name));
+            return;
+        }
+        match texts(value.get_ref()) {
+            Some((texts, list)) => {
+                into.insert(name.to_owned(), Given { texts, list, place });
+            }
+            None => {
+                let key = full_name(section, name);
+                let problem =
+                    Problem::shape(place, &key, "write a string, number, true, false or a list");
+                self.problems.push(problem);
+            }
+        }
+    }
+}
+
+fn is_section(name: &str) -> bool {
+    SETTINGS.iter().any(|setting| setting.section == name)
+}
+
+/// The setting of that name.
+#[must_use]
+pub(crate) fn find(section: &str, name: &str) -> Option<&'static Setting> {
+    SETTINGS
+        .iter()
+        .find(|setting| setting.section == section && setting.name == name)
+}
+
+/// `section.name`, or the name alone at the top.
+#[must_use]
+pub(crate) fn full_name(section: &str, name: &str) -> String {
+    if section.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{section}.{name}")
+    }
+}
+
+fn unknown(place: String, section: &str, name: &str) -> Problem {
+    let here: Vec<String> = SETTINGS
+        .iter()
+        .filter(|setting| setting.section == section)
+        .map(|setting| full_name(section, setting.name))
+        .collect();
+    let all: Vec<String> = SETTINGS
+        .iter()
+        .map(|s| full_name(s.section, s.name))
+        .collect();
+    let key = full_name(section, name);
+    // The same word in another section, then a slip of the pen here, then one anywhere.
+    let elsewhere = SETTINGS.iter().find(|setting| setting.name == name);
+    let suggestion = elsewhere
+        .map(|setting| full_name(setting.section, setting.name))
+        .or_else(|| nearest(&key, &here))
+        .or_else(|| nearest(&key, &all));
+    Problem::unknown(place, &key, suggestion.as_deref())
+}
+
+fn texts(value: &DeValue<'_>) -> Option<(Vec<String>, bool)> {
+    match value {
+        DeValue::Array(entries) => {
+            let texts: Option<Vec<_>> = entries
+                .iter()
+                .map(|entry| scalar(entry.get_ref()))
+                .collect();
+            Some((texts?, true))
+        }
+        other => Some((vec![scalar(other)?], false)),
+    }
+}
+
+fn scalar(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.to_string()),
+        DeValue::Integer(number) if number.radix() == 10 => Some(number.as_str().replace('_', "")),
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
+            .ok()
+            .map(|number| number.to_string()),
+        DeValue::Float(number) => Some(number.as_str().replace('_', "")),
+        DeValue::Boolean(flag) => Some(flag.to_string()),
+        DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => None,
+    }
+}

@@ -1,0 +1,420 @@
+//! The kinds of values a setting can have: how each is read, what is allowed, in words.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use foxy_base::ByteSize;
+use ipnet::IpNet;
+
+use super::origin::OriginUrl;
+
+/// What a setting accepts.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// A number of bytes between the two.
+    Size(u64, u64),
+    /// A number of bytes of at least this, or a share of what there is.
+    SizeOrShare(u64),
+    /// A duration between the two, in seconds.
+    Duration(u64, u64),
+    /// As `Duration`, or `off`.
+    DurationOrOff(u64, u64),
+    /// A whole number between the two.
+    Count(u64, u64),
+    /// `true` or `false`.
+    Flag,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// A path.
+    Path,
+    /// A path, or `stdout`, or `off`.
+    LogTarget,
+    /// A name of letters, digits, `.`, `-` and `_`.
+    Name,
+    /// Field names.
+    FieldNames,
+    /// Host names.
+    HostNames,
+    /// One socket address, or `off`.
+    AddressOrOff,
+    /// Socket addresses, at least one.
+    Addresses,
+    /// Networks; `all` stands for every address.
+    Networks,
+    /// Port numbers.
+    Ports,
+    /// The URL of an origin: scheme, host and port.
+    Origin,
+}
+
+/// A value that was read and found right.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Bytes.
+    Size(u64),
+    /// Percent of what there is.
+    Share(f64),
+    /// A duration; `None` is `off`.
+    Duration(Option<Duration>),
+    /// A whole number.
+    Count(u64),
+    /// Yes or no.
+    Flag(bool),
+    /// A word, name, path or target.
+    Text(String),
+    /// Several of them.
+    Texts(Vec<String>),
+    /// Socket addresses; empty is `off`.
+    Addresses(Vec<SocketAddr>),
+    /// Networks.
+    Networks(Vec<IpNet>),
+    /// Ports.
+    Ports(Vec<u16>),
+    /// An origin.
+    Origin(OriginUrl),
+}
+
+impl Kind {
+    /// Whether the value is written as a list.
+    #[must_use]
+    pub fn is_list(self) -> bool {
+        matches!(
+            self,
+            Self::FieldNames | Self::HostNames | Self::Addresses | Self::Networks | Self::Ports
+        )
+    }
+
+    /// What is allowed, for messages and the reference.
+    #[must_use]
+    pub fn allowed(self) -> String {
+        match self {
+            Self::Size(min, max) => format!("a size from {} to {}", ByteSize(min), ByteSize(max)),
+            Self::SizeOrShare(min) => {
+                format!(
+                    "a size of at least {}, or a share such as 25%",
+                    ByteSize(min)
+                )
+            }
+            Self::Duration(min, max) => {
+                format!("a duration from {} to {}", seconds(min), seconds(max))
+            }
+            Self::DurationOrOff(min, max) => {
+                format!(
+                    "a duration from {} to {}, or \"off\"",
+                    seconds(min),
+                    seconds(max)
+                )
+            }
+            Self::Count(min, max) => format!("a whole number from {min} to {max}"),
+            Self::Flag => "true or false".to_owned(),
+            Self::Word(words) => {
+                let quoted: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
+                format!("one of {}", quoted.join(", "))
+            }
+            Self::Path => "a path".to_owned(),
+            Self::LogTarget => "\"stdout\", \"off\" or the path of a file".to_owned(),
+            Self::Name => "1 to 64 letters, digits, `.`, `-` or `_`".to_owned(),
+            Self::FieldNames => "a list of field names".to_owned(),
+            Self::HostNames => "a list of host names".to_owned(),
+            Self::AddressOrOff => "ADDRESS:PORT, or \"off\"".to_owned(),
+            Self::Addresses => {
+                "a list of ADDRESS:PORT (`*` stands for every IPv4 address)".to_owned()
+            }
+            Self::Networks => "a list of networks such as 10.0.0.0/8, or \"all\"".to_owned(),
+            Self::Ports => "a list of ports from 1 to 65535".to_owned(),
+            Self::Origin => "a URL of scheme http, host and port, without a path".to_owned(),
+        }
+    }
+
+    /// Reads what a user wrote; list kinds take one entry per element.
+    ///
+    /// # Errors
+    /// What is wrong with it, in a few words; [`allowed`](Self::allowed) says the rest.
+    pub fn read(self, given: &[String]) -> Result<Value, String> {
+        let one = given.first().map_or("", String::as_str);
+        match self {
+            Self::Size(min, max) => size_between(one, min, max).map(Value::Size),
+            Self::SizeOrShare(min) => size_or_share(one, min),
+            Self::Duration(min, max) => {
+                duration_between(one, min, max).map(|time| Value::Duration(Some(time)))
+            }
+            Self::DurationOrOff(..) if one == "off" => Ok(Value::Duration(None)),
+            Self::DurationOrOff(min, max) => {
+                duration_between(one, min, max).map(|time| Value::Duration(Some(time)))
+            }
+            Self::Count(min, max) => {
+                let count = one
+                    .parse()
+                    .map_err(|_| "it is not a whole number".to_owned())?;
+                within(count, min, max).map(Value::Count)
+            }
+            Self::Flag => one
+                .parse()
+                .map(Value::Flag)
+                .map_err(|_| "it is neither".to_owned()),
+            Self::Word(words) if words.contains(&one) => Ok(Value::Text(one.to_owned())),
+            Self::Word(_) => Err("there is no such word".to_owned()),
+            Self::Path | Self::LogTarget if one.is_empty() => Err("it is empty".to_owned()),
+            Self::Path | Self::LogTarget => Ok(Value::Text(one.to_owned())),
+            Self::Name => name(one).map(Value::Text),
+            Self::FieldNames => each(given, token).map(Value::Texts),
+            Self::HostNames => each(given, name).map(Value::Texts),
+            Self::AddressOrOff if one == "off" => Ok(Value::Addresses(Vec::new())),
+            Self::AddressOrOff => address(one).map(|address| Value::Addresses(vec![address])),
+            Self::Addresses if given.is_empty() => Err("the list is empty".to_owned()),
+            Self::Addresses => each(given, address).map(Value::Addresses),
+            Self::Networks => networks(given).map(Value::Networks),
+            Self::Ports => each(given, port).map(Value::Ports),
+            Self::Origin => one.parse().map(Value::Origin),
+        }
+    }
+}
+
+fn each<T>(given: &[String], read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
+    given
+        .iter()
+        .map(|text| read(text).map_err(|problem| format!("`{text}`: {problem}")))
+        .collect()
+}
+
+fn within(value: u64, min: u64, max: u64) -> Result<u64, String> {
+    if value < min {
+        Err("it is too small".to_owned())
+    } else if value > max {
+        Err("it is too large".to_owned())
+    } else {
+        Ok(value)
+    }
+}
+
+fn size_between(text: &str, min: u64, max: u64) -> Result<u64, String> {
+    let size: ByteSize = text
+        .parse()
+        .map_err(|_| "it is not a size (write 4096, 64MB or 8GiB)".to_owned())?;
+    within(size.bytes(), min, max)
+}
+
+fn size_or_share(text: &str, min: u64) -> Result<Value, String> {
+    let Some(number) = text.strip_suffix('%') else {
+        return size_between(text, min, u64::MAX).map(Value::Size);
+    };
+    let share: f64 = number
+        .trim()
+        .parse()
+        .map_err(|_| "it is not a share (write 25%)".to_owned())?;
+    if share > 0.0 && share <= 100.0 {
+        Ok(Value::Share(share))
+    } else {
+        Err("a share is more than 0% and at most 100%".to_owned())
+    }
+}
+
+/// `90`, `90s`, `250ms`, `5m`, `2h`, `7d`.
+fn duration(text: &str) -> Option<Duration> {
+    let split = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let number: u64 = number.parse().ok()?;
+    let seconds = match unit.trim() {
+        "ms" => return Some(Duration::from_millis(number)),
+        "" | "s" => 1,
+        "m" | "min" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        _ => return None,
+    };
+    number.checked_mul(seconds).map(Duration::from_secs)
+}
+
+fn duration_between(text: &str, min: u64, max: u64) -> Result<Duration, String> {
+    let time = duration(text)
+        .ok_or_else(|| "it is not a duration (write 250ms, 5s, 10m, 2h or 7d)".to_owned())?;
+    if time < Duration::from_secs(min) {
+        Err("it is too short".to_owned())
+    } else if time > Duration::from_secs(max) {
+        Err("it is too long".to_owned())
+    } else {
+        Ok(time)
+    }
+}
+
+/// Seconds in the largest unit that divides them.
+pub(crate) fn seconds(seconds: u64) -> String {
+    let units = [("d", 86_400), ("h", 3600), ("m", 60)];
+    units
+        .iter()
+        .find(|(_, unit)| seconds != 0 && seconds.is_multiple_of(*unit))
+        .map_or_else(
+            || format!("{seconds}s"),
+            |(name, unit)| format!("{}{name}", seconds / unit),
+        )
+}
+
+fn name(text: &str) -> Result<String, String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    if text.is_empty() || text.len() > 64 || !text.chars().all(fits) {
+        return Err("it is not such a name".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+fn token(text: &str) -> Result<String, String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+    if text.is_empty() || !text.chars().all(fits) {
+        return Err("it is not a field name".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let expanded = match text.rsplit_once(':') {
+        Some(("" | "*", port)) => format!("0.0.0.0:{port}"),
+        Some(("localhost", port)) => format!("127.0.0.1:{port}"),
+        _ => text.to_owned(),
+    };
+    expanded.parse().map_err(|_| {
+        "it is not ADDRESS:PORT (write 127.0.0.1:3128, *:3128 or [::1]:3128)".to_owned()
+    })
+}
+
+fn networks(given: &[String]) -> Result<Vec<IpNet>, String> {
+    let lists = each(given, |text| match text {
+        "all" => Ok(everywhere()),
+        _ => network(text).map(|network| vec![network]),
+    })?;
+    Ok(lists.concat())
+}
+
+fn everywhere() -> Vec<IpNet> {
+    [
+        IpNet::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
+        IpNet::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn network(text: &str) -> Result<IpNet, String> {
+    if let Ok(single) = text.parse::<IpAddr>() {
+        return Ok(single.into());
+    }
+    text.parse::<IpNet>()
+        .map(|network| network.trunc())
+        .map_err(|_| {
+            "it is not a network (write 10.0.0.0/8, fd00::/8 or a single address)".to_owned()
+        })
+}
+
+fn port(text: &str) -> Result<u16, String> {
+    match text.parse() {
+        Ok(port) if port > 0 => Ok(port),
+        _ => Err("it is not a port".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(kind: Kind, given: &[&str]) -> Result<Value, String> {
+        kind.read(
+            &given
+                .iter()
+                .map(|text| (*text).to_owned())
+                .collect::<Vec<_>>(),
+        )
+    }
+
+    #[test]
+    fn durations() {
+        let kind = Kind::Duration(0, 86_400);
+        for (text, millis) in [
+            ("5s", 5000),
+            ("250ms", 250),
+            ("2h", 7_200_000),
+            ("90", 90_000),
+            ("1d", 86_400_000),
+        ] {
+            let wanted = Value::Duration(Some(Duration::from_millis(millis)));
+            assert_eq!(read(kind, &[text]), Ok(wanted), "{text}");
+        }
+        for text in ["", "s", "-1s", "5 weeks", "2d", "99999999999999999999d"] {
+            assert!(read(kind, &[text]).is_err(), "{text}");
+        }
+        assert_eq!(
+            read(Kind::DurationOrOff(1, 9), &["off"]),
+            Ok(Value::Duration(None))
+        );
+    }
+
+    #[test]
+    fn sizes_and_shares() {
+        assert_eq!(
+            read(Kind::SizeOrShare(1), &["100%"]),
+            Ok(Value::Share(100.0))
+        );
+        assert_eq!(
+            read(Kind::SizeOrShare(1), &["64MB"]),
+            Ok(Value::Size(64_000_000))
+        );
+        for text in ["0%", "101%", "%", "x%", "0"] {
+            assert!(read(Kind::SizeOrShare(1), &[text]).is_err(), "{text}");
+        }
+        assert!(
+            read(Kind::Size(10, 20), &["9"])
+                .unwrap_err()
+                .contains("small")
+        );
+        assert!(
+            read(Kind::Size(10, 20), &["21"])
+                .unwrap_err()
+                .contains("large")
+        );
+    }
+
+    #[test]
+    fn addresses() {
+        for (text, full) in [
+            (":3128", "0.0.0.0:3128"),
+            ("*:3128", "0.0.0.0:3128"),
+            ("localhost:1", "127.0.0.1:1"),
+            ("[::1]:80", "[::1]:80"),
+        ] {
+            assert_eq!(
+                read(Kind::Addresses, &[text]),
+                Ok(Value::Addresses(vec![full.parse().unwrap()]))
+            );
+        }
+        for text in ["3128", "example.com:80", "1.2.3.4", "::1:80:"] {
+            assert!(read(Kind::Addresses, &[text]).is_err(), "{text}");
+        }
+        assert_eq!(
+            read(Kind::AddressOrOff, &["off"]),
+            Ok(Value::Addresses(Vec::new()))
+        );
+    }
+
+    #[test]
+    fn networks_and_ports() {
+        let Ok(Value::Networks(all)) = read(Kind::Networks, &["all"]) else {
+            panic!()
+        };
+        assert!(
+            all.iter()
+                .any(|n| n.contains(&"8.8.8.8".parse::<IpAddr>().unwrap()))
+        );
+        assert!(read(Kind::Networks, &["10.0.0.0/8", "192.0.2.1", "fd00::/8"]).is_ok());
+        assert!(
+            read(Kind::Networks, &["10.0.0.0/33"])
+                .unwrap_err()
+                .contains("`10.0.0.0/33`")
+        );
+        assert_eq!(
+            read(Kind::Ports, &["443", "8443"]),
+            Ok(Value::Ports(vec![443, 8443]))
+        );
+        assert!(read(Kind::Ports, &["0"]).is_err());
+    }
+}

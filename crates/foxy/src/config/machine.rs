@@ -1,0 +1,160 @@
+//! What the machine offers: memory, cores, free space. Behind a trait, so that plans are testable.
+
+use std::fmt::Debug;
+use std::path::{Path, PathBuf};
+
+/// Facts about the machine that defaults and shares depend on.
+pub trait Machine: Debug {
+    /// Bytes of memory this process may use: the machine's, or its container's if less.
+    fn memory(&self) -> u64;
+    /// Cores this process may use.
+    fn cores(&self) -> usize;
+    /// Bytes free for this user on the file system that `path` is or would be on.
+    fn free_space(&self, path: &Path) -> Option<u64>;
+    /// Length of the file or device at `path`; `None` if there is nothing.
+    fn existing(&self, path: &Path) -> Option<u64>;
+    /// The user's folder for caches.
+    fn cache_folder(&self) -> PathBuf;
+}
+
+/// The machine we run on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ThisMachine;
+
+impl Machine for ThisMachine {
+    fn memory(&self) -> u64 {
+        let machine = meminfo_total(&read("/proc/meminfo")).unwrap_or(1 << 30);
+        cgroup_limit(Path::new("/sys/fs/cgroup"), &read("/proc/self/cgroup"))
+            .map_or(machine, |limit| limit.min(machine))
+    }
+
+    fn cores(&self) -> usize {
+        std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+    }
+
+    fn free_space(&self, path: &Path) -> Option<u64> {
+        let existing = path.ancestors().find(|folder| folder.exists())?;
+        let stat = rustix::fs::statvfs(existing).ok()?;
+        Some(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+
+    fn existing(&self, path: &Path) -> Option<u64> {
+        use std::io::{Seek, SeekFrom};
+        let metadata = std::fs::metadata(path).ok()?;
+        if metadata.is_file() {
+            return Some(metadata.len());
+        }
+        // A device says its length by where its end is.
+        std::fs::File::open(path).ok()?.seek(SeekFrom::End(0)).ok()
+    }
+
+    fn cache_folder(&self) -> PathBuf {
+        let from_env = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        from_env("XDG_CACHE_HOME")
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+            .or_else(|| from_env("HOME").map(|home| PathBuf::from(home).join(".cache")))
+            .unwrap_or_else(|| std::env::temp_dir().join("foxy-cache"))
+    }
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+fn meminfo_total(meminfo: &str) -> Option<u64> {
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib << 10)
+}
+
+/// The tightest memory limit on the way from this process's group to the root, in control groups
+/// of version 2 (one tree, `memory.max`) or version 1 (`memory/`, `memory.limit_in_bytes`).
+fn cgroup_limit(mount: &Path, membership: &str) -> Option<u64> {
+    let mut limits = Vec::new();
+    for line in membership.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else {
+            continue;
+        };
+        let (tree, file) = if controllers.is_empty() {
+            (mount.to_owned(), "memory.max")
+        } else if controllers.split(',').any(|name| name == "memory") {
+            (mount.join("memory"), "memory.limit_in_bytes")
+        } else {
+            continue;
+        };
+        // Inside a container the group's path may not exist below the mount: the root then is it.
+        let group = tree.join(group.trim_start_matches('/'));
+        limits.extend(
+            group
+                .ancestors()
+                .take_while(|folder| folder.starts_with(&tree))
+                .filter_map(|folder| limit_in(&folder.join(file))),
+        );
+    }
+    limits.into_iter().min()
+}
+
+fn limit_in(file: &Path) -> Option<u64> {
+    // Version 2 writes `max` for no limit; version 1 an enormous number, which the minimum removes.
+    std::fs::read_to_string(file).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_of_the_machine() {
+        assert_eq!(
+            meminfo_total("MemFree: 1 kB\nMemTotal:       16384 kB\n"),
+            Some(16384 << 10)
+        );
+        assert_eq!(meminfo_total(""), None);
+    }
+
+    fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        folder
+    }
+
+    #[test]
+    fn control_groups_of_version_2_count_up_to_the_root() {
+        let mount = tree(&[
+            ("a/memory.max", "max\n"),
+            ("a/b/memory.max", "1000\n"),
+            ("a/b/c/memory.max", "5000\n"),
+        ]);
+        assert_eq!(cgroup_limit(mount.path(), "0::/a/b/c\n"), Some(1000));
+        assert_eq!(cgroup_limit(mount.path(), "0::/a\n"), None);
+        assert_eq!(cgroup_limit(mount.path(), "0::/elsewhere\n"), None);
+    }
+
+    #[test]
+    fn control_groups_of_version_1() {
+        let mount = tree(&[
+            ("memory/x/memory.limit_in_bytes", "7000\n"),
+            ("memory.max", "1\n"),
+        ]);
+        assert_eq!(
+            cgroup_limit(mount.path(), "5:cpu:/y\n4:memory:/x\n"),
+            Some(7000)
+        );
+    }
+
+    #[test]
+    fn this_machine_has_something_of_everything() {
+        let machine = ThisMachine;
+        assert!(machine.memory() > 1 << 20 && machine.cores() > 0);
+        assert!(machine.free_space(Path::new("/no/such/folder")).is_some());
+        assert_eq!(machine.existing(Path::new("/no/such/file")), None);
+    }
+}

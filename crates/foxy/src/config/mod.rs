@@ -1,0 +1,30 @@
+//! Configuration: texts from a file and flags become one typed tree, or all problems at once.
+//!
+//! Everything is driven by [`SETTINGS`]: reading, messages, defaults and `docs/config.md` cannot
+//! disagree. Nothing reads files or the environment after [`Config::build`].
+
+mod build;
+mod given;
+mod kind;
+mod machine;
+mod origin;
+mod plan;
+mod problem;
+mod proxy_settings;
+mod reference;
+mod suggest;
+mod table;
+mod values;
+
+pub use build::{Config, LogConfig, LogFormat, LogLevel, LogTarget, SiteConfig, StoreConfig};
+pub use given::{AllGiven, Given, Section, parse};
+pub use kind::{Kind, Value};
+pub use machine::{Machine, ThisMachine};
+pub use origin::OriginUrl;
+pub use problem::Problem;
+pub use reference::reference;
+pub use suggest::nearest;
+pub use table::{SECTIONS, SETTINGS, Setting};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! The address of an origin as users write it: `http://127.0.0.1:8080`.
+
+use std::fmt;
+use std::net::Ipv6Addr;
+use std::str::FromStr;
+
+/// Scheme (always http for now), host and port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OriginUrl {
+    /// A name or an address; IPv6 without brackets.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+}
+
+impl FromStr for OriginUrl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let rest = match text.split_once("://") {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => rest,
+            Some(("https", _)) => {
+                return Err("origins with TLS are not supported yet; use http://".to_owned());
+            }
+            Some(_) => return Err("the scheme is not http".to_owned()),
+            None => text,
+        };
+        let authority = rest.strip_suffix('/').unwrap_or(rest);
+        if authority.contains(['/', '?', '#']) {
+            return Err("it has a path; name the server only".to_owned());
+        }
+        if authority.contains('@') {
+            return Err("it has a user name; Foxy does not keep passwords".to_owned());
+        }
+        let (host, port) = split_port(authority)?;
+        Ok(Self {
+            host: check_host(host)?,
+            port,
+        })
+    }
+}
+
+fn split_port(authority: &str) -> Result<(&str, u16), String> {
+    let bad_port = |_| "its port is not a number from 1 to 65535".to_owned();
+    if let Some(rest) = authority.strip_prefix('[') {
+        let (host, rest) = rest.split_once(']').ok_or("its bracket is not closed")?;
+        host.parse::<Ipv6Addr>()
+            .map_err(|_| "it has no IPv6 address between the brackets".to_owned())?;
+        return match rest.strip_prefix(':') {
+            Some(port) => Ok((host, port.parse().map_err(bad_port)?)),
+            None if rest.is_empty() => Ok((host, 80)),
+            None => Err("something stands behind the bracket".to_owned()),
+        };
+    }
+    match authority.split_once(':') {
+        Some((host, port)) => Ok((host, port.parse().map_err(bad_port)?)),
+        None => Ok((authority, 80)),
+    }
+}
+
+fn check_host(host: &str) -> Result<String, String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
+    if host.is_empty() || host.len() > 255 || !host.chars().all(fits) {
+        return Err("it names no host".to_owned());
+    }
+    Ok(host.to_ascii_lowercase())
+}
+
+impl OriginUrl {
+    /// `host` or `host:port`, as in a URL.
+    #[must_use]
+    pub fn authority(&self) -> String {
+        let host = if self.host.contains(':') {
+            format!("[{}]", self.host)
+        } else {
+            self.host.clone()
+        };
+        if self.port == 80 {
+            host
+        } else {
+            format!("{host}:{}", self.port)
+        }
+    }
+}
+
+impl fmt::Display for OriginUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "http://{}", self.authority())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_people_write() {
+        for (text, shown) in [
+            ("http://Example.com", "http://example.com"),
+            ("http://127.0.0.1:8080/", "http://127.0.0.1:8080"),
+            ("localhost:9000", "http://localhost:9000"),
+            ("http://[::1]:81", "http://[::1]:81"),
+            ("HTTP://a:80", "http://a"),
+        ] {
+            assert_eq!(
+                text.parse::<OriginUrl>().unwrap().to_string(),
+                shown,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn refuses_the_rest() {
+        for text in [
+            "",
+            "http://",
+            "https://a",
+            "ftp://a",
+            "http://a/b",
+            "http://a?b",
+            "http://u:p@a",
+            "http://a:0x",
+            "http://a:99999",
+            "http://[::1",
+            "http://[x]",
+            "http://a b",
+        ] {
+            assert!(text.parse::<OriginUrl>().is_err(), "{text}");
+        }
+    }
+}

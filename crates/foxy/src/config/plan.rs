@@ -1,0 +1,116 @@
+//! What a configuration amounts to on this machine, in words: `foxy check` prints it.
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+
+use foxy_base::ByteSize;
+
+use super::build::{Config, LogTarget};
+use super::machine::Machine;
+
+impl Config {
+    /// A few lines that say what would be started.
+    #[must_use]
+    pub fn plan(&self, machine: &dyn Machine) -> String {
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        if !self.listen.is_empty() {
+            let _ = writeln!(text, "forward proxy  {}", join(&self.listen));
+            let _ = writeln!(text, "               {}", self.guard());
+        }
+        for site in &self.sites {
+            let listen = join(&site.listen);
+            let _ = writeln!(
+                text,
+                "site           {} on {listen} for {}",
+                site.name, site.origin
+            );
+        }
+        let admin = self
+            .admin
+            .map_or("off".to_owned(), |address| address.to_string());
+        let _ = writeln!(text, "admin          {admin}");
+        let total = machine.memory();
+        let _ = writeln!(
+            text,
+            "memory         {} of {}",
+            human(self.memory),
+            human(total)
+        );
+        let cores = machine.cores();
+        let _ = writeln!(text, "workers        {} on {cores} cores", self.workers);
+        if self.stores.is_empty() {
+            let _ = writeln!(text, "store          none: contents are lost at the end");
+        }
+        for store in &self.stores {
+            let state = match machine.existing(&store.path) {
+                Some(bytes) if bytes > 0 => "exists",
+                _ => "will be made",
+            };
+            let path = store.path.display();
+            let _ = writeln!(
+                text,
+                "store          {path}, {}, {state}",
+                human(store.size)
+            );
+        }
+        let _ = writeln!(text, "access log     {}", self.access_log());
+        text
+    }
+
+    /// Whether every proxy listener can be reached from this machine only.
+    #[must_use]
+    pub fn loopback_only(&self) -> bool {
+        let sites = self.sites.iter().flat_map(|site| &site.listen);
+        self.listen
+            .iter()
+            .chain(sites)
+            .all(|address| address.ip().is_loopback())
+    }
+
+    fn guard(&self) -> String {
+        let listed = &self.proxy.access.allow_destinations;
+        if self.loopback_only() {
+            "reaches any destination but link-local addresses".to_owned()
+        } else if listed.is_empty() {
+            "does not reach private or loopback destinations (access.allow_destinations opens some)"
+                .to_owned()
+        } else {
+            let listed: Vec<_> = listed.iter().map(ToString::to_string).collect();
+            format!("reaches public destinations and {}", listed.join(", "))
+        }
+    }
+
+    fn access_log(&self) -> String {
+        match &self.log.access {
+            LogTarget::Off => "off".to_owned(),
+            LogTarget::Stdout => "standard output".to_owned(),
+            LogTarget::File(path) => path.display().to_string(),
+        }
+    }
+}
+
+fn join(addresses: &[SocketAddr]) -> String {
+    addresses
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// A size to one decimal in the largest unit that keeps it above one.
+#[must_use]
+pub(crate) fn human(bytes: u64) -> String {
+    let units = ["GiB", "MiB", "KiB"];
+    let found = units
+        .iter()
+        .zip([30, 20, 10])
+        .find(|(_, shift)| bytes >> shift > 0);
+    match found {
+        Some((unit, shift)) if bytes.trailing_zeros() >= shift => {
+            format!("{}{unit}", bytes >> shift)
+        }
+        Some((unit, shift)) => format!("{:.1}{unit}", bytes as f64 / (1u64 << shift) as f64),
+        None => ByteSize(bytes).to_string(),
+    }
+}

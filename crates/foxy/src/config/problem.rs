@@ -1,0 +1,67 @@
+//! What is wrong with a configuration: where, what was given, what is allowed, how to mend it.
+
+use std::fmt;
+
+/// One problem. Prints as `place: what is wrong; how to mend it`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    place: String,
+    text: String,
+}
+
+impl Problem {
+    /// A value that its setting does not accept.
+    #[must_use]
+    pub fn value(place: String, key: &str, given: &str, wrong: &str, allowed: &str) -> Self {
+        Self {
+            place,
+            text: format!("{key} = {given}: {wrong}; allowed is {allowed}"),
+        }
+    }
+
+    /// A name that is no setting.
+    #[must_use]
+    pub fn unknown(place: String, key: &str, suggestion: Option<&str>) -> Self {
+        let hint = match suggestion {
+            Some(name) => format!("did you mean `{name}`?"),
+            None => "docs/config.md lists them all".to_owned(),
+        };
+        Self {
+            place,
+            text: format!("`{key}` is not a setting; {hint}"),
+        }
+    }
+
+    /// A value of the wrong shape.
+    #[must_use]
+    pub fn shape(place: String, key: &str, mend: &str) -> Self {
+        Self {
+            place,
+            text: format!("`{key}` does not have this form; {mend}"),
+        }
+    }
+
+    /// Text that is not TOML.
+    #[must_use]
+    pub fn syntax(place: String, message: &str) -> Self {
+        Self {
+            place,
+            text: format!("not valid TOML: {message}"),
+        }
+    }
+
+    /// Settings that do not go together, or with this machine.
+    #[must_use]
+    pub fn conflict(place: &str, text: String) -> Self {
+        Self {
+            place: place.to_owned(),
+            text,
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.text)
+    }
+}

@@ -1,0 +1,215 @@
+//! Every setting there is, in one table: it feeds reading, messages, defaults and the reference.
+
+use super::kind::Kind::{self, *};
+
+/// One setting.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Section in the file; empty for the top. `store` and `site` may be given several times.
+    pub section: &'static str,
+    /// Its name inside the section.
+    pub name: &'static str,
+    /// What it accepts.
+    pub kind: Kind,
+    /// The default as a user would write it (entries of a list separated by spaces), or `None` if
+    /// it depends on the machine or there is none.
+    pub default: Option<&'static str>,
+    /// In words, what applies when there is no default text.
+    pub otherwise: &'static str,
+    /// One or two sentences on what it does.
+    pub about: &'static str,
+}
+
+const fn fixed(
+    section: &'static str,
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    about: &'static str,
+) -> Setting {
+    Setting {
+        section,
+        name,
+        kind,
+        default: Some(default),
+        otherwise: "",
+        about,
+    }
+}
+
+const fn free(
+    section: &'static str,
+    name: &'static str,
+    kind: Kind,
+    otherwise: &'static str,
+    about: &'static str,
+) -> Setting {
+    Setting {
+        section,
+        name,
+        kind,
+        default: None,
+        otherwise,
+        about,
+    }
+}
+
+const DAY: u64 = 86_400;
+const YEAR: u64 = 365 * DAY;
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// Sections that may be given several times, as `[[section]]`.
+pub(super) const REPEATED: [&str; 2] = ["store", "site"];
+
+const FORWARDED: Kind = Word(&["transparent", "append", "replace", "remove"]);
+
+/// The table, in the order of the reference.
+#[rustfmt::skip]
+pub const SETTINGS: &[Setting] = &[
+    fixed("", "listen", Addresses, "127.0.0.1:3128",
+        "Where the forward proxy listens. With addresses other than loopback, private and loopback destinations are refused unless `access.allow_destinations` names them."),
+    fixed("", "admin", AddressOrOff, "127.0.0.1:3129",
+        "Where health, metrics, statistics and purging are served. Keep it on loopback or a management network."),
+    free("", "memory", SizeOrShare(32 * MIB), "the smaller of 512MiB and 25% of the machine's or container's memory",
+        "The one memory budget: RAM tier, index, buffers, fills and connections."),
+    free("", "workers", Count(1, 1024), "the number of usable cores",
+        "Network threads. Each accepts, serves and reads on its own."),
+    fixed("", "pin_workers", Flag, "false",
+        "Bind each network thread to a core of its own. Useful on machines that run nothing else."),
+
+    free("store", "path", Path, "`foxy/store` in the user's cache directory",
+        "A file (made if absent) or a block device. Its contents survive restarts."),
+    free("store", "size", SizeOrShare(16 * MIB), "the size of an existing store; else the smaller of 10GiB and 10% of the free space",
+        "How much of the disk is used. A share counts the free space and what the store already has."),
+
+    free("site", "name", Name, "host and port of the origin",
+        "Names the site in logs and keeps its objects apart from all others."),
+    free("site", "listen", Addresses, "required",
+        "Where this reverse proxy listens."),
+    free("site", "origin", Origin, "required",
+        "The one server that is asked for what is not cached."),
+    fixed("site", "preserve_host", Flag, "false",
+        "Send the origin the `Host` of the client instead of its own name."),
+
+    fixed("log", "access", LogTarget, "off",
+        "Where finished requests are logged. SIGUSR1 and SIGHUP open the file anew, for log rotation."),
+    fixed("log", "format", Word(&["squid", "combined", "json"]), "squid",
+        "`squid`: Squid's native format; `combined`: as Apache; `json`: one object per line with every detail."),
+    fixed("log", "level", Word(&["error", "warn", "info", "debug"]), "info",
+        "How much Foxy says about itself on standard error. The variable FOXY_LOG refines it per module."),
+
+    fixed("access", "connect_ports", Ports, "443",
+        "Ports that `CONNECT` tunnels may reach."),
+    fixed("access", "purge_from", Networks, "127.0.0.0/8 ::1/128",
+        "Clients that may use the `PURGE` method."),
+    fixed("access", "allow_destinations", Networks, "",
+        "Destinations the forward proxy may reach although they are private or loopback; \"all\" lifts the guard. Link-local addresses (cloud metadata) and Foxy's own admin address stay closed."),
+    fixed("access", "admin_hosts", HostNames, "",
+        "Further `Host` names under which the admin address answers; loopback names and its own address always do."),
+
+    fixed("limits", "connections", Count(1, 10_000_000), "16384",
+        "Client connections over all workers; more are closed at once."),
+    fixed("limits", "head", Size(KIB, MIB), "64KiB",
+        "Bytes of a request or response head."),
+    fixed("limits", "fields", Count(10, 128), "100",
+        "Fields in a head."),
+
+    fixed("timeouts", "head", Duration(1, DAY), "15s",
+        "From the first byte of a request head to its end."),
+    fixed("timeouts", "idle", Duration(1, DAY), "75s",
+        "Between two requests on one client connection."),
+    fixed("timeouts", "progress", Duration(1, DAY), "60s",
+        "Without any progress while a body goes to or comes from a client."),
+    fixed("timeouts", "connect", Duration(1, DAY), "10s",
+        "To resolve a name and connect to an origin, all its addresses together."),
+    fixed("timeouts", "first_byte", Duration(1, DAY), "60s",
+        "From the end of a request to the first byte of the origin's answer."),
+    fixed("timeouts", "upstream_progress", Duration(1, DAY), "60s",
+        "Without any progress while a body comes from or goes to an origin."),
+    fixed("timeouts", "tunnel", Duration(1, 30 * DAY), "10m",
+        "Without any byte in either direction of a tunnel."),
+    fixed("timeouts", "drain", Duration(0, DAY), "20s",
+        "From SIGTERM until unfinished requests are cut off."),
+
+    fixed("upstream", "idle", Duration(0, DAY), "30s",
+        "How long an unused connection to an origin is kept."),
+    fixed("upstream", "age", Duration(0, 30 * DAY), "10m",
+        "How old such a connection may become before it is not used again."),
+    fixed("upstream", "idle_per_destination", Count(0, 100_000), "32",
+        "Unused connections kept per destination and worker."),
+    fixed("upstream", "idle_total", Count(0, 1_000_000), "1024",
+        "Unused connections kept per worker."),
+    fixed("upstream", "dns_names", Count(1, 10_000_000), "10000",
+        "Names in the DNS cache."),
+
+    fixed("fill", "window", Size(64 * KIB, GIB), "1MiB",
+        "Bytes of a running fetch kept for its followers when the whole object is not kept."),
+    fixed("fill", "lag", Duration(0, DAY), "2s",
+        "How long a slow follower may hold the others back before it goes on alone."),
+    fixed("fill", "finish_remaining", Size(0, GIB), "1MiB",
+        "A fetch that all clients have left goes on if at most this much is missing ..."),
+    fixed("fill", "finish_percent", Count(0, 100), "90",
+        "... or if at least this many percent of it are there."),
+
+    fixed("headers", "name", Name, "foxy",
+        "Foxy's name in `Via` and `Cache-Status`."),
+    fixed("headers", "x_forwarded_for", FORWARDED, "append",
+        "What happens to `X-Forwarded-For`."),
+    fixed("headers", "forwarded", FORWARDED, "transparent",
+        "What happens to `Forwarded` (RFC 7239)."),
+    fixed("headers", "cache_status", Flag, "true",
+        "Whether answers carry `Cache-Status` (RFC 9211), which says what the cache did and why."),
+
+    fixed("cache", "targeted_fields", FieldNames, "Foxy-Cache-Control CDN-Cache-Control",
+        "Fields that take the place of `Cache-Control` for Foxy (RFC 9213), the most specific first."),
+    fixed("cache", "surrogate_control", Flag, "false",
+        "Obey the legacy field `Surrogate-Control`."),
+    fixed("cache", "heuristic_percent", Count(0, 100), "10",
+        "Lifetime of answers without one, in percent of the time since `Last-Modified`; 0 turns this off."),
+    fixed("cache", "heuristic_max", Duration(0, YEAR), "7d",
+        "Upper bound of such a lifetime."),
+    fixed("cache", "default_ttl", DurationOrOff(0, YEAR), "off",
+        "Lifetime of cacheable answers that say nothing at all."),
+    fixed("cache", "negative_ttl", DurationOrOff(0, YEAR), "off",
+        "Lifetime of 404, 405, 410, 414 and 501 that say nothing."),
+    fixed("cache", "server_error_ttl", DurationOrOff(0, YEAR), "off",
+        "Lifetime of 500, 502, 503 and 504 that say nothing."),
+    fixed("cache", "ttl_min", DurationOrOff(0, YEAR), "off",
+        "Shorter lifetimes are raised to this (never those of `no-store` or `private`)."),
+    fixed("cache", "ttl_max", DurationOrOff(0, YEAR), "off",
+        "Longer lifetimes are lowered to this."),
+    fixed("cache", "stale_on_disconnect", Duration(0, YEAR), "1d",
+        "How long past its life an answer may be served while its origin cannot be reached, unless it forbids that."),
+    fixed("cache", "stale_if_error", DurationOrOff(0, YEAR), "off",
+        "`stale-if-error` of answers that do not say (RFC 5861)."),
+    fixed("cache", "stale_while_revalidate", DurationOrOff(0, YEAR), "off",
+        "`stale-while-revalidate` of answers that do not say (RFC 5861)."),
+    fixed("cache", "obey_request", Flag, "true",
+        "Whether `Cache-Control` and `Pragma` of requests count (a reload asks the origin)."),
+];
+
+/// Introductions to the sections, for the reference.
+pub const SECTIONS: &[(&str, &str)] = &[
+    ("", "Top of the file, before any section."),
+    (
+        "store",
+        "One `[[store]]` per disk. Without any, Foxy makes one; `foxy serve --store off` runs from memory alone.",
+    ),
+    (
+        "site",
+        "One `[[site]]` per reverse proxy, beside or instead of the forward proxy.",
+    ),
+    ("log", "What is written down."),
+    ("access", "Who may do what."),
+    ("limits", "Bounds on what one client can use."),
+    (
+        "timeouts",
+        "How long Foxy waits for others. Each is exact to about a quarter of a second.",
+    ),
+    ("upstream", "Connections to origins."),
+    ("fill", "Fetches that serve many clients at once."),
+    ("headers", "Fields that Foxy adds."),
+    ("cache", "Where the caching rules leave a choice."),
+];

@@ -1,0 +1,236 @@
+//! The values of one section: what was given, read by the table, or the defaults.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use ipnet::IpNet;
+
+use super::given::{Section, full_name};
+use super::kind::Value;
+use super::origin::OriginUrl;
+use super::problem::Problem;
+use super::table::{SETTINGS, Setting};
+
+/// Values by setting name; asking for one that is not in the table is reported as a problem of
+/// ours by the test of the defaults.
+#[derive(Debug)]
+pub(super) struct Values<'p> {
+    section: &'static str,
+    values: HashMap<&'static str, Value>,
+    problems: &'p mut Vec<Problem>,
+}
+
+impl<'p> Values<'p> {
+    /// Reads a section; values that are not allowed are noted and fall back to the default, so
+    /// that further problems are found in the same run.
+    pub(super) fn read(
+        section: &'static str,
+        given: Option<&Section>,
+        problems: &'p mut Vec<Problem>,
+    ) -> Self {
+        let mut values = HashMap::new();
+        for setting in SETTINGS.iter().filter(|setting| setting.section == section) {
+            let read = given
+                .and_then(|given| given.get(setting.name))
+                .and_then(|given| read_given(setting, given, problems));
+            let value = read.or_else(|| default_value(setting));
+            if let Some(value) = value {
+                values.insert(setting.name, value);
+            }
+        }
+        Self {
+            section,
+            values,
+            problems,
+        }
+    }
+
+    fn wrong_kind(&mut self, name: &str) {
+        let key = full_name(self.section, name);
+        self.problems.push(Problem::conflict(
+            "internal",
+            format!("{key} is read as another kind"),
+        ));
+    }
+
+    pub(super) fn size(&mut self, name: &str) -> u64 {
+        match self.values.get(name) {
+            Some(Value::Size(bytes)) => *bytes,
+            _ => {
+                self.wrong_kind(name);
+                0
+            }
+        }
+    }
+
+    pub(super) fn usize_of(&mut self, name: &str) -> usize {
+        let value = match self.values.get(name) {
+            Some(Value::Size(value) | Value::Count(value)) => *value,
+            _ => {
+                self.wrong_kind(name);
+                0
+            }
+        };
+        usize::try_from(value).unwrap_or(usize::MAX)
+    }
+
+    pub(super) fn duration(&mut self, name: &str) -> Duration {
+        match self.values.get(name) {
+            Some(Value::Duration(Some(time))) => *time,
+            _ => {
+                self.wrong_kind(name);
+                Duration::ZERO
+            }
+        }
+    }
+
+    /// Whole seconds, for the caching rules; `None` is off.
+    pub(super) fn seconds_or_off(&mut self, name: &str) -> Option<u32> {
+        match self.values.get(name) {
+            Some(Value::Duration(time)) => {
+                time.map(|time| u32::try_from(time.as_secs()).unwrap_or(u32::MAX))
+            }
+            _ => {
+                self.wrong_kind(name);
+                None
+            }
+        }
+    }
+
+    pub(super) fn seconds(&mut self, name: &str) -> u32 {
+        u32::try_from(self.duration(name).as_secs()).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn flag(&mut self, name: &str) -> bool {
+        match self.values.get(name) {
+            Some(Value::Flag(flag)) => *flag,
+            _ => {
+                self.wrong_kind(name);
+                false
+            }
+        }
+    }
+
+    pub(super) fn text(&mut self, name: &str) -> String {
+        match self.values.get(name) {
+            Some(Value::Text(text)) => text.clone(),
+            _ => {
+                self.wrong_kind(name);
+                String::new()
+            }
+        }
+    }
+
+    pub(super) fn texts(&mut self, name: &str) -> Vec<String> {
+        match self.values.get(name) {
+            Some(Value::Texts(texts)) => texts.clone(),
+            _ => {
+                self.wrong_kind(name);
+                Vec::new()
+            }
+        }
+    }
+
+    pub(super) fn addresses(&mut self, name: &str) -> Vec<SocketAddr> {
+        match self.values.get(name) {
+            Some(Value::Addresses(addresses)) => addresses.clone(),
+            _ => {
+                self.wrong_kind(name);
+                Vec::new()
+            }
+        }
+    }
+
+    pub(super) fn networks(&mut self, name: &str) -> Vec<IpNet> {
+        match self.values.get(name) {
+            Some(Value::Networks(networks)) => networks.clone(),
+            _ => {
+                self.wrong_kind(name);
+                Vec::new()
+            }
+        }
+    }
+
+    pub(super) fn ports(&mut self, name: &str) -> Vec<u16> {
+        match self.values.get(name) {
+            Some(Value::Ports(ports)) => ports.clone(),
+            _ => {
+                self.wrong_kind(name);
+                Vec::new()
+            }
+        }
+    }
+
+    /// A value that has no fixed default; `None` if it was not given.
+    pub(super) fn given(&self, name: &str) -> Option<&Value> {
+        self.values.get(name)
+    }
+
+    pub(super) fn origin(&self, name: &str) -> Option<OriginUrl> {
+        match self.values.get(name) {
+            Some(Value::Origin(origin)) => Some(origin.clone()),
+            _ => None,
+        }
+    }
+
+    pub(super) fn problem(&mut self, problem: Problem) {
+        self.problems.push(problem);
+    }
+}
+
+fn read_given(
+    setting: &Setting,
+    given: &super::given::Given,
+    problems: &mut Vec<Problem>,
+) -> Option<Value> {
+    let key = full_name(setting.section, setting.name);
+    let shown = if given.list {
+        format!("{:?}", given.texts)
+    } else {
+        format!("{:?}", given.texts.first().map_or("", String::as_str))
+    };
+    let result = if given.list && !setting.kind.is_list() {
+        Err("it is a list".to_owned())
+    } else {
+        setting.kind.read(&given.texts)
+    };
+    result
+        .map_err(|wrong| {
+            let allowed = setting.kind.allowed();
+            problems.push(Problem::value(
+                given.place.clone(),
+                &key,
+                &shown,
+                &wrong,
+                &allowed,
+            ));
+        })
+        .ok()
+}
+
+/// The table's default, read like a user's text.
+pub(super) fn default_value(setting: &Setting) -> Option<Value> {
+    let text = setting.default?;
+    let texts: Vec<String> = if setting.kind.is_list() {
+        text.split_whitespace().map(str::to_owned).collect()
+    } else {
+        vec![text.to_owned()]
+    };
+    setting.kind.read(&texts).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_is_allowed_by_its_own_kind() {
+        for setting in SETTINGS {
+            if setting.default.is_some() {
+                let key = full_name(setting.section, setting.name);
+                assert!(default_value(setting).is_some(), "{key}");
+            }
+        }
+    }
+}
