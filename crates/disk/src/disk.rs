@@ -181,8 +181,9 @@ pub trait Queue: Send {
     /// As `flush_submissions`.
     fn wait(&mut self, timeout: Duration) -> io::Result<bool>;
 
-    /// Readable when `reap` may find something; for epoll, level or edge triggered (with tokio's
-    /// `AsyncFd`: `readable().await`, `clear_ready()`, then `reap`). Spurious wake-ups occur.
+    /// Readable when `reap` may find something; for epoll, level or edge triggered (with tokio:
+    /// `Readiness`, of feature `tokio`). Spurious wake-ups occur, and the first `epoll_wait` on a
+    /// ring may end with `EINTR`.
     fn event_fd(&self) -> Option<BorrowedFd<'_>>;
 
     /// Operations submitted and not yet reaped, staged ones included.

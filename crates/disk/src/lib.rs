@@ -23,6 +23,8 @@ mod error;
 mod file;
 mod mem;
 mod pool;
+#[cfg(feature = "tokio")]
+mod readiness;
 #[cfg(target_os = "linux")]
 mod ring;
 mod signal;
@@ -34,3 +36,5 @@ pub use file::{Backend, Direct, FileDisk, OpenOptions, Report};
 pub use mem::{
     Counts, Fault, FaultPlan, FaultRule, HeldOp, Keep, LoggedOp, MemDisk, OpClass, Unsynced,
 };
+#[cfg(feature = "tokio")]
+pub use readiness::Readiness;

@@ -210,5 +210,7 @@ impl Drop for PoolQueue {
     fn drop(&mut self) {
         // The threads own the buffers they work on, so this is for order, not for safety.
         self.inbox.wait(self.flying, DRAIN);
+        // A thread may hold the inbox a moment longer; the buffers go back now.
+        self.inbox.drain(drop);
     }
 }

@@ -301,7 +301,10 @@ impl Drop for RingQueue {
         if self.inside == 0 {
             // SAFETY: nothing is in the kernel's hands, and `flights` is not used after this.
             unsafe { ManuallyDrop::drop(&mut self.flights) };
+        } else {
+            // The buffers stay allocated for ever, because the kernel may still write to them, and
+            // the file stays locked, because it may still be written.
+            std::mem::forget(self.target.clone());
         }
-        // Otherwise the buffers stay allocated for ever: the kernel may still write to them.
     }
 }

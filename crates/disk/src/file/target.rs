@@ -1,6 +1,7 @@
 //! The open file, and blocking transfers on it.
 
 use crate::{AlignedBuf, check};
+use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -121,6 +122,14 @@ impl Target {
             place += piece.len() as u64;
         }
         Ok(())
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        // Closing would do, but a ring lets go of its files some time after it is closed, and
+        // another opening should not meet our lock until then. Fails only where there is none.
+        let _ = rustix::fs::flock(&self.file, FlockOperation::NonBlockingUnlock);
     }
 }
 

@@ -100,6 +100,7 @@ macro_rules! on_all {
         mod $name {
             $(#[test] fn $test() { let setup = $setup; crate::body::$test(&setup.disk); })*
             #[test] fn epoll_wakes() { let setup = $setup; crate::waking::epoll_wakes(&setup.disk); }
+            #[cfg(feature = "tokio")]
             #[test] fn tokio_wakes() { let setup = $setup; crate::waking::tokio_wakes(&setup.disk); }
         }
     };

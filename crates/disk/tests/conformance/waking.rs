@@ -97,17 +97,15 @@ pub(crate) fn epoll_wakes(disk: &Arc<dyn Disk>) {
 }
 
 /// As the proxy does it: one task owns the queue and reaps when its descriptor is readable.
+#[cfg(feature = "tokio")]
 pub(crate) fn tokio_wakes(disk: &Arc<dyn Disk>) {
-    use tokio::io::Interest;
-    use tokio::io::unix::AsyncFd;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
     runtime.block_on(async {
         let mut queue = disk.open_queue(8).unwrap();
-        let copy = queue.event_fd().unwrap().try_clone_to_owned().unwrap();
-        let ready = AsyncFd::with_interest(copy, Interest::READABLE).unwrap();
+        let readiness = foxy_disk::Readiness::of(&*queue).unwrap();
         let mut out = Vec::new();
         for round in 0..100u64 {
             for n in 0..=(round % 12) {
@@ -116,8 +114,8 @@ pub(crate) fn tokio_wakes(disk: &Arc<dyn Disk>) {
             queue.flush_submissions().unwrap();
             out.clear();
             while out.len() <= (round % 12) as usize {
-                let guard = tokio::time::timeout(PATIENCE, ready.readable()).await;
-                guard.expect("woken in time").unwrap().clear_ready();
+                let ready = tokio::time::timeout(PATIENCE, readiness.ready()).await;
+                ready.expect("woken in time").unwrap();
                 queue.reap(&mut out);
             }
         }
