@@ -1,1 +1,20 @@
-//! Placeholder; see docs/architecture.md.
+//! Load tools: an origin server whose every byte can be checked, and a load generator that
+//! checks them.
+//!
+//! [`Origin`] answers `/o/<id>?s=<size>&...` with a body that follows from host, id, version and
+//! size ([`Identity`]); everything else it does (latency, broken answers, caching fields) is in
+//! the URL, see [`Knobs`]. The load side asks for such URLs directly or through a proxy.
+
+mod body;
+mod chunked;
+mod delay;
+mod histogram;
+mod knobs;
+mod origin;
+
+pub use body::{BodyKey, Identity};
+pub use chunked::{Dechunk, Piece};
+pub use delay::{Delay, parse_time};
+pub use histogram::Histogram;
+pub use knobs::{Knobs, MAX_AGE, without_port};
+pub use origin::{Origin, OriginConfig, OriginCounters, parse_counters};

@@ -89,7 +89,7 @@ fn whole_lines(start: &[u8]) -> impl Iterator<Item = &[u8]> {
     start[..end]
         .split(|b| *b == b'\n')
         .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
-        .filter(|line| !line.is_empty())
+        .filter(|line| !line.is_empty() && !line.starts_with(b"#"))
 }
 
 impl fmt::Display for Format {

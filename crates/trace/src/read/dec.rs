@@ -133,13 +133,13 @@ impl Columns {
     }
 }
 
-/// A line of 16 or 17 columns: time event server client size last-mod status method protocol
+/// A line of 15 or 16 columns (18 words in the heading): time event server client size last-mod status method protocol
 /// server port type flags path query \[url\]. The heading line is skipped.
 pub(super) fn parse_text(line: &[u8]) -> Result<Option<Request>, Bad> {
-    let mut columns: [&[u8]; 17] = [b""; 17];
+    let mut columns: [&[u8]; 18] = [b""; 18];
     let mut count = 0;
     for word in words(line) {
-        *columns.get_mut(count).ok_or("more than 17 columns")? = word;
+        *columns.get_mut(count).ok_or("more than 18 columns")? = word;
         count += 1;
     }
     if columns[0] == b"time" && columns[1] == b"event" {

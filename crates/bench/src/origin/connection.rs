@@ -1,0 +1,281 @@
+//! One connection of the origin: requests in, answers out, pipelined ones in one write.
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, UNIX_EPOCH};
+
+use foxy_base::{Clock, Rng};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::LocalSet;
+
+use super::OriginConfig;
+use super::counters::{PerThread, Shared};
+use super::request::{self, Body, Request, Target};
+use super::response::{self, Answer};
+use crate::chunked::{Dechunk, Piece};
+use crate::knobs::Knobs;
+
+/// What all connections of a thread share.
+pub(super) struct Site {
+    pub(super) config: OriginConfig,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) counters: Arc<Shared>,
+    pub(super) thread: usize,
+    pub(super) seed: Rng,
+    pub(super) stopped: watch::Receiver<bool>,
+}
+
+/// Bytes of body made at a time.
+const PIECE: usize = 64 << 10;
+
+/// Accepts until told to stop.
+pub(super) async fn accept_all(listener: std::net::TcpListener, mut site: Site) -> io::Result<()> {
+    let listener = TcpListener::from_std(listener)?;
+    let mut stopped = site.stopped.clone();
+    let mut rng = site.seed.clone();
+    site.seed = rng.fork("connections");
+    let site = Rc::new(site);
+    let local = LocalSet::new();
+    let serving = local.run_until(async {
+        loop {
+            // Out of descriptors or a client gone already: the next one may succeed.
+            let Ok((stream, _)) = listener.accept().await else {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                continue;
+            };
+            site.counters
+                .of(site.thread)
+                .connections
+                .fetch_add(1, Relaxed);
+            let connection = Connection::new(stream, site.clone(), Rng::new(rng.next_u64()));
+            // Errors are the client's business: it went away.
+            tokio::task::spawn_local(async move { connection.serve().await.ok() });
+        }
+    });
+    tokio::select! {
+        () = serving => {}
+        _ = stopped.changed() => {}
+    }
+    Ok(())
+}
+
+struct Connection {
+    stream: TcpStream,
+    site: Rc<Site>,
+    rng: Rng,
+    input: Vec<u8>,
+    /// Bytes at the front of `input` that are done with.
+    used: usize,
+    out: Vec<u8>,
+    date: String,
+    date_secs: i64,
+}
+
+impl Connection {
+    fn new(stream: TcpStream, site: Rc<Site>, rng: Rng) -> Self {
+        Self {
+            stream,
+            site,
+            rng,
+            input: Vec::with_capacity(4096),
+            used: 0,
+            out: Vec::with_capacity(8192),
+            date: String::new(),
+            date_secs: i64::MIN,
+        }
+    }
+
+    fn counters(&self) -> &PerThread {
+        self.site.counters.of(self.site.thread)
+    }
+
+    async fn serve(mut self) -> io::Result<()> {
+        self.stream.set_nodelay(true)?;
+        loop {
+            match request::parse(&self.input[self.used..]) {
+                Ok(Some((request, length))) => {
+                    self.used += length;
+                    if !self.answer(request).await? {
+                        return self.finish().await;
+                    }
+                }
+                Ok(None) => {
+                    self.flush().await?;
+                    if !self.read_more().await? {
+                        return Ok(());
+                    }
+                }
+                Err(problem) => {
+                    self.counters().bad.fetch_add(1, Relaxed);
+                    response::write_plain(400, "text/plain", problem.as_bytes(), &mut self.out);
+                    return self.finish().await;
+                }
+            }
+        }
+    }
+
+    /// Reads some bytes; false at the end.
+    async fn read_more(&mut self) -> io::Result<bool> {
+        self.input.drain(..self.used);
+        self.used = 0;
+        self.input.reserve(2048);
+        Ok(self.stream.read_buf(&mut self.input).await? > 0)
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        if !self.out.is_empty() {
+            self.stream.write_all(&self.out).await?;
+            self.out.clear();
+        }
+        Ok(())
+    }
+
+    async fn finish(&mut self) -> io::Result<()> {
+        self.flush().await?;
+        self.stream.shutdown().await
+    }
+
+    /// Answers one request; false to close the connection.
+    async fn answer(&mut self, request: Request) -> io::Result<bool> {
+        if !self.discard_body(request.body).await? {
+            return Ok(false);
+        }
+        match request.target {
+            Target::Object(knobs) => self.answer_object(&request, knobs).await,
+            Target::Counters => {
+                let json = serde_json::to_vec(&self.site.counters.sum())?;
+                response::write_plain(200, "application/json", &json, &mut self.out);
+                Ok(!request.close)
+            }
+            Target::Unknown => {
+                self.counters().answered(404);
+                let body: &[u8] = if request.head { b"" } else { b"no such URL\n" };
+                response::write_plain(404, "text/plain", body, &mut self.out);
+                Ok(!request.close)
+            }
+        }
+    }
+
+    async fn answer_object(&mut self, request: &Request, mut knobs: Knobs) -> io::Result<bool> {
+        let config = self.site.config;
+        if config.failures > 0.0 && self.rng.chance(config.failures) {
+            knobs.status = 503;
+            knobs.no_store = true;
+        }
+        let latency = match knobs.latency_ms {
+            Some(ms) => Duration::from_millis(u64::from(ms)),
+            None => config.latency.draw(&mut self.rng),
+        };
+        if !latency.is_zero() {
+            self.flush().await?;
+            tokio::time::sleep(latency).await;
+        }
+        self.renew_date();
+        let answer = response::write_head(request, &knobs, &self.date, &mut self.out);
+        let bandwidth = knobs.bandwidth.unwrap_or(config.bandwidth);
+        self.counters().answered(answer.status);
+        let whole = self.send_body(&answer, bandwidth).await?;
+        if !whole {
+            self.counters().broken.fetch_add(1, Relaxed);
+        }
+        Ok(whole && !answer.close)
+    }
+
+    /// Sends the body piece by piece; false if it was broken off as the URL asked.
+    async fn send_body(&mut self, answer: &Answer, bandwidth: u64) -> io::Result<bool> {
+        let total = answer.die_after.unwrap_or(u64::MAX).min(answer.length);
+        let mut sent = 0;
+        while sent < total {
+            let piece = piece_size(total - sent, bandwidth);
+            if answer.chunked {
+                self.out
+                    .extend_from_slice(format!("{piece:x}\r\n").as_bytes());
+            }
+            let start = self.out.len();
+            self.out.resize(start + piece, 0);
+            answer.key.fill(answer.from + sent, &mut self.out[start..]);
+            if answer.chunked {
+                self.out.extend_from_slice(b"\r\n");
+            }
+            sent += piece as u64;
+            self.counters().bytes.fetch_add(piece as u64, Relaxed);
+            if self.out.len() >= PIECE || bandwidth > 0 {
+                self.flush().await?;
+            }
+            if bandwidth > 0 && sent < total {
+                let seconds = piece as f64 / bandwidth as f64;
+                tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
+            }
+        }
+        if answer.die_after.is_some_and(|most| most <= answer.length) && answer.length > 0 {
+            return Ok(false);
+        }
+        if answer.chunked {
+            self.out.extend_from_slice(b"0\r\n\r\n");
+        }
+        Ok(true)
+    }
+
+    /// Reads the request's own body and forgets it; false if the client broke off.
+    async fn discard_body(&mut self, body: Body) -> io::Result<bool> {
+        let mut decoder = Dechunk::default();
+        let mut left = match body {
+            Body::Length(0) => return Ok(true),
+            Body::Length(length) => length,
+            Body::Chunked => u64::MAX,
+        };
+        loop {
+            while self.used < self.input.len() {
+                let have = &self.input[self.used..];
+                if body == Body::Chunked {
+                    match decoder.next(have) {
+                        Ok(Piece::Framing(n)) => self.used += n,
+                        Ok(Piece::Data(n)) => {
+                            self.used += n;
+                            self.counters().received.fetch_add(n as u64, Relaxed);
+                        }
+                        Ok(Piece::End(n)) => {
+                            self.used += n;
+                            return Ok(true);
+                        }
+                        Err(_) => return Ok(false),
+                    }
+                } else {
+                    let n = left.min(have.len() as u64);
+                    self.used += n as usize;
+                    left -= n;
+                    self.counters().received.fetch_add(n, Relaxed);
+                    if left == 0 {
+                        return Ok(true);
+                    }
+                }
+            }
+            if !self.read_more().await? {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn renew_date(&mut self) {
+        let secs = self.site.clock.wall().secs();
+        if secs != self.date_secs {
+            self.date_secs = secs;
+            let since = Duration::from_secs(u64::try_from(secs).unwrap_or(0));
+            self.date = httpdate::fmt_http_date(UNIX_EPOCH + since);
+        }
+    }
+}
+
+/// At most 64 KiB; with a bandwidth limit about 20 pieces per second.
+fn piece_size(left: u64, bandwidth: u64) -> usize {
+    let most = if bandwidth == 0 {
+        PIECE as u64
+    } else {
+        (bandwidth / 20).clamp(1, PIECE as u64)
+    };
+    left.min(most) as usize
+}

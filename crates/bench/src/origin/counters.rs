@@ -1,0 +1,104 @@
+//! What the origin has seen: kept per thread without contention, summed when asked.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use serde::{Deserialize, Serialize};
+
+/// Totals of an origin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OriginCounters {
+    /// Connections accepted.
+    pub connections: u64,
+    /// Requests answered (control requests not counted).
+    pub requests: u64,
+    /// Body bytes sent.
+    pub bytes: u64,
+    /// Body bytes received.
+    pub received: u64,
+    /// Answers of 200.
+    pub ok: u64,
+    /// Answers of 206.
+    pub partial: u64,
+    /// Answers of 304.
+    pub not_modified: u64,
+    /// Answers of 4xx.
+    pub client_errors: u64,
+    /// Answers of 5xx.
+    pub server_errors: u64,
+    /// Answers broken off on purpose.
+    pub broken: u64,
+    /// Requests that could not be parsed.
+    pub bad: u64,
+}
+
+/// One thread's share, on its own cache lines.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(super) struct PerThread {
+    pub(super) connections: AtomicU64,
+    pub(super) requests: AtomicU64,
+    pub(super) bytes: AtomicU64,
+    pub(super) received: AtomicU64,
+    pub(super) ok: AtomicU64,
+    pub(super) partial: AtomicU64,
+    pub(super) not_modified: AtomicU64,
+    pub(super) client_errors: AtomicU64,
+    pub(super) server_errors: AtomicU64,
+    pub(super) broken: AtomicU64,
+    pub(super) bad: AtomicU64,
+}
+
+impl PerThread {
+    pub(super) fn answered(&self, status: u16) {
+        self.requests.fetch_add(1, Relaxed);
+        let counter = match status {
+            206 => &self.partial,
+            304 => &self.not_modified,
+            400..=499 => &self.client_errors,
+            500..=599 => &self.server_errors,
+            _ => &self.ok,
+        };
+        counter.fetch_add(1, Relaxed);
+    }
+}
+
+/// All threads' shares.
+#[derive(Debug)]
+pub(super) struct Shared(Vec<PerThread>);
+
+impl Shared {
+    pub(super) fn new(threads: usize) -> Self {
+        Self((0..threads).map(|_| PerThread::default()).collect())
+    }
+
+    pub(super) fn of(&self, thread: usize) -> &PerThread {
+        &self.0[thread]
+    }
+
+    pub(super) fn sum(&self) -> OriginCounters {
+        let sum = |field: fn(&PerThread) -> &AtomicU64| -> u64 {
+            self.0.iter().map(|t| field(t).load(Relaxed)).sum()
+        };
+        OriginCounters {
+            connections: sum(|t| &t.connections),
+            requests: sum(|t| &t.requests),
+            bytes: sum(|t| &t.bytes),
+            received: sum(|t| &t.received),
+            ok: sum(|t| &t.ok),
+            partial: sum(|t| &t.partial),
+            not_modified: sum(|t| &t.not_modified),
+            client_errors: sum(|t| &t.client_errors),
+            server_errors: sum(|t| &t.server_errors),
+            broken: sum(|t| &t.broken),
+            bad: sum(|t| &t.bad),
+        }
+    }
+}
+
+/// Reads what `/__counters` answers.
+///
+/// # Errors
+/// Not that JSON.
+pub fn parse_counters(json: &[u8]) -> Result<OriginCounters, serde_json::Error> {
+    serde_json::from_slice(json)
+}

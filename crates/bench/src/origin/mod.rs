@@ -1,0 +1,152 @@
+//! A deterministic origin server: what it answers follows from the URL and the host alone.
+//!
+//! Bound to `0.0.0.0` it answers on every address of 127.0.0.0/8, and each such address is
+//! another server with other bodies. Each thread has its own runtime and its own listener
+//! (SO_REUSEPORT), so threads share nothing but the port.
+
+mod connection;
+mod counters;
+mod request;
+mod response;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use foxy_base::{Clock, Rng};
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::sync::watch;
+
+use crate::Delay;
+
+pub use counters::{OriginCounters, parse_counters};
+
+/// How an origin behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct OriginConfig {
+    /// Where it listens; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Threads, at least 1.
+    pub threads: usize,
+    /// Time before each answer, unless the URL says otherwise.
+    pub latency: Delay,
+    /// Bytes per second of each connection, unless the URL says otherwise; 0 for no limit.
+    pub bandwidth: u64,
+    /// Share of requests answered by 503 instead, 0 to 1.
+    pub failures: f64,
+    /// Seed of what is drawn.
+    pub seed: u64,
+}
+
+impl Default for OriginConfig {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([0, 0, 0, 0], 0)),
+            threads: 1,
+            latency: Delay::None,
+            bandwidth: 0,
+            failures: 0.0,
+            seed: 1,
+        }
+    }
+}
+
+/// A running origin. Stops when dropped.
+#[derive(Debug)]
+pub struct Origin {
+    address: SocketAddr,
+    stop: watch::Sender<bool>,
+    threads: Vec<JoinHandle<()>>,
+    counters: Arc<counters::Shared>,
+}
+
+impl Origin {
+    /// Starts listening; returns when connections are accepted.
+    ///
+    /// # Errors
+    /// The address cannot be bound, or a thread cannot start.
+    pub fn start(config: OriginConfig, clock: Arc<dyn Clock>) -> io::Result<Self> {
+        let threads = config.threads.max(1);
+        let counters = Arc::new(counters::Shared::new(threads));
+        let (stop, stopped) = watch::channel(false);
+        let mut address = config.listen;
+        let mut handles = Vec::new();
+        for thread in 0..threads {
+            let listener = listen(address)?;
+            address = listener.local_addr()?;
+            let site = connection::Site {
+                config,
+                clock: clock.clone(),
+                counters: counters.clone(),
+                thread,
+                seed: Rng::new(config.seed).fork(&format!("thread {thread}")),
+                stopped: stopped.clone(),
+            };
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
+            handles.push(
+                std::thread::Builder::new()
+                    .name(format!("origin-{thread}"))
+                    .spawn(move || {
+                        if let Err(error) = runtime.block_on(connection::accept_all(listener, site))
+                        {
+                            eprintln!("origin: {error}");
+                        }
+                    })?,
+            );
+        }
+        Ok(Self {
+            address,
+            stop,
+            threads: handles,
+            counters,
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What it has answered so far.
+    #[must_use]
+    pub fn counters(&self) -> OriginCounters {
+        self.counters.sum()
+    }
+
+    /// Blocks until the origin has stopped.
+    pub fn wait(&mut self) {
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has said so already.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Origin {
+    fn drop(&mut self) {
+        // Nobody listens any more if all threads have ended.
+        let _ = self.stop.send(true);
+        self.wait();
+    }
+}
+
+fn listen(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(4096)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+#[cfg(test)]
+mod tests;
