@@ -37,9 +37,17 @@ impl<'b> Authority<'b> {
     /// # Errors
     /// Userinfo, an empty or malformed host, a port out of range.
     pub fn parse(text: &'b [u8]) -> Result<Self, Reject> {
-        if text.contains(&b'@') {
-            return Err(Reject::USERINFO);
-        }
+        // No host or port can hold the byte, so it is looked for only after something failed.
+        Self::parse_parts(text).map_err(|reject| {
+            if text.contains(&b'@') {
+                Reject::USERINFO
+            } else {
+                reject
+            }
+        })
+    }
+
+    fn parse_parts(text: &'b [u8]) -> Result<Self, Reject> {
         let (host, port) = if let Some(rest) = text.strip_prefix(b"[") {
             let close = rest
                 .iter()
@@ -109,18 +117,34 @@ fn push_port(port: u16, out: &mut Vec<u8>) {
 }
 
 fn name(text: &[u8]) -> Result<&[u8], Reject> {
-    let known = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');
-    let labels = text.strip_suffix(b".").unwrap_or(text);
     if text.is_empty() {
-        Err(Reject::EMPTY_HOST)
-    } else if text.len() > NAME_MAX
-        || !text.iter().all(known)
-        || labels.split(|b| *b == b'.').any(<[u8]>::is_empty)
-    {
-        Err(Reject::BAD_HOST)
-    } else {
-        Ok(text)
+        return Err(Reject::EMPTY_HOST);
     }
+    let mut after_dot = true;
+    for byte in text {
+        let dot = *byte == b'.';
+        if !NAME[usize::from(*byte)] || dot && after_dot {
+            return Err(Reject::BAD_HOST);
+        }
+        after_dot = dot;
+    }
+    if text.len() > NAME_MAX {
+        return Err(Reject::BAD_HOST);
+    }
+    Ok(text)
+}
+
+/// The bytes of names: letters, digits, `-`, `.`, `_`.
+static NAME: [bool; 256] = name_table();
+
+const fn name_table() -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut i = 0;
+    while i < 256 {
+        table[i] = (i as u8).is_ascii_alphanumeric() || matches!(i as u8, b'-' | b'.' | b'_');
+        i += 1;
+    }
+    table
 }
 
 fn v6(text: &[u8]) -> Result<Ipv6Addr, Reject> {

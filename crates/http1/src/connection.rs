@@ -96,6 +96,7 @@ pub struct ForwardFields<'b> {
     next: usize,
     check_listed: bool,
     drop_host: bool,
+    drop_expect: bool,
 }
 
 /// The fields of `fields` to forward. `lists_names` may be false only if Connection is known to
@@ -107,6 +108,7 @@ pub fn forward_fields(fields: FieldView<'_>, lists_names: bool) -> ForwardFields
         next: 0,
         check_listed: lists_names,
         drop_host: false,
+        drop_expect: false,
     }
 }
 
@@ -118,9 +120,18 @@ impl ForwardFields<'_> {
         self
     }
 
+    /// Leaves Expect out too: it is ignored in HTTP/1.0 requests (RFC 9110 section 10.1.1), and
+    /// an origin that is sent it under a later version would not ignore it.
+    #[must_use]
+    pub const fn without_expect(mut self) -> Self {
+        self.drop_expect = true;
+        self
+    }
+
     fn goes_on(&self, name: &[u8]) -> bool {
         !(is_hop_by_hop(name)
             || self.drop_host && eq_name(name, b"host")
+            || self.drop_expect && eq_name(name, b"expect")
             || self.check_listed && self.is_listed(name) && !one_of(name, PROTECTED))
     }
 

@@ -206,10 +206,15 @@ impl<'b> RequestHead<'b> {
         self.fields
     }
 
-    /// The fields to send on; without Host, which the proxy writes from the URL.
+    /// The fields to send on; without Host, which the proxy writes from the URL, and for
+    /// HTTP/1.0 without Expect, which means nothing there.
     #[must_use]
     pub fn forward_fields(&self) -> ForwardFields<'b> {
-        forward_fields(self.fields, self.parts.facts.lists_names).without_host()
+        let fields = forward_fields(self.fields, self.parts.facts.lists_names).without_host();
+        match self.parts.version {
+            Version::Http10 => fields.without_expect(),
+            Version::Http11 => fields,
+        }
     }
 }
 

@@ -173,6 +173,17 @@ fn expectation_counts_only_with_a_body() {
 }
 
 #[test]
+fn expectation_of_http_1_0_is_not_sent_on() {
+    let sent_on = |line: &str| {
+        with_request(&request(line, "Expect: 100-continue\r\n"), |head| {
+            head.forward_fields().count()
+        })
+    };
+    assert_eq!(sent_on("PUT / HTTP/1.0"), Ok(0));
+    assert_eq!(sent_on("PUT / HTTP/1.1"), Ok(1));
+}
+
+#[test]
 fn te_trailers_is_heard() {
     let wants = |fields: &str| {
         request_parts(&request("GET / HTTP/1.1", fields))
