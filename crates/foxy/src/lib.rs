@@ -1,4 +1,5 @@
 //! Foxy as a library: configuration, threads, admin listener, logs. The binary is a thin shell
 //! around it, and tests start it in-process with a clock of their own.
 
+pub mod access_log;
 pub mod config;

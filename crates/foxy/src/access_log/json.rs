@@ -1,0 +1,68 @@
+//! One JSON object per line with everything known about a request.
+
+use std::io::Write;
+
+use foxy_proxy::LogRecord;
+
+use super::{Calendar, url};
+
+/// Appends one line. Written by hand: no tree is built, and the order of the keys is fixed.
+pub(super) fn write(record: &LogRecord<'_>, out: &mut Vec<u8>) {
+    let at = Calendar::of(record.at);
+    // Writing to a Vec cannot fail.
+    let _ = write!(
+        out,
+        "{{\"time\":\"{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z\",\"client\":\"{}\"",
+        at.year, at.month, at.day, at.hour, at.minute, at.second, at.millis, record.client
+    );
+    text("partition", record.partition.as_bytes(), out);
+    text("method", record.method, out);
+    text("url", &url(record), out);
+    let _ = write!(
+        out,
+        ",\"http\":\"1.{}\",\"status\":{}",
+        record.minor, record.status
+    );
+    text("outcome", record.outcome.word().as_bytes(), out);
+    text("reason", record.reason.as_bytes(), out);
+    let _ = write!(
+        out,
+        ",\"duration_us\":{},\"bytes_in\":{},\"bytes_out\":{},\"body_out\":{}",
+        record.duration.as_micros(),
+        record.bytes_in,
+        record.bytes_out,
+        record.body_out
+    );
+    if let Some(origin) = record.origin {
+        let _ = write!(
+            out,
+            ",\"origin\":\"{origin}\",\"origin_status\":{}",
+            record.origin_status
+        );
+    }
+    text("content_type", record.content_type, out);
+    text("referer", record.referer, out);
+    text("user_agent", record.user_agent, out);
+    out.extend_from_slice(b"}\n");
+}
+
+/// A member, left out if it is empty.
+fn text(name: &str, value: &[u8], out: &mut Vec<u8>) {
+    if value.is_empty() {
+        return;
+    }
+    let _ = write!(out, ",\"{name}\":\"");
+    for c in String::from_utf8_lossy(value).chars() {
+        match c {
+            '"' => out.extend_from_slice(b"\\\""),
+            '\\' => out.extend_from_slice(b"\\\\"),
+            c if c.is_control() => {
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => {
+                let _ = write!(out, "{c}");
+            }
+        }
+    }
+    out.push(b'"');
+}

@@ -1,0 +1,132 @@
+//! The three formats, byte by byte, and the way from a record to the file.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use foxy_base::WallTime;
+use foxy_proxy::{LogRecord, LogSink, Outcome};
+
+use super::*;
+use crate::config::LogTarget;
+
+fn record<'a>() -> LogRecord<'a> {
+    LogRecord {
+        at: WallTime(1_700_000_000_123),
+        duration: Duration::from_micros(45_678),
+        client: SocketAddr::from(([127, 0, 0, 1], 5000)),
+        partition: "forward",
+        method: b"GET",
+        target: b"http://example.com/a?b=1",
+        host: b"example.com",
+        minor: 1,
+        status: 200,
+        outcome: Outcome::Miss,
+        reason: "absent",
+        bytes_in: 80,
+        bytes_out: 1234,
+        body_out: 1000,
+        origin_status: 200,
+        origin: Some(SocketAddr::from(([192, 0, 2, 1], 80))),
+        content_type: b"text/html; charset=utf-8",
+        referer: b"",
+        user_agent: b"curl/8",
+    }
+}
+
+fn line(format: LogFormat, record: &LogRecord<'_>) -> String {
+    let mut out = Vec::new();
+    write_line(format, record, &mut out);
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn squid_native() {
+    assert_eq!(
+        line(LogFormat::Squid, &record()),
+        "1700000000.123     45 127.0.0.1 TCP_MISS/200 1234 GET http://example.com/a?b=1 - \
+         HIER_DIRECT/192.0.2.1 text/html\n"
+    );
+    let hit = LogRecord {
+        outcome: Outcome::MemoryHit,
+        origin: None,
+        target: b"/x y",
+        content_type: b"",
+        ..record()
+    };
+    assert_eq!(
+        line(LogFormat::Squid, &hit),
+        "1700000000.123     45 127.0.0.1 TCP_MEM_HIT/200 1234 GET http://example.com/x%20y - HIER_NONE/- -\n"
+    );
+}
+
+#[test]
+fn apache_combined() {
+    let nasty = LogRecord {
+        user_agent: b"a\"b\\c\x07\xff",
+        body_out: 0,
+        ..record()
+    };
+    assert_eq!(
+        line(LogFormat::Combined, &nasty),
+        "127.0.0.1 - - [14/Nov/2023:22:13:20 +0000] \"GET http://example.com/a?b=1 HTTP/1.1\" 200 - \
+         \"-\" \"a\\\"b\\\\c\\x07\\xff\"\n"
+    );
+}
+
+#[test]
+fn json_is_json_whatever_clients_send() {
+    let nasty = LogRecord {
+        user_agent: b"a\"b\\c\x07\xff",
+        method: b"",
+        outcome: Outcome::BadRequest,
+        ..record()
+    };
+    let text = line(LogFormat::Json, &nasty);
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(value["time"], "2023-11-14T22:13:20.123Z");
+    assert_eq!(value["outcome"], "bad-request");
+    assert_eq!(value["duration_us"], 45_678);
+    assert_eq!(value["user_agent"], "a\"b\\c\u{7}\u{fffd}");
+    assert!(value.get("method").is_none() && text.lines().count() == 1);
+}
+
+#[test]
+fn lines_reach_the_file_and_a_moved_file_is_opened_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, moved) = (
+        folder.path().join("access.log"),
+        folder.path().join("access.log.1"),
+    );
+    let thread = start(&LogTarget::File(path.clone())).unwrap().unwrap();
+    let mut sink = BufferedSink::new(LogFormat::Squid, thread.handle());
+    sink.record(&record());
+    sink.flush();
+    // The reopening comes behind the line in the same queue.
+    std::fs::rename(&path, &moved).unwrap();
+    thread.handle().reopen();
+    sink.record(&record());
+    drop(sink);
+    thread.finish();
+    assert_eq!(std::fs::read_to_string(moved).unwrap().lines().count(), 1);
+    assert_eq!(std::fs::read_to_string(path).unwrap().lines().count(), 1);
+}
+
+#[test]
+fn a_thread_that_is_gone_costs_lines_not_requests() {
+    let folder = tempfile::tempdir().unwrap();
+    let thread = start(&LogTarget::File(folder.path().join("log")))
+        .unwrap()
+        .unwrap();
+    let handle = thread.handle();
+    let mut sink = BufferedSink::new(LogFormat::Squid, handle.clone());
+    thread.finish();
+    sink.record(&record());
+    sink.flush();
+    assert_eq!((handle.written(), handle.dropped()), (0, 1));
+}
+
+#[test]
+fn a_log_that_cannot_be_opened_is_an_error_and_off_is_none() {
+    assert!(start(&LogTarget::File("/no/such/folder/log".into())).is_err());
+    assert!(start(&LogTarget::Off).unwrap().is_none());
+}

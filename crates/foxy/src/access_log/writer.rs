@@ -1,0 +1,195 @@
+//! The log thread: takes full buffers, writes them, opens the file anew when asked.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use crate::config::LogTarget;
+
+/// Buffers that may wait for the thread; more are dropped.
+const QUEUE: usize = 256;
+/// Empty buffers kept for reuse.
+const SPARE: usize = 64;
+
+enum Message {
+    Lines(Vec<u8>, u64),
+    Reopen,
+    Stop,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    spare: Mutex<Vec<Vec<u8>>>,
+    dropped: AtomicU64,
+    written: AtomicU64,
+}
+
+impl Shared {
+    fn spare(&self) -> std::sync::MutexGuard<'_, Vec<Vec<u8>>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How workers and signals talk to the log thread. Cheap to clone; never blocks.
+#[derive(Clone, Debug)]
+pub struct LogHandle {
+    sender: SyncSender<Message>,
+    shared: Arc<Shared>,
+}
+
+impl std::fmt::Debug for Message {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Lines(..) => "Lines",
+            Self::Reopen => "Reopen",
+            Self::Stop => "Stop",
+        })
+    }
+}
+
+impl LogHandle {
+    /// A buffer to fill; used ones come back.
+    pub(super) fn empty_buffer(&self) -> Vec<u8> {
+        self.shared.spare().pop().unwrap_or_default()
+    }
+
+    /// Gives `count` lines to the thread, or drops and counts them if it does not keep up.
+    pub(super) fn hand_over(&self, lines: Vec<u8>, count: u64) {
+        match self.sender.try_send(Message::Lines(lines, count)) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
+                self.shared.dropped.fetch_add(count, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Opens the file anew (after it was moved away). Nothing happens if the queue is full: the
+    /// sender may repeat the signal.
+    pub fn reopen(&self) {
+        let _ = self.sender.try_send(Message::Reopen);
+    }
+
+    /// Lines that were dropped, because the thread did not keep up or could not write.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.shared.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Lines that were written.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        self.shared.written.load(Ordering::Relaxed)
+    }
+}
+
+/// The running thread; dropping it without [`finish`](Self::finish) leaves it until the last
+/// handle is gone.
+#[derive(Debug)]
+pub struct LogThread {
+    handle: LogHandle,
+    thread: JoinHandle<()>,
+}
+
+impl LogThread {
+    /// A handle for a worker.
+    #[must_use]
+    pub fn handle(&self) -> LogHandle {
+        self.handle.clone()
+    }
+
+    /// Writes what was handed over and ends the thread.
+    pub fn finish(self) {
+        // Blocks until there is room: everything before it is written first.
+        let _ = self.handle.sender.send(Message::Stop);
+        let _ = self.thread.join();
+    }
+}
+
+/// Opens the target and starts the thread; `None` for a log that is off.
+///
+/// # Errors
+/// The file cannot be opened for appending, or the thread not started.
+pub fn start(target: &LogTarget) -> io::Result<Option<LogThread>> {
+    let output = match target {
+        LogTarget::Off => return Ok(None),
+        LogTarget::Stdout => Output::Stdout,
+        LogTarget::File(path) => Output::File(open(path)?, path.clone()),
+    };
+    let (sender, receiver) = sync_channel(QUEUE);
+    let shared = Arc::new(Shared::default());
+    let handle = LogHandle {
+        sender,
+        shared: Arc::clone(&shared),
+    };
+    let thread = std::thread::Builder::new()
+        .name("foxy-log".to_owned())
+        .spawn(move || run(output, &receiver, &shared))?;
+    Ok(Some(LogThread { handle, thread }))
+}
+
+enum Output {
+    Stdout,
+    File(File, std::path::PathBuf),
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(path)
+}
+
+fn run(mut output: Output, receiver: &Receiver<Message>, shared: &Shared) {
+    let mut failing = false;
+    while let Ok(message) = receiver.recv() {
+        match message {
+            Message::Stop => break,
+            Message::Reopen => output.reopen(),
+            Message::Lines(mut lines, count) => {
+                match output.write(&lines) {
+                    Ok(()) => {
+                        shared.written.fetch_add(count, Ordering::Relaxed);
+                        failing = false;
+                    }
+                    Err(error) => {
+                        shared.dropped.fetch_add(count, Ordering::Relaxed);
+                        if !failing {
+                            tracing::error!(%error, "the access log cannot be written; its lines are dropped and counted");
+                        }
+                        failing = true;
+                    }
+                }
+                lines.clear();
+                let mut spare = shared.spare();
+                if spare.len() < SPARE {
+                    spare.push(lines);
+                }
+            }
+        }
+    }
+}
+
+impl Output {
+    fn write(&mut self, lines: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Stdout => {
+                let mut out = io::stdout().lock();
+                out.write_all(lines)?;
+                out.flush()
+            }
+            Self::File(file, _) => file.write_all(lines),
+        }
+    }
+
+    fn reopen(&mut self) {
+        if let Self::File(file, path) = self {
+            match open(path) {
+                Ok(new) => *file = new,
+                Err(error) => {
+                    tracing::error!(%error, path = %path.display(), "the access log cannot be opened anew; the old file is used on");
+                }
+            }
+        }
+    }
+}
