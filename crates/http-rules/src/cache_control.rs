@@ -134,3 +134,6 @@ pub fn is_listed<F: Fields + ?Sized>(fields: &F, name: &[u8]) -> bool {
         .filter(|d| d.is("private") || d.is("no-cache"))
         .any(|d| listed_names(d.argument).any(|listed| listed.eq_ignore_ascii_case(name)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -112,3 +112,6 @@ fn push_string(out: &mut Vec<u8>, text: &[u8]) {
     }
     out.push(b'"');
 }
+
+#[cfg(test)]
+mod tests;

@@ -156,3 +156,6 @@ pub fn is_condition(name: &[u8]) -> bool {
         .iter()
         .any(|condition| eq_name(name, condition.as_bytes()))
 }
+
+#[cfg(test)]
+mod tests;

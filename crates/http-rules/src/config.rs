@@ -20,7 +20,8 @@ pub struct Config {
     pub negative_ttl_s: Option<u32>,
     /// Lifetime of 500, 502, 503 and 504 without freshness information.
     pub server_error_ttl_s: Option<u32>,
-    /// Explicit lifetimes below this are raised to it (never those of no-store or private).
+    /// Lifetimes below this are raised to it; never makes a response storable that says no-store
+    /// or private, nor gives life to one without any information.
     pub ttl_min_s: Option<u32>,
     /// Lifetimes above this are lowered to it.
     pub ttl_max_s: Option<u32>,

@@ -182,3 +182,6 @@ fn put_digits(out: &mut [u8], mut number: i64) {
         number /= 10;
     }
 }
+
+#[cfg(test)]
+mod tests;

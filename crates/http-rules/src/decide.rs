@@ -115,12 +115,11 @@ pub fn decide(
     let age = age(stored, now);
     let ttl_ms = ttl_ms(stored, now);
     let ttl = ttl_ms.div_euclid(1000);
-    let validated = !stored.flags.has(Flags::NO_CACHE);
-    let fresh = ttl_ms > 0 && validated;
+    let fresh = ttl_ms > 0 && !stored.flags.has(Flags::NO_CACHE);
     if fresh && request_content(request, age, ttl, config) {
         return Decision::Fresh { age, ttl };
     }
-    if !fresh && let Some(why) = stale_use(request, stored, ttl_ms, config) {
+    if !fresh && let Some(why) = stale_use(request, stored, age, ttl_ms, config) {
         return Decision::Stale { age, ttl, why };
     }
     revalidate(
@@ -146,6 +145,7 @@ fn request_content(request: &RequestDigest, age: u32, ttl: i64, config: &Config)
 fn stale_use(
     request: &RequestDigest,
     stored: &Digest,
+    age: u32,
     ttl_ms: i64,
     config: &Config,
 ) -> Option<StaleUse> {
@@ -155,7 +155,8 @@ fn stale_use(
     let past_ms = ttl_ms.saturating_neg();
     let within = |limit: Option<u32>| limit.is_some_and(|s| past_ms <= i64::from(s) * 1000);
     if config.obey_request {
-        if within(request.max_stale) && request.max_age.is_none() {
+        let young = request.max_age.is_none_or(|limit| age <= limit);
+        if within(request.max_stale) && young && request.min_fresh.is_none() {
             return Some(StaleUse::MaxStale);
         }
         if request.max_age.is_some() || request.min_fresh.is_some() {
@@ -165,10 +166,10 @@ fn stale_use(
     within(stored.stale_while_revalidate_s).then_some(StaleUse::WhileRevalidate)
 }
 
-/// Whether the response forbids every stale use (RFC 9111 section 4.2.4).
+/// Whether the response forbids every stale use (RFC 9111 section 4.2.4), or was invalidated and
+/// so must be validated first (section 4.4).
 fn never_stale(stored: &Digest) -> bool {
-    let forbids = Flags::MUST_REVALIDATE.0 | Flags::PROXY_REVALIDATE.0 | Flags::NO_CACHE.0;
-    stored.flags.0 & forbids != 0
+    stored.flags.any(Flags::FORBID_STALE)
 }
 
 fn revalidate(request: &RequestDigest, stored: &Digest, reason: Fwd) -> Decision {
@@ -237,3 +238,6 @@ fn error_limit(
         Failure::Status(_) => said,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -46,14 +46,26 @@ impl Flags {
     pub const PARTIAL: Self = Self(1 << 8);
     /// Its ETag is strong and well-formed: parts of it may be combined.
     pub const STRONG_ETAG: Self = Self(1 << 9);
-    /// Made stale by a soft purge or by an invalidation that kept it.
+    /// Invalidated by an unsafe request: validated before the next use (RFC 9111 section 4.4).
     pub const INVALIDATED: Self = Self(1 << 10);
-    const KNOWN: u16 = (1 << 11) - 1;
+    /// Softly purged: stale from now on, stale uses stay allowed.
+    pub const SOFT_PURGED: Self = Self(1 << 11);
+    /// Any of these forbids every stale use.
+    pub const FORBID_STALE: Self = Self(
+        Self::MUST_REVALIDATE.0 | Self::PROXY_REVALIDATE.0 | Self::NO_CACHE.0 | Self::INVALIDATED.0,
+    );
+    const KNOWN: u16 = (1 << 12) - 1;
 
     /// Whether all of `other` are set.
     #[must_use]
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// Whether any of `other` is set.
+    #[must_use]
+    pub const fn any(self, other: Self) -> bool {
+        self.0 & other.0 != 0
     }
 
     /// Sets `other` if `on`.
@@ -162,3 +174,6 @@ fn u32_at(bytes: &[u8; DIGEST_BYTES], at: usize) -> u32 {
     word.copy_from_slice(&bytes[at..at + 4]);
     u32::from_le_bytes(word)
 }
+
+#[cfg(test)]
+mod tests;

@@ -83,3 +83,6 @@ fn tag_end(text: &[u8]) -> usize {
     });
     end.unwrap_or(text.len())
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,7 @@ use foxy_base::{Fields, WallTime, first, values};
 use crate::cache_control::{ControlSource, ResponseControl};
 use crate::config::Config;
 use crate::date;
-use crate::digest::Digest;
+use crate::digest::{Digest, Flags};
 use crate::reason::LifetimeSource;
 use crate::status;
 use crate::text::{DELTA_MAX, delta_seconds, members};
@@ -196,6 +196,7 @@ fn configured(status: u16, config: &Config) -> Option<Lifetime> {
 
 fn overridden(found: Lifetime, config: &Config) -> Lifetime {
     if let Some(least) = config.ttl_min_s
+        && found.source != LifetimeSource::None
         && found.seconds < least
     {
         return Lifetime {
@@ -234,11 +235,10 @@ pub fn ttl_ms(stored: &Digest, now: WallTime) -> i64 {
     let lifetime_ms = i64::from(stored.lifetime_s) * 1000;
     let ttl = lifetime_ms.saturating_sub(age_ms(stored, now));
     let backwards = stored.response_time.0.saturating_sub(now.0) > CLOCK_SLACK_MS;
-    if backwards || stored.flags.has(crate::digest::Flags::INVALIDATED) {
-        ttl.min(0)
-    } else {
-        ttl
-    }
+    let purged = stored
+        .flags
+        .any(Flags::INVALIDATED.with(Flags::SOFT_PURGED));
+    if backwards || purged { ttl.min(0) } else { ttl }
 }
 
 /// When the stored response stops being fresh, for eviction and expiry hints.
@@ -260,3 +260,6 @@ pub fn useless_at(stored: &Digest, config: &Config) -> WallTime {
         .unwrap_or(0);
     WallTime(expires_at(stored).0.saturating_add(i64::from(stale) * 1000))
 }
+
+#[cfg(test)]
+mod tests;

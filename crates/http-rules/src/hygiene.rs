@@ -62,3 +62,6 @@ pub(crate) fn is_stored<F: Fields + ?Sized>(
     let listed = tokens(fields, "Connection").any(|listed| eq_name(listed, name));
     !(never || listed || strip && is_listed(fields, name))
 }
+
+#[cfg(test)]
+mod tests;

@@ -136,3 +136,6 @@ fn without_dots(path_and_query: &str) -> String {
     }
     format!("/{}{query}", kept.join("/"))
 }
+
+#[cfg(test)]
+mod tests;

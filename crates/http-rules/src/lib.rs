@@ -27,6 +27,8 @@ mod request;
 pub mod status;
 mod storing;
 mod targeted;
+#[cfg(test)]
+mod testing;
 mod text;
 pub mod update;
 pub mod vary;

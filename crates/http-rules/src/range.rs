@@ -1,11 +1,13 @@
 //! Byte ranges (RFC 9110 section 14): what a request asks for, what a response contains, and the
 //! algebra of stored parts.
 
+mod answer;
 mod combine;
 mod content_range;
 mod parts;
 mod request;
 
+pub use answer::answer;
 pub(crate) use combine::strong_last_modified;
 pub use combine::{completion, may_combine};
 pub use content_range::ContentRange;

@@ -37,6 +37,9 @@ words! {
         Interim = "interim-response",
         /// A 304: it updates stored responses and is never one itself.
         NotModified = "not-modified",
+        /// An answer to something in this request that others do not have: credentials,
+        /// conditions, ranges (401, 407, 412, 416, ...).
+        StatusOfThisRequest = "status-of-this-request",
         /// A 206 without a usable Content-Range, or as multipart/byteranges.
         PartialUnusable = "partial-unusable",
         /// The request said no-store.
@@ -67,6 +70,18 @@ words! {
         ListedFields = "listed-fields",
         /// The message ended before its length and cannot be stored as a part.
         Incomplete = "incomplete",
+    }
+}
+
+impl NoStore {
+    /// Whether the reason lies in the request: a stored response that it validated stays as it
+    /// was.
+    #[must_use]
+    pub const fn is_about_request(self) -> bool {
+        matches!(
+            self,
+            Self::Method | Self::RequestNoStore | Self::Authorization
+        )
     }
 }
 

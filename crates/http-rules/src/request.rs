@@ -121,3 +121,6 @@ pub(crate) fn lowest(a: Option<u32>, b: Option<u32>) -> Option<u32> {
         (a, b) => a.or(b),
     }
 }
+
+#[cfg(test)]
+mod tests;

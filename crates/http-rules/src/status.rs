@@ -21,6 +21,17 @@ pub const fn is_heuristically_cacheable(status: u16) -> bool {
     )
 }
 
+/// Whether a status answers something in one request that is not part of the cache key
+/// (credentials, conditions, ranges, expectations, size), so that another request for the same
+/// URI must not be given it.
+#[must_use]
+pub const fn is_about_request(status: u16) -> bool {
+    matches!(
+        status,
+        401 | 407 | 408 | 412 | 413 | 416 | 417 | 421 | 426 | 431
+    )
+}
+
 /// Client errors to which the negative lifetime applies.
 #[must_use]
 pub const fn is_negative(status: u16) -> bool {

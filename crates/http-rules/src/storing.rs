@@ -86,7 +86,7 @@ where
         response.request_time,
         response.response_time,
     );
-    let under = check_method(request, response, &control, &times)?;
+    let under = check_method(request, response, &control, &times, config)?;
     check_authorization(request.digest, &control)?;
     let vary = check_vary(response.fields, config)?;
     let part = check_part(response)?;
@@ -108,6 +108,7 @@ fn check_status(status: u16) -> Result<(), NoStore> {
     match status {
         0..=199 => Err(NoStore::Interim),
         304 => Err(NoStore::NotModified),
+        _ if status::is_about_request(status) => Err(NoStore::StatusOfThisRequest),
         _ => Ok(()),
     }
 }
@@ -145,6 +146,7 @@ fn check_method<Q, R>(
     response: &Response<'_, R>,
     control: &ResponseControl,
     times: &Times,
+    config: &Config,
 ) -> Result<StoreUnder, NoStore>
 where
     Q: Fields + ?Sized,
@@ -152,7 +154,7 @@ where
 {
     match request.digest.method {
         Method::Get => Ok(StoreUnder::Request),
-        Method::Post => {
+        Method::Post if config.post => {
             let explicit = freshness::explicit(response.fields, control, times);
             let here = first(response.fields, "Content-Location")
                 .is_some_and(|location| same_target(&request.target, location));
@@ -222,7 +224,7 @@ fn check_use<R: Fields + ?Sized>(
         LifetimeSource::Negative | LifetimeSource::Default
     );
     let by_default = status::is_heuristically_cacheable(response.status);
-    if !(explicit || configured || by_default || control.public || control.no_cache) {
+    if !(explicit || configured || by_default || control.public) {
         return Err(NoStore::StatusNeedsFreshness);
     }
     if config.ttl_max_s == Some(0) {
@@ -330,12 +332,14 @@ pub fn may_keep_incomplete(plan: &StorePlan) -> Result<(), NoStore> {
 
 /// Whether a final response to a cacheable request ends the life of what is stored under the
 /// same key and variant, even if it is not stored itself. Server errors do not: the stored
-/// response may still serve while the origin is ill (RFC 9111 section 4.3.3).
+/// response may still serve while the origin is ill (RFC 9111 section 4.3.3). Neither do answers
+/// to one request's own conditions; a 206 does if [`crate::range::may_combine`] says no.
 #[must_use]
 pub const fn supersedes(request: &RequestDigest, status: u16) -> bool {
-    matches!(request.method, Method::Get)
-        && status >= 200
-        && status < 500
-        && status != 304
-        && status != 416
+    let answer = matches!(status, 200..=205 | 207..=499);
+    let about_request = status == 304 || status::is_about_request(status);
+    matches!(request.method, Method::Get) && answer && !about_request
 }
+
+#[cfg(test)]
+mod tests;

@@ -50,8 +50,8 @@ fn add(control: &mut ResponseControl, key: &str, entry: &ListEntry) -> Option<()
         "stale-while-revalidate" => control.stale_while_revalidate = Some(seconds(entry)?),
         "stale-if-error" => control.stale_if_error = Some(seconds(entry)?),
         "no-store" => control.no_store = truth(entry)?,
-        "no-cache" => control.no_cache = truth(entry)?,
-        "private" => control.private = truth(entry)?,
+        "no-cache" => control.no_cache = truth_or_list(entry)?,
+        "private" => control.private = truth_or_list(entry)?,
         "public" => control.public = truth(entry)?,
         "must-revalidate" => control.must_revalidate = truth(entry)?,
         "proxy-revalidate" => control.proxy_revalidate = truth(entry)?,
@@ -73,14 +73,24 @@ fn seconds(entry: &ListEntry) -> Option<u32> {
     Some(u32::try_from(number).map_or(DELTA_MAX, |n| n.min(DELTA_MAX)))
 }
 
-/// A Boolean. `no-cache` and `private` have a list form in Cache-Control; here they may be
-/// strings too, and then cover the whole response.
 fn truth(entry: &ListEntry) -> Option<bool> {
     let ListEntry::Item(item) = entry else {
         return None;
     };
-    match &item.bare_item {
-        BareItem::Boolean(on) => Some(*on),
-        _ => None,
+    let BareItem::Boolean(on) = item.bare_item else {
+        return None;
+    };
+    Some(on)
+}
+
+/// `no-cache` and `private` may carry a list of fields as a string; they then cover the whole
+/// response, which is the safe reading.
+fn truth_or_list(entry: &ListEntry) -> Option<bool> {
+    match entry {
+        ListEntry::Item(item) if matches!(item.bare_item, BareItem::String(_)) => Some(true),
+        _ => truth(entry),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,16 +1,20 @@
 //! Freshening stored responses: by 304 (RFC 9111 sections 3.2 and 4.3.4) and by HEAD (4.3.5).
 
 use foxy_base::{
-    FieldBlock, FieldBlockBuilder, FieldBlockError, Fields, FieldsIter, eq_name, first, values,
+    FieldBlock, FieldBlockBuilder, FieldBlockError, Fields, FieldsIter, eq_name, first,
 };
 
+use crate::cache_control::{ResponseControl, is_listed};
 use crate::config::Config;
 use crate::digest::{Digest, Flags};
 use crate::etag::{self, ETag};
 use crate::freshness::expires_at;
 use crate::hygiene::is_stored;
+use crate::method::Method;
 use crate::reason::NoStore;
+use crate::request::RequestDigest;
 use crate::storing::{Request, Response, can_store};
+use crate::vary;
 
 /// What a 304 makes of a stored response.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +35,9 @@ pub enum RefreshEffect {
     Extends,
     /// Life is shorter, or a use that was allowed is forbidden now, or Vary changed.
     Shortens,
-    /// It may no longer be stored; it may still answer the request that validated it.
+    /// It may no longer be stored; it may still answer the request that validated it. If the
+    /// reason [is about the request](NoStore::is_about_request), the stored response stays as
+    /// it was; else it must go.
     Unstorable(NoStore),
 }
 
@@ -99,7 +105,8 @@ where
     Ok(builder.finish())
 }
 
-/// Applies a 304 that [`selects`] the stored response. `response` is the 304 with its times.
+/// Applies a 304, or a HEAD response that freshens, to the stored response that it
+/// [`selects`]. `response` is the 304 with its own times.
 ///
 /// # Errors
 /// A field too large for a field block: forget the stored response.
@@ -115,40 +122,54 @@ where
     N: Fields + ?Sized,
 {
     let updated = updated_fields(stored, response.fields, false)?;
-    // Age is not stored, but that of the 304 counts for the refreshed response's age.
+    // What is stored came from GET, whichever method freshens it.
+    let as_get = RequestDigest {
+        method: Method::Get,
+        ..*request.digest
+    };
+    let request = Request {
+        digest: &as_get,
+        target: request.target,
+        fields: request.fields,
+    };
+    // Age is not stored, but that of the 304 counts for the age of what it freshened.
     let with_age = WithAge {
         fields: &updated,
         age: first(response.fields, "Age"),
     };
-    let part = old.flags.has(Flags::PARTIAL);
+    let partial = old.flags.has(Flags::PARTIAL);
     let judged = Response {
-        status: if part { 200 } else { old.status },
+        status: if partial { 200 } else { old.status },
         fields: &with_age,
         request_time: response.request_time,
         response_time: response.response_time,
     };
-    let plan = can_store(request, &judged, config);
-    let (digest, effect) = match plan {
+    let (digest, effect) = match can_store(&request, &judged, config) {
         Ok(plan) => {
             let mut digest = plan.digest;
             digest.status = old.status;
-            digest.flags.set(Flags::PARTIAL, part);
-            let vary = values(stored, "Vary").eq(values(&updated, "Vary"));
-            (digest, effect(old, &digest, vary))
+            digest.flags.set(Flags::PARTIAL, partial);
+            let same_vary = vary::of(stored) == vary::of(&updated);
+            (digest, compare(old, &digest, same_vary))
         }
         Err(reason) => (*old, RefreshEffect::Unstorable(reason)),
     };
-    let strip = crate::cache_control::ResponseControl::of(&updated, config);
-    let fields = if strip.private_listed || strip.no_cache_listed {
-        updated.filtered(|name, _| !crate::cache_control::is_listed(&updated, name))
-    } else {
-        updated
-    };
+    let fields = without_listed(updated, config);
     Ok(Refresh {
         fields,
         digest,
         effect,
     })
+}
+
+/// Without the fields that the updated private or no-cache now lists.
+fn without_listed(fields: FieldBlock, config: &Config) -> FieldBlock {
+    let control = ResponseControl::of(&fields, config);
+    if control.private_listed || control.no_cache_listed {
+        fields.filtered(|name, _| !is_listed(&fields, name))
+    } else {
+        fields
+    }
 }
 
 /// Fields with an Age in front.
@@ -172,9 +193,8 @@ impl<F: Fields + ?Sized> Fields for WithAge<'_, F> {
 }
 
 /// Compares an update with what was stored.
-fn effect(old: &Digest, new: &Digest, same_vary: bool) -> RefreshEffect {
-    const FORBID: u16 = Flags::MUST_REVALIDATE.0 | Flags::PROXY_REVALIDATE.0 | Flags::NO_CACHE.0;
-    let forbids_more = new.flags.0 & !old.flags.0 & FORBID != 0;
+fn compare(old: &Digest, new: &Digest, same_vary: bool) -> RefreshEffect {
+    let forbids_more = new.flags.0 & !old.flags.0 & Flags::FORBID_STALE.0 != 0;
     let stale_less = new.stale_while_revalidate_s < old.stale_while_revalidate_s
         || new.stale_if_error_s < old.stale_if_error_s;
     let earlier = expires_at(new) < expires_at(old);
@@ -224,3 +244,6 @@ where
         HeadUpdate::Invalidate
     }
 }
+
+#[cfg(test)]
+mod tests;

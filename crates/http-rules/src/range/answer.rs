@@ -1,0 +1,36 @@
+//! From a request's Range and If-Range to the parts of the answer.
+
+use foxy_base::{Fields, WallTime};
+
+use super::{Ranges, Resolved};
+use crate::conditional::range_applies;
+use crate::config::Config;
+use crate::digest::Digest;
+use crate::method::Method;
+use crate::request::RequestDigest;
+
+/// How a stored response of `length` bytes in all answers a request that met its conditions:
+/// 206, 416 or the whole (RFC 9110 sections 14.2 and 13.2.2 step 5). Only GET has ranges, and
+/// only 200 (or parts of one) is divided.
+pub fn answer<Q, S>(
+    digest: &RequestDigest,
+    request: &Q,
+    stored: &S,
+    stored_digest: &Digest,
+    length: u64,
+    now: WallTime,
+    config: &Config,
+) -> Resolved
+where
+    Q: Fields + ?Sized,
+    S: Fields + ?Sized,
+{
+    let divisible = digest.method == Method::Get && matches!(stored_digest.status, 200 | 206);
+    if !digest.range || !divisible || !range_applies(request, stored, now) {
+        return Resolved::Whole;
+    }
+    match Ranges::of(request) {
+        Some(ranges) => ranges.resolve(length, config.ranges_max),
+        None => Resolved::Whole,
+    }
+}

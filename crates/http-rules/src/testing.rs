@@ -1,0 +1,78 @@
+//! What the tests share: a fixed time, and responses in one line.
+
+use foxy_base::{FieldBlock, FieldBlockBuilder, WallTime};
+
+use crate::invalidation::TargetUri;
+use crate::{Config, Digest, NoStore, Request, RequestDigest, Response, StorePlan, can_store};
+
+/// Sun, 15 Jun 2025 12:00:00 GMT: every test's response arrives then, unless it says otherwise.
+pub(crate) const T0: WallTime = WallTime::from_secs(1_749_988_800);
+
+/// `T0` and some seconds.
+pub(crate) fn after(secs: i64) -> WallTime {
+    WallTime(T0.0 + secs * 1000)
+}
+
+/// The IMF-fixdate of `T0` and some seconds.
+pub(crate) fn date_at(secs: i64) -> String {
+    String::from_utf8(crate::date::format(after(secs)).to_vec()).unwrap()
+}
+
+/// Fields written as `Name: value | Name: value`; `@n` in a value is the date of `T0` plus n.
+pub(crate) fn fields(text: &str) -> FieldBlock {
+    let mut builder = FieldBlockBuilder::default();
+    for line in text.split(" | ").filter(|line| !line.trim().is_empty()) {
+        let (name, value) = line.split_once(':').unwrap();
+        let value = value.trim();
+        let value = match value.strip_prefix('@') {
+            Some(secs) => date_at(secs.parse().unwrap()),
+            None => value.to_owned(),
+        };
+        builder
+            .push(name.trim().as_bytes(), value.as_bytes())
+            .unwrap();
+    }
+    builder.finish()
+}
+
+pub(crate) const TARGET: TargetUri<'static> = TargetUri {
+    scheme: "http",
+    authority: "example.com",
+    path: "/a/b?c=d",
+};
+
+/// Whether and how a response is stored.
+pub(crate) fn store_with(
+    method: &str,
+    request: &str,
+    status: u16,
+    response: &str,
+    config: &Config,
+) -> Result<StorePlan, NoStore> {
+    let (request, response) = (fields(request), fields(response));
+    let digest = RequestDigest::new(method.as_bytes(), &request);
+    can_store(
+        &Request {
+            digest: &digest,
+            target: TARGET,
+            fields: &request,
+        },
+        &Response {
+            status,
+            fields: &response,
+            request_time: T0,
+            response_time: T0,
+        },
+        config,
+    )
+}
+
+/// A plain GET under the default configuration.
+pub(crate) fn store(status: u16, response: &str) -> Result<StorePlan, NoStore> {
+    store_with("GET", "", status, response, &Config::default())
+}
+
+/// The digest of a stored 200.
+pub(crate) fn stored(response: &str) -> Digest {
+    store(200, response).unwrap().digest
+}
