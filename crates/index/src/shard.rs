@@ -1,0 +1,395 @@
+//! A part of the table with a lock of its own for writers: linear hashing with two places.
+//!
+//! A lookup that finds nothing is believed only if no entry was moved into its two lines and
+//! the shard did not grow over them meanwhile; otherwise it is repeated.
+
+use std::ops::Range;
+
+use crate::address::Address;
+use crate::bits::{BASE_BITS, FREQ_MASK, Fingerprint, Packed};
+use crate::chunks::Chunks;
+use crate::entry::{Candidates, Entry, IndexStats, Insert};
+use crate::line::{Line, SLOTS};
+use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering};
+
+/// Entries per 1,000 slots from which on the shard grows by a line.
+const LOAD_PERMILLE: u64 = 855;
+/// The same when an entry found no room. Not zero, so that keys made to collide cannot make the
+/// table grow at will.
+const EARLY_PERMILLE: u64 = 600;
+/// Tries to place an entry, with a line added after each.
+const EARLY_LINES_MAX: u32 = 16;
+/// How far room is looked for: entries pushed to their other places in a chain of this length.
+const CHAIN_MAX: u32 = 3;
+/// A lookup that met so many moves in a row waits for the writer instead.
+const RETRIES_MAX: u32 = 16;
+
+/// Memory that all shards draw from.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    used: AtomicU64,
+    limit: u64,
+}
+
+impl Budget {
+    pub(crate) fn new(limit: u64, used: u64) -> Self {
+        Self {
+            used: AtomicU64::new(used),
+            limit,
+        }
+    }
+
+    pub(crate) fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    fn take(&self, bytes: u64) -> bool {
+        let fits = bytes == 0 || self.used() + bytes <= self.limit;
+        if fits && bytes > 0 {
+            self.used.fetch_add(bytes, Ordering::Relaxed);
+        }
+        fits
+    }
+}
+
+/// What only the holder of the lock may know.
+#[derive(Debug, Default)]
+struct Writer {
+    dropped: u64,
+    displaced: u64,
+    /// Ranges being swept: an entry in one of them is dropped rather than moved, since it
+    /// could be moved to where the sweep has already been.
+    condemned: Vec<Range<u64>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shard {
+    chunks: Chunks,
+    /// Lines in use. Grows after the new line is filled, before the split one is thinned.
+    lines: AtomicU32,
+    len: AtomicU64,
+    retried: AtomicU64,
+    writer: Mutex<Writer>,
+}
+
+/// The two lines of a fingerprint, with the fingerprint as each stores it.
+struct Home<'a> {
+    lines: [&'a Line; 2],
+    numbers: [u32; 2],
+    fps: [Fingerprint; 2],
+}
+
+impl Shard {
+    pub(crate) fn new() -> Self {
+        Self {
+            chunks: Chunks::new(),
+            lines: AtomicU32::new(1 << BASE_BITS),
+            len: AtomicU64::new(0),
+            retried: AtomicU64::new(0),
+            writer: Mutex::new(Writer::default()),
+        }
+    }
+
+    fn home(&self, fp: Fingerprint) -> Option<Home<'_>> {
+        let lines = self.lines.load(Ordering::Acquire);
+        let fps = [fp, fp.other()];
+        let numbers = fps.map(|fp| fp.line(lines));
+        Some(Home {
+            lines: [self.chunks.line(numbers[0])?, self.chunks.line(numbers[1])?],
+            numbers,
+            fps,
+        })
+    }
+
+    pub(crate) fn lookup(&self, fp: Fingerprint) -> Candidates {
+        for _ in 0..RETRIES_MAX {
+            if let Some(answer) = self.try_lookup(fp) {
+                return answer;
+            }
+            self.retried.fetch_add(1, Ordering::Relaxed);
+        }
+        let _writer = self.writer.lock();
+        self.try_lookup(fp).unwrap_or_default()
+    }
+
+    /// `None` if a miss cannot be believed.
+    fn try_lookup(&self, fp: Fingerprint) -> Option<Candidates> {
+        let home = self.home(fp)?;
+        // Both versions first: the two lines come from memory at the same time.
+        let versions = home.lines.map(Line::version);
+        let mut found = Candidates::default();
+        for (line, fp) in home.lines.iter().zip(home.fps) {
+            line.find(fp, &mut found);
+        }
+        (!found.is_empty() || self.is_undisturbed(&home, versions)).then_some(found)
+    }
+
+    fn is_undisturbed(&self, home: &Home<'_>, versions: [u32; 2]) -> bool {
+        let lines = self.lines.load(Ordering::Acquire);
+        home.fps.map(|fp| fp.line(lines)) == home.numbers
+            && home.lines.map(Line::version) == versions
+    }
+
+    pub(crate) fn touch(&self, fp: Fingerprint, address: Address) {
+        if let Some(home) = self.home(fp) {
+            let mut places = home.lines.iter().zip(home.fps);
+            let _ = places.any(|(line, fp)| line.touch(fp, address));
+        }
+    }
+
+    pub(crate) fn insert(
+        &self,
+        fp: Fingerprint,
+        entry: Entry,
+        keep: bool,
+        budget: &Budget,
+    ) -> Insert {
+        let mut writer = self.writer.lock();
+        let present = self.home(fp).and_then(|h| h.settle_present(entry, keep));
+        if let Some(done) = present {
+            return done;
+        }
+        // A small shard may be unlucky below its load: it grows early rather than forget.
+        for _ in 0..EARLY_LINES_MAX {
+            if self.place_new(&mut writer, fp, entry) {
+                self.add_len(1);
+                self.grow(LOAD_PERMILLE, budget);
+                return Insert::Stored;
+            }
+            if !self.grow(EARLY_PERMILLE, budget) {
+                break;
+            }
+        }
+        writer.dropped += 1;
+        Insert::Dropped
+    }
+
+    fn place_new(&self, writer: &mut Writer, fp: Fingerprint, entry: Entry) -> bool {
+        let Some(home) = self.home(fp) else {
+            return false;
+        };
+        let Some((place, slot)) = self.find_room(writer, &home) else {
+            return false;
+        };
+        home.lines[place].put(slot, Packed::new(home.fps[place], entry));
+        true
+    }
+
+    /// A free slot in one of the two lines: the emptier one's, else one made free by moving.
+    fn find_room(&self, writer: &mut Writer, home: &Home<'_>) -> Option<(usize, usize)> {
+        let emptier = usize::from(home.lines[1].used() < home.lines[0].used());
+        if let Some(slot) = home.lines[emptier].free() {
+            return Some((emptier, slot));
+        }
+        (1..=CHAIN_MAX).find_map(|chain| {
+            (0..2).find_map(|place| {
+                let slot = self.make_room(writer, home.numbers[place], chain)?;
+                Some((place, slot))
+            })
+        })
+    }
+
+    /// Frees a slot of line `number` by moving an entry to its other place, where room is made
+    /// in turn if the chain may be longer.
+    fn make_room(&self, writer: &mut Writer, number: u32, chain: u32) -> Option<usize> {
+        let lines = self.lines.load(Ordering::Relaxed);
+        let line = self.chunks.line(number)?;
+        (0..SLOTS).find(|slot| {
+            let packed = line.get(*slot);
+            let other = Fingerprint::from_slot(number, packed).other();
+            self.move_out(
+                writer,
+                (line, *slot, packed),
+                other,
+                other.line(lines),
+                chain,
+            )
+            .is_some()
+        })
+    }
+
+    fn move_out(
+        &self,
+        writer: &mut Writer,
+        (line, slot, packed): (&Line, usize, Packed),
+        other: Fingerprint,
+        target: u32,
+        chain: u32,
+    ) -> Option<()> {
+        let entry = packed.entry()?;
+        if writer.is_condemned(entry.address) {
+            line.clear(slot);
+            self.add_len(-1);
+            return Some(());
+        }
+        let target_line = self.chunks.line(target)?;
+        let free = match chain {
+            1 => target_line.free()?,
+            _ => self.make_room(writer, target, chain - 1)?,
+        };
+        // The chain may have come back to this very slot.
+        let now = line.get(slot);
+        if (now.word ^ packed.word) & !FREQ_MASK != 0 || now.aux != packed.aux {
+            return None;
+        }
+        target_line.put(free, Packed::new(other, entry));
+        target_line.announce_arrival();
+        line.clear(slot);
+        writer.displaced += 1;
+        Some(())
+    }
+
+    /// Adds a line if the load is over `permille` and the budget has it; true if it did.
+    fn grow(&self, permille: u64, budget: &Budget) -> bool {
+        let lines = self.lines.load(Ordering::Relaxed);
+        let slots = u64::from(lines) * SLOTS as u64;
+        self.len() * 1000 > slots * permille
+            && budget.take(self.chunks.cost(lines))
+            && self.chunks.ensure(lines)
+            && self.split(lines).is_some()
+    }
+
+    /// Makes `lines` the number of the last line and fills it from the line it splits.
+    fn split(&self, lines: u32) -> Option<()> {
+        let level = lines.ilog2();
+        let source_number = lines - (1 << level);
+        let source = self.chunks.line(source_number)?;
+        let target = self.chunks.line(lines)?;
+        let mut moved = [false; SLOTS];
+        let mut next = 0;
+        for (slot, moved) in moved.iter_mut().enumerate() {
+            let packed = source.get(slot);
+            let goes = Fingerprint::from_slot(source_number, packed).bit(level);
+            if packed.word != 0 && goes {
+                target.put(next, packed);
+                next += 1;
+                *moved = true;
+            }
+        }
+        self.lines.store(lines + 1, Ordering::Release);
+        for slot in (0..SLOTS).filter(|slot| moved[*slot]) {
+            source.clear(slot);
+        }
+        Some(())
+    }
+
+    /// Removes every entry of `fp`, or the one at `address`.
+    pub(crate) fn remove(&self, fp: Fingerprint, address: Option<Address>) -> Candidates {
+        let _writer = self.writer.lock();
+        let mut removed = Candidates::default();
+        let Some(home) = self.home(fp) else {
+            return removed;
+        };
+        while let Some((place, slot)) = home.position(address) {
+            if let Some(entry) = home.lines[place].clear(slot) {
+                removed.push(entry);
+                self.add_len(-1);
+            }
+        }
+        removed
+    }
+
+    pub(crate) fn replace_if(&self, fp: Fingerprint, old: Address, new: Entry) -> bool {
+        let _writer = self.writer.lock();
+        let Some(home) = self.home(fp) else {
+            return false;
+        };
+        let Some((place, slot)) = home.position(Some(old)) else {
+            return false;
+        };
+        home.lines[place].exchange(slot, Packed::new(home.fps[place], new));
+        true
+    }
+
+    pub(crate) fn take_freq(&self, fp: Fingerprint, address: Address) -> Option<u8> {
+        let _writer = self.writer.lock();
+        let home = self.home(fp)?;
+        let (place, slot) = home.position(Some(address))?;
+        home.lines[place].take_freq(slot)
+    }
+
+    pub(crate) fn condemn(&self, units: &Range<u64>) {
+        self.writer.lock().condemned.push(units.clone());
+    }
+
+    pub(crate) fn acquit(&self, units: &Range<u64>) {
+        let condemned = &mut self.writer.lock().condemned;
+        if let Some(at) = condemned.iter().position(|range| range == units) {
+            condemned.swap_remove(at);
+        }
+    }
+
+    /// Removes the entries of `units` in lines `from..to`; returns how many, `None` past the end.
+    pub(crate) fn sweep(&self, units: &Range<u64>, from: u32, to: u32) -> Option<u64> {
+        let _writer = self.writer.lock();
+        let lines = self.lines.load(Ordering::Relaxed);
+        let mut removed = 0;
+        for line in (from..to.min(lines)).filter_map(|number| self.chunks.line(number)) {
+            for slot in 0..SLOTS {
+                let entry = line.get(slot).entry();
+                if entry.is_some_and(|e| units.contains(&e.address.units())) {
+                    line.clear(slot);
+                    removed += 1;
+                }
+            }
+        }
+        self.add_len(-removed);
+        (from < lines).then_some(removed as u64)
+    }
+
+    pub(crate) fn for_each(&self, visit: &mut impl FnMut(Entry)) {
+        let lines = self.lines.load(Ordering::Acquire);
+        for line in (0..lines).filter_map(|number| self.chunks.line(number)) {
+            for entry in (0..SLOTS).filter_map(|slot| line.get(slot).entry()) {
+                visit(entry);
+            }
+        }
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.len.load(Ordering::Relaxed)
+    }
+
+    /// Under the lock only, so a load and a store do.
+    fn add_len(&self, by: i64) {
+        let len = self.len().saturating_add_signed(by);
+        self.len.store(len, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_stats(&self, stats: &mut IndexStats) {
+        let writer = self.writer.lock();
+        stats.len += self.len();
+        stats.slots += u64::from(self.lines.load(Ordering::Relaxed)) * SLOTS as u64;
+        stats.dropped += writer.dropped;
+        stats.displaced += writer.displaced;
+        stats.retried += self.retried.load(Ordering::Relaxed);
+    }
+}
+
+impl Writer {
+    fn is_condemned(&self, address: Address) -> bool {
+        self.condemned
+            .iter()
+            .any(|range| range.contains(&address.units()))
+    }
+}
+
+impl Home<'_> {
+    fn position(&self, address: Option<Address>) -> Option<(usize, usize)> {
+        (0..2).find_map(|place| {
+            let slot = self.lines[place].position(self.fps[place], address)?;
+            Some((place, slot))
+        })
+    }
+
+    /// Deals with an entry that is already there: it stays, or the new one takes its place.
+    fn settle_present(&self, entry: Entry, keep: bool) -> Option<Insert> {
+        let (place, slot) = self.position(None)?;
+        if keep {
+            return self.lines[place].get(slot).entry().map(Insert::Present);
+        }
+        let packed = Packed::new(self.fps[place], entry);
+        let old = self.lines[place].exchange(slot, packed);
+        old.map(Insert::Replaced)
+    }
+}

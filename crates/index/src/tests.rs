@@ -1,0 +1,296 @@
+//! The table against an exact model, its bounds, and readers beside writers.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use foxy_base::Rng;
+use proptest::prelude::*;
+
+use super::*;
+
+fn hash(n: u64) -> KeyHash {
+    let mut rng = Rng::new(n);
+    KeyHash(u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64()))
+}
+
+fn entry(units: u64) -> Entry {
+    let class = SizeClass::for_bytes(1 + units % 100_000).unwrap();
+    Entry::new(Address::from_units(units).unwrap(), class).with_hint(units as u16)
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Insert(u64),
+    InsertIfAbsent(u64),
+    Remove(u64),
+    RemoveIf(u64, bool),
+    ReplaceIf(u64, bool),
+    Touch(u64, bool),
+    TakeFreq(u64),
+    Sweep(u64),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    // Two keys in three have the hash bits of others: twins.
+    let key = 0..120u64;
+    prop_oneof![
+        4 => key.clone().prop_map(Op::Insert),
+        1 => key.clone().prop_map(Op::InsertIfAbsent),
+        1 => key.clone().prop_map(Op::Remove),
+        2 => (key.clone(), any::<bool>()).prop_map(|(k, b)| Op::RemoveIf(k, b)),
+        2 => (key.clone(), any::<bool>()).prop_map(|(k, b)| Op::ReplaceIf(k, b)),
+        3 => (key.clone(), any::<bool>()).prop_map(|(k, b)| Op::Touch(k, b)),
+        1 => key.prop_map(Op::TakeFreq),
+        1 => (0..40u64).prop_map(Op::Sweep),
+    ]
+}
+
+/// Keys that differ only in bits that the table does not know are one key to it.
+fn twin(key: u64) -> u64 {
+    key / 3
+}
+
+fn twin_hash(key: u64) -> KeyHash {
+    KeyHash(hash(twin(key)).0 ^ u128::from(key))
+}
+
+/// An address that `right` makes the one in the model, or else one that was never used.
+fn address(model: &BTreeMap<u64, Entry>, key: u64, right: bool) -> Address {
+    match model.get(&twin(key)) {
+        Some(entry) if right => entry.address,
+        _ => Address::MAX,
+    }
+}
+
+fn apply(index: &Index, model: &mut BTreeMap<u64, Entry>, step: u64, op: &Op) {
+    let new = entry(step);
+    match *op {
+        Op::Insert(key) => {
+            let old = model.insert(twin(key), new);
+            let expected = old.map_or(Insert::Stored, Insert::Replaced);
+            assert_eq!(index.insert(twin_hash(key), new), expected);
+        }
+        Op::InsertIfAbsent(key) => {
+            let expected = match model.get(&twin(key)) {
+                Some(there) => Insert::Present(*there),
+                None => Insert::Stored,
+            };
+            model.entry(twin(key)).or_insert(new);
+            assert_eq!(index.insert_if_absent(twin_hash(key), new), expected);
+        }
+        Op::Remove(key) => {
+            let removed = index.remove(twin_hash(key));
+            assert_eq!(removed.first(), model.remove(&twin(key)));
+        }
+        Op::RemoveIf(key, right) => {
+            let at = address(model, key, right);
+            let expected = model.get(&twin(key)).copied().filter(|e| e.address == at);
+            assert_eq!(index.remove_if(twin_hash(key), at), expected);
+            model.retain(|_, e| e.address != at);
+        }
+        Op::ReplaceIf(key, right) => {
+            let at = address(model, key, right);
+            let there = model.get_mut(&twin(key)).filter(|e| e.address == at);
+            let expected = there.map(|e| *e = new).is_some();
+            assert_eq!(index.replace_if(twin_hash(key), at, new), expected);
+        }
+        Op::Touch(key, right) => {
+            let at = address(model, key, right);
+            index.touch(twin_hash(key), at);
+            if let Some(e) = model.get_mut(&twin(key)).filter(|e| e.address == at) {
+                e.freq = (e.freq + 1).min(3);
+            }
+        }
+        Op::TakeFreq(key) => {
+            let at = address(model, key, true);
+            let there = model.get_mut(&twin(key));
+            let expected = there.map(|e| std::mem::take(&mut e.freq));
+            assert_eq!(index.take_freq(twin_hash(key), at), expected);
+        }
+        Op::Sweep(from) => {
+            let units = from * 20..from * 20 + 60;
+            let before = model.len();
+            model.retain(|_, e| !units.contains(&e.address.units()));
+            assert_eq!(index.sweep(units).run(), (before - model.len()) as u64);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn every_operation_equals_the_model(ops in prop::collection::vec(op(), 1..800)) {
+        let (index, mut model) = (Index::new(), BTreeMap::new());
+        for (step, op) in ops.iter().enumerate() {
+            apply(&index, &mut model, step as u64, op);
+        }
+        prop_assert_eq!(index.len(), model.len() as u64);
+        for key in 0..120 {
+            let found = index.lookup(twin_hash(key));
+            prop_assert_eq!(found.iter().next(), model.get(&twin(key)).copied());
+            prop_assert!(found.iter().count() <= 1);
+        }
+    }
+}
+
+#[test]
+fn growth_loses_nothing_and_costs_little() {
+    let index = Index::new();
+    let mut checked = 0;
+    for n in 0..300_000 {
+        assert_eq!(index.insert(hash(n), entry(n)), Insert::Stored);
+        if n % 50_000 == 49_999 {
+            for k in 0..=n {
+                assert_eq!(index.lookup(hash(k)).first(), Some(entry(k)), "{k} of {n}");
+            }
+            checked += 1;
+        }
+    }
+    let stats = index.stats();
+    assert_eq!((checked, stats.len, stats.dropped), (6, 300_000, 0));
+    let directory = SHARDS as u64 * Chunks::base_bytes();
+    let per_entry = (stats.memory_bytes - directory) as f64 / 300_000.0;
+    assert!(per_entry < 15.6, "{per_entry} bytes per entry");
+    let hits = (0..300_000).filter(|n| !index.lookup(hash(1 << 40 | n)).is_empty());
+    assert!(hits.count() <= 3, "false hits");
+}
+
+#[test]
+fn memory_follows_contents_in_small_steps() {
+    let index = Index::new();
+    let mut last = index.memory_bytes();
+    assert!(last < 512 << 10, "{last} bytes when empty");
+    for n in 0..200_000 {
+        let _ = index.insert(hash(n), entry(n));
+        let now = index.memory_bytes();
+        assert!(
+            now - last <= (last / 8).max(4096),
+            "a step of {}",
+            now - last
+        );
+        last = now;
+    }
+}
+
+#[test]
+fn a_full_index_drops_and_counts_and_keeps_what_it_has() {
+    let index = Index::with_limit(1 << 20);
+    let mut kept = Vec::new();
+    for n in 0..80_000 {
+        match index.insert(hash(n), entry(n)) {
+            Insert::Stored => kept.push(n),
+            Insert::Dropped => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    let stats = index.stats();
+    assert!(stats.memory_bytes <= 1 << 20 && stats.dropped > 0);
+    assert_eq!(stats.dropped + stats.len, 80_000);
+    assert!(
+        stats.len * 100 >= stats.slots * 95,
+        "filled well: {stats:?}"
+    );
+    for n in &kept {
+        assert_eq!(index.lookup(hash(*n)).first(), Some(entry(*n)));
+    }
+    // What is there can still be superseded, and room that is made is used.
+    assert!(matches!(
+        index.insert(hash(kept[0]), entry(7)),
+        Insert::Replaced(_)
+    ));
+    for n in &kept[..1000] {
+        assert!(!index.remove(hash(*n)).is_empty());
+    }
+    let stored = (100_000..100_500).filter(|n| index.insert(hash(*n), entry(*n)).is_stored());
+    assert!(stored.count() > 450);
+}
+
+#[test]
+fn a_sweep_in_steps_is_exact_among_writers() {
+    let index = Index::new();
+    for n in 0..100_000 {
+        let _ = index.insert(hash(n), entry(n));
+    }
+    let mut sweep = index.sweep(20_000..40_000);
+    let mut next = 1_000_000;
+    while !sweep.step(64) {
+        // Insertions move entries behind the sweep's back; none of the range may survive there.
+        for _ in 0..100 {
+            let _ = index.insert(hash(next), entry(next));
+            next += 1;
+        }
+    }
+    drop(sweep);
+    let mut left = 0;
+    index.for_each_in(20_000..40_000, |_| left += 1);
+    assert_eq!(left, 0);
+    for n in (0..20_000).chain(40_000..100_000).chain(1_000_000..next) {
+        assert_eq!(index.lookup(hash(n)).first(), Some(entry(n)));
+    }
+    assert_eq!(index.len(), 80_000 + next - 1_000_000);
+}
+
+#[test]
+fn readers_never_miss_what_is_there_nor_see_what_is_gone() {
+    let index = Index::new();
+    for n in 0..2_000 {
+        let _ = index.insert(hash(n), entry(n));
+    }
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for seed in 0..2 {
+            let (index, done) = (&index, &done);
+            scope.spawn(move || {
+                let mut rng = Rng::new(seed);
+                while !done.load(Ordering::Relaxed) {
+                    let n = rng.below(2_000);
+                    let found = index.lookup(hash(n)).first();
+                    assert_eq!(found.map(|e| e.address), Some(entry(n).address));
+                    index.touch(hash(n), entry(n).address);
+                }
+            });
+        }
+        let wrong = (10_000..60_000u64).filter(|n| {
+            let (hash, entry) = (hash(*n), entry(*n));
+            let stored = index.insert(hash, entry).is_stored();
+            let removed = n % 3 == 0 && index.remove_if(hash, entry.address).is_some();
+            !stored || removed != (n % 3 == 0) || index.lookup(hash).is_empty() != removed
+        });
+        let wrong = wrong.count();
+        // Before any assertion, or a failure would leave the readers running.
+        done.store(true, Ordering::Relaxed);
+        assert_eq!(wrong, 0);
+    });
+    assert!(index.stats().displaced > 0);
+}
+
+#[test]
+fn size_classes_cover_and_do_not_over_read() {
+    for bytes in (0..8_000_000u64).step_by(509) {
+        let class = SizeClass::for_bytes(bytes).unwrap();
+        assert!(class.bytes() >= bytes);
+        let rounded = bytes.next_multiple_of(UNIT_BYTES).max(UNIT_BYTES);
+        assert!(class.bytes() * 100 <= rounded * 108, "{bytes}: {class:?}");
+        assert_eq!(SizeClass::from_number(class.number()), Some(class));
+    }
+    assert!(SizeClass::MAX.bytes() >= 8 << 20);
+    assert_eq!(
+        SizeClass::for_bytes(SizeClass::MAX.bytes()),
+        Some(SizeClass::MAX)
+    );
+    assert_eq!(SizeClass::for_bytes(SizeClass::MAX.bytes() + 1), None);
+    assert_eq!(
+        (SizeClass::from_number(0), SizeClass::from_number(128)),
+        (None, None)
+    );
+}
+
+#[test]
+fn addresses_are_36_bits_of_512_bytes() {
+    assert_eq!(Address::from_units(1 << 36), None);
+    assert_eq!(Address::from_bytes(513), None);
+    assert_eq!(Address::from_bytes(1024).map(Address::units), Some(2));
+    assert_eq!(Address::MAX.bytes() + 512, 32 << 40);
+    assert_eq!(Address::all().end, 1 << 36);
+}
