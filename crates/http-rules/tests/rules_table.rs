@@ -1,0 +1,98 @@
+//! `docs/http-caching.md` names a function and a test for each rule. This test reads the table
+//! and fails when one of them is gone, so that the document cannot rot.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const LEVELS: [&str; 5] = ["MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY"];
+
+fn crate_dir() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The rows of the first table: source, level, rule, function, test.
+fn rows() -> Vec<Vec<String>> {
+    let document = fs::read_to_string(crate_dir().join("../../docs/http-caching.md")).unwrap();
+    let section = document.split("## Decided in http-rules").nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let lines = section.lines().filter(|line| line.starts_with("| "));
+    let cells = |line: &str| {
+        line.trim_matches('|')
+            .split(" | ")
+            .map(|c| c.trim().to_owned())
+            .collect()
+    };
+    lines.skip(1).map(cells).collect()
+}
+
+/// The source of the module with this path, whether a file or a folder's child.
+fn source(module: &[&str]) -> Option<String> {
+    let mut path: PathBuf = crate_dir().join("src");
+    path.extend(module);
+    fs::read_to_string(path.with_extension("rs")).ok()
+}
+
+/// What is wrong with a `module::function` path; `None` if it names a function.
+fn missing(path: &str, test: bool) -> Option<String> {
+    let mut module: Vec<&str> = path.trim_matches('`').split("::").collect();
+    let name = module.pop()?;
+    let in_file = source(&module);
+    // Short test modules are inside their module's file.
+    let text = in_file.or_else(|| source(module.strip_suffix(&["tests"])?));
+    let Some(text) = text else {
+        return Some(format!("{path}: no such module"));
+    };
+    let at = text
+        .match_indices(&format!("fn {name}"))
+        .map(|(at, _)| at)
+        .find(|at| text[at + 3 + name.len()..].starts_with(['(', '<']));
+    match at {
+        None => Some(format!("{path}: no such function")),
+        Some(at) if test && !text[..at].trim_end().ends_with("#[test]") => {
+            Some(format!("{path}: not a test"))
+        }
+        Some(_) => None,
+    }
+}
+
+#[test]
+fn every_rule_names_a_function_and_a_test_that_exist() {
+    let rows = rows();
+    assert!(
+        rows.len() > 100,
+        "the table has {} rows only: has its shape changed?",
+        rows.len()
+    );
+    let mut wrong = Vec::new();
+    for row in &rows {
+        let [source, level, rule, function, test] = &row[..] else {
+            wrong.push(format!("{row:?}: not five cells"));
+            continue;
+        };
+        if source.is_empty() || rule.is_empty() || !LEVELS.contains(&level.as_str()) {
+            wrong.push(format!("{row:?}: unknown level or empty cell"));
+        }
+        wrong.extend(missing(function, false));
+        wrong.extend(missing(test, true));
+    }
+    assert!(
+        wrong.is_empty(),
+        "docs/http-caching.md is out of date:\n{}",
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn the_check_notices_what_is_gone() {
+    assert_eq!(missing("`date::parse`", false), None);
+    assert!(
+        missing("`date::pars`", false).is_some(),
+        "a prefix is not the function"
+    );
+    assert!(missing("`nowhere::parse`", false).is_some());
+    assert!(missing("`date::parse`", true).is_some(), "not a test");
+    assert_eq!(
+        missing("`text::tests::directives_are_split_outside_quotes`", true),
+        None
+    );
+}
