@@ -97,10 +97,12 @@ pub struct ForwardFields<'b> {
     check_listed: bool,
     drop_host: bool,
     drop_expect: bool,
+    drop_length: bool,
 }
 
 /// The fields of `fields` to forward. `lists_names` may be false only if Connection is known to
-/// name no field; it saves the search.
+/// name no field; it saves the search. Transfer-Encoding is never among them: who sends the body
+/// on in chunks writes it anew.
 #[must_use]
 pub fn forward_fields(fields: FieldView<'_>, lists_names: bool) -> ForwardFields<'_> {
     ForwardFields {
@@ -109,6 +111,7 @@ pub fn forward_fields(fields: FieldView<'_>, lists_names: bool) -> ForwardFields
         check_listed: lists_names,
         drop_host: false,
         drop_expect: false,
+        drop_length: false,
     }
 }
 
@@ -128,10 +131,19 @@ impl ForwardFields<'_> {
         self
     }
 
+    /// Leaves Content-Length out too: for messages that are sent on with another framing, and for
+    /// responses that must not have it.
+    #[must_use]
+    pub const fn without_length(mut self) -> Self {
+        self.drop_length = true;
+        self
+    }
+
     fn goes_on(&self, name: &[u8]) -> bool {
         !(is_hop_by_hop(name)
             || self.drop_host && eq_name(name, b"host")
             || self.drop_expect && eq_name(name, b"expect")
+            || self.drop_length && eq_name(name, b"content-length")
             || self.check_listed && self.is_listed(name) && !one_of(name, PROTECTED))
     }
 

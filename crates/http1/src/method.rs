@@ -86,3 +86,24 @@ impl Version {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Method;
+
+    #[test]
+    fn only_what_rfc_9110_names_is_safe_or_idempotent() {
+        let all = "GET HEAD POST PUT DELETE CONNECT OPTIONS TRACE PATCH PURGE X";
+        let which = |is: fn(Method) -> bool| {
+            let names = all
+                .split(' ')
+                .filter(|n| is(Method::from_text(n.as_bytes())));
+            names.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(which(Method::is_safe), "GET HEAD OPTIONS TRACE");
+        assert_eq!(
+            which(Method::is_idempotent),
+            "GET HEAD PUT DELETE OPTIONS TRACE"
+        );
+    }
+}

@@ -121,7 +121,7 @@ pub struct RequestHead<'b> {
 impl<'b> RequestHead<'b> {
     /// Parses the head at the start of `bytes`, or says `None` while it is incomplete. Call it
     /// again with the same scanner and the grown buffer; only new bytes are examined. The
-    /// body, or the next request, begins at [`len`](Self::len).
+    /// body, or the next request, begins at [`len`](RequestParts::len).
     ///
     /// # Errors
     /// A [`Reject`] with status 400, 414, 417, 431, 501 or 505.

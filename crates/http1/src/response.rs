@@ -147,10 +147,15 @@ impl<'b> ResponseHead<'b> {
         self.fields
     }
 
-    /// The fields to store and to send on.
+    /// The fields to store and to send on; for 1xx and 204 without Content-Length, which they
+    /// must not have (RFC 9110 section 8.6).
     #[must_use]
     pub fn forward_fields(&self) -> ForwardFields<'b> {
-        forward_fields(self.fields, self.parts.facts.lists_names)
+        let fields = forward_fields(self.fields, self.parts.facts.lists_names);
+        match self.parts.status {
+            100..=199 | 204 => fields.without_length(),
+            _ => fields,
+        }
     }
 }
 

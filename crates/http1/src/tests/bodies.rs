@@ -111,6 +111,12 @@ fn chunk_lines_extensions_and_trailers_are_bounded() {
     assert!(outcome(format!("0\r\nA: {}\r\n\r\n", "v".repeat(33))).is_ok());
     let large = outcome(format!("0\r\nA: {}\r\n\r\n", "v".repeat(34)));
     assert_eq!(large, Err(Reject::TRAILERS_TOO_LARGE));
+    let endless = outcome(format!("0\r\nA: {}", "v".repeat(37)));
+    assert_eq!(
+        endless,
+        Err(Reject::TRAILERS_TOO_LARGE),
+        "at the limit, none can follow"
+    );
     let mut slots = FieldSlots::new();
     assert!(parse_trailers(b"A:\r\nB:\r\n\r\n", &mut slots, &limits).is_ok());
     let third = parse_trailers(b"A:\r\nB:\r\nC:\r\n\r\n", &mut slots, &limits);

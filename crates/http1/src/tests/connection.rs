@@ -270,3 +270,13 @@ fn responses_forward_alike_and_keep_host() {
     });
     assert_eq!(names.unwrap(), [&b"Host"[..], b"ETag"]);
 }
+
+#[test]
+fn a_length_is_sent_on_unless_the_status_forbids_it() {
+    let sent_on = |status: u16| {
+        let text = format!("HTTP/1.1 {status}\r\nContent-Length: 3\r\n\r\n");
+        with_response(text.as_bytes(), |head| head.forward_fields().count())
+    };
+    assert_eq!((sent_on(200), sent_on(304)), (Ok(1), Ok(1)));
+    assert_eq!((sent_on(103), sent_on(204)), (Ok(0), Ok(0)));
+}
