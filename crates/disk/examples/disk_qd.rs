@@ -155,7 +155,7 @@ impl Sleeper {
             rustix::buffer::spare_capacity(&mut self.events),
             None,
         ) {
-            // The kernel prepares a ring for polling in the background, by an interruption.
+            // The ring's work in the background may interrupt; then there is nothing yet.
             Err(rustix::io::Errno::INTR) => {}
             other => drop(other?),
         }

@@ -182,8 +182,8 @@ pub trait Queue: Send {
     fn wait(&mut self, timeout: Duration) -> io::Result<bool>;
 
     /// Readable when `reap` may find something; for epoll, level or edge triggered (with tokio:
-    /// `Readiness`, of feature `tokio`). Spurious wake-ups occur, and the first `epoll_wait` on a
-    /// ring may end with `EINTR`.
+    /// `Readiness`, of feature `tokio`). Spurious wake-ups occur. Ask first on the thread that
+    /// owns the queue, or before the first flush; a queue that only `wait`s is cheaper without.
     fn event_fd(&self) -> Option<BorrowedFd<'_>>;
 
     /// Operations submitted and not yet reaped, staged ones included.

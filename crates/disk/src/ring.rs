@@ -1,8 +1,11 @@
-//! Queues on `io_uring`: one ring each, one system call per turn, its descriptor polled directly.
+//! Queues on `io_uring`: one ring each, one submitting system call per turn.
 //!
 //! Completions are deferred to the owner's next call where the kernel can do that (6.1 and later),
 //! else run cooperatively (5.19), else by interruption. The ring starts disabled and belongs to
 //! the thread that uses it first.
+//!
+//! A thread that sleeps in epoll is woken through an eventfd: with deferred completions the ring's
+//! own descriptor becomes readable, but wakes nobody who sleeps on it already (Linux 6.18).
 
 mod flights;
 
@@ -10,15 +13,19 @@ use crate::file::Target;
 use crate::{Completion, Op, Queue, QueueStats, check};
 use flights::{Flights, Step};
 use io_uring::{IoUring, Probe, opcode, types};
+use rustix::event::{EventfdFlags, eventfd};
+use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::io;
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Most entries of a ring; operations beyond wait inside the queue.
 const DEPTH_MAX: u32 = 4096;
+/// Times one `reap` looks again for what arrived while it looked, before it leaves that for later.
+const LOOKS: u32 = 4;
 /// A dropped queue waits this often ...
 const DRAIN_TURNS: u32 = 100;
 /// ... so long for what is in flight.
@@ -101,6 +108,8 @@ fn build_in(mode: Mode, entries: u32) -> io::Result<IoUring> {
 /// A queue with a ring of its own.
 pub(crate) struct RingQueue {
     ring: IoUring,
+    /// Signalled by the kernel; made when first asked for, since a queue that only waits needs none.
+    events: OnceCell<OwnedFd>,
     /// What the kernel may be reading or writing; freed only once the kernel is done.
     flights: ManuallyDrop<Flights>,
     target: Arc<Target>,
@@ -128,6 +137,7 @@ impl RingQueue {
         let depth = ring.params().sq_entries() as usize;
         Ok(Self {
             ring,
+            events: OnceCell::new(),
             flights: ManuallyDrop::new(Flights::default()),
             target,
             fixed,
@@ -211,6 +221,23 @@ impl RingQueue {
         }
     }
 
+    /// Takes the signal back. After entering (which raises it for what the entry brings), and
+    /// before the last look at the ring.
+    fn lower(&self) {
+        if let Some(events) = self.events.get() {
+            // Not raised is as good.
+            let _ = rustix::io::read(events, &mut [0; 8]);
+        }
+    }
+
+    /// Makes the owner come again.
+    fn raise(&self) {
+        if let Some(events) = self.events.get() {
+            // A full counter is readable already.
+            let _ = rustix::io::write(events, &1u64.to_ne_bytes());
+        }
+    }
+
     /// Submits what has waited for room. A refusal is met again at the next turn.
     fn push_on(&mut self) {
         if self.backlog.is_empty() {
@@ -242,12 +269,21 @@ impl Queue for RingQueue {
 
     fn reap(&mut self, out: &mut Vec<Completion>) -> usize {
         let before = out.len();
-        if self.inside > 0 && self.held_back() {
-            self.stats.wait_calls += 1;
-            // A refusal shows as no completions; the next flush reports it.
-            let _ = self.enter(None);
+        for _ in 0..LOOKS {
+            if self.inside > 0 && self.held_back() {
+                self.stats.wait_calls += 1;
+                // A refusal shows as no completions; the next flush reports it.
+                let _ = self.enter(None);
+            }
+            self.lower();
+            self.collect(out);
+            // What came in between has lost its signal and must not wait for another.
+            if self.inside == 0 || !self.held_back() {
+                self.push_on();
+                return out.len() - before;
+            }
         }
-        self.collect(out);
+        self.raise();
         self.push_on();
         out.len() - before
     }
@@ -268,9 +304,16 @@ impl Queue for RingQueue {
     }
 
     fn event_fd(&self) -> Option<BorrowedFd<'_>> {
-        // SAFETY: the descriptor is the ring's own, open as long as the ring, which the returned
-        // borrow of `self` keeps alive.
-        Some(unsafe { BorrowedFd::borrow_raw(self.ring.as_raw_fd()) })
+        if self.events.get().is_none() {
+            let made = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok()?;
+            self.ring
+                .submitter()
+                .register_eventfd(made.as_raw_fd())
+                .ok()?;
+            // Kept with the ring; that there was none was just seen.
+            let _ = self.events.set(made);
+        }
+        self.events.get().map(AsFd::as_fd)
     }
 
     fn in_flight(&self) -> usize {

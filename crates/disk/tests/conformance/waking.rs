@@ -6,6 +6,13 @@ use foxy_disk::{AlignedBuf, Completion, Disk, Op, Queue};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Writes the disk full: reads of what was only reserved need no device, and complete at once.
+fn fill(disk: &Arc<dyn Disk>) {
+    disk.write_at(0, &AlignedBuf::new(disk.len() as usize))
+        .unwrap();
+    disk.flush().unwrap();
+}
+
 /// Blocks in epoll until the queue's descriptor is readable, then reaps; until `count` are there.
 fn reap_by_polling(queue: &mut dyn Queue, poll: &mut dyn FnMut(Duration) -> bool, count: usize) {
     let mut out: Vec<Completion> = Vec::new();
@@ -55,6 +62,7 @@ fn poller(queue: &dyn Queue, edge: bool) -> impl FnMut(Duration) -> bool + use<>
 
 #[cfg(target_os = "linux")]
 pub(crate) fn epoll_wakes(disk: &Arc<dyn Disk>) {
+    fill(disk);
     for edge in [false, true] {
         let mut queue = disk.open_queue(8).unwrap();
         let mut poll = poller(&*queue, edge);
@@ -106,6 +114,7 @@ pub(crate) fn tokio_wakes(disk: &Arc<dyn Disk>) {
     runtime.block_on(async {
         let mut queue = disk.open_queue(8).unwrap();
         let readiness = foxy_disk::Readiness::of(&*queue).unwrap();
+        fill(disk);
         let mut out = Vec::new();
         for round in 0..100u64 {
             for n in 0..=(round % 12) {
