@@ -15,6 +15,7 @@ mod large;
 mod lookup;
 mod object;
 mod options;
+mod recovery;
 mod shard;
 mod shared;
 mod stats;

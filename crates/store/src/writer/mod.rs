@@ -1,19 +1,46 @@
 //! The writer of one store, driven by one thread.
 
+mod assemble;
+mod gather;
+mod io;
+mod reinsert;
+mod reuse;
+pub(crate) mod segment;
+mod sync;
+
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use foxy_disk::Disk;
+use foxy_base::MonoTime;
+use foxy_disk::{AlignedBuf, Disk};
+use foxy_format::Superblock;
+use foxy_policy::TokenBucket;
 
+use self::assemble::Cluster;
+use self::gather::Gather;
+use self::io::{Done, Io, Purpose};
+use self::reinsert::Reinserting;
+use self::reuse::Next;
+use self::segment::{OpenSegment, Sealing};
+use self::sync::Waiting;
+use crate::recovery::{Loader, Opened};
 use crate::shared::StoreShared;
+use crate::stats::{Health, add};
 use crate::{Engine, OpenError, StoreOptions};
+
+pub(crate) use self::reuse::collect_voids;
+
+/// Operations of the writer's queue.
+const QUEUE_DEPTH: u32 = 32;
 
 /// When to call [`Writer::turn`] again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// At the latest after this time, or when woken; `None`: only when woken.
+    /// At the latest after this time, or when woken; `None`: only when woken or when an operation
+    /// completes.
     pub wait: Option<Duration>,
-    /// Something was done that makes another turn at once worthwhile.
+    /// There is more to do at once.
     pub busy: bool,
 }
 
@@ -28,30 +55,191 @@ impl WakeHandle {
     }
 }
 
-/// Writes, recovers and reuses one store.
+/// Writes, recovers and reuses one store. Dropping it without [`Writer::drain`] is like a crash:
+/// safe, and what was not yet durable is lost.
 #[derive(Debug)]
 pub struct Writer {
-    engine: Arc<Engine>,
+    pub(crate) engine: Arc<Engine>,
     store: Arc<StoreShared>,
+    io: Io,
+    superblock: Superblock,
+    gather: Gather,
+    /// Buffers for clusters, reused.
+    buffers: Vec<AlignedBuf>,
+    /// Clusters being written.
+    clusters: Vec<Cluster>,
+    last_cluster: u64,
+    current: Option<OpenSegment>,
+    sealing: VecDeque<Sealing>,
+    next: Next,
+    next_sequence: u64,
+    /// Writing waits for the next segment.
+    next_urgent: bool,
+    reinserting: Reinserting,
+    reinsert_percent: u32,
+    /// A table could not be read: reuse has to search the index instead.
+    tables_damaged: bool,
+    waiting: Vec<Waiting>,
+    sync_interval: Duration,
+    pace: Option<TokenBucket>,
+    pub(crate) loader: Option<Loader>,
+    failed_writes: u32,
+    retry_at: Option<MonoTime>,
+    /// Time of this turn.
+    now: MonoTime,
 }
 
 impl Writer {
     pub(crate) fn open(engine: &Arc<Engine>, disk: Arc<dyn Disk>, options: StoreOptions) -> Result<Self, OpenError> {
-        let _ = (engine, options);
-        Err(OpenError::TooMany { disk: disk.describe() })
+        let now = engine.clock.mono();
+        let queue = disk.open_queue(QUEUE_DEPTH).map_err(|source| OpenError::Io {
+            disk: disk.describe(),
+            doing: "open a queue",
+            source,
+        })?;
+        let Opened { store, superblock, current, ready, next_sequence, loader, tables_damaged } =
+            crate::recovery::open(engine, disk, &options)?;
+        let burst = u64::from(store.geometry.cluster_bytes) * 4;
+        Ok(Self {
+            engine: engine.clone(),
+            io: Io::new(store.clone(), queue, now),
+            superblock,
+            gather: Gather::new(&options),
+            buffers: Vec::new(),
+            clusters: Vec::new(),
+            last_cluster: 0,
+            current,
+            sealing: VecDeque::new(),
+            next: ready.map_or(Next::Idle, |(index, sequence)| Next::Ready { index, sequence }),
+            next_sequence,
+            next_urgent: false,
+            reinserting: Reinserting::new(),
+            reinsert_percent: options.reinsert_percent.min(90),
+            tables_damaged,
+            waiting: Vec::new(),
+            sync_interval: options.sync_interval,
+            pace: options.write_rate.map(|rate| TokenBucket::new(rate, burst, now)),
+            loader: Some(loader),
+            failed_writes: 0,
+            retry_at: None,
+            now,
+            store,
+        })
     }
 
-    /// Does what there is to do, without ever waiting: reaps, commits, assembles, submits, seals,
-    /// prepares reuse, loads.
+    /// Does what there is to do, without ever waiting for a disk: reaps, commits, assembles,
+    /// submits, seals, prepares reuse, loads.
     pub fn turn(&mut self) -> Turn {
+        self.now = self.engine.clock.mono();
+        self.reap();
+        self.take_inbox();
+        self.load_step();
+        self.reuse_step();
+        self.gather.expire(self.now);
+        self.assemble_all();
+        self.seal_step();
+        self.sync_step();
+        self.periodic_flush();
         self.engine.rebalance();
-        Turn { wait: None, busy: false }
+        self.io.submit(self.now);
+        self.next_turn()
     }
 
-    /// Blocks the calling thread until `turn.wait` is over, something completes or it is woken.
+    fn reap(&mut self) {
+        for Done { purpose, result, buf } in self.io.reap() {
+            match purpose {
+                Purpose::Cluster(number) => self.cluster_done(number, &result, buf),
+                Purpose::SealSlot(sequence) => self.slot_done(sequence, &result),
+                Purpose::OpenSlot => self.mark_done(&result),
+                Purpose::VictimSlot => self.victim_slot_done(&result, buf),
+                Purpose::VictimPart => self.victim_part_done(&result, buf),
+                Purpose::LoadSlot(sequence) => self.load_slot_done(sequence, &result, buf),
+                Purpose::Flush(_) => {
+                    if let Err(error) = result {
+                        tracing::warn!(store = %self.store.disk.describe(), %error, "flush failed");
+                        add(&self.store.counters.write_errors, 1);
+                        self.write_failed();
+                        // Nothing is known about what was written before.
+                        self.store.degrade(Health::ReadOnly);
+                    }
+                }
+            }
+        }
+    }
+
+    fn take_inbox(&mut self) {
+        let inbox = std::mem::take(&mut *self.store.inbox.lock());
+        if inbox.overflow {
+            self.raise_floor();
+        }
+        for removal in inbox.removals {
+            self.gather.removal(removal, self.now);
+        }
+        for item in inbox.items {
+            if self.store.takes_writes() {
+                self.gather.item(item, self.now);
+            } else {
+                self.forget(item.hash, item.ticket);
+            }
+        }
+        for request in inbox.requests {
+            self.begin_ticket(request);
+        }
+        if !self.store.takes_writes() {
+            self.give_up_items();
+        }
+    }
+
+    /// Reads a summary slot for loading.
+    pub(crate) fn read_slot(&mut self, sequence: u64, at: u64, len: usize) {
+        self.io.read(Purpose::LoadSlot(sequence), at, len);
+    }
+
+    /// A store that cannot write keeps no promises about what waits.
+    fn give_up_items(&mut self) {
+        self.gather.fill_up(u64::MAX, self.now);
+        while let Some(item) = self.gather.pop(u64::MAX) {
+            self.forget(item.hash, item.ticket);
+        }
+    }
+
+    /// Removals were lost: everything in the log so far is void after the next start. The one
+    /// place where a turn waits for the disk; it follows a million removals not written.
+    fn raise_floor(&mut self) {
+        let sequence = self.current.as_ref().map_or(self.next_sequence, |s| s.sequence);
+        let used = self.current.as_ref().map_or(0, |s| s.used_units);
+        self.superblock.floor = foxy_format::LogPosition::new(sequence, used);
+        for _ in 0..2 {
+            self.superblock.generation += 1;
+            if crate::recovery::write_superblock(&*self.store.disk, &self.superblock).is_err() {
+                add(&self.store.counters.write_errors, 1);
+                self.write_failed();
+            }
+        }
+    }
+
+    fn next_turn(&mut self) -> Turn {
+        let loading = self.loader.is_some();
+        let dropping = matches!(self.next, Next::Dropping { .. });
+        let flush = self.io.dirty.then(|| self.io.flushed_at + self.sync_interval);
+        let due = [self.gather.next_due(), flush, self.retry_at.filter(|at| *at > self.now)];
+        let wait = due.into_iter().flatten().min().map(|at| at.since(self.now));
+        // Something due that had to wait (for room in flight, a segment, the budget) is tried
+        // again when an operation completes or, at the latest, soon.
+        let wait = wait.map(|w| w.max(Duration::from_millis(1)));
+        Turn { wait, busy: dropping || (loading && self.io.in_flight() == 0) }
+    }
+
+    /// Blocks the calling thread until `turn.wait` is over, an operation completes or it is woken.
     pub fn park(&mut self, turn: Turn) {
-        if !turn.busy {
-            self.store.bell.wait(turn.wait.unwrap_or(Duration::from_secs(1)));
+        let wait = turn.wait.unwrap_or(Duration::from_secs(1)).min(Duration::from_secs(1));
+        if turn.busy {
+            return;
+        }
+        if self.io.in_flight() > 0 {
+            self.io.wait(wait.min(Duration::from_millis(5)));
+        } else {
+            self.store.bell.wait(wait);
         }
     }
 
@@ -61,10 +249,49 @@ impl Writer {
         WakeHandle(self.store.clone())
     }
 
-    /// Writes everything that waits, makes it durable and seals the open segment. Blocks; gives up
-    /// after `at_most`. True if all of it was done.
+    /// Which store this is the writer of.
+    #[must_use]
+    pub fn store_id(&self) -> crate::StoreId {
+        self.store.id
+    }
+
+    /// Nothing waits, nothing is under way, everything is loaded.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        let inbox = self.store.inbox.lock();
+        let empty = inbox.items.is_empty() && inbox.removals.is_empty() && inbox.requests.is_empty();
+        empty
+            && self.loader.is_none()
+            && self.gather.is_empty()
+            && self.io.in_flight() == 0
+            && self.waiting.is_empty()
+            && self.sealing.is_empty()
+            && matches!(self.next, Next::Idle | Next::Ready { .. })
+    }
+
+    /// Writes everything that waits, makes it durable and writes the summary of the open segment,
+    /// so that the next start has nothing to scan (that start goes on in the same segment). Blocks
+    /// for at most about `at_most` of the calling thread's time. True if all of it was done.
     pub fn drain(&mut self, at_most: Duration) -> bool {
-        let _ = at_most;
-        true
+        let ticket = self.engine.sync();
+        let start = self.engine.clock.mono();
+        let over = |writer: &Self| writer.engine.clock.mono().since(start) > at_most;
+        while !ticket.is_done() || !self.clusters.is_empty() || !self.sealing.is_empty() {
+            self.turn();
+            self.io.wait(Duration::from_millis(1));
+            if over(self) {
+                return false;
+            }
+        }
+        let Some(segment) = self.current.take().filter(|s| s.used_units > 0) else { return true };
+        self.sealing.push_back(Sealing::new(segment));
+        while !self.sealing.is_empty() {
+            self.turn();
+            self.io.wait(Duration::from_millis(1));
+            if over(self) {
+                return false;
+            }
+        }
+        ticket.outcome() == Some(crate::Durable::Yes) && self.store.disk.flush().is_ok()
     }
 }

@@ -1,0 +1,269 @@
+//! Loading: entries of all segments into the index, newest first, leaving out what was removed.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use foxy_base::MonoTime;
+use foxy_disk::AlignedBuf;
+use foxy_format::{
+    Entry, EntryKind, LogPosition, SLOT_HEADER_BYTES, SegmentState, SlotHeader, UNIT, decode_slot_entries,
+};
+use foxy_index::{Entry as IndexEntry, Insert, SizeClass};
+
+use super::scan::{Scan, scan_segment};
+use crate::Engine;
+use crate::shared::StoreShared;
+use crate::stats::add;
+use crate::writer::collect_voids;
+
+/// A segment to load.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) index: u32,
+    pub(crate) sequence: u64,
+    pub(crate) used_units: u32,
+    /// Its slot says that it is open.
+    pub(crate) open: bool,
+    /// Its slot, unless its clusters had to tell.
+    header: Option<SlotHeader>,
+    /// What its clusters told.
+    pub(crate) entries: Vec<Entry>,
+}
+
+impl Part {
+    pub(crate) const fn sealed(index: u32, header: SlotHeader) -> Self {
+        Self {
+            index,
+            sequence: header.sequence,
+            used_units: header.used_units,
+            open: false,
+            header: Some(header),
+            entries: Vec::new(),
+        }
+    }
+    pub(crate) fn scanned(index: u32, scan: Scan, open: bool) -> Self {
+        Self { index, sequence: scan.sequence, used_units: scan.end_units, open, header: None, entries: scan.entries }
+    }
+    /// Marked open, and nothing in it.
+    pub(crate) const fn is_unused(&self) -> bool {
+        self.open && self.used_units == 0
+    }
+    /// Its slot does not tell what is in it.
+    pub(crate) const fn needs_slot(&self) -> bool {
+        self.header.is_none()
+    }
+    /// Reads its entries now; `None` if that fails.
+    pub(crate) fn make_scanned(&mut self, store: &StoreShared) -> Option<()> {
+        if let Some(header) = self.header {
+            let mut slot = vec![0; slot_len(&header)];
+            let read = store.disk.read_at(store.geometry.slot_at(self.index), &mut slot);
+            let entries = read.ok().and_then(|()| sealed_entries(store, &header, &slot));
+            self.entries = match entries {
+                Some(entries) => entries,
+                None => scan_segment(store, self.index, Some(self.sequence))?.entries,
+            };
+            self.header = None;
+        }
+        Some(())
+    }
+}
+
+/// Bytes of a slot that are used.
+const fn slot_len(header: &SlotHeader) -> usize {
+    SLOT_HEADER_BYTES + header.entries as usize * foxy_format::ENTRY_BYTES
+}
+
+/// The entries in a slot; `None` if they overflowed it or are damaged.
+fn sealed_entries(store: &StoreShared, header: &SlotHeader, slot: &[u8]) -> Option<Vec<Entry>> {
+    if header.state != SegmentState::Sealed {
+        return None;
+    }
+    let entries = decode_slot_entries(header, slot, store.geometry.segment_bytes).ok();
+    let counters = &store.counters;
+    add(if entries.is_some() { &counters.load_slots } else { &counters.damaged }, 1);
+    entries
+}
+
+/// The segments still to be loaded.
+#[derive(Debug)]
+pub(crate) struct Loader {
+    store: Arc<StoreShared>,
+    floor: LogPosition,
+    began: Option<MonoTime>,
+    /// Newest first.
+    parts: VecDeque<Part>,
+    /// Slots being read at once.
+    at_once: usize,
+    /// Sequences asked for and not yet answered.
+    asked: HashSet<u64>,
+    /// Slots read before their turn.
+    slots: BTreeMap<u64, Option<AlignedBuf>>,
+    /// Places removed, by life.
+    voids: HashMap<u64, Vec<u32>>,
+}
+
+impl Loader {
+    pub(crate) fn new(store: Arc<StoreShared>, floor: LogPosition, at_once: usize) -> Self {
+        Self {
+            store,
+            floor,
+            began: None,
+            parts: VecDeque::new(),
+            at_once: at_once.max(1),
+            asked: HashSet::new(),
+            slots: BTreeMap::new(),
+            voids: HashMap::new(),
+        }
+    }
+
+    /// Adds a segment older than those before it.
+    pub(crate) fn add(&mut self, part: Part) {
+        self.parts.push_back(part);
+    }
+
+    /// Loads the newest segments up to the first that has a summary to read.
+    pub(crate) fn load_scanned(&mut self, engine: &Engine) {
+        while let Some(part) = self.parts.pop_front_if(|p| p.header.is_none()) {
+            self.load(engine, &part, &part.entries);
+        }
+    }
+
+    /// Slots to read next: sequence, offset and length. Lengths are whole blocks.
+    pub(crate) fn wanted(&mut self) -> Vec<(u64, u64, usize)> {
+        let mut wanted = Vec::new();
+        for part in self.parts.iter().take(self.at_once) {
+            let Some(header) = part.header else { continue };
+            if self.slots.contains_key(&part.sequence) || !self.asked.insert(part.sequence) {
+                continue;
+            }
+            let block = self.store.block_bytes as usize;
+            let len = slot_len(&header).next_multiple_of(block).min(self.store.geometry.slot_bytes as usize);
+            wanted.push((part.sequence, self.store.geometry.slot_at(part.index), len));
+        }
+        wanted
+    }
+
+    /// A slot was read (or not).
+    pub(crate) fn slot(&mut self, sequence: u64, slot: Option<AlignedBuf>) {
+        self.asked.remove(&sequence);
+        add(&self.store.counters.load_bytes, slot.as_ref().map_or(0, |s| s.len() as u64));
+        self.slots.insert(sequence, slot);
+    }
+
+    /// Loads what has been read, in order; true when everything is loaded.
+    pub(crate) fn step(&mut self, engine: &Engine) -> bool {
+        let mut budget = self.at_once;
+        while budget > 0
+            && let Some(part) = self.parts.front()
+        {
+            let entries = match part.header {
+                None => None,
+                Some(header) => {
+                    let Some(slot) = self.slots.remove(&part.sequence) else { return false };
+                    Some(self.entries(part, &header, slot))
+                }
+            };
+            let Some(part) = self.parts.pop_front() else { break };
+            self.load(engine, &part, entries.as_ref().unwrap_or(&part.entries));
+            budget -= 1;
+            if self.store.gone.lock().as_ref().is_none_or(|gone| gone.full) {
+                self.give_up();
+            }
+        }
+        self.parts.is_empty()
+    }
+
+    fn entries(&self, part: &Part, header: &SlotHeader, slot: Option<AlignedBuf>) -> Vec<Entry> {
+        let entries = slot.and_then(|slot| sealed_entries(&self.store, header, &slot));
+        entries.unwrap_or_else(|| {
+            let scan = scan_segment(&self.store, part.index, Some(part.sequence));
+            scan.map(|s| s.entries).unwrap_or_default()
+        })
+    }
+
+    /// Too many removals to remember: what is older cannot be told from what they removed. Their
+    /// removals are in the log, so the next start has all of it.
+    fn give_up(&mut self) {
+        add(&self.store.counters.load_given_up, self.parts.len() as u64);
+        self.parts.clear();
+    }
+
+    /// Takes in the entries of one segment, later ones first.
+    fn load(&mut self, engine: &Engine, part: &Part, entries: &[Entry]) {
+        self.began.get_or_insert_with(|| engine.clock.mono());
+        collect_voids(entries, &mut self.voids);
+        let voids: HashSet<u32> = self.voids.remove(&part.sequence).unwrap_or_default().into_iter().collect();
+        let (mut loaded, mut skipped) = (0, 0);
+        for entry in entries.iter().rev() {
+            match entry.kind {
+                EntryKind::Void => {}
+                EntryKind::Tombstone => {
+                    if let Some(gone) = self.store.gone.lock().as_mut() {
+                        gone.add(entry.hash);
+                    }
+                }
+                _ => {
+                    let at = LogPosition::new(part.sequence, entry.offset_units);
+                    let dead = voids.contains(&entry.offset_units) || at < self.floor;
+                    if !dead && self.insert(engine, part.index, entry) {
+                        loaded += 1;
+                    } else {
+                        skipped += 1;
+                    }
+                }
+            }
+        }
+        add(&self.store.counters.loaded, loaded);
+        add(&self.store.counters.load_skipped, skipped);
+    }
+
+    /// Takes one record in, unless its key was removed or has a newer record.
+    fn insert(&self, engine: &Engine, index: u32, entry: &Entry) -> bool {
+        let class = SizeClass::for_bytes(u64::from(entry.len_units) * UNIT);
+        let (Some(address), Some(class)) = (self.store.address(index, entry.offset_units), class) else { return false };
+        // The lock orders this with a removal of the same key.
+        let _shard = engine.shard(entry.hash).write();
+        let mut gone = self.store.gone.lock();
+        let Some(gone) = gone.as_mut().filter(|gone| !gone.has(entry.hash)) else { return false };
+        match engine.index.insert_if_absent(entry.hash, IndexEntry::new(address, class)) {
+            Insert::Stored | Insert::Replaced(_) => true,
+            // The place is taken by a newer record of the key, or by a twin. In case the twin goes:
+            // an older record of this key must not take its place. Likewise when there is no room.
+            Insert::Present(_) | Insert::Dropped => {
+                gone.add(entry.hash);
+                false
+            }
+        }
+    }
+
+    /// Everything is loaded.
+    pub(crate) fn finish(&self, engine: &Engine) {
+        *self.store.gone.lock() = None;
+        self.store.loading.store(false, Ordering::Release);
+        let took = self.began.map_or(0, |began| engine.clock.mono().since(began).as_nanos());
+        self.store.counters.load_nanos.store(u64::try_from(took).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+}
+
+impl crate::Writer {
+    /// Takes loading a step further.
+    pub(crate) fn load_step(&mut self) {
+        let Some(mut loader) = self.loader.take() else { return };
+        if loader.step(&self.engine) {
+            loader.finish(&self.engine);
+            return;
+        }
+        for (sequence, at, len) in loader.wanted() {
+            self.read_slot(sequence, at, len);
+        }
+        self.loader = Some(loader);
+    }
+
+    /// A slot was read for loading.
+    pub(crate) fn load_slot_done(&mut self, sequence: u64, result: &std::io::Result<()>, buf: Option<AlignedBuf>) {
+        if let Some(loader) = &mut self.loader {
+            loader.slot(sequence, buf.filter(|_| result.is_ok()));
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What a segment holds, told by its clusters.
+
+use foxy_format::{BLOCK, ClusterHeader, Entry, UNIT};
+
+use crate::shared::StoreShared;
+use crate::stats::add;
+
+/// The contents of a segment.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    /// Which life.
+    pub(crate) sequence: u64,
+    /// All entries in order of writing.
+    pub(crate) entries: Vec<Entry>,
+    /// Where the last cluster ends, in units.
+    pub(crate) end_units: u32,
+}
+
+/// Reads a whole segment and takes every cluster of one life: of `sequence`, or of the newest
+/// life found. `None` if it cannot be read, or holds none.
+///
+/// A torn cluster does not end the scan: up to two are written at once, and a later one may be
+/// whole. Each says where it lies and of which life it is, so bytes of former lives, of other
+/// places and of bodies are not taken for clusters. No cluster depends on an earlier one.
+pub(crate) fn scan_segment(store: &StoreShared, index: u32, sequence: Option<u64>) -> Option<Scan> {
+    let geometry = &store.geometry;
+    let mut bytes = vec![0; geometry.segment_bytes as usize];
+    add(&store.counters.load_bytes, bytes.len() as u64);
+    add(&store.counters.load_scans, 1);
+    if let Err(error) = store.disk.read_at(geometry.segment_at(index), &mut bytes) {
+        tracing::warn!(store = %store.disk.describe(), index, %error, "segment cannot be read; its contents are lost");
+        add(&store.counters.read_errors, 1);
+        return None;
+    }
+    let wanted = match sequence {
+        Some(sequence) => sequence,
+        None => newest_life(store, index, &bytes)?,
+    };
+    let mut scan = Scan { sequence: wanted, entries: Vec::new(), end_units: 0 };
+    let mut at = 0;
+    while at < bytes.len() as u64 {
+        match cluster_at(store, index, &bytes, at) {
+            Some((header, mut entries)) if header.sequence == wanted => {
+                at += u64::from(header.len_units) * UNIT;
+                scan.end_units = header.offset_units + header.len_units;
+                scan.entries.append(&mut entries);
+            }
+            // Also over clusters of former lives: one of this life may begin within their length.
+            _ => at += BLOCK,
+        }
+    }
+    Some(scan)
+}
+
+fn newest_life(store: &StoreShared, index: u32, bytes: &[u8]) -> Option<u64> {
+    let places = (0..bytes.len() as u64).step_by(BLOCK as usize);
+    places.filter_map(|at| cluster_at(store, index, bytes, at)).map(|(header, _)| header.sequence).max()
+}
+
+/// The cluster at byte `at` of a segment, if it is whole and lies where it says.
+fn cluster_at(store: &StoreShared, index: u32, bytes: &[u8], at: u64) -> Option<(ClusterHeader, Vec<Entry>)> {
+    let decoded = ClusterHeader::decode(bytes.get(at as usize..)?, store.geometry.segment_bytes);
+    decoded.ok().filter(|(header, _)| {
+        header.uuid == store.uuid
+            && header.segment == index
+            && u64::from(header.offset_units) * UNIT == at
+            && store.geometry.segment_of(header.sequence) == index
+    })
+}

@@ -1,0 +1,295 @@
+//! Clusters: chosen from the ready line, encoded, written, and committed to the index.
+
+use std::sync::Arc;
+
+use foxy_base::KeyHash;
+use foxy_disk::AlignedBuf;
+use foxy_format::{
+    ClusterHeader, ENTRY_BYTES, Entry, EntryKind, RecordKind, RecordPlace, UNIT, cluster_table_bytes, encode_record,
+    round_to_block,
+};
+use foxy_index::{Address, Entry as IndexEntry, Insert, SizeClass};
+
+use super::Writer;
+use super::io::Purpose;
+use super::segment::OpenSegment;
+use crate::Object;
+use crate::shard::Stage;
+use crate::shared::{Item, Removal};
+use crate::stats::{Health, add};
+
+/// Clusters being written at once.
+const IN_FLIGHT_MAX: usize = 2;
+/// Failed clusters in a row after which a store is only read.
+const WRITE_ERRORS_MAX: u32 = 3;
+
+/// A cluster being written.
+#[derive(Debug)]
+pub(super) struct Cluster {
+    pub(super) number: u64,
+    sequence: u64,
+    records: Vec<Written>,
+    removals: Vec<Removal>,
+}
+
+/// A record in it.
+#[derive(Clone, Copy, Debug)]
+struct Written {
+    hash: KeyHash,
+    ticket: u64,
+    address: Address,
+    class: SizeClass,
+}
+
+impl Writer {
+    /// Writes clusters while there is reason to, and room in flight, in the segment and in the
+    /// write budget.
+    pub(super) fn assemble_all(&mut self) {
+        while self.clusters.len() < IN_FLIGHT_MAX && self.wants_cluster() {
+            if !self.assemble() {
+                return;
+            }
+        }
+    }
+
+    fn wants_cluster(&mut self) -> bool {
+        let now = self.now;
+        if self.retry_at.is_some_and(|at| now < at) {
+            return false;
+        }
+        let full = u64::from(self.store.geometry.cluster_bytes) * 15 / 16;
+        let forced = self.tickets_gathering();
+        let items = self.gather.items_due(now) || forced;
+        if items {
+            self.gather.fill_up(full, now);
+        }
+        let ready = self.gather.ready_bytes();
+        ready >= full || (items && ready > 0) || self.gather.removals_due(now) || (forced && self.gather.removals() > 0)
+    }
+
+    /// Writes one cluster; false if it must wait for a segment or for the budget.
+    fn assemble(&mut self) -> bool {
+        let cluster_max = self.store.geometry.cluster_bytes as usize;
+        let table = cluster_table_bytes(self.gather.removals().min(removals_max(cluster_max)) + 1);
+        let first = self.gather.next_bytes().unwrap_or(0) as usize;
+        let need = round_to_block((table + first) as u64).min(cluster_max as u64);
+        if !self.ensure_segment(need) {
+            return false;
+        }
+        if let Some(pace) = &mut self.pace
+            && !pace.try_take(cluster_max as u64, self.now)
+        {
+            return false;
+        }
+        let Some(segment) = &self.current else { return false };
+        let limit = cluster_max.min(segment.room_bytes(&self.store.geometry) as usize);
+        // Removals are taken before items are looked at: one that comes later goes to a later
+        // cluster, behind every record that it is about.
+        let removals = self.gather.pop_removals(removals_max(limit), self.now);
+        let objects = self.choose(removals.len(), limit);
+        if removals.is_empty() && objects.is_empty() {
+            return true;
+        }
+        self.write_cluster(removals, objects);
+        true
+    }
+
+    /// Items from the ready line that are still wanted, as many as fit.
+    fn choose(&mut self, removals: usize, limit: usize) -> Vec<(Item, Arc<Object>)> {
+        let mut chosen = Vec::new();
+        let mut records = 0;
+        loop {
+            let table = cluster_table_bytes(removals + chosen.len() + 1);
+            let Some(room) = limit.checked_sub(table + records) else { break };
+            let Some(item) = self.gather.pop(room as u64) else { break };
+            let mut shard = self.engine.shard(item.hash).write();
+            let Some(pending) = shard.pending.get_mut(&item.hash).filter(|p| p.ticket == item.ticket) else {
+                continue;
+            };
+            pending.stage = Stage::Assembled;
+            chosen.push((item, pending.object.clone()));
+            records += item.bytes as usize;
+        }
+        chosen
+    }
+
+    fn write_cluster(&mut self, removals: Vec<Removal>, objects: Vec<(Item, Arc<Object>)>) {
+        let Some(mut segment) = self.current.take() else { return };
+        let mut buf = self.buffers.pop().unwrap_or_else(|| AlignedBuf::huge(self.store.geometry.cluster_bytes as usize));
+        let capacity = buf.capacity();
+        buf.set_len(capacity);
+        let base = segment.used_units;
+        let mut entries: Vec<Entry> = removals
+            .iter()
+            .map(|removal| {
+                let (kind, hash) = removal.entry();
+                Entry { hash, offset_units: base, len_units: 0, kind }
+            })
+            .collect();
+        let mut records = Vec::with_capacity(objects.len());
+        let mut at = cluster_table_bytes(removals.len() + objects.len());
+        for (item, object) in &objects {
+            let offset_units = base + (at as u64 / UNIT) as u32;
+            let encoded = self.encode(&segment, offset_units, object, &mut buf[at..]);
+            let Some((len, written)) = encoded else {
+                self.forget(item.hash, item.ticket);
+                continue;
+            };
+            entries.push(Entry {
+                hash: item.hash,
+                offset_units,
+                len_units: (len as u64 / UNIT) as u32,
+                kind: kind_of(object.kind),
+            });
+            records.push(Written { ticket: item.ticket, ..written });
+            at += len;
+        }
+        let len = round_to_block(at as u64) as usize;
+        buf[at..len].fill(0);
+        let header = ClusterHeader {
+            uuid: self.store.uuid,
+            sequence: segment.sequence,
+            segment: segment.index,
+            offset_units: base,
+            len_units: (len as u64 / UNIT) as u32,
+            entries: entries.len() as u32,
+        };
+        let table = header.encode(&entries);
+        buf[..table.len()].copy_from_slice(&table);
+        let first = cluster_table_bytes(removals.len() + objects.len());
+        buf[table.len()..first].fill(0);
+        self.count_cluster(&removals, &records, len);
+        let disk_at = self.store.geometry.segment_at(segment.index) + u64::from(base) * UNIT;
+        segment.used_units += header.len_units;
+        segment.entries.append(&mut entries);
+        segment.writing += 1;
+        self.last_cluster += 1;
+        self.io.write(Purpose::Cluster(self.last_cluster), disk_at, len, buf);
+        self.clusters.push(Cluster { number: self.last_cluster, sequence: segment.sequence, records, removals });
+        self.current = Some(segment);
+    }
+
+    fn encode(&self, segment: &OpenSegment, offset_units: u32, object: &Object, out: &mut [u8]) -> Option<(usize, Written)> {
+        let address = self.store.address(segment.index, offset_units)?;
+        let mut head = object.record_head();
+        head.place = RecordPlace {
+            uuid: self.store.uuid,
+            sequence: segment.sequence,
+            address_units: address.units() - self.store.base_units,
+        };
+        let len = encode_record(&head, &object.sections(), out)?;
+        let class = SizeClass::for_bytes(len as u64)?;
+        Some((len, Written { hash: object.hash(), ticket: 0, address, class }))
+    }
+
+    fn count_cluster(&self, removals: &[Removal], records: &[Written], len: usize) {
+        let counters = &self.store.counters;
+        add(&counters.clusters, 1);
+        add(&counters.cluster_bytes, len as u64);
+        add(&counters.records, records.len() as u64);
+        add(&counters.tombstones, removals.len() as u64);
+        if records.is_empty() {
+            add(&counters.tombstone_clusters, 1);
+        }
+    }
+
+    /// A cluster has been written, or not.
+    pub(super) fn cluster_done(&mut self, number: u64, result: &std::io::Result<()>, buf: Option<AlignedBuf>) {
+        if let Some(buf) = buf
+            && self.buffers.len() < IN_FLIGHT_MAX
+        {
+            self.buffers.push(buf);
+        }
+        let Some(at) = self.clusters.iter().position(|c| c.number == number) else { return };
+        let cluster = self.clusters.remove(at);
+        let all = self.current.iter_mut().chain(self.sealing.iter_mut().map(|s| &mut s.segment));
+        for segment in all.filter(|s| s.sequence == cluster.sequence) {
+            segment.writing -= 1;
+        }
+        match result {
+            Ok(()) => {
+                self.failed_writes = 0;
+                for written in &cluster.records {
+                    self.commit(written);
+                }
+            }
+            Err(error) => self.cluster_failed(cluster, error),
+        }
+    }
+
+    /// From here on the index leads to the record, if its object is still the one.
+    fn commit(&self, written: &Written) {
+        let mut shard = self.engine.shard(written.hash).write();
+        if shard.pending.get(&written.hash).is_none_or(|p| p.ticket != written.ticket) {
+            return;
+        }
+        let entry = IndexEntry::new(written.address, written.class);
+        // A reinserted record replaces its own earlier entry.
+        let old = self.reinserting.get(&written.ticket);
+        let replaced = old.is_some_and(|old| self.engine.index.replace_if(written.hash, *old, entry));
+        if !replaced {
+            match self.engine.index.insert(written.hash, entry) {
+                // A twin lost its entry: its record must not come back when it is out of date.
+                Insert::Replaced(twin) => {
+                    self.engine.void(twin);
+                    add(&self.store.counters.index_displaced, 1);
+                }
+                Insert::Dropped => {
+                    self.store.remove(Removal::Key(written.hash));
+                    add(&self.store.counters.index_displaced, 1);
+                }
+                Insert::Stored | Insert::Present(_) => {}
+            }
+        }
+        if let Some(pending) = shard.pending.remove(&written.hash) {
+            self.engine.release_pending(pending.object.memory_bytes());
+        }
+    }
+
+    /// The records are dropped, the removals tried again; what may have reached the disk in spite
+    /// of the error must not come back either.
+    fn cluster_failed(&mut self, cluster: Cluster, error: &std::io::Error) {
+        tracing::warn!(store = %self.store.disk.describe(), %error, "writing a cluster failed");
+        add(&self.store.counters.write_errors, 1);
+        self.gather.removals_again(cluster.removals, self.now);
+        for written in &cluster.records {
+            self.forget(written.hash, written.ticket);
+            self.gather.removal(Removal::Key(written.hash), self.now);
+        }
+        self.write_failed();
+    }
+
+    /// After a failed write or flush: waiters learn it, and the store may become read-only.
+    pub(super) fn write_failed(&mut self) {
+        self.failed_writes += 1;
+        self.fail_tickets();
+        self.retry_at = Some(self.now + std::time::Duration::from_millis(100 << self.failed_writes.min(6)));
+        if self.failed_writes >= WRITE_ERRORS_MAX {
+            self.store.degrade(Health::ReadOnly);
+        }
+    }
+
+    /// Gives up an object on its way to disk.
+    pub(super) fn forget(&self, hash: KeyHash, ticket: u64) {
+        let mut shard = self.engine.shard(hash).write();
+        if shard.pending.get(&hash).is_some_and(|p| p.ticket == ticket)
+            && let Some(pending) = shard.pending.remove(&hash)
+        {
+            self.engine.release_pending(pending.object.memory_bytes());
+            add(&self.store.counters.drop_write_error, 1);
+        }
+    }
+}
+
+/// Removals that a cluster of so many bytes takes: their entries fill at most half of it.
+const fn removals_max(cluster_bytes: usize) -> usize {
+    (cluster_bytes / 2).saturating_sub(1024) / ENTRY_BYTES
+}
+
+const fn kind_of(kind: RecordKind) -> EntryKind {
+    match kind {
+        RecordKind::Object => EntryKind::Object,
+        RecordKind::Head => EntryKind::Head,
+        RecordKind::Fragment => EntryKind::Fragment,
+    }
+}

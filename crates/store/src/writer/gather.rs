@@ -1,0 +1,170 @@
+//! Gathering: items from the inbox go to locality buffers, full or old buffers to the ready line.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use foxy_base::MonoTime;
+use foxy_policy::{BufferId, GroupId, LocalityBuffers, LocalityConfig};
+
+use crate::StoreOptions;
+use crate::shared::{Item, Removal};
+
+/// What waits to be assembled. Counts everything that passes, so that a ticket can tell when
+/// what came before it has left.
+#[derive(Debug)]
+pub(super) struct Gather {
+    locality: LocalityBuffers,
+    buffers: Vec<Vec<Item>>,
+    ready: VecDeque<Item>,
+    ready_bytes: u64,
+    ready_since: Option<MonoTime>,
+    removals: VecDeque<Removal>,
+    removals_since: Option<MonoTime>,
+    flush_age: Duration,
+    tombstone_delay: Duration,
+    /// Items and removals that left so far.
+    pub(super) left: Mark,
+    /// Items (those in buffers not counted) and removals that came so far.
+    pub(super) came: Mark,
+}
+
+/// A point in the two lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub(super) items: u64,
+    pub(super) removals: u64,
+}
+
+impl Mark {
+    /// Everything up to `other` is within.
+    pub(super) const fn covers(self, other: Self) -> bool {
+        self.items >= other.items && self.removals >= other.removals
+    }
+}
+
+impl Gather {
+    pub(super) fn new(options: &StoreOptions) -> Self {
+        let buffers = options.buffers.max(1);
+        Self {
+            locality: LocalityBuffers::new(LocalityConfig {
+                buffers,
+                buffer_bytes: options.buffer_bytes,
+                age_max: options.flush_age,
+            }),
+            buffers: vec![Vec::new(); buffers as usize],
+            ready: VecDeque::new(),
+            ready_bytes: 0,
+            ready_since: None,
+            removals: VecDeque::new(),
+            removals_since: None,
+            flush_age: options.flush_age,
+            tombstone_delay: options.tombstone_delay,
+            left: Mark::default(),
+            came: Mark::default(),
+        }
+    }
+
+    /// Takes an item into the buffer of its group.
+    pub(super) fn item(&mut self, item: Item, now: MonoTime) {
+        let place = self.locality.place(GroupId(item.group), u64::from(item.bytes), now);
+        if let Some(buffer) = place.flush_before {
+            self.move_to_ready(buffer, now);
+        }
+        self.buffers[place.buffer.0 as usize].push(item);
+        if place.flush_after {
+            self.move_to_ready(place.buffer, now);
+        }
+    }
+
+    pub(super) fn removal(&mut self, removal: Removal, now: MonoTime) {
+        self.came.removals += 1;
+        self.removals.push_back(removal);
+        self.removals_since.get_or_insert(now);
+    }
+
+    /// Puts removals back whose cluster could not be written.
+    pub(super) fn removals_again(&mut self, removals: Vec<Removal>, now: MonoTime) {
+        for removal in removals.into_iter().rev() {
+            self.removals.push_front(removal);
+            self.left.removals = self.left.removals.saturating_sub(1);
+        }
+        self.removals_since = (!self.removals.is_empty()).then_some(now);
+    }
+
+    /// Old buffers become ready.
+    pub(super) fn expire(&mut self, now: MonoTime) {
+        while let Some(buffer) = self.locality.expire(now) {
+            self.move_to_ready(buffer, now);
+            // They have waited their time already.
+            self.ready_since = Some(MonoTime(0));
+        }
+    }
+
+    /// All buffers become ready, oldest first, until `bytes` are.
+    pub(super) fn fill_up(&mut self, bytes: u64, now: MonoTime) {
+        while self.ready_bytes < bytes
+            && let Some(buffer) = self.locality.flush_any()
+        {
+            self.move_to_ready(buffer, now);
+        }
+    }
+
+    fn move_to_ready(&mut self, buffer: BufferId, now: MonoTime) {
+        for item in self.buffers[buffer.0 as usize].drain(..) {
+            self.came.items += 1;
+            self.ready_bytes += u64::from(item.bytes);
+            self.ready.push_back(item);
+        }
+        if !self.ready.is_empty() {
+            self.ready_since.get_or_insert(now);
+        }
+    }
+
+    /// The next item in line, if it has at most `room` bytes.
+    pub(super) fn pop(&mut self, room: u64) -> Option<Item> {
+        let item = self.ready.pop_front_if(|item| u64::from(item.bytes) <= room)?;
+        self.left.items += 1;
+        self.ready_bytes -= u64::from(item.bytes);
+        if self.ready.is_empty() {
+            self.ready_since = None;
+        }
+        Some(item)
+    }
+
+    /// Up to `max` removals, oldest first.
+    pub(super) fn pop_removals(&mut self, max: usize, now: MonoTime) -> Vec<Removal> {
+        let taken: Vec<_> = self.removals.drain(..max.min(self.removals.len())).collect();
+        self.left.removals += taken.len() as u64;
+        self.removals_since = (!self.removals.is_empty()).then_some(now);
+        taken
+    }
+
+    pub(super) fn next_bytes(&self) -> Option<u32> {
+        self.ready.front().map(|item| item.bytes)
+    }
+    pub(super) fn removals(&self) -> usize {
+        self.removals.len()
+    }
+    pub(super) const fn ready_bytes(&self) -> u64 {
+        self.ready_bytes
+    }
+    pub(super) fn is_empty(&self) -> bool {
+        self.ready.is_empty() && self.removals.is_empty() && self.locality.used_total() == 0
+    }
+
+    /// Items that waited their time are in line.
+    pub(super) fn items_due(&self, now: MonoTime) -> bool {
+        self.ready_since.is_some_and(|since| now >= since + self.flush_age)
+    }
+    /// Removals waited their time.
+    pub(super) fn removals_due(&self, now: MonoTime) -> bool {
+        self.removals_since.is_some_and(|since| now >= since + self.tombstone_delay)
+    }
+
+    /// When something will be due.
+    pub(super) fn next_due(&self) -> Option<MonoTime> {
+        let items = self.ready_since.map(|since| since + self.flush_age);
+        let removals = self.removals_since.map(|since| since + self.tombstone_delay);
+        [items, removals, self.locality.next_expiry()].into_iter().flatten().min()
+    }
+}

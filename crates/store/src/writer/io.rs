@@ -1,0 +1,166 @@
+//! The writer's operations on its disk: what each completion is for, and numbered flushes.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+
+use foxy_base::MonoTime;
+use foxy_disk::{AlignedBuf, Completion, Op, Queue};
+
+use crate::shared::StoreShared;
+use crate::stats::add;
+
+/// What an operation is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// The cluster of this number.
+    Cluster(u64),
+    /// The summary of the sealed life of this sequence.
+    SealSlot(u64),
+    /// The mark that a segment is being reused.
+    OpenSlot,
+    /// The flush of this number.
+    Flush(u64),
+    /// The victim's summary slot.
+    VictimSlot,
+    /// A part of the victim.
+    VictimPart,
+    /// The summary slot of the sealed life of this sequence, for recovery.
+    LoadSlot(u64),
+}
+
+/// A finished operation.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) purpose: Purpose,
+    pub(super) result: io::Result<()>,
+    pub(super) buf: Option<AlignedBuf>,
+}
+
+/// The queue, and numbered flushes: whoever waits for durability notes the number of the next
+/// flush to begin *after* its writes have completed.
+pub(super) struct Io {
+    store: Arc<StoreShared>,
+    queue: Box<dyn Queue>,
+    purposes: HashMap<u64, Purpose>,
+    next_token: u64,
+    completions: Vec<Completion>,
+    flush_started: u64,
+    flush_durable: u64,
+    flush_in_flight: bool,
+    flush_wanted: bool,
+    flush_failed: u64,
+    /// When the last flush began.
+    pub(super) flushed_at: MonoTime,
+    /// Something completed since the last flush began.
+    pub(super) dirty: bool,
+}
+
+impl std::fmt::Debug for Io {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Io").field("in_flight", &self.purposes).finish_non_exhaustive()
+    }
+}
+
+impl Io {
+    pub(super) fn new(store: Arc<StoreShared>, queue: Box<dyn Queue>, now: MonoTime) -> Self {
+        Self {
+            store,
+            queue,
+            purposes: HashMap::new(),
+            next_token: 0,
+            completions: Vec::new(),
+            flush_started: 0,
+            flush_durable: 0,
+            flush_in_flight: false,
+            flush_wanted: false,
+            flush_failed: 0,
+            flushed_at: now,
+            dirty: false,
+        }
+    }
+
+    fn token(&mut self, purpose: Purpose) -> u64 {
+        self.next_token += 1;
+        self.purposes.insert(self.next_token, purpose);
+        self.next_token
+    }
+
+    pub(super) fn write(&mut self, purpose: Purpose, at: u64, len: usize, buf: AlignedBuf) {
+        add(&self.store.counters.writes, 1);
+        let token = self.token(purpose);
+        self.queue.submit(Op::write(token, at, len, buf));
+    }
+
+    pub(super) fn read(&mut self, purpose: Purpose, at: u64, len: usize) {
+        add(&self.store.counters.reads, 1);
+        add(&self.store.counters.read_bytes, len as u64);
+        let token = self.token(purpose);
+        self.queue.submit(Op::read(token, at, len, AlignedBuf::new(len)));
+    }
+
+    /// Asks for a flush of everything completed so far; the number to wait for.
+    pub(super) fn want_flush(&mut self) -> u64 {
+        self.flush_wanted = true;
+        self.flush_started + 1
+    }
+
+    /// `Some(true)` once flush `number` (or a later one) was carried out, `Some(false)` if it failed.
+    pub(super) fn flushed(&self, number: u64) -> Option<bool> {
+        if self.flush_failed >= number {
+            Some(false)
+        } else {
+            (self.flush_durable >= number).then_some(true)
+        }
+    }
+
+    /// Begins the flush that is wanted, unless one is under way, and hands everything to the disk.
+    pub(super) fn submit(&mut self, now: MonoTime) {
+        if self.flush_wanted && !self.flush_in_flight {
+            self.flush_wanted = false;
+            self.flush_in_flight = true;
+            self.flush_started += 1;
+            self.flushed_at = now;
+            self.dirty = false;
+            add(&self.store.counters.flushes, 1);
+            let token = self.token(Purpose::Flush(self.flush_started));
+            self.queue.submit(Op::flush(token));
+        }
+        if let Err(error) = self.queue.flush_submissions() {
+            tracing::warn!(store = %self.store.disk.describe(), %error, "submission refused; trying again");
+        }
+    }
+
+    /// What has finished; flushes are taken care of here and reported too.
+    pub(super) fn reap(&mut self) -> Vec<Done> {
+        self.queue.reap(&mut self.completions);
+        let completions = std::mem::take(&mut self.completions);
+        completions.into_iter().filter_map(|c| self.finish(c)).collect()
+    }
+
+    fn finish(&mut self, completion: Completion) -> Option<Done> {
+        let purpose = self.purposes.remove(&completion.token)?;
+        match purpose {
+            Purpose::Flush(number) => {
+                self.flush_in_flight = false;
+                if completion.result.is_ok() {
+                    self.flush_durable = number;
+                } else {
+                    self.flush_failed = number;
+                }
+            }
+            Purpose::Cluster(_) | Purpose::SealSlot(_) | Purpose::OpenSlot => self.dirty = true,
+            _ => {}
+        }
+        Some(Done { purpose, result: completion.result, buf: completion.buf })
+    }
+
+    pub(super) fn in_flight(&self) -> usize {
+        self.purposes.len()
+    }
+
+    pub(super) fn wait(&mut self, at_most: std::time::Duration) {
+        // A refused submission is reported by the next turn.
+        let _ = self.queue.wait(at_most);
+    }
+}

@@ -1,0 +1,196 @@
+//! Reinsertion: records of the victim that were used since they were written are written again,
+//! within a budget, the most used and smallest first.
+
+use foxy_base::{KeyHash, WallTime, key_hash};
+use foxy_disk::AlignedBuf;
+use foxy_format::{Entry, RecordKind, UNIT, parse_record};
+use foxy_index::Address;
+use foxy_policy::CachePolicy;
+use std::sync::Arc;
+
+use super::Writer;
+use super::io::Purpose;
+use super::reuse::Next;
+use crate::Object;
+use crate::shard::{Pending, Stage};
+use crate::shared::Item;
+use crate::stats::add;
+
+/// Longest read of the victim.
+const PART_MAX: u32 = (1 << 20) / UNIT as u32;
+/// Unwanted bytes that are read rather than split a read.
+const GAP_MAX: u32 = (64 << 10) / UNIT as u32;
+
+/// Work on one victim.
+#[derive(Debug, Default)]
+pub(super) struct Reinsertion {
+    index: u32,
+    /// Chosen records, in order of place, still to be read.
+    chosen: Vec<Entry>,
+    /// The part being read: chosen records in it, its first unit in the segment.
+    reading: Option<(Vec<Entry>, u32)>,
+    /// Written again, not yet committed.
+    outstanding: Vec<(KeyHash, u64)>,
+}
+
+impl Writer {
+    /// Chooses what of the victim is worth writing again.
+    pub(super) fn reinsert_begin(&mut self, index: u32, victim: &[Entry]) -> Reinsertion {
+        let mut used: Vec<(u8, Entry)> = victim
+            .iter()
+            .filter(|e| e.is_record())
+            .filter_map(|entry| Some((self.uses(index, entry)?, *entry)))
+            .filter(|(uses, _)| *uses > 0)
+            .collect();
+        used.sort_by_key(|(uses, entry)| (std::cmp::Reverse(*uses), entry.len_units, entry.offset_units));
+        let segment = u64::from(self.store.geometry.segment_bytes);
+        let mut budget = segment * u64::from(self.reinsert_percent) / 100 / UNIT;
+        let mut chosen = Vec::new();
+        for (_, entry) in used {
+            if u64::from(entry.len_units) > budget {
+                add(&self.store.counters.reinsert_over_budget, 1);
+                continue;
+            }
+            budget -= u64::from(entry.len_units);
+            chosen.push(entry);
+        }
+        if !self.store.takes_writes() {
+            chosen.clear();
+        }
+        // Read from the end, so that a Vec serves as the queue.
+        chosen.sort_by_key(|entry| std::cmp::Reverse(entry.offset_units));
+        Reinsertion { index, chosen, ..Reinsertion::default() }
+    }
+
+    /// How often a record was used since it was written, if it is still the one.
+    fn uses(&self, index: u32, entry: &Entry) -> Option<u8> {
+        let address = self.store.address(index, entry.offset_units)?;
+        let found = self.engine.index.lookup(entry.hash).into_iter().find(|e| e.address == address)?;
+        // What is in RAM this long after it was written is in use, though not on disk.
+        let in_ram = self.engine.shard(entry.hash).read().ram.peek(&entry.hash).is_some();
+        Some(found.freq.max(u8::from(in_ram)))
+    }
+
+    /// Goes on; true when everything is written again.
+    pub(super) fn reinsert_step(&mut self, work: &mut Reinsertion) -> bool {
+        while work.reading.is_none() && !work.chosen.is_empty() {
+            if !self.reinsert_from_memory(work) {
+                self.read_part(work);
+            }
+        }
+        work.outstanding.retain(|(hash, ticket)| {
+            let shard = self.engine.shard(*hash).read();
+            shard.pending.get(hash).is_some_and(|p| p.ticket == *ticket)
+        });
+        work.reading.is_none() && work.outstanding.is_empty()
+    }
+
+    /// No more of this victim.
+    pub(super) fn reinsert_end(&mut self, work: &mut Reinsertion) {
+        work.chosen.clear();
+        work.reading = None;
+        self.reinserting.clear();
+    }
+
+    /// The next record, if the RAM tier has the same version: no read then.
+    fn reinsert_from_memory(&mut self, work: &mut Reinsertion) -> bool {
+        let Some(entry) = work.chosen.last().copied() else { return false };
+        let object = self.engine.shard(entry.hash).read().ram.peek(&entry.hash).cloned();
+        let Some(object) = object else { return false };
+        work.chosen.pop();
+        self.reinsert(work, &entry, object);
+        true
+    }
+
+    fn read_part(&mut self, work: &mut Reinsertion) {
+        let Some(first) = work.chosen.pop() else { return };
+        let blocks = (self.store.block_bytes / UNIT) as u32;
+        let start = first.offset_units / blocks * blocks;
+        let mut end = first.offset_units + first.len_units;
+        let mut part = vec![first];
+        while let Some(next) =
+            work.chosen.pop_if(|n| n.offset_units <= end + GAP_MAX && n.offset_units + n.len_units - start <= PART_MAX)
+        {
+            end = end.max(next.offset_units + next.len_units);
+            part.push(next);
+        }
+        let end = end.next_multiple_of(blocks).min(self.store.geometry.segment_bytes / UNIT as u32);
+        let at = self.store.geometry.segment_at(work.index) + u64::from(start) * UNIT;
+        self.io.read(Purpose::VictimPart, at, ((end - start) as u64 * UNIT) as usize);
+        work.reading = Some((part, start));
+    }
+
+    /// A part of the victim was read.
+    pub(super) fn victim_part_done(&mut self, result: &std::io::Result<()>, buf: Option<AlignedBuf>) {
+        let Next::Reinserting { work, .. } = &mut self.next else { return };
+        let mut work = std::mem::take(work);
+        if let Some((part, start)) = work.reading.take() {
+            match (result, buf) {
+                (Ok(()), Some(buf)) => self.reinsert_part(&mut work, &part, start, buf),
+                _ => add(&self.store.counters.read_errors, 1),
+            }
+        }
+        if let Next::Reinserting { work: place, .. } = &mut self.next {
+            *place = work;
+        }
+    }
+
+    fn reinsert_part(&mut self, work: &mut Reinsertion, part: &[Entry], start: u32, buf: AlignedBuf) {
+        let bytes = buf.into_bytes();
+        for entry in part {
+            let at = (u64::from(entry.offset_units - start) * UNIT) as usize;
+            let len = entry.len_units as usize * UNIT as usize;
+            let Some(record) = bytes.get(at..at + len) else { continue };
+            let Ok((head, layout)) = parse_record(record) else {
+                add(&self.store.counters.damaged, 1);
+                continue;
+            };
+            let address = self.store.address(work.index, entry.offset_units);
+            let right = head.hash == entry.hash && address.and_then(|a| self.store.place(a)) == Some(head.place);
+            let owned = bytes::Bytes::copy_from_slice(record);
+            let object = Object::from_record(&head, &layout, &owned, owned.len());
+            if let Some(object) = object.filter(|_| right) {
+                self.reinsert(work, entry, Arc::new(object));
+            }
+        }
+    }
+
+    /// Sends a record of the victim to disk again, if it is still what its key holds.
+    fn reinsert(&mut self, work: &mut Reinsertion, entry: &Entry, object: Arc<Object>) {
+        let Some(address) = self.store.address(work.index, entry.offset_units) else { return };
+        if !self.worth_keeping(&object, self.engine.clock.wall()) {
+            return;
+        }
+        let ticket = self.engine.next_number();
+        let mut shard = self.engine.shard(entry.hash).write();
+        let present = self.engine.index.lookup(entry.hash).into_iter().any(|e| e.address == address);
+        // Superseded meanwhile, or being replaced: then it must not be written after that.
+        if !present || shard.pending.contains_key(&entry.hash) || !self.engine.reserve_pending(object.memory_bytes()) {
+            return;
+        }
+        let bytes = foxy_format::RecordLayout::of(&object.sections()).disk_bytes() as u32;
+        let group = object.group();
+        let pending = Pending { object, store: self.store.id, ticket, stage: Stage::Waiting };
+        shard.pending.insert(entry.hash, pending);
+        drop(shard);
+        self.reinserting.insert(ticket, address);
+        work.outstanding.push((entry.hash, ticket));
+        self.gather.item(Item { hash: entry.hash, ticket, group, bytes }, self.now);
+        add(&self.store.counters.reinserted, 1);
+        add(&self.store.counters.reinserted_bytes, u64::from(bytes));
+    }
+
+    fn worth_keeping(&self, object: &Object, now: WallTime) -> bool {
+        if object.meta().expires < now {
+            return false;
+        }
+        // A fragment without its head cannot be asked for.
+        object.kind != RecordKind::Fragment || {
+            let head = key_hash(object.key());
+            !self.engine.index.lookup(head).is_empty() || self.engine.shard(head).read().in_memory(head).is_some()
+        }
+    }
+}
+
+/// Tickets of reinserted objects, with the entry each of them replaces.
+pub(super) type Reinserting = std::collections::HashMap<u64, Address>;

@@ -1,0 +1,95 @@
+//! Tickets and the periodic flush: when something is durable, and who is told.
+
+use crate::shared::SyncRequest;
+use crate::stats::Health;
+use crate::ticket::TicketPart;
+use crate::Durable;
+
+use super::Writer;
+use super::gather::Mark;
+
+/// A ticket on its way.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    part: Option<TicketPart>,
+    failed: bool,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// What it is about has not all been assembled.
+    Gathering(Mark),
+    /// Clusters up to this number have to be written.
+    Writing(u64),
+    /// This flush has to be carried out.
+    Flushing(u64),
+}
+
+impl Writer {
+    /// Begins to work on a ticket. Everything that came before it is in the gatherer already.
+    pub(super) fn begin_ticket(&mut self, request: SyncRequest) {
+        if request.objects {
+            self.gather.fill_up(u64::MAX, self.now);
+        }
+        let mut mark = self.gather.came;
+        if !request.objects {
+            mark.items = 0;
+        }
+        self.waiting.push(Waiting { part: Some(request.part), failed: false, stage: Stage::Gathering(mark) });
+    }
+
+    /// Whether something is wanted on disk right now.
+    pub(super) fn tickets_gathering(&self) -> bool {
+        self.waiting.iter().any(|w| matches!(w.stage, Stage::Gathering(mark) if !self.gather.left.covers(mark)))
+    }
+
+    /// Takes every ticket a step further.
+    pub(super) fn sync_step(&mut self) {
+        let first_in_flight = self.clusters.iter().map(|c| c.number).min().unwrap_or(u64::MAX);
+        let mut waiting = std::mem::take(&mut self.waiting);
+        for ticket in &mut waiting {
+            if let Stage::Gathering(mark) = ticket.stage
+                && self.gather.left.covers(mark)
+            {
+                ticket.stage = Stage::Writing(self.last_cluster);
+            }
+            if let Stage::Writing(number) = ticket.stage
+                && first_in_flight > number
+            {
+                ticket.stage = Stage::Flushing(self.io.want_flush());
+            }
+            let flushed = match ticket.stage {
+                Stage::Flushing(number) => self.io.flushed(number),
+                _ => None,
+            };
+            let given_up = ticket.failed || self.store.health() != Health::Good;
+            let outcome = match flushed {
+                Some(true) if !ticket.failed => Some(Durable::Yes),
+                Some(_) => Some(Durable::Failed),
+                None => given_up.then_some(Durable::Failed),
+            };
+            if let Some(outcome) = outcome
+                && let Some(part) = ticket.part.take()
+            {
+                part.finish(outcome);
+            }
+        }
+        waiting.retain(|w| w.part.is_some());
+        self.waiting = waiting;
+    }
+
+    /// A write failed: nobody who waits may be told that it is durable.
+    pub(super) fn fail_tickets(&mut self) {
+        for ticket in &mut self.waiting {
+            ticket.failed = true;
+        }
+    }
+
+    /// Makes what was written durable every now and then.
+    pub(super) fn periodic_flush(&mut self) {
+        if self.io.dirty && self.now >= self.io.flushed_at + self.sync_interval {
+            self.io.want_flush();
+        }
+    }
+}
