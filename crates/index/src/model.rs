@@ -12,8 +12,8 @@ use crate::size_class::SizeClass;
 
 fn entry(units: u64) -> Entry {
     Entry::new(
-        Address::from_units(units).unwrap(),
-        SizeClass::from_number(1).unwrap(),
+        Address::from_units(units).expect("36 bits"),
+        SizeClass::from_number(1).expect("a class"),
     )
 }
 

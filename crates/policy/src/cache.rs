@@ -1,6 +1,9 @@
 //! What every byte-weighted cache policy promises, whatever its rule.
 
 use std::hash::Hash;
+use std::sync::atomic::AtomicU8;
+
+use crate::slab::Slab;
 
 /// Keys are small and copied: a 64- or 128-bit hash.
 pub trait Key: Copy + Eq + Hash {}
@@ -21,7 +24,8 @@ pub struct Evicted<K, V> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Inserted<V> {
-    /// False if the object was refused: larger than the cache or than the policy's limit.
+    /// False if the object was refused: larger than the cache or than the policy's limit. (A
+    /// rule that lets objects compete may take one and evict it at once: see `evicted`.)
     pub stored: bool,
     /// The former value of this key. It is gone even if the new one was refused, because a
     /// cache must not keep what was replaced.
@@ -32,7 +36,7 @@ pub struct Inserted<V> {
 ///
 /// `used() <= capacity()` holds after every call. Inserting a key that is present removes the
 /// old object first, then inserts the new one as a new object (a modified object is another
-/// object). An object larger than `capacity()` is refused and evicts nothing.
+/// object; ghosts keep what they know of the key). An object larger than `capacity()` is refused and evicts nothing.
 pub trait CachePolicy<K: Key, V> {
     /// The rule's name in reports, such as `s3-fifo`.
     fn name(&self) -> &'static str;
@@ -74,5 +78,181 @@ pub trait CachePolicy<K: Key, V> {
     /// True without objects.
     fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+/// A replacement rule: the order of a cache's objects. It links and unlinks slots; the
+/// [`Cache`] around it does keys, values and bytes.
+pub trait Rule<K: Key> {
+    /// The rule's name in reports.
+    const NAME: &'static str;
+    /// False for a rule that lets the new object compete with the old ones for its place.
+    const EVICT_FIRST: bool = true;
+
+    /// The capacity in bytes is this from now on.
+    fn set_capacity(&mut self, _bytes: u64) {}
+    /// An object of `key` is about to be inserted, before anything is evicted for it.
+    fn arrives(&mut self, _key: &K) {}
+    /// A lookup did not find `key`.
+    fn missed(&mut self, _key: &K) {}
+    /// `at` is new: link it.
+    fn insert<V>(&mut self, slab: &mut Slab<K, V>, at: u32);
+    /// `at` was used.
+    fn hit<V>(&mut self, slab: &mut Slab<K, V>, at: u32);
+    /// `at` is being deleted by its key: unlink it.
+    fn remove<V>(&mut self, slab: &mut Slab<K, V>, at: u32);
+    /// `key`, whether present or not, is deleted: forget it in ghosts too.
+    fn forget(&mut self, _key: &K) {}
+    /// Chooses the object that goes and unlinks it; `None` if there is none.
+    fn victim<V>(&mut self, slab: &mut Slab<K, V>) -> Option<u32>;
+}
+
+/// A rule whose hits touch nothing but the object's own counter.
+pub trait SharedRule<K: Key>: Rule<K> {
+    /// The object with this counter was used.
+    fn hit_shared(&self, freq: &AtomicU8);
+}
+
+/// A cache under rule `R`; see [`CachePolicy`] for what it promises.
+#[derive(Debug)]
+pub struct Cache<K, V, R> {
+    slab: Slab<K, V>,
+    capacity: u64,
+    rule: R,
+}
+
+impl<K: Key, V, R: Rule<K>> Cache<K, V, R> {
+    /// An empty cache of `capacity` bytes under `rule`.
+    #[must_use]
+    pub fn with_rule(capacity: u64, mut rule: R) -> Self {
+        rule.set_capacity(capacity);
+        Self {
+            slab: Slab::new(),
+            capacity,
+            rule,
+        }
+    }
+
+    /// An empty cache of `capacity` bytes with the rule's usual parameters.
+    #[must_use]
+    pub fn new(capacity: u64) -> Self
+    where
+        R: Default,
+    {
+        Self::with_rule(capacity, R::default())
+    }
+
+    /// The value of `key`, to be changed in place (its size stays), counting no use.
+    pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+        let at = self.slab.find(key)?;
+        self.slab.value_mut(at)
+    }
+
+    /// The size of `key` in bytes.
+    #[must_use]
+    pub fn size_of(&self, key: &K) -> Option<u64> {
+        self.slab.find(key).map(|at| self.slab.size(at))
+    }
+
+    fn make_room(&mut self, size: u64, evicted: &mut Vec<Evicted<K, V>>) {
+        while self.slab.used() + size > self.capacity {
+            match self.evict() {
+                Some(object) => evicted.push(object),
+                None => return,
+            }
+        }
+    }
+
+    fn add(&mut self, key: K, value: V, size: u64) -> bool {
+        match self.slab.add(key, value, size) {
+            Some(at) => {
+                self.rule.insert(&mut self.slab, at);
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+impl<K: Key, V, R: SharedRule<K>> Cache<K, V, R> {
+    /// The value of `key`, counting a use, with shared access only: one hash probe, at most one
+    /// relaxed store, no allocation. Concurrent uses of one object may count as one.
+    #[must_use]
+    pub fn get_shared(&self, key: &K) -> Option<&V> {
+        let at = self.slab.find(key)?;
+        self.rule.hit_shared(self.slab.freq_cell(at));
+        self.slab.value(at)
+    }
+}
+
+impl<K: Key, V, R: Rule<K>> CachePolicy<K, V> for Cache<K, V, R> {
+    fn name(&self) -> &'static str {
+        R::NAME
+    }
+
+    fn get(&mut self, key: &K) -> Option<&V> {
+        let Some(at) = self.slab.find(key) else {
+            self.rule.missed(key);
+            return None;
+        };
+        self.rule.hit(&mut self.slab, at);
+        self.slab.value(at)
+    }
+
+    fn peek(&self, key: &K) -> Option<&V> {
+        self.slab.find(key).and_then(|at| self.slab.value(at))
+    }
+
+    fn insert(
+        &mut self,
+        key: K,
+        value: V,
+        size: u64,
+        evicted: &mut Vec<Evicted<K, V>>,
+    ) -> Inserted<V> {
+        let replaced = self.slab.find(&key).and_then(|at| {
+            self.rule.remove(&mut self.slab, at);
+            self.slab.take(at).map(|old| old.value)
+        });
+        let size = size.max(1);
+        let stored = size <= self.capacity && {
+            self.rule.arrives(&key);
+            if R::EVICT_FIRST {
+                self.make_room(size, evicted);
+            }
+            self.add(key, value, size)
+        };
+        self.make_room(0, evicted);
+        Inserted { stored, replaced }
+    }
+
+    fn remove(&mut self, key: &K) -> Option<V> {
+        self.rule.forget(key);
+        let at = self.slab.find(key)?;
+        self.rule.remove(&mut self.slab, at);
+        self.slab.take(at).map(|old| old.value)
+    }
+
+    fn evict(&mut self) -> Option<Evicted<K, V>> {
+        let at = self.rule.victim(&mut self.slab)?;
+        self.slab.take(at)
+    }
+
+    fn set_capacity(&mut self, bytes: u64, evicted: &mut Vec<Evicted<K, V>>) {
+        self.capacity = bytes;
+        self.rule.set_capacity(bytes);
+        self.make_room(0, evicted);
+    }
+
+    fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    fn used(&self) -> u64 {
+        self.slab.used()
+    }
+
+    fn len(&self) -> usize {
+        self.slab.len()
     }
 }

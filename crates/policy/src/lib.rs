@@ -6,13 +6,30 @@
 mod admission;
 mod cache;
 mod ghost;
+mod lfu_aging;
 mod locality;
+mod queues;
 mod read_order;
 mod s3_fifo;
+mod size_limited;
+mod sketch;
+mod slab;
+mod w_tiny_lfu;
+
+#[cfg(test)]
+mod reference;
+#[cfg(test)]
+mod tests;
 
 pub use admission::{Admission, Admit, AdmitAll, Budgeted, SecondUse, SizeLimit, TokenBucket};
-pub use cache::{CachePolicy, Evicted, Inserted, Key};
+pub use cache::{Cache, CachePolicy, Evicted, Inserted, Key, Rule, SharedRule};
 pub use ghost::Ghost;
+pub use lfu_aging::{LfuAging, LfuAgingRule};
 pub use locality::{BufferId, GroupId, LocalityBuffers, LocalityConfig, Placement};
+pub use queues::{Clock, ClockRule, Fifo, FifoRule, Lru, LruRule, Sieve, SieveRule};
 pub use read_order::{MergedRead, PendingRead, ReadOrder, ReadOrderConfig, ReadQueue, merge};
-pub use s3_fifo::{S3Fifo, S3FifoConfig};
+pub use s3_fifo::{S3Fifo, S3FifoConfig, S3FifoRule};
+pub use size_limited::{LruTh, SizeLimited};
+pub use sketch::Sketch;
+pub use slab::Slab;
+pub use w_tiny_lfu::{WTinyLfu, WTinyLfuConfig, WTinyLfuRule};

@@ -35,8 +35,8 @@ pub struct LocalityConfig {
 pub struct Placement {
     /// The buffer the object joins.
     pub buffer: BufferId,
-    /// A buffer whose contents must be written first (the same buffer when the object does not
-    /// fit, or the victim that is bound anew).
+    /// `buffer` itself, if its contents must be written first: the object does not fit, or the
+    /// buffer was another group's and is bound anew.
     pub flush_before: Option<BufferId>,
     /// The buffer is full now. An object larger than a buffer fills one alone.
     pub flush_after: bool,
@@ -47,6 +47,7 @@ pub struct Placement {
 pub struct LocalityBuffers {
     config: LocalityConfig,
     buffers: Vec<Buffer>,
+    uses: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,22 +65,53 @@ impl LocalityBuffers {
         Self {
             buffers: vec![Buffer::default(); config.buffers.max(1) as usize],
             config,
+            uses: 0,
         }
     }
 
     /// Chooses the buffer of an object of `bytes` bytes.
     pub fn place(&mut self, group: GroupId, bytes: u64, now: MonoTime) -> Placement {
-        let _ = (group, bytes, now, self.config);
-        Placement {
-            buffer: BufferId(0),
-            flush_before: None,
-            flush_after: true,
+        let number = self.bound(group).unwrap_or_else(|| self.victim());
+        self.uses += 1;
+        let room = self.config.buffer_bytes;
+        let buffer = &mut self.buffers[number];
+        let bound = buffer.group.replace(group) == Some(group);
+        let flush_before = buffer.used > 0 && (!bound || buffer.used.saturating_add(bytes) > room);
+        if flush_before || buffer.used == 0 {
+            buffer.used = 0;
+            buffer.opened = now;
         }
+        buffer.last_use = self.uses;
+        buffer.used = buffer.used.saturating_add(bytes);
+        let flush_after = buffer.used >= room;
+        if flush_after {
+            buffer.used = 0;
+        }
+        let id = BufferId(number as u32);
+        Placement {
+            buffer: id,
+            flush_before: flush_before.then_some(id),
+            flush_after,
+        }
+    }
+
+    /// A scan: with the 8 to 1,024 buffers there are, cheaper than the bytes that follow it.
+    fn bound(&self, group: GroupId) -> Option<usize> {
+        self.buffers.iter().position(|b| b.group == Some(group))
+    }
+
+    /// An unbound buffer, else an empty one, else the least recently used.
+    fn victim(&self) -> usize {
+        let order = |b: &Buffer| (b.group.is_some(), b.used > 0, b.last_use);
+        let victim = self.buffers.iter().enumerate().min_by_key(|(_, b)| order(b));
+        victim.map_or(0, |(number, _)| number)
     }
 
     /// A buffer that is too old at `now`, counted as written from here on; call until `None`.
     pub fn expire(&mut self, now: MonoTime) -> Option<BufferId> {
-        let _ = now;
+        if self.next_expiry()? > now {
+            return None;
+        }
         self.flush_any()
     }
 
