@@ -259,8 +259,7 @@ impl MemDisk {
         let mut bytes = vec![0; len];
         state.written.read(at, &mut bytes);
         change(&mut bytes);
-        state.written.write(at, &bytes);
-        state.durable.write(at, &bytes);
+        state.spoil(at, &bytes);
     }
 
     /// Bytes as reads see them now, without counting, faults or logs. Zeros past the end.

@@ -205,8 +205,7 @@ impl State {
                 let mut bytes = vec![0; into.len()];
                 self.written.read(at, &mut bytes);
                 flip(&mut self.rng, &mut bytes, bits);
-                self.written.write(at, &bytes);
-                self.durable.write(at, &bytes);
+                self.spoil(at, &bytes);
             }
             _ => {}
         }
@@ -244,6 +243,26 @@ impl State {
         }
         self.let_late_ones_in();
         result
+    }
+
+    /// Changes the medium itself: whatever a flush or a power cut makes of this place later, these
+    /// are its bytes.
+    pub(super) fn spoil(&mut self, at: u64, bytes: &[u8]) {
+        self.written.write(at, bytes);
+        self.durable.write(at, bytes);
+        let end = at + bytes.len() as u64;
+        for piece in &mut self.unsynced {
+            let (from, to) = (
+                piece.at.max(at),
+                (piece.at + piece.data.len() as u64).min(end),
+            );
+            if from < to {
+                // Offsets within buffers in memory.
+                let (into, of) = ((from - piece.at) as usize, (from - at) as usize);
+                let len = (to - from) as usize;
+                piece.data[into..into + len].copy_from_slice(&bytes[of..of + len]);
+            }
+        }
     }
 
     fn arrive(&mut self, piece: Piece) {

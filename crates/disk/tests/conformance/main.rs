@@ -4,6 +4,8 @@
 //! The folder for files is `FOXY_TEST_DIR`, or the system's for temporary ones. Where a file
 //! system refuses direct transfers, the direct variants run buffered (as in production).
 
+#![expect(clippy::unwrap_used, reason = "tests may")]
+
 mod body;
 mod opening;
 mod waking;
