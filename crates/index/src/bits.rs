@@ -16,9 +16,9 @@ use crate::entry::Entry;
 use crate::size_class::SizeClass;
 
 /// A shard starts with `2^BASE_BITS` lines.
-pub(crate) const BASE_BITS: u32 = if cfg!(loom) { 1 } else { 4 };
+pub(crate) const BASE_BITS: u32 = if cfg!(loom) { 2 } else { 4 };
 /// A shard grows to at most `2^LINE_BITS_MAX` lines.
-pub(crate) const LINE_BITS_MAX: u32 = if cfg!(loom) { 3 } else { 24 };
+pub(crate) const LINE_BITS_MAX: u32 = if cfg!(loom) { 4 } else { 24 };
 /// Bits of a fingerprint: what a slot stores and what the smallest shard's line number says.
 pub(crate) const FP_BITS: u32 = BASE_BITS + TAG_BITS + EXT_BITS;
 /// Bits of the fingerprint in the word.

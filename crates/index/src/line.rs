@@ -134,11 +134,9 @@ impl Line {
         self.words.iter().filter(used).count()
     }
 
-    /// Fills a slot with an entry of whatever key.
+    /// Fills an empty slot.
     pub(crate) fn put(&self, slot: usize, packed: Packed) {
-        if self.words[slot].load(Ordering::Relaxed) != 0 {
-            self.words[slot].store(0, Ordering::Release);
-        }
+        debug_assert_eq!(self.words[slot].load(Ordering::Relaxed), 0, "a slot in use");
         self.aux[slot].store(packed.aux, Ordering::Release);
         self.words[slot].store(packed.word, Ordering::Release);
     }
@@ -146,16 +144,17 @@ impl Line {
     /// Exchanges an entry for one of the same fingerprint; readers see one of the two at every
     /// moment (with the hint of either).
     pub(crate) fn exchange(&self, slot: usize, packed: Packed) -> Option<Entry> {
-        let old = self.get(slot);
+        let aux = self.aux[slot].load(Ordering::Relaxed);
         self.aux[slot].store(packed.aux, Ordering::Release);
-        self.words[slot].store(packed.word, Ordering::Release);
-        old.entry()
+        let word = self.words[slot].swap(packed.word, Ordering::AcqRel);
+        Packed { word, aux }.entry()
     }
 
+    /// Empties a slot; a swap, so that the uses counted up to this moment are all returned.
     pub(crate) fn clear(&self, slot: usize) -> Option<Entry> {
-        let old = self.get(slot);
-        self.words[slot].store(0, Ordering::Release);
-        old.entry()
+        let aux = self.aux[slot].load(Ordering::Relaxed);
+        let word = self.words[slot].swap(0, Ordering::AcqRel);
+        Packed { word, aux }.entry()
     }
 
     /// The uses of a slot, set back to none.

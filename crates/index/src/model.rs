@@ -1,4 +1,4 @@
-//! The concurrent core under loom: every interleaving of small scenarios (2 slots a line, 2
+//! The concurrent core under loom: every interleaving of small scenarios (2 slots a line, 4
 //! lines to begin with). `RUSTFLAGS="--cfg loom" cargo test -p foxy-index --release`
 
 use loom::sync::Arc;
@@ -6,7 +6,7 @@ use loom::thread;
 
 use crate::address::Address;
 use crate::bits::{FP_BITS, Fingerprint};
-use crate::entry::{Entry, Insert};
+use crate::entry::{Entry, IndexStats, Insert};
 use crate::shard::{Budget, Shard};
 use crate::size_class::SizeClass;
 
@@ -17,9 +17,16 @@ fn entry(units: u64) -> Entry {
     )
 }
 
-/// Different keys whose first place is line 0 of 2.
+/// The `nth` fingerprint whose two lines of four are `lines`.
+fn fp_in(lines: [u32; 2], nth: usize) -> Fingerprint {
+    let fits = |fp: &Fingerprint| [fp.line(4), fp.other().line(4)] == lines;
+    let all = (1..).map(|n: u64| Fingerprint((n * 0x5_1234_5671) & ((1 << FP_BITS) - 1)));
+    all.filter(fits).nth(nth).expect("there is always one more")
+}
+
+/// Different keys with the same two lines.
 fn fp(n: u64) -> Fingerprint {
-    Fingerprint(((n * 0x5_1234_5671) << 2) & ((1 << FP_BITS) - 1))
+    fp_in([0, 1], n as usize)
 }
 
 fn check(scenario: impl Fn() + Sync + Send + 'static) {
@@ -40,33 +47,59 @@ fn shard_with(keys: u64, budget: &Budget) -> Arc<Shard> {
 fn a_present_key_is_found_while_the_table_grows() {
     check(|| {
         let budget = Budget::new(u64::MAX, 0);
-        let shard = shard_with(3, &budget);
-        let reader = shard.clone();
+        let shard = Arc::new(Shard::new());
+        // The seventh entry of eight slots makes line 4 out of line 0.
+        let keys = [[0, 1], [0, 1], [2, 3], [2, 3], [2, 1], [2, 3], [0, 3]];
+        let keys: Vec<Fingerprint> = (0..7).map(|n| fp_in(keys[n], n * 3)).collect();
+        for (n, fp) in keys[..6].iter().enumerate() {
+            let _ = shard.insert(*fp, entry(n as u64 + 1), false, &budget);
+        }
+        let moves = keys
+            .iter()
+            .position(|fp| fp.line(5) == 4 || fp.other().line(5) == 4);
+        let moves = moves.expect("a key of line 0 with its third bit set");
+        let (reader, key) = (shard.clone(), keys[moves]);
         let reading = thread::spawn(move || {
-            assert_eq!(reader.lookup(fp(1)).first(), Some(entry(1)));
+            let found = reader.lookup(key).first();
+            assert_eq!(found, Some(entry(moves as u64 + 1)));
         });
-        let _ = shard.insert(fp(4), entry(4), false, &budget);
+        let _ = shard.insert(keys[6], entry(7), false, &budget);
         reading.join().unwrap();
     });
 }
 
 #[test]
-fn a_present_key_is_found_while_entries_are_displaced() {
-    check(|| {
-        // No memory to grow: the fourth insertion has to push others about.
-        let budget = Budget::new(0, 0);
-        let shard = shard_with(3, &budget);
-        let reader = shard.clone();
-        let reading = thread::spawn(move || {
-            for n in [1, 2] {
-                assert_eq!(reader.lookup(fp(n)).first(), Some(entry(n)));
+fn a_present_key_is_found_while_it_is_displaced() {
+    for movable in [[0, 3], [3, 0]] {
+        check(move || {
+            // No memory to grow: the last insertion has to push `movable` from line 0 to 3.
+            let budget = Budget::new(0, 0);
+            let shard = Arc::new(Shard::new());
+            let put = |fp, n| assert!(shard.insert(fp, entry(n), false, &budget).is_stored());
+            put(fp_in([3, 2], 0), 1);
+            put(fp_in([3, 2], 1), 2);
+            put(fp_in([2, 3], 2), 3);
+            put(fp_in([2, 3], 3), 4);
+            let movable = fp_in(movable, 4);
+            put(movable, 5);
+            for n in 6..9 {
+                put(fp(n), n);
             }
+            for n in 0..4 {
+                let lines = if n < 2 { [3, 2] } else { [2, 3] };
+                assert!(!shard.remove(fp_in(lines, n), None).is_empty());
+            }
+            let reader = shard.clone();
+            let reading = thread::spawn(move || {
+                assert_eq!(reader.lookup(movable).first(), Some(entry(5)));
+            });
+            put(fp(9), 9);
+            let mut stats = IndexStats::default();
+            shard.add_stats(&mut stats);
+            assert_eq!(stats.displaced, 1);
+            reading.join().unwrap();
         });
-        let _ = shard.insert(fp(4), entry(4), false, &budget);
-        let _ = shard.remove(fp(3), None);
-        let _ = shard.insert(fp(5), entry(5), false, &budget);
-        reading.join().unwrap();
-    });
+    }
 }
 
 #[test]
