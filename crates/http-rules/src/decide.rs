@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::digest::{Digest, Flags};
 use crate::freshness::{age, ttl_ms};
 use crate::method::Method;
-use crate::reason::Fwd;
+use crate::reason::{Fwd, Outcome};
 use crate::request::RequestDigest;
 
 /// What to do with a request.
@@ -81,11 +81,35 @@ pub enum Failure {
     Status(u16),
 }
 
+impl Outcome {
+    /// How a request ends if all goes as decided: a validation by 304, a forwarded request by a
+    /// storable answer. The caller corrects what turns out otherwise.
+    #[must_use]
+    pub const fn of(decision: &Decision) -> Self {
+        match decision {
+            Decision::Fresh { .. } => Self::Hit,
+            Decision::Stale { why, .. } => match why {
+                StaleUse::MaxStale => Self::HitMaxStale,
+                StaleUse::WhileRevalidate => Self::HitWhileRevalidate,
+                StaleUse::OnError => Self::HitOnError,
+            },
+            Decision::Revalidate { .. } => Self::Revalidated,
+            Decision::Forward { reason } => match reason {
+                Fwd::Bypass | Fwd::Method => Self::Pass,
+                Fwd::Stale | Fwd::Request => Self::Replaced,
+                Fwd::UriMiss | Fwd::VaryMiss | Fwd::Miss | Fwd::Partial => Self::Miss,
+            },
+            Decision::OnlyIfCached504 => Self::OnlyIfCached,
+        }
+    }
+}
+
 /// Decides about a request for which nothing usable is stored.
 #[must_use]
 pub fn decide_miss(request: &RequestDigest, miss: Miss) -> Decision {
     let reason = match miss {
         _ if !request.method.reads_cache() => Fwd::Method,
+        _ if request.body => Fwd::Bypass,
         Miss::Uri => Fwd::UriMiss,
         Miss::Vary => Fwd::VaryMiss,
         Miss::Bypass => Fwd::Bypass,
@@ -107,6 +131,9 @@ pub fn decide(
 ) -> Decision {
     if !request.method.reads_cache() {
         return forward(request, Fwd::Method);
+    }
+    if request.body {
+        return forward(request, Fwd::Bypass);
     }
     let partial = stored.flags.has(Flags::PARTIAL);
     if partial && !request.range && request.method == Method::Get {

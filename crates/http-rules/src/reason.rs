@@ -31,6 +31,8 @@ words! {
     NoStore {
         /// The method's responses are never reused.
         Method = "method-not-cacheable",
+        /// A GET with content, which the cache key does not cover.
+        RequestBody = "request-body",
         /// A POST response without explicit freshness and a Content-Location equal to the target.
         PostWithoutContentLocation = "post-without-content-location",
         /// An interim response (1xx).
@@ -80,7 +82,7 @@ impl NoStore {
     pub const fn is_about_request(self) -> bool {
         matches!(
             self,
-            Self::Method | Self::RequestNoStore | Self::Authorization
+            Self::Method | Self::RequestBody | Self::RequestNoStore | Self::Authorization
         )
     }
 }

@@ -26,6 +26,8 @@ pub struct RequestDigest {
     pub stale_if_error: Option<u32>,
     /// Authorization is present.
     pub authorization: bool,
+    /// Has content, which no cache key covers: neither answered from the cache nor stored.
+    pub body: bool,
     /// Range is present.
     pub range: bool,
     /// If-Range is present.
@@ -54,7 +56,9 @@ impl RequestDigest {
                 }
                 13 if is(name, "if-none-match") => digest.conditional = true,
                 13 if is(name, "authorization") => digest.authorization = true,
+                14 if is(name, "content-length") => digest.body |= value != b"0",
                 17 if is(name, "if-modified-since") => digest.conditional = true,
+                17 if is(name, "transfer-encoding") => digest.body = true,
                 19 if is(name, "if-unmodified-since") => digest.precondition = true,
                 _ => {}
             }
@@ -74,6 +78,7 @@ impl RequestDigest {
             max_stale: None,
             stale_if_error: None,
             authorization: false,
+            body: false,
             range: false,
             if_range: false,
             conditional: false,

@@ -153,6 +153,7 @@ where
     R: Fields + ?Sized,
 {
     match request.digest.method {
+        Method::Get if request.digest.body => Err(NoStore::RequestBody),
         Method::Get => Ok(StoreUnder::Request),
         Method::Post if config.post => {
             let explicit = freshness::explicit(response.fields, control, times);

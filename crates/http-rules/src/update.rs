@@ -105,8 +105,8 @@ where
     Ok(builder.finish())
 }
 
-/// Applies a 304, or a HEAD response that freshens, to the stored response that it
-/// [`selects`]. `response` is the 304 with its own times.
+/// Applies a 304, a HEAD response that freshens, or a 206 that
+/// [may be combined](crate::range::may_combine), to the stored response that it [`selects`]. `response` is the 304 with its own times.
 ///
 /// # Errors
 /// A field too large for a field block: forget the stored response.

@@ -89,6 +89,18 @@ fn other_methods_go_to_the_origin() {
 }
 
 #[test]
+fn a_get_with_content_passes_by() {
+    check(
+        "Content-Length: 5",
+        "Cache-Control: max-age=60",
+        0,
+        go(Fwd::Bypass),
+    );
+    let get = RequestDigest::new(b"GET", &fields("Content-Length: 5"));
+    assert_eq!(decide_miss(&get, Miss::Uri), go(Fwd::Bypass));
+}
+
+#[test]
 fn request_no_cache_asks_the_origin() {
     for request in ["Cache-Control: no-cache", "Pragma: no-cache"] {
         check(request, "Cache-Control: max-age=60", 0, go(Fwd::Request));

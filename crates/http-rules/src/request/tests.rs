@@ -56,6 +56,9 @@ fn the_presence_of_other_fields_is_noted() {
     check("If-Modified-Since: x", |d| d.conditional = true);
     check("If-Match: *", |d| d.precondition = true);
     check("If-Unmodified-Since: x", |d| d.precondition = true);
+    check("Content-Length: 5", |d| d.body = true);
+    check("Content-Length: 0", |_| {});
+    check("Transfer-Encoding: chunked", |d| d.body = true);
     check("AUTHORIZATION: x", |d| d.authorization = true);
 }
 

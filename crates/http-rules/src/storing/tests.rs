@@ -190,6 +190,14 @@ fn only_get_and_explicit_post_are_stored() {
 }
 
 #[test]
+fn a_get_with_content_is_not_stored() {
+    let config = Config::default();
+    let refused = store_with("GET", "Content-Length: 5", 200, "Expires: @60", &config);
+    assert_eq!(refused.unwrap_err(), NoStore::RequestBody);
+    assert!(store_with("GET", "Content-Length: 0", 200, "Expires: @60", &config).is_ok());
+}
+
+#[test]
 fn vary_star_and_wide_lists_are_refused() {
     for star in [
         "*",
