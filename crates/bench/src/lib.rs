@@ -10,6 +10,7 @@ mod chunked;
 mod delay;
 mod histogram;
 mod knobs;
+pub mod load;
 mod origin;
 
 pub use body::{BodyKey, Identity};

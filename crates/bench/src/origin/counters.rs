@@ -31,6 +31,26 @@ pub struct OriginCounters {
     pub bad: u64,
 }
 
+impl OriginCounters {
+    /// What was counted since an earlier reading.
+    #[must_use]
+    pub const fn minus(&self, earlier: &Self) -> Self {
+        Self {
+            connections: self.connections.saturating_sub(earlier.connections),
+            requests: self.requests.saturating_sub(earlier.requests),
+            bytes: self.bytes.saturating_sub(earlier.bytes),
+            received: self.received.saturating_sub(earlier.received),
+            ok: self.ok.saturating_sub(earlier.ok),
+            partial: self.partial.saturating_sub(earlier.partial),
+            not_modified: self.not_modified.saturating_sub(earlier.not_modified),
+            client_errors: self.client_errors.saturating_sub(earlier.client_errors),
+            server_errors: self.server_errors.saturating_sub(earlier.server_errors),
+            broken: self.broken.saturating_sub(earlier.broken),
+            bad: self.bad.saturating_sub(earlier.bad),
+        }
+    }
+}
+
 /// One thread's share, on its own cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]

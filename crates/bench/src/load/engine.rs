@@ -1,0 +1,536 @@
+//! One thread of the load generator: a readiness loop over its connections.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use foxy_base::{Clock, Rng};
+use mio::net::TcpStream;
+use mio::{Events, Interest, Poll, Token};
+
+use super::exchange::{Done, Exchange, Expect, Fed};
+use super::pace::{Schedule, Timer};
+use super::shared::{Shared, Taken};
+use super::stats::{Fault, Stats};
+use super::timeline::Timeline;
+use super::wire;
+use super::work::{SharedSource, Work};
+use super::{LoadConfig, Outcome};
+
+/// Bytes read at once while a head is awaited, and while a body is checked or thrown away.
+const HEAD_READ: usize = 16 << 10;
+const BODY_READ: usize = 256 << 10;
+/// Pause before a refused connection is tried again.
+const RETRY_NS: u64 = 5_000_000;
+/// Longest time in the readiness call, so that a stop is noticed.
+const TICK: Duration = Duration::from_millis(20);
+const TIMER: Token = Token(usize::MAX);
+
+/// What a thread gives back.
+#[derive(Debug, Default)]
+pub(crate) struct Finished {
+    pub(crate) stats: Stats,
+    pub(crate) timeline: Timeline,
+}
+
+pub(crate) struct Engine<'a> {
+    config: &'a LoadConfig,
+    shared: &'a Shared,
+    clock: Arc<dyn Clock>,
+    poll: Poll,
+    timer: Timer,
+    connections: Vec<Connection>,
+    idle: Vec<usize>,
+    source: SharedSource,
+    schedule: Schedule,
+    rng: Rng,
+    scratch: Vec<u8>,
+    out: Finished,
+    exhausted: bool,
+    busy: usize,
+    last_sweep: u64,
+}
+
+#[derive(Default)]
+struct Connection {
+    stream: Option<TcpStream>,
+    phase: Phase,
+    request: Vec<u8>,
+    sent: usize,
+    /// Bytes of an incomplete head.
+    kept: Vec<u8>,
+    job: Option<Job>,
+    /// Answers received on this connection.
+    answers: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Phase {
+    /// Not connected; to be tried at this time.
+    #[default]
+    Down,
+    RetryAt(u64),
+    Connecting,
+    Ready,
+}
+
+struct Job {
+    work: Work,
+    exchange: Exchange,
+    intended: u64,
+    measured: bool,
+    full: bool,
+    reload: bool,
+    resent: bool,
+}
+
+impl<'a> Engine<'a> {
+    pub(crate) fn new(
+        config: &'a LoadConfig,
+        shared: &'a Shared,
+        source: SharedSource,
+        clock: Arc<dyn Clock>,
+        thread: usize,
+    ) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let timer = Timer::new(poll.registry(), TIMER)?;
+        let rng = Rng::new(config.seed).fork(&format!("load thread {thread}"));
+        let now = clock.mono().nanos();
+        let count = (config.connections + config.threads - 1 - thread) / config.threads;
+        Ok(Self {
+            config,
+            shared,
+            poll,
+            timer,
+            connections: (0..count.max(1)).map(|_| Connection::default()).collect(),
+            idle: Vec::new(),
+            source,
+            schedule: Schedule::new(config.pace, config.threads, now, rng.fork("times")),
+            rng,
+            scratch: vec![0; BODY_READ],
+            out: Finished::default(),
+            exhausted: false,
+            busy: 0,
+            last_sweep: now,
+            clock,
+        })
+    }
+
+    /// Runs until told to stop or until the source is empty and all is answered.
+    pub(crate) fn run(mut self) -> io::Result<Finished> {
+        let mut events = Events::with_capacity(1024);
+        for at in 0..self.connections.len() {
+            self.connect(at);
+        }
+        while !self.finished() {
+            let wait = self.issue()?;
+            match self.poll.poll(&mut events, Some(wait)) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                other => other?,
+            }
+            for event in &events {
+                if event.token() != TIMER {
+                    self.on_event(event);
+                }
+            }
+            self.sweep();
+        }
+        Ok(self.out)
+    }
+
+    fn finished(&self) -> bool {
+        self.shared.stopped() || (self.exhausted && self.busy == 0)
+    }
+
+    fn now(&self) -> u64 {
+        self.clock.mono().nanos()
+    }
+
+    /// Starts whatever is due on idle connections; says how long there is nothing to start.
+    fn issue(&mut self) -> io::Result<Duration> {
+        let mut now = self.now();
+        while !self.exhausted && !self.idle.is_empty() {
+            let Some(intended) = self.schedule.due(now) else {
+                break;
+            };
+            let Some(job) = self.next_job(intended) else {
+                self.exhausted = true;
+                break;
+            };
+            if let Some(at) = self.idle.pop() {
+                self.busy += 1;
+                self.start(at, job);
+            }
+            if self.schedule.is_open() {
+                now = self.now();
+            }
+        }
+        if self.exhausted || self.idle.is_empty() {
+            return Ok(TICK);
+        }
+        match self.schedule.wait(now) {
+            Some(wait) if wait < TICK => {
+                self.timer.set(wait)?;
+                Ok(TICK.min(wait + Duration::from_millis(1)))
+            }
+            _ => Ok(TICK),
+        }
+    }
+
+    fn next_job(&mut self, intended: u64) -> Option<Job> {
+        let measured = match self.shared.take() {
+            Taken::Measured => true,
+            Taken::WarmUp => false,
+            Taken::None => return None,
+        };
+        let mut work = self.source.next()?;
+        let (mut versions, mut reload) = (work.version..=work.version, false);
+        if let Some(ledger) = &self.shared.ledger {
+            let permit = ledger.lock().begin(work);
+            (work, versions, reload) = (permit.work, permit.versions, permit.reload);
+        }
+        let full = self.config.check >= 1.0 || self.rng.chance(self.config.check);
+        let exchange = Exchange::new(Expect {
+            work,
+            versions,
+            full,
+        });
+        Some(Job {
+            work,
+            exchange,
+            intended,
+            measured,
+            full,
+            reload,
+            resent: false,
+        })
+    }
+
+    fn start(&mut self, at: usize, job: Job) {
+        let connection = &mut self.connections[at];
+        connection.request.clear();
+        connection.sent = 0;
+        wire::write_request(
+            &self.config.style,
+            &job.work,
+            job.reload,
+            &mut connection.request,
+        );
+        connection.job = Some(job);
+        self.send(at);
+    }
+
+    /// Sends what is left of the request.
+    fn send(&mut self, at: usize) {
+        let connection = &mut self.connections[at];
+        let (Some(stream), Some(_)) = (&mut connection.stream, &connection.job) else {
+            return;
+        };
+        while connection.sent < connection.request.len() {
+            match stream.write(&connection.request[connection.sent..]) {
+                Ok(n) => connection.sent += n,
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                // The answer, or the end of the connection, may still be there to be read.
+                Err(_) => return self.receive(at, true),
+            }
+        }
+    }
+
+    fn on_event(&mut self, event: &mio::event::Event) {
+        let at = event.token().0;
+        let Some(connection) = self.connections.get_mut(at) else {
+            return;
+        };
+        if connection.phase == Phase::Connecting && !self.connected(at) {
+            return;
+        }
+        if event.is_writable() {
+            self.send(at);
+        }
+        if event.is_readable() || event.is_read_closed() || event.is_error() {
+            self.receive(at, event.is_read_closed() || event.is_error());
+        }
+    }
+
+    /// Whether the connection stands now; if it was refused, the job (if any) fails.
+    fn connected(&mut self, at: usize) -> bool {
+        let connection = &mut self.connections[at];
+        let Some(stream) = &connection.stream else {
+            return false;
+        };
+        let error = match stream.take_error() {
+            Ok(None) => match stream.peer_addr() {
+                Ok(_) => None,
+                Err(e) if e.kind() == ErrorKind::NotConnected => return false,
+                Err(e) => Some(e),
+            },
+            Ok(Some(e)) | Err(e) => Some(e),
+        };
+        if let Some(error) = error {
+            self.refused(at, &error);
+            return false;
+        }
+        connection.phase = Phase::Ready;
+        self.out.stats.connections += 1;
+        if connection.job.is_some() {
+            self.send(at);
+        } else {
+            self.idle.push(at);
+        }
+        true
+    }
+
+    fn refused(&mut self, at: usize, error: &io::Error) {
+        let now = self.now();
+        let connection = &mut self.connections[at];
+        connection.stream = None;
+        connection.phase = Phase::RetryAt(now + RETRY_NS);
+        if let Some(job) = connection.job.take() {
+            self.busy -= 1;
+            self.fail(&job, Fault::Connect, error.to_string());
+        } else if !self.config.patient {
+            self.out.stats.wrong(Fault::Connect, || error.to_string());
+        }
+    }
+
+    fn connect(&mut self, at: usize) {
+        let stream = TcpStream::connect(self.config.target).and_then(|mut stream| {
+            // Small requests must not wait for acknowledgements.
+            stream.set_nodelay(true)?;
+            let interest = Interest::READABLE | Interest::WRITABLE;
+            self.poll
+                .registry()
+                .register(&mut stream, Token(at), interest)?;
+            Ok(stream)
+        });
+        let connection = &mut self.connections[at];
+        connection.kept.clear();
+        connection.answers = 0;
+        connection.sent = 0;
+        match stream {
+            Ok(stream) => {
+                connection.stream = Some(stream);
+                connection.phase = Phase::Connecting;
+            }
+            Err(error) => self.refused(at, &error),
+        }
+    }
+
+    /// Reads what has come; `ended` if the other side will send no more.
+    fn receive(&mut self, at: usize, ended: bool) {
+        loop {
+            let connection = &mut self.connections[at];
+            let Some(stream) = &mut connection.stream else {
+                return;
+            };
+            let Some(job) = &mut connection.job else {
+                return self.idle_readable(at);
+            };
+            let blind = job.exchange.blind();
+            let have = connection.kept.len();
+            let (asked, got) = if blind > 0 && have == 0 {
+                let most = (blind as usize).min(BODY_READ);
+                (most, discard(stream, &mut self.scratch[..most]))
+            } else {
+                let most = if job.exchange.begun() {
+                    BODY_READ
+                } else {
+                    HEAD_READ.max(2 * have)
+                };
+                let most = most.min(BODY_READ);
+                self.scratch[..have].copy_from_slice(&connection.kept);
+                (most - have, stream.read(&mut self.scratch[have..most]))
+            };
+            let n = match got {
+                Ok(n) => n,
+                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return,
+                Err(_) => 0,
+            };
+            if n == 0 {
+                return self.ended(at);
+            }
+            let step = if blind > 0 && have == 0 {
+                job.exchange
+                    .skip(n as u64)
+                    .map_or(Fed::More(n), |done| Fed::Done(n, done))
+            } else {
+                let input = &self.scratch[..have + n];
+                let step = job.exchange.feed(&self.config.style.mode, input);
+                connection.kept.clear();
+                if let Fed::More(used) = step {
+                    connection.kept.extend_from_slice(&input[used..]);
+                }
+                match step {
+                    Fed::Done(used, _) if used < input.len() => Fed::Wrong(
+                        Fault::Framing,
+                        format!("{} bytes after the answer", input.len() - used),
+                    ),
+                    step => step,
+                }
+            };
+            match step {
+                Fed::More(_) if n < asked && !ended => return,
+                Fed::More(_) => {}
+                Fed::Done(_, done) => return self.completed(at, done),
+                Fed::Wrong(fault, text) => return self.broken(at, fault, text),
+            }
+        }
+    }
+
+    /// Something to read although nothing was asked: the connection ends, or speaks out of turn.
+    fn idle_readable(&mut self, at: usize) {
+        let connection = &mut self.connections[at];
+        let Some(stream) = &mut connection.stream else {
+            return;
+        };
+        match stream.read(&mut self.scratch[..1]) {
+            Err(e) if e.kind() == ErrorKind::WouldBlock => {}
+            Ok(n) if n > 0 => {
+                let measured = self.shared.measuring();
+                self.idle.retain(|other| *other != at);
+                if measured {
+                    self.out
+                        .stats
+                        .wrong(Fault::Framing, || "bytes without a request".to_owned());
+                }
+                self.connect(at);
+            }
+            _ => {
+                self.idle.retain(|other| *other != at);
+                self.connect(at);
+            }
+        }
+    }
+
+    /// The connection ended while an answer was awaited.
+    fn ended(&mut self, at: usize) {
+        let connection = &mut self.connections[at];
+        let Some(job) = &mut connection.job else {
+            return;
+        };
+        let untouched = !job.exchange.begun() && connection.kept.is_empty();
+        if untouched && connection.answers > 0 && !job.resent {
+            // An idle connection may be closed at any time: not an error, once.
+            job.resent = true;
+            self.out.stats.resent += 1;
+            return self.connect(at);
+        }
+        match job.exchange.end() {
+            Fed::Done(_, done) => self.completed(at, done),
+            Fed::Wrong(fault, text) => self.broken(at, fault, text),
+            Fed::More(_) => {}
+        }
+    }
+
+    fn broken(&mut self, at: usize, fault: Fault, text: String) {
+        if let Some(job) = self.connections[at].job.take() {
+            self.busy -= 1;
+            self.fail(&job, fault, text);
+        }
+        self.connect(at);
+    }
+
+    fn fail(&mut self, job: &Job, fault: Fault, text: String) {
+        if let Some(ledger) = &self.shared.ledger {
+            ledger.lock().end(&job.work, None);
+        }
+        self.shared.failed.fetch_add(1, Relaxed);
+        if job.measured {
+            let style = &self.config.style;
+            self.out.stats.wrong(fault, || {
+                let mut url = Vec::new();
+                wire::write_url(style, &job.work, &mut url);
+                let want = (job.work.version, job.work.size);
+                format!(
+                    "{} (version {}, size {}): {text}",
+                    url.escape_ascii(),
+                    want.0,
+                    want.1
+                )
+            });
+        }
+    }
+
+    fn completed(&mut self, at: usize, done: Done) {
+        let now = self.now();
+        let connection = &mut self.connections[at];
+        connection.answers += 1;
+        let Some(job) = connection.job.take() else {
+            return;
+        };
+        self.busy -= 1;
+        if let Some(ledger) = &self.shared.ledger {
+            ledger.lock().end(&job.work, Some(done.version));
+        }
+        self.shared.answered.fetch_add(1, Relaxed);
+        if job.measured {
+            let nanos = now.saturating_sub(job.intended);
+            self.out
+                .stats
+                .right(done.served, done.body, job.full, nanos);
+            if self.config.timeline {
+                self.out
+                    .timeline
+                    .add(now.saturating_sub(self.shared.start), done.served);
+            }
+        }
+        if let Some(record) = &self.shared.record {
+            let work = Work {
+                size: done.body,
+                ..job.work
+            };
+            record.lock().add(&Outcome {
+                work,
+                version: done.version,
+                served: done.served,
+            });
+        }
+        if done.close {
+            self.connect(at);
+        } else {
+            self.idle.push(at);
+        }
+    }
+
+    /// Every 5 ms at most: reconnects, and fails what takes too long.
+    fn sweep(&mut self) {
+        let now = self.now();
+        if now - self.last_sweep < RETRY_NS {
+            return;
+        }
+        self.last_sweep = now;
+        let limit = u64::try_from(self.config.timeout.as_nanos()).unwrap_or(u64::MAX);
+        for at in 0..self.connections.len() {
+            let connection = &self.connections[at];
+            let late = connection
+                .job
+                .as_ref()
+                .is_some_and(|job| now > job.intended.saturating_add(limit));
+            if late && connection.phase == Phase::Ready {
+                self.broken(
+                    at,
+                    Fault::Timeout,
+                    format!("no answer in {:?}", self.config.timeout),
+                );
+            } else if matches!(connection.phase, Phase::RetryAt(time) if time <= now) {
+                self.connect(at);
+            }
+        }
+    }
+}
+
+/// Takes bytes off the socket without looking at them.
+#[cfg(target_os = "linux")]
+fn discard(stream: &mut TcpStream, room: &mut [u8]) -> io::Result<usize> {
+    // On TCP sockets MSG_TRUNC throws the bytes away inside the kernel (tcp(7)).
+    let (_, n) = rustix::net::recv(&*stream, room, rustix::net::RecvFlags::TRUNC)?;
+    Ok(n)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn discard(stream: &mut TcpStream, room: &mut [u8]) -> io::Result<usize> {
+    stream.read(room)
+}

@@ -1,0 +1,297 @@
+//! The load generator: asks for objects of the origin, directly or through a proxy, checks what
+//! comes and measures how fast.
+
+mod answer;
+pub mod cpu;
+mod engine;
+mod exchange;
+mod ledger;
+mod pace;
+mod record;
+mod report;
+mod shared;
+mod stats;
+mod timeline;
+mod wire;
+mod work;
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use foxy_base::{Clock, MonoTime};
+use parking_lot::Mutex;
+
+use crate::{OriginCounters, parse_counters};
+use engine::{Engine, Finished};
+use ledger::Ledger;
+use record::Recorder;
+use report::Around;
+use shared::Shared;
+use work::SharedSource;
+
+pub use answer::Served;
+pub use pace::Pace;
+pub use record::{Known, Outcome, read_record};
+pub use report::{CpuPerRequest, Report, Restart, Times};
+pub use stats::{FAULTS, Fault, Stats};
+pub use timeline::{STEP_MS, Timeline};
+pub use wire::{Mode, Style, server_address, write_url};
+pub use work::{FromTrace, Popular, Source, Work};
+
+/// How a load runs.
+#[derive(Clone, Debug)]
+pub struct LoadConfig {
+    /// Where requests are sent: a proxy, or an origin.
+    pub target: SocketAddr,
+    /// What requests look like.
+    pub style: Style,
+    /// Connections in all.
+    pub connections: usize,
+    /// Generator threads.
+    pub threads: usize,
+    /// Rhythm.
+    pub pace: Pace,
+    /// Share of answers of which every byte is compared; the others are judged by head and
+    /// length.
+    pub check: f64,
+    /// Measured requests at most.
+    pub requests: u64,
+    /// Measured time at most.
+    pub duration: Option<Duration>,
+    /// Requests before the measurement.
+    pub warm_up_requests: u64,
+    /// Time before the measurement.
+    pub warm_up: Duration,
+    /// Longest time for one answer.
+    pub timeout: Duration,
+    /// Seed of everything drawn.
+    pub seed: u64,
+    /// Process whose CPU is counted.
+    pub pid: Option<u32>,
+    /// Origin whose counters are read.
+    pub origin: Option<SocketAddr>,
+    /// File that gets a line for each answer.
+    pub record: Option<PathBuf>,
+    /// Objects known to be stored before the run; with [`Style::same_url`] no earlier version
+    /// may come.
+    pub known: Vec<Work>,
+    /// Keep answers over time.
+    pub timeline: bool,
+    /// Wait for a target that refuses connections instead of counting faults.
+    pub patient: bool,
+    /// Show a progress line on standard error.
+    pub progress: bool,
+}
+
+impl LoadConfig {
+    /// A closed loop of 64 connections without limits, all answers checked.
+    #[must_use]
+    pub const fn new(target: SocketAddr, style: Style) -> Self {
+        Self {
+            target,
+            style,
+            connections: 64,
+            threads: 1,
+            pace: Pace::Closed,
+            check: 1.0,
+            requests: u64::MAX,
+            duration: None,
+            warm_up_requests: 0,
+            warm_up: Duration::ZERO,
+            timeout: Duration::from_secs(30),
+            seed: 1,
+            pid: None,
+            origin: None,
+            record: None,
+            known: Vec::new(),
+            timeline: false,
+            patient: false,
+            progress: false,
+        }
+    }
+}
+
+/// Runs a load to its end: the source is empty, or a limit is reached. Blocks.
+///
+/// # Errors
+/// No threads or sockets to be had, or the record file cannot be written. Faults of the target
+/// are in the report instead.
+pub fn run(config: &LoadConfig, source: Source, clock: &Arc<dyn Clock>) -> io::Result<Report> {
+    let start = clock.mono().nanos();
+    let measuring = config.warm_up.is_zero();
+    let mut shared = Shared::new(start, config.warm_up_requests, config.requests, measuring);
+    if config.style.same_url {
+        let mut ledger = Ledger::default();
+        for work in &config.known {
+            ledger.know(work);
+        }
+        shared.ledger = Some(Mutex::new(ledger));
+    }
+    if let Some(path) = &config.record {
+        shared.record = Some(Mutex::new(Recorder::create(path, clock.clone())?));
+    }
+    let source = SharedSource::new(source);
+    // Without a warm-up the first reading must come before the first request.
+    let first = (measuring && config.warm_up_requests == 0).then(|| Reading::take(config, clock));
+    let (finished, around) = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..config.threads.max(1))
+            .map(|thread| {
+                let (source, clock, shared) = (source.clone(), clock.clone(), &shared);
+                scope.spawn(move || run_thread(config, shared, source, clock, thread))
+            })
+            .collect();
+        let over = || threads.iter().all(|t| t.is_finished());
+        let around = supervise(config, &shared, clock, first, over);
+        shared.stop();
+        let mut all = Finished::default();
+        let mut busiest = 0.0f64;
+        for thread in threads {
+            let (finished, cpu) = thread
+                .join()
+                .map_err(|_| io::Error::other("a generator thread panicked"))??;
+            all.stats.merge(&finished.stats);
+            all.timeline.merge(&finished.timeline);
+            busiest = busiest.max(cpu);
+        }
+        Ok::<_, io::Error>((
+            all,
+            Around {
+                busy: busiest,
+                ..around
+            },
+        ))
+    })?;
+    if let Some(record) = shared.record {
+        record.into_inner().finish()?;
+    }
+    let timeline = config.timeline.then_some(&finished.timeline);
+    Ok(Report::new(&finished.stats, timeline, &around))
+}
+
+/// Runs one engine; the share of wall time that it was busy.
+fn run_thread(
+    config: &LoadConfig,
+    shared: &Shared,
+    source: SharedSource,
+    clock: Arc<dyn Clock>,
+    thread: usize,
+) -> io::Result<(Finished, f64)> {
+    let start = clock.mono();
+    let cpu = cpu::of_this_thread();
+    let finished = Engine::new(config, shared, source, clock.clone(), thread)?.run()?;
+    let wall = clock.mono().since(start).as_secs_f64().max(1e-9);
+    Ok((finished, (cpu::of_this_thread() - cpu).as_secs_f64() / wall))
+}
+
+/// What is read at both ends of the measurement.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    time: MonoTime,
+    cpu: Option<cpu::CpuTime>,
+    origin: Option<OriginCounters>,
+}
+
+impl Reading {
+    fn take(config: &LoadConfig, clock: &Arc<dyn Clock>) -> Self {
+        Self {
+            time: clock.mono(),
+            cpu: config.pid.and_then(cpu::of_process_tree),
+            // An origin that does not answer leaves the figure out, nothing more.
+            origin: config
+                .origin
+                .and_then(|address| read_counters(address).ok()),
+        }
+    }
+}
+
+/// Waits through warm-up and measurement; `first` is the reading at its start if there is no
+/// warm-up.
+fn supervise(
+    config: &LoadConfig,
+    shared: &Shared,
+    clock: &Arc<dyn Clock>,
+    mut first: Option<Reading>,
+    over: impl Fn() -> bool,
+) -> Around {
+    let bar = progress_bar(config);
+    let begun = clock.mono();
+    loop {
+        let now = clock.mono();
+        if first.is_none() && now.since(begun) >= config.warm_up {
+            shared.measure();
+            if shared.warm() || over() {
+                first = Some(Reading::take(config, clock));
+            }
+        }
+        let time_up = first.is_some_and(|first| {
+            config
+                .duration
+                .is_some_and(|limit| now.since(first.time) >= limit)
+        });
+        if over() || time_up {
+            break;
+        }
+        show_progress(&bar, shared, now.since(begun));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    bar.finish_and_clear();
+    let last = Reading::take(config, clock);
+    let first = first.unwrap_or(last);
+    Around {
+        wall: last.time.since(first.time),
+        cpu: last
+            .cpu
+            .zip(first.cpu)
+            .map(|(after, before)| after.since(before)),
+        origin: last
+            .origin
+            .zip(first.origin)
+            .map(|(after, before)| after.minus(&before)),
+        busy: 0.0,
+    }
+}
+
+/// Asks an origin for its counters.
+///
+/// # Errors
+/// It cannot be reached or answers something else.
+pub fn read_counters(origin: SocketAddr) -> io::Result<OriginCounters> {
+    let mut stream = TcpStream::connect_timeout(&origin, Duration::from_secs(2))?;
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    stream.write_all(b"GET /__counters HTTP/1.0\r\n\r\n")?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    let body = answer
+        .windows(4)
+        .position(|w| w == b"\r\n\r\n")
+        .map_or(0, |at| at + 4);
+    Ok(parse_counters(&answer[body..])?)
+}
+
+fn progress_bar(config: &LoadConfig) -> indicatif::ProgressBar {
+    if config.progress {
+        indicatif::ProgressBar::new_spinner()
+    } else {
+        indicatif::ProgressBar::hidden()
+    }
+}
+
+fn show_progress(bar: &indicatif::ProgressBar, shared: &Shared, since: Duration) {
+    if bar.is_hidden() {
+        return;
+    }
+    let (answered, failed) = (shared.answered.load(Relaxed), shared.failed.load(Relaxed));
+    let seconds = since.as_secs_f64();
+    let rate = answered as f64 / seconds.max(1e-3);
+    bar.set_message(format!(
+        "{seconds:.1} s: {answered} answers, {rate:.0}/s, {failed} faults"
+    ));
+    bar.tick();
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! The record of a run: which object was answered when, one line each. After a restart it tells
+//! what a cache must still have.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use foxy_base::{Clock, WallTime};
+
+use super::answer::Served;
+use super::work::Work;
+
+/// One right answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// What was asked for.
+    pub work: Work,
+    /// The version that came.
+    pub version: u32,
+    /// Where it came from.
+    pub served: Served,
+}
+
+/// Writes outcomes: `time-ms server id version size h|m|?`.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    file: BufWriter<File>,
+    clock: Arc<dyn Clock>,
+    /// The first failure; later lines are dropped.
+    failed: Option<std::io::Error>,
+}
+
+impl Recorder {
+    pub(crate) fn create(path: &Path, clock: Arc<dyn Clock>) -> std::io::Result<Self> {
+        Ok(Self {
+            file: BufWriter::new(File::create(path)?),
+            clock,
+            failed: None,
+        })
+    }
+
+    pub(crate) fn add(&mut self, outcome: &Outcome) {
+        let Outcome {
+            work,
+            version,
+            served,
+        } = outcome;
+        let served = match served {
+            Served::Hit => 'h',
+            Served::Miss => 'm',
+            Served::Unknown => '?',
+        };
+        let time = self.clock.wall().millis();
+        let (server, id, size) = (work.server, work.id, work.size);
+        if self.failed.is_none()
+            && let Err(error) =
+                writeln!(self.file, "{time} {server} {id} {version} {size} {served}")
+        {
+            self.failed = Some(error);
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> std::io::Result<()> {
+        match self.failed.take() {
+            Some(error) => Err(error),
+            None => self.file.flush(),
+        }
+    }
+}
+
+/// An object of a record, with the time of its last store: when a miss brought the version that
+/// was current at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// The object and the version last seen.
+    pub work: Work,
+    /// When that version was first answered.
+    pub stored: WallTime,
+    /// When it was last answered.
+    pub used: WallTime,
+}
+
+/// Reads a record: every object once, in order of its last store, oldest first.
+///
+/// # Errors
+/// The file cannot be read, or a line is not of this form.
+pub fn read_record(path: &Path) -> std::io::Result<Vec<Known>> {
+    let mut objects: std::collections::HashMap<(u32, u64), Known> =
+        std::collections::HashMap::new();
+    for (number, line) in BufReader::new(File::open(path)?).lines().enumerate() {
+        let line = line?;
+        let Some((time, work, miss)) = parse_line(&line) else {
+            // A generator killed while writing leaves half a line at the end: that one is lost.
+            let text = format!(
+                "{}: line {}: not a record: {line}",
+                path.display(),
+                number + 1
+            );
+            return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, text));
+        };
+        let fresh = Known {
+            work,
+            stored: time,
+            used: time,
+        };
+        let known = objects.entry((work.server, work.id)).or_insert(fresh);
+        if miss || work.version > known.work.version {
+            *known = fresh;
+        }
+        known.used = time;
+    }
+    let mut all: Vec<Known> = objects.into_values().collect();
+    all.sort_unstable_by_key(|k| (k.stored, k.work.server, k.work.id));
+    Ok(all)
+}
+
+fn parse_line(line: &str) -> Option<(WallTime, Work, bool)> {
+    let mut words = line.split(' ');
+    let time = WallTime(words.next()?.parse().ok()?);
+    let server = words.next()?.parse().ok()?;
+    let id = words.next()?.parse().ok()?;
+    let version = words.next()?.parse().ok()?;
+    let size = words.next()?.parse().ok()?;
+    let miss = match words.next()? {
+        "m" | "?" => true,
+        "h" => false,
+        _ => return None,
+    };
+    Some((
+        time,
+        Work {
+            server,
+            id,
+            size,
+            version,
+            no_store: false,
+        },
+        miss,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foxy_base::ManualClock;
+    use std::time::Duration;
+
+    #[test]
+    fn the_last_store_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("record");
+        let clock = Arc::new(ManualClock::new(WallTime(1000)));
+        let mut recorder = Recorder::create(&path, clock.clone()).unwrap();
+        let steps = [
+            (1, 0, Served::Miss),
+            (2, 0, Served::Miss),
+            (1, 0, Served::Hit),
+            (2, 1, Served::Hit),
+            (1, 0, Served::Miss),
+        ];
+        for (id, version, served) in steps {
+            let work = Work {
+                server: 1,
+                id,
+                size: 9,
+                version,
+                no_store: false,
+            };
+            recorder.add(&Outcome {
+                work,
+                version,
+                served,
+            });
+            clock.advance(Duration::from_millis(100));
+        }
+        recorder.finish().unwrap();
+        let known = read_record(&path).unwrap();
+        let told: Vec<_> = known
+            .iter()
+            .map(|k| (k.work.id, k.work.version, k.stored.0))
+            .collect();
+        assert_eq!(told, [(2, 1, 1300), (1, 0, 1400)]);
+        std::fs::write(&path, "1 2 3").unwrap();
+        assert!(
+            read_record(&path)
+                .unwrap_err()
+                .to_string()
+                .contains("line 1")
+        );
+    }
+}

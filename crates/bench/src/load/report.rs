@@ -1,0 +1,279 @@
+//! What a run says at its end, as a table and as JSON.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::{Histogram, OriginCounters};
+
+use super::cpu::CpuTime;
+use super::stats::{FAULTS, Stats};
+use super::timeline::{STEP_MS, Timeline};
+
+/// The figures of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Measured time, seconds.
+    pub seconds: f64,
+    /// Right answers.
+    pub answers: u64,
+    /// Right answers per second.
+    pub rate: f64,
+    /// Body bytes per second.
+    pub bytes_per_second: f64,
+    /// Body bytes.
+    pub bytes: u64,
+    /// Right answers with every byte compared.
+    pub checked: u64,
+    /// All faults.
+    pub errors: u64,
+    /// Faults by name, those that happened.
+    pub faults: std::collections::BTreeMap<&'static str, u64>,
+    /// Answers with wrong bytes, wrong length, of another object or of a superseded version.
+    pub wrong: u64,
+    /// The first faults, described.
+    pub described: Vec<String>,
+    /// Connections made.
+    pub connections: u64,
+    /// Requests sent again on a new connection because an idle one had been closed.
+    pub resent: u64,
+    /// Times of hits, misses, and answers that do not say.
+    pub hits: Times,
+    /// As above.
+    pub misses: Times,
+    /// As above.
+    pub unknown: Times,
+    /// Share of right answers that say they are hits; `None` if none says anything.
+    pub hit_ratio: Option<f64>,
+    /// Share of requests that did not come to the origin, by its own counters.
+    pub origin_hit_ratio: Option<f64>,
+    /// What the origin counted meanwhile.
+    pub origin: Option<OriginCounters>,
+    /// CPU of the watched process per right answer, microseconds: user, system, both.
+    pub cpu_us: Option<CpuPerRequest>,
+    /// CPU of the busiest generator thread by wall time, 0 to 1.
+    pub generator_busy: f64,
+    /// Whether the generator was below 90 % busy, so that the figures are the server's.
+    pub valid: bool,
+    /// Seconds to the first answer, the first hit, and 90 % of the later share of hits.
+    pub restart: Option<Restart>,
+}
+
+/// CPU per request.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct CpuPerRequest {
+    /// In the program, microseconds.
+    pub user: f64,
+    /// In the kernel, microseconds.
+    pub system: f64,
+    /// Both.
+    pub total: f64,
+    /// Cores kept busy.
+    pub cores: f64,
+}
+
+/// Percentiles, microseconds.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Times {
+    /// Answers.
+    pub count: u64,
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 90 of 100.
+    pub p90: f64,
+    /// 99 of 100.
+    pub p99: f64,
+    /// 999 of 1000.
+    pub p999: f64,
+    /// The longest.
+    pub max: f64,
+}
+
+/// How a cache came back.
+#[derive(Clone, Debug, Serialize)]
+pub struct Restart {
+    /// Seconds from the start of the run to the first right answer.
+    pub first_answer: Option<f64>,
+    /// ... to the first hit.
+    pub first_hit: Option<f64>,
+    /// ... until the share of hits is 90 % of its later level.
+    pub ninety: Option<f64>,
+    /// The share of hits in the second half.
+    pub later_level: f64,
+    /// Answers and hits in steps of 10 ms.
+    pub steps: Vec<(u32, u32)>,
+}
+
+/// What was measured beside the answers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Around {
+    pub(crate) wall: Duration,
+    pub(crate) cpu: Option<CpuTime>,
+    pub(crate) origin: Option<OriginCounters>,
+    pub(crate) busy: f64,
+}
+
+impl Times {
+    fn of(histogram: &Histogram) -> Self {
+        let us = |time: Duration| (time.as_secs_f64() * 1e7).round() / 10.0;
+        Self {
+            count: histogram.count(),
+            mean: us(histogram.mean()),
+            p50: us(histogram.quantile(0.5)),
+            p90: us(histogram.quantile(0.9)),
+            p99: us(histogram.quantile(0.99)),
+            p999: us(histogram.quantile(0.999)),
+            max: us(histogram.max()),
+        }
+    }
+}
+
+impl Report {
+    pub(crate) fn new(stats: &Stats, timeline: Option<&Timeline>, around: &Around) -> Self {
+        let seconds = around.wall.as_secs_f64().max(1e-9);
+        let told = stats.hits.count() + stats.misses.count();
+        let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
+        let named = FAULTS.into_iter().filter(|f| stats.faults_of(*f) > 0);
+        Self {
+            seconds,
+            answers: stats.answers,
+            rate: stats.answers as f64 / seconds,
+            bytes_per_second: stats.bytes as f64 / seconds,
+            bytes: stats.bytes,
+            checked: stats.checked,
+            errors: stats.errors(),
+            faults: named.map(|f| (f.name(), stats.faults_of(f))).collect(),
+            wrong: stats.wrong_answers(),
+            described: stats.described.clone(),
+            connections: stats.connections,
+            resent: stats.resent,
+            hits: Times::of(&stats.hits),
+            misses: Times::of(&stats.misses),
+            unknown: Times::of(&stats.unknown),
+            hit_ratio: (told > 0).then(|| share(stats.hits.count(), told)),
+            origin_hit_ratio: around
+                .origin
+                .map(|origin| 1.0 - share(origin.requests, stats.answers + stats.errors())),
+            origin: around.origin,
+            cpu_us: around.cpu.map(|cpu| {
+                let each = |time: Duration| time.as_secs_f64() * 1e6 / stats.answers.max(1) as f64;
+                CpuPerRequest {
+                    user: each(cpu.user),
+                    system: each(cpu.system),
+                    total: each(cpu.total()),
+                    cores: cpu.total().as_secs_f64() / seconds,
+                }
+            }),
+            generator_busy: around.busy,
+            valid: around.busy < 0.9,
+            restart: timeline.map(Restart::of),
+        }
+    }
+
+    /// Whether every answer was right.
+    #[must_use]
+    pub const fn is_clean(&self) -> bool {
+        self.errors == 0
+    }
+}
+
+impl Restart {
+    fn of(timeline: &Timeline) -> Self {
+        let seconds = |nanos: u64| nanos as f64 / 1e9;
+        let level = timeline.later_level();
+        Self {
+            first_answer: timeline.first_answer.map(seconds),
+            first_hit: timeline.first_hit.map(seconds),
+            ninety: timeline.reaches(0.9, level).map(|ms| ms as f64 / 1000.0),
+            later_level: level,
+            steps: timeline.steps.clone(),
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{} answers in {:.2} s: {:.0} req/s, {:.1} MB/s; {} checked in full",
+            self.answers,
+            self.seconds,
+            self.rate,
+            self.bytes_per_second / 1e6,
+            self.checked
+        )?;
+        writeln!(f, "errors {} (wrong answers {})", self.errors, self.wrong)?;
+        for (name, count) in &self.faults {
+            writeln!(f, "  {name:<12} {count}")?;
+        }
+        for text in &self.described {
+            writeln!(f, "  - {text}")?;
+        }
+        writeln!(
+            f,
+            "{:<8} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}",
+            "ms", "count", "mean", "p50", "p90", "p99", "p99.9", "max"
+        )?;
+        for (name, t) in [
+            ("hits", self.hits),
+            ("misses", self.misses),
+            ("unknown", self.unknown),
+        ] {
+            if t.count > 0 {
+                write!(f, "{name:<8} {:>10}", t.count)?;
+                for us in [t.mean, t.p50, t.p90, t.p99, t.p999, t.max] {
+                    write!(f, " {:>10.3}", us / 1000.0)?;
+                }
+                writeln!(f)?;
+            }
+        }
+        self.write_rest(f)
+    }
+}
+
+impl Report {
+    fn write_rest(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let optional = |v: Option<f64>, digits: usize| {
+            v.map_or_else(|| "-".to_owned(), |v| format!("{v:.digits$}"))
+        };
+        writeln!(
+            f,
+            "hit ratio {} (as answered), {} (at the origin)",
+            optional(self.hit_ratio, 4),
+            optional(self.origin_hit_ratio, 4)
+        )?;
+        if let Some(cpu) = &self.cpu_us {
+            writeln!(
+                f,
+                "CPU per request {:.2} us (user {:.2}, system {:.2}), {:.2} cores",
+                cpu.total, cpu.user, cpu.system, cpu.cores
+            )?;
+        }
+        if let Some(r) = &self.restart {
+            writeln!(
+                f,
+                "first answer after {} s, first hit {} s, 90 % of hits {} s (steps of {STEP_MS} ms); \
+                 later share of hits {:.4}",
+                optional(r.first_answer, 3),
+                optional(r.first_hit, 3),
+                optional(r.ninety, 2),
+                r.later_level
+            )?;
+        }
+        write!(
+            f,
+            "generator {:.0} % busy{}; {} connections, {} requests resent",
+            self.generator_busy * 100.0,
+            if self.valid {
+                ""
+            } else {
+                ": too much, the figures are not the server's"
+            },
+            self.connections,
+            self.resent
+        )
+    }
+}

@@ -1,0 +1,87 @@
+//! What the threads of a run share: when to measure, when to stop, what is known.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use parking_lot::Mutex;
+
+use super::ledger::Ledger;
+use super::record::Recorder;
+
+/// Shared state of a run.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    measuring: AtomicBool,
+    stop: AtomicBool,
+    taken: AtomicU64,
+    warm_up: u64,
+    requests: u64,
+    /// All right answers and all faults, warm-up included: for the progress line.
+    pub(crate) answered: AtomicU64,
+    pub(crate) failed: AtomicU64,
+    /// When the run began, ns.
+    pub(crate) start: u64,
+    pub(crate) ledger: Option<Mutex<Ledger>>,
+    pub(crate) record: Option<Mutex<Recorder>>,
+}
+
+/// What the next request counts as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    WarmUp,
+    Measured,
+    /// There are no more.
+    None,
+}
+
+impl Shared {
+    /// `warm_up` requests are not measured, then `requests` are; `measuring` false waits for
+    /// [`measure`](Self::measure) besides.
+    pub(crate) fn new(start: u64, warm_up: u64, requests: u64, measuring: bool) -> Self {
+        Self {
+            measuring: AtomicBool::new(measuring),
+            stop: AtomicBool::new(false),
+            taken: AtomicU64::new(0),
+            warm_up,
+            requests,
+            answered: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            start,
+            ledger: None,
+            record: None,
+        }
+    }
+
+    pub(crate) fn take(&self) -> Taken {
+        if !self.measuring() {
+            return Taken::WarmUp;
+        }
+        let n = self.taken.fetch_add(1, Relaxed);
+        if n < self.warm_up {
+            Taken::WarmUp
+        } else if n - self.warm_up < self.requests {
+            Taken::Measured
+        } else {
+            Taken::None
+        }
+    }
+
+    pub(crate) fn warm(&self) -> bool {
+        self.measuring() && self.taken.load(Relaxed) >= self.warm_up
+    }
+
+    pub(crate) fn measuring(&self) -> bool {
+        self.measuring.load(Relaxed)
+    }
+
+    pub(crate) fn measure(&self) {
+        self.measuring.store(true, Relaxed);
+    }
+
+    pub(crate) fn stopped(&self) -> bool {
+        self.stop.load(Relaxed)
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Relaxed);
+    }
+}

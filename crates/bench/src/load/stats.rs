@@ -1,0 +1,194 @@
+//! Counts of one run: answers by kind, faults by kind, times.
+
+use std::fmt;
+
+use crate::Histogram;
+
+use super::answer::Served;
+
+/// What can be wrong with an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Fault {
+    /// No connection.
+    Connect,
+    /// The connection broke off before the answer was complete.
+    Cut,
+    /// No complete answer within the time limit.
+    Timeout,
+    /// A head that cannot be understood.
+    Head,
+    /// Broken chunked coding.
+    Framing,
+    /// Another status than 200.
+    Status,
+    /// The length announced or received is not the object's.
+    Length,
+    /// The answer is for another object, or a version that never was.
+    Identity,
+    /// An earlier version than the one known to be stored.
+    Superseded,
+    /// Body bytes differ from the generator's.
+    Bytes,
+}
+
+/// All faults, in order.
+pub const FAULTS: [Fault; 10] = [
+    Fault::Connect,
+    Fault::Cut,
+    Fault::Timeout,
+    Fault::Head,
+    Fault::Framing,
+    Fault::Status,
+    Fault::Length,
+    Fault::Identity,
+    Fault::Superseded,
+    Fault::Bytes,
+];
+
+impl Fault {
+    /// Whether the answer was wrong rather than missing.
+    #[must_use]
+    pub const fn is_wrong(self) -> bool {
+        matches!(
+            self,
+            Self::Length | Self::Identity | Self::Superseded | Self::Bytes
+        )
+    }
+
+    /// Its name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::Cut => "cut",
+            Self::Timeout => "timeout",
+            Self::Head => "head",
+            Self::Framing => "framing",
+            Self::Status => "status",
+            Self::Length => "length",
+            Self::Identity => "identity",
+            Self::Superseded => "superseded",
+            Self::Bytes => "bytes",
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How many faults are described.
+const DESCRIBED: usize = 10;
+
+/// Counts of one thread, or of all after merging.
+#[derive(Clone, Debug, Default)]
+pub struct Stats {
+    /// Right answers.
+    pub answers: u64,
+    /// Of them with every byte compared.
+    pub checked: u64,
+    /// Body bytes of right answers.
+    pub bytes: u64,
+    /// Connections made.
+    pub connections: u64,
+    /// Requests sent again because an idle connection had been closed.
+    pub resent: u64,
+    /// Faults by kind, in the order of [`FAULTS`].
+    pub faults: [u64; FAULTS.len()],
+    /// The first few, described.
+    pub described: Vec<String>,
+    /// Times of hits.
+    pub hits: Histogram,
+    /// Times of misses.
+    pub misses: Histogram,
+    /// Times of answers of which nothing is known.
+    pub unknown: Histogram,
+}
+
+impl Stats {
+    pub(crate) fn right(&mut self, served: Served, body: u64, checked: bool, nanos: u64) {
+        self.answers += 1;
+        self.checked += u64::from(checked);
+        self.bytes += body;
+        match served {
+            Served::Hit => self.hits.add(nanos),
+            Served::Miss => self.misses.add(nanos),
+            Served::Unknown => self.unknown.add(nanos),
+        }
+    }
+
+    pub(crate) fn wrong(&mut self, fault: Fault, describe: impl FnOnce() -> String) {
+        self.faults[fault as usize] += 1;
+        if self.described.len() < DESCRIBED {
+            self.described.push(format!("{fault}: {}", describe()));
+        }
+    }
+
+    /// How often this fault was seen.
+    #[must_use]
+    pub const fn faults_of(&self, fault: Fault) -> u64 {
+        self.faults[fault as usize]
+    }
+
+    /// All faults.
+    #[must_use]
+    pub fn errors(&self) -> u64 {
+        self.faults.iter().sum()
+    }
+
+    /// Answers that were wrong (not merely missing).
+    #[must_use]
+    pub fn wrong_answers(&self) -> u64 {
+        FAULTS
+            .iter()
+            .filter(|f| f.is_wrong())
+            .map(|f| self.faults_of(*f))
+            .sum()
+    }
+
+    /// Adds the counts of another.
+    pub fn merge(&mut self, other: &Self) {
+        self.answers += other.answers;
+        self.checked += other.checked;
+        self.bytes += other.bytes;
+        self.connections += other.connections;
+        self.resent += other.resent;
+        for (mine, theirs) in self.faults.iter_mut().zip(other.faults) {
+            *mine += theirs;
+        }
+        let room = DESCRIBED - self.described.len();
+        self.described
+            .extend(other.described.iter().take(room).cloned());
+        self.hits.merge(&other.hits);
+        self.misses.merge(&other.misses);
+        self.unknown.merge(&other.unknown);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_in_the_order_of_their_numbers() {
+        for (at, fault) in FAULTS.into_iter().enumerate() {
+            assert_eq!(fault as usize, at);
+        }
+    }
+
+    #[test]
+    fn merging_adds() {
+        let mut a = Stats::default();
+        a.right(Served::Hit, 10, true, 5);
+        a.wrong(Fault::Bytes, || "x".into());
+        let mut b = Stats::default();
+        for _ in 0..20 {
+            b.wrong(Fault::Cut, || "y".into());
+        }
+        a.merge(&b);
+        assert_eq!((a.answers, a.errors(), a.wrong_answers()), (1, 21, 1));
+        assert_eq!((a.hits.count(), a.described.len()), (1, 10));
+    }
+}

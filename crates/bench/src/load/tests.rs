@@ -1,0 +1,200 @@
+use std::net::Ipv4Addr;
+
+use foxy_base::{Rng, SystemClock};
+
+use super::*;
+use crate::{Origin, OriginConfig};
+
+fn clock() -> Arc<dyn Clock> {
+    Arc::new(SystemClock::default())
+}
+
+fn origin() -> Origin {
+    Origin::start(OriginConfig::default(), clock()).unwrap()
+}
+
+fn objects(count: u64) -> Vec<Work> {
+    (0..count)
+        .map(|id| Work {
+            server: (id % 5) as u32 + 1,
+            id,
+            size: id * id % 70_000,
+            version: (id % 3) as u32,
+            no_store: false,
+        })
+        .collect()
+}
+
+fn config(origin: &Origin, mode: Option<Mode>) -> LoadConfig {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, origin.address().port()));
+    let mode = mode.unwrap_or(Mode::Forward {
+        port: address.port(),
+    });
+    let style = Style {
+        mode,
+        same_url: false,
+        extra: String::new(),
+        knobs: String::new(),
+    };
+    let mut config = LoadConfig::new(address, style);
+    config.origin = Some(address);
+    config.connections = 8;
+    config
+}
+
+#[test]
+fn a_closed_loop_asks_for_all_and_checks_all() {
+    let origin = origin();
+    for (mode, threads, knobs) in [
+        (None, 1, ""),
+        (
+            Some(Mode::Reverse {
+                host: "site".to_owned(),
+            }),
+            2,
+            "&c=1",
+        ),
+    ] {
+        let mut config = config(&origin, mode);
+        config.threads = threads;
+        config.style.knobs = knobs.to_owned();
+        let report = run(&config, Box::new(objects(500).into_iter()), &clock()).unwrap();
+        assert_eq!((report.answers, report.errors), (500, 0), "{report}");
+        assert_eq!((report.checked, report.unknown.count), (500, 500));
+        assert_eq!(
+            report.bytes,
+            objects(500).iter().map(|w| w.size).sum::<u64>()
+        );
+        assert!(report.origin_hit_ratio.unwrap() < 0.01 && report.hit_ratio.is_none());
+    }
+}
+
+#[test]
+fn unchecked_bodies_are_counted_too() {
+    let origin = origin();
+    let mut config = config(&origin, None);
+    config.check = 0.0;
+    let report = run(&config, Box::new(objects(500).into_iter()), &clock()).unwrap();
+    assert_eq!(
+        (report.answers, report.errors, report.checked),
+        (500, 0, 0),
+        "{report}"
+    );
+    assert_eq!(
+        report.bytes,
+        objects(500).iter().map(|w| w.size).sum::<u64>()
+    );
+}
+
+#[test]
+fn faults_of_the_server_are_told() {
+    let origin = origin();
+    let ask = |knobs: &str| {
+        let mut config = config(&origin, None);
+        config.style.knobs = knobs.to_owned();
+        config.timeout = Duration::from_millis(300);
+        let work = Work {
+            server: 1,
+            id: 1,
+            size: 5000,
+            ..Work::default()
+        };
+        run(&config, Box::new([work; 5].into_iter()), &clock()).unwrap()
+    };
+    for (knobs, fault) in [
+        ("&d=100", "cut"),
+        ("&d=100&c=1", "cut"),
+        ("&f=10", "length"),
+        ("&st=404", "status"),
+        ("&v=9", "identity"),
+        ("&l=5000", "timeout"),
+    ] {
+        let report = ask(knobs);
+        let faults: Vec<_> = report.faults.into_iter().collect();
+        assert_eq!(faults, [(fault, 5)], "{knobs}: {:?}", report.described);
+    }
+}
+
+#[test]
+fn a_dead_target_is_a_fault_or_waited_for() {
+    let gone = origin();
+    let mut config = config(&gone, None);
+    drop(gone);
+    config.duration = Some(Duration::from_millis(100));
+    let report = run(&config, Box::new(objects(5).into_iter()), &clock()).unwrap();
+    assert!(report.answers == 0 && report.faults["connect"] > 0);
+    config.patient = true;
+    let report = run(&config, Box::new(objects(5).into_iter()), &clock()).unwrap();
+    assert_eq!((report.answers, report.errors), (0, 0));
+}
+
+#[test]
+fn connections_closed_by_the_server_are_renewed() {
+    let origin = origin();
+    let mut config = config(&origin, None);
+    config.style.extra = "Connection: close\r\n".to_owned();
+    let report = run(&config, Box::new(objects(100).into_iter()), &clock()).unwrap();
+    assert_eq!((report.answers, report.errors), (100, 0), "{report}");
+    assert!(report.connections >= 100);
+}
+
+#[test]
+fn an_open_loop_ends_by_count_and_warms_up() {
+    let origin = origin();
+    let mut config = config(&origin, None);
+    config.pace = Pace::Open(5000.0);
+    config.warm_up_requests = 100;
+    config.requests = 400;
+    config.check = 0.5;
+    config.timeline = true;
+    let source = Popular::new(objects(50), 0.7, Rng::new(1));
+    let report = run(&config, Box::new(source), &clock()).unwrap();
+    assert_eq!((report.answers, report.errors), (400, 0), "{report}");
+    assert!((100..300).contains(&report.checked));
+    let steps = report.restart.unwrap().steps;
+    assert_eq!(steps.iter().map(|s| s.0).sum::<u32>(), 400);
+}
+
+#[test]
+fn versions_on_one_url_replace_each_other() {
+    let origin = origin();
+    let mut config = config(&origin, None);
+    config.style.same_url = true;
+    let mut rng = Rng::new(4);
+    let work: Vec<Work> = (0..2000u32)
+        .map(|n| {
+            let version = n / 200;
+            Work {
+                server: 1,
+                id: rng.below(20),
+                size: u64::from(version) * 100,
+                version,
+                no_store: false,
+            }
+        })
+        .collect();
+    let folder = tempfile::tempdir().unwrap();
+    config.record = Some(folder.path().join("record"));
+    let report = run(&config, Box::new(work.into_iter()), &clock()).unwrap();
+    assert_eq!((report.answers, report.errors), (2000, 0), "{report}");
+    let known = read_record(config.record.as_ref().unwrap()).unwrap();
+    assert_eq!(known.len(), 20);
+    assert!(
+        known
+            .iter()
+            .all(|k| k.work.version >= 8 && k.stored <= k.used)
+    );
+    // What is known from the record must not be answered by an older version.
+    config.known = known
+        .iter()
+        .map(|k| Work {
+            version: k.work.version + 1,
+            ..k.work
+        })
+        .collect();
+    config.style.knobs = "&st=200".to_owned();
+    config.style.extra = "Bench-Want: 0 10\r\n".to_owned();
+    let again = config.known.clone();
+    let report = run(&config, Box::new(again.into_iter()), &clock()).unwrap();
+    assert_eq!(report.faults.get("superseded"), Some(&20), "{report}");
+}
