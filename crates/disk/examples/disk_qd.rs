@@ -94,9 +94,11 @@ fn run(
     };
     let (mut done, mut count) = (Vec::new(), 0u64);
     while clock.mono().since(start) < span {
-        queue.flush_submissions()?;
         match &mut sleeper {
-            Some(sleeper) => sleeper.sleep()?,
+            Some(sleeper) => {
+                queue.flush_submissions()?;
+                sleeper.sleep()?;
+            }
             None => drop(queue.wait(Duration::from_secs(10))?),
         }
         queue.reap(&mut done);

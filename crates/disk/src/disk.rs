@@ -153,7 +153,9 @@ pub struct QueueStats {
 
 /// Operations under way, owned by one thread.
 ///
-/// A turn of the owner's loop is: `submit` any number, `flush_submissions` once, `reap` once.
+/// A turn of a network thread is: `submit` any number, `flush_submissions` once, sleep in epoll,
+/// `reap` once. A thread that has nothing but its queue calls `wait` instead of flushing and
+/// sleeping: one system call does both.
 /// Use it from one thread only once the first operation has been flushed: a ring belongs to the
 /// thread that first used it, and refuses others with an error.
 ///

@@ -342,6 +342,10 @@ impl Drop for RingQueue {
         }
         self.collect(&mut sink);
         if self.inside == 0 {
+            // At once, rather than when the kernel gets round to taking the ring apart: a device
+            // opened exclusively can then be opened again. Refused to other threads than the
+            // owner, for whom it just takes longer.
+            let _ = self.ring.submitter().unregister_files();
             // SAFETY: nothing is in the kernel's hands, and `flights` is not used after this.
             unsafe { ManuallyDrop::drop(&mut self.flights) };
         } else {

@@ -8,6 +8,7 @@ use std::fs::{File, FileType};
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
+use std::time::Duration;
 
 /// Opens the file or device as asked.
 pub(super) fn open(path: &Path, options: &OpenOptions) -> Result<(Target, Report), DiskError> {
@@ -101,7 +102,7 @@ fn open_or_create(path: &Path, options: &OpenOptions) -> Result<(File, bool), Di
         flags
     };
     let mode = Mode::from_raw_mode(0o600);
-    match rustix::fs::open(path, flags, mode) {
+    match patiently(Errno::BUSY, || rustix::fs::open(path, flags, mode)) {
         Ok(fd) => Ok((fd.into(), false)),
         Err(Errno::NOENT) if options.create_len.is_some() && !options.read_only => {
             match rustix::fs::open(path, flags | OFlags::CREATE | OFlags::EXCL, mode) {
@@ -112,6 +113,18 @@ fn open_or_create(path: &Path, options: &OpenOptions) -> Result<(File, bool), Di
         }
         Err(error) => Err(refusal(path, "open it", error)),
     }
+}
+
+/// Tries for half a second while the answer is `busy`: a ring's file is let go by the kernel some
+/// time after its process has died, and a restart should not fail for that.
+fn patiently<T>(busy: Errno, mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    for _ in 0..50 {
+        match call() {
+            Err(error) if error == busy => std::thread::sleep(Duration::from_millis(10)),
+            other => return other,
+        }
+    }
+    call()
 }
 
 /// The typed error for what the system answered.
@@ -170,7 +183,7 @@ fn lock(path: &Path, file: &File, read_only: bool) -> Result<(), DiskError> {
     } else {
         FlockOperation::NonBlockingLockExclusive
     };
-    match rustix::fs::flock(file, how) {
+    match patiently(Errno::WOULDBLOCK, || rustix::fs::flock(file, how)) {
         Ok(()) => Ok(()),
         Err(Errno::WOULDBLOCK) => Err(DiskError::InUse { path: path.into() }),
         Err(error) => Err(refusal(path, "lock it", error)),
