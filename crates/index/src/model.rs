@@ -123,22 +123,22 @@ fn a_replaced_key_shows_its_old_or_its_new_place() {
 fn a_slot_that_changes_its_key_never_mixes_the_two() {
     check(|| {
         let budget = Budget::new(u64::MAX, 0);
-        let shard = shard_with(1, &budget);
+        let shard = Arc::new(Shard::new());
+        // Same slot and same tag in the word; they differ beside it.
+        let keys = [fp(1), Fingerprint(fp(1).0 ^ 1 << 10)];
+        assert_eq!(keys.map(|fp| fp.stored().0), [fp(1).stored().0; 2]);
+        let _ = shard.insert(keys[0], entry(1), false, &budget);
         let reader = shard.clone();
         let reading = thread::spawn(move || {
-            for n in [1, 2] {
-                let found = reader.lookup(fp(n)).first();
-                assert!(found.is_none_or(|e| e.address == entry(n).address));
+            for (n, key) in (1..).zip(keys) {
+                let found = reader.lookup(key).first();
+                assert!(found.is_none_or(|e| e == entry(n)));
             }
         });
-        assert!(
-            shard
-                .remove(fp(1), Some(entry(1).address))
-                .first()
-                .is_some()
-        );
-        assert!(shard.lookup(fp(1)).is_empty());
-        let _ = shard.insert(fp(2), entry(2), false, &budget);
+        let removed = shard.remove(keys[0], Some(entry(1).address));
+        assert!(removed.first().is_some());
+        assert!(shard.lookup(keys[0]).is_empty());
+        let _ = shard.insert(keys[1], entry(2), false, &budget);
         reading.join().unwrap();
     });
 }
