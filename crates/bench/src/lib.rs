@@ -7,6 +7,7 @@
 
 mod body;
 mod chunked;
+pub mod cli;
 mod delay;
 mod histogram;
 mod knobs;

@@ -1,0 +1,183 @@
+//! `bench expect`: what of an earlier run is still there.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use foxy_base::{ByteSize, Clock, Rng, WallTime};
+use serde_json::json;
+
+use super::load::Versions;
+use super::workload::shuffle;
+use super::{print, time};
+use crate::load::{Known, LoadConfig, Mode, Pace, Style, Work, read_record, run};
+
+/// Options of the check after a restart.
+#[derive(Debug, clap::Args)]
+pub struct ExpectArgs {
+    /// The proxy
+    #[arg(long, default_value = "127.0.0.1:3128", value_name = "ADDR")]
+    pub target: SocketAddr,
+    /// The origin, for its port and its counters
+    #[arg(long, default_value = "127.0.0.1:8000", value_name = "ADDR")]
+    pub origin: SocketAddr,
+    /// The target is a reverse proxy: send paths and this Host
+    #[arg(long, value_name = "HOST")]
+    pub reverse: Option<String>,
+    /// What `load --record` wrote
+    #[arg(long, value_name = "FILE")]
+    pub record: PathBuf,
+    /// As in the load that wrote the record
+    #[arg(long, value_enum, default_value_t = Versions::Url)]
+    pub versions: Versions,
+    /// When the cache was stopped, ms since the epoch; else the time of the last answer
+    #[arg(long, value_name = "MS")]
+    pub stopped_at: Option<i64>,
+    /// Only objects stored so long before the stop
+    #[arg(long, value_parser = time, default_value = "5s")]
+    pub older_than: Duration,
+    /// Only the newest of those, up to so many bytes (what the store surely still had)
+    #[arg(long, value_name = "SIZE")]
+    pub newest: Option<ByteSize>,
+    /// Bytes counted for an object besides its body
+    #[arg(long, default_value = "512", value_name = "SIZE")]
+    pub overhead: ByteSize,
+    /// At most so many objects, chosen at random
+    #[arg(long)]
+    pub sample: Option<usize>,
+    /// Connections
+    #[arg(long, default_value_t = 32)]
+    pub connections: usize,
+    /// Open loop: so many requests per second; else a closed loop
+    #[arg(long)]
+    pub rate: Option<f64>,
+    /// Least share of hits for exit code 0
+    #[arg(long, default_value_t = 0.99)]
+    pub least: f64,
+    /// Seed of the order
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Write the report as JSON (`-`: to standard output instead of the table)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+impl ExpectArgs {
+    /// Asks once for each object chosen; whether enough were hits and nothing was wrong.
+    ///
+    /// # Errors
+    /// The record cannot be read, or the load could not run.
+    pub fn run(&self, clock: &Arc<dyn Clock>) -> io::Result<bool> {
+        let known = read_record(&self.record)?;
+        let work = self.choose(&known);
+        eprintln!(
+            "{} objects in the record, {} asked for",
+            known.len(),
+            work.len()
+        );
+        let config = LoadConfig {
+            connections: self.connections.max(1),
+            pace: self.rate.map_or(Pace::Closed, Pace::Open),
+            origin: Some(self.origin),
+            seed: self.seed,
+            known: known.iter().map(|k| k.work).collect(),
+            timeline: true,
+            patient: true,
+            ..LoadConfig::new(self.target, self.style())
+        };
+        let asked = work.len();
+        let report = run(&config, Box::new(work.into_iter()), clock)?;
+        let share = report.hits.count as f64 / asked.max(1) as f64;
+        print(
+            &report,
+            &json!({ "asked": asked, "share_of_hits": share }),
+            self.json.as_deref(),
+        )?;
+        eprintln!("{} of {asked} were hits: {share:.4}", report.hits.count);
+        Ok(report.is_clean() && share >= self.least)
+    }
+
+    fn style(&self) -> Style {
+        Style {
+            mode: match &self.reverse {
+                Some(host) => Mode::Reverse { host: host.clone() },
+                None => Mode::Forward {
+                    port: self.origin.port(),
+                },
+            },
+            same_url: self.versions == Versions::Reload,
+            extra: String::new(),
+            knobs: String::new(),
+        }
+    }
+
+    /// The objects to ask for, in scattered order. `known` is oldest first.
+    fn choose(&self, known: &[Known]) -> Vec<Work> {
+        let last = known.iter().map(|k| k.used).max().unwrap_or_default();
+        let stopped = self.stopped_at.map_or(last, WallTime);
+        let age = i64::try_from(self.older_than.as_millis()).unwrap_or(i64::MAX);
+        let mut room = self.newest.map_or(u64::MAX, ByteSize::bytes);
+        let mut work = Vec::new();
+        for object in known.iter().rev() {
+            let Some(left) = room.checked_sub(object.work.size + self.overhead.bytes()) else {
+                break;
+            };
+            room = left;
+            if object.stored.millis() <= stopped.millis().saturating_sub(age) {
+                work.push(object.work);
+            }
+        }
+        shuffle(&mut work, &mut Rng::new(self.seed).fork("expect"));
+        work.truncate(self.sample.unwrap_or(usize::MAX));
+        work
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(clap::Parser)]
+    struct Only {
+        #[command(flatten)]
+        args: ExpectArgs,
+    }
+
+    #[test]
+    fn chooses_by_age_and_room() {
+        let known: Vec<Known> = (0..10u64)
+            .map(|id| Known {
+                work: Work {
+                    server: 1,
+                    id,
+                    size: 100,
+                    ..Work::default()
+                },
+                stored: WallTime(id as i64 * 1000),
+                used: WallTime(20_000),
+            })
+            .collect();
+        let choose = |more: &[&str]| {
+            let base = [
+                "x",
+                "--record",
+                "r",
+                "--overhead",
+                "0",
+                "--stopped-at",
+                "10000",
+            ];
+            let only = Only::parse_from(base.iter().chain(more));
+            let mut ids: Vec<_> = only.args.choose(&known).iter().map(|w| w.id).collect();
+            ids.sort_unstable();
+            ids
+        };
+        assert_eq!(choose(&[]), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(choose(&["--newest", "600"]), [4, 5]);
+        assert_eq!(choose(&["--older-than", "0", "--newest", "250"]), [8, 9]);
+        assert_eq!(choose(&["--sample", "2"]).len(), 2);
+    }
+}

@@ -1,0 +1,199 @@
+//! `bench load`.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use foxy_base::{ByteSize, Clock};
+use foxy_trace::{Access, ByteLru};
+use serde_json::json;
+
+use super::{WorkloadArgs, invalid, print, time};
+use crate::load::{LoadConfig, Mode, Pace, Source, Style, run};
+
+/// Options of the load.
+#[derive(Debug, clap::Args)]
+pub struct LoadArgs {
+    /// Where requests are sent: a proxy or the origin itself
+    #[arg(long, default_value = "127.0.0.1:3128", value_name = "ADDR")]
+    pub target: SocketAddr,
+    /// The origin, for its port and its counters
+    #[arg(long, default_value = "127.0.0.1:8000", value_name = "ADDR")]
+    pub origin: SocketAddr,
+    /// The target is a reverse proxy (or the origin): send paths and this Host
+    #[arg(long, value_name = "HOST")]
+    pub reverse: Option<String>,
+    /// The stream of requests.
+    #[command(flatten)]
+    pub workload: WorkloadArgs,
+    /// How modified objects are asked for
+    #[arg(long, value_enum, default_value_t = Versions::Url)]
+    pub versions: Versions,
+    /// Connections
+    #[arg(long, default_value_t = 64)]
+    pub connections: usize,
+    /// Generator threads
+    #[arg(long, default_value_t = 1)]
+    pub threads: usize,
+    /// Open loop: so many requests per second, Poisson; times count from the intended moment
+    #[arg(long)]
+    pub rate: Option<f64>,
+    /// Measured time
+    #[arg(long, value_parser = time)]
+    pub duration: Option<Duration>,
+    /// Measured requests
+    #[arg(long)]
+    pub requests: Option<u64>,
+    /// Time before the measurement
+    #[arg(long, value_parser = time, default_value = "0")]
+    pub warm_up: Duration,
+    /// Requests before the measurement
+    #[arg(long, default_value_t = 0)]
+    pub warm_up_requests: u64,
+    /// Share of answers of which every byte is compared, 0 to 1
+    #[arg(long, default_value_t = 1.0)]
+    pub check: f64,
+    /// Longest time for one answer
+    #[arg(long, value_parser = time, default_value = "30s")]
+    pub timeout: Duration,
+    /// Seed of everything drawn
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Process whose CPU is counted, with its descendants
+    #[arg(long)]
+    pub pid: Option<u32>,
+    /// Added to each URL, such as `&l=100` (see the origin's knobs)
+    #[arg(long, default_value = "")]
+    pub knobs: String,
+    /// Header line added to each request
+    #[arg(long = "header", value_name = "LINE")]
+    pub headers: Vec<String>,
+    /// Compare the hit ratio with an exact LRU of so many bytes
+    #[arg(long, value_name = "SIZE")]
+    pub lru: Option<ByteSize>,
+    /// Bytes that the LRU counts for an object besides its body
+    #[arg(long, default_value = "0", value_name = "SIZE")]
+    pub lru_overhead: ByteSize,
+    /// Write a line for each answer, for `expect`
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Keep answers over time, in steps of 10 ms
+    #[arg(long)]
+    pub timeline: bool,
+    /// Wait for a target that refuses connections
+    #[arg(long)]
+    pub patient: bool,
+    /// Write the report as JSON (`-`: to standard output instead of the table)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// No progress line
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// How a new version of an object is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Versions {
+    /// Size and version are in the URL: a new version is another URL
+    Url,
+    /// All versions share a URL: a reload replaces the old one, which must not come again
+    Reload,
+}
+
+impl LoadArgs {
+    /// The configuration these options mean.
+    #[must_use]
+    pub fn config(&self) -> LoadConfig {
+        let mode = match &self.reverse {
+            Some(host) => Mode::Reverse { host: host.clone() },
+            None => Mode::Forward {
+                port: self.origin.port(),
+            },
+        };
+        let style = Style {
+            mode,
+            same_url: self.versions == Versions::Reload,
+            extra: self
+                .headers
+                .iter()
+                .map(|line| format!("{line}\r\n"))
+                .collect(),
+            knobs: self.knobs.clone(),
+        };
+        LoadConfig {
+            connections: self.connections.max(1),
+            threads: self.threads.max(1),
+            pace: self.rate.map_or(Pace::Closed, Pace::Open),
+            check: self.check,
+            requests: self.requests.unwrap_or(u64::MAX),
+            duration: self.duration,
+            warm_up_requests: self.warm_up_requests,
+            warm_up: self.warm_up,
+            timeout: self.timeout,
+            seed: self.seed,
+            pid: self.pid,
+            origin: Some(self.origin),
+            record: self.record.clone(),
+            timeline: self.timeline,
+            patient: self.patient,
+            progress: !self.quiet,
+            ..LoadConfig::new(self.target, style)
+        }
+    }
+
+    fn source(&self) -> io::Result<Source> {
+        let length = self
+            .requests
+            .map_or(u64::MAX, |n| n.saturating_add(self.warm_up_requests));
+        self.workload.source(length, self.seed)
+    }
+
+    /// Runs the load, prints the report; whether all answers were right.
+    ///
+    /// # Errors
+    /// It could not run.
+    pub fn run(&self, clock: &Arc<dyn Clock>) -> io::Result<bool> {
+        if self.rate.is_some_and(|rate| rate.is_nan() || rate <= 0.0) {
+            return Err(invalid("--rate must be above 0"));
+        }
+        let report = run(&self.config(), self.source()?, clock)?;
+        let mut extra = json!({});
+        if let Some(bytes) = self.lru {
+            let asked = self
+                .warm_up_requests
+                .saturating_add(report.answers + report.errors);
+            let lru = self.lru_hit_ratio(bytes.bytes(), asked)?;
+            let points =
+                (report.hit_ratio.or(report.origin_hit_ratio).unwrap_or(0.0) - lru) * 100.0;
+            eprintln!("exact LRU of {bytes}: hit ratio {lru:.4}; this run {points:+.2} points");
+            extra = json!({ "lru_hit_ratio": lru, "points_beside_lru": points });
+        }
+        print(&report, &extra, self.json.as_deref())?;
+        Ok(report.is_clean())
+    }
+
+    /// The hit ratio that an exact LRU has on the measured part of the same stream.
+    fn lru_hit_ratio(&self, bytes: u64, asked: u64) -> io::Result<f64> {
+        let overhead = self.lru_overhead.bytes();
+        let mut lru = ByteLru::new(bytes);
+        let (mut hits, mut measured) = (0u64, 0u64);
+        for (n, work) in self
+            .source()?
+            .take(usize::try_from(asked).unwrap_or(usize::MAX))
+            .enumerate()
+        {
+            let version = u64::from(work.version) << 32;
+            let parts =
+                [u64::from(work.server) | version, work.id, work.size].map(u64::to_le_bytes);
+            let key = foxy_base::hash64(0, &parts.concat());
+            let hit = !work.no_store && lru.access(key, work.size + overhead) == Access::Hit;
+            if n as u64 >= self.warm_up_requests {
+                measured += 1;
+                hits += u64::from(hit);
+            }
+        }
+        Ok(hits as f64 / measured.max(1) as f64)
+    }
+}

@@ -1,0 +1,82 @@
+//! Command line of the load tools: `origin`, `load`, `expect`.
+
+mod expect;
+mod load;
+mod origin;
+mod workload;
+
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use foxy_base::Clock;
+
+pub use expect::ExpectArgs;
+pub use load::LoadArgs;
+pub use origin::OriginArgs;
+pub use workload::{SizesArg, WorkloadArgs};
+
+use crate::load::Report;
+
+/// The load tools.
+#[derive(Debug, clap::Subcommand)]
+pub enum BenchCommand {
+    /// Run a deterministic origin server
+    Origin(OriginArgs),
+    /// Ask for objects of the origin, directly or through a proxy, check and measure
+    Load(LoadArgs),
+    /// After a restart: ask for what an earlier load recorded, and tell how much is still a hit
+    Expect(ExpectArgs),
+}
+
+impl BenchCommand {
+    /// Runs it to its end. Exit code 0: all right; 1: wrong or missing answers; 2: could not
+    /// run.
+    #[must_use]
+    pub fn run(&self, clock: &Arc<dyn Clock>) -> ExitCode {
+        let result = match self {
+            Self::Origin(args) => args.run(clock.clone()).map(|()| true),
+            Self::Load(args) => args.run(clock),
+            Self::Expect(args) => args.run(clock),
+        };
+        match result {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::from(1),
+            Err(error) => {
+                eprintln!("error: {error}");
+                ExitCode::from(2)
+            }
+        }
+    }
+}
+
+/// Prints a report as text, or as JSON to standard output (`-`) or a file.
+fn print(report: &Report, extra: &serde_json::Value, json: Option<&Path>) -> io::Result<()> {
+    let Some(path) = json else {
+        println!("{report}");
+        return Ok(());
+    };
+    let mut value = serde_json::to_value(report)?;
+    if let (Some(into), Some(from)) = (value.as_object_mut(), extra.as_object()) {
+        into.extend(from.clone());
+    }
+    let text = serde_json::to_string_pretty(&value)?;
+    if path.as_os_str() == "-" {
+        println!("{text}");
+        Ok(())
+    } else {
+        println!("{report}");
+        std::fs::write(path, text + "\n")
+    }
+}
+
+/// A time such as `10s` for clap.
+fn time(text: &str) -> Result<Duration, String> {
+    crate::parse_time(text).ok_or_else(|| format!("`{text}` is not a time; write 500ms, 10s or 2m"))
+}
+
+fn invalid(text: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, text.into())
+}

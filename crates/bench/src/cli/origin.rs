@@ -1,0 +1,53 @@
+//! `bench origin`.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use foxy_base::{ByteSize, Clock};
+
+use crate::{Delay, Origin, OriginConfig};
+
+/// Options of the origin.
+#[derive(Debug, clap::Args)]
+pub struct OriginArgs {
+    /// Where to listen; 0.0.0.0 answers on every address of 127.0.0.0/8, each another server
+    #[arg(long, default_value = "0.0.0.0:8000", value_name = "ADDR")]
+    pub listen: SocketAddr,
+    /// Threads
+    #[arg(long, default_value_t = 1)]
+    pub threads: usize,
+    /// Time before each answer: 100ms, exp:20ms, uniform:1ms,9ms, lognormal:20ms,1.2, pareto:5ms,1.5
+    #[arg(long, default_value = "0")]
+    pub latency: Delay,
+    /// Bytes per second of each connection; 0 for no limit
+    #[arg(long, default_value = "0", value_name = "SIZE")]
+    pub bandwidth: ByteSize,
+    /// Share of requests answered by 503, 0 to 1
+    #[arg(long, default_value_t = 0.0)]
+    pub failures: f64,
+    /// Seed of what is drawn
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+impl OriginArgs {
+    /// Serves until the process is ended.
+    ///
+    /// # Errors
+    /// It cannot listen.
+    pub fn run(&self, clock: Arc<dyn Clock>) -> io::Result<()> {
+        let config = OriginConfig {
+            listen: self.listen,
+            threads: self.threads,
+            latency: self.latency,
+            bandwidth: self.bandwidth.bytes(),
+            failures: self.failures,
+            seed: self.seed,
+        };
+        let mut origin = Origin::start(config, clock)?;
+        println!("origin on {}; counters at /__counters", origin.address());
+        origin.wait();
+        Ok(())
+    }
+}

@@ -1,0 +1,249 @@
+//! What is asked for, as written on the command line.
+
+use std::io;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use foxy_base::{ByteSize, Rng};
+use foxy_trace::generate::{Polygraph, PolygraphConfig, Sizes, ZipfWeb, ZipfWebConfig};
+use foxy_trace::{Format, Options};
+
+use super::invalid;
+use crate::load::{FromTrace, Popular, Source, Work};
+
+/// Options that choose the stream of requests.
+#[derive(Clone, Debug, clap::Args)]
+pub struct WorkloadArgs {
+    /// What is asked for
+    #[arg(long, value_enum, default_value_t = Kind::Popular)]
+    pub workload: Kind,
+    /// Number of objects (popular, scan; web: objects that can be asked for)
+    #[arg(long, default_value_t = 1000)]
+    pub objects: u64,
+    /// Zipf exponent; default 0.6 (popular, polygraph) or 0.75 (web)
+    #[arg(long)]
+    pub alpha: Option<f64>,
+    /// Sizes: 4KiB, exp:5000, web, or lognormal:MEDIAN,SIGMA; default 4KiB (popular, scan),
+    /// exp:5000 (polygraph), web (web)
+    #[arg(long)]
+    pub sizes: Option<SizesArg>,
+    /// Origin servers; 0 keeps those of a trace
+    #[arg(long, default_value_t = 20)]
+    pub servers: u32,
+    /// polygraph: share of requests for objects seen before
+    #[arg(long, default_value_t = 0.4)]
+    pub recurrence: f64,
+    /// web: total bytes of different objects that the stream shall touch (needs --requests)
+    #[arg(long, value_name = "SIZE")]
+    pub distinct: Option<ByteSize>,
+    /// web: share of requests that find their object modified
+    #[arg(long, default_value_t = 0.0)]
+    pub modified: f64,
+    /// scan: first object
+    #[arg(long, default_value_t = 0)]
+    pub first: u64,
+    /// trace: the file
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    /// trace: its format, if it is not to be detected
+    #[arg(long)]
+    pub format: Option<Format>,
+    /// Largest body; larger ones are cut
+    #[arg(long, default_value = "64MiB", value_name = "SIZE")]
+    pub largest: ByteSize,
+}
+
+/// The streams there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Kind {
+    /// A fixed set of objects, Zipf-distributed, without end
+    Popular,
+    /// Each object once, in scattered order
+    Scan,
+    /// Recurring and new objects as in Web Polygraph, without end
+    Polygraph,
+    /// Many servers, Zipf, heavy-tailed sizes, recency
+    Web,
+    /// Replay of an access log
+    Trace,
+}
+
+/// Sizes on the command line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SizesArg(pub Sizes);
+
+impl FromStr for SizesArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("sizes `{text}`: write 4KiB, exp:5000, web or lognormal:3000,1.2");
+        let bytes = |t: &str| {
+            t.parse::<ByteSize>()
+                .map(|s| s.bytes() as f64)
+                .map_err(|_| wrong())
+        };
+        if text == "web" {
+            return Ok(Self(Sizes::web()));
+        }
+        if let Some(mean) = text.strip_prefix("exp:") {
+            return Ok(Self(Sizes::Exponential { mean: bytes(mean)? }));
+        }
+        if let Some(rest) = text.strip_prefix("lognormal:") {
+            let (median, sigma) = rest.split_once(',').ok_or_else(wrong)?;
+            let sigma = sigma.parse().map_err(|_| wrong())?;
+            let median = bytes(median)?;
+            let most = u64::MAX;
+            return Ok(Self(Sizes::Heavy {
+                median,
+                sigma,
+                tail: 0.0,
+                from: 1.0,
+                alpha: 1.0,
+                most,
+            }));
+        }
+        Ok(Self(Sizes::Fixed(bytes(text)? as u64)))
+    }
+}
+
+impl WorkloadArgs {
+    fn sizes(&self, default: Sizes) -> Sizes {
+        self.sizes.map_or(default, |s| s.0)
+    }
+
+    /// The stream, at most `requests` long where the kind needs a length.
+    ///
+    /// # Errors
+    /// The trace cannot be read, or options that are needed are missing.
+    pub fn source(&self, requests: u64, seed: u64) -> io::Result<Source> {
+        let largest = self.largest.bytes();
+        Ok(match self.workload {
+            Kind::Popular => {
+                let alpha = self.alpha.unwrap_or(0.6);
+                let objects = self.objects(seed);
+                if objects.is_empty() {
+                    return Err(invalid("--objects must be at least 1"));
+                }
+                Box::new(Popular::new(objects, alpha, Rng::new(seed).fork("popular")))
+            }
+            Kind::Scan => {
+                let mut objects = self.objects(seed);
+                shuffle(&mut objects, &mut Rng::new(seed).fork("scan"));
+                Box::new(objects.into_iter())
+            }
+            Kind::Polygraph => {
+                let base = PolygraphConfig::default();
+                let config = PolygraphConfig {
+                    requests,
+                    recurrence: self.recurrence,
+                    alpha: self.alpha.unwrap_or(base.alpha),
+                    sizes: self.sizes(base.sizes),
+                    servers: self.servers,
+                    ..base
+                };
+                let servers = self.servers;
+                Box::new(FromTrace::new(
+                    Polygraph::new(config, seed),
+                    servers,
+                    largest,
+                ))
+            }
+            Kind::Web => {
+                let servers = self.servers;
+                Box::new(FromTrace::new(
+                    ZipfWeb::new(self.web(requests)?, seed),
+                    servers,
+                    largest,
+                ))
+            }
+            Kind::Trace => self.trace(largest)?,
+        })
+    }
+
+    fn objects(&self, seed: u64) -> Vec<Work> {
+        let sizes = self.sizes(Sizes::Fixed(4096));
+        let servers = u64::from(self.servers.max(1));
+        (self.first..self.first.saturating_add(self.objects))
+            .map(|id| Work {
+                server: (id % servers) as u32 + 1,
+                id,
+                size: sizes.of(seed, id, 0).min(self.largest.bytes()),
+                version: 0,
+                no_store: false,
+            })
+            .collect()
+    }
+
+    fn web(&self, requests: u64) -> io::Result<ZipfWebConfig> {
+        let base = ZipfWebConfig::default();
+        let config = ZipfWebConfig {
+            requests,
+            objects: self.objects,
+            alpha: self.alpha.unwrap_or(base.alpha),
+            servers: self.servers,
+            sizes: self.sizes(base.sizes),
+            modified: self.modified,
+            ..base
+        };
+        match self.distinct {
+            None => Ok(config),
+            Some(_) if requests == u64::MAX => Err(invalid("--distinct needs --requests")),
+            Some(bytes) => Ok(config.with_distinct_bytes(bytes.bytes())),
+        }
+    }
+
+    fn trace(&self, largest: u64) -> io::Result<Source> {
+        let path = self
+            .trace
+            .as_ref()
+            .ok_or_else(|| invalid("--workload trace needs --trace"))?;
+        let options = Options {
+            format: self.format,
+            progress: None,
+        };
+        let reader = foxy_trace::open(path, options).map_err(|e| invalid(e.to_string()))?;
+        let requests = reader.map_while(|request| {
+            // What has been read is still good for a replay; say why it ends early.
+            request
+                .inspect_err(|error| eprintln!("warning: {error}"))
+                .ok()
+        });
+        let gets = requests.filter(|r| {
+            r.method == foxy_trace::Method::Get && matches!(r.status, 0 | 200 | 206 | 304)
+        });
+        Ok(Box::new(FromTrace::new(gets, self.servers, largest)))
+    }
+}
+
+/// Fisher and Yates.
+pub(super) fn shuffle<T>(items: &mut [T], rng: &mut Rng) {
+    for at in (1..items.len()).rev() {
+        items.swap(at, rng.below(at as u64 + 1) as usize);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read() {
+        let read = |text: &str| text.parse::<SizesArg>().map(|s| s.0);
+        assert_eq!(read("4KiB"), Ok(Sizes::Fixed(4096)));
+        assert_eq!(read("exp:5000"), Ok(Sizes::Exponential { mean: 5000.0 }));
+        assert_eq!(read("web"), Ok(Sizes::web()));
+        assert!(read("lognormal:3000,1.2").is_ok());
+        for bad in ["", "exp:", "lognormal:3", "big"] {
+            assert!(read(bad).unwrap_err().contains("lognormal"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_shuffle_keeps_everything() {
+        let mut items: Vec<u32> = (0..100).collect();
+        shuffle(&mut items, &mut Rng::new(1));
+        assert_ne!(items, (0..100).collect::<Vec<_>>());
+        items.sort_unstable();
+        assert_eq!(items, (0..100).collect::<Vec<_>>());
+    }
+}
