@@ -1,3 +1,5 @@
+//! Response directives as senders really write them.
+
 use super::*;
 use crate::testing::fields;
 

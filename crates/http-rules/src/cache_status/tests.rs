@@ -1,3 +1,5 @@
+//! Cache-Status as text, always a valid Structured Field.
+
 use super::*;
 use crate::decide::StaleUse;
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! Conditions answered from the cache, one table per field.
+
 use super::*;
 use crate::testing::{after, fields, store};
 

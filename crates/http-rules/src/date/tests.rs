@@ -1,3 +1,5 @@
+//! Dates: the three formats, what is refused, agreement with another implementation.
+
 use foxy_base::WallTime;
 use proptest::prelude::*;
 

@@ -1,3 +1,5 @@
+//! Each decision about a stored response, second by second.
+
 use super::*;
 use crate::testing::{after, fields, stored};
 

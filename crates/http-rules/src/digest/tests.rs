@@ -1,3 +1,5 @@
+//! The fixed form of what is remembered, byte for byte.
+
 use super::*;
 use proptest::prelude::*;
 

@@ -1,3 +1,5 @@
+//! Entity tags: comparisons, lists, malformed ones.
+
 use super::*;
 use crate::testing::fields;
 use proptest::prelude::*;

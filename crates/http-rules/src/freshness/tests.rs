@@ -1,3 +1,5 @@
+//! Lifetimes and ages at their edges, and their arithmetic under any input.
+
 use proptest::prelude::*;
 
 use super::*;
@@ -144,6 +146,8 @@ fn configured_lifetimes_fill_gaps_and_bound() {
     check(200, "Cache-Control: max-age=1", 5, Minimum);
     check(200, "Cache-Control: max-age=50", 50, MaxAge);
     check(200, "Cache-Control: max-age=500", 100, Maximum);
+    let refused = store_with("GET", "", 403, "A: b", &config).unwrap_err();
+    assert_eq!(refused, crate::NoStore::StatusNeedsFreshness);
     let plain = Config {
         ttl_min_s: Some(5),
         ..Config::default()

@@ -1,3 +1,5 @@
+//! Which fields reach the store.
+
 use super::*;
 use crate::testing::{fields, store};
 

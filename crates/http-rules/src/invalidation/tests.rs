@@ -1,3 +1,5 @@
+//! What unsafe requests invalidate, and how references resolve.
+
 use super::*;
 use crate::testing::{TARGET, fields};
 use proptest::prelude::*;

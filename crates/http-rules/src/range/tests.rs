@@ -1,3 +1,5 @@
+//! Ranges: parsing, resolving, combining, and parts against a bitmap.
+
 use proptest::prelude::*;
 
 use super::*;

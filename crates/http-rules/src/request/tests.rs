@@ -1,3 +1,5 @@
+//! What one pass over a request finds.
+
 use super::*;
 use crate::testing::fields;
 use proptest::prelude::*;

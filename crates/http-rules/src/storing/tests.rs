@@ -1,3 +1,5 @@
+//! Each reason to store or not, by status, method, directive and field.
+
 use super::*;
 use crate::testing::{fields, store, store_with};
 

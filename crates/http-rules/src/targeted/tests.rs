@@ -1,3 +1,5 @@
+//! Targeted fields: all or nothing.
+
 use super::*;
 use crate::config::Config;
 use crate::testing::fields;

@@ -1,3 +1,5 @@
+//! What 304 and HEAD make of a stored response.
+
 use super::*;
 use crate::testing::{T0, TARGET, after, fields, stored};
 

@@ -1,3 +1,5 @@
+//! Vary: lists, canonical values, matching.
+
 use proptest::prelude::*;
 
 use super::*;
@@ -103,6 +105,7 @@ fn accept_language_ignores_order_case_and_spelling_of_weights() {
     assert!(same("en, de", " en ,   de"));
     assert!(same("en;q=0.5, de", "de;q=1.0, en; Q=0.500"));
     assert!(same("en, en, de", "de, en"));
+    assert!(same("en;q=0.5, en", "en, en;q=0.5"));
     assert!(!same("en;q=0.5, de", "en, de;q=0.5"));
     assert!(!same("en", "en-GB"));
     assert!(same("en;q=1.5", "en;q=1.5"));

@@ -1,0 +1,83 @@
+//! The facts about a response that are remembered in its digest.
+
+use foxy_base::{Fields, values};
+
+use super::Response;
+use crate::cache_control::{ControlSource, ResponseControl};
+use crate::config::{Config, ListedFields};
+use crate::digest::{Digest, Flags};
+use crate::etag::{self, ETag};
+use crate::freshness::{self, Lifetime, Times};
+use crate::reason::LifetimeSource;
+use crate::text::directives;
+
+/// The digest of a response that is about to be stored.
+pub(super) fn digest_of<R: Fields + ?Sized>(
+    response: &Response<'_, R>,
+    control: &ResponseControl,
+    times: &Times,
+    lifetime: Lifetime,
+    config: &Config,
+) -> Digest {
+    let fields = response.fields;
+    let tag = etag::of(fields);
+    let mut flags = Flags::default();
+    flags.set(Flags::MUST_REVALIDATE, control.must_revalidate);
+    flags.set(
+        Flags::PROXY_REVALIDATE,
+        control.proxy_revalidate || control.s_maxage.is_some(),
+    );
+    flags.set(
+        Flags::NO_CACHE,
+        is_no_cache(fields, control, lifetime, config),
+    );
+    flags.set(Flags::IMMUTABLE, control.immutable);
+    flags.set(
+        Flags::HEURISTIC,
+        lifetime.source == LifetimeSource::Heuristic,
+    );
+    flags.set(Flags::HAS_ETAG, tag.is_some());
+    flags.set(
+        Flags::STRONG_ETAG,
+        tag.is_some_and(|tag| ETag::parse(tag).is_strong()),
+    );
+    flags.set(Flags::HAS_LAST_MODIFIED, times.last_modified.is_some());
+    flags.set(Flags::PARTIAL, response.status == 206);
+    Digest {
+        status: response.status,
+        flags,
+        request_time: response.request_time,
+        response_time: response.response_time,
+        initial_age_ms: freshness::initial_age_ms(fields, times),
+        lifetime_s: lifetime.seconds,
+        source: lifetime.source,
+        stale_while_revalidate_s: control
+            .stale_while_revalidate
+            .or(config.stale_while_revalidate_s),
+        stale_if_error_s: control.stale_if_error.or(config.stale_if_error_s),
+        date: times.date,
+        last_modified: times.last_modified,
+    }
+}
+
+/// no-cache, its list form if configured so, and Pragma: no-cache on a response whose freshness
+/// would otherwise be guessed.
+fn is_no_cache<R: Fields + ?Sized>(
+    fields: &R,
+    control: &ResponseControl,
+    lifetime: Lifetime,
+    config: &Config,
+) -> bool {
+    let listed = control.no_cache_listed && config.listed_fields == ListedFields::Unqualified;
+    let guessed = control.source == ControlSource::CacheControl
+        && matches!(
+            lifetime.source,
+            LifetimeSource::Heuristic | LifetimeSource::Default
+        );
+    let pragma = || {
+        values(fields, "Pragma")
+            .flat_map(directives)
+            .any(|d| d.is("no-cache"))
+    };
+    control.no_cache || listed || guessed && pragma()
+}
