@@ -22,6 +22,8 @@ pub struct Config {
     pub headers: HeaderConfig,
     /// The caching rules.
     pub rules: foxy_http_rules::Config,
+    /// Random numbers follow from it and the time of the start. Draw it at random in production.
+    pub seed: u64,
 }
 
 /// Bounds on what one client can use.
@@ -31,13 +33,8 @@ pub struct Limits {
     pub connections: usize,
     /// Bytes of a request head, and of a response head.
     pub head_bytes: usize,
-    /// Fields in a head; at most [`Limits::MAX_FIELDS`].
+    /// Fields in a head; at most 256.
     pub head_fields: usize,
-}
-
-impl Limits {
-    /// The most fields a head can be allowed to have.
-    pub const MAX_FIELDS: usize = 128;
 }
 
 impl Default for Limits {
@@ -202,10 +199,10 @@ pub enum ForwardedMode {
 /// Fields that Foxy adds.
 #[derive(Clone, Debug)]
 pub struct HeaderConfig {
-    /// Foxy's name in `Via` and `Cache-Status`; loops are recognised by it together with
-    /// [`HeaderConfig::instance`].
+    /// Foxy's name in `Cache-Status`.
     pub name: String,
-    /// What makes this instance's `Via` entry its own.
+    /// Foxy's name in `Via`, by which loops are recognised: a token that no other proxy on the
+    /// way has. Empty: `name`, a dash and a number drawn at the start.
     pub instance: String,
     /// `X-Forwarded-For`.
     pub x_forwarded_for: ForwardedMode,
@@ -219,7 +216,7 @@ impl Default for HeaderConfig {
     fn default() -> Self {
         Self {
             name: "foxy".to_owned(),
-            instance: "foxy".to_owned(),
+            instance: String::new(),
             x_forwarded_for: ForwardedMode::Append,
             forwarded: ForwardedMode::Transparent,
             cache_status: true,
@@ -234,6 +231,17 @@ pub enum Role {
     Forward,
     /// A reverse proxy for one origin, in a partition of its own.
     Site(Site),
+}
+
+impl Role {
+    /// The partition of the cache that its requests are in.
+    #[must_use]
+    pub fn partition(&self) -> &str {
+        match self {
+            Self::Forward => "forward",
+            Self::Site(site) => &site.name,
+        }
+    }
 }
 
 /// One origin behind a reverse listener.

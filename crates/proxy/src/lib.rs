@@ -4,13 +4,27 @@
 //! all share one [`Proxy`]. A request goes: accept, parse, route, key, lookup, decide, then
 //! memory, disk, a running fill or the origin; see `docs/architecture.md`.
 
+mod ask;
 mod config;
+mod conn;
 mod counters;
+mod disk;
+mod errors;
+mod fetch;
+mod fill;
+mod guard;
+mod key;
 mod listener;
+mod local;
 mod log;
+mod net;
 mod outcome;
 mod proxy;
+mod reply;
+mod route;
+mod serve;
 mod upstream;
+mod via;
 mod worker;
 
 pub use config::{

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use foxy_base::Clock;
+use foxy_base::{Clock, hash64};
 use foxy_store::Engine;
 use tokio::sync::watch;
 
+use crate::fetch::FillHead;
+use crate::fill::FillMap;
+use crate::fill::budget::Budget;
 use crate::upstream::dns::DnsCache;
 use crate::{Config, Counters, Resolver, Totals};
 
@@ -20,6 +23,12 @@ pub struct Proxy {
     pub(crate) resolver: Arc<dyn Resolver>,
     pub(crate) dns: DnsCache,
     pub(crate) connections: AtomicUsize,
+    pub(crate) fills: FillMap<FillHead>,
+    pub(crate) fill_memory: Arc<Budget>,
+    /// Foxy's name in Via.
+    pub(crate) instance: String,
+    /// The Via line of answers.
+    pub(crate) via_line: Vec<u8>,
     counters: Vec<Counters>,
     shutdown: watch::Sender<bool>,
 }
@@ -34,7 +43,14 @@ impl Proxy {
         resolver: Arc<dyn Resolver>,
         workers: usize,
     ) -> Arc<Self> {
+        let instance = instance(&config, &*clock);
+        let mut via_line = Vec::new();
+        crate::via::via(&mut via_line, foxy_http1::Version::Http11, &instance);
         Arc::new(Self {
+            fills: FillMap::new(),
+            fill_memory: Budget::new(config.fill.memory),
+            instance,
+            via_line,
             dns: DnsCache::new(config.upstream.dns_names),
             config,
             engine,
@@ -62,6 +78,12 @@ impl Proxy {
         self.connections.load(Ordering::Relaxed)
     }
 
+    /// Bytes held by fills now; never over [`FillConfig::memory`](crate::FillConfig::memory).
+    #[must_use]
+    pub fn fill_bytes(&self) -> usize {
+        self.fill_memory.used()
+    }
+
     /// Asks all workers to stop accepting, finish what is in flight and end; callable from any
     /// thread, any number of times. [`Worker::run`](crate::Worker::run) returns when its worker
     /// is done, at the latest after [`Timeouts::drain`](crate::Timeouts::drain).
@@ -75,6 +97,13 @@ impl Proxy {
         *self.shutdown.borrow()
     }
 
+    /// Removes what is stored under a primary key, and keeps what is being fetched under it from
+    /// being stored or joined.
+    pub(crate) fn forget(&self, base: foxy_base::KeyHash, key: &[u8]) {
+        self.fills.invalidate(base);
+        self.engine.supersede(base, key);
+    }
+
     pub(crate) fn counters(&self, worker: usize) -> &Counters {
         &self.counters[worker % self.counters.len()]
     }
@@ -82,4 +111,14 @@ impl Proxy {
     pub(crate) fn shutdown_signal(&self) -> watch::Receiver<bool> {
         self.shutdown.subscribe()
     }
+}
+
+/// The configured name for Via, or one that no other instance has.
+fn instance(config: &Config, clock: &dyn Clock) -> String {
+    if !config.headers.instance.is_empty() {
+        return config.headers.instance.clone();
+    }
+    let number = hash64(config.seed, &clock.wall().0.to_le_bytes());
+    let mixed = hash64(number, &std::process::id().to_le_bytes());
+    format!("{}-{:08x}", config.headers.name, mixed as u32)
 }

@@ -1,9 +1,20 @@
 //! One worker: a thread with its own runtime, listeners, pools and disk queues.
 
+use std::future::pending;
 use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use crate::{Listener, LogSink, Proxy};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::LocalSet;
+
+use crate::conn::Conn;
+use crate::local::Local;
+use crate::net::TICK;
+use crate::{Event, Listener, LogSink, Proxy, Role};
 
 /// What a worker is started with.
 #[derive(Debug)]
@@ -24,6 +35,123 @@ impl Worker {
     /// # Errors
     /// Only what prevents the start: the runtime or a listener cannot be set up.
     pub fn run(self) -> io::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let tasks = LocalSet::new();
+        let result = tasks.block_on(&runtime, self.serve());
+        // Tasks that outlived the drain end here, with their connections.
+        drop(tasks);
+        runtime.shutdown_timeout(Duration::from_millis(200));
+        result
+    }
+
+    async fn serve(self) -> io::Result<()> {
+        let mut shutdown = self.proxy.shutdown_signal();
+        let drain = self.proxy.config.timeouts.drain;
+        let mut listeners = Vec::new();
+        for listener in self.listeners {
+            listener.socket.set_nonblocking(true)?;
+            let socket = TcpListener::from_std(listener.socket)?;
+            listeners.push((socket, Rc::new(listener.role)));
+        }
+        let local = Local::new(self.proxy, self.index, self.log);
+        let sweeper = tokio::task::spawn_local(sweep(Rc::clone(&local)));
+        let accepting: Vec<_> = listeners
+            .into_iter()
+            .map(|(socket, role)| {
+                tokio::task::spawn_local(accept(Rc::clone(&local), socket, role))
+            })
+            .collect();
+        // An error means that the proxy is gone, which ends the worker too.
+        let _ = shutdown.wait_for(|stop| *stop).await;
+        for task in accepting {
+            task.abort();
+        }
+        local.sweep.drain();
+        local.pool.clear();
+        let _ = tokio::time::timeout(drain, idle(&local)).await;
+        sweeper.abort();
+        local.log.borrow_mut().flush();
         Ok(())
+    }
+}
+
+/// Until nothing is under way.
+async fn idle(local: &Local) {
+    while local.busy.get() > 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+async fn sweep(local: Rc<Local>) {
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        local.sweep.tick();
+        local.pool.sweep(local.sweep.now());
+        local.log.borrow_mut().flush();
+    }
+}
+
+async fn accept(local: Rc<Local>, socket: TcpListener, role: Rc<Role>) {
+    loop {
+        match socket.accept().await {
+            Ok((stream, client)) => start(&local, stream, client, &role),
+            Err(error) if is_clients_fault(&error) => {}
+            Err(error) => {
+                // Out of descriptors or memory: connections in progress must end first.
+                tracing::warn!(%error, "cannot accept connections for a moment");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+        if local.proxy.is_shutting_down() {
+            pending::<()>().await;
+        }
+    }
+}
+
+/// Errors of accept that concern one connection only.
+fn is_clients_fault(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::Interrupted
+    )
+}
+
+fn start(local: &Rc<Local>, stream: TcpStream, client: SocketAddr, role: &Rc<Role>) {
+    let open = &local.proxy.connections;
+    if open.fetch_add(1, Ordering::Relaxed) >= local.proxy.config.limits.connections {
+        open.fetch_sub(1, Ordering::Relaxed);
+        local.count(Event::ConnectionsRefused);
+        return;
+    }
+    local.count(Event::ConnectionsAccepted);
+    // Answers are written whole: waiting for more would only delay them.
+    let _ = stream.set_nodelay(true);
+    let connection = Conn::new(Rc::clone(local), stream, client, Rc::clone(role));
+    let guard = Open {
+        _busy: local.busy(),
+        local: Rc::clone(local),
+    };
+    tokio::task::spawn_local(async move {
+        let _guard = guard;
+        connection.serve().await;
+    });
+}
+
+/// Counts an open connection until it is dropped.
+struct Open {
+    _busy: crate::local::Busy,
+    local: Rc<Local>,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.local.proxy.connections.fetch_sub(1, Ordering::Relaxed);
+        self.local.count(Event::ConnectionsClosed);
     }
 }

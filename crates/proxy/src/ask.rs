@@ -1,0 +1,80 @@
+//! A request that outlives the connection's buffer: owned, cheap to share on its worker.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use foxy_base::{KeyHash, key_hash};
+use foxy_http1::{FieldSlots, RequestHead, RequestParts, Url};
+use foxy_http_rules::RequestDigest;
+
+use crate::route::{self, destination};
+use crate::upstream::Destination;
+use crate::via::{self, Changes, Hop};
+use crate::{Role, key, local::Local};
+
+/// An owned request head, and what follows from it.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    bytes: Bytes,
+    slots: FieldSlots,
+    parts: RequestParts,
+    pub(crate) role: Rc<Role>,
+    pub(crate) client: SocketAddr,
+    pub(crate) digest: RequestDigest,
+    pub(crate) to: Destination,
+    /// The primary key.
+    pub(crate) base: Bytes,
+    pub(crate) base_hash: KeyHash,
+}
+
+impl Ask {
+    pub(crate) fn new(
+        bytes: &[u8],
+        slots: &FieldSlots,
+        parts: RequestParts,
+        url: &Url<'_>,
+        role: &Rc<Role>,
+        client: SocketAddr,
+    ) -> Self {
+        let bytes = Bytes::copy_from_slice(&bytes[..parts.len()]);
+        let slots = slots.clone();
+        let head = parts.head(&bytes, &slots);
+        let digest = RequestDigest::new(head.method_text(), &head);
+        let mut base = Vec::new();
+        key::primary(role.partition(), url, &mut base);
+        Self {
+            bytes,
+            slots,
+            parts,
+            role: Rc::clone(role),
+            client,
+            digest,
+            to: destination(role, url),
+            base_hash: key_hash(&base),
+            base: base.into(),
+        }
+    }
+
+    pub(crate) fn head(&self) -> RequestHead<'_> {
+        self.parts.head(&self.bytes, &self.slots)
+    }
+
+    pub(crate) fn url(&self) -> Option<Url<'_>> {
+        route::url_of(&self.head(), &self.role)
+    }
+
+    /// The head of the request for the origin.
+    pub(crate) fn upstream_head(&self, local: &Local, changes: &Changes<'_>) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.bytes.len() + 128);
+        let hop = Hop {
+            config: &local.proxy.config.headers,
+            instance: &local.proxy.instance,
+            client: self.client.ip(),
+        };
+        if let Some(url) = self.url() {
+            via::request(&mut out, &self.head(), &url, &hop, changes);
+        }
+        out
+    }
+}

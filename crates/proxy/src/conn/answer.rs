@@ -1,0 +1,281 @@
+//! From a parsed request to its answer: the short way for hits, the long way for the rest.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use foxy_http1::{BodyFraming, Method, RequestParts, Upgrade, Url};
+use foxy_http_rules::{
+    CacheStatus, Decision, Digest, Fwd, Miss, RequestDigest, StaleUse, decide, decide_miss,
+};
+use foxy_store::Object;
+
+use super::follow::Want;
+use super::{Conn, Finish};
+use crate::ask::Ask;
+use crate::net::Transport;
+use crate::reply::send_page;
+use crate::route::{Refusal, Route, route};
+use crate::serve::find::{Found, Primary, Tier, find};
+use crate::serve::memory::{self, Hit, Shape};
+use crate::{Outcome, key};
+
+/// What the short way came to.
+enum Short {
+    /// Answered.
+    Done(Finish),
+    /// To be refused.
+    Refuse(Refusal, Outcome),
+    /// The long way.
+    Long(Long),
+}
+
+/// What the long way is to do.
+pub(super) enum Long {
+    Tunnel,
+    Purge,
+    Options,
+    Trace,
+    /// Straight to the origin, past the cache.
+    Pass(Fwd),
+    /// Through a fill.
+    Fill(Want),
+    /// Out of the cache, in fragments.
+    Large(Arc<Object>, Tier, Shape, Shown),
+}
+
+/// How a hit presents itself; owned form of [`Hit`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown {
+    pub(crate) age: u32,
+    pub(crate) ttl: i64,
+    pub(crate) outcome: Outcome,
+}
+
+impl Shown {
+    /// For the answer's head.
+    pub(crate) fn hit<'a>(&self, name: &'a str, keep: bool) -> Hit<'a> {
+        Hit {
+            age: self.age,
+            cache: CacheStatus {
+                cache: name,
+                hit: true,
+                ttl: Some(self.ttl),
+                detail: Some(self.outcome.word()),
+                ..CacheStatus::default()
+            },
+            keep,
+        }
+    }
+}
+
+impl<T: Transport> Conn<T> {
+    /// Answers one request; whether the connection can carry another.
+    pub(super) async fn answer(&mut self, parts: RequestParts) -> bool {
+        let started = self.local.mono();
+        let keep = self.may_keep(&parts);
+        match self.short(parts, keep).await {
+            Short::Done(finish) => {
+                let head = parts.head(self.buf.filled(), &self.slots);
+                self.finished(Some(&head), started, &finish);
+                self.buf.consume(parts.len());
+                finish.keep
+            }
+            Short::Refuse(refusal, outcome) => {
+                // A body that nobody reads would be taken for the next request.
+                let keep = keep && parts.framing().is_empty();
+                let head = parts.head(self.buf.filled(), &self.slots);
+                let (local, io) = (&self.local, &self.io);
+                let scratch = &mut self.scratch;
+                let sent = send_page(local, io, scratch, refusal, Some(&head), keep).await;
+                let finish = Finish {
+                    outcome,
+                    reason: refusal.reason,
+                    status: refusal.status,
+                    keep: keep && sent.is_ok(),
+                    body: sent.unwrap_or(0),
+                    ..Finish::default()
+                };
+                self.finished(Some(&head), started, &finish);
+                self.buf.consume(parts.len());
+                finish.keep
+            }
+            Short::Long(long) => Box::pin(self.long(parts, long, keep, started)).await,
+        }
+    }
+
+    /// Routes, looks up, decides; answers fresh hits.
+    async fn short(&mut self, parts: RequestParts, keep: bool) -> Short {
+        let Self {
+            local,
+            io,
+            buf,
+            slots,
+            scratch,
+            role,
+            ..
+        } = self;
+        let head = parts.head(buf.filled(), slots);
+        let url = match route(&head, role, &local.proxy.instance) {
+            Route::Fetch(url) => url,
+            Route::Connect(_) => return Short::Long(Long::Tunnel),
+            Route::Purge(_) => return Short::Long(Long::Purge),
+            Route::Options => return Short::Long(Long::Options),
+            Route::Trace => return Short::Long(Long::Trace),
+            Route::Refuse(refusal) => return Short::Refuse(refusal, Outcome::BadRequest),
+        };
+        if let Some(reason) = past_the_cache(&parts) {
+            return Short::Long(Long::Pass(reason));
+        }
+        key_of(role.partition(), &url, &mut scratch.key);
+        let Found { object, primary } = find(local, &mut scratch.key, &head).await;
+        let request = RequestDigest::new(head.method_text(), &head);
+        let Some((object, tier)) = object else {
+            let miss = primary.as_ref().map_or(Miss::Uri, |_| Miss::Vary);
+            let decision = decide_miss(&request, miss);
+            return missed(&parts, &request, decision, None, primary);
+        };
+        let Some(stored) = Digest::decode(&object.meta().rules) else {
+            return missed(&parts, &request, decide_miss(&request, Miss::Uri), None, None);
+        };
+        let now = local.wall();
+        let decision = decide(&request, &stored, now, &local.proxy.config.rules);
+        let shown = match decision {
+            Decision::Fresh { age, ttl } => Shown {
+                age,
+                ttl,
+                outcome: match tier {
+                    Tier::Memory => Outcome::MemoryHit,
+                    Tier::Disk => Outcome::DiskHit,
+                },
+            },
+            Decision::Stale { age, ttl, why } => {
+                if why == StaleUse::WhileRevalidate {
+                    let ask = Ask::new(buf.filled(), slots, parts, &url, role, self.client);
+                    super::follow::revalidate(local, Rc::new(ask), &object, primary, &scratch.key);
+                }
+                Shown {
+                    age,
+                    ttl,
+                    outcome: Outcome::StaleHit,
+                }
+            }
+            other => return missed(&parts, &request, other, Some(object), primary),
+        };
+        let shape = if request.range || request.conditional || request.precondition {
+            memory::shape(local, &head, &request, &object, &stored, now)
+        } else {
+            Shape::Whole
+        };
+        if shape == Shape::AskOrigin {
+            return Short::Long(Long::Pass(Fwd::Request));
+        }
+        if object.is_large() && head.method() == Method::Get && has_body(&shape) {
+            return Short::Long(Long::Large(object, tier, shape, shown));
+        }
+        let hit = shown.hit(&local.proxy.config.headers.name, keep);
+        let sent = memory::send(local, io, scratch, &head, &object, &shape, &hit).await;
+        Short::Done(match sent {
+            Ok(sent) => Finish {
+                outcome: shown.outcome,
+                status: sent.status,
+                body: sent.body,
+                fields: Some(object.fields().clone()),
+                keep,
+                ..Finish::default()
+            },
+            Err(_) => Finish::gone(stored.status),
+        })
+    }
+
+    async fn long(
+        &mut self,
+        parts: RequestParts,
+        long: Long,
+        keep: bool,
+        started: foxy_base::MonoTime,
+    ) -> bool {
+        let here = match long {
+            Long::Tunnel => return self.connect(parts, started).await,
+            Long::Options => Some(self.options(parts, keep).await),
+            Long::Trace => Some(self.trace(parts, keep).await),
+            _ => None,
+        };
+        let head = parts.head(self.buf.filled(), &self.slots);
+        if let Some(finish) = here {
+            self.finished(Some(&head), started, &finish);
+            self.buf.consume(parts.len());
+            return finish.keep;
+        }
+        let Some(url) = crate::route::url_of(&head, &self.role) else {
+            return false;
+        };
+        let bytes = self.buf.filled();
+        let ask = Ask::new(bytes, &self.slots, parts, &url, &self.role, self.client);
+        let ask = Rc::new(ask);
+        self.buf.consume(parts.len());
+        let finish = match long {
+            Long::Purge => self.purge(&ask, keep).await,
+            Long::Fill(want) => self.through_fill(&ask, want, keep).await,
+            Long::Large(object, _, shape, shown) => {
+                self.large(&ask, &object, &shape, &shown, keep).await
+            }
+            Long::Pass(reason) => self.pass(&ask, reason, keep).await,
+            Long::Tunnel | Long::Options | Long::Trace => Finish::default(),
+        };
+        self.finished(Some(&ask.head()), started, &finish);
+        finish.keep
+    }
+}
+
+fn key_of(partition: &str, url: &Url<'_>, out: &mut Vec<u8>) {
+    key::primary(partition, url, out);
+}
+
+fn has_body(shape: &Shape) -> bool {
+    matches!(shape, Shape::Whole | Shape::One(_) | Shape::Many(_))
+}
+
+/// Requests that the cache has nothing to do with.
+fn past_the_cache(parts: &RequestParts) -> Option<Fwd> {
+    match parts.method() {
+        Method::Get | Method::Head => {}
+        _ => return Some(Fwd::Method),
+    }
+    let plain = matches!(parts.framing(), BodyFraming::None | BodyFraming::Length(0))
+        && parts.upgrade() != Upgrade::WebSocket;
+    (!plain).then_some(Fwd::Bypass)
+}
+
+/// Nothing usable is stored: how the origin is asked.
+fn missed(
+    parts: &RequestParts,
+    request: &RequestDigest,
+    decision: Decision,
+    stored: Option<Arc<Object>>,
+    primary: Option<Primary>,
+) -> Short {
+    let (reason, validate) = match decision {
+        Decision::Forward { reason } => (reason, false),
+        Decision::Revalidate { reason, .. } => (reason, true),
+        Decision::OnlyIfCached504 => {
+            let refusal = Refusal {
+                status: 504,
+                reason: "only-if-cached",
+            };
+            return Short::Refuse(refusal, Outcome::Local);
+        }
+        Decision::Fresh { .. } | Decision::Stale { .. } => (Fwd::Miss, false),
+    };
+    // HEAD brings no body to store; a part of what is not there is fetched alone; conditions on
+    // what is not there are the origin's to judge.
+    let alone = parts.method() == Method::Head || request.range || request.precondition;
+    if alone && !(validate && parts.method() == Method::Get && !request.precondition) {
+        return Short::Long(Long::Pass(reason));
+    }
+    Short::Long(Long::Fill(Want {
+        reason,
+        validate,
+        stored,
+        primary,
+    }))
+}

@@ -1,0 +1,100 @@
+//! The end of a request: log record and counters.
+
+use std::net::SocketAddr;
+
+use foxy_base::{FieldBlock, Fields, MonoTime, first};
+use foxy_http1::{RequestHead, Version};
+
+use super::Conn;
+use crate::net::Transport;
+use crate::{LogRecord, Outcome};
+
+/// What became of a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Finish {
+    pub(crate) outcome: Outcome,
+    pub(crate) reason: &'static str,
+    /// Sent to the client; 0 if nothing was.
+    pub(crate) status: u16,
+    /// Body bytes sent.
+    pub(crate) body: u64,
+    pub(crate) origin_status: u16,
+    pub(crate) origin: Option<SocketAddr>,
+    /// Fields of the answer.
+    pub(crate) fields: Option<FieldBlock>,
+    /// The connection can carry another request.
+    pub(crate) keep: bool,
+}
+
+impl Default for Finish {
+    fn default() -> Self {
+        Self {
+            outcome: Outcome::Local,
+            reason: "",
+            status: 0,
+            body: 0,
+            origin_status: 0,
+            origin: None,
+            fields: None,
+            keep: false,
+        }
+    }
+}
+
+impl Finish {
+    /// The client left or stalled.
+    pub(crate) fn gone(status: u16) -> Self {
+        Self {
+            outcome: Outcome::ClientGone,
+            status,
+            ..Self::default()
+        }
+    }
+}
+
+impl<T: Transport> Conn<T> {
+    /// Logs and counts a finished request. Allocates nothing.
+    pub(crate) fn finished(
+        &self,
+        head: Option<&RequestHead<'_>>,
+        started: MonoTime,
+        finish: &Finish,
+    ) {
+        let local = &self.local;
+        let duration = local.mono().since(started);
+        local.counters().finished(finish.outcome, duration);
+        let text = |name| head.and_then(|head| find(head, name)).unwrap_or_default();
+        let fields = finish.fields.as_ref();
+        let record = LogRecord {
+            at: local.wall(),
+            duration,
+            client: self.client,
+            partition: self.role.partition(),
+            method: head.map_or(b"", |head| head.method_text()),
+            target: head.map_or(b"", |head| head.target_text()),
+            host: text("Host"),
+            minor: u8::from(head.is_none_or(|head| head.version() == Version::Http11)),
+            status: finish.status,
+            outcome: finish.outcome,
+            reason: finish.reason,
+            bytes_in: self.io.received() - self.counted.0,
+            bytes_out: self.io.sent() - self.counted.1,
+            body_out: finish.body,
+            origin_status: finish.origin_status,
+            origin: finish.origin,
+            content_type: fields
+                .and_then(|fields| first(fields, "Content-Type"))
+                .unwrap_or_default(),
+            referer: text("Referer"),
+            user_agent: text("User-Agent"),
+        };
+        local.log.borrow_mut().record(&record);
+    }
+}
+
+/// As [`first`], with the lifetime of the head's buffer.
+fn find<'b>(head: &RequestHead<'b>, name: &'static str) -> Option<&'b [u8]> {
+    let named = |(n, _): &(&[u8], &[u8])| foxy_base::eq_name(n, name.as_bytes());
+    debug_assert!(head.count() < 1 << 16);
+    head.fields().iter().find(named).map(|(_, value)| value)
+}

@@ -1,0 +1,510 @@
+//! Serving a request by a fill: joining or starting it, judging its head, streaming its body.
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use foxy_base::key_hash;
+use foxy_http1::{FieldSlots, Version, chunked, write};
+use foxy_http_rules::{
+    CacheStatus, Decision, Digest, Failure, Fwd, decide, freshness, stale_on_failure, vary,
+};
+use foxy_store::Object;
+
+use super::answer::Shown;
+use super::rest::Rest;
+use super::{Conn, Finish};
+use crate::ask::Ask;
+use crate::fetch::{self, FillHead, Job};
+use crate::fill::{Follower, HeadEvent, Joined, Next, Released};
+use crate::local::Local;
+use crate::net::{Io, Ticks, Transport};
+use crate::reply::{Mode, Own, own_fields, send_page};
+use crate::route::Refusal;
+use crate::serve::find::Primary;
+use crate::serve::memory::{self, Shape};
+use crate::upstream::UpstreamError;
+use crate::{Event, Outcome, key};
+
+/// What a request wants of a fill.
+#[derive(Debug)]
+pub(crate) struct Want {
+    /// Why it goes to the origin.
+    pub(crate) reason: Fwd,
+    /// Ask with the stored object's validators.
+    pub(crate) validate: bool,
+    /// What is stored and cannot be used as it is.
+    pub(crate) stored: Option<Arc<Object>>,
+    pub(crate) primary: Option<Primary>,
+}
+
+/// Starts a revalidation that nobody waits for, unless one is running.
+pub(crate) fn revalidate(
+    local: &Rc<Local>,
+    ask: Rc<Ask>,
+    object: &Arc<Object>,
+    primary: Option<Primary>,
+    key: &[u8],
+) {
+    let hash = key_hash(key);
+    if local.proxy.fills.contains(hash) {
+        return;
+    }
+    if let Joined::Starts(writer, _) = local.proxy.fills.join(hash, key, ask.base_hash) {
+        let job = Job {
+            ask,
+            stale: Some(Arc::clone(object)),
+            primary,
+            own_conditions: false,
+            background: true,
+        };
+        fetch::spawn(local, job, writer);
+    }
+}
+
+/// What a follower does about the head it was given.
+enum Verdict {
+    /// Stream the body.
+    Stream(Arc<FillHead>),
+    /// The stored object was validated.
+    Object(Arc<FillHead>, Arc<Object>),
+    /// Not for this request: fetch alone.
+    Alone,
+    /// The fetch failed.
+    Failed(UpstreamError),
+    /// The client is gone.
+    Gone,
+}
+
+impl<T: Transport> Conn<T> {
+    /// Answers by a fill.
+    pub(super) async fn through_fill(&mut self, ask: &Rc<Ask>, want: Want, keep: bool) -> Finish {
+        let key = self.fill_key(ask, &want);
+        let hash = key_hash(&key);
+        let fills = &self.local.proxy.fills;
+        let digest = &ask.digest;
+        // These must not be given an answer that was asked for by somebody else, or before.
+        let alone = digest.authorization
+            || digest.no_store
+            || want.reason == Fwd::Request
+            || digest.conditional && want.stored.is_none();
+        let joined = if alone {
+            let (writer, follower) = fills.alone(hash, &key, ask.base_hash);
+            Joined::Starts(writer, follower)
+        } else {
+            fills.join(hash, &key, ask.base_hash)
+        };
+        let (mut follower, mut collapsed) = match joined {
+            Joined::Follows(follower) => {
+                self.local.count(Event::Followers);
+                (follower, true)
+            }
+            Joined::Starts(writer, follower) => {
+                fetch::spawn(&self.local, job(ask, &want), writer);
+                (follower, false)
+            }
+        };
+        loop {
+            let verdict = self.await_head(ask, &mut follower, collapsed).await;
+            match verdict {
+                Verdict::Alone => {
+                    self.local.count(Event::FollowersReleased);
+                    let fills = &self.local.proxy.fills;
+                    let (writer, own) = fills.alone(hash, &key, ask.base_hash);
+                    fetch::spawn(&self.local, job(ask, &want), writer);
+                    (follower, collapsed) = (own, false);
+                }
+                Verdict::Gone => return Finish::gone(0),
+                Verdict::Failed(error) => return self.failed(ask, &want, error, keep).await,
+                Verdict::Object(head, object) => {
+                    return self.validated(ask, &head, &object, keep).await;
+                }
+                Verdict::Stream(head) => {
+                    if let Some(finish) = self.stale_instead(ask, &want, &head, keep).await {
+                        return finish;
+                    }
+                    return self.stream(ask, &want, follower, &head, collapsed, keep).await;
+                }
+            }
+        }
+    }
+
+    /// The key that the answer will have if its Vary list is the known one.
+    fn fill_key(&self, ask: &Ask, want: &Want) -> Vec<u8> {
+        let mut key = ask.base.to_vec();
+        match (&want.stored, &want.primary) {
+            (Some(object), _) => key = object.key().to_vec(),
+            (None, Some(primary)) => {
+                let mut values = Vec::new();
+                vary::selecting_values(&primary.list, &ask.head(), &mut values);
+                key::push_variant(primary.nonce, &values, &mut key);
+            }
+            (None, None) => {}
+        }
+        key
+    }
+
+    async fn await_head(
+        &mut self,
+        ask: &Ask,
+        follower: &mut Follower<FillHead>,
+        collapsed: bool,
+    ) -> Verdict {
+        loop {
+            match poll_fn(|cx| follower.poll_head(cx)).await {
+                Ok(HeadEvent::Interim(text)) => {
+                    let wanted = ask.head().version() == Version::Http11;
+                    let patience = self.local.patience.progress;
+                    if wanted && self.io.write(&text, patience).await.is_err() {
+                        return Verdict::Gone;
+                    }
+                }
+                Ok(HeadEvent::Head(head)) => {
+                    let selects = head.vary.as_ref().is_none_or(|(list, values)| {
+                        vary::matches(list, values, &ask.head())
+                    });
+                    let mine = !collapsed || head.shared && selects && fits(&self.local, ask, &head);
+                    return match head.object.clone() {
+                        _ if !mine => Verdict::Alone,
+                        Some(object) => Verdict::Object(head, object),
+                        None => Verdict::Stream(head),
+                    };
+                }
+                // A leader's bad luck is not the follower's: it tries once for itself.
+                Err(Released::Failed(UpstreamError::GivenUp)) if collapsed => {
+                    return Verdict::Alone;
+                }
+                Err(Released::Failed(error)) => return Verdict::Failed(error),
+                Err(Released::Lagged) => return Verdict::Alone,
+            }
+        }
+    }
+
+    /// The origin could not be asked: something stale, or an error page.
+    async fn failed(
+        &mut self,
+        ask: &Ask,
+        want: &Want,
+        error: UpstreamError,
+        keep: bool,
+    ) -> Finish {
+        if !matches!(error, UpstreamError::Forbidden(_))
+            && let Some(finish) = self.stale(ask, want, Failure::Unreachable, keep).await
+        {
+            return finish;
+        }
+        self.error_page(ask, error, keep).await
+    }
+
+    /// Answers with the page for an upstream error.
+    pub(super) async fn error_page(&mut self, ask: &Ask, error: UpstreamError, keep: bool) -> Finish {
+        let refusal = Refusal {
+            status: error.status(),
+            reason: error.reason(),
+        };
+        let head = ask.head();
+        let (local, io, scratch) = (&self.local, &self.io, &mut self.scratch);
+        let sent = send_page(local, io, scratch, refusal, Some(&head), keep).await;
+        Finish {
+            outcome: error.outcome(),
+            reason: error.reason(),
+            status: refusal.status,
+            keep: keep && sent.is_ok(),
+            body: sent.unwrap_or(0),
+            ..Finish::default()
+        }
+    }
+
+    /// Something stale in place of an error of the origin, if allowed.
+    async fn stale_instead(
+        &mut self,
+        ask: &Ask,
+        want: &Want,
+        head: &FillHead,
+        keep: bool,
+    ) -> Option<Finish> {
+        if head.status < 500 {
+            return None;
+        }
+        let mut finish = self.stale(ask, want, Failure::Status(head.status), keep).await?;
+        finish.origin_status = head.status;
+        finish.origin = Some(head.origin);
+        Some(finish)
+    }
+
+    async fn stale(&mut self, ask: &Ask, want: &Want, failure: Failure, keep: bool) -> Option<Finish> {
+        let object = want.stored.as_ref()?;
+        let stored = Digest::decode(&object.meta().rules)?;
+        let config = &self.local.proxy.config.rules;
+        let now = self.local.wall();
+        let decision = stale_on_failure(&ask.digest, &stored, now, failure, config)?;
+        let (Decision::Stale { age, ttl, .. } | Decision::Fresh { age, ttl }) = decision else {
+            return None;
+        };
+        let shown = Shown {
+            age,
+            ttl,
+            outcome: Outcome::StaleHit,
+        };
+        Some(self.object(ask, object, &stored, shown, keep).await)
+    }
+
+    /// The origin said that the stored object is still right.
+    async fn validated(
+        &mut self,
+        ask: &Ask,
+        head: &FillHead,
+        object: &Arc<Object>,
+        keep: bool,
+    ) -> Finish {
+        let Some(stored) = Digest::decode(&object.meta().rules) else {
+            return Finish::default();
+        };
+        let now = self.local.wall();
+        let shown = Shown {
+            age: freshness::age(&stored, now),
+            ttl: freshness::ttl_ms(&stored, now).div_euclid(1000),
+            outcome: Outcome::Revalidated,
+        };
+        let finish = self.object(ask, object, &stored, shown, keep).await;
+        Finish {
+            origin_status: 304,
+            origin: Some(head.origin),
+            ..finish
+        }
+    }
+
+    /// Sends an object, whatever its size.
+    async fn object(
+        &mut self,
+        ask: &Ask,
+        object: &Arc<Object>,
+        stored: &Digest,
+        shown: Shown,
+        keep: bool,
+    ) -> Finish {
+        let head = ask.head();
+        let now = self.local.wall();
+        let mut shape = memory::shape(&self.local, &head, &ask.digest, object, stored, now);
+        if shape == Shape::AskOrigin {
+            shape = Shape::Whole;
+        }
+        self.large(ask, object, &shape, &shown, keep).await
+    }
+
+    async fn stream(
+        &mut self,
+        ask: &Rc<Ask>,
+        want: &Want,
+        mut follower: Follower<FillHead>,
+        head: &FillHead,
+        collapsed: bool,
+        keep: bool,
+    ) -> Finish {
+        let version = ask.head().version();
+        let bare = matches!(head.status, 204 | 304);
+        let mode = if bare {
+            Mode::Bare
+        } else {
+            Mode::of(head.length, version)
+        };
+        let keep = keep && mode != Mode::UntilClose;
+        self.write_stream_head(want, head, collapsed, mode, keep, version);
+        let outcome = match (collapsed, &want.stored) {
+            (true, _) => Outcome::Collapsed,
+            (false, Some(_)) => Outcome::Refreshed,
+            (false, None) => Outcome::Miss,
+        };
+        let mut finish = Finish {
+            outcome,
+            reason: head.not_stored,
+            status: head.status,
+            origin_status: head.status,
+            origin: Some(head.origin),
+            fields: Some(head.fields.clone()),
+            keep,
+            ..Finish::default()
+        };
+        let mut pending = std::mem::take(&mut self.scratch.head);
+        let patience = self.local.patience.progress;
+        let mut slots = FieldSlots::new();
+        loop {
+            let next = match follower.try_next() {
+                Some(next) => next,
+                None => {
+                    if !pending.is_empty() {
+                        if self.io.write(&pending, patience).await.is_err() {
+                            return Finish::gone(head.status);
+                        }
+                        pending.clear();
+                    }
+                    poll_fn(|cx| follower.poll_next(cx)).await
+                }
+            };
+            let sent = match next {
+                Ok(Next::Data(bytes)) => {
+                    finish.body += bytes.len() as u64;
+                    write_piece(&self.io, &pending, &bytes, mode, patience).await
+                }
+                Ok(Next::End(trailers)) => {
+                    if mode == Mode::Chunked {
+                        let limits = &self.local.limits;
+                        let fields = chunked::parse_trailers(&trailers, &mut slots, limits);
+                        match fields {
+                            Ok(fields) => chunked::write_last_chunk(&fields, &mut pending),
+                            Err(_) => pending.extend_from_slice(chunked::LAST_CHUNK),
+                        }
+                    }
+                    let sent = self.io.write(&pending, patience).await;
+                    pending.clear();
+                    self.scratch.head = pending;
+                    finish.keep &= sent.is_ok();
+                    return if sent.is_ok() {
+                        finish
+                    } else {
+                        Finish::gone(head.status)
+                    };
+                }
+                Err(released) => {
+                    if !pending.is_empty() && self.io.write(&pending, patience).await.is_err() {
+                        return Finish::gone(head.status);
+                    }
+                    drop(follower);
+                    return self.go_on_alone(ask, head, finish, released).await;
+                }
+            };
+            pending.clear();
+            if sent.is_err() {
+                return Finish::gone(head.status);
+            }
+        }
+    }
+
+    fn write_stream_head(
+        &mut self,
+        want: &Want,
+        head: &FillHead,
+        collapsed: bool,
+        mode: Mode,
+        keep: bool,
+        version: Version,
+    ) {
+        let local = &self.local;
+        let out = &mut self.scratch.head;
+        out.clear();
+        write::status_line(out, head.status);
+        out.extend_from_slice(head.fields.text());
+        let now = local.wall();
+        let age = head.digest.as_ref().map(|digest| freshness::age(digest, now));
+        if age.is_none()
+            && let Some(age) = &head.age
+        {
+            write::field(out, b"Age", age);
+        }
+        let ttl = head.digest.as_ref().map(|d| freshness::ttl_ms(d, now).div_euclid(1000));
+        let cache = CacheStatus {
+            cache: &local.proxy.config.headers.name,
+            fwd: Some(want.reason),
+            fwd_status: Some(head.status),
+            ttl,
+            stored: head.not_stored.is_empty(),
+            collapsed,
+            detail: Some(head.not_stored).filter(|why| !why.is_empty()),
+            ..CacheStatus::default()
+        };
+        let own = Own {
+            mode,
+            age: age.filter(|age| *age > 0),
+            cache: Some(cache),
+            keep,
+            version,
+        };
+        own_fields(out, local, &own);
+    }
+
+    /// The fill let this request down in the middle of the body: the rest comes by its own range
+    /// request if it can be told to be the same, else the connection is cut so that the client
+    /// sees that something is missing.
+    async fn go_on_alone(
+        &mut self,
+        ask: &Rc<Ask>,
+        head: &FillHead,
+        mut finish: Finish,
+        released: Released,
+    ) -> Finish {
+        self.local.count(Event::FollowersReleased);
+        let rest = head.length.zip(head.strong_etag.as_ref()).map(|(length, etag)| Rest {
+            from: finish.body,
+            until: length,
+            complete: length,
+            etag: etag.clone(),
+        });
+        if let Some(rest) = rest
+            && head.status == 200
+            && let Ok(sent) = self.rest(ask, &rest).await
+        {
+            finish.body += sent;
+            return finish;
+        }
+        self.abort();
+        finish.keep = false;
+        if let Released::Failed(error) = released {
+            finish.outcome = error.outcome();
+            finish.reason = error.reason();
+        } else {
+            finish.reason = "lagged";
+        }
+        finish
+    }
+
+    /// Cuts the connection: what was sent must not look complete.
+    pub(crate) fn abort(&self) {
+        self.local.count(Event::Aborted);
+        self.io.transport().reset_on_close();
+    }
+}
+
+fn job(ask: &Rc<Ask>, want: &Want) -> Job {
+    Job {
+        ask: Rc::clone(ask),
+        stale: want.stored.clone().filter(|_| want.validate),
+        primary: want.primary.clone(),
+        own_conditions: ask.digest.conditional && want.stored.is_none(),
+        background: false,
+    }
+}
+
+/// Whether a running fill's answer is one that this request's directives accept.
+fn fits(local: &Local, ask: &Ask, head: &FillHead) -> bool {
+    let Some(digest) = &head.digest else {
+        return false;
+    };
+    let config = &local.proxy.config.rules;
+    let judged = decide(&ask.digest, digest, local.wall(), config);
+    // One that must be validated at each use has just come from the origin.
+    head.object.is_some() || !matches!(judged, Decision::Forward { .. })
+}
+
+/// Writes a piece of a body with what is to go before it.
+async fn write_piece<T: Transport>(
+    io: &Io<T>,
+    before: &[u8],
+    bytes: &Bytes,
+    mode: Mode,
+    patience: Ticks,
+) -> io::Result<()> {
+    if mode == Mode::Chunked {
+        let line = chunked::chunk_header(bytes.len() as u64);
+        let mut slices = [
+            IoSlice::new(before),
+            IoSlice::new(line.as_bytes()),
+            IoSlice::new(bytes),
+            IoSlice::new(chunked::CHUNK_END),
+        ];
+        return io.write_all(&mut slices, patience).await;
+    }
+    let mut slices = [IoSlice::new(before), IoSlice::new(bytes)];
+    io.write_all(&mut slices, patience).await
+}

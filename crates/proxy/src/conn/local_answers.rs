@@ -1,0 +1,95 @@
+//! Requests that Foxy answers itself: OPTIONS and TRACE that end here, and PURGE.
+
+use std::time::Duration;
+
+use foxy_base::Fields;
+use foxy_http1::{RequestParts, write};
+use foxy_store::Durable;
+
+use super::{Conn, Finish};
+use crate::Outcome;
+use crate::ask::Ask;
+use crate::net::Transport;
+use crate::reply::{send_page, send_plain};
+use crate::route::Refusal;
+
+/// How long a purge may take to become durable before the client is told that it is not.
+const DURABLE: Duration = Duration::from_secs(10);
+
+impl<T: Transport> Conn<T> {
+    pub(super) async fn options(&mut self, parts: RequestParts, keep: bool) -> Finish {
+        let keep = keep && parts.framing().is_empty();
+        let fields = "Allow: GET, HEAD, POST, PUT, DELETE, CONNECT, OPTIONS, TRACE, PATCH, PURGE\r\n";
+        let own = (keep, parts.version());
+        let (local, io, scratch) = (&self.local, &self.io, &mut self.scratch);
+        let sent = send_plain(local, io, scratch, fields, b"", own).await;
+        Finish {
+            status: 200,
+            keep: keep && sent.is_ok(),
+            ..Finish::default()
+        }
+    }
+
+    /// The request as received, without what might be secret (RFC 9110 section 9.3.8).
+    pub(super) async fn trace(&mut self, parts: RequestParts, keep: bool) -> Finish {
+        let head = parts.head(self.buf.filled(), &self.slots);
+        let mut echo = Vec::new();
+        write::request_line(&mut echo, head.method_text(), head.target_text(), head.version());
+        for i in 0..head.count() {
+            let (name, value) = head.field(i);
+            let secret = ["authorization", "proxy-authorization", "cookie"];
+            if !secret.iter().any(|s| name.eq_ignore_ascii_case(s.as_bytes())) {
+                write::field(&mut echo, name, value);
+            }
+        }
+        write::end(&mut echo);
+        let own = (keep, parts.version());
+        let fields = "Content-Type: message/http\r\n";
+        let (local, io, scratch) = (&self.local, &self.io, &mut self.scratch);
+        let sent = send_plain(local, io, scratch, fields, &echo, own).await;
+        Finish {
+            status: 200,
+            keep: keep && sent.is_ok(),
+            body: sent.unwrap_or(0),
+            ..Finish::default()
+        }
+    }
+
+    /// Removes what is stored under the URL, all variants included, durably.
+    pub(super) async fn purge(&mut self, ask: &Ask, keep: bool) -> Finish {
+        let keep = keep && ask.head().framing().is_empty();
+        let client = self.client.ip().to_canonical();
+        let access = &self.local.proxy.config.access;
+        let allowed = access.purge_from.iter().any(|net| net.contains(&client));
+        let (status, reason, outcome) = if allowed {
+            self.remove(ask).await
+        } else {
+            (403, "purge-not-allowed", Outcome::Denied)
+        };
+        let refusal = Refusal { status, reason };
+        let (local, io, scratch) = (&self.local, &self.io, &mut self.scratch);
+        let sent = send_page(local, io, scratch, refusal, Some(&ask.head()), keep).await;
+        Finish {
+            outcome,
+            reason,
+            status,
+            keep: keep && sent.is_ok(),
+            body: sent.unwrap_or(0),
+            ..Finish::default()
+        }
+    }
+
+    async fn remove(&self, ask: &Ask) -> (u16, &'static str, Outcome) {
+        let proxy = &self.local.proxy;
+        // Fills first: what they store before this is removed below, what they would store
+        // afterwards is not stored.
+        proxy.fills.invalidate(ask.base_hash);
+        let existed = proxy.engine.supersede(ask.base_hash, &ask.base);
+        let ticket = proxy.engine.purge(ask.base_hash, &ask.base);
+        match tokio::time::timeout(DURABLE, ticket).await {
+            Ok(Durable::Yes) if existed => (200, "purged", Outcome::Purge),
+            Ok(Durable::Yes) => (404, "not-stored", Outcome::Purge),
+            Ok(Durable::Failed) | Err(_) => (500, "purge-not-durable", Outcome::Purge),
+        }
+    }
+}

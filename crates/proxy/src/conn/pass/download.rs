@@ -1,0 +1,254 @@
+//! The answer on its way from the origin to the client.
+
+use std::io::IoSlice;
+
+use foxy_base::{FieldBlockBuilder, FieldBlock, eq_name, first};
+use foxy_http1::{
+    BodyFraming, BodyReader, Method, ResponseHead, ResponseParts, Upgrade, Version, chunked, write,
+};
+use foxy_http_rules::{CacheStatus, Fwd};
+
+use super::upload::{Upload, last_chunk};
+use super::{PassError, invalidate};
+use crate::ask::Ask;
+use crate::conn::Finish;
+use crate::local::Local;
+use crate::net::{Io, Transport};
+use crate::reply::{Mode, Own, Scratch, own_fields};
+use crate::upstream::UpstreamError;
+use crate::upstream::exchange::Upstream;
+use crate::{Event, Outcome};
+
+/// What is needed to pass an answer on.
+pub(super) struct Download<'a, T> {
+    pub(super) local: &'a Local,
+    pub(super) io: &'a Io<T>,
+    pub(super) ask: &'a Ask,
+    pub(super) reason: Fwd,
+    pub(super) keep: bool,
+    pub(super) upload: &'a Upload,
+    pub(super) scratch: &'a mut Scratch,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(super) struct Answered {
+    pub(super) finish: Finish,
+    /// The connection to the origin can be used again.
+    pub(super) reusable: bool,
+    /// 101: the connection is something else from here on.
+    pub(super) upgraded: bool,
+}
+
+impl<T: Transport> Download<'_, T> {
+    /// Passes interim answers and the final one on. `first` is a head that is in the buffer.
+    pub(super) async fn receive(
+        &mut self,
+        up: &mut Upstream,
+        first: Option<ResponseParts>,
+    ) -> Result<Answered, PassError> {
+        let mut parts = match first {
+            Some(parts) => parts,
+            None => self.next_head(up).await?,
+        };
+        while parts.is_interim() {
+            self.interim(up, parts).await?;
+            up.buf.consume(parts.len());
+            parts = self.next_head(up).await?;
+        }
+        let method = self.ask.head().method();
+        let framing = parts.framing(method);
+        if framing == BodyFraming::Tunnel && self.ask.head().upgrade() != Upgrade::WebSocket {
+            return Err(PassError::Origin(UpstreamError::BadResponse("unexpected-upgrade")));
+        }
+        let head = parts.head(up.buf.filled(), &up.slots);
+        invalidate(self.local, self.ask, &head);
+        let mode = self.mode(parts, framing);
+        self.keep &= mode != Mode::UntilClose;
+        let fields = self.write_head(&head, mode, framing);
+        up.buf.consume(parts.len());
+        let finish = Finish {
+            outcome: Outcome::Bypass,
+            reason: self.reason.as_str(),
+            status: parts.status(),
+            origin_status: parts.status(),
+            origin: Some(up.peer),
+            fields,
+            keep: self.keep,
+            ..Finish::default()
+        };
+        if framing == BodyFraming::Tunnel {
+            self.flush(parts.status()).await?;
+            return Ok(Answered {
+                finish,
+                reusable: false,
+                upgraded: true,
+            });
+        }
+        self.body(up, parts, framing, mode, finish).await
+    }
+
+    async fn next_head(&self, up: &mut Upstream) -> Result<ResponseParts, PassError> {
+        loop {
+            match up.next_head(self.local).await {
+                // Silence while the request is still on its way is no failure.
+                Err(UpstreamError::FirstByteTimeout)
+                    if self.upload.excuses(self.local, self.local.patience.first_byte) => {}
+                other => return other.map_err(PassError::Origin),
+            }
+        }
+    }
+
+    async fn interim(&mut self, up: &Upstream, parts: ResponseParts) -> Result<(), PassError> {
+        if self.ask.head().version() == Version::Http11 {
+            let head = parts.head(up.buf.filled(), &up.slots);
+            let text = crate::fetch::interim_text(&head);
+            let sent = self.io.write(&text, self.local.patience.progress).await;
+            sent.map_err(|_| PassError::Client(0))?;
+        }
+        if parts.status() == 100 {
+            self.upload.release();
+        }
+        Ok(())
+    }
+
+    fn mode(&self, parts: ResponseParts, framing: BodyFraming) -> Mode {
+        let bare = matches!(parts.status(), 204 | 304) || framing == BodyFraming::Tunnel;
+        if bare || self.ask.head().method() == Method::Head {
+            return Mode::Bare;
+        }
+        Mode::of(framing.length(), self.ask.head().version())
+    }
+
+    /// Writes the head for the client into the scratch buffer.
+    fn write_head(
+        &mut self,
+        head: &ResponseHead<'_>,
+        mode: Mode,
+        framing: BodyFraming,
+    ) -> Option<FieldBlock> {
+        let out = &mut self.scratch.head;
+        out.clear();
+        write::status_line_with(out, head.status(), reason(head));
+        let mut kept = FieldBlockBuilder::default();
+        for (name, value) in head.forward_fields() {
+            // A length that is not ours to say (HEAD, 304) is passed on as it is.
+            if !eq_name(name, b"content-length") || mode == Mode::Bare {
+                write::field(out, name, value);
+            }
+            if eq_name(name, b"content-type") {
+                let _ = kept.push(name, value);
+            }
+        }
+        if first(head, "Date").is_none() {
+            self.local.push_date(self.local.wall(), out);
+        }
+        if framing == BodyFraming::Tunnel {
+            out.extend_from_slice(b"Connection: Upgrade\r\nUpgrade: websocket\r\n");
+        }
+        let cache = CacheStatus {
+            cache: &self.local.proxy.config.headers.name,
+            fwd: Some(self.reason),
+            fwd_status: Some(head.status()),
+            ..CacheStatus::default()
+        };
+        let own = Own {
+            mode,
+            age: None,
+            cache: Some(cache),
+            keep: self.keep || framing == BodyFraming::Tunnel,
+            version: self.ask.head().version(),
+        };
+        own_fields(out, self.local, &own);
+        Some(kept.finish())
+    }
+
+    async fn flush(&mut self, status: u16) -> Result<(), PassError> {
+        let sent = self.io.write(&self.scratch.head, self.local.patience.progress).await;
+        self.scratch.head.clear();
+        sent.map_err(|_| PassError::Client(status))
+    }
+
+    async fn body(
+        &mut self,
+        up: &mut Upstream,
+        parts: ResponseParts,
+        framing: BodyFraming,
+        mode: Mode,
+        mut finish: Finish,
+    ) -> Result<Answered, PassError> {
+        let status = parts.status();
+        let mut reader = BodyReader::new(framing, &self.local.limits);
+        loop {
+            // The head waits for the first bytes only if they are there already.
+            if !reader.is_done() && up.buf.is_empty() && !self.scratch.head.is_empty() {
+                self.flush(status).await?;
+            }
+            let piece = up.next_piece(&mut reader, self.local.patience.upstream).await;
+            let piece = match piece {
+                Ok(piece) => piece,
+                Err(error) => {
+                    let sent = self.flush(status).await;
+                    return sent.map(|()| self.cut(finish, error));
+                }
+            };
+            let data = &up.buf.filled()[piece.range];
+            if piece.end {
+                if mode == Mode::Chunked {
+                    let last = last_chunk(self.local, data);
+                    self.scratch.head.extend_from_slice(&last);
+                }
+                up.buf.consume(piece.consumed);
+                self.flush(status).await?;
+                let method = self.ask.head().method();
+                let reusable = parts.persistent(method) && reader.is_done();
+                return Ok(Answered {
+                    finish,
+                    reusable,
+                    upgraded: false,
+                });
+            }
+            finish.body += data.len() as u64;
+            let line = chunked::chunk_header(data.len() as u64);
+            let (before, after): (&[u8], &[u8]) = if mode == Mode::Chunked {
+                (line.as_bytes(), chunked::CHUNK_END)
+            } else {
+                (&[], &[])
+            };
+            let mut slices = [
+                IoSlice::new(&self.scratch.head),
+                IoSlice::new(before),
+                IoSlice::new(data),
+                IoSlice::new(after),
+            ];
+            let sent = self.io.write_all(&mut slices, self.local.patience.progress).await;
+            sent.map_err(|_| PassError::Client(status))?;
+            self.scratch.head.clear();
+            up.buf.consume(piece.consumed);
+        }
+    }
+
+    /// The rest is not to be had: the connection is cut, so that the client sees it.
+    fn cut(&self, finish: Finish, error: UpstreamError) -> Answered {
+        self.local.count(Event::Aborted);
+        self.io.transport().reset_on_close();
+        Answered {
+            finish: Finish {
+                outcome: error.outcome(),
+                reason: error.reason(),
+                keep: false,
+                ..finish
+            },
+            reusable: false,
+            upgraded: false,
+        }
+    }
+}
+
+/// The origin's phrase, or the registered one.
+fn reason<'b>(head: &ResponseHead<'b>) -> &'b [u8] {
+    match head.reason() {
+        b"" => write::reason_phrase(head.status()).as_bytes(),
+        phrase => phrase,
+    }
+}

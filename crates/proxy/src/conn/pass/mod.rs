@@ -1,0 +1,188 @@
+//! Straight to the origin and back, past the cache: bodies stream both ways at once, each side
+//! paced by the other.
+
+mod download;
+mod upload;
+
+use std::rc::Rc;
+
+use foxy_base::key_hash;
+use foxy_http1::{ResponseHead, ResponseParts, Url};
+use foxy_http_rules::{Fwd, invalidation};
+
+use super::{Conn, Finish, tunnel};
+use crate::ask::Ask;
+use crate::local::Local;
+use crate::net::Transport;
+use crate::upstream::UpstreamError;
+use crate::upstream::exchange::Leased;
+use crate::via::Changes;
+use crate::{Outcome, key};
+use download::{Answered, Download};
+use upload::{Upload, UploadError, send_body};
+
+/// Why there is no complete exchange.
+#[derive(Debug)]
+enum PassError {
+    /// The client is gone; the status it was sent.
+    Client(u16),
+    /// The origin failed before anything was sent to the client.
+    Origin(UpstreamError),
+}
+
+impl<T: Transport> Conn<T> {
+    /// Sends the request on as it is and the answer back.
+    pub(super) async fn pass(&mut self, ask: &Ask, reason: Fwd, keep: bool) -> Finish {
+        let parts = ask.head().parts();
+        let request = ask.upstream_head(&self.local, &Changes::default());
+        let bodiless = parts.framing().is_empty();
+        let replay = bodiless && parts.method().is_idempotent();
+        let opened = if bodiless {
+            let asked = Leased::ask(&self.local, &ask.to, &request, replay).await;
+            asked.map(|(leased, first)| (leased, Some(first)))
+        } else {
+            self.open(ask, &request).await.map(|leased| (leased, None))
+        };
+        let exchanged = match opened {
+            Ok((mut leased, first)) => {
+                let answered = self.exchange(ask, reason, keep, &mut leased, first).await;
+                answered.map(|answered| (leased, answered))
+            }
+            Err(error) => Err(PassError::Origin(error)),
+        };
+        match exchanged {
+            Ok((leased, answered)) if answered.upgraded => {
+                self.upgraded(leased, answered.finish).await
+            }
+            Ok((mut leased, answered)) => {
+                if answered.reusable {
+                    leased.give_back(&self.local, &ask.to);
+                } else {
+                    leased.count(&self.local);
+                }
+                answered.finish
+            }
+            Err(PassError::Client(status)) => Finish::gone(status),
+            // Without its body read, the connection cannot go on.
+            Err(PassError::Origin(error)) => self.error_page(ask, error, keep && bodiless).await,
+        }
+    }
+
+    /// A connection on which the head of a request with body was sent.
+    async fn open(&self, ask: &Ask, request: &[u8]) -> Result<Leased, UpstreamError> {
+        let patience = self.local.patience.upstream;
+        let leased = Leased::get(&self.local, &ask.to, false).await?;
+        match leased.up.send(request, patience).await {
+            Err(UpstreamError::Closed) if leased.reused => {
+                let leased = Leased::get(&self.local, &ask.to, true).await?;
+                leased.up.send(request, patience).await?;
+                Ok(leased)
+            }
+            Err(error) => Err(error),
+            Ok(()) => Ok(leased),
+        }
+    }
+
+    async fn exchange(
+        &mut self,
+        ask: &Ask,
+        reason: Fwd,
+        keep: bool,
+        leased: &mut Leased,
+        first: Option<ResponseParts>,
+    ) -> Result<Answered, PassError> {
+        let parts = ask.head().parts();
+        let bodiless = parts.framing().is_empty();
+        let upload = Upload::new(&self.local, parts.expects_continue(), bodiless);
+        let Self {
+            local,
+            io,
+            buf,
+            scratch,
+            ..
+        } = self;
+        let mut download = Download {
+            local,
+            io,
+            ask,
+            reason,
+            keep,
+            upload: &upload,
+            scratch,
+        };
+        if bodiless {
+            return download.receive(&mut leased.up, first).await;
+        }
+        let origin = Rc::clone(&leased.up.io);
+        let sending = send_body(local, io, buf, parts.framing(), &origin, &upload);
+        let receiving = download.receive(&mut leased.up, first);
+        tokio::pin!(sending, receiving);
+        let mut refused = false;
+        loop {
+            tokio::select! {
+                biased;
+                sent = &mut sending, if !upload.is_done() => {
+                    upload.finish();
+                    match sent {
+                        Ok(()) => {}
+                        Err(UploadError::Client) => return Err(PassError::Client(0)),
+                        // Its answer, if there is one, says why; nothing can follow it.
+                        Err(UploadError::Origin) => refused = true,
+                    }
+                }
+                answered = &mut receiving => {
+                    // After an answer before the end of the request, nobody reads the rest.
+                    let whole = upload.is_done() && !refused;
+                    return answered.map(|mut answered| {
+                        answered.finish.keep &= whole;
+                        answered.reusable &= whole;
+                        answered
+                    });
+                }
+            }
+        }
+    }
+
+    async fn upgraded(&mut self, mut leased: Leased, finish: Finish) -> Finish {
+        let before = self.io.sent();
+        let origin = (&*leased.up.io, &mut leased.up.buf);
+        tunnel::relay(&self.local, (&self.io, &mut self.buf), origin).await;
+        leased.count(&self.local);
+        Finish {
+            outcome: Outcome::Upgrade,
+            body: self.io.sent() - before,
+            keep: false,
+            ..finish
+        }
+    }
+}
+
+/// What a successful unsafe request changed is not served any more (RFC 9111 section 4.4).
+fn invalidate(local: &Local, ask: &Ask, head: &ResponseHead<'_>) {
+    let request = ask.head();
+    let method = foxy_http_rules::Method::of(request.method_text());
+    if !method.invalidates() {
+        return;
+    }
+    let Some(url) = ask.url() else { return };
+    let mut authority = Vec::new();
+    url.authority.write_normalised(url.scheme, &mut authority);
+    let target = invalidation::TargetUri {
+        scheme: url.scheme.as_str(),
+        authority: std::str::from_utf8(&authority).unwrap_or_default(),
+        path: std::str::from_utf8(url.path).unwrap_or_default(),
+    };
+    let gone = invalidation::invalidated_by(method, &target, head.status(), head);
+    if gone.target {
+        local.proxy.forget(ask.base_hash, &ask.base);
+    }
+    let mut key = Vec::new();
+    for path in &gone.paths {
+        let other = Url {
+            path: path.as_bytes(),
+            ..url
+        };
+        key::primary(ask.role.partition(), &other, &mut key);
+        local.proxy.forget(key_hash(&key), &key);
+    }
+}

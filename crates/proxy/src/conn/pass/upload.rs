@@ -1,0 +1,136 @@
+//! The body of a request on its way to the origin.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::io::IoSlice;
+use std::task::{Poll, Waker};
+
+use foxy_http1::{BodyFraming, BodyReader, FieldSlots, chunked};
+
+use crate::local::Local;
+use crate::net::{Io, ReadBuf, Ticks, Transport, next_piece};
+
+/// How far the request's body is; shared by the two directions of an exchange.
+pub(super) struct Upload {
+    /// The client waits for 100 and has not got it yet.
+    held: Cell<bool>,
+    waker: Cell<Option<Waker>>,
+    done: Cell<bool>,
+    moved: Cell<Ticks>,
+}
+
+/// Why a body did not reach the origin.
+#[derive(Debug)]
+pub(super) enum UploadError {
+    /// The client left, stalled or sent nonsense.
+    Client,
+    /// The origin does not take it; it may have answered all the same.
+    Origin,
+}
+
+impl Upload {
+    pub(super) fn new(local: &Local, held: bool, done: bool) -> Self {
+        Self {
+            held: Cell::new(held),
+            waker: Cell::new(None),
+            done: Cell::new(done),
+            moved: Cell::new(local.sweep.now()),
+        }
+    }
+
+    /// All of it is sent, or will never be.
+    pub(super) fn is_done(&self) -> bool {
+        self.done.get()
+    }
+
+    pub(super) fn finish(&self) {
+        self.done.set(true);
+    }
+
+    /// The client was told to go on.
+    pub(super) fn release(&self) {
+        self.held.set(false);
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+
+    /// Whether the upload is under way, or was until so recently that the origin cannot be
+    /// blamed for silence yet.
+    pub(super) fn excuses(&self, local: &Local, patience: Ticks) -> bool {
+        !self.done.get() || local.sweep.now().since(self.moved.get()) < patience
+    }
+
+    async fn released(&self) {
+        poll_fn(|cx| {
+            if self.held.get() {
+                self.waker.set(Some(cx.waker().clone()));
+                return Poll::Pending;
+            }
+            Poll::Ready(())
+        })
+        .await;
+    }
+}
+
+/// Copies the body from the client to the origin.
+pub(super) async fn send_body<T: Transport, U: Transport>(
+    local: &Local,
+    io: &Io<T>,
+    buf: &mut ReadBuf,
+    framing: BodyFraming,
+    origin: &Io<U>,
+    upload: &Upload,
+) -> Result<(), UploadError> {
+    if buf.is_empty() {
+        // A client that does not wait for ever begins by itself (RFC 9110 section 10.1.1).
+        let begins = io.readable(io.deadline(local.patience.progress));
+        tokio::select! {
+            () = upload.released() => {}
+            begun = begins => begun.map_err(|_| UploadError::Client)?,
+        }
+    }
+    let mut reader = BodyReader::new(framing, &local.limits);
+    let chunks = framing == BodyFraming::Chunked;
+    let (client_patience, origin_patience) = (local.patience.progress, local.patience.upstream);
+    loop {
+        let piece = next_piece(io, buf, &mut reader, client_patience)
+            .await
+            .map_err(|_| UploadError::Client)?;
+        upload.moved.set(local.sweep.now());
+        let data = &buf.filled()[piece.range];
+        if piece.end {
+            if chunks {
+                let last = last_chunk(local, data);
+                let sent = origin.write(&last, origin_patience).await;
+                sent.map_err(|_| UploadError::Origin)?;
+            }
+            buf.consume(piece.consumed);
+            return Ok(());
+        }
+        let sent = if chunks {
+            let line = chunked::chunk_header(data.len() as u64);
+            let mut slices = [
+                IoSlice::new(line.as_bytes()),
+                IoSlice::new(data),
+                IoSlice::new(chunked::CHUNK_END),
+            ];
+            origin.write_all(&mut slices, origin_patience).await
+        } else {
+            origin.write(data, origin_patience).await
+        };
+        sent.map_err(|_| UploadError::Origin)?;
+        buf.consume(piece.consumed);
+    }
+}
+
+/// The last chunk with the trailers of a body just read.
+pub(super) fn last_chunk(local: &Local, trailers: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut slots = FieldSlots::new();
+    match chunked::parse_trailers(trailers, &mut slots, &local.limits) {
+        Ok(fields) => chunked::write_last_chunk(&fields, &mut out),
+        Err(_) => out.extend_from_slice(chunked::LAST_CHUNK),
+    }
+    out
+}

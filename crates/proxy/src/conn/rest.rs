@@ -1,0 +1,94 @@
+//! The rest of a body by a range request, when the source of its beginning failed.
+
+use std::io::IoSlice;
+
+use bytes::Bytes;
+use foxy_base::first;
+use foxy_http1::{BodyReader, Method};
+use foxy_http_rules::range::ContentRange;
+
+use super::Conn;
+use crate::ask::Ask;
+use crate::fetch::strong_etag;
+use crate::net::Transport;
+use crate::upstream::UpstreamError;
+use crate::upstream::exchange::Leased;
+use crate::via::Changes;
+
+/// What is missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rest {
+    /// First byte wanted.
+    pub(crate) from: u64,
+    /// One past the last byte wanted.
+    pub(crate) until: u64,
+    /// Length of the whole.
+    pub(crate) complete: u64,
+    /// The strong ETag of what was sent so far.
+    pub(crate) etag: Bytes,
+}
+
+impl<T: Transport> Conn<T> {
+    /// Fetches the rest and sends it as it is (the answer's length was announced). The number of
+    /// bytes sent: all that were missing.
+    ///
+    /// # Errors
+    /// The rest could not be had, or not all of it: the answer must be cut off.
+    pub(crate) async fn rest(&mut self, ask: &Ask, rest: &Rest) -> Result<u64, UpstreamError> {
+        if rest.from >= rest.until {
+            return Ok(0);
+        }
+        let range = format!("bytes={}-{}", rest.from, rest.until - 1);
+        let changes = Changes {
+            drop_conditions: true,
+            drop_range: true,
+            as_get: true,
+            add: &[("Range", range.as_bytes()), ("If-Range", &rest.etag)],
+        };
+        let local = &self.local;
+        let request = ask.upstream_head(local, &changes);
+        let (mut leased, mut parts) = Leased::ask(local, &ask.to, &request, true).await?;
+        while parts.is_interim() {
+            leased.up.buf.consume(parts.len());
+            parts = leased.up.next_head(local).await?;
+        }
+        let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
+        let range = first(&head, "Content-Range").and_then(ContentRange::parse);
+        let same = parts.status() == 206
+            && strong_etag(&head).as_ref() == Some(&rest.etag)
+            && range.is_some_and(|range| {
+                let span = range.span.map(|span| (span.start, span.end));
+                span == Some((rest.from, rest.until))
+                    && range.complete.is_none_or(|length| length == rest.complete)
+            });
+        if !same {
+            return Err(UpstreamError::BadResponse("rest-not-available"));
+        }
+        leased.up.buf.consume(parts.len());
+        let mut reader = BodyReader::new(parts.framing(Method::Get), &local.limits);
+        let wanted = rest.until - rest.from;
+        let mut sent = 0;
+        loop {
+            let piece = leased.up.next_piece(&mut reader, local.patience.upstream).await?;
+            if piece.end {
+                break;
+            }
+            let bytes = &leased.up.buf.filled()[piece.range];
+            sent += bytes.len() as u64;
+            if sent > wanted {
+                return Err(UpstreamError::BadResponse("rest-too-long"));
+            }
+            let mut slices = [IoSlice::new(bytes)];
+            let written = self.io.write_all(&mut slices, local.patience.progress);
+            written.await.map_err(|_| UpstreamError::GivenUp)?;
+            leased.up.buf.consume(piece.consumed);
+        }
+        if sent < wanted {
+            return Err(UpstreamError::Truncated);
+        }
+        if parts.persistent(Method::Get) && reader.is_done() {
+            leased.give_back(local, &ask.to);
+        }
+        Ok(sent)
+    }
+}

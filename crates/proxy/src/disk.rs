@@ -1,0 +1,240 @@
+//! Disk reads of one worker: its own queue on every store's disk, one submission per turn of the
+//! loop, and no wake-up of another thread.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+use foxy_disk::{AlignedBuf, BufPool, Completion, Op, Queue};
+use foxy_store::{Engine, Object, ReadMiss, ReadPlan, StoreId};
+use hashbrown::HashMap;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::Notify;
+
+/// Reads under way per queue that the queue is asked to be sized for.
+const DEPTH: u32 = 128;
+/// Unused read buffers kept per worker.
+const IDLE_BUFFERS: usize = 8 << 20;
+
+/// What a reader gets.
+type Answer = Result<Arc<Object>, ReadMiss>;
+/// Checks what was read and takes it in.
+type Finish = Box<dyn FnOnce(&Engine, &ReadPlan, AlignedBuf) -> Answer>;
+
+/// One worker's disk reads.
+#[derive(Debug)]
+pub(crate) struct DiskReader {
+    engine: Arc<Engine>,
+    buffers: BufPool,
+    queues: RefCell<HashMap<StoreId, Option<Rc<StoreQueue>>>>,
+}
+
+struct StoreQueue {
+    inner: RefCell<Inner>,
+    /// Something was staged.
+    staged: Notify,
+}
+
+struct Inner {
+    queue: Box<dyn Queue>,
+    reads: HashMap<u64, Read>,
+    by_plan: HashMap<(u64, u32, u128), u64>,
+    next: u64,
+}
+
+struct Read {
+    plan: ReadPlan,
+    finish: Finish,
+    waiters: Vec<Rc<RefCell<Slot>>>,
+}
+
+#[derive(Default)]
+struct Slot {
+    answer: Option<Answer>,
+    waker: Option<Waker>,
+}
+
+impl std::fmt::Debug for StoreQueue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StoreQueue").finish_non_exhaustive()
+    }
+}
+
+impl DiskReader {
+    pub(crate) fn new(engine: Arc<Engine>) -> Self {
+        Self {
+            engine,
+            buffers: BufPool::new(IDLE_BUFFERS),
+            queues: RefCell::default(),
+        }
+    }
+
+    /// Reads what `plan` says and hands it to `finish`; equal plans under way share one read and
+    /// its answer. The flag says whether this call joined another's read. Dropping the future
+    /// does not stop the read.
+    pub(crate) async fn read(
+        &self,
+        plan: ReadPlan,
+        finish: impl FnOnce(&Engine, &ReadPlan, AlignedBuf) -> Answer + 'static,
+    ) -> (Answer, bool) {
+        let Some(queue) = self.queue(plan.store) else {
+            return (Err(ReadMiss::Device), false);
+        };
+        let slot = Rc::new(RefCell::new(Slot::default()));
+        let shared = queue.start(self, plan, Box::new(finish), Rc::clone(&slot));
+        let answer = poll_fn(|cx| {
+            let mut slot = slot.borrow_mut();
+            match slot.answer.take() {
+                Some(answer) => Poll::Ready(answer),
+                None => {
+                    slot.waker = Some(cx.waker().clone());
+                    Poll::Pending
+                }
+            }
+        })
+        .await;
+        (answer, shared)
+    }
+
+    /// This worker's queue on a store, opened at its first read; `None` if that is not possible.
+    fn queue(&self, store: StoreId) -> Option<Rc<StoreQueue>> {
+        if let Some(queue) = self.queues.borrow().get(&store) {
+            return queue.clone();
+        }
+        let opened = self.open(store);
+        if let Err(error) = &opened {
+            tracing::error!(store = store.0, %error, "cannot open a read queue: the store is not read");
+        }
+        let queue = opened.ok();
+        self.queues.borrow_mut().insert(store, queue.clone());
+        queue
+    }
+
+    fn open(&self, store: StoreId) -> io::Result<Rc<StoreQueue>> {
+        let disk = self.engine.disk(store).ok_or(io::ErrorKind::NotFound)?;
+        let queue = disk.open_queue(DEPTH)?;
+        let fd = queue.event_fd().ok_or(io::ErrorKind::Unsupported)?;
+        let fd = AsyncFd::with_interest(fd.try_clone_to_owned()?, Interest::READABLE)?;
+        let queue = Rc::new(StoreQueue {
+            inner: RefCell::new(Inner {
+                queue,
+                reads: HashMap::new(),
+                by_plan: HashMap::new(),
+                next: 0,
+            }),
+            staged: Notify::new(),
+        });
+        let engine = &self.engine;
+        tokio::task::spawn_local(flush_turns(Rc::clone(&queue), Arc::clone(engine)));
+        tokio::task::spawn_local(reap_when_ready(Rc::clone(&queue), Arc::clone(engine), fd));
+        Ok(queue)
+    }
+}
+
+impl StoreQueue {
+    /// Stages a read, or joins an equal one; true if it joined.
+    fn start(
+        &self,
+        reader: &DiskReader,
+        plan: ReadPlan,
+        finish: Finish,
+        slot: Rc<RefCell<Slot>>,
+    ) -> bool {
+        let mut inner = self.inner.borrow_mut();
+        let inner = &mut *inner;
+        let same = (plan.at, plan.len, plan.hash().0);
+        if let Some(token) = inner.by_plan.get(&same)
+            && let Some(read) = inner.reads.get_mut(token)
+        {
+            read.waiters.push(slot);
+            return true;
+        }
+        let token = inner.next;
+        inner.next += 1;
+        inner.by_plan.insert(same, token);
+        let read = Read {
+            plan,
+            finish,
+            waiters: vec![slot],
+        };
+        inner.reads.insert(token, read);
+        let len = plan.len as usize;
+        inner
+            .queue
+            .submit(Op::read(token, plan.at, len, reader.buffers.take(len)));
+        self.staged.notify_one();
+        false
+    }
+
+    /// Collects what is finished and answers those who wait.
+    fn reap(&self, engine: &Engine) {
+        let mut done = Vec::new();
+        self.inner.borrow_mut().queue.reap(&mut done);
+        for completion in done {
+            self.finish(engine, completion);
+        }
+    }
+
+    fn finish(&self, engine: &Engine, completion: Completion) {
+        let read = {
+            let mut inner = self.inner.borrow_mut();
+            let Some(read) = inner.reads.remove(&completion.token) else {
+                return;
+            };
+            let same = (read.plan.at, read.plan.len, read.plan.hash().0);
+            inner.by_plan.remove(&same);
+            read
+        };
+        let answer = match (completion.result, completion.buf) {
+            (Ok(()), Some(buf)) => (read.finish)(engine, &read.plan, buf),
+            (Ok(()), None) => Err(ReadMiss::Device),
+            (Err(error), _) => {
+                engine.fail_read(&read.plan, &error);
+                Err(ReadMiss::Device)
+            }
+        };
+        for slot in read.waiters {
+            let mut slot = slot.borrow_mut();
+            slot.answer = Some(answer.clone());
+            if let Some(waker) = slot.waker.take() {
+                waker.wake();
+            }
+        }
+    }
+
+}
+
+/// Hands what was staged to the kernel, once per turn: the tasks that are ready now run first
+/// and may stage more.
+async fn flush_turns(queue: Rc<StoreQueue>, engine: Arc<Engine>) {
+    loop {
+        queue.staged.notified().await;
+        tokio::task::yield_now().await;
+        let flushed = queue.inner.borrow_mut().queue.flush_submissions();
+        if let Err(error) = flushed {
+            tracing::warn!(%error, "disk reads were not accepted; trying again");
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            queue.staged.notify_one();
+        }
+        // What the device had in its cache is there already.
+        queue.reap(&engine);
+    }
+}
+
+async fn reap_when_ready(queue: Rc<StoreQueue>, engine: Arc<Engine>, fd: AsyncFd<OwnedFd>) {
+    loop {
+        match fd.readable().await {
+            Ok(mut ready) => ready.clear_ready(),
+            Err(error) => {
+                tracing::error!(%error, "disk completions cannot be waited for");
+                return;
+            }
+        }
+        queue.reap(&engine);
+    }
+}

@@ -1,0 +1,65 @@
+//! Answers that Foxy makes itself: small, clear pages with a reason word.
+
+use foxy_http1::write;
+
+/// What went wrong, in words for people, by reason word; the status phrase otherwise.
+fn explain(reason: &str) -> &'static str {
+    match reason {
+        "not-a-proxy-request" => {
+            "This is a Foxy proxy, not a web server. Set it as the HTTP proxy of your program, \
+             for instance: curl -x http://this-address http://example.com/"
+        }
+        "https-needs-connect" => {
+            "An https address must be reached through a tunnel (CONNECT); most programs do that \
+             by themselves when the proxy is set for https as well."
+        }
+        "destination-private-address" => {
+            "The address is private or on the proxy's own machine, and this proxy serves a \
+             network. Its operator can allow it with --allow-destination."
+        }
+        "destination-special-address" => {
+            "The address is link-local, multicast, unspecified or an IPv4 address in disguise; \
+             a proxy does not reach these."
+        }
+        "destination-is-foxy" => "The address is the proxy itself.",
+        "connect-port" => "Tunnels to this port are not allowed by the configuration.",
+        "purge-not-allowed" => "This client may not purge.",
+        "not-stored" => "Nothing was stored under this address.",
+        "purged" => "What was stored under this address is removed.",
+        "loop-detected" => "The request has passed through this proxy before.",
+        "only-if-cached" => "The request asked for a stored answer only, and there is none.",
+        "origin-name-unknown" => "The host name does not exist.",
+        "name-service-unavailable" => "No name server answered.",
+        "origin-unreachable" => "The server did not accept a connection.",
+        "origin-connect-timeout" => "The server did not accept a connection in time.",
+        "origin-answer-timeout" => "The server accepted the request but did not answer in time.",
+        "origin-closed" => "The server closed the connection without an answer.",
+        "head-timeout" => "The request did not arrive in time.",
+        _ => "",
+    }
+}
+
+/// Writes a whole answer except the connection fields: `own` adds those and ends the head.
+/// Returns the body, to be sent after it (not for HEAD).
+pub(crate) fn body(status: u16, reason: &str) -> Vec<u8> {
+    let phrase = write::reason_phrase(status);
+    let text = explain(reason);
+    // Both come from tables here, so nothing needs escaping.
+    format!(
+        "<!DOCTYPE html>\n<title>{status} {phrase}</title>\n<h1>{status} {phrase}</h1>\n\
+         <p>{text}</p>\n<p>Reason: <code>{reason}</code></p>\n<hr><p>Foxy</p>\n"
+    )
+    .into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_say_status_and_reason() {
+        let page = String::from_utf8(body(403, "connect-port")).unwrap();
+        assert!(page.contains("403 Forbidden") && page.contains("<code>connect-port</code>"));
+        assert!(page.contains("not allowed by the configuration"));
+    }
+}

@@ -1,0 +1,203 @@
+//! The way of a body into the store while it streams by, within the memory budget of all fills.
+
+use bytes::{Bytes, BytesMut};
+use foxy_store::{LargePut, NewLarge, NewObject, Put};
+
+use super::judge::Place;
+use super::FillHead;
+use crate::fill::Fill;
+use crate::fill::budget::Reservation;
+use crate::local::Local;
+use crate::upstream::UpstreamError;
+
+/// A window when the budget is spent.
+const SMALL_WINDOW: usize = 64 << 10;
+
+/// Keeps what is to be stored.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    kept: Kept,
+    memory: Option<Reservation>,
+    window: usize,
+}
+
+#[derive(Debug)]
+enum Kept {
+    /// Not stored.
+    Nothing,
+    /// All pieces so far; the object is stored whole.
+    Small(Box<Small>),
+    /// Goes into the store piece by piece.
+    Large(Box<LargePut>),
+}
+
+#[derive(Debug)]
+struct Small {
+    place: Place,
+    pieces: Vec<Bytes>,
+    len: usize,
+    length: Option<u64>,
+}
+
+impl Keeper {
+    pub(super) fn new(local: &Local, place: Option<Place>, length: Option<u64>) -> Self {
+        let mut keeper = Self {
+            kept: Kept::Nothing,
+            memory: local.proxy.fill_memory.reserve(0),
+            window: 0,
+        };
+        let limit = u64::from(local.proxy.engine.fragment_bytes());
+        match place {
+            Some(place) if length.is_none_or(|length| length <= limit) => {
+                keeper.window = usize::MAX;
+                keeper.kept = Kept::Small(Box::new(Small {
+                    place,
+                    pieces: Vec::new(),
+                    len: 0,
+                    length,
+                }));
+            }
+            Some(place) => {
+                let large = local.proxy.engine.put_large(new_large(place, length));
+                keeper.kept = Kept::Large(Box::new(large));
+                keeper.open_window(local);
+            }
+            None => keeper.open_window(local),
+        }
+        keeper
+    }
+
+    /// Bytes that the fill keeps for its followers; `usize::MAX` while all are kept anyway.
+    pub(super) fn window(&self) -> usize {
+        self.window
+    }
+
+    /// From now on only a window is in memory.
+    fn open_window(&mut self, local: &Local) {
+        let want = local.proxy.config.fill.window;
+        let held = self.memory.as_ref().map_or(0, Reservation::bytes);
+        if let Some(memory) = &mut self.memory {
+            memory.shrink_to(want);
+            if held >= want || memory.grow(want - held) {
+                self.window = want;
+                return;
+            }
+            memory.shrink_to(0);
+        }
+        self.window = SMALL_WINDOW.min(want);
+    }
+
+    /// Takes a piece of the body; true if [`window`](Self::window) has changed.
+    pub(super) fn push(&mut self, local: &Local, bytes: &Bytes) -> bool {
+        match &mut self.kept {
+            Kept::Nothing => false,
+            Kept::Large(large) => {
+                if !large.append(bytes) {
+                    self.kept = Kept::Nothing;
+                }
+                false
+            }
+            Kept::Small(small) => {
+                let limit = local.proxy.engine.fragment_bytes() as usize;
+                let fits = small.len + bytes.len() <= limit;
+                let paid = self.memory.as_mut().is_some_and(|m| m.grow(bytes.len()));
+                if fits && paid {
+                    small.len += bytes.len();
+                    small.pieces.push(bytes.clone());
+                    return false;
+                }
+                self.outgrow(local, bytes);
+                true
+            }
+        }
+    }
+
+    /// More than fits in memory: goes on piece by piece.
+    fn outgrow(&mut self, local: &Local, bytes: &Bytes) {
+        if let Kept::Small(small) = std::mem::replace(&mut self.kept, Kept::Nothing) {
+            let Small { place, pieces, length, .. } = *small;
+            let mut large = local.proxy.engine.put_large(new_large(place, length));
+            let taken = pieces.iter().chain([bytes]).all(|piece| large.append(piece));
+            if taken {
+                self.kept = Kept::Large(Box::new(large));
+            }
+        }
+        self.open_window(local);
+    }
+
+    /// Whether a fill without followers goes on.
+    ///
+    /// # Errors
+    /// [`UpstreamError::GivenUp`] if it does not.
+    pub(super) fn worth_finishing(
+        &self,
+        local: &Local,
+        done: u64,
+        length: Option<u64>,
+    ) -> Result<(), UpstreamError> {
+        let config = &local.proxy.config.fill;
+        let near_end = length.is_some_and(|length| {
+            let enough = done.saturating_mul(100) / length.max(1) >= u64::from(config.finish_percent);
+            length.saturating_sub(done) <= config.finish_remaining || enough
+        });
+        if near_end && !matches!(self.kept, Kept::Nothing) {
+            Ok(())
+        } else {
+            Err(UpstreamError::GivenUp)
+        }
+    }
+
+    /// The body is complete: stores it, unless that was forbidden meanwhile. True if it is stored.
+    pub(super) fn finish(self, local: &Local, fill: &Fill<FillHead>) -> bool {
+        let visible = |put: Option<Put>| put.is_some_and(|put| put.admitted.is_visible());
+        match self.kept {
+            Kept::Nothing => false,
+            Kept::Large(large) => visible(fill.if_storable(|| large.finish())),
+            Kept::Small(small) => {
+                let new = new_object(*small);
+                visible(fill.if_storable(|| local.proxy.engine.put(new)))
+            }
+        }
+    }
+}
+
+fn new_large(place: Place, length: Option<u64>) -> NewLarge {
+    NewLarge {
+        key: place.key,
+        hash: place.hash,
+        group: place.group,
+        meta: place.meta,
+        vary: place.vary,
+        tags: Bytes::new(),
+        fields: place.fields,
+        length,
+    }
+}
+
+fn new_object(small: Small) -> NewObject {
+    let Small {
+        place,
+        mut pieces,
+        len,
+        ..
+    } = small;
+    let body = if pieces.len() == 1 {
+        pieces.remove(0)
+    } else {
+        let mut body = BytesMut::with_capacity(len);
+        for piece in &pieces {
+            body.extend_from_slice(piece);
+        }
+        body.freeze()
+    };
+    NewObject {
+        key: place.key,
+        hash: place.hash,
+        group: place.group,
+        meta: place.meta,
+        vary: place.vary,
+        tags: Bytes::new(),
+        fields: place.fields,
+        body,
+    }
+}

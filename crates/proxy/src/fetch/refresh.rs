@@ -1,0 +1,91 @@
+//! A 304 to a revalidation: the stored object lives on under its new fields.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use foxy_http1::ResponseParts;
+use foxy_http_rules as rules;
+use foxy_http_rules::vary::{self, Vary};
+use foxy_http_rules::{Digest, RefreshEffect, invalidation, update};
+use foxy_store::{Object, ObjectMeta};
+
+use super::judge::{Times, as_get, useless_at};
+use super::{FillHead, Job};
+use crate::fill::FillWriter;
+use crate::key;
+use crate::local::Local;
+use crate::upstream::exchange::Leased;
+
+/// The refreshed object; `None` if the 304 does not speak of `old`, forbids keeping it, or what
+/// is stored was replaced or purged meanwhile. Then the whole must be fetched.
+pub(super) fn apply(
+    local: &Local,
+    job: &Job,
+    writer: &FillWriter<FillHead>,
+    leased: &Leased,
+    parts: ResponseParts,
+    old: &Arc<Object>,
+    times: Times,
+) -> Option<Arc<Object>> {
+    let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
+    if !update::selects(old.fields(), &head) {
+        return None;
+    }
+    let stored = Digest::decode(&old.meta().rules)?;
+    let digest = as_get(&job.ask);
+    let request_head = job.ask.head();
+    let request = rules::Request {
+        digest: &digest,
+        target: invalidation::TargetUri::default(),
+        fields: &request_head,
+    };
+    let response = rules::Response {
+        status: 304,
+        fields: &head,
+        request_time: times.request,
+        response_time: times.response,
+    };
+    let config = &local.proxy.config.rules;
+    let refreshed = rules::refresh(&request, old.fields(), &stored, &response, config).ok()?;
+    if matches!(refreshed.effect, RefreshEffect::Unstorable(_)) {
+        return None;
+    }
+    let list = match vary::of(&refreshed.fields) {
+        Vary::None => None,
+        Vary::Star => return None,
+        Vary::List(list) => Some(list),
+    };
+    let same_list = key::split_vary(old).map(|(list, _)| list) == list.as_ref().map(|l| l.as_bytes());
+    if !same_list {
+        return None;
+    }
+    let meta = ObjectMeta {
+        request_time: times.request,
+        response_time: times.response,
+        expires: useless_at(local, &refreshed.digest),
+        rules: refreshed.digest.encode(),
+        ..*old.meta()
+    };
+    let put = writer.fill().if_storable(|| {
+        let (vary, tags) = (old.vary().clone(), old.tags().clone());
+        local.proxy.engine.refresh(old, meta, vary, tags, refreshed.fields)
+    });
+    Some(put??.object)
+}
+
+/// What the followers are told.
+pub(super) fn head(object: Arc<Object>, origin: SocketAddr) -> FillHead {
+    FillHead {
+        status: 304,
+        origin,
+        fields: object.fields().clone(),
+        length: None,
+        digest: Digest::decode(&object.meta().rules),
+        age: None,
+        vary: None,
+        object: Some(object),
+        shared: true,
+        not_stored: "",
+        strong_etag: None,
+    }
+}

@@ -1,0 +1,130 @@
+//! The reading end of a fill.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+
+use super::{End, Fill, Released};
+
+/// What a follower sees before the body.
+#[derive(Debug)]
+pub(crate) enum HeadEvent<H> {
+    /// An interim response, as text to pass on.
+    Interim(Bytes),
+    /// The head of the answer.
+    Head(Arc<H>),
+}
+
+/// What a follower sees of the body.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// More bytes.
+    Data(Bytes),
+    /// The end, and the text of the trailer fields.
+    End(Bytes),
+}
+
+/// One request's place in a fill. Dropping it leaves the fill.
+#[derive(Debug)]
+pub(crate) struct Follower<H> {
+    fill: Arc<Fill<H>>,
+    id: usize,
+    interim_seen: usize,
+    taken: u64,
+}
+
+impl<H> Follower<H> {
+    pub(super) fn new(fill: Arc<Fill<H>>, id: usize) -> Self {
+        Self {
+            fill,
+            id,
+            interim_seen: 0,
+            taken: 0,
+        }
+    }
+
+    /// Body bytes taken so far.
+    pub(crate) fn position(&self) -> u64 {
+        self.taken
+    }
+
+    /// The next interim response, or the head.
+    pub(crate) fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<HeadEvent<H>, Released>> {
+        let mut state = self.fill.state.lock();
+        if let Some(interim) = state.interim.get(self.interim_seen) {
+            self.interim_seen += 1;
+            return Poll::Ready(Ok(HeadEvent::Interim(interim.clone())));
+        }
+        if let Some(head) = &state.head {
+            return Poll::Ready(Ok(HeadEvent::Head(Arc::clone(head))));
+        }
+        if let Some(End::Failed(error)) = state.end {
+            return Poll::Ready(Err(Released::Failed(error)));
+        }
+        if let Some(reader) = &mut state.readers[self.id] {
+            reader.waker = Some(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// The next body bytes, or the end.
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Next, Released>> {
+        match self.try_next() {
+            Some(next) => Poll::Ready(next),
+            None => {
+                let mut state = self.fill.state.lock();
+                let (end, ended) = (state.window.end(), state.end.is_some());
+                let Some(reader) = &mut state.readers[self.id] else {
+                    return Poll::Ready(Err(Released::Lagged));
+                };
+                reader.waker = Some(cx.waker().clone());
+                if reader.at < end || ended || reader.lagged {
+                    // Something came between the two locks.
+                    cx.waker().wake_by_ref();
+                }
+                Poll::Pending
+            }
+        }
+    }
+
+    /// What is there now, without waiting.
+    pub(crate) fn try_next(&mut self) -> Option<Result<Next, Released>> {
+        let mut guard = self.fill.state.lock();
+        let state = &mut *guard;
+        let reader = state.readers[self.id].as_mut()?;
+        if reader.lagged || reader.at < state.window.base() {
+            return Some(Err(Released::Lagged));
+        }
+        if let Some(bytes) = state.window.read(reader.at) {
+            reader.at += bytes.len() as u64;
+            self.taken = reader.at;
+            let writer = state.writer.take();
+            drop(guard);
+            if let Some(writer) = writer {
+                writer.wake();
+            }
+            return Some(Ok(Next::Data(bytes)));
+        }
+        match &state.end {
+            Some(End::Complete(trailers)) => Some(Ok(Next::End(trailers.clone()))),
+            Some(End::Failed(error)) => Some(Err(Released::Failed(*error))),
+            None => None,
+        }
+    }
+}
+
+impl<H> Drop for Follower<H> {
+    fn drop(&mut self) {
+        let mut state = self.fill.state.lock();
+        state.readers[self.id] = None;
+        let writer = state.writer.take();
+        drop(state);
+        if let Some(writer) = writer {
+            writer.wake();
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Fills: fetches that belong to no client.
+//!
+//! A fill is one writer (the task that reads the origin's answer) and any number of followers
+//! (requests, on any worker), joined by shared state under a short lock. Followers are woken by
+//! bytes, never by a timer. The writer runs free while all bytes are kept; otherwise the slowest
+//! follower paces it, until it lags for too long and is released to go on alone.
+
+pub(crate) mod budget;
+mod follower;
+mod map;
+mod window;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+use std::task::Waker;
+
+use bytes::Bytes;
+use foxy_base::KeyHash;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+use crate::upstream::UpstreamError;
+use window::Window;
+
+pub(crate) use follower::{Follower, HeadEvent, Next};
+pub(crate) use map::{FillMap, Joined};
+pub(crate) use writer::FillWriter;
+
+/// Why a follower has to go on alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Released {
+    /// It held the others back.
+    Lagged,
+    /// The fetch failed.
+    Failed(UpstreamError),
+}
+
+/// How a fill ended.
+#[derive(Clone, Debug)]
+enum End {
+    /// Every byte was delivered; the text of the trailer fields.
+    Complete(Bytes),
+    Failed(UpstreamError),
+}
+
+/// One fetch in progress. `H` is what is known at header time.
+#[derive(Debug)]
+pub(crate) struct Fill<H> {
+    hash: KeyHash,
+    key: Bytes,
+    /// Hash of the primary key: what a purge or an unsafe request names.
+    base: KeyHash,
+    state: Mutex<State<H>>,
+    /// Whether the result may be stored; held while it is being stored.
+    storable: Mutex<bool>,
+}
+
+#[derive(Debug)]
+struct State<H> {
+    interim: Vec<Bytes>,
+    head: Option<Arc<H>>,
+    window: Window,
+    /// Bytes to keep at least, even when every follower has them.
+    keep: usize,
+    end: Option<End>,
+    readers: Vec<Option<Reader>>,
+    /// The writer, waiting for room or for a follower to leave.
+    writer: Option<Waker>,
+}
+
+#[derive(Debug, Default)]
+struct Reader {
+    at: u64,
+    waker: Option<Waker>,
+    lagged: bool,
+}
+
+/// Interim responses kept for followers; more are dropped.
+const INTERIM_MAX: usize = 8;
+
+impl<H> Fill<H> {
+    fn new(hash: KeyHash, key: Bytes, base: KeyHash) -> Self {
+        Self {
+            hash,
+            key,
+            base,
+            state: Mutex::new(State {
+                interim: Vec::new(),
+                head: None,
+                window: Window::default(),
+                keep: usize::MAX,
+                end: None,
+                readers: Vec::new(),
+                writer: None,
+            }),
+            storable: Mutex::new(true),
+        }
+    }
+
+    /// A fill that nobody else can join, and its first follower.
+    fn start(hash: KeyHash, key: Bytes, base: KeyHash) -> (FillWriter<H>, Follower<H>) {
+        let fill = Arc::new(Self::new(hash, key, base));
+        let follower = fill.enter();
+        (FillWriter::new(Arc::clone(&fill)), follower)
+    }
+
+    /// From now on the result must not be stored: what was asked for is purged or changed.
+    /// Returns after a store under way is done, so a removal that follows catches it.
+    pub(crate) fn forbid_storing(&self) {
+        *self.storable.lock() = false;
+    }
+
+    /// Runs `store` unless storing is forbidden; a later prohibition waits for it.
+    pub(crate) fn if_storable<R>(&self, store: impl FnOnce() -> R) -> Option<R> {
+        let storable = self.storable.lock();
+        storable.then(store)
+    }
+
+    /// The key that the fill was started for.
+    pub(crate) fn key(&self) -> &Bytes {
+        &self.key
+    }
+
+    /// Hash of [`key`](Self::key).
+    pub(crate) fn hash(&self) -> KeyHash {
+        self.hash
+    }
+
+    fn has_head(&self) -> bool {
+        self.state.lock().head.is_some()
+    }
+
+    /// Whether the result may be stored, as far as is known now.
+    pub(crate) fn is_storable(&self) -> bool {
+        *self.storable.lock()
+    }
+
+    fn enter(self: &Arc<Self>) -> Follower<H> {
+        let mut state = self.state.lock();
+        let reader = Some(Reader::default());
+        let free = state.readers.iter().position(Option::is_none);
+        let id = if let Some(id) = free {
+            state.readers[id] = reader;
+            id
+        } else {
+            state.readers.push(reader);
+            state.readers.len() - 1
+        };
+        Follower::new(Arc::clone(self), id)
+    }
+
+    /// A new follower, if it can still have every byte.
+    fn join(self: &Arc<Self>) -> Option<Follower<H>> {
+        let whole = {
+            let state = self.state.lock();
+            state.window.base() == 0 && !matches!(state.end, Some(End::Failed(_)))
+        };
+        // The base may move in between: then the first read finds out and releases the follower.
+        whole.then(|| self.enter())
+    }
+}
+
+impl<H> State<H> {
+    /// Where the slowest follower is; `None` without followers.
+    fn slowest(&self) -> Option<u64> {
+        self.readers.iter().flatten().map(|r| r.at).min()
+    }
+
+    /// Drops what nobody needs; whether there is room for more.
+    fn make_room(&mut self) -> bool {
+        if self.keep == usize::MAX {
+            return true;
+        }
+        let slowest = self.slowest().unwrap_or(self.window.end());
+        self.window.trim(slowest, self.keep);
+        self.window.len() < self.keep.max(1) || self.slowest().is_none()
+    }
+
+    fn take_wakers(&mut self) -> Vec<Waker> {
+        self.readers
+            .iter_mut()
+            .flatten()
+            .filter_map(|r| r.waker.take())
+            .collect()
+    }
+}
+
+fn wake_all(wakers: Vec<Waker>) {
+    for waker in wakers {
+        waker.wake();
+    }
+}

@@ -1,0 +1,151 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use foxy_base::key_hash;
+
+use super::{Fill, FillMap, FillWriter, Follower, Joined, Next, Released};
+use crate::upstream::UpstreamError;
+
+#[derive(Default)]
+struct Counting(AtomicUsize);
+
+impl Wake for Counting {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn start() -> (FillWriter<u16>, Follower<u16>) {
+    Fill::start(key_hash(b"k"), Bytes::from_static(b"k"), key_hash(b"k"))
+}
+
+fn bytes(n: usize) -> Bytes {
+    Bytes::from(vec![7; n])
+}
+
+#[test]
+fn followers_wake_on_bytes_and_see_all_of_them() {
+    let (writer, mut follower) = start();
+    let woken = Arc::new(Counting::default());
+    let waker = Waker::from(Arc::clone(&woken));
+    let mut cx = Context::from_waker(&waker);
+    assert!(follower.poll_head(&mut cx).is_pending());
+    writer.head(200, usize::MAX);
+    assert_eq!(woken.0.load(Ordering::Relaxed), 1);
+    assert!(follower.poll_next(&mut cx).is_pending());
+    writer.push(bytes(10));
+    assert_eq!(woken.0.load(Ordering::Relaxed), 2);
+    assert_eq!(follower.poll_next(&mut cx), Poll::Ready(Ok(Next::Data(bytes(10)))));
+    assert!(follower.poll_next(&mut cx).is_pending());
+    writer.finish(Bytes::new());
+    assert_eq!(woken.0.load(Ordering::Relaxed), 3);
+    assert_eq!(follower.poll_next(&mut cx), Poll::Ready(Ok(Next::End(Bytes::new()))));
+}
+
+#[test]
+fn a_writer_that_vanishes_fails_its_followers() {
+    let (writer, mut follower) = start();
+    writer.push(bytes(3));
+    drop(writer);
+    assert_eq!(follower.try_next(), Some(Ok(Next::Data(bytes(3)))));
+    let failed = Released::Failed(UpstreamError::GivenUp);
+    assert_eq!(follower.try_next(), Some(Err(failed)));
+}
+
+#[test]
+fn a_fill_can_be_joined_while_every_byte_is_there() {
+    let map = FillMap::<u16>::new();
+    let hash = key_hash(b"k");
+    let Joined::Starts(writer, first) = map.join(hash, b"k", hash) else {
+        panic!("nothing was running");
+    };
+    writer.head(200, 100);
+    writer.push(bytes(60));
+    let Joined::Follows(second) = map.join(hash, b"k", hash) else {
+        panic!("all bytes are there");
+    };
+    drop((first, second));
+    writer.push(bytes(60));
+    writer.push(bytes(60));
+    assert!(matches!(map.join(hash, b"k", hash), Joined::Starts(..)), "the first bytes are gone");
+    map.leave(writer.fill());
+    assert!(!map.contains(hash));
+}
+
+#[test]
+fn an_invalidated_fill_is_neither_joined_nor_stored() {
+    let map = FillMap::<u16>::new();
+    let hash = key_hash(b"k");
+    let Joined::Starts(old, _follower) = map.join(hash, b"k", hash) else {
+        panic!("nothing was running");
+    };
+    assert_eq!(old.fill().if_storable(|| 1), Some(1));
+    map.invalidate(hash);
+    assert_eq!(old.fill().if_storable(|| 1), None);
+    let Joined::Starts(new, _follower) = map.join(hash, b"k", hash) else {
+        panic!("joined an invalidated fill");
+    };
+    // The old one leaving does not take the new one with it.
+    map.leave(old.fill());
+    assert!(map.contains(hash));
+    assert!(new.fill().is_storable());
+}
+
+#[test]
+fn a_purge_reaches_variants_and_fills_that_nobody_can_join() {
+    let map = FillMap::<u16>::new();
+    let base = key_hash(b"k");
+    let Joined::Starts(variant, _f) = map.join(key_hash(b"k+v"), b"k+v", base) else {
+        panic!("nothing was running");
+    };
+    let (alone, _g) = map.alone(base, b"k", base);
+    map.invalidate(base);
+    assert!(!variant.fill().is_storable() && !alone.fill().is_storable());
+    map.leave(variant.fill());
+    map.leave(alone.fill());
+    assert!(map.of(base).is_empty());
+}
+
+#[test]
+fn an_earlier_answer_does_not_replace_a_later_one() {
+    let map = FillMap::<u16>::new();
+    let hash = key_hash(b"k");
+    let (slow, _a) = map.alone(hash, b"k", hash);
+    slow.head(200, usize::MAX);
+    let (waiting, _b) = map.alone(hash, b"k", hash);
+    let (quick, _c) = map.alone(hash, b"k", hash);
+    map.overtake(quick.fill());
+    assert!(!slow.fill().is_storable());
+    assert!(waiting.fill().is_storable() && quick.fill().is_storable());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_slowest_follower_paces_until_it_lags() {
+    let (writer, mut fast) = start();
+    let mut slow = writer.fill().enter();
+    writer.head(200, 100);
+    writer.push(bytes(100));
+    assert_eq!(fast.try_next(), Some(Ok(Next::Data(bytes(100)))));
+    let lag = Duration::from_secs(2);
+    let waited = tokio::time::timeout(Duration::from_secs(1), writer.room(lag)).await;
+    assert!(waited.is_err(), "no room while the slow one has read nothing");
+    writer.room(lag).await;
+    assert_eq!(slow.try_next(), Some(Err(Released::Lagged)));
+    assert_eq!(slow.position(), 0, "it knows where to go on");
+    writer.push(bytes(5));
+    assert_eq!(fast.try_next(), Some(Ok(Next::Data(bytes(5)))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_single_slow_follower_paces_and_is_not_released() {
+    let (writer, mut slow) = start();
+    writer.head(200, 100);
+    writer.push(bytes(100));
+    let waited = tokio::time::timeout(Duration::from_secs(60), writer.room(Duration::from_secs(2)));
+    assert!(waited.await.is_err());
+    assert_eq!(slow.try_next(), Some(Ok(Next::Data(bytes(100)))));
+    writer.room(Duration::from_secs(2)).await;
+}

@@ -1,0 +1,154 @@
+//! The writing end of a fill.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::{End, Fill, INTERIM_MAX, wake_all};
+use crate::upstream::UpstreamError;
+
+/// Owned by the task that reads the origin. Dropping it without an end fails the fill.
+#[derive(Debug)]
+pub(crate) struct FillWriter<H> {
+    fill: Arc<Fill<H>>,
+}
+
+impl<H> FillWriter<H> {
+    pub(super) fn new(fill: Arc<Fill<H>>) -> Self {
+        Self { fill }
+    }
+
+    pub(crate) fn fill(&self) -> &Arc<Fill<H>> {
+        &self.fill
+    }
+
+    /// Requests that follow now.
+    pub(crate) fn followers(&self) -> usize {
+        self.fill.state.lock().readers.iter().flatten().count()
+    }
+
+    /// Passes an interim response on.
+    pub(crate) fn interim(&self, text: Bytes) {
+        let mut state = self.fill.state.lock();
+        if state.interim.len() < INTERIM_MAX {
+            state.interim.push(text);
+        }
+        let wakers = state.take_wakers();
+        drop(state);
+        wake_all(wakers);
+    }
+
+    /// Publishes the head. At least `keep` body bytes stay in memory (`usize::MAX`: all).
+    pub(crate) fn head(&self, head: H, keep: usize) {
+        let mut state = self.fill.state.lock();
+        state.head = Some(Arc::new(head));
+        state.keep = keep;
+        let wakers = state.take_wakers();
+        drop(state);
+        wake_all(wakers);
+    }
+
+    /// Changes how many bytes are kept, from now on.
+    pub(crate) fn keep(&self, keep: usize) {
+        let mut state = self.fill.state.lock();
+        state.keep = keep;
+        state.make_room();
+    }
+
+    /// Body bytes pushed so far.
+    pub(crate) fn pushed(&self) -> u64 {
+        self.fill.state.lock().window.end()
+    }
+
+    /// Adds body bytes; followers that wait are woken.
+    pub(crate) fn push(&self, bytes: Bytes) {
+        let mut state = self.fill.state.lock();
+        state.window.push(bytes);
+        state.make_room();
+        let wakers = state.take_wakers();
+        drop(state);
+        wake_all(wakers);
+    }
+
+    /// Waits until there is room for more. Followers that hold the others back for longer than
+    /// `lag` are released. Cancel safe.
+    pub(crate) async fn room(&self, lag: Duration) {
+        if self.fill.state.lock().make_room() {
+            // Usual; spares the timer.
+            return;
+        }
+        while tokio::time::timeout(lag, self.wait_for_room())
+            .await
+            .is_err()
+        {
+            self.release_laggards();
+        }
+    }
+
+    async fn wait_for_room(&self) {
+        poll_fn(|cx| {
+            let mut state = self.fill.state.lock();
+            if state.make_room() {
+                return Poll::Ready(());
+            }
+            state.writer = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Releases the followers that are a whole window behind, if there is one that waits for
+    /// bytes. If nobody waits, all are slow alike and nobody is harmed.
+    fn release_laggards(&self) {
+        let mut guard = self.fill.state.lock();
+        let state = &mut *guard;
+        let end = state.window.end();
+        let base = state.window.base();
+        let someone_waits = state.readers.iter().flatten().any(|r| r.at == end);
+        if !someone_waits {
+            return;
+        }
+        // The window is full, so these are the ones that keep its oldest half from moving.
+        let line = base + (end - base) / 2;
+        let mut wakers = Vec::new();
+        for reader in state.readers.iter_mut().flatten() {
+            if reader.at <= line && !reader.lagged {
+                reader.lagged = true;
+                // It does not count as slowest any more.
+                reader.at = end;
+                wakers.extend(reader.waker.take());
+            }
+        }
+        drop(guard);
+        wake_all(wakers);
+    }
+
+    /// The body is complete.
+    pub(crate) fn finish(self, trailers: Bytes) {
+        self.end(End::Complete(trailers));
+    }
+
+    /// The fetch failed.
+    pub(crate) fn fail(self, error: UpstreamError) {
+        self.end(End::Failed(error));
+    }
+
+    fn end(&self, end: End) {
+        let mut state = self.fill.state.lock();
+        if state.end.is_none() {
+            state.end = Some(end);
+        }
+        let wakers = state.take_wakers();
+        drop(state);
+        wake_all(wakers);
+    }
+}
+
+impl<H> Drop for FillWriter<H> {
+    fn drop(&mut self) {
+        self.end(End::Failed(UpstreamError::GivenUp));
+    }
+}

@@ -1,0 +1,193 @@
+//! Which addresses the forward proxy may connect to.
+//!
+//! Judged on the *resolved* address, right before connecting to it, so that neither a name nor a
+//! change of its addresses gets around the rule. A site's own origin is exempt.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use crate::Access;
+
+/// Why an address may not be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Forbidden {
+    /// One of Foxy's own listeners.
+    Own,
+    /// Link-local, unspecified, multicast, broadcast, or an IPv4 address in disguise.
+    Special,
+    /// Private or loopback, and Foxy serves more than loopback.
+    Private,
+}
+
+impl Forbidden {
+    /// The stable word.
+    pub(crate) const fn reason(self) -> &'static str {
+        match self {
+            Self::Own => "destination-is-foxy",
+            Self::Special => "destination-special-address",
+            Self::Private => "destination-private-address",
+        }
+    }
+}
+
+/// How far an address is from the public Internet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    Public,
+    Private,
+    Special,
+}
+
+/// Whether the forward proxy may connect to `to`.
+pub(crate) fn check(access: &Access, to: SocketAddr) -> Result<(), Forbidden> {
+    if is_own(access, to) {
+        return Err(Forbidden::Own);
+    }
+    let class = match to.ip() {
+        IpAddr::V4(ip) => class_v4(ip),
+        IpAddr::V6(ip) => class_v6(ip),
+    };
+    let allowed = |ip: IpAddr| access.allow_destinations.iter().any(|net| net.contains(&ip));
+    match class {
+        Class::Public => Ok(()),
+        _ if allowed(to.ip()) => Ok(()),
+        Class::Private if access.loopback_only => Ok(()),
+        Class::Private => Err(Forbidden::Private),
+        Class::Special => Err(Forbidden::Special),
+    }
+}
+
+/// Own listeners are never a destination, whatever the allow list says: a request to them
+/// would reach the admin interface, or go round in circles.
+fn is_own(access: &Access, to: SocketAddr) -> bool {
+    let ip = to.ip().to_canonical();
+    access.own.iter().any(|own| {
+        own.port() == to.port()
+            && (own.ip().to_canonical() == ip
+                || own.ip().is_unspecified()
+                    && (ip.is_loopback()
+                        || ip.is_unspecified()
+                        || access.local_addresses.contains(&ip))
+                // Connecting to the unspecified address reaches loopback.
+                || ip.is_unspecified() && own.ip().is_loopback())
+    })
+}
+
+/// By the IANA registry of special-purpose addresses (RFC 6890 and later).
+fn class_v4(ip: Ipv4Addr) -> Class {
+    let [a, b, c, _] = ip.octets();
+    match (a, b, c) {
+        // "This network", link-local with the clouds' metadata services, multicast, reserved.
+        (0, _, _) | (169, 254, _) | (224.., _, _) => Class::Special,
+        // Loopback, RFC 1918, carrier NAT, protocol assignments, benchmarking.
+        (127 | 10, _, _) | (172, 16..=31, _) | (192, 168, _) | (100, 64..=127, _) => Class::Private,
+        (192, 0, 0) | (198, 18..=19, _) => Class::Private,
+        _ => Class::Public,
+    }
+}
+
+fn class_v6(ip: Ipv6Addr) -> Class {
+    let s = ip.segments();
+    match s {
+        [0, 0, 0, 0, 0, 0, 0, 1] => Class::Private,
+        // Unspecified and IPv4-compatible; IPv4-mapped; translated (RFC 6145).
+        [0, 0, 0, 0, 0, 0, ..] | [0, 0, 0, 0, 0, 0xffff, ..] | [0, 0, 0, 0, 0xffff, 0, ..] => {
+            Class::Special
+        }
+        // NAT64 (RFC 6052, RFC 8215), 6to4 and Teredo: an IPv4 address in disguise.
+        [0x64, 0xff9b, ..] | [0x2002, ..] | [0x2001, 0, ..] => Class::Special,
+        // Link-local, site-local, multicast.
+        [0xfe80..=0xfeff, ..] | [0xff00..=0xffff, ..] => Class::Special,
+        // Unique local.
+        [0xfc00..=0xfdff, ..] => Class::Private,
+        _ => Class::Public,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judge(access: &Access, to: &str) -> Result<(), Forbidden> {
+        check(access, to.parse().unwrap())
+    }
+
+    #[test]
+    fn loopback_only_reaches_private_addresses_and_others_do_not() {
+        let home = Access::default();
+        let open = Access {
+            loopback_only: false,
+            ..Access::default()
+        };
+        for to in [
+            "127.0.0.1:80",
+            "127.9.9.9:80",
+            "10.1.2.3:80",
+            "172.31.0.1:80",
+            "192.168.1.1:80",
+            "100.64.0.1:80",
+            "[::1]:80",
+            "[fd00::1]:80",
+        ] {
+            assert_eq!(judge(&home, to), Ok(()), "{to}");
+            assert_eq!(judge(&open, to), Err(Forbidden::Private), "{to}");
+        }
+        for to in ["93.184.216.34:80", "172.32.0.1:80", "[2606:2800::1]:80"] {
+            assert_eq!(judge(&open, to), Ok(()), "{to}");
+        }
+    }
+
+    #[test]
+    fn special_addresses_are_never_reached_unless_listed() {
+        let home = Access::default();
+        let listed = Access {
+            allow_destinations: vec!["169.254.0.0/16".parse().unwrap()],
+            ..Access::default()
+        };
+        for to in [
+            "169.254.169.254:80",
+            "0.0.0.0:80",
+            "0.1.2.3:80",
+            "224.0.0.1:80",
+            "255.255.255.255:80",
+            "[::]:80",
+            "[fe80::1]:80",
+            "[febf::1]:80",
+            "[ff02::1]:80",
+            "[::ffff:127.0.0.1]:80",
+            "[::ffff:169.254.169.254]:80",
+            "[::169.254.169.254]:80",
+            "[64:ff9b::a9fe:a9fe]:80",
+            "[2002:a9fe:a9fe::]:80",
+        ] {
+            assert_eq!(judge(&home, to), Err(Forbidden::Special), "{to}");
+        }
+        assert_eq!(judge(&listed, "169.254.169.254:80"), Ok(()));
+        assert!(judge(&listed, "[::ffff:169.254.169.254]:80").is_err());
+    }
+
+    #[test]
+    fn foxy_itself_is_never_reached() {
+        let access = Access {
+            own: vec![
+                "127.0.0.1:3129".parse().unwrap(),
+                "0.0.0.0:3128".parse().unwrap(),
+            ],
+            local_addresses: vec!["192.0.2.7".parse().unwrap()],
+            allow_destinations: vec!["0.0.0.0/0".parse().unwrap(), "::/0".parse().unwrap()],
+            ..Access::default()
+        };
+        for to in [
+            "127.0.0.1:3129",
+            "0.0.0.0:3129",
+            "[::ffff:127.0.0.1]:3129",
+            "127.0.0.1:3128",
+            "127.0.0.2:3128",
+            "192.0.2.7:3128",
+            "0.0.0.0:3128",
+        ] {
+            assert_eq!(judge(&access, to), Err(Forbidden::Own), "{to}");
+        }
+        assert_eq!(judge(&access, "127.0.0.1:3130"), Ok(()));
+        assert_eq!(judge(&access, "192.0.2.8:3128"), Ok(()));
+    }
+}

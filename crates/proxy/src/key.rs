@@ -1,0 +1,73 @@
+//! Cache keys: `<partition> GET <scheme>://<authority><path?query>`, readable and unambiguous.
+//!
+//! HEAD is answered from GET's entries. A variant (Vary) has `\n<nonce>\n<selecting values>`
+//! appended; the nonce is the primary entry's, so that replacing or purging the primary puts all
+//! its variants out of reach.
+
+use foxy_http1::Url;
+use foxy_store::Object;
+
+/// Writes the primary key into `out`, which is cleared first.
+pub(crate) fn primary(partition: &str, url: &Url<'_>, out: &mut Vec<u8>) {
+    out.clear();
+    out.extend_from_slice(partition.as_bytes());
+    out.extend_from_slice(b" GET ");
+    url.write_normalised(out);
+}
+
+/// Appends what makes a variant's key out of its primary's.
+pub(crate) fn push_variant(nonce: u64, values: &[u8], out: &mut Vec<u8>) {
+    out.push(b'\n');
+    for shift in (0..16).rev() {
+        out.push(b"0123456789abcdef"[(nonce >> (shift * 4) & 15) as usize]);
+    }
+    out.push(b'\n');
+    out.extend_from_slice(values);
+}
+
+/// The Vary section of an object: list, a line end, selecting values.
+pub(crate) fn join_vary(list: &[u8], values: &[u8]) -> bytes::Bytes {
+    [list, b"\n", values].concat().into()
+}
+
+/// Vary list and selecting values of an object; `None` without Vary.
+pub(crate) fn split_vary(object: &Object) -> Option<(&[u8], &[u8])> {
+    let vary = object.vary();
+    let end = vary.iter().position(|b| *b == b'\n')?;
+    Some((&vary[..end], &vary[end + 1..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foxy_http1::{Authority, Scheme};
+
+    fn of(partition: &str, authority: &str, path: &str) -> String {
+        let url = Url {
+            scheme: Scheme::Http,
+            authority: Authority::parse(authority.as_bytes()).unwrap(),
+            path: path.as_bytes(),
+        };
+        let mut key = b"rest of the last one".to_vec();
+        primary(partition, &url, &mut key);
+        String::from_utf8(key).unwrap()
+    }
+
+    #[test]
+    fn equal_urls_have_equal_keys_and_partitions_differ() {
+        assert_eq!(
+            of("forward", "Example.COM:80", "/a?b=1"),
+            "forward GET http://example.com/a?b=1"
+        );
+        assert_eq!(of("forward", "example.com", ""), "forward GET http://example.com/");
+        assert_ne!(of("forward", "e.com", "/"), of("site", "e.com", "/"));
+        assert_ne!(of("forward", "e.com", "/a"), of("forward", "e.com", "/A"));
+    }
+
+    #[test]
+    fn variants_append_nonce_and_values() {
+        let mut key = b"k".to_vec();
+        push_variant(0x1f, b"accept=a\n", &mut key);
+        assert_eq!(key, b"k\n000000000000001f\naccept=a\n");
+    }
+}

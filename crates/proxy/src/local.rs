@@ -1,0 +1,134 @@
+//! What one worker has for itself: no lock, no sharing.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use foxy_base::{MonoTime, Rng, WallTime, hash64};
+use foxy_http1::{DateCache, Limits};
+
+use crate::disk::DiskReader;
+use crate::net::{Sweep, Ticks};
+use crate::proxy::Proxy;
+use crate::upstream::exchange::Upstream;
+use crate::upstream::pool::Pool;
+use crate::{Counters, Event, LogSink, Timeouts};
+
+/// The configured timeouts in sweeps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    pub(crate) head: Ticks,
+    pub(crate) idle: Ticks,
+    pub(crate) progress: Ticks,
+    pub(crate) first_byte: Ticks,
+    pub(crate) upstream: Ticks,
+    pub(crate) tunnel: Ticks,
+    pub(crate) linger: Ticks,
+}
+
+impl Patience {
+    fn of(timeouts: &Timeouts) -> Self {
+        Self {
+            head: Ticks::of(timeouts.head),
+            idle: Ticks::of(timeouts.idle),
+            progress: Ticks::of(timeouts.progress),
+            first_byte: Ticks::of(timeouts.first_byte),
+            upstream: Ticks::of(timeouts.upstream_progress),
+            tunnel: Ticks::of(timeouts.tunnel),
+            linger: Ticks::of(Duration::from_secs(2)),
+        }
+    }
+}
+
+/// One worker's own state.
+#[derive(Debug)]
+pub(crate) struct Local {
+    pub(crate) proxy: Arc<Proxy>,
+    pub(crate) index: usize,
+    pub(crate) sweep: Sweep,
+    pub(crate) pool: Pool<Upstream>,
+    pub(crate) disk: DiskReader,
+    pub(crate) log: RefCell<Box<dyn LogSink>>,
+    pub(crate) limits: Limits,
+    pub(crate) patience: Patience,
+    /// Client connections and fills of this worker.
+    pub(crate) busy: Cell<usize>,
+    dates: RefCell<DateCache>,
+    rng: RefCell<Rng>,
+}
+
+impl Local {
+    pub(crate) fn new(proxy: Arc<Proxy>, index: usize, log: Box<dyn LogSink>) -> Rc<Self> {
+        let config = &proxy.config;
+        let seed = hash64(
+            config.seed ^ index as u64,
+            &proxy.clock.wall().0.to_le_bytes(),
+        );
+        let limits = Limits {
+            head_bytes: config.limits.head_bytes,
+            fields: config.limits.head_fields,
+            ..Limits::default()
+        };
+        Rc::new(Self {
+            sweep: Sweep::default(),
+            pool: Pool::new(&config.upstream),
+            disk: DiskReader::new(Arc::clone(&proxy.engine)),
+            log: RefCell::new(log),
+            limits,
+            patience: Patience::of(&config.timeouts),
+            busy: Cell::new(0),
+            dates: RefCell::new(DateCache::new()),
+            rng: RefCell::new(Rng::new(seed)),
+            index,
+            proxy,
+        })
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        self.proxy.counters(self.index)
+    }
+
+    pub(crate) fn count(&self, event: Event) {
+        self.counters().add(event, 1);
+    }
+
+    pub(crate) fn wall(&self) -> WallTime {
+        self.proxy.clock.wall()
+    }
+
+    pub(crate) fn mono(&self) -> MonoTime {
+        self.proxy.clock.mono()
+    }
+
+    /// Appends `Date: ...` for `now`.
+    pub(crate) fn push_date(&self, now: WallTime, out: &mut Vec<u8>) {
+        foxy_http1::write::field(out, b"Date", self.dates.borrow_mut().get(now));
+    }
+
+    /// A `Date` value for `now`.
+    pub(crate) fn date(&self, now: WallTime) -> [u8; 29] {
+        *self.dates.borrow_mut().get(now)
+    }
+
+    /// A random number, never 0.
+    pub(crate) fn nonce(&self) -> u64 {
+        self.rng.borrow_mut().next_u64() | 1
+    }
+
+    /// Counts one piece of work until the guard is dropped, so that draining waits for it.
+    pub(crate) fn busy(self: &Rc<Self>) -> Busy {
+        self.busy.set(self.busy.get() + 1);
+        Busy(Rc::clone(self))
+    }
+}
+
+/// A piece of work under way.
+#[derive(Debug)]
+pub(crate) struct Busy(Rc<Local>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.busy.set(self.0.busy.get() - 1);
+    }
+}

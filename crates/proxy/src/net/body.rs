@@ -1,0 +1,75 @@
+//! Reads a body from a connection, piece by piece, out of its read buffer.
+
+use std::io;
+use std::ops::Range;
+
+use foxy_http1::{BodyReader, BodyStep, Reject};
+
+use super::{Io, ReadBuf, Ticks, Transport};
+
+/// Room for a piece of a body.
+const PIECE: usize = 64 << 10;
+
+/// A piece of a body, as offsets into [`ReadBuf::filled`]. The caller uses it and then calls
+/// [`ReadBuf::consume`] with `consumed`.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    /// Bytes to consume.
+    pub(crate) consumed: usize,
+    /// The body bytes; the trailer section if this is the end.
+    pub(crate) range: Range<usize>,
+    /// Whether the body is over.
+    pub(crate) end: bool,
+}
+
+/// Why a body could not be read to its end.
+#[derive(Debug)]
+pub(crate) enum BodyError {
+    /// The connection failed, or made no progress in time (`TimedOut`).
+    Io(io::Error),
+    /// The framing is broken, or the body ended early.
+    Framing(Reject),
+}
+
+/// The next piece; waits at most `patience` for each bit of progress. Cancel safe.
+pub(crate) async fn next_piece<T: Transport>(
+    io: &Io<T>,
+    buf: &mut ReadBuf,
+    reader: &mut BodyReader,
+    patience: Ticks,
+) -> Result<Piece, BodyError> {
+    loop {
+        match reader.step(buf.filled()).map_err(BodyError::Framing)? {
+            BodyStep::Data { consumed, data } => {
+                return Ok(Piece {
+                    consumed,
+                    range: data,
+                    end: false,
+                });
+            }
+            BodyStep::End { consumed, trailers } => {
+                return Ok(Piece {
+                    consumed,
+                    range: trailers,
+                    end: true,
+                });
+            }
+            BodyStep::NeedMore { consumed } => {
+                buf.consume(consumed);
+                let deadline = io.deadline(patience);
+                let n = buf
+                    .fill(io, PIECE, deadline)
+                    .await
+                    .map_err(BodyError::Io)?;
+                if n == 0 {
+                    reader.end_of_input().map_err(BodyError::Framing)?;
+                    return Ok(Piece {
+                        consumed: 0,
+                        range: 0..0,
+                        end: true,
+                    });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! A transport whose waits have deadlines.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use super::sweep::{Side, Watch};
+use super::{Sweep, Ticks, Transport};
+
+/// A transport and its deadlines. Errors of kind `TimedOut` are deadlines that passed.
+#[derive(Debug)]
+pub(crate) struct Io<T> {
+    transport: T,
+    watch: Rc<Watch>,
+    received: Cell<u64>,
+    sent: Cell<u64>,
+}
+
+impl<T: Transport> Io<T> {
+    pub(crate) fn new(transport: T, sweep: &Sweep) -> Self {
+        Self {
+            transport,
+            watch: sweep.watch(),
+            received: Cell::new(0),
+            sent: Cell::new(0),
+        }
+    }
+
+    pub(crate) fn transport(&self) -> &T {
+        &self.transport
+    }
+
+    /// Bytes received since the connection began.
+    pub(crate) fn received(&self) -> u64 {
+        self.received.get()
+    }
+
+    /// Bytes sent since the connection began.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent.get()
+    }
+
+    /// The tick `after` from now, for waits that share one deadline.
+    pub(crate) fn deadline(&self, after: Ticks) -> Ticks {
+        self.watch.deadline(after)
+    }
+
+    /// Whether the connection may be closed at any time, since nothing is under way on it.
+    pub(crate) fn set_idle(&self, idle: bool) {
+        self.watch.set_idle(idle);
+    }
+
+    /// Reads what is there now; `WouldBlock` if nothing is.
+    pub(crate) fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
+        let n = self.transport.try_read(into)?;
+        self.received.set(self.received.get() + n as u64);
+        Ok(n)
+    }
+
+    /// Reads something, waiting until `deadline` for it; 0 at the end of the stream. Nothing is
+    /// lost when the future is dropped.
+    pub(crate) async fn read(&self, into: &mut [u8], deadline: Ticks) -> io::Result<usize> {
+        loop {
+            match self.try_read(into) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                done => return done,
+            }
+            self.readable(deadline).await?;
+        }
+    }
+
+    /// Waits until something can be read, or the end of the stream is there.
+    pub(crate) async fn readable(&self, deadline: Ticks) -> io::Result<()> {
+        let _armed = self.arm(Side::Read, deadline);
+        poll_fn(|cx| self.poll_side(cx, Side::Read)).await
+    }
+
+    async fn writable(&self, deadline: Ticks) -> io::Result<()> {
+        let _armed = self.arm(Side::Write, deadline);
+        poll_fn(|cx| self.poll_side(cx, Side::Write)).await
+    }
+
+    fn arm(&self, side: Side, deadline: Ticks) -> Armed<'_> {
+        self.watch.arm(side, deadline);
+        Armed {
+            watch: &self.watch,
+            side,
+        }
+    }
+
+    fn poll_side(&self, cx: &mut Context<'_>, side: Side) -> Poll<io::Result<()>> {
+        if self.watch.expired(side) {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        self.watch.register(cx.waker());
+        match side {
+            Side::Read => self.transport.poll_readable(cx),
+            Side::Write => self.transport.poll_writable(cx),
+        }
+    }
+
+    /// Writes as much as fits now; `WouldBlock` if nothing does.
+    pub(crate) fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        let n = self.transport.try_write(slices)?;
+        self.sent.set(self.sent.get() + n as u64);
+        Ok(n)
+    }
+
+    /// Writes all slices, waiting at most `patience` for each bit of progress. When the future is
+    /// dropped, it is unknown how much was written.
+    pub(crate) async fn write_all(
+        &self,
+        mut slices: &mut [IoSlice<'_>],
+        patience: Ticks,
+    ) -> io::Result<()> {
+        // Drops empty slices at the front.
+        IoSlice::advance_slices(&mut slices, 0);
+        while !slices.is_empty() {
+            match self.try_write(slices) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => IoSlice::advance_slices(&mut slices, n),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.writable(self.deadline(patience)).await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes one slice; see [`write_all`](Self::write_all).
+    pub(crate) async fn write(&self, bytes: &[u8], patience: Ticks) -> io::Result<()> {
+        self.write_all(&mut [IoSlice::new(bytes)], patience).await
+    }
+}
+
+/// Takes the deadline back when the wait ends, also when its future is dropped.
+struct Armed<'a> {
+    watch: &'a Watch,
+    side: Side,
+}
+
+impl Drop for Armed<'_> {
+    fn drop(&mut self) {
+        self.watch.disarm(self.side);
+    }
+}

@@ -1,0 +1,13 @@
+//! Bytes in and out: a small transport trait, waits with deadlines, and a read buffer.
+
+mod body;
+mod buffer;
+mod io;
+mod sweep;
+mod transport;
+
+pub(crate) use body::{BodyError, Piece, next_piece};
+pub(crate) use buffer::ReadBuf;
+pub(crate) use io::Io;
+pub(crate) use sweep::{Sweep, TICK, Ticks};
+pub(crate) use transport::Transport;

@@ -1,0 +1,249 @@
+//! What a request is about: where it goes, or why it goes nowhere.
+
+use foxy_base::{first, tokens};
+use foxy_http1::{Authority, Host, Method, Reject, RequestHead, Scheme, TargetForm, Url};
+
+use crate::upstream::Destination;
+use crate::{Role, Site};
+
+/// A request that is answered with an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) status: u16,
+    pub(crate) reason: &'static str,
+}
+
+impl From<Reject> for Refusal {
+    fn from(reject: Reject) -> Self {
+        Self {
+            status: reject.status,
+            reason: reject.reason,
+        }
+    }
+}
+
+/// Where a request leads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Route<'b> {
+    /// To an origin, by way of the cache if method and fields allow.
+    Fetch(Url<'b>),
+    /// A tunnel.
+    Connect(Authority<'b>),
+    /// Removes what is stored under the URL.
+    Purge(Url<'b>),
+    /// `OPTIONS` that Foxy itself answers.
+    Options,
+    /// `TRACE` that Foxy itself answers.
+    Trace,
+    /// Nowhere.
+    Refuse(Refusal),
+}
+
+const fn refuse<'b>(status: u16, reason: &'static str) -> Route<'b> {
+    Route::Refuse(Refusal { status, reason })
+}
+
+/// Decides where a request leads. `instance` is Foxy's own name in Via.
+pub(crate) fn route<'b>(head: &RequestHead<'b>, role: &'b Role, instance: &str) -> Route<'b> {
+    if let Some(answer) = last_hop(head) {
+        return answer;
+    }
+    if passed_here_before(head, instance) {
+        return refuse(508, "loop-detected");
+    }
+    match role {
+        Role::Forward => forward(head),
+        Role::Site(site) => reverse(head, site),
+    }
+}
+
+fn forward<'b>(head: &RequestHead<'b>) -> Route<'b> {
+    let target = head.target();
+    match target.form {
+        TargetForm::Authority => target
+            .authority
+            .map_or(refuse(400, "bad-target"), Route::Connect),
+        TargetForm::Asterisk => Route::Options,
+        TargetForm::Origin => refuse(400, "not-a-proxy-request"),
+        TargetForm::Absolute if target.scheme == Some(Scheme::Https) => {
+            refuse(501, "https-needs-connect")
+        }
+        TargetForm::Absolute => to_url(head, head.url(Scheme::Http)),
+    }
+}
+
+fn reverse<'b>(head: &RequestHead<'b>, site: &'b Site) -> Route<'b> {
+    match head.form() {
+        TargetForm::Authority => return refuse(405, "connect-not-offered"),
+        TargetForm::Asterisk => return Route::Options,
+        _ => {}
+    }
+    let own = site_url(head, site);
+    let url = if site.preserve_host {
+        head.url(Scheme::Http).map(|url| Url {
+            scheme: Scheme::Http,
+            ..url
+        })
+    } else {
+        own
+    };
+    to_url(head, url.or(own))
+}
+
+/// The URL at the origin, under the origin's own name.
+fn site_url<'b>(head: &RequestHead<'b>, site: &'b Site) -> Option<Url<'b>> {
+    let host = match site.host.parse() {
+        Ok(ip) => Host::V6(ip),
+        Err(_) => Host::Name(site.host.as_bytes()),
+    };
+    Some(Url {
+        scheme: Scheme::Http,
+        authority: Authority {
+            host,
+            port: Some(site.port),
+        },
+        path: head.target().path,
+    })
+}
+
+fn to_url<'b>(head: &RequestHead<'b>, url: Option<Url<'b>>) -> Route<'b> {
+    match url {
+        None => refuse(400, "missing-host"),
+        Some(url) if head.method() == Method::Purge => Route::Purge(url),
+        Some(url) => Route::Fetch(url),
+    }
+}
+
+/// The URL that a request leads to under this role, whatever else is the matter with it.
+pub(crate) fn url_of<'b>(head: &RequestHead<'b>, role: &'b Role) -> Option<Url<'b>> {
+    let way = match role {
+        Role::Forward => forward(head),
+        Role::Site(site) => reverse(head, site),
+    };
+    match way {
+        Route::Fetch(url) | Route::Purge(url) => Some(url),
+        _ => None,
+    }
+}
+
+/// `Max-Forwards: 0` makes Foxy the last recipient (RFC 9110 section 7.6.2).
+fn last_hop<'b>(head: &RequestHead<'b>) -> Option<Route<'b>> {
+    let method = head.method();
+    if !matches!(method, Method::Trace | Method::Options) {
+        return None;
+    }
+    match max_forwards(head)? {
+        0 if method == Method::Trace => Some(Route::Trace),
+        0 => Some(Route::Options),
+        _ => None,
+    }
+}
+
+/// The value of Max-Forwards, if there is a valid one.
+pub(crate) fn max_forwards(head: &RequestHead<'_>) -> Option<u32> {
+    let text = first(head, "Max-Forwards")?;
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+fn passed_here_before(head: &RequestHead<'_>, instance: &str) -> bool {
+    tokens(head, "Via").any(|hop| {
+        let mut words = hop.split(|b| *b == b' ').filter(|word| !word.is_empty());
+        words.nth(1) == Some(instance.as_bytes())
+    })
+}
+
+/// Where the bytes of `url` come from under this role.
+pub(crate) fn destination(role: &Role, url: &Url<'_>) -> Destination {
+    match role {
+        Role::Forward => Destination {
+            host: host_text(&url.authority),
+            port: url.authority.port_or_default(url.scheme),
+            exempt: false,
+        },
+        Role::Site(site) => Destination {
+            host: site.host.to_ascii_lowercase().into(),
+            port: site.port,
+            exempt: true,
+        },
+    }
+}
+
+/// The host as a resolver takes it.
+pub(crate) fn host_text(authority: &Authority<'_>) -> Box<str> {
+    let mut host = Vec::new();
+    authority.write_host(&mut host);
+    String::from_utf8(host).unwrap_or_default().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foxy_http1::{FieldSlots, HeadScanner, Limits};
+
+    fn site(preserve_host: bool) -> Role {
+        Role::Site(Site {
+            name: "shop".into(),
+            host: "origin.test".into(),
+            port: 8080,
+            preserve_host,
+        })
+    }
+
+    fn check(request: &str, role: &Role) -> String {
+        let text = request.replace('\n', "\r\n") + "\r\n";
+        let mut slots = FieldSlots::new();
+        let head = RequestHead::parse(
+            text.as_bytes(),
+            &mut HeadScanner::new(),
+            &mut slots,
+            &Limits::default(),
+        )
+        .unwrap()
+        .unwrap();
+        let url = |url: Url<'_>| {
+            let mut out = Vec::new();
+            url.write_normalised(&mut out);
+            String::from_utf8(out).unwrap()
+        };
+        match route(&head, role, "me") {
+            Route::Fetch(to) => url(to),
+            Route::Purge(to) => format!("purge {}", url(to)),
+            Route::Connect(to) => format!("connect {} {:?}", host_text(&to), to.port),
+            Route::Options => "options".into(),
+            Route::Trace => "trace".into(),
+            Route::Refuse(refusal) => format!("{} {}", refusal.status, refusal.reason),
+        }
+    }
+
+    #[test]
+    fn forward_listeners_take_absolute_targets_and_tunnels() {
+        for (request, expected) in [
+            ("GET http://A.test/x HTTP/1.1\nHost: b\n", "http://a.test/x"),
+            ("GET / HTTP/1.1\nHost: a\n", "400 not-a-proxy-request"),
+            ("GET https://a/ HTTP/1.1\nHost: a\n", "501 https-needs-connect"),
+            ("CONNECT A.test:443 HTTP/1.1\nHost: a\n", "connect a.test Some(443)"),
+            ("PURGE http://a/x HTTP/1.1\nHost: a\n", "purge http://a/x"),
+            ("OPTIONS * HTTP/1.1\nHost: a\n", "options"),
+            ("OPTIONS http://a/ HTTP/1.1\nHost: a\nMax-Forwards: 0\n", "options"),
+            ("OPTIONS http://a/ HTTP/1.1\nHost: a\nMax-Forwards: 1\n", "http://a/"),
+            ("TRACE http://a/ HTTP/1.1\nHost: a\nMax-Forwards: 0\n", "trace"),
+            ("GET http://a/ HTTP/1.1\nHost: a\nMax-Forwards: 0\n", "http://a/"),
+            ("GET http://a/ HTTP/1.1\nHost: a\nVia: 1.1 you, 1.1 me (x)\n", "508 loop-detected"),
+            ("GET http://a/ HTTP/1.1\nHost: a\nVia: 1.1 meme, 1.1 x me\n", "http://a/"),
+        ] {
+            assert_eq!(check(request, &Role::Forward), expected, "{request}");
+        }
+    }
+
+    #[test]
+    fn a_site_goes_to_its_own_origin_whatever_the_request_says() {
+        let get = "GET /x HTTP/1.1\nHost: Public.test\n";
+        assert_eq!(check(get, &site(false)), "http://origin.test:8080/x");
+        assert_eq!(check(get, &site(true)), "http://public.test/x");
+        let other = "GET http://other.test/x HTTP/1.1\nHost: a\n";
+        assert_eq!(check(other, &site(false)), "http://origin.test:8080/x");
+        assert_eq!(check("GET /x HTTP/1.0\n", &site(true)), "http://origin.test:8080/x");
+        let connect = "CONNECT a:443 HTTP/1.1\nHost: a\n";
+        assert_eq!(check(connect, &site(true)), "405 connect-not-offered");
+    }
+}

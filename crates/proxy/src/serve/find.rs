@@ -1,0 +1,136 @@
+//! From a key to an object: memory, else one disk read, through the variants of Vary.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use foxy_base::{Fields, KeyHash, key_hash};
+use foxy_http_rules::vary;
+use foxy_store::{Lookup, Object, ReadMiss};
+
+use crate::Event;
+use crate::key;
+use crate::local::Local;
+
+/// Where an object was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tier {
+    Memory,
+    Disk,
+}
+
+/// What is known of the primary entry: what a variant's key is made with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Primary {
+    pub(crate) nonce: u64,
+    pub(crate) list: Bytes,
+}
+
+/// What a lookup came to.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// The object whose key and selecting values match.
+    pub(crate) object: Option<(Arc<Object>, Tier)>,
+    /// The primary, if it has a Vary list.
+    pub(crate) primary: Option<Primary>,
+}
+
+/// Looks up the primary key in `key`; if its values do not match, `key` becomes the variant's
+/// and that is looked up too.
+pub(crate) async fn find<F: Fields>(local: &Local, key: &mut Vec<u8>, request: &F) -> Found {
+    let hash = key_hash(key);
+    let Some((object, tier)) = get(local, hash, key).await else {
+        return Found {
+            object: None,
+            primary: None,
+        };
+    };
+    let Some((list, values)) = key::split_vary(&object) else {
+        return Found {
+            object: Some((object, tier)),
+            primary: None,
+        };
+    };
+    let matches = vary::matches(list, values, request);
+    let primary = Some(Primary {
+        nonce: object.meta().nonce,
+        list: object.vary().slice_ref(list),
+    });
+    if matches {
+        return Found {
+            object: Some((object, tier)),
+            primary,
+        };
+    }
+    let mut wanted = Vec::new();
+    vary::selecting_values(list, request, &mut wanted);
+    key::push_variant(object.meta().nonce, &wanted, key);
+    let variant = get(local, key_hash(key), key).await;
+    Found {
+        // Its key says that the values match; the list may have changed since.
+        object: variant.filter(|(object, _)| {
+            key::split_vary(object).is_some_and(|(l, v)| vary::matches(l, v, request))
+        }),
+        primary,
+    }
+}
+
+/// The object under exactly this key.
+pub(crate) async fn get(local: &Local, hash: KeyHash, key: &[u8]) -> Option<(Arc<Object>, Tier)> {
+    // A record that moves while it is being read is looked up again, but not for ever.
+    for _ in 0..2 {
+        match local.proxy.engine.lookup(hash, key) {
+            Lookup::Memory(object) => return Some((object, Tier::Memory)),
+            Lookup::Miss => return None,
+            Lookup::Disk(plan) => {
+                let owned = key.to_vec();
+                let read = local.disk.read(plan, move |engine, plan, buf| {
+                    engine.finish_read(plan, &owned, buf)
+                });
+                let (answer, shared) = read.await;
+                count(local, shared, answer.is_err());
+                match answer {
+                    Ok(object) if object.key() == key => return Some((object, Tier::Disk)),
+                    Ok(_) => return None,
+                    Err(ReadMiss::Moved) => {}
+                    Err(_) => return None,
+                }
+            }
+        }
+    }
+    None
+}
+
+/// Fragment `n` of a large object.
+pub(crate) async fn fragment(local: &Local, head: &Arc<Object>, n: u32) -> Option<Arc<Object>> {
+    for _ in 0..2 {
+        match local.proxy.engine.fragment_lookup(head, n) {
+            Lookup::Memory(object) => return Some(object),
+            Lookup::Miss => return None,
+            Lookup::Disk(plan) => {
+                let owner = Arc::clone(head);
+                let read = local.disk.read(plan, move |engine, plan, buf| {
+                    engine.finish_fragment(plan, &owner, n, buf)
+                });
+                let (answer, shared) = read.await;
+                count(local, shared, answer.is_err());
+                match answer {
+                    Ok(object) => return Some(object),
+                    Err(ReadMiss::Moved) => {}
+                    Err(_) => return None,
+                }
+            }
+        }
+    }
+    None
+}
+
+fn count(local: &Local, shared: bool, missed: bool) {
+    local.count(if shared {
+        Event::DiskReadsShared
+    } else {
+        Event::DiskReads
+    });
+    if missed {
+        local.count(Event::DiskReadMisses);
+    }
+}

@@ -1,0 +1,241 @@
+//! Sends an object that is in memory: whole, a part, parts, or only its head. A whole one costs
+//! no allocation and one vectored write.
+
+use std::io::{self, IoSlice};
+
+use foxy_base::{Fields, WallTime};
+use foxy_http1::{Method, RequestHead, write};
+use foxy_http_rules::conditional::{self, Condition};
+use foxy_http_rules::range::{ContentRange, Ranges, Resolved, Span};
+use foxy_http_rules::{CacheStatus, Digest, RequestDigest};
+use foxy_store::Object;
+
+use crate::local::Local;
+use crate::net::{Io, Transport};
+use crate::reply::{Mode, Own, Scratch, own_fields};
+
+/// How an answer out of the cache presents itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hit<'a> {
+    pub(crate) age: u32,
+    pub(crate) cache: CacheStatus<'a>,
+    pub(crate) keep: bool,
+}
+
+/// What to send of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// All of it.
+    Whole,
+    /// 304.
+    NotModified,
+    /// 206 with one part.
+    One(Span),
+    /// 206 with several parts.
+    Many(Vec<Span>),
+    /// 416.
+    Unsatisfiable,
+    /// The origin must judge the request's conditions.
+    AskOrigin,
+}
+
+/// What a request's conditions and ranges make of an object of this length.
+pub(crate) fn shape(
+    local: &Local,
+    head: &RequestHead<'_>,
+    request: &RequestDigest,
+    object: &Object,
+    stored: &Digest,
+    now: WallTime,
+) -> Shape {
+    if request.conditional || request.precondition {
+        match conditional::evaluate(head, object.fields(), stored, now) {
+            Condition::Send => {}
+            Condition::NotModified => return Shape::NotModified,
+            Condition::AskOrigin => return Shape::AskOrigin,
+        }
+    }
+    if !request.range || head.method() != Method::Get || stored.status != 200 {
+        return Shape::Whole;
+    }
+    if !conditional::range_applies(head, object.fields(), now) {
+        return Shape::Whole;
+    }
+    let Some(ranges) = Ranges::of(head) else {
+        return Shape::Whole;
+    };
+    match ranges.resolve(object.total_length(), local.proxy.config.rules.ranges_max) {
+        Resolved::One(span) => Shape::One(span),
+        Resolved::Many(spans) => Shape::Many(spans),
+        Resolved::Unsatisfiable => Shape::Unsatisfiable,
+        Resolved::Whole => Shape::Whole,
+    }
+}
+
+/// What was sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sent {
+    pub(crate) status: u16,
+    pub(crate) body: u64,
+}
+
+/// Writes status line and own fields for `shape` into `scratch`: `scratch.head`, then the stored
+/// fields, then `scratch.tail`. Returns the status.
+pub(crate) fn write_heads(
+    local: &Local,
+    scratch: &mut Scratch,
+    head: &RequestHead<'_>,
+    object: &Object,
+    shape: &Shape,
+    hit: &Hit<'_>,
+) -> u16 {
+    let length = object.total_length();
+    let (status, body) = match shape {
+        Shape::NotModified => (304, None),
+        Shape::One(span) => (206, Some(span.len())),
+        Shape::Unsatisfiable => (416, Some(0)),
+        _ => (object.meta().status, Some(length)),
+    };
+    scratch.head.clear();
+    scratch.tail.clear();
+    write::status_line(&mut scratch.head, status);
+    let range = match shape {
+        Shape::One(span) => Some(Some(*span)),
+        Shape::Unsatisfiable => Some(None),
+        _ => None,
+    };
+    if let Some(span) = range {
+        scratch.tail.extend_from_slice(b"Content-Range: ");
+        let complete = Some(length);
+        ContentRange { span, complete }.write(&mut scratch.tail);
+        scratch.tail.extend_from_slice(b"\r\n");
+    }
+    let own = Own {
+        mode: match body {
+            Some(n) if status != 204 => Mode::Length(n),
+            _ => Mode::Bare,
+        },
+        age: Some(hit.age),
+        cache: Some(hit.cache),
+        keep: hit.keep,
+        version: head.version(),
+    };
+    own_fields(&mut scratch.tail, local, &own);
+    status
+}
+
+/// Sends an object whose body is in memory (not the head of a large one).
+pub(crate) async fn send<T: Transport>(
+    local: &Local,
+    io: &Io<T>,
+    scratch: &mut Scratch,
+    head: &RequestHead<'_>,
+    object: &Object,
+    shape: &Shape,
+    hit: &Hit<'_>,
+) -> io::Result<Sent> {
+    if let Shape::Many(spans) = shape {
+        return send_parts(local, io, scratch, head, object, spans, hit).await;
+    }
+    let status = write_heads(local, scratch, head, object, shape, hit);
+    if matches!(shape, Shape::NotModified) {
+        push_304_fields(scratch, object);
+        let mut slices = [IoSlice::new(&scratch.head), IoSlice::new(&scratch.tail)];
+        io.write_all(&mut slices, local.patience.progress).await?;
+        return Ok(Sent { status, body: 0 });
+    }
+    let whole: &[u8] = object.body();
+    let body = match shape {
+        _ if head.method() == Method::Head => &[],
+        Shape::One(span) => part(whole, *span),
+        Shape::Unsatisfiable => &[],
+        _ => whole,
+    };
+    let mut slices = [
+        IoSlice::new(&scratch.head),
+        IoSlice::new(object.fields().text()),
+        IoSlice::new(&scratch.tail),
+        IoSlice::new(body),
+    ];
+    io.write_all(&mut slices, local.patience.progress).await?;
+    Ok(Sent {
+        status,
+        body: body.len() as u64,
+    })
+}
+
+fn push_304_fields(scratch: &mut Scratch, object: &Object) {
+    let fields = object.fields();
+    for i in 0..fields.count() {
+        let (name, value) = fields.field(i);
+        if conditional::is_sent_with_304(name) {
+            write::field(&mut scratch.head, name, value);
+        }
+    }
+}
+
+fn part(whole: &[u8], span: Span) -> &[u8] {
+    let at = |n: u64| usize::try_from(n).unwrap_or(usize::MAX).min(whole.len());
+    &whole[at(span.start)..at(span.end)]
+}
+
+/// Several parts as multipart/byteranges (RFC 9110 section 14.6).
+async fn send_parts<T: Transport>(
+    local: &Local,
+    io: &Io<T>,
+    scratch: &mut Scratch,
+    head: &RequestHead<'_>,
+    object: &Object,
+    spans: &[Span],
+    hit: &Hit<'_>,
+) -> io::Result<Sent> {
+    let boundary = format!("foxy-{:016x}", local.nonce());
+    let body = multipart(object, spans, &boundary);
+    scratch.head.clear();
+    write::status_line(&mut scratch.head, 206);
+    let fields = object.fields();
+    for i in 0..fields.count() {
+        let (name, value) = fields.field(i);
+        if !foxy_base::eq_name(name, b"content-type") {
+            write::field(&mut scratch.head, name, value);
+        }
+    }
+    let kind = format!("multipart/byteranges; boundary={boundary}");
+    write::field(&mut scratch.head, b"Content-Type", kind.as_bytes());
+    let own = Own {
+        mode: Mode::Length(body.len() as u64),
+        age: Some(hit.age),
+        cache: Some(hit.cache),
+        keep: hit.keep,
+        version: head.version(),
+    };
+    own_fields(&mut scratch.head, local, &own);
+    let mut slices = [IoSlice::new(&scratch.head), IoSlice::new(&body)];
+    io.write_all(&mut slices, local.patience.progress).await?;
+    Ok(Sent {
+        status: 206,
+        body: body.len() as u64,
+    })
+}
+
+fn multipart(object: &Object, spans: &[Span], boundary: &str) -> Vec<u8> {
+    let kind = foxy_base::first(object.fields(), "Content-Type");
+    let mut body = Vec::new();
+    for span in spans {
+        body.extend_from_slice(format!("--{boundary}\r\n").as_bytes());
+        if let Some(kind) = kind {
+            write::field(&mut body, b"Content-Type", kind);
+        }
+        body.extend_from_slice(b"Content-Range: ");
+        let range = ContentRange {
+            span: Some(*span),
+            complete: Some(object.total_length()),
+        };
+        range.write(&mut body);
+        body.extend_from_slice(b"\r\n\r\n");
+        body.extend_from_slice(part(object.body(), *span));
+        body.extend_from_slice(b"\r\n");
+    }
+    body.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
+    body
+}

@@ -1,0 +1,5 @@
+//! Answers out of the cache.
+
+pub(crate) mod find;
+pub(crate) mod large;
+pub(crate) mod memory;

@@ -1,0 +1,199 @@
+//! From a name to a connection: resolve, judge every address, race the good ones (RFC 8305).
+
+use std::future::poll_fn;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+
+use super::UpstreamError;
+use crate::guard;
+use crate::proxy::Proxy;
+use crate::{Counters, Event, ResolveError};
+
+/// How long an attempt may take before the next address is tried beside it (RFC 8305 section 5).
+const STAGGER: Duration = Duration::from_millis(250);
+/// Addresses tried at most.
+const ATTEMPTS: usize = 8;
+
+/// Where a request goes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Destination {
+    /// A name in lower case, or an address without brackets.
+    pub(crate) host: Box<str>,
+    pub(crate) port: u16,
+    /// A site's own origin: the guard does not apply.
+    pub(crate) exempt: bool,
+}
+
+/// A new connection to `to`.
+pub(crate) async fn connect(
+    proxy: &Proxy,
+    counters: &Counters,
+    to: &Destination,
+) -> Result<(TcpStream, SocketAddr), UpstreamError> {
+    let attempt = async {
+        let addresses = resolve(proxy, counters, &to.host).await?;
+        let good = permitted(proxy, to, &addresses)?;
+        race(&good).await.map_err(|_| UpstreamError::Connect)
+    };
+    let result = match tokio::time::timeout(proxy.config.timeouts.connect, attempt).await {
+        Ok(result) => result,
+        Err(_) => Err(UpstreamError::ConnectTimeout),
+    };
+    match &result {
+        Ok((stream, _)) => {
+            counters.add(Event::UpstreamNew, 1);
+            // Heads and bodies are written whole: waiting for more would only delay them.
+            let _ = stream.set_nodelay(true);
+        }
+        Err(_) => counters.add(Event::UpstreamFailed, 1),
+    }
+    result
+}
+
+async fn resolve(
+    proxy: &Proxy,
+    counters: &Counters,
+    host: &str,
+) -> Result<std::sync::Arc<[IpAddr]>, UpstreamError> {
+    if let Ok(ip) = host.parse::<IpAddr>() {
+        return Ok([ip].into());
+    }
+    let host = host.trim_end_matches('.');
+    let now = proxy.clock.mono();
+    let answer = match proxy.dns.get(host, now) {
+        Some(answer) => answer,
+        None => {
+            counters.add(Event::DnsLookups, 1);
+            let answer = proxy.resolver.resolve(host).await;
+            proxy.dns.put(host, answer, proxy.clock.mono())
+        }
+    };
+    answer.map_err(|error| match error {
+        ResolveError::NoSuchName(_) => UpstreamError::NoSuchName,
+        ResolveError::Unavailable => UpstreamError::NameService,
+    })
+}
+
+/// The addresses that may be connected to, in the order to try them.
+fn permitted(
+    proxy: &Proxy,
+    to: &Destination,
+    addresses: &[IpAddr],
+) -> Result<Vec<SocketAddr>, UpstreamError> {
+    let mut refused = None;
+    let mut good = Vec::new();
+    for ip in addresses {
+        let address = SocketAddr::new(*ip, to.port);
+        match guard::check(&proxy.config.access, address) {
+            Err(why) if !to.exempt => refused = Some(why),
+            _ => good.push(address),
+        }
+    }
+    if good.is_empty() {
+        return Err(refused.map_or(UpstreamError::NoSuchName, UpstreamError::Forbidden));
+    }
+    Ok(interleave(good))
+}
+
+/// Alternates the families, IPv6 first, keeping the order within each (RFC 8305 section 4).
+fn interleave(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
+    let (six, four): (Vec<_>, Vec<_>) = addresses.into_iter().partition(SocketAddr::is_ipv6);
+    let (mut six, mut four) = (six.into_iter(), four.into_iter());
+    let mut ordered = Vec::new();
+    loop {
+        let (a, b) = (six.next(), four.next());
+        if a.is_none() && b.is_none() {
+            ordered.truncate(ATTEMPTS);
+            return ordered;
+        }
+        ordered.extend(a);
+        ordered.extend(b);
+    }
+}
+
+type Attempt = Pin<Box<dyn Future<Output = io::Result<(TcpStream, SocketAddr)>>>>;
+
+fn attempt(to: SocketAddr) -> Attempt {
+    Box::pin(async move { Ok((TcpStream::connect(to).await?, to)) })
+}
+
+/// The first connection that succeeds. The next address is tried when an attempt fails, or is
+/// not through after the stagger; the losers are dropped.
+async fn race(addresses: &[SocketAddr]) -> io::Result<(TcpStream, SocketAddr)> {
+    let mut waiting = addresses.iter();
+    let Some(first) = waiting.next() else {
+        return Err(io::ErrorKind::AddrNotAvailable.into());
+    };
+    if addresses.len() == 1 {
+        return attempt(*first).await;
+    }
+    let mut running: Vec<Attempt> = vec![attempt(*first)];
+    let mut stagger = Box::pin(tokio::time::sleep(STAGGER));
+    let mut last_error = io::ErrorKind::ConnectionRefused.into();
+    poll_fn(|cx| {
+        loop {
+            let mut at = 0;
+            while at < running.len() {
+                match running[at].as_mut().poll(cx) {
+                    Poll::Ready(Ok(connected)) => return Poll::Ready(Ok(connected)),
+                    Poll::Ready(Err(error)) => {
+                        last_error = error;
+                        drop(running.swap_remove(at));
+                        // A failure starts the next one at once.
+                        if let Some(next) = waiting.next() {
+                            running.push(attempt(*next));
+                        }
+                    }
+                    Poll::Pending => at += 1,
+                }
+            }
+            if running.is_empty() {
+                let error = std::mem::replace(&mut last_error, io::ErrorKind::Other.into());
+                return Poll::Ready(Err(error));
+            }
+            if stagger.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            let Some(next) = waiting.next() else {
+                return Poll::Pending;
+            };
+            running.push(attempt(*next));
+            let later = tokio::time::Instant::now() + STAGGER;
+            stagger.as_mut().reset(later);
+        }
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn families_alternate_and_attempts_are_bounded() {
+        let list = |texts: &[&str]| -> Vec<SocketAddr> {
+            texts.iter().map(|t| t.parse().unwrap()).collect()
+        };
+        let got = interleave(list(&["1.0.0.1:1", "1.0.0.2:1", "[::2]:1", "1.0.0.3:1"]));
+        assert_eq!(got, list(&["[::2]:1", "1.0.0.1:1", "1.0.0.2:1", "1.0.0.3:1"]));
+        let many = (0..50).map(|n| SocketAddr::from(([1, 0, 0, n], 1))).collect();
+        assert_eq!(interleave(many).len(), ATTEMPTS);
+    }
+
+    #[tokio::test]
+    async fn a_refused_address_does_not_stop_the_next() {
+        let dead = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let refused = dead.local_addr().unwrap();
+        drop(dead);
+        let alive = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let accepts = alive.local_addr().unwrap();
+        let (_, to) = race(&[refused, refused, accepts]).await.unwrap();
+        assert_eq!(to, accepts);
+        assert!(race(&[refused, refused]).await.is_err());
+    }
+}

@@ -1,0 +1,196 @@
+//! One request and its answer on a connection to an origin.
+
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use foxy_http1::{BodyReader, FieldSlots, HeadScanner, ResponseHead, ResponseParts};
+use tokio::net::TcpStream;
+
+use super::connect::{Destination, connect};
+use super::pool::Pooled;
+use super::UpstreamError;
+use crate::Event;
+use crate::local::Local;
+use crate::net::{BodyError, Io, Piece, ReadBuf, Ticks, next_piece};
+
+/// A connection to an origin, with its buffers.
+#[derive(Debug)]
+pub(crate) struct Upstream {
+    pub(crate) io: Rc<Io<TcpStream>>,
+    pub(crate) buf: ReadBuf,
+    pub(crate) slots: FieldSlots,
+    scanner: HeadScanner,
+    pub(crate) peer: SocketAddr,
+}
+
+/// An [`Upstream`] in use. Dropping it closes the connection.
+#[derive(Debug)]
+pub(crate) struct Leased {
+    pub(crate) up: Upstream,
+    born: Ticks,
+    /// It has carried requests before, so the origin may have closed it meanwhile.
+    pub(crate) reused: bool,
+    counted: (u64, u64),
+}
+
+impl Leased {
+    /// A connection to `to`: from the pool, unless `fresh`, or a new one.
+    pub(crate) async fn get(
+        local: &Local,
+        to: &Destination,
+        fresh: bool,
+    ) -> Result<Self, UpstreamError> {
+        while !fresh && let Some(pooled) = local.pool.take(to, local.sweep.now()) {
+            if let Some(leased) = Self::again(local, pooled) {
+                return Ok(leased);
+            }
+        }
+        let (stream, peer) = connect(&local.proxy, local.counters(), to).await?;
+        let up = Upstream {
+            io: Rc::new(Io::new(stream, &local.sweep)),
+            buf: ReadBuf::new(),
+            slots: FieldSlots::new(),
+            scanner: HeadScanner::new(),
+            peer,
+        };
+        Ok(Self {
+            up,
+            born: local.sweep.now(),
+            reused: false,
+            counted: (0, 0),
+        })
+    }
+
+    /// A pooled connection, unless the origin has closed it or says something unasked.
+    fn again(local: &Local, pooled: Pooled<Upstream>) -> Option<Self> {
+        let silent = pooled.connection.io.try_read(&mut [0]);
+        if silent.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock) {
+            local.count(Event::UpstreamReused);
+            let io = &pooled.connection.io;
+            let counted = (io.received(), io.sent());
+            return Some(Self {
+                up: pooled.connection,
+                born: pooled.born,
+                reused: true,
+                counted,
+            });
+        }
+        None
+    }
+
+    /// Gives the connection back to the pool; only after a complete exchange.
+    pub(crate) fn give_back(mut self, local: &Local, to: &Destination) {
+        self.count(local);
+        if !self.up.buf.is_empty() || local.proxy.is_shutting_down() {
+            return;
+        }
+        self.up.buf.release();
+        let pooled = Pooled {
+            connection: self.up,
+            born: self.born,
+        };
+        local.pool.put(to, pooled, local.sweep.now());
+    }
+
+    /// Adds the bytes since the last call to the counters.
+    pub(crate) fn count(&mut self, local: &Local) {
+        let now = (self.up.io.received(), self.up.io.sent());
+        let counters = local.counters();
+        counters.add(Event::OriginBytesIn, now.0 - self.counted.0);
+        counters.add(Event::OriginBytesOut, now.1 - self.counted.1);
+        self.counted = now;
+    }
+
+    /// Sends a request without body and waits for the first head of the answer (which may be
+    /// interim). A pooled connection that turns out to be dead is replaced once if `replay`.
+    pub(crate) async fn ask(
+        local: &Local,
+        to: &Destination,
+        request: &[u8],
+        replay: bool,
+    ) -> Result<(Self, ResponseParts), UpstreamError> {
+        let mut leased = Self::get(local, to, false).await?;
+        let patience = &local.patience;
+        let mut first = leased.up.send(request, patience.upstream).await;
+        if first.is_ok() {
+            match leased.up.next_head(local).await {
+                Ok(head) => return Ok((leased, head)),
+                Err(error) => first = Err(error),
+            }
+        }
+        let dead = matches!(first, Err(UpstreamError::Closed)) && leased.up.buf.is_empty();
+        if !(dead && leased.reused && replay) {
+            return Err(first.err().unwrap_or(UpstreamError::Closed));
+        }
+        local.count(Event::UpstreamRetried);
+        let mut leased = Self::get(local, to, true).await?;
+        leased.up.send(request, patience.upstream).await?;
+        let head = leased.up.next_head(local).await?;
+        Ok((leased, head))
+    }
+}
+
+impl Upstream {
+    /// Sends the head of a request.
+    pub(crate) async fn send(&self, head: &[u8], patience: Ticks) -> Result<(), UpstreamError> {
+        self.io.write(head, patience).await.map_err(|error| lost(&error))
+    }
+
+    /// Reads the next head of an answer. Its bytes stay in the buffer until the caller consumes
+    /// [`ResponseParts::len`] of them. Cancel safe.
+    pub(crate) async fn next_head(&mut self, local: &Local) -> Result<ResponseParts, UpstreamError> {
+        let deadline = self.io.deadline(local.patience.first_byte);
+        loop {
+            let parsed = ResponseHead::parse(
+                self.buf.filled(),
+                &mut self.scanner,
+                &mut self.slots,
+                &local.limits,
+            );
+            match parsed {
+                Ok(Some(head)) => return Ok(head.parts()),
+                Ok(None) => {}
+                Err(reject) => return Err(UpstreamError::BadResponse(reject.reason)),
+            }
+            let max = local.limits.head_bytes + 1;
+            match self.buf.fill(&self.io, max, deadline).await {
+                Ok(0) if self.buf.is_empty() => return Err(UpstreamError::Closed),
+                Ok(0) => return Err(UpstreamError::BadResponse("head-truncated")),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                    return Err(UpstreamError::FirstByteTimeout);
+                }
+                Err(error) => return Err(lost(&error)),
+            }
+        }
+    }
+
+    /// The next piece of a body. Cancel safe.
+    pub(crate) async fn next_piece(
+        &mut self,
+        reader: &mut BodyReader,
+        patience: Ticks,
+    ) -> Result<Piece, UpstreamError> {
+        next_piece(&self.io, &mut self.buf, reader, patience)
+            .await
+            .map_err(|error| match error {
+                BodyError::Io(error) if error.kind() == io::ErrorKind::TimedOut => {
+                    UpstreamError::Stalled
+                }
+                BodyError::Io(_) => UpstreamError::Truncated,
+                BodyError::Framing(reject) if reject.reason == "truncated-body" => {
+                    UpstreamError::Truncated
+                }
+                BodyError::Framing(reject) => UpstreamError::BadResponse(reject.reason),
+            })
+    }
+}
+
+fn lost(error: &io::Error) -> UpstreamError {
+    match error.kind() {
+        io::ErrorKind::TimedOut => UpstreamError::Stalled,
+        io::ErrorKind::OutOfMemory => UpstreamError::BadResponse("head-too-large"),
+        _ => UpstreamError::Closed,
+    }
+}

@@ -1,0 +1,199 @@
+//! Connections to origins that wait for their next request. One pool per worker, no lock.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+use hashbrown::HashMap;
+
+use super::connect::Destination;
+use crate::UpstreamConfig;
+use crate::net::Ticks;
+
+/// Idle connections by destination. `C` is the connection, so that the rules can be tested
+/// without sockets.
+#[derive(Debug)]
+pub(crate) struct Pool<C> {
+    idle: RefCell<Shelves<C>>,
+    idle_max: Ticks,
+    age_max: Ticks,
+    per_destination: usize,
+    total: usize,
+}
+
+#[derive(Debug)]
+struct Shelves<C> {
+    by_destination: HashMap<Destination, VecDeque<Idle<C>>>,
+    count: usize,
+}
+
+#[derive(Debug)]
+struct Idle<C> {
+    connection: C,
+    born: Ticks,
+    since: Ticks,
+}
+
+/// A connection from the pool, and when it was opened.
+#[derive(Debug)]
+pub(crate) struct Pooled<C> {
+    pub(crate) connection: C,
+    pub(crate) born: Ticks,
+}
+
+impl<C> Pool<C> {
+    pub(crate) fn new(config: &UpstreamConfig) -> Self {
+        Self {
+            idle: RefCell::new(Shelves {
+                by_destination: HashMap::new(),
+                count: 0,
+            }),
+            idle_max: Ticks::of(config.idle_max),
+            age_max: Ticks::of(config.age_max),
+            per_destination: config.idle_per_destination,
+            total: config.idle_total,
+        }
+    }
+
+    /// The most recently used connection to `to` that is not too old.
+    pub(crate) fn take(&self, to: &Destination, now: Ticks) -> Option<Pooled<C>> {
+        let mut shelves = self.idle.borrow_mut();
+        let shelf = shelves.by_destination.get_mut(to)?;
+        let mut found = None;
+        let mut taken = 0;
+        while let Some(idle) = shelf.pop_back() {
+            taken += 1;
+            if self.usable(&idle, now) {
+                found = Some(Pooled {
+                    connection: idle.connection,
+                    born: idle.born,
+                });
+                break;
+            }
+        }
+        if shelf.is_empty() {
+            shelves.by_destination.remove(to);
+        }
+        shelves.count -= taken;
+        found
+    }
+
+    /// Takes a connection back that can carry another request.
+    pub(crate) fn put(&self, to: &Destination, pooled: Pooled<C>, now: Ticks) {
+        if now.since(pooled.born) > self.age_max || self.per_destination == 0 {
+            return;
+        }
+        let mut shelves = self.idle.borrow_mut();
+        if shelves.count >= self.total {
+            return;
+        }
+        shelves.count += 1;
+        let shelf = match shelves.by_destination.get_mut(to) {
+            Some(shelf) => shelf,
+            None => shelves.by_destination.entry(to.clone()).or_default(),
+        };
+        shelf.push_back(Idle {
+            connection: pooled.connection,
+            born: pooled.born,
+            since: now,
+        });
+        if shelf.len() > self.per_destination {
+            shelf.pop_front();
+            shelves.count -= 1;
+        }
+    }
+
+    /// Closes what has been idle, or has lived, for too long.
+    pub(crate) fn sweep(&self, now: Ticks) {
+        let mut shelves = self.idle.borrow_mut();
+        let mut left = 0;
+        shelves.by_destination.retain(|_, shelf| {
+            shelf.retain(|idle| self.usable(idle, now));
+            left += shelf.len();
+            !shelf.is_empty()
+        });
+        shelves.count = left;
+    }
+
+    /// Closes everything.
+    pub(crate) fn clear(&self) {
+        let mut shelves = self.idle.borrow_mut();
+        shelves.by_destination.clear();
+        shelves.count = 0;
+    }
+
+    fn usable(&self, idle: &Idle<C>, now: Ticks) -> bool {
+        now.since(idle.since) <= self.idle_max && now.since(idle.born) <= self.age_max
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::TICK;
+
+    fn pool() -> Pool<u32> {
+        Pool::new(&UpstreamConfig {
+            idle_max: TICK * 10,
+            age_max: TICK * 100,
+            idle_per_destination: 2,
+            idle_total: 3,
+            ..UpstreamConfig::default()
+        })
+    }
+
+    fn to(host: &str) -> Destination {
+        Destination {
+            host: host.into(),
+            port: 80,
+            exempt: false,
+        }
+    }
+
+    fn pooled(connection: u32, born: u64) -> Pooled<u32> {
+        Pooled {
+            connection,
+            born: Ticks::at(born),
+        }
+    }
+
+    #[test]
+    fn the_last_used_comes_first_and_exemption_is_part_of_the_destination() {
+        let pool = pool();
+        pool.put(&to("a"), pooled(1, 0), Ticks::at(0));
+        pool.put(&to("a"), pooled(2, 0), Ticks::at(1));
+        let exempt = Destination {
+            exempt: true,
+            ..to("a")
+        };
+        assert!(pool.take(&exempt, Ticks::at(1)).is_none());
+        assert_eq!(pool.take(&to("a"), Ticks::at(1)).unwrap().connection, 2);
+        assert_eq!(pool.take(&to("a"), Ticks::at(1)).unwrap().connection, 1);
+        assert!(pool.take(&to("a"), Ticks::at(1)).is_none());
+    }
+
+    #[test]
+    fn idle_and_age_limits_hold_at_take_and_at_sweep() {
+        let pool = pool();
+        pool.put(&to("a"), pooled(1, 0), Ticks::at(0));
+        assert!(pool.take(&to("a"), Ticks::at(12)).is_none());
+        pool.put(&to("a"), pooled(2, 0), Ticks::at(102));
+        assert!(pool.take(&to("a"), Ticks::at(102)).is_none(), "too old");
+        pool.put(&to("a"), pooled(3, 0), Ticks::at(0));
+        pool.sweep(Ticks::at(12));
+        assert_eq!(pool.idle.borrow().count, 0);
+    }
+
+    #[test]
+    fn the_number_of_idle_connections_is_bounded() {
+        let pool = pool();
+        for n in 0..5 {
+            pool.put(&to("a"), pooled(n, 0), Ticks::at(0));
+        }
+        assert_eq!(pool.idle.borrow().count, 2);
+        assert_eq!(pool.take(&to("a"), Ticks::at(0)).unwrap().connection, 4);
+        for n in 0..5 {
+            pool.put(&to(&n.to_string()), pooled(n, 0), Ticks::at(0));
+        }
+        assert_eq!(pool.idle.borrow().count, 3);
+    }
+}

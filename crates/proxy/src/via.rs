@@ -1,0 +1,242 @@
+//! The request that goes to the origin: end-to-end fields, and what Foxy adds.
+
+use std::net::IpAddr;
+
+use foxy_base::{Fields, eq_name, values};
+use foxy_http1::{BodyFraming, Method, RequestHead, Upgrade, Url, Version, write};
+
+use crate::{ForwardedMode, HeaderConfig};
+
+/// What is different from the client's request.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Changes<'a> {
+    /// Leave the client's conditions out.
+    pub(crate) drop_conditions: bool,
+    /// Leave Range and If-Range out.
+    pub(crate) drop_range: bool,
+    /// Ask with GET and without body, whatever the client's method.
+    pub(crate) as_get: bool,
+    /// Fields to add.
+    pub(crate) add: &'a [(&'a str, &'a [u8])],
+}
+
+/// Who asks, by which way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hop<'a> {
+    pub(crate) config: &'a HeaderConfig,
+    pub(crate) instance: &'a str,
+    pub(crate) client: IpAddr,
+}
+
+/// Writes the head of the request for the origin.
+pub(crate) fn request(
+    out: &mut Vec<u8>,
+    head: &RequestHead<'_>,
+    url: &Url<'_>,
+    hop: &Hop<'_>,
+    changes: &Changes<'_>,
+) {
+    let method = if changes.as_get {
+        b"GET"
+    } else {
+        head.method_text()
+    };
+    out.extend_from_slice(method);
+    out.push(b' ');
+    head.target().write_origin_form(head.method(), out);
+    out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
+    url.authority.write_normalised(url.scheme, out);
+    out.extend_from_slice(b"\r\n");
+    for (name, value) in head.forward_fields() {
+        if passes(name, hop, changes) {
+            write::field(out, name, value);
+        }
+    }
+    for (name, value) in changes.add {
+        write::field(out, name.as_bytes(), value);
+    }
+    own_fields(out, head, hop);
+    if !changes.as_get {
+        body_fields(out, head);
+    }
+    write::end(out);
+}
+
+/// Whether one of the client's fields goes on as it is.
+fn passes(name: &[u8], hop: &Hop<'_>, changes: &Changes<'_>) -> bool {
+    let is = |known: &str| eq_name(name, known.as_bytes());
+    match name.len() {
+        6 if is("expect") => false,
+        12 if is("max-forwards") => false,
+        14 if is("content-length") => false,
+        5 if is("range") => !changes.drop_range,
+        8 if is("if-range") => !changes.drop_range && !changes.drop_conditions,
+        9 if is("forwarded") => hop.config.forwarded == ForwardedMode::Transparent,
+        15 if is("x-forwarded-for") => hop.config.x_forwarded_for == ForwardedMode::Transparent,
+        _ => !(changes.drop_conditions && foxy_http_rules::conditional::is_condition(name)),
+    }
+}
+
+fn own_fields(out: &mut Vec<u8>, head: &RequestHead<'_>, hop: &Hop<'_>) {
+    if let Some(hops) = crate::route::max_forwards(head)
+        && matches!(head.method(), Method::Trace | Method::Options)
+    {
+        write::number_field(out, b"Max-Forwards", u64::from(hops.saturating_sub(1)));
+    } else if let Some(value) = foxy_base::first(head, "Max-Forwards") {
+        write::field(out, b"Max-Forwards", value);
+    }
+    via(out, head.version(), hop.instance);
+    let ip = hop.client.to_canonical();
+    let node = match ip {
+        IpAddr::V4(ip) => format!("for={ip}"),
+        IpAddr::V6(ip) => format!("for=\"[{ip}]\""),
+    };
+    forwarded(out, head, "X-Forwarded-For", hop.config.x_forwarded_for, &ip.to_string());
+    forwarded(out, head, "Forwarded", hop.config.forwarded, &node);
+}
+
+/// `Via: <version> <instance>` for a message of this version.
+pub(crate) fn via(out: &mut Vec<u8>, version: Version, instance: &str) {
+    out.extend_from_slice(match version {
+        Version::Http10 => b"Via: 1.0 ",
+        Version::Http11 => b"Via: 1.1 ",
+    });
+    out.extend_from_slice(instance.as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+fn forwarded<F: Fields>(
+    out: &mut Vec<u8>,
+    head: &F,
+    name: &'static str,
+    mode: ForwardedMode,
+    own: &str,
+) {
+    if matches!(mode, ForwardedMode::Transparent | ForwardedMode::Remove) {
+        return;
+    }
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b": ");
+    if mode == ForwardedMode::Append {
+        for value in values(head, name).filter(|value| !value.is_empty()) {
+            out.extend_from_slice(value);
+            out.extend_from_slice(b", ");
+        }
+    }
+    out.extend_from_slice(own.as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Framing, expectation, upgrade and trailers: hop-by-hop, so written afresh.
+fn body_fields(out: &mut Vec<u8>, head: &RequestHead<'_>) {
+    match head.framing() {
+        BodyFraming::Length(n) => write::number_field(out, b"Content-Length", n),
+        BodyFraming::Chunked => write::field(out, b"Transfer-Encoding", b"chunked"),
+        _ => {}
+    }
+    if head.expects_continue() {
+        write::field(out, b"Expect", b"100-continue");
+    }
+    if head.upgrade() == Upgrade::WebSocket {
+        write::field(out, b"Connection", b"Upgrade");
+        write::field(out, b"Upgrade", b"websocket");
+    } else if head.wants_trailers() {
+        write::field(out, b"Connection", b"TE");
+        write::field(out, b"TE", b"trailers");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foxy_http1::{FieldSlots, HeadScanner, Limits, Scheme};
+
+    fn sent(request_text: &str, config: &HeaderConfig, changes: &Changes<'_>) -> String {
+        let text = request_text.replace('\n', "\r\n") + "\r\n";
+        let mut slots = FieldSlots::new();
+        let mut scanner = HeadScanner::new();
+        let limits = Limits::default();
+        let head = RequestHead::parse(text.as_bytes(), &mut scanner, &mut slots, &limits)
+            .unwrap()
+            .unwrap();
+        let url = head.url(Scheme::Http).unwrap();
+        let hop = Hop {
+            config,
+            instance: "me",
+            client: "192.0.2.9".parse().unwrap(),
+        };
+        let mut out = Vec::new();
+        request(&mut out, &head, &url, &hop, changes);
+        String::from_utf8(out).unwrap().replace("\r\n", "\n")
+    }
+
+    #[test]
+    fn end_to_end_fields_go_on_and_hop_by_hop_fields_do_not() {
+        let got = sent(
+            "GET http://A.test:80/x?y HTTP/1.1\nHost: b\nConnection: X-Own, keep-alive\n\
+             X-Own: 1\nProxy-Authorization: Basic s\nAccept: */*\nX-Forwarded-For: 10.0.0.1\n",
+            &HeaderConfig::default(),
+            &Changes::default(),
+        );
+        assert_eq!(
+            got,
+            "GET /x?y HTTP/1.1\nHost: a.test\nAccept: */*\nVia: 1.1 me\n\
+             X-Forwarded-For: 10.0.0.1, 192.0.2.9\n\n"
+        );
+    }
+
+    #[test]
+    fn bodies_expectations_and_upgrades_are_written_afresh() {
+        let none = HeaderConfig {
+            x_forwarded_for: ForwardedMode::Remove,
+            ..HeaderConfig::default()
+        };
+        let changes = Changes::default();
+        let post = "POST http://a/ HTTP/1.1\nHost: a\nExpect: 100-continue\nTransfer-Encoding: chunked\n";
+        assert_eq!(
+            sent(post, &none, &changes),
+            "POST / HTTP/1.1\nHost: a\nVia: 1.1 me\nTransfer-Encoding: chunked\nExpect: 100-continue\n\n"
+        );
+        let socket = "GET http://a/ HTTP/1.1\nHost: a\nConnection: Upgrade\nUpgrade: websocket\n\
+                      Sec-WebSocket-Key: k\n";
+        assert_eq!(
+            sent(socket, &none, &changes),
+            "GET / HTTP/1.1\nHost: a\nSec-WebSocket-Key: k\nVia: 1.1 me\nConnection: Upgrade\n\
+             Upgrade: websocket\n\n"
+        );
+    }
+
+    #[test]
+    fn a_fill_asks_for_the_whole_on_its_own_conditions() {
+        let none = HeaderConfig {
+            x_forwarded_for: ForwardedMode::Replace,
+            ..HeaderConfig::default()
+        };
+        let changes = Changes {
+            drop_conditions: true,
+            drop_range: true,
+            as_get: true,
+            add: &[("If-None-Match", b"\"v1\"")],
+        };
+        assert_eq!(
+            sent(
+                "HEAD http://a/ HTTP/1.1\nHost: a\nRange: bytes=0-1\nIf-None-Match: \"v0\"\n\
+                 If-Range: \"v0\"\nX-Forwarded-For: 10.0.0.1\n",
+                &none,
+                &changes
+            ),
+            "GET / HTTP/1.1\nHost: a\nIf-None-Match: \"v1\"\nVia: 1.1 me\n\
+             X-Forwarded-For: 192.0.2.9\n\n"
+        );
+    }
+
+    #[test]
+    fn max_forwards_counts_down() {
+        let got = sent(
+            "OPTIONS http://a/ HTTP/1.1\nHost: a\nMax-Forwards: 3\n",
+            &HeaderConfig::default(),
+            &Changes::default(),
+        );
+        assert!(got.contains("Max-Forwards: 2\n"), "{got}");
+    }
+}
