@@ -109,8 +109,8 @@ impl LargePut {
     /// Ends the body: the object replaces what its key holds and becomes visible, if all of it
     /// was stored. If not, the fragments are forgotten and the key is left as it is.
     pub fn finish(mut self) -> Put {
-        if self.new.length.is_some_and(|l| l != self.length) {
-            self.drop_it(DropReason::Superseded);
+        if self.dropped.is_none() && self.new.length.is_some_and(|l| l != self.length) {
+            self.drop_it(DropReason::Incomplete);
         }
         if self.dropped.is_none() && self.fragments == 0 {
             return self.finish_whole();

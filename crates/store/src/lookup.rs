@@ -97,8 +97,8 @@ pub enum DropReason {
     PendingFull,
     /// Too large.
     TooLarge,
-    /// Replaced or removed before it was complete.
-    Superseded,
+    /// Its length is not what was announced.
+    Incomplete,
 }
 
 /// Result of [`crate::Engine::put`].

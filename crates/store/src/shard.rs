@@ -75,3 +75,11 @@ impl Shard {
         pending.or_else(|| self.ram.peek(&hash))
     }
 }
+
+#[cfg(test)]
+impl Shard {
+    /// Takes an object out of the RAM tier, as if its turn had come.
+    pub(crate) fn ram_remove_for_test(&mut self, hash: KeyHash) {
+        self.ram.remove(&hash);
+    }
+}

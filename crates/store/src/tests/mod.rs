@@ -1,1 +1,5 @@
-//! Tests of the whole store.
+//! Tests of the whole store, on a disk in memory.
+
+mod basic;
+mod model;
+mod rig;

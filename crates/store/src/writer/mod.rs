@@ -255,7 +255,7 @@ impl Writer {
         self.store.id
     }
 
-    /// Nothing waits, nothing is under way, everything is loaded.
+    /// Nothing waits, nothing is under way, everything written is durable, everything is loaded.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         let inbox = self.store.inbox.lock();
@@ -264,9 +264,16 @@ impl Writer {
             && self.loader.is_none()
             && self.gather.is_empty()
             && self.io.in_flight() == 0
+            && !self.io.dirty
             && self.waiting.is_empty()
             && self.sealing.is_empty()
             && matches!(self.next, Next::Idle | Next::Ready { .. })
+    }
+
+    /// Every removal made so far has been written, and nothing is being written.
+    #[cfg(test)]
+    pub(crate) fn removals_written(&self) -> bool {
+        self.store.inbox.lock().removals.is_empty() && self.gather.removals() == 0 && self.clusters.is_empty()
     }
 
     /// Writes everything that waits, makes it durable and writes the summary of the open segment,

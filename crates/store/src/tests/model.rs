@@ -1,0 +1,221 @@
+//! The store against its oracle: random operations, crashes and restarts beside a model that
+//! knows what each key may hold.
+//!
+//! Per key the model keeps the states it went through, newest last. A lookup may give the newest
+//! state or a miss. After a power cut, a state may return that had not ended when the last sync
+//! (or the key's purge) was acknowledged; after a kill, one that had not ended when the last
+//! removal reached the disk.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use foxy_base::Rng;
+use foxy_disk::{AlignedBuf, Keep};
+
+use super::rig::{Rig, body, hash, version_of};
+use crate::*;
+
+const KEYS: u64 = 24;
+const SMALL: u64 = 3_000;
+const LARGE: u64 = 24_000;
+
+#[derive(Clone, Debug, Default)]
+struct State {
+    /// Versions the key may hold; none: only a miss.
+    versions: Vec<u64>,
+    /// Number of the operation that began it.
+    began: u64,
+}
+
+struct Model {
+    rig: Rig,
+    rng: Rng,
+    op: u64,
+    version: u64,
+    states: HashMap<u64, Vec<State>>,
+    /// Operation up to which everything is durable, and to which removals were written.
+    written: u64,
+    tickets: Vec<(SyncTicket, Option<u64>, u64)>,
+    reads: Vec<(u64, ReadPlan, AlignedBuf)>,
+    hits: u64,
+}
+
+impl Model {
+    fn new(seed: u64) -> Self {
+        Self {
+            rig: Rig::new(8, 512 << 10, seed),
+            rng: Rng::new(seed),
+            op: 0,
+            version: 0,
+            states: (0..KEYS).map(|k| (k, vec![State::default()])).collect(),
+            written: 0,
+            tickets: Vec::new(),
+            reads: Vec::new(),
+            hits: 0,
+        }
+    }
+
+    fn name(key: u64) -> String {
+        format!("{key} key")
+    }
+
+    fn max(version: u64) -> u64 {
+        if version % 12 == 0 { LARGE } else { SMALL }
+    }
+
+    fn begin(&mut self, key: u64, versions: Vec<u64>) {
+        let state = State { versions, began: self.op };
+        self.states.entry(key).or_default().push(state);
+    }
+
+    fn step(&mut self) {
+        self.op += 1;
+        let key = self.rng.below(KEYS);
+        let name = Self::name(key);
+        match self.rng.below(100) {
+            0..40 => self.put(key),
+            40..46 => {
+                self.rig.supersede(&name);
+                self.begin(key, Vec::new());
+            }
+            46..49 => {
+                let ticket = self.rig.engine.purge(hash(&name), name.as_bytes());
+                self.begin(key, Vec::new());
+                self.tickets.push((ticket, Some(key), self.op));
+            }
+            49..51 => {
+                let ticket = self.rig.engine.sync();
+                self.tickets.push((ticket, None, self.op));
+            }
+            51..70 => self.check(key),
+            70..74 => self.begin_read(key),
+            74..76 => self.end_read(),
+            76..78 => self.rig.engine.shard(hash(&name)).write().ram_remove_for_test(hash(&name)),
+            78..99 => self.turn(),
+            _ if self.rng.chance(0.3) => self.crash(),
+            _ => self.turn(),
+        }
+    }
+
+    fn put(&mut self, key: u64) {
+        self.version += 1;
+        let version = self.version;
+        let put = self.rig.put(&Self::name(key), &body(key, version, Self::max(version)));
+        let visible = put.admitted.is_visible();
+        self.begin(key, if visible { vec![version] } else { Vec::new() });
+    }
+
+    fn turn(&mut self) {
+        self.rig.clock.advance(Duration::from_millis(self.rng.below(60)));
+        for _ in 0..=self.rng.below(4) {
+            self.rig.writer.turn();
+        }
+        if self.rig.writer.removals_written() {
+            self.written = self.op;
+        }
+        let done: Vec<_> = self.tickets.extract_if(.., |(ticket, ..)| ticket.is_done()).collect();
+        for (ticket, key, op) in done {
+            assert_eq!(ticket.outcome(), Some(Durable::Yes));
+            let keys = key.map_or(0..KEYS, |k| k..k + 1);
+            for key in keys {
+                self.trim(key, op);
+            }
+        }
+    }
+
+    /// Forgets the states of a key that had ended before operation `op` was acknowledged.
+    fn trim(&mut self, key: u64, op: u64) {
+        let states = self.states.entry(key).or_default();
+        let keep = states.iter().rposition(|s| s.began <= op).unwrap_or(0);
+        states.drain(..keep);
+    }
+
+    /// The version a lookup gives; checks every byte.
+    fn found(&self, key: u64) -> Option<u64> {
+        let object = self.rig.get(&Self::name(key))?;
+        self.version_in(key, &object)
+    }
+
+    fn version_in(&self, key: u64, object: &Object) -> Option<u64> {
+        assert_eq!(object.key(), Self::name(key).as_bytes());
+        let mut whole = object.body().to_vec();
+        for n in 0..object.fragment_count() {
+            whole.extend_from_slice(self.rig.fragment(object, n)?.body());
+        }
+        assert_eq!(whole.len() as u64, object.total_length());
+        let text = String::from_utf8_lossy(&whole[..whole.len().min(40)]).into_owned();
+        let version = text.split('/').nth(1)?.parse().ok()?;
+        Some(version_of(key, &whole, Self::max(version)))
+    }
+
+    fn check(&mut self, key: u64) {
+        if let Some(version) = self.found(key) {
+            self.saw(key, version);
+        }
+    }
+
+    fn saw(&mut self, key: u64, version: u64) {
+        self.hits += 1;
+        let states = self.states.entry(key).or_default();
+        let last = states.last_mut().unwrap();
+        assert!(last.versions.contains(&version), "key {key} gave {version}, allowed {:?}", last.versions);
+        last.versions = vec![version];
+    }
+
+    fn begin_read(&mut self, key: u64) {
+        if let Some(plan) = self.rig.plan(&Self::name(key)) {
+            let buf = self.rig.read(&plan).unwrap();
+            self.reads.push((key, plan, buf));
+        }
+    }
+
+    /// A read that was under way while other things happened.
+    fn end_read(&mut self) {
+        let Some((key, plan, buf)) = self.reads.pop() else { return };
+        let name = Self::name(key);
+        if let Ok(object) = self.rig.engine.finish_read(&plan, name.as_bytes(), buf)
+            && let Some(version) = self.version_in(key, &object)
+        {
+            self.saw(key, version);
+        }
+    }
+
+    fn crash(&mut self) {
+        let power = self.rng.chance(0.6);
+        let keep = if power { Keep::Random(self.rng.next_u64()) } else { Keep::All };
+        let written = self.written;
+        self.reads.clear();
+        self.tickets.clear();
+        self.rig = self.rig.crash_unloaded(keep);
+        for key in 0..KEYS {
+            if !power {
+                self.trim(key, written);
+            }
+            let states = self.states.entry(key).or_default();
+            let versions = states.iter().flat_map(|s| s.versions.clone()).collect();
+            *states = vec![State { versions, began: self.op }];
+        }
+        self.written = self.op;
+        if self.rng.chance(0.5) {
+            self.rig.settle();
+            (0..KEYS).for_each(|key| self.check(key));
+        }
+    }
+}
+
+#[test]
+fn random_histories_keep_to_the_oracle() {
+    let (mut hits, mut reused) = (0, 0);
+    for seed in 0..60 {
+        let mut model = Model::new(seed);
+        for _ in 0..1500 {
+            model.step();
+        }
+        model.rig.settle();
+        (0..KEYS).for_each(|key| model.check(key));
+        reused += model.rig.counts().reused;
+        hits += model.hits;
+    }
+    // The histories must have been worth something.
+    assert!(hits > 10_000 && reused > 100, "{hits} hits, {reused} segments reused");
+}

@@ -1,0 +1,198 @@
+//! An engine with one store in memory, driven by hand.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use foxy_base::{FieldBlock, KeyHash, ManualClock, Rng, WallTime, key_hash};
+use foxy_disk::{AlignedBuf, Disk, Keep, MemDisk};
+
+use crate::*;
+
+pub(super) const SEGMENT: u32 = 64 << 10;
+
+/// Small geometry: many segments and clusters in little data.
+pub(super) fn options() -> StoreOptions {
+    StoreOptions {
+        segment_bytes: Some(SEGMENT),
+        cluster_bytes: 16 << 10,
+        mean_object_bytes: 512,
+        buffers: 4,
+        buffer_bytes: 4 << 10,
+        uuid: Some(*b"test store uuid!"),
+        ..StoreOptions::default()
+    }
+}
+
+pub(super) struct Rig {
+    pub(super) disk: MemDisk,
+    pub(super) clock: Arc<ManualClock>,
+    pub(super) engine: Arc<Engine>,
+    pub(super) writer: Writer,
+    pub(super) options: StoreOptions,
+    seed: u64,
+    memory: u64,
+}
+
+impl Rig {
+    /// A store of `segments` segments under an engine with `memory` bytes.
+    pub(super) fn new(segments: u64, memory: u64, seed: u64) -> Self {
+        let len = segments * u64::from(SEGMENT + 4096) + (64 << 10);
+        let disk = MemDisk::new(len, 512, seed);
+        Self::open(disk, memory, seed, options())
+    }
+
+    pub(super) fn open(disk: MemDisk, memory: u64, seed: u64, options: StoreOptions) -> Self {
+        Self::try_open(disk, memory, seed, options).unwrap()
+    }
+
+    pub(super) fn try_open(disk: MemDisk, memory: u64, seed: u64, options: StoreOptions) -> Result<Self, OpenError> {
+        let clock = Arc::new(ManualClock::new(WallTime::from_secs(1_000_000)));
+        let config = EngineConfig { pending_bytes_max: memory / 2, ..EngineConfig::new(memory, seed) };
+        let engine = Engine::new(config, clock.clone());
+        let writer = engine.open_store(Arc::new(disk.clone()), options.clone())?;
+        Ok(Self { disk, clock, engine, writer, options, seed, memory })
+    }
+
+    /// The same disk after a crash, opened again and loaded.
+    pub(super) fn crash(&self, keep: Keep<'_>) -> Self {
+        let mut again = self.crash_unloaded(keep);
+        again.settle();
+        again
+    }
+
+    /// The same disk after a crash, opened again; sealed segments are not loaded yet.
+    pub(super) fn crash_unloaded(&self, keep: Keep<'_>) -> Self {
+        Self::open(self.disk.crash(keep), self.memory, self.seed + 1, self.options.clone())
+    }
+
+    pub(super) fn kill(&self) -> Self {
+        self.crash(Keep::All)
+    }
+
+    /// Turns, and time, until nothing is left to do.
+    pub(super) fn settle(&mut self) {
+        for _ in 0..20_000 {
+            self.writer.turn();
+            if self.writer.is_idle() {
+                return;
+            }
+            self.clock.advance(Duration::from_millis(20));
+        }
+        panic!("the writer does not come to rest: {:?}", self.writer);
+    }
+
+    /// Turns without any time passing.
+    pub(super) fn turns(&mut self, n: usize) {
+        for _ in 0..n {
+            self.writer.turn();
+        }
+    }
+
+    pub(super) fn put(&self, key: &str, body: &[u8]) -> Put {
+        self.engine.put(object(key, body))
+    }
+
+    pub(super) fn supersede(&self, key: &str) -> bool {
+        self.engine.supersede(hash(key), key.as_bytes())
+    }
+
+    /// What a request would get.
+    pub(super) fn get(&self, key: &str) -> Option<Arc<Object>> {
+        let lookup = self.engine.lookup(hash(key), key.as_bytes());
+        self.resolve(lookup, |plan, buf| self.engine.finish_read(plan, key.as_bytes(), buf))
+    }
+
+    pub(super) fn fragment(&self, head: &Object, n: u32) -> Option<Arc<Object>> {
+        let lookup = self.engine.fragment_lookup(head, n);
+        self.resolve(lookup, |plan, buf| self.engine.finish_fragment(plan, head, n, buf))
+    }
+
+    fn resolve(
+        &self,
+        lookup: Lookup,
+        finish: impl Fn(&ReadPlan, AlignedBuf) -> Result<Arc<Object>, ReadMiss>,
+    ) -> Option<Arc<Object>> {
+        match lookup {
+            Lookup::Memory(object) => Some(object),
+            Lookup::Miss => None,
+            Lookup::Disk(plan) => match self.read(&plan) {
+                Ok(buf) => finish(&plan, buf).ok(),
+                Err(error) => {
+                    self.engine.fail_read(&plan, &error);
+                    None
+                }
+            },
+        }
+    }
+
+    pub(super) fn plan(&self, key: &str) -> Option<ReadPlan> {
+        match self.engine.lookup(hash(key), key.as_bytes()) {
+            Lookup::Disk(plan) => Some(plan),
+            _ => None,
+        }
+    }
+
+    pub(super) fn read(&self, plan: &ReadPlan) -> std::io::Result<AlignedBuf> {
+        assert!(plan.at.is_multiple_of(512) && plan.len.is_multiple_of(512));
+        let mut buf = AlignedBuf::new(plan.len as usize);
+        self.disk.read_at(plan.at, &mut buf)?;
+        Ok(buf)
+    }
+
+    /// Body under a key, as text.
+    pub(super) fn text(&self, key: &str) -> Option<String> {
+        self.get(key).map(|o| String::from_utf8_lossy(o.body()).into_owned())
+    }
+
+    pub(super) fn counts(&self) -> StoreCounts {
+        self.engine.stats().stores[0].counts
+    }
+
+    /// Fills the store with unrelated objects of about 2 KiB.
+    pub(super) fn fill(&mut self, label: &str, objects: usize) {
+        for n in 0..objects {
+            self.put(&format!("filler {label} {n}"), &[b'f'; 2000]);
+            if n % 16 == 15 {
+                self.settle();
+            }
+        }
+        self.settle();
+    }
+}
+
+pub(super) fn hash(key: &str) -> KeyHash {
+    key_hash(key.as_bytes())
+}
+
+pub(super) fn object(key: &str, body: &[u8]) -> NewObject {
+    NewObject {
+        key: Bytes::copy_from_slice(key.as_bytes()),
+        hash: hash(key),
+        group: u64::from(key.as_bytes()[0]),
+        meta: ObjectMeta::default(),
+        vary: Bytes::new(),
+        tags: Bytes::new(),
+        fields: FieldBlock::empty(),
+        body: Bytes::copy_from_slice(body),
+    }
+}
+
+/// A body that names its key and version, of a length that follows from both.
+pub(super) fn body(key: u64, version: u64, max: u64) -> Vec<u8> {
+    let mut rng = Rng::new(key << 32 | version);
+    let mut body = format!("{key}/{version}/").into_bytes();
+    for _ in 0..rng.below(max) / 8 {
+        body.extend_from_slice(&rng.next_u64().to_le_bytes());
+    }
+    body
+}
+
+/// The version that a body names, after checking all of its bytes.
+pub(super) fn version_of(key: u64, bytes: &[u8], max: u64) -> u64 {
+    let mut parts = bytes.split(|b| *b == b'/').map(|p| String::from_utf8_lossy(p).parse::<u64>());
+    let (named, version) = (parts.next().unwrap().unwrap(), parts.next().unwrap().unwrap());
+    assert_eq!(named, key, "another key's body");
+    assert_eq!(body(key, version, max), bytes, "mixed bytes");
+    version
+}
