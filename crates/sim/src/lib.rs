@@ -1,1 +1,3 @@
-//! Placeholder; see docs/architecture.md.
+//! The simulator: caches, systems of the papers and modelled hardware under one workload.
+
+pub mod model;
