@@ -103,7 +103,11 @@ impl LocalityBuffers {
     /// An unbound buffer, else an empty one, else the least recently used.
     fn victim(&self) -> usize {
         let order = |b: &Buffer| (b.group.is_some(), b.used > 0, b.last_use);
-        let victim = self.buffers.iter().enumerate().min_by_key(|(_, b)| order(b));
+        let victim = self
+            .buffers
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, b)| order(b));
         victim.map_or(0, |(number, _)| number)
     }
 

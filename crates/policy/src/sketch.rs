@@ -91,7 +91,8 @@ impl Hasher for Mixer {
     }
 
     fn write_u64(&mut self, word: u64) {
-        let product = u128::from(self.0 ^ word ^ 0x2545_f491_4f6c_dd1d) * 0x9e37_79b9_7f4a_7c15_u128;
+        let product =
+            u128::from(self.0 ^ word ^ 0x2545_f491_4f6c_dd1d) * 0x9e37_79b9_7f4a_7c15_u128;
         self.0 = (product >> 64) as u64 ^ product as u64;
     }
 

@@ -76,7 +76,9 @@ impl<K: Key, V> Slab<K, V> {
             *free = node;
             return Some(at);
         }
-        let at = u32::try_from(self.nodes.len()).ok().filter(|at| *at != NIL)?;
+        let at = u32::try_from(self.nodes.len())
+            .ok()
+            .filter(|at| *at != NIL)?;
         self.nodes.push(node);
         Some(at)
     }

@@ -115,9 +115,8 @@ impl<K: Key> Rule<K> for WTinyLfuRule {
     const EVICT_FIRST: bool = false;
 
     fn set_capacity(&mut self, bytes: u64) {
-        let part = |of: u64, percent: u8| {
-            (u128::from(of) * u128::from(percent.min(100)) / 100) as u64
-        };
+        let part =
+            |of: u64, percent: u8| (u128::from(of) * u128::from(percent.min(100)) / 100) as u64;
         self.window_max = part(bytes, self.config.window_percent);
         self.main_max = bytes - self.window_max;
         self.protected_max = part(self.main_max, self.config.protected_percent);
