@@ -21,7 +21,8 @@ pub enum Condition {
 }
 
 /// Evaluates a request's conditions against a stored response, in the order of RFC 9110 section
-/// 13.2.2. Only successful responses are subject to conditions (13.2.1).
+/// 13.2.2. Only successful responses are subject to conditions (13.2.1). May be left out when
+/// the request's digest says neither `conditional` nor `precondition`.
 pub fn evaluate<Q, S>(request: &Q, stored: &S, digest: &Digest, now: WallTime) -> Condition
 where
     Q: Fields + ?Sized,

@@ -238,7 +238,7 @@ pub fn stale_on_failure(
     if !server_error && failure != Failure::Unreachable || !request.method.reads_cache() {
         return None;
     }
-    if never_stale(stored) || config.obey_request && request.no_cache {
+    if never_stale(stored) || request.body || config.obey_request && request.no_cache {
         return None;
     }
     let ttl_ms = ttl_ms(stored, now);

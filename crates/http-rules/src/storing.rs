@@ -269,7 +269,7 @@ pub fn may_keep_incomplete(plan: &StorePlan) -> Result<(), NoStore> {
 pub const fn supersedes(request: &RequestDigest, status: u16) -> bool {
     let answer = matches!(status, 200..=205 | 207..=499);
     let about_request = status == 304 || status::is_about_request(status);
-    matches!(request.method, Method::Get) && answer && !about_request
+    matches!(request.method, Method::Get) && !request.body && answer && !about_request
 }
 
 #[cfg(test)]

@@ -100,6 +100,13 @@ fn a_get_with_content_passes_by() {
     );
     let get = RequestDigest::new(b"GET", &fields("Content-Length: 5"));
     assert_eq!(decide_miss(&get, Miss::Uri), go(Fwd::Bypass));
+    let failed = failed(
+        "Content-Length: 5",
+        "Cache-Control: max-age=2",
+        3,
+        Failure::Unreachable,
+    );
+    assert_eq!(failed, None);
 }
 
 #[test]

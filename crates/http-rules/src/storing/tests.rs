@@ -344,6 +344,8 @@ fn final_answers_supersede_but_errors_and_conditions_do_not() {
         assert!(!supersedes(&get, status), "{status}");
     }
     assert!(!supersedes(&RequestDigest::new(b"HEAD", &fields("")), 200));
+    let with_content = RequestDigest::new(b"GET", &fields("Content-Length: 5"));
+    assert!(!supersedes(&with_content, 200));
 }
 
 #[test]

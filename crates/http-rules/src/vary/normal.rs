@@ -71,7 +71,7 @@ fn all_members<'a, F: Fields + ?Sized>(
 
 /// More members than this are written in the order they came: a canonical form for them is not
 /// worth the time.
-const MEMBERS_MAX: usize = 32;
+const MEMBERS_MAX: usize = 16;
 
 /// A member of a weighted list: weight in thousandths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,8 +155,13 @@ fn write_weighted<F: Fields + ?Sized, S: Sink>(name: &[u8], request: &F, out: &m
 }
 
 fn write_member<S: Sink>(member: &Weighted<'_>, out: &mut S) {
-    for byte in member.text {
-        out.put(&[byte.to_ascii_lowercase()]);
+    // Most members are in lower case already and go out in one piece.
+    if member.text.iter().any(u8::is_ascii_uppercase) {
+        for byte in member.text {
+            out.put(&[byte.to_ascii_lowercase()]);
+        }
+    } else {
+        out.put(member.text);
     }
     if member.weight < 1000 {
         let digit = |unit: u16| b'0' + (member.weight / unit % 10) as u8;
