@@ -137,6 +137,7 @@ pub(crate) struct S3 {
     small: Vec<Item>,
     main: Vec<Item>,
     ghost: Vec<Item>,
+    was_full: bool,
 }
 
 impl S3 {
@@ -177,9 +178,10 @@ impl Naive for S3 {
         while bytes(&self.small) + bytes(&self.main) + size > self.capacity {
             evicted.extend(self.evict());
         }
+        let small_is_full = bytes(&self.small) >= self.capacity * 10 / 100;
         match known {
-            Some(_) => self.main.push(item(key, size)),
-            None => self.small.push(item(key, size)),
+            None if self.was_full || !small_is_full => self.small.push(item(key, size)),
+            _ => self.main.push(item(key, size)),
         }
         evicted
     }
@@ -195,22 +197,25 @@ impl Naive for S3 {
     }
 
     fn evict(&mut self) -> Option<u64> {
+        self.was_full = true;
         let main_most = self.capacity - self.capacity * 10 / 100;
+        let mut in_small = bytes(&self.main) <= main_most;
         while !(self.small.is_empty() && self.main.is_empty()) {
-            if bytes(&self.main) > main_most || self.small.is_empty() {
-                let mut item = self.main.remove(0);
-                if item.uses == 0 {
-                    return Some(item.key);
-                }
-                item.uses -= 1;
-                self.main.push(item);
-            } else {
+            if self.main.is_empty() || (in_small && !self.small.is_empty()) {
                 let mut item = self.small.remove(0);
                 if item.uses < 2 {
                     self.remember(item);
                     return Some(item.key);
                 }
                 item.uses = 0;
+                self.main.push(item);
+            } else {
+                in_small = false;
+                let mut item = self.main.remove(0);
+                if item.uses == 0 {
+                    return Some(item.key);
+                }
+                item.uses -= 1;
                 self.main.push(item);
             }
         }

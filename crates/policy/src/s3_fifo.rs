@@ -1,8 +1,11 @@
 //! S3-FIFO, weighted by bytes.
 //!
 //! Source: Yang et al., "FIFO queues are all you need for cache eviction", SOSP 2023, with the
-//! defaults that its authors' simulator uses: small queue 10 %, ghost 90 %, promotion at two
-//! uses, counter up to 3.
+//! defaults and the details that its authors' simulator settles: small queue 10 %, ghost 90 %,
+//! promotion at two uses (counted anew in main), counter up to 3; until the first eviction what
+//! does not fit into small goes to main; a search that began in small stays there until
+//! something goes. Unlike there, objects larger than the small queue are welcome here; put
+//! [`crate::SizeLimited`] around it to refuse them.
 
 use std::sync::atomic::AtomicU8;
 
@@ -56,8 +59,11 @@ pub struct S3FifoRule<K> {
     config: S3FifoConfig,
     small: List,
     main: List,
+    small_max: u64,
     main_max: u64,
     ghost: Ghost<K>,
+    /// Something was evicted before: the cache has been full.
+    warm: bool,
     /// The object about to be inserted was in the ghost.
     returns: bool,
 }
@@ -70,8 +76,10 @@ impl<K: Key> S3FifoRule<K> {
             config,
             small: List::default(),
             main: List::default(),
+            small_max: 0,
             main_max: 0,
             ghost: Ghost::new(0),
+            warm: false,
             returns: false,
         }
     }
@@ -84,29 +92,33 @@ impl<K: Key> S3FifoRule<K> {
         }
     }
 
-    /// The tail of small: promoted, or forgotten but for the ghost.
-    fn small_victim<V>(&mut self, slab: &mut Slab<K, V>, at: u32) -> Option<u32> {
-        self.small.unlink(slab, at);
-        if slab.freq(at) >= self.config.promote_at {
+    /// The oldest of small that was not used enough; those that were are promoted.
+    fn small_victim<V>(&mut self, slab: &mut Slab<K, V>) -> Option<u32> {
+        while let Some(at) = self.small.tail() {
+            self.small.unlink(slab, at);
+            if slab.freq(at) < self.config.promote_at {
+                self.ghost.insert(slab.key(at), slab.size(at));
+                return Some(at);
+            }
             slab.set_freq(at, 0);
             slab.set_list(at, MAIN);
             self.main.push_head(slab, at);
-            return None;
         }
-        self.ghost.insert(slab.key(at), slab.size(at));
-        Some(at)
+        None
     }
 
-    /// The tail of main: round again for one use less, or out.
-    fn main_victim<V>(&mut self, slab: &mut Slab<K, V>, at: u32) -> Option<u32> {
-        let freq = slab.freq(at);
-        if freq > 0 {
+    /// The oldest of main without uses; the others go round again for one use less.
+    fn main_victim<V>(&mut self, slab: &mut Slab<K, V>) -> Option<u32> {
+        loop {
+            let at = self.main.tail()?;
+            let freq = slab.freq(at);
+            if freq == 0 {
+                self.main.unlink(slab, at);
+                return Some(at);
+            }
             slab.set_freq(at, freq - 1);
             self.main.move_to_head(slab, at);
-            return None;
         }
-        self.main.unlink(slab, at);
-        Some(at)
     }
 }
 
@@ -120,7 +132,8 @@ impl<K: Key> Rule<K> for S3FifoRule<K> {
     const NAME: &'static str = "s3-fifo";
 
     fn set_capacity(&mut self, bytes: u64) {
-        self.main_max = bytes - percent(bytes, self.config.small_percent.min(100));
+        self.small_max = percent(bytes, self.config.small_percent.min(100));
+        self.main_max = bytes - self.small_max;
         let ghost = percent(bytes, self.config.ghost_percent);
         self.ghost.set_capacity(ghost);
     }
@@ -131,11 +144,9 @@ impl<K: Key> Rule<K> for S3FifoRule<K> {
     }
 
     fn insert<V>(&mut self, slab: &mut Slab<K, V>, at: u32) {
-        let list = if std::mem::take(&mut self.returns) {
-            MAIN
-        } else {
-            SMALL
-        };
+        let returns = std::mem::take(&mut self.returns);
+        let filling = !self.warm && self.small.bytes() >= self.small_max;
+        let list = if returns || filling { MAIN } else { SMALL };
         slab.set_list(at, list);
         self.list(list).push_head(slab, at);
     }
@@ -154,18 +165,13 @@ impl<K: Key> Rule<K> for S3FifoRule<K> {
     }
 
     fn victim<V>(&mut self, slab: &mut Slab<K, V>) -> Option<u32> {
-        loop {
-            let from_main = self.main.bytes() > self.main_max;
-            let gone = match (self.small.tail(), self.main.tail()) {
-                (Some(at), None) => self.small_victim(slab, at),
-                (Some(at), Some(_)) if !from_main => self.small_victim(slab, at),
-                (_, Some(at)) => self.main_victim(slab, at),
-                (None, None) => return None,
-            };
-            if gone.is_some() {
-                return gone;
-            }
+        self.warm = true;
+        if self.main.bytes() <= self.main_max
+            && let Some(at) = self.small_victim(slab)
+        {
+            return Some(at);
         }
+        self.main_victim(slab).or_else(|| self.small_victim(slab))
     }
 }
 

@@ -50,7 +50,8 @@ fn compare(mut cache: impl CachePolicy<u64, u64>, mut naive: impl Naive, seed: u
             let stored = cache.insert(key, key, size, &mut evicted).stored;
             assert_eq!(stored, size <= CAPACITY);
             let keys: Vec<u64> = evicted.iter().map(|e| e.key).collect();
-            stored.then_some(keys).unwrap_or_default()
+            assert!(stored || keys.is_empty());
+            keys
         };
         let context = || format!("{} seed {seed} step {number} {step:?}", cache_name(&step));
         match step {
@@ -252,6 +253,25 @@ fn frequency_rules_keep_the_popular_through_a_scan() {
 }
 
 #[test]
+fn the_window_gives_to_main_only_what_is_asked_for_more_often() {
+    let config = WTinyLfuConfig {
+        window_percent: 10,
+        objects: 100_000,
+        ..WTinyLfuConfig::default()
+    };
+    let mut cache = Cache::with_rule(1000, WTinyLfuRule::new(config));
+    hits(&mut cache, 0..10_000);
+    // All were asked for once: the first to fill main stay, the last stay in the window.
+    let left = (0..10_000).filter(|key| cache.peek(key).is_some());
+    assert!(left.eq((0..90).chain(9_990..10_000)));
+    // Asked for thrice, a newcomer pushes out the one longest unused, and stays.
+    for key in [50_000, 50_000, 50_000].into_iter().chain(60_000..60_100) {
+        hits(&mut cache, std::iter::once(key));
+    }
+    assert!(cache.peek(&50_000).is_some() && cache.peek(&0).is_none());
+}
+
+#[test]
 fn a_shared_hit_counts_like_an_exclusive_one() {
     let (mut one, mut two) = (S3Fifo::new(500), S3Fifo::new(500));
     let (mut from_one, mut from_two) = (Vec::new(), Vec::new());
@@ -291,7 +311,7 @@ fn a_sketch_counts_and_ages() {
     let known = (1000..2000u64).filter(|key| sketch.estimate(key) > 0);
     assert!(known.count() < 10);
     for key in 0..10_300u64 {
-        sketch.add(&(1 << 30 | key % 16));
+        sketch.add(&((1 << 30) | (key % 16)));
     }
     assert_eq!(sketch.estimate(&42u64), 3, "halved once");
     assert!(sketch.estimate(&(1u64 << 30)) <= 15);
