@@ -2,4 +2,9 @@
 //! around it, and tests start it in-process with a clock of their own.
 
 pub mod access_log;
+pub mod admin;
+pub mod cli;
 pub mod config;
+mod run;
+
+pub use run::{Parts, Running, StartError, start};

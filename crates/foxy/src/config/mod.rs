@@ -21,6 +21,7 @@ pub use given::{AllGiven, Given, Section, parse};
 pub use kind::{Kind, Value};
 pub use machine::{Machine, ThisMachine};
 pub use origin::OriginUrl;
+pub(crate) use plan::human;
 pub use problem::Problem;
 pub use reference::reference;
 pub use suggest::nearest;

@@ -1,0 +1,79 @@
+//! Who is answered: requests under known names, changes only with the field of our own.
+
+use foxy_base::first;
+use foxy_http1::{RequestHead, TargetForm};
+
+use super::State;
+
+/// The field that a change needs. Browsers let no foreign page send it without our consent.
+pub(super) const FIELD: &str = "X-Foxy-Admin";
+
+/// Why a request is not answered, if so.
+pub(super) fn refuse(head: &RequestHead<'_>, state: &State) -> Option<&'static str> {
+    if head.form() != TargetForm::Origin {
+        return Some("this is the admin address of Foxy, not a proxy");
+    }
+    let host = first(&head, "Host").map(String::from_utf8_lossy);
+    if !host.is_some_and(|host| known(&host, &state.hosts)) {
+        return Some("this name is not known; use localhost, or add it to access.admin_hosts");
+    }
+    None
+}
+
+/// Whether a changing request may change.
+pub(super) fn may_change(head: &RequestHead<'_>) -> bool {
+    first(&head, FIELD) == Some(b"1")
+}
+
+/// Loopback names and addresses, the listener's own address, and what the operator lists.
+fn known(host: &str, listed: &[String]) -> bool {
+    let name = without_port(host);
+    let bare = name.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(address) = bare.parse::<std::net::IpAddr>()
+        && address.is_loopback()
+    {
+        return true;
+    }
+    name.eq_ignore_ascii_case("localhost")
+        || listed.iter().any(|known| known.eq_ignore_ascii_case(bare))
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if !port.contains(']') && port.bytes().all(|b| b.is_ascii_digit()) => {
+            name
+        }
+        _ => host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_known() {
+        let listed = ["foxy.example".to_owned(), "10.0.0.5".to_owned()];
+        for host in [
+            "localhost",
+            "LOCALHOST:3129",
+            "127.0.0.1:3129",
+            "127.9.9.9",
+            "[::1]:3129",
+            "[::1]",
+            "foxy.example:80",
+            "10.0.0.5:3129",
+        ] {
+            assert!(known(host, &listed), "{host}");
+        }
+        for host in [
+            "",
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example:3129",
+            "10.0.0.6",
+        ] {
+            assert!(!known(host, &listed), "{host}");
+        }
+    }
+}

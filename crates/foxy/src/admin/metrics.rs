@@ -1,0 +1,288 @@
+//! The figures in the text format that Prometheus reads. Base units: seconds, bytes, totals.
+
+use std::fmt::{Display, Write};
+
+use foxy_proxy::{Event, Latency, Outcome};
+use foxy_store::{Health, OneStoreStats};
+
+use super::State;
+use super::stats::resident_bytes;
+
+/// The whole page.
+pub(super) fn text(state: &State) -> String {
+    let mut page = Page::default();
+    proxy(state, &mut page);
+    engine(state, &mut page);
+    process(state, &mut page);
+    page.0
+}
+
+/// Writes metrics; writing to a string cannot fail.
+#[derive(Debug, Default)]
+struct Page(String);
+
+impl Page {
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    fn sample(&mut self, name: &str, labels: &str, value: impl Display) {
+        let _ = if labels.is_empty() {
+            writeln!(self.0, "{name} {value}")
+        } else {
+            writeln!(self.0, "{name}{{{labels}}} {value}")
+        };
+    }
+
+    fn single(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
+        self.family(name, kind, help);
+        self.sample(name, "", value);
+    }
+
+    fn histogram(&mut self, name: &str, label: &str, latency: &Latency) {
+        let mut below = 0;
+        let last = latency.buckets.len() - 1;
+        for (i, count) in latency.buckets.iter().enumerate().take(last) {
+            below += count;
+            let bound = (1u64 << i) as f64 / 1e6;
+            self.sample(
+                &format!("{name}_bucket"),
+                &format!("{label},le=\"{bound}\""),
+                below,
+            );
+        }
+        let all = below + latency.buckets[last];
+        self.sample(
+            &format!("{name}_bucket"),
+            &format!("{label},le=\"+Inf\""),
+            all,
+        );
+        self.sample(&format!("{name}_sum"), label, latency.sum_us as f64 / 1e6);
+        self.sample(&format!("{name}_count"), label, all);
+    }
+}
+
+fn proxy(state: &State, page: &mut Page) {
+    let totals = state.proxy.totals();
+    let name = "foxy_requests_total";
+    page.family(
+        name,
+        "counter",
+        "Finished requests by what happened to them.",
+    );
+    for outcome in Outcome::ALL {
+        page.sample(
+            name,
+            &format!("result=\"{}\"", outcome.word()),
+            totals.outcome(outcome),
+        );
+    }
+    let name = "foxy_request_duration_seconds";
+    page.family(
+        name,
+        "histogram",
+        "From the parsed head to the last byte sent; hits and everything else.",
+    );
+    page.histogram(name, "kind=\"hit\"", &totals.hits);
+    page.histogram(name, "kind=\"other\"", &totals.misses);
+    for event in Event::ALL {
+        let (name, help) = event_name(event);
+        page.single(&name, "counter", &help, totals.event(event));
+    }
+    let help = "Client connections open now.";
+    page.single("foxy_connections", "gauge", help, state.proxy.connections());
+}
+
+/// `foxy_<word>_total`; bytes say whose and which way, in the words of other exporters.
+fn event_name(event: Event) -> (String, String) {
+    let named = |name: &str, help: &str| (format!("foxy_{name}_total"), help.to_owned());
+    match event {
+        Event::BytesIn => named("client_received_bytes", "Bytes received from clients."),
+        Event::BytesOut => named("client_sent_bytes", "Bytes sent to clients."),
+        Event::OriginBytesIn => named("origin_received_bytes", "Bytes received from origins."),
+        Event::OriginBytesOut => named("origin_sent_bytes", "Bytes sent to origins."),
+        other => named(
+            other.word(),
+            &format!("Count of: {}.", other.word().replace('_', " ")),
+        ),
+    }
+}
+
+/// Name, help and value of a figure of one store.
+type Gauge = (&'static str, &'static str, fn(&OneStoreStats) -> f64);
+
+fn engine(state: &State, page: &mut Page) {
+    let stats = state.engine.stats();
+    for (name, help, value) in [
+        ("ram_objects", "Objects in the RAM tier.", stats.ram_objects),
+        (
+            "ram_bytes",
+            "Bytes of objects in the RAM tier.",
+            stats.ram_bytes,
+        ),
+        (
+            "ram_capacity_bytes",
+            "Bytes that the RAM tier may hold now.",
+            stats.ram_capacity,
+        ),
+        (
+            "pending_bytes",
+            "Bytes of objects that wait to be written.",
+            stats.pending_bytes,
+        ),
+        (
+            "index_bytes",
+            "Bytes of the index of what is on disk.",
+            stats.index_bytes,
+        ),
+        (
+            "disk_objects",
+            "Objects and fragments on disk.",
+            stats.disk_objects,
+        ),
+    ] {
+        page.single(&format!("foxy_{name}"), "gauge", help, value);
+    }
+    let name = "foxy_engine_events_total";
+    page.family(
+        name,
+        "counter",
+        "What the store engine counted, over all stores.",
+    );
+    let hits = [
+        ("ram_hits", stats.ram_hits),
+        ("pending_hits", stats.pending_hits),
+    ];
+    for (event, value) in stats.counts.named().into_iter().chain(hits) {
+        page.sample(name, &format!("event=\"{event}\""), value);
+    }
+    let gauges: [Gauge; 4] = [
+        (
+            "foxy_store_up",
+            "1 if the store reads and writes, 0.5 if it only reads, 0 if it is offline.",
+            |s| match s.health {
+                Health::Good => 1.0,
+                Health::ReadOnly => 0.5,
+                Health::Offline => 0.0,
+            },
+        ),
+        (
+            "foxy_store_loading",
+            "1 while older contents are being loaded.",
+            |s| f64::from(u8::from(s.loading)),
+        ),
+        ("foxy_store_used_bytes", "Bytes of the store in use.", |s| {
+            s.used_bytes as f64
+        }),
+        (
+            "foxy_store_capacity_bytes",
+            "Bytes of the store for contents.",
+            |s| f64::from(s.segments) * f64::from(s.segment_bytes),
+        ),
+    ];
+    for (name, help, value) in gauges {
+        page.family(name, "gauge", help);
+        for store in &stats.stores {
+            page.sample(name, &format!("store=\"{}\"", store.store.0), value(store));
+        }
+    }
+    let name = "foxy_store_events_total";
+    page.family(name, "counter", "What each store counted.");
+    for store in &stats.stores {
+        for (event, value) in store.counts.named() {
+            page.sample(
+                name,
+                &format!("store=\"{}\",event=\"{event}\"", store.store.0),
+                value,
+            );
+        }
+    }
+}
+
+fn process(state: &State, page: &mut Page) {
+    let uptime = state.clock.mono().since(state.started).as_secs_f64();
+    page.single(
+        "foxy_uptime_seconds",
+        "gauge",
+        "Seconds since the start.",
+        uptime,
+    );
+    page.single(
+        "foxy_memory_budget_bytes",
+        "gauge",
+        "The memory budget.",
+        state.memory,
+    );
+    let help = "Memory that the system says the process has.";
+    page.single(
+        "process_resident_memory_bytes",
+        "gauge",
+        help,
+        resident_bytes(),
+    );
+    if let Some(log) = &state.log {
+        page.single(
+            "foxy_log_lines_total",
+            "counter",
+            "Access log lines written.",
+            log.written(),
+        );
+        let help = "Access log lines dropped because they could not be written in time, or at all.";
+        page.single(
+            "foxy_log_lines_dropped_total",
+            "counter",
+            help,
+            log.dropped(),
+        );
+    }
+    page.family(
+        "foxy_build_info",
+        "gauge",
+        "Always 1; the version is the label.",
+    );
+    page.sample(
+        "foxy_build_info",
+        &format!("version=\"{}\"", env!("CARGO_PKG_VERSION")),
+        1,
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn histograms_are_cumulative_and_end_with_everything() {
+        let mut latency = Latency::default();
+        latency.buckets[0] = 1;
+        latency.buckets[2] = 2;
+        let last = latency.buckets.len() - 1;
+        latency.buckets[last] = 4;
+        latency.sum_us = 1_500_000;
+        let mut page = Page::default();
+        page.histogram("t", "kind=\"hit\"", &latency);
+        assert!(
+            page.0
+                .starts_with("t_bucket{kind=\"hit\",le=\"0.000001\"} 1\n"),
+            "{}",
+            page.0
+        );
+        assert!(page.0.contains("le=\"0.000004\"} 3\n") && page.0.contains("le=\"+Inf\"} 7\n"));
+        assert!(
+            page.0
+                .ends_with("t_sum{kind=\"hit\"} 1.5\nt_count{kind=\"hit\"} 7\n")
+        );
+    }
+
+    #[test]
+    fn names_of_events_are_unique_and_end_in_total() {
+        let mut names: Vec<_> = Event::ALL
+            .iter()
+            .map(|event| event_name(*event).0)
+            .collect();
+        assert!(names.iter().all(|name| name.ends_with("_total")));
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), Event::ALL.len());
+    }
+}

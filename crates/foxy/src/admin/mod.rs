@@ -1,0 +1,148 @@
+//! The admin listener: health, metrics, statistics, purging and a live status page.
+//!
+//! It runs on a thread of its own, so that it answers when the network threads are busy and never
+//! costs them anything. It is no proxy, answers only under names it knows (a page in a browser
+//! could otherwise point its own name at it), and changes something only for requests that carry
+//! a field which a foreign page cannot add.
+
+mod connection;
+mod guard;
+mod metrics;
+mod routes;
+mod stats;
+
+pub use stats::{Durations, Stats};
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use foxy_base::{Clock, MonoTime};
+use foxy_proxy::Proxy;
+use foxy_store::Engine;
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::StartError;
+use crate::access_log::LogHandle;
+use crate::config::Config;
+use crate::run::Addresses;
+
+/// Connections at once; more wait.
+const CONNECTIONS: usize = 64;
+
+/// What the answers are made of.
+#[derive(Debug)]
+pub(crate) struct State {
+    proxy: Arc<Proxy>,
+    engine: Arc<Engine>,
+    clock: Arc<dyn Clock>,
+    log: Option<LogHandle>,
+    started: MonoTime,
+    memory: u64,
+    hosts: Vec<String>,
+    partitions: Vec<String>,
+    addresses: Addresses,
+}
+
+impl State {
+    pub(crate) fn new(
+        proxy: &Arc<Proxy>,
+        engine: &Arc<Engine>,
+        clock: &Arc<dyn Clock>,
+        log: Option<LogHandle>,
+        config: &Config,
+        addresses: &Addresses,
+    ) -> Self {
+        let sites = addresses.sites.iter().map(|(name, _)| name.clone());
+        let forward = (!addresses.forward.is_empty()).then(|| "forward".to_owned());
+        let mut hosts = config.admin_hosts.clone();
+        hosts.extend(addresses.admin.map(|address| address.ip().to_string()));
+        Self {
+            proxy: Arc::clone(proxy),
+            engine: Arc::clone(engine),
+            clock: Arc::clone(clock),
+            log,
+            started: clock.mono(),
+            memory: config.memory,
+            hosts,
+            partitions: forward.into_iter().chain(sites).collect(),
+            addresses: addresses.clone(),
+        }
+    }
+}
+
+/// Binds the admin address.
+pub(crate) fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
+    let fail = |source| StartError::listen(address, "admin", source);
+    let socket = TcpListener::bind(address).map_err(fail)?;
+    socket.set_nonblocking(true).map_err(fail)?;
+    Ok(socket)
+}
+
+/// The running listener.
+#[derive(Debug)]
+pub(crate) struct AdminThread {
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl AdminThread {
+    /// Starts answering.
+    pub(crate) fn start(socket: TcpListener, state: State) -> Result<Self, StartError> {
+        let fail = |source| StartError::Thread {
+            what: "admin",
+            source,
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(fail)?;
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::Builder::new()
+            .name("foxy-admin".to_owned())
+            .spawn(move || runtime.block_on(serve(socket, Arc::new(state), stopped)))
+            .map_err(fail)?;
+        Ok(Self { stop, thread })
+    }
+
+    /// Ends it; connections are cut off.
+    pub(crate) fn stop(self) {
+        let _ = self.stop.send(());
+        let _ = self.thread.join();
+    }
+}
+
+async fn serve(socket: TcpListener, state: Arc<State>, stopped: oneshot::Receiver<()>) {
+    let listener = match tokio::net::TcpListener::from_std(socket) {
+        Ok(listener) => listener,
+        Err(error) => {
+            tracing::error!(%error, "the admin listener could not start");
+            return;
+        }
+    };
+    tokio::select! {
+        () = accept_all(&listener, &state) => {}
+        _ = stopped => {}
+    }
+}
+
+async fn accept_all(listener: &tokio::net::TcpListener, state: &Arc<State>) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let Ok(permit) = Arc::clone(&room).acquire_owned().await else {
+            return;
+        };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let state = Arc::clone(state);
+                tokio::spawn(async move {
+                    connection::serve(stream, &state).await;
+                    drop(permit);
+                });
+            }
+            // Out of descriptors, usually: a pause, then on.
+            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The addresses of the admin listener.
+
+use foxy_base::key_hash;
+use foxy_http1::{RequestHead, Url};
+use foxy_store::Durable;
+
+use super::connection::Answer;
+use super::guard::{self, FIELD};
+use super::stats::Stats;
+use super::{State, metrics};
+
+const PAGE: &str = include_str!("page.html");
+
+/// Finds the answer.
+pub(super) async fn answer(head: &RequestHead<'_>, state: &State) -> Answer {
+    if let Some(reason) = guard::refuse(head, state) {
+        return Answer::text(403, reason);
+    }
+    let target = String::from_utf8_lossy(head.target_text()).into_owned();
+    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+    match (head.method_text(), path) {
+        (b"GET" | b"HEAD", _) => get(path, state),
+        (b"POST", "/purge") if !guard::may_change(head) => {
+            Answer::text(403, &format!("changes need the field `{FIELD}: 1`"))
+        }
+        (b"POST", "/purge") => purge(query, state).await,
+        _ => Answer::text(405, "only GET, HEAD and POST /purge are known here"),
+    }
+}
+
+fn get(path: &str, state: &State) -> Answer {
+    let shutting_down = state.proxy.is_shutting_down();
+    match path {
+        "/" => Answer {
+            status: 200,
+            content_type: "text/html; charset=utf-8",
+            body: PAGE.as_bytes().to_vec(),
+        },
+        "/healthz" => Answer::text(200, "ok"),
+        "/readyz" if shutting_down => Answer::text(503, "draining"),
+        "/readyz" => Answer::text(200, "ready"),
+        "/metrics" => Answer {
+            status: 200,
+            content_type: "text/plain; version=0.0.4; charset=utf-8",
+            body: metrics::text(state).into_bytes(),
+        },
+        "/stats" => json(200, &Stats::of(state)),
+        "/purge" => Answer::text(405, "purging changes something: use POST"),
+        _ => Answer::text(404, "try /, /healthz, /readyz, /metrics or /stats"),
+    }
+}
+
+fn json<T: serde::Serialize>(status: u16, value: &T) -> Answer {
+    match serde_json::to_vec_pretty(value) {
+        Ok(mut body) => {
+            body.push(b'\n');
+            Answer {
+                status,
+                content_type: "application/json",
+                body,
+            }
+        }
+        Err(error) => Answer::text(500, &error.to_string()),
+    }
+}
+
+/// What a purge did.
+#[derive(Debug, serde::Serialize)]
+struct Purged {
+    url: String,
+    partitions: usize,
+    durable: bool,
+}
+
+/// `?url=...` and optionally `&site=NAME`; without it the URL is purged wherever it may be.
+/// Answers when the purge would survive a power cut.
+async fn purge(query: &str, state: &State) -> Answer {
+    let Some(url) = parameter(query, "url") else {
+        return Answer::text(
+            400,
+            "say what to purge: /purge?url=http%3A%2F%2Fexample.com%2F",
+        );
+    };
+    let site = parameter(query, "site");
+    let Ok(parsed) = Url::parse(url.as_bytes()) else {
+        return Answer::text(400, "url is not an http URL with a host");
+    };
+    let mut normalised = Vec::new();
+    parsed.write_normalised(&mut normalised);
+    let chosen = state
+        .partitions
+        .iter()
+        .filter(|p| site.as_ref().is_none_or(|site| site == *p));
+    let (mut partitions, mut durable) = (0, true);
+    for partition in chosen {
+        let key = [partition.as_bytes(), b" GET ", &normalised].concat();
+        let ticket = state.engine.purge(key_hash(&key), &key);
+        durable &= ticket.await == Durable::Yes;
+        partitions += 1;
+    }
+    if partitions == 0 {
+        return Answer::text(404, "there is no such site");
+    }
+    json(
+        200,
+        &Purged {
+            url: String::from_utf8_lossy(&normalised).into_owned(),
+            partitions,
+            durable,
+        },
+    )
+}
+
+/// A parameter of a query, decoded; `+` is a plus sign, as URLs have them.
+fn parameter(query: &str, name: &str) -> Option<String> {
+    let value = query
+        .split('&')
+        .find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))?;
+    let mut decoded = Vec::with_capacity(value.len());
+    let mut bytes = value.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte == b'%' {
+            let high = char::from(bytes.next()?).to_digit(16)?;
+            let low = char::from(bytes.next()?).to_digit(16)?;
+            decoded.push((high * 16 + low) as u8);
+        } else {
+            decoded.push(byte);
+        }
+    }
+    String::from_utf8(decoded).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_decoded() {
+        let query = "url=http%3A%2F%2Fa%2Fb%3Fc+d&site=www";
+        assert_eq!(parameter(query, "url").as_deref(), Some("http://a/b?c+d"));
+        assert_eq!(parameter(query, "site").as_deref(), Some("www"));
+        assert_eq!(parameter(query, "ur"), None);
+        assert_eq!(parameter("url=%", "url"), None);
+        assert_eq!(parameter("url=%zz", "url"), None);
+    }
+}

@@ -1,0 +1,284 @@
+//! The figures of a running Foxy as one tree: `/stats`, `foxy stats` and the status page.
+
+use std::collections::BTreeMap;
+
+use foxy_proxy::{Event, Latency, Outcome, Totals};
+use foxy_store::{Health, OneStoreStats};
+use serde::{Deserialize, Serialize};
+
+use super::State;
+
+/// All figures of this moment. Counts are since the start.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Stats {
+    /// Version of Foxy.
+    pub version: String,
+    /// Seconds since the start.
+    pub uptime_seconds: f64,
+    /// Whether it accepts requests.
+    pub ready: bool,
+    /// Where it listens.
+    pub listen: Vec<String>,
+    /// Requests finished.
+    pub requests: u64,
+    /// Share of hits among requests that could have been hits; `None` before the first.
+    pub hit_ratio: Option<f64>,
+    /// Requests by outcome.
+    pub outcomes: BTreeMap<String, u64>,
+    /// Duration of hits.
+    pub hits: Durations,
+    /// Duration of everything else.
+    pub misses: Durations,
+    /// Client connections open.
+    pub connections: usize,
+    /// Further counts, by name.
+    pub events: BTreeMap<String, u64>,
+    /// Memory.
+    pub memory: Memory,
+    /// Counts of the store engine, by name.
+    pub engine: BTreeMap<String, u64>,
+    /// Objects and fragments on disk.
+    pub disk_objects: u64,
+    /// Each store.
+    pub stores: Vec<Store>,
+    /// Access log lines written and dropped.
+    pub log_lines: Lines,
+}
+
+/// A distribution of durations, in microseconds; percentiles are upper bounds of their bucket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Durations {
+    /// How many.
+    pub count: u64,
+    /// Mean.
+    pub mean_us: f64,
+    /// Half took at most this long.
+    pub p50_us: u64,
+    /// 90 % took at most this long.
+    pub p90_us: u64,
+    /// 99 % took at most this long.
+    pub p99_us: u64,
+}
+
+/// Bytes of memory.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Memory {
+    /// The budget.
+    pub budget_bytes: u64,
+    /// What the system says the process has; 0 if it does not say.
+    pub resident_bytes: u64,
+    /// Objects in the RAM tier.
+    pub ram_objects: u64,
+    /// Bytes of them.
+    pub ram_bytes: u64,
+    /// Bytes they may have now.
+    pub ram_capacity_bytes: u64,
+    /// Index of what is on disk.
+    pub index_bytes: u64,
+    /// What waits to be written.
+    pub pending_bytes: u64,
+}
+
+/// One store.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Store {
+    /// Its disk.
+    pub disk: String,
+    /// `good`, `read-only` or `offline`.
+    pub health: String,
+    /// Whether older contents are still being loaded.
+    pub loading: bool,
+    /// Bytes for contents.
+    pub capacity_bytes: u64,
+    /// Bytes in use.
+    pub used_bytes: u64,
+    /// Seconds that an object stays at the present rate of writing, once space is being reused.
+    pub residency_seconds: Option<f64>,
+    /// Its counts, by name.
+    pub counts: BTreeMap<String, u64>,
+}
+
+/// Lines of the access log.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Lines {
+    /// Written.
+    pub written: u64,
+    /// Dropped because they could not be written in time, or at all.
+    pub dropped: u64,
+}
+
+impl Stats {
+    pub(super) fn of(state: &State) -> Self {
+        let totals = state.proxy.totals();
+        let engine = state.engine.stats();
+        let named = |pairs: Vec<(&'static str, u64)>| {
+            pairs
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect()
+        };
+        Self {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            uptime_seconds: state.clock.mono().since(state.started).as_secs_f64(),
+            ready: !state.proxy.is_shutting_down(),
+            listen: listen(state),
+            requests: totals.requests(),
+            hit_ratio: hit_ratio(&totals),
+            outcomes: Outcome::ALL
+                .iter()
+                .map(|o| (o.word().to_owned(), totals.outcome(*o)))
+                .collect(),
+            hits: durations(&totals.hits),
+            misses: durations(&totals.misses),
+            connections: state.proxy.connections(),
+            events: Event::ALL
+                .iter()
+                .map(|e| (e.word().to_owned(), totals.event(*e)))
+                .collect(),
+            memory: Memory {
+                budget_bytes: state.memory,
+                resident_bytes: resident_bytes(),
+                ram_objects: engine.ram_objects,
+                ram_bytes: engine.ram_bytes,
+                ram_capacity_bytes: engine.ram_capacity,
+                index_bytes: engine.index_bytes,
+                pending_bytes: engine.pending_bytes,
+            },
+            engine: named(engine.counts.named()),
+            disk_objects: engine.disk_objects,
+            stores: engine
+                .stores
+                .iter()
+                .map(|store| one_store(store, named))
+                .collect(),
+            log_lines: state.log.as_ref().map_or_else(Lines::default, |log| Lines {
+                written: log.written(),
+                dropped: log.dropped(),
+            }),
+        }
+    }
+}
+
+fn listen(state: &State) -> Vec<String> {
+    let forward = state
+        .addresses
+        .forward
+        .iter()
+        .map(|address| format!("forward {address}"));
+    let sites = state.addresses.sites.iter().flat_map(|(name, addresses)| {
+        addresses
+            .iter()
+            .map(move |address| format!("{name} {address}"))
+    });
+    forward.chain(sites).collect()
+}
+
+fn one_store(
+    store: &OneStoreStats,
+    named: impl Fn(Vec<(&'static str, u64)>) -> BTreeMap<String, u64>,
+) -> Store {
+    Store {
+        disk: store.disk.clone(),
+        health: health_word(store.health).to_owned(),
+        loading: store.loading,
+        capacity_bytes: u64::from(store.segments) * u64::from(store.segment_bytes),
+        used_bytes: store.used_bytes,
+        residency_seconds: store.residency.map(|time| time.as_secs_f64()),
+        counts: named(store.counts.named()),
+    }
+}
+
+/// The stable word for a store's health.
+pub(super) fn health_word(health: Health) -> &'static str {
+    match health {
+        Health::Good => "good",
+        Health::ReadOnly => "read-only",
+        Health::Offline => "offline",
+    }
+}
+
+/// Hits among the requests that the cache was asked about.
+fn hit_ratio(totals: &Totals) -> Option<f64> {
+    let asked = |outcome: &Outcome| {
+        outcome.is_hit()
+            || matches!(
+                outcome,
+                Outcome::Collapsed | Outcome::Miss | Outcome::Refreshed | Outcome::Bypass
+            )
+    };
+    let sum = |wanted: &dyn Fn(&Outcome) -> bool| -> u64 {
+        Outcome::ALL
+            .iter()
+            .filter(|o| wanted(o))
+            .map(|o| totals.outcome(*o))
+            .sum()
+    };
+    let all = sum(&asked);
+    (all > 0).then(|| sum(&|o| o.is_hit()) as f64 / all as f64)
+}
+
+fn durations(latency: &Latency) -> Durations {
+    let count: u64 = latency.buckets.iter().sum();
+    if count == 0 {
+        return Durations::default();
+    }
+    let percentile = |percent: u64| {
+        let rank = (count * percent).div_ceil(100);
+        let mut below = 0;
+        let bucket = latency.buckets.iter().position(|n| {
+            below += n;
+            below >= rank
+        });
+        1u64 << bucket.unwrap_or(0)
+    };
+    Durations {
+        count,
+        mean_us: latency.sum_us as f64 / count as f64,
+        p50_us: percentile(50),
+        p90_us: percentile(90),
+        p99_us: percentile(99),
+    }
+}
+
+/// From the kernel's page counts; 0 where there are none.
+pub(super) fn resident_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = statm
+        .split_whitespace()
+        .nth(1)
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(0);
+    pages * rustix::param::page_size() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_bucket_bounds() {
+        let mut latency = Latency::default();
+        latency.buckets[3] = 98;
+        latency.buckets[10] = 2;
+        latency.sum_us = 1000;
+        let wanted = Durations {
+            count: 100,
+            mean_us: 10.0,
+            p50_us: 8,
+            p90_us: 8,
+            p99_us: 1024,
+        };
+        assert_eq!(durations(&latency), wanted);
+        assert_eq!(durations(&Latency::default()), Durations::default());
+    }
+
+    #[test]
+    fn the_hit_ratio_leaves_out_what_is_no_question_to_the_cache() {
+        let mut totals = Totals::default();
+        assert_eq!(hit_ratio(&totals), None);
+        totals.outcomes[Outcome::MemoryHit as usize] = 3;
+        totals.outcomes[Outcome::Miss as usize] = 1;
+        totals.outcomes[Outcome::Tunnel as usize] = 100;
+        assert_eq!(hit_ratio(&totals), Some(0.75));
+    }
+}

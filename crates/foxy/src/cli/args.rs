@@ -1,0 +1,229 @@
+//! Arguments, and how they replace what the configuration file says.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::{self, AllGiven, Config, Given, Machine, Problem, Section};
+
+const EXAMPLES: &str = "Examples:
+  foxy                                              forward proxy on 127.0.0.1:3128
+  foxy --listen '*:3128' --allow-destination 10.0.0.0/8
+  foxy --listen '*:8080' --origin http://127.0.0.1:9000
+  foxy --store /dev/nvme1n1 --store-size 100% --memory 8GiB
+  foxy check --config foxy.toml
+
+Exit codes: 0 done, 1 failure at run time, 2 wrong usage or configuration.";
+
+/// A caching web proxy.
+///
+/// Without arguments: a forward proxy on 127.0.0.1:3128, status on http://127.0.0.1:3129/,
+/// contents kept in your cache folder.
+#[derive(Debug, Parser)]
+#[command(name = "foxy", version, after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub struct Cli {
+    /// What to do; `serve` if not said
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// The arguments of `serve`
+    #[command(flatten)]
+    pub serve: ServeArgs,
+}
+
+/// What Foxy can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the proxy (this is also what happens without a command)
+    Serve(ServeArgs),
+    /// Check the configuration and print what would be done
+    Check(CheckArgs),
+    /// Show the figures of a running Foxy
+    Stats(StatsArgs),
+    /// Make a running Foxy forget a URL, all its variants included
+    Purge(PurgeArgs),
+}
+
+/// How to run the proxy. Each replaces what the configuration file says.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ServeArgs {
+    /// Configuration file (TOML); docs/config.md lists the settings
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Where to listen, such as 127.0.0.1:3128 or '*:3128'; may be repeated
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Vec<String>,
+    /// Where to serve health, metrics and statistics, or `off`
+    #[arg(long, value_name = "ADDR")]
+    pub admin: Option<String>,
+    /// Be a reverse proxy for this server, such as http://127.0.0.1:9000
+    #[arg(long, value_name = "URL")]
+    pub origin: Option<String>,
+    /// File or block device for contents, or `off`; may be repeated
+    #[arg(long, value_name = "PATH")]
+    pub store: Vec<String>,
+    /// Size of the store named before it, such as 100GiB or 50%; may be repeated
+    #[arg(long, value_name = "SIZE")]
+    pub store_size: Vec<String>,
+    /// Format stores even if they hold something else. Destroys what is there
+    #[arg(long)]
+    pub force_format: bool,
+    /// The memory budget, such as 512MiB or 25%
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<String>,
+    /// Network threads
+    #[arg(long, value_name = "N")]
+    pub workers: Option<String>,
+    /// Access log: a file, `stdout` or `off`
+    #[arg(long, value_name = "PATH")]
+    pub access_log: Option<String>,
+    /// Network that the forward proxy may reach although it is private; `all` lifts the guard; may be repeated
+    #[arg(long, value_name = "CIDR")]
+    pub allow_destination: Vec<String>,
+}
+
+/// What to check.
+#[derive(Clone, Debug, Args)]
+pub struct CheckArgs {
+    /// The configuration, as for `serve`
+    #[command(flatten)]
+    pub serve: ServeArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Where the running Foxy is.
+#[derive(Clone, Debug, Args)]
+pub struct AdminArgs {
+    /// Admin address of the running Foxy
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:3129")]
+    pub admin: String,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What to show.
+#[derive(Clone, Debug, Args)]
+pub struct StatsArgs {
+    /// Whom to ask
+    #[command(flatten)]
+    pub admin: AdminArgs,
+}
+
+/// What to forget.
+#[derive(Clone, Debug, Args)]
+pub struct PurgeArgs {
+    /// The URL, such as http://example.com/page
+    pub url: String,
+    /// Only in this site's contents (`forward` for the forward proxy's)
+    #[arg(long, value_name = "NAME")]
+    pub site: Option<String>,
+    /// Whom to ask
+    #[command(flatten)]
+    pub admin: AdminArgs,
+}
+
+impl ServeArgs {
+    /// The configuration: the file, if any, with these arguments over it.
+    ///
+    /// # Errors
+    /// All problems with either.
+    pub fn configuration(&self, machine: &dyn Machine) -> Result<Config, Vec<Problem>> {
+        let mut given = match &self.config {
+            Some(path) => read(path)?,
+            None => AllGiven::default(),
+        };
+        self.overlay(&mut given)?;
+        Config::build(&given, machine)
+    }
+
+    fn overlay(&self, given: &mut AllGiven) -> Result<(), Vec<Problem>> {
+        let singles = [
+            ("", "admin", &self.admin, "--admin"),
+            ("", "memory", &self.memory, "--memory"),
+            ("", "workers", &self.workers, "--workers"),
+            ("log", "access", &self.access_log, "--access-log"),
+        ];
+        for (section, name, value, place) in singles {
+            if let Some(text) = value {
+                given.set(section, name, vec![text.clone()], place);
+            }
+        }
+        let lists = [
+            ("", "listen", &self.listen, "--listen"),
+            (
+                "access",
+                "allow_destinations",
+                &self.allow_destination,
+                "--allow-destination",
+            ),
+        ];
+        for (section, name, values, place) in lists {
+            if !values.is_empty() {
+                given.set(section, name, values.clone(), place);
+            }
+        }
+        self.overlay_origin(given);
+        self.overlay_stores(given)
+    }
+
+    /// `--origin` turns the listener into a site: what would be the forward proxy's address
+    /// becomes the site's.
+    fn overlay_origin(&self, given: &mut AllGiven) {
+        let Some(origin) = &self.origin else { return };
+        let top = given.single.entry(String::new()).or_default();
+        let listen = top
+            .remove("listen")
+            .unwrap_or_else(|| one("127.0.0.1:3128", "--origin"));
+        let site = Section::from([
+            ("listen".to_owned(), listen),
+            ("origin".to_owned(), one(origin, "--origin")),
+        ]);
+        given.repeated.insert("site".to_owned(), vec![site]);
+    }
+
+    fn overlay_stores(&self, given: &mut AllGiven) -> Result<(), Vec<Problem>> {
+        if self.store_size.len() > self.store.len().max(1) {
+            let text = "there are more sizes than stores; give each --store its --store-size";
+            return Err(vec![Problem::conflict("--store-size", text.to_owned())]);
+        }
+        if self.store.is_empty() && self.store_size.is_empty() {
+            return Ok(());
+        }
+        let sections = (0..self.store.len().max(1)).map(|i| {
+            let path = self
+                .store
+                .get(i)
+                .map(|path| ("path".to_owned(), one(path, "--store")));
+            let size = self
+                .store_size
+                .get(i)
+                .map(|size| ("size".to_owned(), one(size, "--store-size")));
+            path.into_iter().chain(size).collect()
+        });
+        given
+            .repeated
+            .insert("store".to_owned(), sections.collect());
+        Ok(())
+    }
+}
+
+fn one(text: &str, place: &str) -> Given {
+    Given {
+        texts: vec![text.to_owned()],
+        list: false,
+        place: place.to_owned(),
+    }
+}
+
+fn read(path: &Path) -> Result<AllGiven, Vec<Problem>> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        vec![Problem::conflict(
+            "--config",
+            format!("cannot read {name}: {error}"),
+        )]
+    })?;
+    config::parse(&text, &name)
+}

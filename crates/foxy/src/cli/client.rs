@@ -1,0 +1,48 @@
+//! A small client for the admin listener of a running Foxy.
+
+use std::io::{Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+const CONNECT: Duration = Duration::from_secs(5);
+const ANSWER: Duration = Duration::from_secs(60);
+/// No answer is this long.
+const ANSWER_MAX: u64 = 64 << 20;
+
+/// Sends one request; gives status and body.
+///
+/// # Errors
+/// A sentence that says what to do.
+pub(super) fn ask(admin: &str, method: &str, target: &str) -> Result<(u16, String), String> {
+    let advice = "is Foxy running? `--admin` names its admin address";
+    let mut stream =
+        connect(admin).map_err(|error| format!("no connection to {admin}: {error}; {advice}"))?;
+    let request = format!(
+        "{method} {target} HTTP/1.1\r\nHost: {admin}\r\nX-Foxy-Admin: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    );
+    let mut answer = Vec::new();
+    stream
+        .set_read_timeout(Some(ANSWER))
+        .and_then(|()| stream.write_all(request.as_bytes()))
+        .and_then(|()| stream.take(ANSWER_MAX).read_to_end(&mut answer))
+        .map_err(|error| format!("{admin} did not answer: {error}"))?;
+    parse(&answer).ok_or_else(|| format!("{admin} is not the admin address of a Foxy; {advice}"))
+}
+
+fn connect(admin: &str) -> std::io::Result<TcpStream> {
+    let mut last = std::io::Error::new(std::io::ErrorKind::InvalidInput, "no such address");
+    for address in admin.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, CONNECT) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn parse(answer: &[u8]) -> Option<(u16, String)> {
+    let text = String::from_utf8_lossy(answer);
+    let (head, body) = text.split_once("\r\n\r\n")?;
+    let status = head.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
+    Some((status, body.to_owned()))
+}

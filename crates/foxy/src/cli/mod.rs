@@ -1,0 +1,56 @@
+//! The command line: what the `foxy` binary does with its arguments.
+//!
+//! Exit codes: 0 done, 1 something failed at run time, 2 wrong usage or configuration.
+
+mod args;
+mod check;
+mod client;
+mod purge;
+mod reload;
+mod serve;
+mod stats;
+
+pub use args::{Cli, Command, ServeArgs};
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// The exit code for wrong usage or configuration.
+const USAGE: u8 = 2;
+
+/// Runs the command that the process was called with.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match cli.command {
+        None => serve::run(&cli.serve),
+        Some(Command::Serve(args)) => serve::run(&args),
+        Some(Command::Check(args)) => check::run(&args),
+        Some(Command::Stats(args)) => stats::run(&args),
+        Some(Command::Purge(args)) => purge::run(&args),
+    }
+}
+
+/// Says what failed at run time.
+fn failed(message: impl std::fmt::Display) -> ExitCode {
+    eprintln!("foxy: {message}");
+    ExitCode::FAILURE
+}
+
+/// Says everything that is wrong with the configuration.
+fn misconfigured(problems: &[crate::config::Problem]) -> ExitCode {
+    for problem in problems {
+        eprintln!("foxy: {problem}");
+    }
+    let all = if problems.len() == 1 {
+        "1 mistake"
+    } else {
+        &format!("{} mistakes", problems.len())
+    };
+    eprintln!("foxy: {all} in the configuration; docs/config.md lists every setting");
+    ExitCode::from(USAGE)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,128 @@
+//! `foxy serve`: from arguments to a running proxy, until a signal ends it.
+
+use std::process::ExitCode;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::args::ServeArgs;
+use super::reload::{self, LevelHandle};
+use super::{failed, misconfigured};
+use crate::config::{Config, ThisMachine, human};
+use crate::run::{notify, raise_open_files};
+use crate::{Parts, Running, start};
+
+/// Runs until SIGTERM or SIGINT.
+pub(super) fn run(args: &ServeArgs) -> ExitCode {
+    let config = match args.configuration(&ThisMachine) {
+        Ok(config) => config,
+        Err(problems) => return misconfigured(&problems),
+    };
+    let level = reload::messages(&config.log.level);
+    raise_open_files();
+    let runtime = match tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(format!("the system refuses an event loop: {error}")),
+    };
+    // Signals are caught before anything is opened: none can end Foxy half started.
+    let signals = match runtime.block_on(async { Signals::new() }) {
+        Ok(signals) => signals,
+        Err(error) => return failed(format!("signals cannot be handled: {error}")),
+    };
+    let mut parts = Parts::system();
+    parts.store_options.force_format = args.force_format;
+    let running = match start(&config, parts) {
+        Ok(running) => running,
+        Err(error) => return failed(error),
+    };
+    eprintln!("{}", headline(&config, &running));
+    notify("READY=1");
+    runtime.block_on(until_ended(signals, args, config, &running, &level));
+    notify("STOPPING=1");
+    // A second signal ends at once; contents not yet written are fetched again.
+    std::thread::spawn(move || {
+        let second = runtime.block_on(async { Some(Signals::new().ok()?.ending().await) });
+        if second.is_some() {
+            std::process::exit(1);
+        }
+    });
+    running.shutdown();
+    ExitCode::SUCCESS
+}
+
+/// One line: where it listens and what it has.
+fn headline(config: &Config, running: &Running) -> String {
+    let mut parts = Vec::new();
+    for address in running.forward() {
+        parts.push(format!("forward proxy on {address}"));
+    }
+    for ((name, addresses), site) in running.sites().iter().zip(&config.sites) {
+        for address in addresses {
+            parts.push(format!("site {name} on {address} for {}", site.origin));
+        }
+    }
+    if let Some(admin) = running.admin() {
+        parts.push(format!("status on http://{admin}/"));
+    }
+    let stats = running.engine().stats();
+    for store in &stats.stores {
+        let bytes = u64::from(store.segments) * u64::from(store.segment_bytes);
+        parts.push(format!("store {} of {}", store.disk, human(bytes)));
+    }
+    if stats.stores.is_empty() {
+        parts.push("no store".to_owned());
+    }
+    parts.push(format!("memory {}", human(config.memory)));
+    parts.push(format!("{} workers", config.workers));
+    format!("foxy {}: {}", env!("CARGO_PKG_VERSION"), parts.join(", "))
+}
+
+/// The signals that mean something.
+struct Signals {
+    term: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+    reopen: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            term: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+            reopen: signal(SignalKind::user_defined1())?,
+        })
+    }
+
+    /// Waits for one that ends.
+    async fn ending(mut self) -> Option<()> {
+        tokio::select! {
+            got = self.term.recv() => got,
+            got = self.interrupt.recv() => got,
+        }
+    }
+}
+
+async fn until_ended(
+    mut signals: Signals,
+    args: &ServeArgs,
+    mut config: Config,
+    running: &Running,
+    level: &LevelHandle,
+) {
+    loop {
+        tokio::select! {
+            _ = signals.term.recv() => return,
+            _ = signals.interrupt.recv() => return,
+            _ = signals.hangup.recv() => reload::reload(args, &mut config, running, level),
+            _ = signals.reopen.recv() => {
+                if let Some(log) = running.log() {
+                    log.reopen();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! `foxy stats`: the figures of a running Foxy for people, or as JSON for scripts.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use super::args::StatsArgs;
+use super::{client, failed};
+use crate::admin::{Durations, Stats};
+use crate::config::human;
+
+/// Asks and prints.
+pub(super) fn run(args: &StatsArgs) -> ExitCode {
+    match client::ask(&args.admin.admin, "GET", "/stats") {
+        Ok((200, body)) if args.admin.json => {
+            print!("{body}");
+            ExitCode::SUCCESS
+        }
+        Ok((200, body)) => match serde_json::from_str::<Stats>(&body) {
+            Ok(stats) => {
+                print!("{}", text(&stats));
+                ExitCode::SUCCESS
+            }
+            Err(error) => failed(format!("the answer is of another version of Foxy: {error}")),
+        },
+        Ok((status, body)) => failed(format!("{status}: {}", body.trim())),
+        Err(error) => failed(error),
+    }
+}
+
+/// An aligned page; writing to a string cannot fail.
+pub(super) fn text(stats: &Stats) -> String {
+    let mut page = String::new();
+    let state = if stats.ready { "ready" } else { "draining" };
+    let _ = writeln!(
+        page,
+        "foxy {}  {state}, up {:.0} s, {}",
+        stats.version,
+        stats.uptime_seconds,
+        stats.listen.join(", ")
+    );
+    let ratio = stats
+        .hit_ratio
+        .map_or("no requests yet".to_owned(), |ratio| {
+            format!("{:.1} % hits", ratio * 100.0)
+        });
+    let _ = writeln!(
+        page,
+        "requests     {} ({ratio}), {} connections open",
+        stats.requests, stats.connections
+    );
+    for (outcome, count) in stats.outcomes.iter().filter(|(_, count)| **count > 0) {
+        let _ = writeln!(page, "  {outcome:<16} {count:>12}");
+    }
+    let _ = writeln!(page, "hits         {}", durations(&stats.hits));
+    let _ = writeln!(page, "others       {}", durations(&stats.misses));
+    let memory = &stats.memory;
+    let _ = writeln!(
+        page,
+        "memory       {} of {}: {} objects in {}, index {}, {} on the way to disk",
+        human(memory.resident_bytes),
+        human(memory.budget_bytes),
+        memory.ram_objects,
+        human(memory.ram_bytes),
+        human(memory.index_bytes),
+        human(memory.pending_bytes)
+    );
+    let _ = writeln!(page, "disk         {} objects", stats.disk_objects);
+    for store in &stats.stores {
+        let loading = if store.loading { ", loading" } else { "" };
+        let _ = writeln!(
+            page,
+            "  {}: {} of {}, {}{loading}",
+            store.disk,
+            human(store.used_bytes),
+            human(store.capacity_bytes),
+            store.health
+        );
+    }
+    page
+}
+
+fn durations(d: &Durations) -> String {
+    if d.count == 0 {
+        return "none".to_owned();
+    }
+    format!(
+        "mean {:.0} us, half below {} us, 99 % below {} us",
+        d.mean_us, d.p50_us, d.p99_us
+    )
+}

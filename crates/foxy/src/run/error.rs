@@ -1,0 +1,76 @@
+//! Why Foxy did not start. Every text says what to do.
+
+use std::io;
+use std::net::SocketAddr;
+
+use foxy_disk::DiskError;
+use foxy_store::OpenError;
+
+/// A start that failed; nothing is left running.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A file or device cannot be used.
+    #[error("store {0}")]
+    Disk(#[from] DiskError),
+    /// What is on it is not a usable store.
+    #[error("store {0}")]
+    Store(#[from] OpenError),
+    /// The folder of a new store cannot be made.
+    #[error("store {path}: its folder cannot be made: {source}; make it, or choose another path")]
+    Folder {
+        /// The store's path.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address} ({user}): {source}; {advice}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// `forward proxy`, `admin` or the site's name.
+        user: String,
+        /// What the system said.
+        source: io::Error,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// The access log cannot be opened.
+    #[error("access log {target}: {source}; correct log.access, or make the folder writable")]
+    AccessLog {
+        /// Its path.
+        target: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system refuses a thread or runtime.
+    #[error("cannot start a {what} thread: {source}; the limit on processes or memory is too low")]
+    Thread {
+        /// Which.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl StartError {
+    /// The error of an address, with the advice for its kind.
+    pub(crate) fn listen(address: SocketAddr, user: &str, source: io::Error) -> Self {
+        let advice = match source.kind() {
+            io::ErrorKind::AddrInUse => {
+                "another program (or another Foxy) uses it: stop that one or choose another port"
+            }
+            io::ErrorKind::AddrNotAvailable => "it is not an address of this machine",
+            io::ErrorKind::PermissionDenied => {
+                "ports below 1024 need a privilege: choose another port or grant CAP_NET_BIND_SERVICE"
+            }
+            _ => "choose another address",
+        };
+        Self::Listen {
+            address,
+            user: user.to_owned(),
+            source,
+            advice,
+        }
+    }
+}

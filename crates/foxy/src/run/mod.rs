@@ -1,0 +1,21 @@
+//! From a configuration to running threads, and back.
+//!
+//! [`start`] opens stores, binds listeners and starts one thread per worker, one per store, one
+//! for the admin listener and one for the access log. Nothing is served before every store can
+//! answer, and a start that fails leaves nothing running.
+
+mod error;
+mod limits;
+mod local;
+mod notify;
+mod running;
+mod start;
+mod stores;
+mod workers;
+
+pub use error::StartError;
+pub(crate) use limits::raise_open_files;
+pub(crate) use notify::notify;
+pub(crate) use running::Addresses;
+pub use running::Running;
+pub use start::{Parts, start};

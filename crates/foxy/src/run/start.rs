@@ -1,0 +1,165 @@
+//! The start: everything in its order, or an error and nothing.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use foxy_base::{Clock, SystemClock, hash64};
+use foxy_disk::Disk;
+use foxy_proxy::{Proxy, Resolver, SystemResolver};
+use foxy_store::{Engine, EngineConfig, StoreOptions};
+
+use super::running::{Addresses, Running};
+use super::stores::{StoreThreads, open_disk};
+use super::workers::{Bound, spawn};
+use super::{StartError, local};
+use crate::access_log;
+use crate::admin;
+use crate::config::{Config, LogTarget};
+
+/// What Foxy takes from outside, so that tests can hold it.
+#[derive(Debug)]
+pub struct Parts {
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Names to addresses.
+    pub resolver: Arc<dyn Resolver>,
+    /// Everything random follows from it.
+    pub seed: u64,
+    /// Disks to use in place of the configured stores.
+    pub disks: Option<Vec<Arc<dyn Disk>>>,
+    /// Choices for every store.
+    pub store_options: StoreOptions,
+}
+
+impl Parts {
+    /// The system's clock and name service, a random seed.
+    #[must_use]
+    pub fn system() -> Self {
+        // The standard library keys its hash maps from the system's randomness.
+        let seed = RandomState::new().build_hasher().finish();
+        Self {
+            clock: Arc::new(SystemClock::default()),
+            resolver: Arc::new(SystemResolver),
+            seed,
+            disks: None,
+            store_options: StoreOptions::default(),
+        }
+    }
+}
+
+/// How the memory budget is divided, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Budget {
+    /// RAM tier, index and what waits to be written.
+    pub(crate) engine: u64,
+    /// Running fills.
+    pub(crate) fills: u64,
+}
+
+impl Budget {
+    /// An eighth for fills, an eighth for connections, buffers and code, the rest for the engine.
+    pub(crate) fn of(memory: u64) -> Self {
+        Self {
+            engine: memory / 4 * 3,
+            fills: memory / 8,
+        }
+    }
+}
+
+/// Starts Foxy. Blocks until it serves.
+///
+/// # Errors
+/// What prevents the start, with what to do about it; nothing is left running.
+pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
+    let budget = Budget::of(config.memory);
+    let engine_config = EngineConfig::new(budget.engine, parts.seed);
+    let engine = Engine::new(engine_config, Arc::clone(&parts.clock));
+    let mut stores = StoreThreads::default();
+    for disk in disks(config, parts.disks)? {
+        stores.open(&engine, disk, parts.store_options.clone())?;
+    }
+    let bound = Bound::bind_all(config)?;
+    let admin_socket = config.admin.map(admin::bind).transpose()?;
+    let log = access_log::start(&config.log.access).map_err(|source| StartError::AccessLog {
+        target: log_path(&config.log.access),
+        source,
+    })?;
+    let handle = log.as_ref().map(access_log::LogThread::handle);
+
+    let addresses = Addresses {
+        forward: bound.forward.clone(),
+        sites: bound.sites.clone(),
+        admin: admin_socket
+            .as_ref()
+            .and_then(|socket| socket.local_addr().ok()),
+    };
+    let proxy_config = proxy_config(config, &bound, addresses.admin, budget, parts.seed);
+    let proxy = Proxy::new(
+        proxy_config,
+        Arc::clone(&engine),
+        Arc::clone(&parts.clock),
+        parts.resolver,
+        config.workers,
+    );
+    let admin = match admin_socket {
+        Some(socket) => {
+            let state = admin::State::new(
+                &proxy,
+                &engine,
+                &parts.clock,
+                handle.clone(),
+                config,
+                &addresses,
+            );
+            Some(admin::AdminThread::start(socket, state)?)
+        }
+        None => None,
+    };
+    let mut running = Running::new(proxy, engine, stores, admin, log, addresses);
+    let threads = spawn(
+        running.proxy(),
+        bound.per_worker,
+        handle.as_ref(),
+        config.log.format,
+        config.pin_workers,
+    )?;
+    running.set_workers(threads);
+    Ok(running)
+}
+
+fn disks(
+    config: &Config,
+    given: Option<Vec<Arc<dyn Disk>>>,
+) -> Result<Vec<Arc<dyn Disk>>, StartError> {
+    match given {
+        Some(disks) => Ok(disks),
+        None => config.stores.iter().map(open_disk).collect(),
+    }
+}
+
+fn log_path(target: &LogTarget) -> String {
+    match target {
+        LogTarget::File(path) => path.display().to_string(),
+        LogTarget::Stdout => "stdout".to_owned(),
+        LogTarget::Off => "off".to_owned(),
+    }
+}
+
+/// The proxy's configuration, completed by what is known only now.
+fn proxy_config(
+    config: &Config,
+    bound: &Bound,
+    admin: Option<SocketAddr>,
+    budget: Budget,
+    seed: u64,
+) -> foxy_proxy::Config {
+    let mut proxy = config.proxy.clone();
+    proxy.fill.memory = usize::try_from(budget.fills).unwrap_or(usize::MAX);
+    proxy.access.loopback_only = bound.all().all(|address| address.ip().is_loopback());
+    proxy.access.own = bound.all().chain(admin).collect();
+    proxy.access.local_addresses = local::addresses();
+    // Distinguishes this Foxy from another of the same name in a chain of proxies.
+    proxy.headers.instance = format!("{:08x}", hash64(seed, b"instance") as u32);
+    proxy
+}
