@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::ratio;
 use crate::Request;
 
 /// Feeds on requests, answers with hit ratios.
@@ -39,8 +40,8 @@ pub struct InfiniteReport {
 }
 
 impl Infinite {
-    /// Counts one request. A size of 0 takes the size known from before.
-    pub fn add(&mut self, request: &Request) {
+    /// Counts one request; its size. A size of 0 takes the size known from before.
+    pub fn add(&mut self, request: &Request) -> u64 {
         let report = &mut self.report;
         report.requests += 1;
         let known = self.seen.entry(request.object).or_insert(Seen {
@@ -60,6 +61,18 @@ impl Infinite {
             report.same_size += u64::from(size == known.size);
         }
         known.size = size;
+        size
+    }
+
+    /// How often each object was asked for, in no order.
+    #[must_use]
+    pub fn references(&self) -> Vec<u32> {
+        self.seen.values().map(|s| s.references).collect()
+    }
+
+    /// The last known size of each object, in no order.
+    pub fn sizes(&self) -> impl Iterator<Item = u64> {
+        self.seen.values().map(|s| s.size)
     }
 
     /// The figures so far.
@@ -94,10 +107,26 @@ impl InfiniteReport {
     }
 }
 
-pub(super) fn ratio(part: u64, whole: u64) -> f64 {
-    if whole == 0 {
-        0.0
-    } else {
-        part as f64 / whole as f64
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_by_hand() {
+        let mut cache = Infinite::default();
+        for (object, size) in [(1, 100), (2, 50), (1, 0), (1, 80), (3, 0)] {
+            cache.add(&Request {
+                object,
+                size,
+                ..Request::default()
+            });
+        }
+        let r = cache.report();
+        assert_eq!((r.requests, r.objects, r.hits, r.same_size), (5, 3, 2, 1));
+        assert_eq!(
+            (r.bytes, r.hit_bytes, r.distinct_bytes, r.one_timers),
+            (330, 180, 130, 2)
+        );
+        assert!((r.hit_ratio() - 0.4).abs() < 1e-9);
     }
 }

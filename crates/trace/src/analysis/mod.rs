@@ -1,5 +1,26 @@
 //! What one measures on a stream of requests.
 
+mod cascade;
 mod infinite;
+mod pages;
+mod popularity;
+mod sizes;
+mod stack;
+mod summary;
 
+pub use cascade::{Cascade, CascadeReport};
 pub use infinite::{Infinite, InfiniteReport};
+pub use pages::{Pages, PagesReport};
+pub use popularity::{ZipfFit, zipf_fit};
+pub use sizes::SizeCounts;
+pub use stack::StackDistances;
+pub use summary::{Summary, SummaryReport};
+
+/// `part / whole`, 0 of nothing.
+fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
+}

@@ -1,0 +1,164 @@
+//! Locality sets as the authors of Hummingbird define them: a page and what the same client asks
+//! for until its next page, frozen at the first sight of the page.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::{Class, Request};
+
+use super::{SizeCounts, ratio};
+
+/// Collects sets.
+#[derive(Clone, Debug, Default)]
+pub struct Pages {
+    /// The set of each page at its first visit by anyone.
+    first: HashMap<u64, HashSet<u64>>,
+    open: HashMap<u32, Visit>,
+    counts: SizeCounts,
+    bytes: SizeCounts,
+    references: [u64; 3],
+    revisits: u64,
+    again: f64,
+}
+
+#[derive(Clone, Debug)]
+struct Visit {
+    page: u64,
+    objects: HashSet<u64>,
+    bytes: u64,
+    references: u64,
+}
+
+/// What the sets look like.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PagesReport {
+    /// Different pages.
+    pub sets: u64,
+    /// Objects per visit, the page counted: mean, 85th and 95th percentile.
+    pub mean: f64,
+    /// 85th percentile.
+    pub p85: u64,
+    /// 95th percentile.
+    pub p95: u64,
+    /// Share of references that are to sets of fewer than 20, and of fewer than 40 objects.
+    pub under_20: f64,
+    /// As above, 40.
+    pub under_40: f64,
+    /// Share of sets of at most 32, 64 and 128 KiB.
+    pub kib_32: f64,
+    /// As above, 64 KiB.
+    pub kib_64: f64,
+    /// As above, 128 KiB.
+    pub kib_128: f64,
+    /// Mean share of its first set that a later visit asks for again.
+    pub again: f64,
+}
+
+impl Pages {
+    /// Counts one request; needs a client and a class.
+    pub fn add(&mut self, request: &Request, size: u64) {
+        if request.class == Class::Html {
+            let page = request.object;
+            let visit = Visit {
+                page,
+                objects: HashSet::new(),
+                bytes: 0,
+                references: 0,
+            };
+            if let Some(old) = self.open.insert(request.client, visit) {
+                self.close(old);
+            }
+        }
+        if let Some(visit) = self.open.get_mut(&request.client) {
+            visit.references += 1;
+            if visit.objects.insert(request.object) {
+                visit.bytes += size;
+            }
+        }
+    }
+
+    fn close(&mut self, visit: Visit) {
+        let n = visit.objects.len() as u64;
+        self.counts.add(n);
+        self.bytes.add(visit.bytes);
+        for (sum, limit) in self.references.iter_mut().zip([u64::MAX, 20, 40]) {
+            *sum += if n < limit { visit.references } else { 0 };
+        }
+        if let Some(first) = self.first.get(&visit.page) {
+            let common = first.intersection(&visit.objects).count();
+            self.again += common as f64 / first.len().max(1) as f64;
+            self.revisits += 1;
+        } else {
+            self.first.insert(visit.page, visit.objects);
+        }
+    }
+
+    /// The figures; open visits are closed.
+    #[must_use]
+    pub fn report(mut self) -> PagesReport {
+        for (_, visit) in std::mem::take(&mut self.open) {
+            self.close(visit);
+        }
+        let [all, under_20, under_40] = self.references;
+        let within = |kib: u64| self.bytes.below((kib << 10) + 1);
+        PagesReport {
+            sets: self.first.len() as u64,
+            mean: self.counts.mean(),
+            p85: self.counts.quantile(0.85),
+            p95: self.counts.quantile(0.95),
+            under_20: ratio(under_20, all),
+            under_40: ratio(under_40, all),
+            kib_32: within(32),
+            kib_64: within(64),
+            kib_128: within(128),
+            again: self.again / self.revisits.max(1) as f64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_are_frozen_at_first_sight() {
+        let mut pages = Pages::default();
+        let mut ask = |client, object, class| {
+            pages.add(
+                &Request {
+                    client,
+                    object,
+                    class,
+                    ..Request::default()
+                },
+                10,
+            );
+        };
+        for (client, object) in [
+            (1, 100),
+            (1, 1),
+            (2, 200),
+            (1, 2),
+            (2, 3),
+            (1, 100),
+            (1, 2),
+            (1, 9),
+        ] {
+            ask(
+                client,
+                object,
+                if object >= 100 {
+                    Class::Html
+                } else {
+                    Class::Image
+                },
+            );
+        }
+        let r = pages.report();
+        assert_eq!((r.sets, r.p95), (2, 3));
+        assert!((r.mean - 8.0 / 3.0).abs() < 1e-9);
+        assert!(
+            (r.again - 2.0 / 3.0).abs() < 1e-9,
+            "page and one of two images"
+        );
+    }
+}

@@ -1,0 +1,122 @@
+//! A generated stream beside the figures published of the trace it imitates.
+
+use std::fmt;
+
+use crate::Request;
+use crate::analysis::{Cascade, Summary};
+
+/// One figure: as published, and ours.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Delta {
+    /// What it is.
+    pub name: &'static str,
+    /// As published.
+    pub published: f64,
+    /// In this stream.
+    pub ours: f64,
+}
+
+/// All figures of a stream.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deltas(pub Vec<Delta>);
+
+const MB: u64 = 1 << 20;
+
+/// The DEC stream: the cascade of 512 MB of memory before 2 GB of disk, for the first 1,058,206
+/// GETs; sizes as the number of live files implies.
+pub fn dec(requests: impl Iterator<Item = Request>) -> Deltas {
+    let (mut cascade, mut summary) = (Cascade::new(512 * MB, 2048 * MB), Summary::default());
+    for request in requests {
+        cascade.add(request.object, request.size);
+        summary.add(&request);
+    }
+    let (levels, summary) = (cascade.report(), summary.report());
+    let percent = |part: u64| 100.0 * part as f64 / levels.requests.max(1) as f64;
+    let scale = levels.requests as f64 / 1_058_206.0;
+    let delta = |name, published, ours| Delta {
+        name,
+        published,
+        ours,
+    };
+    Deltas(vec![
+        delta("memory hits, %", 32.0, percent(levels.memory_hits)),
+        delta("disk hits, %", 4.0, percent(levels.disk_hits)),
+        delta("misses, %", 64.0, percent(levels.misses)),
+        delta("deletes", 279_875.0 * scale, levels.deletes as f64),
+        delta(
+            "median object, bytes",
+            3_000.0,
+            summary.object_sizes.quantile(0.5) as f64,
+        ),
+        delta(
+            "mean object, bytes (at most)",
+            5_400.0,
+            summary.object_sizes.mean(),
+        ),
+    ])
+}
+
+/// The Hummingbird ISP stream of 4.8 million requests.
+pub fn isp(requests: impl Iterator<Item = Request>) -> Deltas {
+    let mut summary = Summary::default();
+    requests.for_each(|request| summary.add(&request));
+    let s = summary.report();
+    let pages = s.pages.unwrap_or_default();
+    let delta = |name, published, ours| Delta {
+        name,
+        published,
+        ours,
+    };
+    let sizes = &s.request_sizes;
+    Deltas(vec![
+        delta(
+            "hit ratio of an infinite cache",
+            0.67,
+            s.infinite.hit_ratio(),
+        ),
+        delta("byte hit ratio", 0.48, s.infinite.byte_hit_ratio()),
+        delta("mean request, bytes", 6_167.0, sizes.mean()),
+        delta(
+            "median object, bytes",
+            2_048.0,
+            s.object_sizes.quantile(0.5) as f64,
+        ),
+        delta("mean object, bytes", 9_700.0, s.object_sizes.mean()),
+        delta("requests under 8 KB", 0.90, sizes.below(8192)),
+        delta(
+            "requests over 1 MB, %",
+            0.02,
+            100.0 * (1.0 - sizes.below(MB)),
+        ),
+        delta("bytes of those, %", 8.0, 100.0 * sizes.bytes_from(MB)),
+        delta("references to sets under 20", 0.85, pages.under_20),
+        delta("references to sets under 40", 0.95, pages.under_40),
+        delta("share of a set asked again", 0.47, pages.again),
+        delta("sets within 32 KB", 0.42, pages.kib_32),
+        delta("sets within 64 KB", 0.62, pages.kib_64),
+        delta("sets within 128 KB", 0.80, pages.kib_128),
+    ])
+}
+
+impl fmt::Display for Deltas {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:<32} {:>12} {:>12} {:>8}",
+            "figure", "published", "ours", "ratio"
+        )?;
+        for Delta {
+            name,
+            published,
+            ours,
+        } in &self.0
+        {
+            write!(
+                f,
+                "\n{name:<32} {published:>12.2} {ours:>12.2} {:>8.2}",
+                ours / published
+            )?;
+        }
+        Ok(())
+    }
+}

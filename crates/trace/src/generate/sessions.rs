@@ -1,0 +1,294 @@
+//! Clients that visit pages: sessions with servers, pages and embedded objects, after the recipe
+//! that the published descriptions of the DEC and Hummingbird traces suggest.
+//!
+//! A client draws a page (Zipf, or one visited lately by anyone); the page fixes a server and a
+//! set of embedded objects, some of them shared by the server's pages. A first visit asks for
+//! the whole set, a later one for each embedded object with a fixed probability. Clients
+//! interleave by their own think times, so neighbours in the stream rarely share a server.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
+
+use foxy_base::Rng;
+
+use super::{Sizes, Zipf, dist};
+use crate::{Class, Request};
+
+/// Parameters of the model.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionConfig {
+    /// Requests in the stream.
+    pub requests: u64,
+    /// Clients active at the same time.
+    pub clients: u32,
+    /// Pages that can be visited.
+    pub pages: u64,
+    /// Zipf exponent over pages.
+    pub alpha: f64,
+    /// Origin servers (Zipf 1 over pages).
+    pub servers: u32,
+    /// Median and sigma (of the logarithm) of the number of embedded objects.
+    pub embedded: (f64, f64),
+    /// Share of embedded objects that the server's pages share.
+    pub shared: f64,
+    /// Probability that a later visit asks for an embedded object.
+    pub again: f64,
+    /// Probability that a page is one of the lately visited, and how many those are.
+    pub recency: f64,
+    /// As above.
+    pub recent: usize,
+    /// Probability per repeat that an object has been modified.
+    pub modified: f64,
+    /// Sizes of popular and of unpopular objects (drawn by the page's rank).
+    pub sizes: [Sizes; 2],
+    /// Mean think time between pages of a client, ms.
+    pub think_ms: f64,
+}
+
+impl SessionConfig {
+    /// The DEC proxy stream of 1996: the first 1,058,206 GETs unless told otherwise.
+    #[must_use]
+    pub const fn dec() -> Self {
+        let sizes = Sizes::Heavy {
+            median: 3_000.0,
+            sigma: 0.95,
+            tail: 0.005,
+            from: 32_768.0,
+            alpha: 1.2,
+            most: 8 << 20,
+        };
+        Self {
+            requests: 1_058_206,
+            clients: 4_000,
+            pages: 3_000_000,
+            alpha: 0.77,
+            servers: 20_000,
+            embedded: (2.0, 0.9),
+            shared: 0.25,
+            again: 0.47,
+            recency: 0.10,
+            recent: 20_000,
+            modified: 0.02,
+            sizes: [sizes, sizes],
+            think_ms: 30_000.0,
+        }
+    }
+
+    /// The stream of a national ISP in 1999 (Hummingbird): 4.8 million requests.
+    #[must_use]
+    pub const fn isp() -> Self {
+        let popular = Sizes::Heavy {
+            median: 1_900.0,
+            sigma: 0.95,
+            tail: 0.02,
+            from: 16_384.0,
+            alpha: 1.5,
+            most: 16 << 20,
+        };
+        let rare = Sizes::Heavy {
+            median: 2_400.0,
+            sigma: 1.1,
+            tail: 0.04,
+            from: 24_576.0,
+            alpha: 1.2,
+            most: 16 << 20,
+        };
+        Self {
+            requests: 4_800_000,
+            clients: 3_000,
+            pages: 700_000,
+            alpha: 0.85,
+            servers: 30_000,
+            embedded: (6.0, 0.8),
+            shared: 0.3,
+            again: 0.47,
+            recency: 0.10,
+            recent: 50_000,
+            modified: 0.02,
+            sizes: [popular, rare],
+            think_ms: 60_000.0,
+        }
+    }
+}
+
+/// The stream.
+#[derive(Debug)]
+pub struct Sessions {
+    config: SessionConfig,
+    seed: u64,
+    rng: Rng,
+    pages: Zipf,
+    servers: Zipf,
+    clients: BinaryHeap<Reverse<(u64, u32)>>,
+    pending: HashMap<u32, VecDeque<Wanted>>,
+    visited: HashSet<u64>,
+    recent: VecDeque<u64>,
+    versions: HashMap<u64, u32>,
+    seen: HashSet<u64>,
+    made: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    object: u64,
+    page: u64,
+    server: u32,
+    class: Class,
+}
+
+/// Most embedded objects of a page.
+const EMBEDDED_MOST: u64 = 250;
+/// Objects that a server's pages share.
+const SHARED_POOL: u64 = 40;
+/// Pages up to this rank, as a share of all, count as popular.
+const POPULAR: f64 = 0.02;
+
+impl Sessions {
+    /// A stream that follows from `seed`.
+    #[must_use]
+    pub fn new(config: SessionConfig, seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let clients = (1..=config.clients.max(1))
+            .map(|client| Reverse(((rng.unit() * config.think_ms) as u64, client)))
+            .collect();
+        Self {
+            pages: Zipf::new(config.pages, config.alpha),
+            servers: Zipf::new(u64::from(config.servers.max(1)), 1.0),
+            config,
+            seed,
+            rng,
+            clients,
+            pending: HashMap::new(),
+            visited: HashSet::new(),
+            recent: VecDeque::new(),
+            versions: HashMap::new(),
+            seen: HashSet::new(),
+            made: 0,
+        }
+    }
+
+    fn page(&mut self) -> u64 {
+        if !self.recent.is_empty() && self.rng.chance(self.config.recency) {
+            let reach = (self.recent.len() as f64).ln();
+            let back = (self.rng.unit() * reach).exp() as usize;
+            let at = self.recent.len() - back.clamp(1, self.recent.len());
+            return self.recent.get(at).copied().unwrap_or(0);
+        }
+        self.pages.draw(&mut self.rng)
+    }
+
+    /// What a visit asks for, the page first.
+    fn visit(&mut self, page: u64) -> VecDeque<Wanted> {
+        self.recent.push_back(page);
+        if self.recent.len() > self.config.recent {
+            self.recent.pop_front();
+        }
+        let first = self.visited.insert(page);
+        let mut fixed = Rng::new(self.seed ^ page.wrapping_mul(0xd6e8_feb8_6659_fd93));
+        let server = self.servers.draw(&mut fixed) as u32 + 1;
+        let (median, sigma) = self.config.embedded;
+        let count = dist::lognormal(&mut fixed, median.ln(), sigma).round() as u64;
+        let html = Wanted {
+            object: page << 8,
+            page,
+            server,
+            class: Class::Html,
+        };
+        let mut wanted = VecDeque::from([html]);
+        for n in 1..=count.min(EMBEDDED_MOST) {
+            let shared = fixed.chance(self.config.shared);
+            let icon = fixed.below(SHARED_POOL);
+            let image = fixed.chance(0.9);
+            let object = if shared {
+                1 << 63 | u64::from(server) << 8 | icon
+            } else {
+                page << 8 | n
+            };
+            if first || self.rng.chance(self.config.again) {
+                let class = if image { Class::Image } else { Class::Other };
+                wanted.push_back(Wanted {
+                    object,
+                    page,
+                    server,
+                    class,
+                });
+            }
+        }
+        wanted
+    }
+
+    fn request(&mut self, time: u64, client: u32, wanted: Wanted) -> Request {
+        let repeat = !self.seen.insert(wanted.object);
+        if repeat && self.rng.chance(self.config.modified) {
+            *self.versions.entry(wanted.object).or_insert(0) += 1;
+        }
+        let version = self.versions.get(&wanted.object).copied().unwrap_or(0);
+        let popular =
+            wanted.object >> 63 == 1 || (wanted.page as f64) < self.config.pages as f64 * POPULAR;
+        let sizes = self.config.sizes[usize::from(!popular)];
+        Request {
+            time_ms: time as i64,
+            object: wanted.object,
+            size: sizes.of(self.seed, wanted.object, version),
+            client,
+            server: wanted.server,
+            version,
+            class: wanted.class,
+            ..Request::default()
+        }
+    }
+}
+
+impl Iterator for Sessions {
+    type Item = Request;
+
+    fn next(&mut self) -> Option<Request> {
+        if self.made >= self.config.requests {
+            return None;
+        }
+        self.made += 1;
+        let Reverse((time, client)) = self.clients.pop()?;
+        let mut queue = self.pending.remove(&client).unwrap_or_default();
+        if queue.is_empty() {
+            let page = self.page();
+            queue = self.visit(page);
+        }
+        let wanted = queue.pop_front()?;
+        // Embedded objects follow at once; the next page after a pause to read.
+        let pause = if queue.is_empty() {
+            self.config.think_ms
+        } else {
+            300.0
+        };
+        let next = time + dist::exponential(&mut self.rng, pause) as u64 + 1;
+        if !queue.is_empty() {
+            self.pending.insert(client, queue);
+        }
+        self.clients.push(Reverse((next, client)));
+        Some(self.request(time, client, wanted))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_gives_one_stream_in_order_of_time() {
+        let config = SessionConfig {
+            requests: 20_000,
+            ..SessionConfig::isp()
+        };
+        let run = |seed| Sessions::new(config, seed).collect::<Vec<_>>();
+        let all = run(1);
+        assert_eq!(all, run(1));
+        assert_ne!(all, run(2));
+        assert_eq!(all.len(), 20_000);
+        assert!(all.windows(2).all(|w| w[0].time_ms <= w[1].time_ms));
+        let neighbours = all
+            .windows(2)
+            .filter(|w| w[0].server == w[1].server)
+            .count();
+        assert!(neighbours < 3_000, "{neighbours} neighbours share a server");
+    }
+}
