@@ -1,5 +1,7 @@
 //! Tests of the whole store, on a disk in memory.
 
 mod basic;
+mod faults;
 mod model;
 mod rig;
+mod rules;

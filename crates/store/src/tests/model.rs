@@ -110,6 +110,10 @@ impl Model {
         for _ in 0..=self.rng.below(4) {
             self.rig.writer.turn();
         }
+        self.turn_done();
+    }
+
+    fn turn_done(&mut self) {
         if self.rig.writer.removals_written() {
             self.written = self.op;
         }
@@ -180,6 +184,52 @@ impl Model {
         }
     }
 
+    /// A turn whose operations are carried out one by one, in a random order, with crashes tried
+    /// before each of them. The history itself goes on undisturbed.
+    fn turn_in_steps(&mut self, crashes: &mut u64) {
+        self.rig.disk.set_step(true);
+        self.rig.clock.advance(Duration::from_millis(self.rng.below(400)));
+        self.rig.writer.turn();
+        loop {
+            let held = self.rig.disk.held();
+            let pick = self.rng.below(held.len() as u64) as usize;
+            let Some(op) = held.get(pick) else { break };
+            for _ in 0..2 {
+                self.crash_here(true);
+                *crashes += 1;
+            }
+            self.crash_here(false);
+            self.rig.disk.release(op.id);
+        }
+        self.turn_done();
+    }
+
+    /// What a crash at this moment would leave keeps to the oracle.
+    fn crash_here(&mut self, power: bool) {
+        let seed = self.rng.next_u64();
+        let mut torn = Rng::new(seed);
+        let keep = match seed % 4 {
+            _ if !power => Keep::All,
+            0 => Keep::Nothing,
+            1 => Keep::Sectors(&mut |_, _| torn.chance(0.7)),
+            _ => Keep::Random(seed),
+        };
+        let again = self.rig.crash(keep);
+        let there = std::mem::replace(&mut self.rig, again);
+        for key in 0..KEYS {
+            let mut states = self.states[&key].clone();
+            if !power {
+                let keep = states.iter().rposition(|s| s.began <= self.written).unwrap_or(0);
+                states.drain(..keep);
+            }
+            if let Some(version) = self.found(key) {
+                let allowed = states.iter().any(|s| s.versions.contains(&version));
+                assert!(allowed, "key {key} gave {version} after a crash, allowed {states:?}");
+            }
+        }
+        self.rig = there;
+    }
+
     fn crash(&mut self) {
         let power = self.rng.chance(0.6);
         let keep = if power { Keep::Random(self.rng.next_u64()) } else { Keep::All };
@@ -218,4 +268,79 @@ fn random_histories_keep_to_the_oracle() {
     }
     // The histories must have been worth something.
     assert!(hits > 10_000 && reused > 100, "{hits} hits, {reused} segments reused");
+}
+
+#[test]
+fn crashes_before_every_operation_keep_to_the_oracle() {
+    let (mut crashes, mut reused) = (0, 0);
+    for seed in 100..106 {
+        let mut model = Model::new(seed);
+        // A history that fills the store, then one in steps.
+        for _ in 0..400 {
+            model.op += 1;
+            let key = model.rng.below(KEYS);
+            model.put(key);
+            model.turn();
+        }
+        for _ in 0..120 {
+            model.op += 1;
+            let key = model.rng.below(KEYS);
+            match model.rng.below(8) {
+                0..4 => model.put(key),
+                4 => {
+                    model.rig.supersede(&Model::name(key));
+                    model.begin(key, Vec::new());
+                }
+                5 => {
+                    let ticket = model.rig.engine.purge(hash(&Model::name(key)), Model::name(key).as_bytes());
+                    model.begin(key, Vec::new());
+                    model.tickets.push((ticket, Some(key), model.op));
+                }
+                6 => model.check(key),
+                _ => {
+                    let ticket = model.rig.engine.sync();
+                    model.tickets.push((ticket, None, model.op));
+                }
+            }
+            model.turn_in_steps(&mut crashes);
+        }
+        reused += model.rig.counts().reused;
+    }
+    assert!(crashes > 800 && reused > 20, "{crashes} crashes, {reused} segments reused");
+}
+
+#[test]
+fn flipped_bits_are_misses_and_never_other_or_older_bytes() {
+    let mut model = Model::new(200);
+    for _ in 0..200 {
+        model.op += 1;
+        let key = model.rng.below(KEYS);
+        model.put(key);
+        model.turn();
+    }
+    model.rig.settle();
+    assert!(model.rig.writer.drain(Duration::from_secs(1)));
+    let mut rng = Rng::new(1);
+    let (image, end) = (model.rig.disk.kill(), model.rig.segments_at() + 8 * 65536);
+    let mut hits = 0;
+    for n in 0..3000 {
+        // Every third in the first bytes of a structure, where headers are.
+        let at = if n % 3 == 0 { rng.below(end / 4096) * 4096 + rng.below(200) } else { rng.below(end) };
+        let disk = image.kill();
+        disk.corrupt(at, 1, |b| b[0] ^= 1 << rng.below(8));
+        let Ok(mut rig) = Rig::try_open(disk, 512 << 10, n, super::rig::options()) else {
+            assert!(at < 8192, "refused for a flip at {at}");
+            continue;
+        };
+        rig.settle();
+        model.rig = rig;
+        for key in 0..KEYS {
+            hits += u64::from(model.found(key).is_some_and(|version| {
+                let allowed = &model.states[&key].last().unwrap().versions;
+                assert!(allowed.contains(&version), "flip at {at}: key {key} gave {version}, not {allowed:?}");
+                true
+            }));
+        }
+    }
+    assert!(hits > 3000 * KEYS * 3 / 4, "{hits}");
 }

@@ -145,6 +145,11 @@ impl Rig {
         self.get(key).map(|o| String::from_utf8_lossy(o.body()).into_owned())
     }
 
+    /// Where segments begin on the disk.
+    pub(super) fn segments_at(&self) -> u64 {
+        self.engine.store(StoreId(0)).unwrap().geometry.segment_at(0)
+    }
+
     pub(super) fn counts(&self) -> StoreCounts {
         self.engine.stats().stores[0].counts
     }

@@ -205,7 +205,7 @@ impl Writer {
 
     /// Removals were lost: everything in the log so far is void after the next start. The one
     /// place where a turn waits for the disk; it follows a million removals not written.
-    fn raise_floor(&mut self) {
+    pub(crate) fn raise_floor(&mut self) {
         let sequence = self.current.as_ref().map_or(self.next_sequence, |s| s.sequence);
         let used = self.current.as_ref().map_or(0, |s| s.used_units);
         self.superblock.floor = foxy_format::LogPosition::new(sequence, used);

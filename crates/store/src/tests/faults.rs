@@ -1,0 +1,133 @@
+//! Disks that fail: every fault is a miss or a dropped admission, never an error to a request.
+
+use foxy_disk::{Fault, FaultPlan, FaultRule, Keep, MemDisk, OpClass};
+
+use super::rig::{Rig, hash, options};
+use crate::*;
+
+const MEMORY: u64 = 2 << 20;
+
+fn rule(on: OpClass, fault: Fault) -> FaultPlan {
+    FaultPlan::none().and(FaultRule::new(on, fault))
+}
+
+fn forget_ram(rig: &Rig, key: &str) {
+    rig.engine.shard(hash(key)).write().ram_remove_for_test(hash(key));
+}
+
+#[test]
+fn failing_writes_make_a_store_read_only_and_memory_goes_on() {
+    for fault in [Fault::EIO, Fault::ENOSPC] {
+        let mut rig = Rig::new(16, MEMORY, 1);
+        rig.put("kept", b"1");
+        rig.settle();
+        rig.disk.set_faults(rule(OpClass::Write, fault));
+        for n in 0..200 {
+            rig.put(&format!("k{n}"), &[0; 1000]);
+            rig.clock.advance(std::time::Duration::from_millis(1500));
+            rig.turns(2);
+        }
+        let stats = rig.engine.stats();
+        assert_eq!(stats.stores[0].health, Health::ReadOnly);
+        assert_eq!(stats.pending_bytes, 0);
+        assert_eq!(rig.put("new", b"2").admitted, Admission::Memory(DropReason::NoStore));
+        assert_eq!(rig.text("new").as_deref(), Some("2"));
+        forget_ram(&rig, "kept");
+        assert_eq!(rig.text("kept").as_deref(), Some("1"), "reading goes on");
+        let ticket = rig.engine.purge(hash("kept"), b"kept");
+        rig.turns(3);
+        assert_eq!(ticket.outcome(), Some(Durable::Failed));
+        assert_eq!(rig.text("kept"), None);
+    }
+}
+
+#[test]
+fn a_failing_flush_is_not_taken_for_durable() {
+    let mut rig = Rig::new(16, MEMORY, 2);
+    rig.settle();
+    rig.disk.set_faults(rule(OpClass::Flush, Fault::EIO));
+    rig.put("a", b"1");
+    let ticket = rig.engine.sync();
+    rig.turns(10);
+    assert_eq!(ticket.outcome(), Some(Durable::Failed));
+    assert_eq!(rig.engine.stats().stores[0].health, Health::ReadOnly);
+}
+
+#[test]
+fn failing_reads_are_misses_and_in_the_end_the_store_is_left_alone() {
+    let mut rig = Rig::new(16, MEMORY, 3);
+    for n in 0..100 {
+        rig.put(&format!("k{n}"), b"x");
+    }
+    rig.settle();
+    rig.disk.set_faults(rule(OpClass::Read, Fault::EIO));
+    for n in 0..100 {
+        forget_ram(&rig, &format!("k{n}"));
+        assert_eq!(rig.text(&format!("k{n}")), None);
+    }
+    let stats = rig.engine.stats();
+    assert_eq!(stats.stores[0].health, Health::Offline);
+    assert_eq!(stats.counts.miss_device, 64);
+    assert_eq!(rig.put("new", b"2").admitted, Admission::Memory(DropReason::NoStore));
+}
+
+#[test]
+fn unreadable_summaries_are_replaced_by_a_scan_and_unreadable_segments_are_lost() {
+    let mut rig = Rig::new(16, MEMORY, 4);
+    rig.fill("a", 100);
+    let slots = 8192..rig.segments_at();
+    let mut again = rig.crash_unloaded(Keep::All);
+    again.disk.set_faults(FaultPlan::none().and(FaultRule::new(OpClass::Read, Fault::EIO).within(slots)));
+    again.settle();
+    assert!((0..100).all(|n| again.get(&format!("filler a {n}")).is_some()));
+    let one = rig.segments_at()..rig.segments_at() + 1;
+    let disk = rig.disk.kill();
+    disk.corrupt(8192, (rig.segments_at() - 8192) as usize, |b| b.iter_mut().for_each(|b| *b ^= 0x55));
+    disk.set_faults(FaultPlan::none().and(FaultRule::new(OpClass::Read, Fault::EIO).within(one)));
+    let mut again = Rig::open(disk, MEMORY, 5, options());
+    again.settle();
+    assert!(again.get("filler a 99").is_some() && again.get("filler a 1").is_none());
+}
+
+#[test]
+fn disks_that_are_not_ours_are_refused_with_advice() {
+    let open = |disk: &MemDisk, force| Rig::try_open(disk.clone(), MEMORY, 1, StoreOptions { force_format: force, ..options() });
+    let refused = |disk: &MemDisk| open(disk, false).err().unwrap();
+    let foreign = MemDisk::new(4 << 20, 512, 1);
+    foreign.corrupt(1080, 2, |b| b.copy_from_slice(&[0x53, 0xef]));
+    assert!(matches!(refused(&foreign), OpenError::Foreign { .. }));
+    let partitioned = MemDisk::new(4 << 20, 512, 1);
+    partitioned.corrupt((4 << 20) - 512, 8, |b| b.copy_from_slice(b"EFI PART"));
+    assert!(matches!(refused(&partitioned), OpenError::Foreign { .. }));
+    let small = MemDisk::new(100 << 10, 512, 1);
+    assert!(matches!(refused(&small), OpenError::TooSmall { .. }));
+
+    let ours = Rig::new(16, MEMORY, 1).disk;
+    let newer = ours.kill();
+    newer.corrupt(4, 1, |b| b[0] = 1);
+    assert!(matches!(refused(&newer), OpenError::Newer { version: 1, .. }));
+    let damaged = ours.kill();
+    damaged.corrupt(30, 1, |b| b[0] ^= 1);
+    assert!(open(&damaged, false).is_ok(), "the other superblock is whole");
+    let damaged = ours.kill();
+    damaged.corrupt(30, 1, |b| b[0] ^= 1);
+    damaged.corrupt(4096 + 30, 1, |b| b[0] ^= 1);
+    assert!(matches!(refused(&damaged), OpenError::Damaged { .. }));
+    let cut = MemDisk::new(1 << 19, 512, 1);
+    cut.corrupt(0, 8192, |b| b.copy_from_slice(&ours.peek(0, 8192)));
+    assert!(matches!(refused(&cut), OpenError::CutShort { .. }));
+    for disk in [foreign, partitioned, newer, damaged] {
+        let before = disk.peek(0, 8192);
+        let _ = refused(&disk);
+        assert!(before == disk.peek(0, 8192), "refused, but written to");
+        assert!(open(&disk, true).is_ok());
+        assert!(open(&disk, false).is_ok());
+    }
+}
+
+#[test]
+fn a_store_can_be_open_once_only() {
+    let rig = Rig::new(16, MEMORY, 1);
+    let twice = rig.engine.open_store(std::sync::Arc::new(rig.disk.clone()), options());
+    assert!(matches!(twice.err().unwrap(), OpenError::Twice { .. }));
+}
