@@ -30,6 +30,9 @@ fn main() {
         );
     }
     report_false_hits(&index);
+    report_memory(&clock, index.memory_bytes());
+    drop(index);
+    report_loading(&clock, millions);
 }
 
 /// Nanoseconds per hit and per miss, hashing of the test keys taken off.
@@ -60,11 +63,46 @@ fn report_false_hits(index: &Index) {
     );
 }
 
+/// What one read of as much memory costs when the next place follows from it: the floor of a
+/// lookup on this machine at this moment.
+fn report_memory(clock: &SystemClock, bytes: u64) {
+    let words: Vec<u64> = (0..bytes / 8).collect();
+    let mut last = 0;
+    let ns = per_item_ns(clock, 0..1_000_000, |n| {
+        let place = (hash(n ^ last).high() % words.len() as u64) as usize;
+        last = black_box(words[place]);
+    });
+    println!("one dependent read of {bytes} bytes of memory: {ns:.0} ns");
+}
+
+/// Fills a second index as recovery does and prints what an entry took.
+fn report_loading(clock: &SystemClock, millions: u64) {
+    let index = Index::new();
+    let reserving = per_item_ns(clock, 0..1, |_| index.reserve(millions * 1_000_000));
+    let mut batch = Vec::with_capacity(1000);
+    let mut stored = 0u64;
+    let ns = per_item_ns(clock, 0..millions * 1000, |thousand| {
+        batch.clear();
+        batch.extend((thousand * 1000..(thousand + 1) * 1000).map(|n| (hash(n), entry(n))));
+        index.load(&batch, |_, insert| stored += u64::from(insert.is_stored()));
+    });
+    let each = ns / 1000.0 + reserving / stored.max(1) as f64;
+    println!("loading {stored} entries in batches, room included: {each:.0} ns each");
+}
+
+/// Time on the processor where the kernel tells it (other programs then count less), else by
+/// the clock.
 fn per_item_ns(clock: &SystemClock, range: std::ops::Range<u64>, mut run: impl FnMut(u64)) -> f64 {
     let items = range.end - range.start;
-    let start = clock.mono();
+    let now = || cpu_ns().unwrap_or_else(|| clock.mono().nanos());
+    let start = now();
     range.for_each(&mut run);
-    clock.mono().since(start).as_nanos() as f64 / items as f64
+    now().saturating_sub(start) as f64 / items as f64
+}
+
+fn cpu_ns() -> Option<u64> {
+    let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    schedstat.split_whitespace().next()?.parse().ok()
 }
 
 fn hash(n: u64) -> KeyHash {

@@ -63,6 +63,12 @@ const fn shares() -> [u8; 1 << SHARE_BITS] {
     table
 }
 
+/// How many of `entries` shard `shard` is expected to get.
+pub(crate) fn share(shard: usize, entries: u64) -> u64 {
+    let places = SHARES.iter().filter(|s| usize::from(**s) == shard).count();
+    ((u128::from(entries) * places as u128) >> SHARE_BITS) as u64
+}
+
 /// A fingerprint; see the head of this file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fingerprint(pub(crate) u64);

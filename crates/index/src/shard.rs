@@ -130,6 +130,14 @@ impl Shard {
             && home.lines.map(Line::version) == versions
     }
 
+    /// Brings the lines of `fp` into the processor's cache. Reading is all that safe code can do
+    /// towards that; nothing waits for the values, so many such reads are under way at once.
+    pub(crate) fn warm(&self, fp: Fingerprint) {
+        if let Some(home) = self.home(fp) {
+            std::hint::black_box(home.lines.map(Line::version));
+        }
+    }
+
     pub(crate) fn touch(&self, fp: Fingerprint, address: Address) {
         if let Some(home) = self.home(fp) {
             let mut places = home.lines.iter().zip(home.fps);
@@ -243,8 +251,24 @@ impl Shard {
     fn grow(&self, permille: u64, budget: &Budget) -> bool {
         let lines = self.lines.load(Ordering::Relaxed);
         let slots = u64::from(lines) * SLOTS as u64;
-        self.len() * 1000 > slots * permille
-            && budget.take(self.chunks.cost(lines))
+        self.len() * 1000 > slots * permille && self.add_line(lines, budget)
+    }
+
+    /// Grows for `more` entries, as far as the budget goes.
+    pub(crate) fn reserve(&self, more: u64, budget: &Budget) {
+        let _writer = self.writer.lock();
+        let entries = self.len() + more;
+        loop {
+            let lines = self.lines.load(Ordering::Relaxed);
+            let slots = u64::from(lines) * SLOTS as u64;
+            if entries * 1000 <= slots * LOAD_PERMILLE || !self.add_line(lines, budget) {
+                return;
+            }
+        }
+    }
+
+    fn add_line(&self, lines: u32, budget: &Budget) -> bool {
+        budget.take(self.chunks.cost(lines))
             && self.chunks.ensure(lines)
             && self.split(lines).is_some()
     }
