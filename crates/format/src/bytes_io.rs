@@ -44,12 +44,18 @@ impl<'a> Take<'a> {
         Self { rest: bytes }
     }
     pub(crate) fn bytes(&mut self, n: usize) -> Result<&'a [u8], FormatError> {
-        let (head, rest) = self.rest.split_at_checked(n).ok_or(FormatError::Truncated)?;
+        let (head, rest) = self
+            .rest
+            .split_at_checked(n)
+            .ok_or(FormatError::Truncated)?;
         self.rest = rest;
         Ok(head)
     }
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], FormatError> {
-        let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(FormatError::Truncated)?;
+        let (head, rest) = self
+            .rest
+            .split_first_chunk::<N>()
+            .ok_or(FormatError::Truncated)?;
         self.rest = rest;
         Ok(*head)
     }
@@ -79,10 +85,18 @@ impl<'a> Take<'a> {
 }
 
 /// Magic number, then version; zeros throughout are [`FormatError::Empty`].
-pub(crate) fn check_mark(take: &mut Take<'_>, magic: [u8; 4], whole: &[u8]) -> Result<(), FormatError> {
+pub(crate) fn check_mark(
+    take: &mut Take<'_>,
+    magic: [u8; 4],
+    whole: &[u8],
+) -> Result<(), FormatError> {
     if take.array::<4>()? != magic {
         let empty = whole.iter().all(|b| *b == 0);
-        return Err(if empty { FormatError::Empty } else { FormatError::Foreign });
+        return Err(if empty {
+            FormatError::Empty
+        } else {
+            FormatError::Foreign
+        });
     }
     let version = take.u16()?;
     if version > crate::FORMAT_VERSION {

@@ -2,7 +2,9 @@
 
 use crate::bytes_io::{Put, Take, check_mark};
 use crate::entry::decode_entries;
-use crate::{BLOCK, ENTRY_BYTES, Entry, FORMAT_VERSION, FormatError, StoreUuid, UNIT, round_to_unit};
+use crate::{
+    BLOCK, ENTRY_BYTES, Entry, FORMAT_VERSION, FormatError, StoreUuid, UNIT, round_to_unit,
+};
 
 /// Length of a cluster's header; the table of entries follows, records begin at the next unit.
 pub const CLUSTER_HEADER_BYTES: usize = 64;
@@ -79,12 +81,19 @@ impl ClusterHeader {
             return Err(FormatError::Checksum);
         }
         header.check(table, segment_bytes)?;
-        let entries = decode_entries(&bytes[CLUSTER_HEADER_BYTES..], header.entries, segment_bytes)?;
+        let entries = decode_entries(
+            &bytes[CLUSTER_HEADER_BYTES..],
+            header.entries,
+            segment_bytes,
+        )?;
         Ok((header, entries))
     }
 
     fn check(&self, table: usize, segment_bytes: u32) -> Result<(), FormatError> {
-        let (at, len) = (u64::from(self.offset_units) * UNIT, u64::from(self.len_units) * UNIT);
+        let (at, len) = (
+            u64::from(self.offset_units) * UNIT,
+            u64::from(self.len_units) * UNIT,
+        );
         let aligned = at.is_multiple_of(BLOCK) && len.is_multiple_of(BLOCK);
         if !aligned || len < table as u64 || at + len > u64::from(segment_bytes) {
             return Err(FormatError::Invalid("cluster place"));

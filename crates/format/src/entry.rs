@@ -91,7 +91,12 @@ impl Entry {
             5 => EntryKind::Void,
             _ => return Err(FormatError::Invalid("entry kind")),
         };
-        let entry = Self { hash, offset_units, len_units: word & 0xff_ffff, kind };
+        let entry = Self {
+            hash,
+            offset_units,
+            len_units: word & 0xff_ffff,
+            kind,
+        };
         let end = (u64::from(offset_units) + u64::from(entry.len_units)) * UNIT;
         if end > u64::from(segment_bytes) || entry.is_record() != (entry.len_units > 0) {
             return Err(FormatError::Invalid("entry place"));
@@ -101,9 +106,18 @@ impl Entry {
 }
 
 /// Reads `count` entries.
-pub(crate) fn decode_entries(bytes: &[u8], count: u32, segment_bytes: u32) -> Result<Vec<Entry>, FormatError> {
-    let len = (count as usize).checked_mul(ENTRY_BYTES).ok_or(FormatError::Truncated)?;
+pub(crate) fn decode_entries(
+    bytes: &[u8],
+    count: u32,
+    segment_bytes: u32,
+) -> Result<Vec<Entry>, FormatError> {
+    let len = (count as usize)
+        .checked_mul(ENTRY_BYTES)
+        .ok_or(FormatError::Truncated)?;
     let table = bytes.get(..len).ok_or(FormatError::Truncated)?;
     let (chunks, _) = table.as_chunks::<ENTRY_BYTES>();
-    chunks.iter().map(|chunk| Entry::decode(chunk, segment_bytes)).collect()
+    chunks
+        .iter()
+        .map(|chunk| Entry::decode(chunk, segment_bytes))
+        .collect()
 }

@@ -81,9 +81,15 @@ impl Geometry {
     /// # Errors
     /// `Invalid("size")` if fewer than [`MIN_SEGMENTS`](Self::MIN_SEGMENTS) segments fit, or what
     /// [`check`](Self::check) says.
-    pub fn fit(total: u64, segment_bytes: u32, cluster_bytes: u32, mean_object: u32) -> Result<Self, FormatError> {
+    pub fn fit(
+        total: u64,
+        segment_bytes: u32,
+        cluster_bytes: u32,
+        mean_object: u32,
+    ) -> Result<Self, FormatError> {
         let entries = u64::from(segment_bytes) / u64::from(mean_object.max(512));
-        let slot = round_to_block(crate::SLOT_HEADER_BYTES as u64 + entries * crate::ENTRY_BYTES as u64);
+        let slot =
+            round_to_block(crate::SLOT_HEADER_BYTES as u64 + entries * crate::ENTRY_BYTES as u64);
         let journal = (total / 1024).clamp(4 * BLOCK, 2 << 20) / (2 * BLOCK) * (2 * BLOCK);
         let fixed = 2 * BLOCK + journal;
         let per_segment = slot + u64::from(segment_bytes);
@@ -93,7 +99,8 @@ impl Geometry {
             segments: u32::try_from(segments).map_err(|_| FormatError::Invalid("size"))?,
             cluster_bytes,
             slot_bytes: u32::try_from(slot).map_err(|_| FormatError::Invalid("slot length"))?,
-            journal_bytes: u32::try_from(journal).map_err(|_| FormatError::Invalid("journal length"))?,
+            journal_bytes: u32::try_from(journal)
+                .map_err(|_| FormatError::Invalid("journal length"))?,
         };
         geometry.check()?;
         Ok(geometry)
@@ -107,11 +114,26 @@ impl Geometry {
         let block = |v: u32| v != 0 && u64::from(v).is_multiple_of(BLOCK);
         let rules = [
             ("number of segments", self.segments >= Self::MIN_SEGMENTS),
-            ("segment length", block(self.segment_bytes) && (64 << 10..=256 << 20).contains(&self.segment_bytes)),
-            ("cluster length", block(self.cluster_bytes) && (16 << 10..=4 << 20).contains(&self.cluster_bytes)),
-            ("cluster length", self.cluster_bytes <= self.segment_bytes / 2),
-            ("slot length", block(self.slot_bytes) && self.slot_bytes <= 64 << 20),
-            ("journal length", u64::from(self.journal_bytes).is_multiple_of(2 * BLOCK) && self.journal_bytes != 0),
+            (
+                "segment length",
+                block(self.segment_bytes) && (64 << 10..=256 << 20).contains(&self.segment_bytes),
+            ),
+            (
+                "cluster length",
+                block(self.cluster_bytes) && (16 << 10..=4 << 20).contains(&self.cluster_bytes),
+            ),
+            (
+                "cluster length",
+                self.cluster_bytes <= self.segment_bytes / 2,
+            ),
+            (
+                "slot length",
+                block(self.slot_bytes) && self.slot_bytes <= 64 << 20,
+            ),
+            (
+                "journal length",
+                u64::from(self.journal_bytes).is_multiple_of(2 * BLOCK) && self.journal_bytes != 0,
+            ),
         ];
         match rules.iter().find(|(_, kept)| !kept) {
             Some((name, _)) => Err(FormatError::Invalid(name)),

@@ -103,8 +103,14 @@ impl JournalBlock {
         take.zeros(2)?;
         let (uuid, sequence, count) = (StoreUuid(take.array()?), take.u64()?, take.u32()?);
         take.zeros(4)?;
-        let notes = (0..count).map(|_| decode_note(&mut take)).collect::<Result<_, _>>()?;
-        Ok(Self { uuid, sequence, notes })
+        let notes = (0..count)
+            .map(|_| decode_note(&mut take))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            uuid,
+            sequence,
+            notes,
+        })
     }
 }
 
@@ -126,5 +132,11 @@ fn decode_note(take: &mut Take<'_>) -> Result<PurgeNote, FormatError> {
     let len = usize::from(take.u16()?);
     let (sequence, at) = (take.u64()?, take.i64()?);
     let text = take.bytes(len)?.to_vec();
-    Ok(PurgeNote { kind, soft, sequence, at, text })
+    Ok(PurgeNote {
+        kind,
+        soft,
+        sequence,
+        at,
+        text,
+    })
 }

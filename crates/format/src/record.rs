@@ -177,13 +177,20 @@ impl RecordLayout {
 /// Writes a record to the beginning of `out` and zeros up to the next unit; returns its length on
 /// disk, or `None` if `out` is too short or a section is longer than 4 GiB.
 #[must_use]
-pub fn encode_record(head: &RecordHead, sections: &RecordSections<'_>, out: &mut [u8]) -> Option<usize> {
+pub fn encode_record(
+    head: &RecordHead,
+    sections: &RecordSections<'_>,
+    out: &mut [u8],
+) -> Option<usize> {
     let layout = RecordLayout::of(sections);
     let len = layout.disk_bytes();
     let out = out.get_mut(..len)?;
     let header = encode_header(head, sections)?;
     out[..CRC_AT].copy_from_slice(&header);
-    for (sum, block) in out[layout.sums.clone()].chunks_exact_mut(4).zip(sections.body.chunks(BODY_BLOCK_BYTES)) {
+    for (sum, block) in out[layout.sums.clone()]
+        .chunks_exact_mut(4)
+        .zip(sections.body.chunks(BODY_BLOCK_BYTES))
+    {
         sum.copy_from_slice(&crc32c(block).to_le_bytes());
     }
     out[layout.key.clone()].copy_from_slice(sections.key);
@@ -220,7 +227,13 @@ fn encode_header(head: &RecordHead, sections: &RecordSections<'_>) -> Option<Vec
     put.u32(head.fragment);
     put.u16(head.status);
     put.u16(head.flags);
-    for section in [sections.key, sections.vary, sections.tags, sections.fields, sections.body] {
+    for section in [
+        sections.key,
+        sections.vary,
+        sections.tags,
+        sections.fields,
+        sections.body,
+    ] {
         put.u32(u32::try_from(section.len()).ok()?);
     }
     put.bytes(&head.rules);
@@ -244,14 +257,19 @@ pub fn parse_record(bytes: &[u8]) -> Result<(RecordHead, RecordLayout), FormatEr
     let mut take = Take::new(bytes);
     check_mark(&mut take, MAGIC, bytes.get(..4).unwrap_or(&[]))?;
     let (head, layout) = decode_header(&mut take)?;
-    let record = bytes.get(..layout.disk_bytes()).ok_or(FormatError::Truncated)?;
+    let record = bytes
+        .get(..layout.disk_bytes())
+        .ok_or(FormatError::Truncated)?;
     let stored = &record[CRC_AT..RECORD_HEADER_BYTES];
     if meta_crc(record, &layout).to_le_bytes() != stored {
         return Err(FormatError::Checksum);
     }
     let sums = record[layout.sums.clone()].chunks_exact(4);
     let blocks = record[layout.body.clone()].chunks(BODY_BLOCK_BYTES);
-    if sums.zip(blocks).any(|(sum, block)| crc32c(block).to_le_bytes() != sum) {
+    if sums
+        .zip(blocks)
+        .any(|(sum, block)| crc32c(block).to_le_bytes() != sum)
+    {
         return Err(FormatError::Checksum);
     }
     Ok((head, layout))
@@ -270,7 +288,12 @@ fn decode_header(take: &mut Take<'_>) -> Result<(RecordHead, RecordLayout), Form
         sequence: take.u64()?,
         address_units: take.u64()?,
     };
-    let mut head = RecordHead { kind, place, hash: KeyHash::from_bytes(take.array()?), ..RecordHead::default() };
+    let mut head = RecordHead {
+        kind,
+        place,
+        hash: KeyHash::from_bytes(take.array()?),
+        ..RecordHead::default()
+    };
     (head.group, head.version, head.purge_sequence) = (take.u64()?, take.u64()?, take.u64()?);
     head.request_time = WallTime(take.i64()?);
     head.response_time = WallTime(take.i64()?);
@@ -286,10 +309,12 @@ fn decode_header(take: &mut Take<'_>) -> Result<(RecordHead, RecordLayout), Form
     take.zeros(CRC_AT - HEADER_USED)?;
     take.u32()?;
     let [key, vary, tags, fields, body] = lens;
-    let layout = RecordLayout::new(key, vary, tags, fields, body).ok_or(FormatError::Invalid("section length"))?;
+    let layout = RecordLayout::new(key, vary, tags, fields, body)
+        .ok_or(FormatError::Invalid("section length"))?;
     Ok((head, layout))
 }
 
 /// Bytes of the header that carry something, checksum not counted.
-const HEADER_USED: usize = 4 + 2 + 1 + 1 + 16 + 8 + 8 + 16 + 6 * 8 + 2 * 8 + 2 * 4 + 2 * 2 + 5 * 4 + RULES_BYTES;
+const HEADER_USED: usize =
+    4 + 2 + 1 + 1 + 16 + 8 + 8 + 16 + 6 * 8 + 2 * 8 + 2 * 4 + 2 * 2 + 5 * 4 + RULES_BYTES;
 const _: () = assert!(HEADER_USED <= CRC_AT);

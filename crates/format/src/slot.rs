@@ -73,7 +73,9 @@ impl SlotHeader {
     /// # Errors
     /// `Empty` for zeros (a segment never used); any other means a damaged slot.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
-        let bytes = bytes.get(..SLOT_HEADER_BYTES).ok_or(FormatError::Truncated)?;
+        let bytes = bytes
+            .get(..SLOT_HEADER_BYTES)
+            .ok_or(FormatError::Truncated)?;
         let mut take = Take::new(bytes);
         check_mark(&mut take, MAGIC, bytes)?;
         check_crc(bytes, SLOT_HEADER_BYTES - 4)?;
@@ -89,7 +91,15 @@ impl SlotHeader {
         let (segment, used_units, sequence) = (take.u32()?, take.u32()?, take.u64()?);
         let (entries, entries_crc) = (take.u32()?, take.u32()?);
         take.zeros(SLOT_HEADER_BYTES - 4 - 48)?;
-        Ok(Self { state, uuid, segment, sequence, used_units, entries, entries_crc })
+        Ok(Self {
+            state,
+            uuid,
+            segment,
+            sequence,
+            used_units,
+            entries,
+            entries_crc,
+        })
     }
 }
 
@@ -97,9 +107,17 @@ impl SlotHeader {
 ///
 /// # Errors
 /// A damaged table is refused as a whole.
-pub fn decode_slot_entries(header: &SlotHeader, slot: &[u8], segment_bytes: u32) -> Result<Vec<Entry>, FormatError> {
-    let table = slot.get(SLOT_HEADER_BYTES..).ok_or(FormatError::Truncated)?;
-    let len = (header.entries as usize).checked_mul(ENTRY_BYTES).ok_or(FormatError::Truncated)?;
+pub fn decode_slot_entries(
+    header: &SlotHeader,
+    slot: &[u8],
+    segment_bytes: u32,
+) -> Result<Vec<Entry>, FormatError> {
+    let table = slot
+        .get(SLOT_HEADER_BYTES..)
+        .ok_or(FormatError::Truncated)?;
+    let len = (header.entries as usize)
+        .checked_mul(ENTRY_BYTES)
+        .ok_or(FormatError::Truncated)?;
     let bytes = table.get(..len).ok_or(FormatError::Truncated)?;
     if foxy_base::crc32c(bytes) != header.entries_crc {
         return Err(FormatError::Checksum);

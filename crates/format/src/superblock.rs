@@ -33,7 +33,13 @@ impl Superblock {
         put.u64(self.generation);
         put.bytes(&self.uuid.0);
         let g = &self.geometry;
-        for v in [g.segment_bytes, g.segments, g.cluster_bytes, g.slot_bytes, g.journal_bytes] {
+        for v in [
+            g.segment_bytes,
+            g.segments,
+            g.cluster_bytes,
+            g.slot_bytes,
+            g.journal_bytes,
+        ] {
             put.u32(v);
         }
         put.u32(0);
@@ -52,7 +58,9 @@ impl Superblock {
     /// `Empty` for zeros, `Foreign` without the mark, `Newer` for a later version (checked before
     /// the checksum, which a later version may compute otherwise), then any other.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
-        let bytes = bytes.get(..SUPERBLOCK_BYTES).ok_or(FormatError::Truncated)?;
+        let bytes = bytes
+            .get(..SUPERBLOCK_BYTES)
+            .ok_or(FormatError::Truncated)?;
         let mut take = Take::new(bytes);
         check_mark(&mut take, MAGIC, bytes)?;
         check_crc(bytes, SUPERBLOCK_BYTES - 4)?;
@@ -70,6 +78,11 @@ impl Superblock {
         take.zeros(4)?;
         let floor = LogPosition(take.u64()?);
         take.zeros(SUPERBLOCK_BYTES - 4 - USED + 8)?;
-        Ok(Self { generation, uuid, geometry, floor })
+        Ok(Self {
+            generation,
+            uuid,
+            geometry,
+            floor,
+        })
     }
 }
