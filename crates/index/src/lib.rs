@@ -104,8 +104,8 @@ impl Index {
     }
 
     /// [`Index::insert_if_absent`] for each of `batch` in order; `done` is told what became of
-    /// each. Several times faster than one by one when the table is larger than the processor's
-    /// caches, because the memory of many entries is asked for at once (recovery).
+    /// each. For recovery, after [`Index::reserve`]: the memory of many entries is asked for at
+    /// once, which with the room made ahead about halves the time of an entry.
     pub fn load(&self, batch: &[(KeyHash, Entry)], mut done: impl FnMut(usize, Insert)) {
         for (chunk, part) in batch.chunks(LOAD_AHEAD).enumerate() {
             for (hash, _) in part {
