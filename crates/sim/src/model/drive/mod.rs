@@ -1,53 +1,90 @@
 //! Modelled drives: what a request costs, given where the head is and what is in the buffer.
 
+mod buffer;
+mod disk;
+mod drives;
+mod flash;
+mod geometry;
+mod params;
 mod queue;
 mod request;
+mod seek;
 mod stats;
+#[cfg(test)]
+mod tests;
 
-pub use queue::Queue;
+pub use geometry::{Zone, even_zones};
+pub use params::{DiskParams, FlashParams};
+pub use queue::{Owner, Queue};
 pub use request::{Op, Request, Schedule};
+pub use seek::SeekTimes;
 pub use stats::{DriveStats, TraceEntry};
 
 use crate::model::SimTime;
+use disk::Disk;
+use drives::Params;
+use flash::Flash;
 
 /// Bytes of a sector, the unit of every drive here.
 pub const SECTOR: u64 = 512;
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Disk(Box<Disk>),
+    Flash(Box<Flash>),
+}
 
 /// A modelled drive. It serves one call of [`Drive::serve`] after another.
 #[derive(Clone, Debug)]
 pub struct Drive {
     name: &'static str,
-    capacity: u64,
+    kind: Kind,
     stats: DriveStats,
-    ready_at: SimTime,
-    head: u64,
 }
 
 impl Drive {
     /// The names that [`Drive::named`] knows.
-    pub const NAMES: [&'static str; 8] = [
-        "st15150wc",
-        "st118202fc",
-        "st318275lc",
-        "st318203fsun18g",
-        "atlas10k2",
-        "atlas10k2-x3",
-        "hdd20t",
-        "nvme",
-    ];
+    pub const NAMES: [&'static str; 8] = drives::NAMES;
 
     /// A drive by its name, head at the first cylinder, buffers empty; `None` for a name that
     /// is not in [`Drive::NAMES`].
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        let name = Self::NAMES.into_iter().find(|known| *known == name)?;
-        Some(Self {
-            name,
-            capacity: 4_294_961_664,
-            stats: DriveStats::default(),
-            ready_at: SimTime::ZERO,
-            head: 0,
+        drives::params(name).map(|params| match params {
+            Params::Disk(params) => Self::disk(params),
+            Params::Flash(params) => Self::flash(params),
         })
+    }
+
+    /// A mechanical disk of one's own parameters.
+    #[must_use]
+    pub fn disk(params: DiskParams) -> Self {
+        let name = params.name;
+        Self {
+            name,
+            kind: Kind::Disk(Box::new(Disk::new(params))),
+            stats: DriveStats::default(),
+        }
+    }
+
+    /// A flash drive of one's own parameters.
+    #[must_use]
+    pub fn flash(params: FlashParams) -> Self {
+        let name = params.name;
+        Self {
+            name,
+            kind: Kind::Flash(Box::new(Flash::new(params))),
+            stats: DriveStats::default(),
+        }
+    }
+
+    /// The parameters of a named disk, to vary; `None` for flash and unknown names.
+    #[must_use]
+    pub fn disk_params(name: &str) -> Option<DiskParams> {
+        match drives::params(name)? {
+            Params::Disk(params) => Some(params),
+            Params::Flash(_) => None,
+        }
     }
 
     /// Its name.
@@ -59,42 +96,91 @@ impl Drive {
     /// Bytes it holds.
     #[must_use]
     pub const fn capacity(&self) -> u64 {
-        self.capacity
+        match &self.kind {
+            Kind::Disk(disk) => disk.bytes(),
+            Kind::Flash(flash) => flash.bytes(),
+        }
     }
 
     /// Byte address after the last transfer: where the head is.
     #[must_use]
     pub const fn head(&self) -> u64 {
-        self.head
+        match &self.kind {
+            Kind::Disk(disk) => disk.at(),
+            Kind::Flash(flash) => flash.at(),
+        }
     }
 
     /// When it can begin the next request.
     #[must_use]
-    pub const fn ready_at(&self) -> SimTime {
-        self.ready_at
+    pub fn ready_at(&self) -> SimTime {
+        match &self.kind {
+            Kind::Disk(disk) => disk.ready_at(),
+            Kind::Flash(flash) => flash.ready_at(),
+        }
+    }
+
+    /// Time of one turn of the platter; nothing for flash.
+    #[must_use]
+    pub fn turn(&self) -> SimTime {
+        match &self.kind {
+            Kind::Disk(disk) => disk.turn(),
+            Kind::Flash(_) => SimTime::ZERO,
+        }
+    }
+
+    /// Cylinders; 0 for flash.
+    #[must_use]
+    pub const fn cylinders(&self) -> u32 {
+        match &self.kind {
+            Kind::Disk(disk) => disk.cylinders(),
+            Kind::Flash(_) => 0,
+        }
     }
 
     /// Serves `request`, which reached the drive at `now`; returns when it is done as the
-    /// host sees it (a cached write is done once it is in the drive's buffer).
+    /// host sees it (a cached write is done once it is in the drive's buffer). What lies
+    /// beyond the end of the drive is cut off; nothing left is done at once.
     pub fn serve(&mut self, now: SimTime, request: Request) -> SimTime {
-        let start = now.max(self.ready_at);
-        let end = start + SimTime::from_millis(10.0);
-        let entry = TraceEntry {
-            start,
-            end,
-            op: request.op,
-            at: request.at,
-            len: request.len,
+        let end = request.end().min(self.capacity());
+        let request = Request {
+            len: end.saturating_sub(request.at),
+            ..request
         };
-        self.stats.count(entry, self.head);
-        self.head = request.end();
-        self.ready_at = end;
+        if request.len == 0 {
+            return now.max(self.ready_at());
+        }
+        let before = self.head();
+        let (start, end) = match &mut self.kind {
+            Kind::Disk(disk) => disk.serve(now, request, &mut self.stats),
+            Kind::Flash(flash) => flash.serve(now, request, &mut self.stats),
+        };
+        self.stats.count(
+            TraceEntry {
+                start,
+                end,
+                op: request.op,
+                at: request.at,
+                len: request.len,
+            },
+            before,
+        );
         end
     }
 
     /// Waits until the drive's write cache is on the medium; returns when.
     pub fn flush(&mut self, now: SimTime) -> SimTime {
-        now.max(self.ready_at)
+        match &mut self.kind {
+            Kind::Disk(disk) => disk.flush(now, &mut self.stats),
+            Kind::Flash(flash) => now.max(flash.ready_at()),
+        }
+    }
+
+    /// Makes a flash drive behave as one that was written whole once; disks do not age.
+    pub fn age(&mut self) {
+        if let Kind::Flash(flash) = &mut self.kind {
+            flash.age();
+        }
     }
 
     /// What it has done.

@@ -1,0 +1,335 @@
+//! A mechanical disk: arm, platter, buffer with read-ahead, and a write cache that may be off.
+//!
+//! The platter's angle follows from the time alone, so two runs of the same requests at the
+//! same times cost the same. Sector times, skews and seeks are added in whole nanoseconds.
+
+use super::{
+    DriveStats, Op, Request, SECTOR,
+    buffer::{Ahead, Buffer},
+    geometry::{Geometry, Track},
+    params::DiskParams,
+    seek::SeekCurve,
+};
+use crate::model::SimTime;
+
+/// Waits this close to a whole turn are rounding, not a missed sector.
+const ROUNDING: u64 = 2_000;
+
+/// A mechanical disk.
+#[derive(Clone, Debug)]
+pub(super) struct Disk {
+    params: DiskParams,
+    map: Geometry,
+    read_seek: SeekCurve,
+    write_seek: SeekCurve,
+    /// Nanoseconds of a turn.
+    turn: u64,
+    cylinder: u32,
+    head: u32,
+    /// Sector after the last one transferred: where the head is.
+    at: u64,
+    /// When the mechanism is free (later than `ready_at` while cached writes are written).
+    idle_at: SimTime,
+    /// When the next command may begin.
+    ready_at: SimTime,
+    buffer: Buffer,
+    /// Cached writes that are not on the platter: first sector and count.
+    dirty: Vec<(u64, u64)>,
+    dirty_sectors: u64,
+}
+
+impl Disk {
+    pub(super) fn new(params: DiskParams) -> Self {
+        let turn = (60e9 / params.rpm).round() as u64;
+        let share = |millis: f64| (millis * 1e6 / turn as f64).fract();
+        let track_skew = share(params.head_switch + params.skew_margin);
+        let cylinder_skew =
+            share(params.write_seek.single.max(params.head_switch) + params.skew_margin);
+        let map = Geometry::new(&params.zones, params.heads, track_skew, cylinder_skew);
+        let buffer = Buffer::new(params.segments, params.segment_bytes / SECTOR);
+        Self {
+            read_seek: SeekCurve::fit(params.read_seek, map.cylinders()),
+            write_seek: SeekCurve::fit(params.write_seek, map.cylinders()),
+            params,
+            map,
+            turn,
+            cylinder: 0,
+            head: 0,
+            at: 0,
+            idle_at: SimTime::ZERO,
+            ready_at: SimTime::ZERO,
+            buffer,
+            dirty: Vec::new(),
+            dirty_sectors: 0,
+        }
+    }
+
+    pub(super) const fn bytes(&self) -> u64 {
+        self.map.bytes()
+    }
+
+    pub(super) const fn ready_at(&self) -> SimTime {
+        self.ready_at
+    }
+
+    pub(super) const fn at(&self) -> u64 {
+        self.at * SECTOR
+    }
+
+    pub(super) const fn turn(&self) -> SimTime {
+        SimTime::from_nanos(self.turn)
+    }
+
+    pub(super) const fn cylinders(&self) -> u32 {
+        self.map.cylinders()
+    }
+
+    /// First byte of a cylinder.
+    #[cfg(test)]
+    pub(super) fn cylinder_start(&self, cylinder: u32) -> u64 {
+        let (mut low, mut high) = (0, self.bytes() / SECTOR);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.map.track(middle).cylinder < cylinder {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low * SECTOR
+    }
+
+    /// Serves a request that arrived at `now`; returns its start and end.
+    pub(super) fn serve(
+        &mut self,
+        now: SimTime,
+        request: Request,
+        stats: &mut DriveStats,
+    ) -> (SimTime, SimTime) {
+        let start = now.max(self.ready_at);
+        let first = request.at / SECTOR;
+        let count = request.end().div_ceil(SECTOR) - first;
+        self.destage_until(start, stats);
+        // With queued commands the drive has decoded this one while it served the last.
+        let overhead = SimTime::from_millis(self.params.overhead);
+        let begin = if self.params.queued {
+            start.max(now + overhead)
+        } else {
+            start + overhead
+        };
+        let end = match request.op {
+            Op::Read => self.read(begin, first, count, stats),
+            Op::Write => self.write(begin, first, count, stats),
+        };
+        self.ready_at = end;
+        (start, end)
+    }
+
+    /// Writes the cached writes; returns when the last one is on the platter.
+    pub(super) fn flush(&mut self, now: SimTime, stats: &mut DriveStats) -> SimTime {
+        let now = now.max(self.ready_at);
+        while !self.dirty.is_empty() {
+            self.destage(now, stats);
+        }
+        now.max(self.idle_at)
+    }
+
+    fn bus(&self, sectors: u64) -> SimTime {
+        SimTime::from_nanos((sectors * SECTOR) as u128 as u64 * 1_000 / self.params.bus_mb.max(1))
+    }
+
+    fn read(&mut self, begin: SimTime, first: u64, count: u64, stats: &mut DriveStats) -> SimTime {
+        let reached = self.reached(begin);
+        let whole = self.buffer.covers(first, count, reached) || self.dirty_covers(first, count);
+        let sent = begin + self.bus(count);
+        if whole {
+            stats.buffer_hits += 1;
+            if let Some(ahead) = &mut self.buffer.ahead
+                && first >= ahead.start
+                && first + count <= reached
+            {
+                ahead.limit = ahead
+                    .limit
+                    .max(first + count + self.params.read_ahead / SECTOR);
+            }
+            return sent;
+        }
+        let media = match self.buffer.ahead {
+            // The head is reading towards this request: no seek, no turn lost.
+            Some(ahead)
+                if first >= ahead.start
+                    && first <= reached
+                    && reached < ahead.limit
+                    && self.idle_at <= begin =>
+            {
+                self.transfer(ahead.next, first + count - ahead.next, ahead.since, stats)
+            }
+            _ => {
+                self.stop_ahead(begin);
+                self.access(begin, Op::Read, first, count, stats)
+            }
+        };
+        self.buffer
+            .remember(first, first + count, media, self.params.read_ahead / SECTOR);
+        self.idle_at = media;
+        media.max(sent)
+    }
+
+    fn write(&mut self, begin: SimTime, first: u64, count: u64, stats: &mut DriveStats) -> SimTime {
+        self.stop_ahead(begin);
+        self.buffer.forget(first, first + count);
+        let sent = begin + self.bus(count);
+        let room = self.params.write_cache / SECTOR;
+        if count > room {
+            while !self.dirty.is_empty() {
+                self.destage(begin, stats);
+            }
+            self.idle_at = self.access(begin, Op::Write, first, count, stats);
+            return self.idle_at.max(sent);
+        }
+        let mut wait = begin;
+        while self.dirty_sectors + count > room {
+            self.destage(begin, stats);
+            wait = self.idle_at;
+        }
+        self.dirty.push((first, count));
+        self.dirty_sectors += count;
+        wait.max(begin) + self.bus(count)
+    }
+
+    fn dirty_covers(&self, first: u64, count: u64) -> bool {
+        self.dirty
+            .iter()
+            .any(|(at, len)| *at <= first && first + count <= at + len)
+    }
+
+    fn destage_until(&mut self, now: SimTime, stats: &mut DriveStats) {
+        while !self.dirty.is_empty() && self.idle_at < now {
+            self.destage(self.ready_at, stats);
+        }
+    }
+
+    /// Writes the cached write that is nearest to the head, with those that follow on it.
+    fn destage(&mut self, earliest: SimTime, stats: &mut DriveStats) {
+        let at = self.at;
+        let nearest = (0..self.dirty.len()).min_by_key(|i| self.dirty[*i].0.abs_diff(at));
+        let Some(index) = nearest else { return };
+        let (first, mut count) = self.dirty.swap_remove(index);
+        self.dirty_sectors -= count;
+        while let Some(next) = self.dirty.iter().position(|(at, _)| *at == first + count) {
+            let (_, more) = self.dirty.swap_remove(next);
+            self.dirty_sectors -= more;
+            count += more;
+        }
+        let start = self.idle_at.max(earliest);
+        self.stop_ahead(start);
+        self.idle_at = self.access(start, Op::Write, first, count, stats);
+    }
+
+    /// The sector up to which read-ahead has come by `now`.
+    fn reached(&self, now: SimTime) -> u64 {
+        let Some(ahead) = self.buffer.ahead else {
+            return 0;
+        };
+        let (mut sector, mut time) = (ahead.next, ahead.since);
+        while sector < ahead.limit && time < now {
+            let track = self.map.track(sector);
+            let sectors = (track.first + track.sectors).min(ahead.limit) - sector;
+            let each = self.turn / track.sectors;
+            let fit = ((now - time).as_nanos() / each.max(1)).min(sectors);
+            sector += fit;
+            if fit < sectors {
+                return sector;
+            }
+            time = time
+                + SimTime::from_nanos(sectors * each)
+                + self.switch(&track, &self.map.next(&track));
+        }
+        sector
+    }
+
+    /// A command that is not the next of the stream ends read-ahead where it is.
+    fn stop_ahead(&mut self, now: SimTime) {
+        let reached = self.reached(now);
+        if let Some(Ahead { start, .. }) = self.buffer.ahead.take() {
+            self.buffer.keep(start, reached);
+            if reached > 0 {
+                let track = self.map.track(reached - 1);
+                (self.cylinder, self.head, self.at) = (track.cylinder, track.head, reached);
+            }
+        }
+    }
+
+    /// Moves to `first`, waits for it and transfers `count` sectors; returns the end.
+    fn access(
+        &mut self,
+        begin: SimTime,
+        op: Op,
+        first: u64,
+        count: u64,
+        stats: &mut DriveStats,
+    ) -> SimTime {
+        let begin = begin.max(self.idle_at);
+        let track = self.map.track(first);
+        let distance = track.cylinder.abs_diff(self.cylinder);
+        let curve = if op == Op::Read {
+            &self.read_seek
+        } else {
+            &self.write_seek
+        };
+        let mut move_time = curve.time(distance);
+        if track.head != self.head {
+            move_time = move_time.max(SimTime::from_millis(self.params.head_switch));
+        }
+        if distance > 0 {
+            stats.seeks += 1;
+            stats.cylinders += u64::from(distance);
+        }
+        stats.seeking += move_time;
+        let settled = begin + move_time;
+        let wait = self.wait(settled, &track, first);
+        stats.rotating += wait;
+        self.transfer(first, count, settled + wait, stats)
+    }
+
+    /// Time from `now` until `sector` of `track` passes under the head.
+    fn wait(&self, now: SimTime, track: &Track, sector: u64) -> SimTime {
+        let angle = track.angle + (sector - track.first) as f64 / track.sectors as f64;
+        let target = (angle.fract() * self.turn as f64) as u64;
+        let wait = (target + self.turn - now.as_nanos() % self.turn) % self.turn;
+        SimTime::from_nanos(if wait + ROUNDING > self.turn { 0 } else { wait })
+    }
+
+    /// Time from the end of `track` to the start of the next one, by their skew.
+    fn switch(&self, track: &Track, next: &Track) -> SimTime {
+        let skew = (next.angle - track.angle + 1.0).fract();
+        SimTime::from_nanos((skew * self.turn as f64) as u64)
+    }
+
+    /// Transfers `count` sectors from `first`, which is under the head at `start`.
+    fn transfer(
+        &mut self,
+        first: u64,
+        count: u64,
+        start: SimTime,
+        stats: &mut DriveStats,
+    ) -> SimTime {
+        let (mut time, mut sector, end) = (start, first, first + count);
+        let mut track = self.map.track(sector);
+        loop {
+            let sectors = (track.first + track.sectors).min(end) - sector;
+            time += SimTime::from_nanos(sectors * self.turn / track.sectors);
+            sector += sectors;
+            if sector >= end {
+                break;
+            }
+            let next = self.map.next(&track);
+            let gap = self.switch(&track, &next);
+            stats.rotating += gap;
+            time += gap;
+            track = next;
+        }
+        (self.cylinder, self.head, self.at) = (track.cylinder, track.head, end);
+        time
+    }
+}

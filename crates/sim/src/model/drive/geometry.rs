@@ -1,0 +1,183 @@
+//! Where a sector lies: zones, cylinders, heads, and the angle under which it passes.
+
+use super::SECTOR;
+
+/// Cylinders that have equally many sectors per track, outermost zone first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Zone {
+    /// Cylinders of the zone.
+    pub cylinders: u32,
+    /// Sectors of each of its tracks.
+    pub sectors: u32,
+}
+
+/// `count` zones of about equal width whose sectors per track fall evenly from `outer` to
+/// `inner`; for drives whose manual gives only the ends.
+#[must_use]
+pub fn even_zones(cylinders: u32, count: u32, outer: u32, inner: u32) -> Vec<Zone> {
+    let count = count.clamp(1, cylinders.max(1));
+    (0..count)
+        .map(|i| {
+            let from = u64::from(cylinders) * u64::from(i) / u64::from(count);
+            let to = u64::from(cylinders) * u64::from(i + 1) / u64::from(count);
+            let fall = u64::from(outer.saturating_sub(inner)) * u64::from(i);
+            let sectors = outer - (fall / u64::from((count - 1).max(1))) as u32;
+            Zone {
+                cylinders: (to - from) as u32,
+                sectors: sectors.max(1),
+            }
+        })
+        .collect()
+}
+
+/// A track, and what a transfer needs to know of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Track {
+    pub(super) cylinder: u32,
+    pub(super) head: u32,
+    /// Sectors of the track.
+    pub(super) sectors: u64,
+    /// First sector of the drive that lies on it.
+    pub(super) first: u64,
+    /// Angle of its sector 0, in revolutions.
+    pub(super) angle: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct ZoneStart {
+    sector: u64,
+    cylinder: u32,
+    sectors: u32,
+}
+
+/// The map from sectors to places. Sectors fill a cylinder before the next one begins.
+#[derive(Clone, Debug)]
+pub(super) struct Geometry {
+    zones: Vec<ZoneStart>,
+    heads: u32,
+    cylinders: u32,
+    sectors: u64,
+    track_skew: f64,
+    cylinder_skew: f64,
+}
+
+impl Geometry {
+    /// Skews are in revolutions: the angle by which a track starts later than the one before,
+    /// so that a switch of head or cylinder does not cost a turn.
+    pub(super) fn new(zones: &[Zone], heads: u32, track_skew: f64, cylinder_skew: f64) -> Self {
+        let mut starts = Vec::with_capacity(zones.len());
+        let (mut sector, mut cylinder) = (0u64, 0u32);
+        for zone in zones {
+            starts.push(ZoneStart {
+                sector,
+                cylinder,
+                sectors: zone.sectors,
+            });
+            sector += u64::from(zone.cylinders) * u64::from(heads) * u64::from(zone.sectors);
+            cylinder += zone.cylinders;
+        }
+        Self {
+            zones: starts,
+            heads,
+            cylinders: cylinder,
+            sectors: sector,
+            track_skew,
+            cylinder_skew,
+        }
+    }
+
+    pub(super) const fn cylinders(&self) -> u32 {
+        self.cylinders
+    }
+
+    pub(super) const fn bytes(&self) -> u64 {
+        self.sectors * SECTOR
+    }
+
+    /// The track of a sector; of the last sector for one beyond the end.
+    pub(super) fn track(&self, sector: u64) -> Track {
+        let sector = sector.min(self.sectors.saturating_sub(1));
+        let index = self
+            .zones
+            .partition_point(|z| z.sector <= sector)
+            .saturating_sub(1);
+        let zone = self.zones[index];
+        let per_track = u64::from(zone.sectors);
+        let track = (sector - zone.sector) / per_track;
+        let heads = u64::from(self.heads);
+        let cylinder = zone.cylinder + (track / heads) as u32;
+        let head = (track % heads) as u32;
+        let switches = f64::from(cylinder) * f64::from(self.heads - 1) + f64::from(head);
+        let angle = switches * self.track_skew + f64::from(cylinder) * self.cylinder_skew;
+        Track {
+            cylinder,
+            head,
+            sectors: per_track,
+            first: zone.sector + track * per_track,
+            angle: angle.fract(),
+        }
+    }
+
+    /// The track after this one; itself at the end of the drive.
+    pub(super) fn next(&self, track: &Track) -> Track {
+        self.track(track.first + track.sectors)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn small() -> Geometry {
+        let zones = [
+            Zone {
+                cylinders: 2,
+                sectors: 10,
+            },
+            Zone {
+                cylinders: 3,
+                sectors: 6,
+            },
+        ];
+        Geometry::new(&zones, 2, 0.1, 0.25)
+    }
+
+    #[test]
+    fn every_sector_has_one_place() {
+        let map = small();
+        assert_eq!(map.bytes(), (40 + 36) * SECTOR);
+        let (mut sector, mut tracks) = (0, 0);
+        while sector < 76 {
+            let track = map.track(sector);
+            assert_eq!(track.first, sector);
+            assert_eq!(map.track(sector + track.sectors - 1), track);
+            assert_eq!((track.cylinder, track.head), (tracks / 2, tracks % 2));
+            sector += track.sectors;
+            tracks += 1;
+        }
+        assert_eq!(tracks, 10);
+        assert_eq!(map.track(1_000).cylinder, 4);
+    }
+
+    #[test]
+    fn skews_add_up_over_switches() {
+        let map = small();
+        assert!((map.track(10).angle - 0.1).abs() < 1e-9);
+        assert!((map.track(20).angle - 0.35).abs() < 1e-9);
+        assert!((map.track(40).angle - 0.70).abs() < 1e-9);
+    }
+
+    #[test]
+    fn even_zones_cover_all_cylinders_and_both_ends() {
+        let zones = even_zones(101, 7, 130, 80);
+        assert_eq!(zones.iter().map(|z| z.cylinders).sum::<u32>(), 101);
+        assert_eq!((zones[0].sectors, zones[6].sectors), (130, 80));
+        assert_eq!(
+            even_zones(3, 1, 9, 5),
+            [Zone {
+                cylinders: 3,
+                sectors: 9
+            }]
+        );
+    }
+}
