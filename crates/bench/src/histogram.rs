@@ -148,9 +148,9 @@ mod tests {
         let (mut a, mut b) = (Histogram::default(), Histogram::default());
         for (n, value) in all.iter().enumerate() {
             if n % 3 == 0 {
-                a.add(*value)
+                a.add(*value);
             } else {
-                b.add(*value)
+                b.add(*value);
             }
         }
         a.merge(&b);

@@ -103,9 +103,8 @@ impl Knobs {
             b"d" => self.die_after = Some(value),
             b"f" => self.overstate = value,
             b"st" => {
-                self.status = u16::try_from(value)
-                    .ok()
-                    .filter(|s| (200..600).contains(s))?
+                let status = u16::try_from(value).ok();
+                self.status = status.filter(|s| (200..600).contains(s))?;
             }
             b"t" => self.tag = Some(small()?),
             _ => return None,

@@ -26,7 +26,7 @@ pub enum BenchCommand {
     /// Run a deterministic origin server
     Origin(OriginArgs),
     /// Ask for objects of the origin, directly or through a proxy, check and measure
-    Load(LoadArgs),
+    Load(Box<LoadArgs>),
     /// After a restart: ask for what an earlier load recorded, and tell how much is still a hit
     Expect(ExpectArgs),
 }
@@ -37,7 +37,7 @@ impl BenchCommand {
     #[must_use]
     pub fn run(&self, clock: &Arc<dyn Clock>) -> ExitCode {
         let result = match self {
-            Self::Origin(args) => args.run(clock.clone()).map(|()| true),
+            Self::Origin(args) => args.run(clock).map(|()| true),
             Self::Load(args) => args.run(clock),
             Self::Expect(args) => args.run(clock),
         };

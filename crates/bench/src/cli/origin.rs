@@ -36,7 +36,7 @@ impl OriginArgs {
     ///
     /// # Errors
     /// It cannot listen.
-    pub fn run(&self, clock: Arc<dyn Clock>) -> io::Result<()> {
+    pub fn run(&self, clock: &Arc<dyn Clock>) -> io::Result<()> {
         let config = OriginConfig {
             listen: self.listen,
             threads: self.threads,

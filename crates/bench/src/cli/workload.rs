@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use foxy_base::{ByteSize, Rng};
-use foxy_trace::generate::{Polygraph, PolygraphConfig, Sizes, ZipfWeb, ZipfWebConfig};
+use foxy_trace::generate::{
+    Polygraph, PolygraphConfig, SessionConfig, Sessions, Sizes, ZipfWeb, ZipfWebConfig,
+};
 use foxy_trace::{Format, Options};
 
 use super::invalid;
@@ -64,6 +66,10 @@ pub enum Kind {
     Polygraph,
     /// Many servers, Zipf, heavy-tailed sizes, recency
     Web,
+    /// The DEC proxies of 1996
+    Dec,
+    /// A national ISP of 1999: pages with embedded objects
+    Isp,
     /// Replay of an access log
     Trace,
 }
@@ -156,8 +162,16 @@ impl WorkloadArgs {
                     largest,
                 ))
             }
+            Kind::Dec => self.sessions(SessionConfig::dec(), requests, seed),
+            Kind::Isp => self.sessions(SessionConfig::isp(), requests, seed),
             Kind::Trace => self.trace(largest)?,
         })
+    }
+
+    fn sessions(&self, base: SessionConfig, requests: u64, seed: u64) -> Source {
+        let config = SessionConfig { requests, ..base };
+        let stream = Sessions::new(config, seed);
+        Box::new(FromTrace::new(stream, self.servers, self.largest.bytes()))
     }
 
     fn objects(&self, seed: u64) -> Vec<Work> {

@@ -289,7 +289,7 @@ impl<'a> Engine<'a> {
         connection.phase = Phase::RetryAt(now + RETRY_NS);
         if let Some(job) = connection.job.take() {
             self.busy -= 1;
-            self.fail(&job, Fault::Connect, error.to_string());
+            self.fail(&job, Fault::Connect, &error.to_string());
         } else if !self.config.patient {
             self.out.stats.wrong(Fault::Connect, || error.to_string());
         }
@@ -375,7 +375,7 @@ impl<'a> Engine<'a> {
                 Fed::More(_) if n < asked && !ended => return,
                 Fed::More(_) => {}
                 Fed::Done(_, done) => return self.completed(at, done),
-                Fed::Wrong(fault, text) => return self.broken(at, fault, text),
+                Fed::Wrong(fault, text) => return self.broken(at, fault, &text),
             }
         }
     }
@@ -420,12 +420,12 @@ impl<'a> Engine<'a> {
         }
         match job.exchange.end() {
             Fed::Done(_, done) => self.completed(at, done),
-            Fed::Wrong(fault, text) => self.broken(at, fault, text),
+            Fed::Wrong(fault, text) => self.broken(at, fault, &text),
             Fed::More(_) => {}
         }
     }
 
-    fn broken(&mut self, at: usize, fault: Fault, text: String) {
+    fn broken(&mut self, at: usize, fault: Fault, text: &str) {
         if let Some(job) = self.connections[at].job.take() {
             self.busy -= 1;
             self.fail(&job, fault, text);
@@ -433,7 +433,7 @@ impl<'a> Engine<'a> {
         self.connect(at);
     }
 
-    fn fail(&mut self, job: &Job, fault: Fault, text: String) {
+    fn fail(&mut self, job: &Job, fault: Fault, text: &str) {
         if let Some(ledger) = &self.shared.ledger {
             ledger.lock().end(&job.work, None);
         }
@@ -513,7 +513,7 @@ impl<'a> Engine<'a> {
                 self.broken(
                     at,
                     Fault::Timeout,
-                    format!("no answer in {:?}", self.config.timeout),
+                    &format!("no answer in {:?}", self.config.timeout),
                 );
             } else if matches!(connection.phase, Phase::RetryAt(time) if time <= now) {
                 self.connect(at);

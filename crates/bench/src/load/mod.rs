@@ -141,7 +141,7 @@ pub fn run(config: &LoadConfig, source: Source, clock: &Arc<dyn Clock>) -> io::R
         let threads: Vec<_> = (0..config.threads.max(1))
             .map(|thread| {
                 let (source, clock, shared) = (source.clone(), clock.clone(), &shared);
-                scope.spawn(move || run_thread(config, shared, source, clock, thread))
+                scope.spawn(move || run_thread(config, shared, source, &clock, thread))
             })
             .collect();
         let over = || threads.iter().all(|t| t.is_finished());
@@ -177,7 +177,7 @@ fn run_thread(
     config: &LoadConfig,
     shared: &Shared,
     source: SharedSource,
-    clock: Arc<dyn Clock>,
+    clock: &Arc<dyn Clock>,
     thread: usize,
 ) -> io::Result<(Finished, f64)> {
     let start = clock.mono();

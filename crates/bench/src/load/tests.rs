@@ -10,7 +10,7 @@ fn clock() -> Arc<dyn Clock> {
 }
 
 fn origin() -> Origin {
-    Origin::start(OriginConfig::default(), clock()).unwrap()
+    Origin::start(OriginConfig::default(), &clock()).unwrap()
 }
 
 fn objects(count: u64) -> Vec<Work> {

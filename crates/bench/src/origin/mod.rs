@@ -66,7 +66,7 @@ impl Origin {
     ///
     /// # Errors
     /// The address cannot be bound, or a thread cannot start.
-    pub fn start(config: OriginConfig, clock: Arc<dyn Clock>) -> io::Result<Self> {
+    pub fn start(config: OriginConfig, clock: &Arc<dyn Clock>) -> io::Result<Self> {
         let threads = config.threads.max(1);
         let counters = Arc::new(counters::Shared::new(threads));
         let (stop, stopped) = watch::channel(false);

@@ -7,13 +7,13 @@ use foxy_base::SystemClock;
 use super::*;
 use crate::Identity;
 
+fn clock() -> Arc<dyn Clock> {
+    Arc::new(SystemClock::default())
+}
+
 fn origin(config: OriginConfig) -> Origin {
     let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-    Origin::start(
-        OriginConfig { listen, ..config },
-        Arc::new(SystemClock::default()),
-    )
-    .unwrap()
+    Origin::start(OriginConfig { listen, ..config }, &clock()).unwrap()
 }
 
 /// Sends `text`, reads to the end of the connection.

@@ -134,6 +134,12 @@ impl fmt::Display for SummaryReport {
             "Zipf slope {:.2} (all), {:.2} (asked twice or more), {:.2} (log-spaced)",
             self.zipf.all, self.zipf.repeated, self.zipf.spaced
         )?;
+        self.write_locality(f)
+    }
+}
+
+impl SummaryReport {
+    fn write_locality(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let s = &self.stack;
         write!(
             f,

@@ -69,7 +69,7 @@ impl Polygraph {
     }
 
     fn again(&mut self) -> u64 {
-        if self.seen >= self.zipf_over + self.zipf_over / 100 + 1 {
+        if self.seen > self.zipf_over + self.zipf_over / 100 {
             self.zipf = Zipf::new(self.seen, self.config.alpha);
             self.zipf_over = self.seen;
         }
