@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use foxy_base::{KeyHash, key_hash};
-use foxy_http1::{FieldSlots, RequestHead, RequestParts, Url};
 use foxy_http_rules::RequestDigest;
+use foxy_http1::{FieldSlots, RequestHead, RequestParts, Url};
 
 use crate::route::{self, destination};
 use crate::upstream::Destination;

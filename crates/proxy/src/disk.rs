@@ -4,16 +4,13 @@
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use foxy_disk::{AlignedBuf, BufPool, Completion, Op, Queue};
+use foxy_disk::{AlignedBuf, BufPool, Completion, Op, Queue, Readiness};
 use foxy_store::{Engine, Object, ReadMiss, ReadPlan, StoreId};
 use hashbrown::HashMap;
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 
 /// Reads under way per queue that the queue is asked to be sized for.
@@ -118,8 +115,7 @@ impl DiskReader {
     fn open(&self, store: StoreId) -> io::Result<Rc<StoreQueue>> {
         let disk = self.engine.disk(store).ok_or(io::ErrorKind::NotFound)?;
         let queue = disk.open_queue(DEPTH)?;
-        let fd = queue.event_fd().ok_or(io::ErrorKind::Unsupported)?;
-        let fd = AsyncFd::with_interest(fd.try_clone_to_owned()?, Interest::READABLE)?;
+        let ready = Readiness::of(&*queue)?;
         let queue = Rc::new(StoreQueue {
             inner: RefCell::new(Inner {
                 queue,
@@ -131,7 +127,11 @@ impl DiskReader {
         });
         let engine = &self.engine;
         tokio::task::spawn_local(flush_turns(Rc::clone(&queue), Arc::clone(engine)));
-        tokio::task::spawn_local(reap_when_ready(Rc::clone(&queue), Arc::clone(engine), fd));
+        tokio::task::spawn_local(reap_when_ready(
+            Rc::clone(&queue),
+            Arc::clone(engine),
+            ready,
+        ));
         Ok(queue)
     }
 }
@@ -206,7 +206,6 @@ impl StoreQueue {
             }
         }
     }
-
 }
 
 /// Hands what was staged to the kernel, once per turn: the tasks that are ready now run first
@@ -226,15 +225,9 @@ async fn flush_turns(queue: Rc<StoreQueue>, engine: Arc<Engine>) {
     }
 }
 
-async fn reap_when_ready(queue: Rc<StoreQueue>, engine: Arc<Engine>, fd: AsyncFd<OwnedFd>) {
-    loop {
-        match fd.readable().await {
-            Ok(mut ready) => ready.clear_ready(),
-            Err(error) => {
-                tracing::error!(%error, "disk completions cannot be waited for");
-                return;
-            }
-        }
+async fn reap_when_ready(queue: Rc<StoreQueue>, engine: Arc<Engine>, ready: Readiness) {
+    // An error means that the runtime ends.
+    while ready.ready().await.is_ok() {
         queue.reap(&engine);
     }
 }

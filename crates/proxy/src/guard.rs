@@ -46,7 +46,12 @@ pub(crate) fn check(access: &Access, to: SocketAddr) -> Result<(), Forbidden> {
         IpAddr::V4(ip) => class_v4(ip),
         IpAddr::V6(ip) => class_v6(ip),
     };
-    let allowed = |ip: IpAddr| access.allow_destinations.iter().any(|net| net.contains(&ip));
+    let allowed = |ip: IpAddr| {
+        access
+            .allow_destinations
+            .iter()
+            .any(|net| net.contains(&ip))
+    };
     match class {
         Class::Public => Ok(()),
         _ if allowed(to.ip()) => Ok(()),

@@ -59,7 +59,10 @@ mod tests {
             of("forward", "Example.COM:80", "/a?b=1"),
             "forward GET http://example.com/a?b=1"
         );
-        assert_eq!(of("forward", "example.com", ""), "forward GET http://example.com/");
+        assert_eq!(
+            of("forward", "example.com", ""),
+            "forward GET http://example.com/"
+        );
         assert_ne!(of("forward", "e.com", "/"), of("site", "e.com", "/"));
         assert_ne!(of("forward", "e.com", "/a"), of("forward", "e.com", "/A"));
     }

@@ -2,8 +2,8 @@
 
 use std::io::{self, IoSlice};
 
-use foxy_http1::{RequestHead, Version, write};
 use foxy_http_rules::CacheStatus;
+use foxy_http1::{RequestHead, Version, write};
 
 use crate::errors;
 use crate::local::Local;

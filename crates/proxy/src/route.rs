@@ -28,7 +28,7 @@ pub(crate) enum Route<'b> {
     /// To an origin, by way of the cache if method and fields allow.
     Fetch(Url<'b>),
     /// A tunnel.
-    Connect(Authority<'b>),
+    Connect,
     /// Removes what is stored under the URL.
     Purge(Url<'b>),
     /// `OPTIONS` that Foxy itself answers.
@@ -60,9 +60,7 @@ pub(crate) fn route<'b>(head: &RequestHead<'b>, role: &'b Role, instance: &str) 
 fn forward<'b>(head: &RequestHead<'b>) -> Route<'b> {
     let target = head.target();
     match target.form {
-        TargetForm::Authority => target
-            .authority
-            .map_or(refuse(400, "bad-target"), Route::Connect),
+        TargetForm::Authority => Route::Connect,
         TargetForm::Asterisk => Route::Options,
         TargetForm::Origin => refuse(400, "not-a-proxy-request"),
         TargetForm::Absolute if target.scheme == Some(Scheme::Https) => {
@@ -208,7 +206,7 @@ mod tests {
         match route(&head, role, "me") {
             Route::Fetch(to) => url(to),
             Route::Purge(to) => format!("purge {}", url(to)),
-            Route::Connect(to) => format!("connect {} {:?}", host_text(&to), to.port),
+            Route::Connect => "connect".into(),
             Route::Options => "options".into(),
             Route::Trace => "trace".into(),
             Route::Refuse(refusal) => format!("{} {}", refusal.status, refusal.reason),
@@ -220,16 +218,37 @@ mod tests {
         for (request, expected) in [
             ("GET http://A.test/x HTTP/1.1\nHost: b\n", "http://a.test/x"),
             ("GET / HTTP/1.1\nHost: a\n", "400 not-a-proxy-request"),
-            ("GET https://a/ HTTP/1.1\nHost: a\n", "501 https-needs-connect"),
-            ("CONNECT A.test:443 HTTP/1.1\nHost: a\n", "connect a.test Some(443)"),
+            (
+                "GET https://a/ HTTP/1.1\nHost: a\n",
+                "501 https-needs-connect",
+            ),
+            ("CONNECT A.test:443 HTTP/1.1\nHost: a\n", "connect"),
             ("PURGE http://a/x HTTP/1.1\nHost: a\n", "purge http://a/x"),
             ("OPTIONS * HTTP/1.1\nHost: a\n", "options"),
-            ("OPTIONS http://a/ HTTP/1.1\nHost: a\nMax-Forwards: 0\n", "options"),
-            ("OPTIONS http://a/ HTTP/1.1\nHost: a\nMax-Forwards: 1\n", "http://a/"),
-            ("TRACE http://a/ HTTP/1.1\nHost: a\nMax-Forwards: 0\n", "trace"),
-            ("GET http://a/ HTTP/1.1\nHost: a\nMax-Forwards: 0\n", "http://a/"),
-            ("GET http://a/ HTTP/1.1\nHost: a\nVia: 1.1 you, 1.1 me (x)\n", "508 loop-detected"),
-            ("GET http://a/ HTTP/1.1\nHost: a\nVia: 1.1 meme, 1.1 x me\n", "http://a/"),
+            (
+                "OPTIONS http://a/ HTTP/1.1\nHost: a\nMax-Forwards: 0\n",
+                "options",
+            ),
+            (
+                "OPTIONS http://a/ HTTP/1.1\nHost: a\nMax-Forwards: 1\n",
+                "http://a/",
+            ),
+            (
+                "TRACE http://a/ HTTP/1.1\nHost: a\nMax-Forwards: 0\n",
+                "trace",
+            ),
+            (
+                "GET http://a/ HTTP/1.1\nHost: a\nMax-Forwards: 0\n",
+                "http://a/",
+            ),
+            (
+                "GET http://a/ HTTP/1.1\nHost: a\nVia: 1.1 you, 1.1 me (x)\n",
+                "508 loop-detected",
+            ),
+            (
+                "GET http://a/ HTTP/1.1\nHost: a\nVia: 1.1 meme, 1.1 x me\n",
+                "http://a/",
+            ),
         ] {
             assert_eq!(check(request, &Role::Forward), expected, "{request}");
         }
@@ -242,7 +261,10 @@ mod tests {
         assert_eq!(check(get, &site(true)), "http://public.test/x");
         let other = "GET http://other.test/x HTTP/1.1\nHost: a\n";
         assert_eq!(check(other, &site(false)), "http://origin.test:8080/x");
-        assert_eq!(check("GET /x HTTP/1.0\n", &site(true)), "http://origin.test:8080/x");
+        assert_eq!(
+            check("GET /x HTTP/1.0\n", &site(true)),
+            "http://origin.test:8080/x"
+        );
         let connect = "CONNECT a:443 HTTP/1.1\nHost: a\n";
         assert_eq!(check(connect, &site(true)), "405 connect-not-offered");
     }

@@ -91,7 +91,13 @@ fn own_fields(out: &mut Vec<u8>, head: &RequestHead<'_>, hop: &Hop<'_>) {
         IpAddr::V4(ip) => format!("for={ip}"),
         IpAddr::V6(ip) => format!("for=\"[{ip}]\""),
     };
-    forwarded(out, head, "X-Forwarded-For", hop.config.x_forwarded_for, &ip.to_string());
+    forwarded(
+        out,
+        head,
+        "X-Forwarded-For",
+        hop.config.x_forwarded_for,
+        &ip.to_string(),
+    );
     forwarded(out, head, "Forwarded", hop.config.forwarded, &node);
 }
 
@@ -192,7 +198,8 @@ mod tests {
             ..HeaderConfig::default()
         };
         let changes = Changes::default();
-        let post = "POST http://a/ HTTP/1.1\nHost: a\nExpect: 100-continue\nTransfer-Encoding: chunked\n";
+        let post =
+            "POST http://a/ HTTP/1.1\nHost: a\nExpect: 100-continue\nTransfer-Encoding: chunked\n";
         assert_eq!(
             sent(post, &none, &changes),
             "POST / HTTP/1.1\nHost: a\nVia: 1.1 me\nTransfer-Encoding: chunked\nExpect: 100-continue\n\n"

@@ -59,9 +59,7 @@ impl Worker {
         let sweeper = tokio::task::spawn_local(sweep(Rc::clone(&local)));
         let accepting: Vec<_> = listeners
             .into_iter()
-            .map(|(socket, role)| {
-                tokio::task::spawn_local(accept(Rc::clone(&local), socket, role))
-            })
+            .map(|(socket, role)| tokio::task::spawn_local(accept(Rc::clone(&local), socket, role)))
             .collect();
         // An error means that the proxy is gone, which ends the worker too.
         let _ = shutdown.wait_for(|stop| *stop).await;

@@ -3,10 +3,10 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use foxy_http1::{BodyFraming, Method, RequestParts, Upgrade, Url};
 use foxy_http_rules::{
     CacheStatus, Decision, Digest, Fwd, Miss, RequestDigest, StaleUse, decide, decide_miss,
 };
+use foxy_http1::{BodyFraming, Method, RequestParts, Upgrade, Url};
 use foxy_store::Object;
 
 use super::follow::Want;
@@ -40,7 +40,7 @@ pub(super) enum Long {
     /// Through a fill.
     Fill(Want),
     /// Out of the cache, in fragments.
-    Large(Arc<Object>, Tier, Shape, Shown),
+    Large(Arc<Object>, Shape, Shown),
 }
 
 /// How a hit presents itself; owned form of [`Hit`].
@@ -117,7 +117,7 @@ impl<T: Transport> Conn<T> {
         let head = parts.head(buf.filled(), slots);
         let url = match route(&head, role, &local.proxy.instance) {
             Route::Fetch(url) => url,
-            Route::Connect(_) => return Short::Long(Long::Tunnel),
+            Route::Connect => return Short::Long(Long::Tunnel),
             Route::Purge(_) => return Short::Long(Long::Purge),
             Route::Options => return Short::Long(Long::Options),
             Route::Trace => return Short::Long(Long::Trace),
@@ -135,7 +135,13 @@ impl<T: Transport> Conn<T> {
             return missed(&parts, &request, decision, None, primary);
         };
         let Some(stored) = Digest::decode(&object.meta().rules) else {
-            return missed(&parts, &request, decide_miss(&request, Miss::Uri), None, None);
+            return missed(
+                &parts,
+                &request,
+                decide_miss(&request, Miss::Uri),
+                None,
+                None,
+            );
         };
         let now = local.wall();
         let decision = decide(&request, &stored, now, &local.proxy.config.rules);
@@ -170,7 +176,7 @@ impl<T: Transport> Conn<T> {
             return Short::Long(Long::Pass(Fwd::Request));
         }
         if object.is_large() && head.method() == Method::Get && has_body(&shape) {
-            return Short::Long(Long::Large(object, tier, shape, shown));
+            return Short::Long(Long::Large(object, shape, shown));
         }
         let hit = shown.hit(&local.proxy.config.headers.name, keep);
         let sent = memory::send(local, io, scratch, &head, &object, &shape, &hit).await;
@@ -216,7 +222,7 @@ impl<T: Transport> Conn<T> {
         let finish = match long {
             Long::Purge => self.purge(&ask, keep).await,
             Long::Fill(want) => self.through_fill(&ask, want, keep).await,
-            Long::Large(object, _, shape, shown) => {
+            Long::Large(object, shape, shown) => {
                 self.large(&ask, &object, &shape, &shown, keep).await
             }
             Long::Pass(reason) => self.pass(&ask, reason, keep).await,

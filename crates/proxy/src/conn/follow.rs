@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use foxy_base::key_hash;
-use foxy_http1::{FieldSlots, Version, chunked, write};
 use foxy_http_rules::{
     CacheStatus, Decision, Digest, Failure, Fwd, decide, freshness, stale_on_failure, vary,
 };
+use foxy_http1::{FieldSlots, Version, chunked, write};
 use foxy_store::Object;
 
 use super::answer::Shown;
@@ -125,7 +125,9 @@ impl<T: Transport> Conn<T> {
                     if let Some(finish) = self.stale_instead(ask, &want, &head, keep).await {
                         return finish;
                     }
-                    return self.stream(ask, &want, follower, &head, collapsed, keep).await;
+                    return self
+                        .stream(ask, &want, follower, &head, collapsed, keep)
+                        .await;
                 }
             }
         }
@@ -162,10 +164,12 @@ impl<T: Transport> Conn<T> {
                     }
                 }
                 Ok(HeadEvent::Head(head)) => {
-                    let selects = head.vary.as_ref().is_none_or(|(list, values)| {
-                        vary::matches(list, values, &ask.head())
-                    });
-                    let mine = !collapsed || head.shared && selects && fits(&self.local, ask, &head);
+                    let selects = head
+                        .vary
+                        .as_ref()
+                        .is_none_or(|(list, values)| vary::matches(list, values, &ask.head()));
+                    let mine =
+                        !collapsed || head.shared && selects && fits(&self.local, ask, &head);
                     return match head.object.clone() {
                         _ if !mine => Verdict::Alone,
                         Some(object) => Verdict::Object(head, object),
@@ -183,13 +187,7 @@ impl<T: Transport> Conn<T> {
     }
 
     /// The origin could not be asked: something stale, or an error page.
-    async fn failed(
-        &mut self,
-        ask: &Ask,
-        want: &Want,
-        error: UpstreamError,
-        keep: bool,
-    ) -> Finish {
+    async fn failed(&mut self, ask: &Ask, want: &Want, error: UpstreamError, keep: bool) -> Finish {
         if !matches!(error, UpstreamError::Forbidden(_))
             && let Some(finish) = self.stale(ask, want, Failure::Unreachable, keep).await
         {
@@ -199,7 +197,12 @@ impl<T: Transport> Conn<T> {
     }
 
     /// Answers with the page for an upstream error.
-    pub(super) async fn error_page(&mut self, ask: &Ask, error: UpstreamError, keep: bool) -> Finish {
+    pub(super) async fn error_page(
+        &mut self,
+        ask: &Ask,
+        error: UpstreamError,
+        keep: bool,
+    ) -> Finish {
         let refusal = Refusal {
             status: error.status(),
             reason: error.reason(),
@@ -228,13 +231,21 @@ impl<T: Transport> Conn<T> {
         if head.status < 500 {
             return None;
         }
-        let mut finish = self.stale(ask, want, Failure::Status(head.status), keep).await?;
+        let mut finish = self
+            .stale(ask, want, Failure::Status(head.status), keep)
+            .await?;
         finish.origin_status = head.status;
         finish.origin = Some(head.origin);
         Some(finish)
     }
 
-    async fn stale(&mut self, ask: &Ask, want: &Want, failure: Failure, keep: bool) -> Option<Finish> {
+    async fn stale(
+        &mut self,
+        ask: &Ask,
+        want: &Want,
+        failure: Failure,
+        keep: bool,
+    ) -> Option<Finish> {
         let object = want.stored.as_ref()?;
         let stored = Digest::decode(&object.meta().rules)?;
         let config = &self.local.proxy.config.rules;
@@ -397,13 +408,19 @@ impl<T: Transport> Conn<T> {
         write::status_line(out, head.status);
         out.extend_from_slice(head.fields.text());
         let now = local.wall();
-        let age = head.digest.as_ref().map(|digest| freshness::age(digest, now));
+        let age = head
+            .digest
+            .as_ref()
+            .map(|digest| freshness::age(digest, now));
         if age.is_none()
             && let Some(age) = &head.age
         {
             write::field(out, b"Age", age);
         }
-        let ttl = head.digest.as_ref().map(|d| freshness::ttl_ms(d, now).div_euclid(1000));
+        let ttl = head
+            .digest
+            .as_ref()
+            .map(|d| freshness::ttl_ms(d, now).div_euclid(1000));
         let cache = CacheStatus {
             cache: &local.proxy.config.headers.name,
             fwd: Some(want.reason),
@@ -435,12 +452,15 @@ impl<T: Transport> Conn<T> {
         released: Released,
     ) -> Finish {
         self.local.count(Event::FollowersReleased);
-        let rest = head.length.zip(head.strong_etag.as_ref()).map(|(length, etag)| Rest {
-            from: finish.body,
-            until: length,
-            complete: length,
-            etag: etag.clone(),
-        });
+        let rest = head
+            .length
+            .zip(head.strong_etag.as_ref())
+            .map(|(length, etag)| Rest {
+                from: finish.body,
+                until: length,
+                complete: length,
+                etag: etag.clone(),
+            });
         if let Some(rest) = rest
             && head.status == 200
             && let Ok(sent) = self.rest(ask, &rest).await

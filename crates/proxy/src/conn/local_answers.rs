@@ -19,7 +19,8 @@ const DURABLE: Duration = Duration::from_secs(10);
 impl<T: Transport> Conn<T> {
     pub(super) async fn options(&mut self, parts: RequestParts, keep: bool) -> Finish {
         let keep = keep && parts.framing().is_empty();
-        let fields = "Allow: GET, HEAD, POST, PUT, DELETE, CONNECT, OPTIONS, TRACE, PATCH, PURGE\r\n";
+        let fields =
+            "Allow: GET, HEAD, POST, PUT, DELETE, CONNECT, OPTIONS, TRACE, PATCH, PURGE\r\n";
         let own = (keep, parts.version());
         let (local, io, scratch) = (&self.local, &self.io, &mut self.scratch);
         let sent = send_plain(local, io, scratch, fields, b"", own).await;
@@ -34,11 +35,19 @@ impl<T: Transport> Conn<T> {
     pub(super) async fn trace(&mut self, parts: RequestParts, keep: bool) -> Finish {
         let head = parts.head(self.buf.filled(), &self.slots);
         let mut echo = Vec::new();
-        write::request_line(&mut echo, head.method_text(), head.target_text(), head.version());
+        write::request_line(
+            &mut echo,
+            head.method_text(),
+            head.target_text(),
+            head.version(),
+        );
         for i in 0..head.count() {
             let (name, value) = head.field(i);
             let secret = ["authorization", "proxy-authorization", "cookie"];
-            if !secret.iter().any(|s| name.eq_ignore_ascii_case(s.as_bytes())) {
+            if !secret
+                .iter()
+                .any(|s| name.eq_ignore_ascii_case(s.as_bytes()))
+            {
                 write::field(&mut echo, name, value);
             }
         }

@@ -138,7 +138,15 @@ impl<T: Transport> Conn<T> {
     /// Answers what could not be parsed.
     async fn refuse(&mut self, refusal: Refusal) {
         let started = self.local.mono();
-        let sent = send_page(&self.local, &self.io, &mut self.scratch, refusal, None, false).await;
+        let sent = send_page(
+            &self.local,
+            &self.io,
+            &mut self.scratch,
+            refusal,
+            None,
+            false,
+        )
+        .await;
         let finish = Finish {
             outcome: Outcome::BadRequest,
             reason: refusal.reason,

@@ -4,8 +4,8 @@ use std::io::IoSlice;
 
 use bytes::Bytes;
 use foxy_base::first;
-use foxy_http1::{BodyReader, Method};
 use foxy_http_rules::range::ContentRange;
+use foxy_http1::{BodyReader, Method};
 
 use super::Conn;
 use crate::ask::Ask;
@@ -69,7 +69,10 @@ impl<T: Transport> Conn<T> {
         let wanted = rest.until - rest.from;
         let mut sent = 0;
         loop {
-            let piece = leased.up.next_piece(&mut reader, local.patience.upstream).await?;
+            let piece = leased
+                .up
+                .next_piece(&mut reader, local.patience.upstream)
+                .await?;
             if piece.end {
                 break;
             }

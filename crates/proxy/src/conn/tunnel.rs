@@ -6,20 +6,24 @@ use std::io::{self, IoSlice};
 use foxy_http1::RequestParts;
 
 use super::{Conn, Finish};
+use crate::Outcome;
 use crate::local::Local;
 use crate::net::{Io, ReadBuf, Ticks, Transport};
 use crate::reply::send_page;
 use crate::route::{Refusal, host_text};
 use crate::upstream::Destination;
 use crate::upstream::exchange::Leased;
-use crate::Outcome;
 
 /// Bytes read at once.
 const PIECE: usize = 64 << 10;
 
 impl<T: Transport> Conn<T> {
     /// Answers CONNECT. The connection cannot carry requests afterwards.
-    pub(super) async fn connect(&mut self, parts: RequestParts, started: foxy_base::MonoTime) -> bool {
+    pub(super) async fn connect(
+        &mut self,
+        parts: RequestParts,
+        started: foxy_base::MonoTime,
+    ) -> bool {
         let head = parts.head(self.buf.filled(), &self.slots);
         let to = head.target().authority.map(|authority| Destination {
             host: host_text(&authority),
@@ -67,7 +71,12 @@ impl<T: Transport> Conn<T> {
         let mut client_buf = ReadBuf::new();
         if leased.up.io.write(&early, patience).await.is_ok() {
             let (origin_io, origin_buf) = (&*leased.up.io, &mut leased.up.buf);
-            relay(&self.local, (&self.io, &mut client_buf), (origin_io, origin_buf)).await;
+            relay(
+                &self.local,
+                (&self.io, &mut client_buf),
+                (origin_io, origin_buf),
+            )
+            .await;
         }
         leased.count(&self.local);
         Finish {
@@ -107,7 +116,8 @@ async fn copy<A: Transport, B: Transport>(
     loop {
         if !buf.is_empty() {
             let len = buf.filled().len();
-            to.write_all(&mut [IoSlice::new(buf.filled())], patience).await?;
+            to.write_all(&mut [IoSlice::new(buf.filled())], patience)
+                .await?;
             buf.consume(len);
             moved.set(local.sweep.now());
         }

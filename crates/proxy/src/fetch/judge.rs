@@ -5,9 +5,9 @@ use foxy_base::{
     FieldBlock, FieldBlockBuilder, FieldBlockError, Fields, KeyHash, WallTime, eq_name, first,
     hash64, key_hash,
 };
-use foxy_http1::{Method, ResponseHead, ResponseParts};
 use foxy_http_rules as rules;
 use foxy_http_rules::{Failure, RequestDigest, StorePlan, etag, freshness, invalidation, vary};
+use foxy_http1::{Method, ResponseHead, ResponseParts};
 use foxy_store::ObjectMeta;
 
 use super::{FillHead, Job};
@@ -190,7 +190,9 @@ fn place(
         _ if vary.is_some() => (job.ask.base.clone(), local.nonce()),
         _ => (job.ask.base.clone(), 0),
     };
-    let vary = vary.as_ref().map(|(list, values)| key::join_vary(list, values));
+    let vary = vary
+        .as_ref()
+        .map(|(list, values)| key::join_vary(list, values));
     Ok(Place {
         hash: key_hash(&key),
         group: hash64(0, job.ask.to.host.as_bytes()),

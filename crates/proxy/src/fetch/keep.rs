@@ -3,8 +3,8 @@
 use bytes::{Bytes, BytesMut};
 use foxy_store::{LargePut, NewLarge, NewObject, Put};
 
-use super::judge::Place;
 use super::FillHead;
+use super::judge::Place;
 use crate::fill::Fill;
 use crate::fill::budget::Reservation;
 use crate::local::Local;
@@ -115,9 +115,17 @@ impl Keeper {
     /// More than fits in memory: goes on piece by piece.
     fn outgrow(&mut self, local: &Local, bytes: &Bytes) {
         if let Kept::Small(small) = std::mem::replace(&mut self.kept, Kept::Nothing) {
-            let Small { place, pieces, length, .. } = *small;
+            let Small {
+                place,
+                pieces,
+                length,
+                ..
+            } = *small;
             let mut large = local.proxy.engine.put_large(new_large(place, length));
-            let taken = pieces.iter().chain([bytes]).all(|piece| large.append(piece));
+            let taken = pieces
+                .iter()
+                .chain([bytes])
+                .all(|piece| large.append(piece));
             if taken {
                 self.kept = Kept::Large(Box::new(large));
             }
@@ -137,7 +145,8 @@ impl Keeper {
     ) -> Result<(), UpstreamError> {
         let config = &local.proxy.config.fill;
         let near_end = length.is_some_and(|length| {
-            let enough = done.saturating_mul(100) / length.max(1) >= u64::from(config.finish_percent);
+            let enough =
+                done.saturating_mul(100) / length.max(1) >= u64::from(config.finish_percent);
             length.saturating_sub(done) <= config.finish_remaining || enough
         });
         if near_end && !matches!(self.kept, Kept::Nothing) {

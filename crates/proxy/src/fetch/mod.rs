@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use foxy_base::{FieldBlock, KeyHash};
-use foxy_http1::{BodyFraming, BodyReader, Method, ResponseHead, ResponseParts, write};
 use foxy_http_rules::{Digest, conditional};
+use foxy_http1::{BodyFraming, BodyReader, Method, ResponseHead, ResponseParts, write};
 use foxy_store::Object;
 
 use crate::Event;
@@ -131,7 +131,11 @@ async fn ask(
     {
         let validators = conditional::validators(object.fields(), &digest);
         add.extend(validators.if_none_match.map(|v| ("If-None-Match", v)));
-        add.extend(validators.if_modified_since.map(|v| ("If-Modified-Since", v)));
+        add.extend(
+            validators
+                .if_modified_since
+                .map(|v| ("If-Modified-Since", v)),
+        );
     }
     let changes = Changes {
         drop_conditions: !job.own_conditions,
@@ -179,14 +183,21 @@ async fn stream(
     local.proxy.fills.overtake(writer.fill());
     let superseded = judge::superseded(&job.ask, parts.status());
     if superseded {
-        supersede(local, writer, plan.as_ref().map(|plan| (plan.hash, &plan.key)));
+        supersede(
+            local,
+            writer,
+            plan.as_ref().map(|plan| (plan.hash, &plan.key)),
+        );
     }
     let length = head.length;
     let mut keeper = Keeper::new(local, plan, length);
     writer.head(head, keeper.window());
     let mut reader = BodyReader::new(framing, &local.limits);
     let trailers = loop {
-        let piece = leased.up.next_piece(&mut reader, local.patience.upstream).await?;
+        let piece = leased
+            .up
+            .next_piece(&mut reader, local.patience.upstream)
+            .await?;
         let bytes = Bytes::copy_from_slice(&leased.up.buf.filled()[piece.range]);
         leased.up.buf.consume(piece.consumed);
         if piece.end {

@@ -3,10 +3,11 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use foxy_http1::ResponseParts;
+use foxy_base::{Fields, first};
 use foxy_http_rules as rules;
 use foxy_http_rules::vary::{self, Vary};
 use foxy_http_rules::{Digest, RefreshEffect, invalidation, update};
+use foxy_http1::ResponseParts;
 use foxy_store::{Object, ObjectMeta};
 
 use super::judge::{Times, as_get, useless_at};
@@ -39,9 +40,14 @@ pub(super) fn apply(
         target: invalidation::TargetUri::default(),
         fields: &request_head,
     };
+    let date = local.date(times.response);
+    let dated = Dated {
+        fields: &head,
+        date: first(&head, "Date").is_none().then_some(&date),
+    };
     let response = rules::Response {
         status: 304,
-        fields: &head,
+        fields: &dated,
         request_time: times.request,
         response_time: times.response,
     };
@@ -55,7 +61,8 @@ pub(super) fn apply(
         Vary::Star => return None,
         Vary::List(list) => Some(list),
     };
-    let same_list = key::split_vary(old).map(|(list, _)| list) == list.as_ref().map(|l| l.as_bytes());
+    let same_list =
+        key::split_vary(old).map(|(list, _)| list) == list.as_ref().map(|l| l.as_bytes());
     if !same_list {
         return None;
     }
@@ -68,9 +75,32 @@ pub(super) fn apply(
     };
     let put = writer.fill().if_storable(|| {
         let (vary, tags) = (old.vary().clone(), old.tags().clone());
-        local.proxy.engine.refresh(old, meta, vary, tags, refreshed.fields)
+        local
+            .proxy
+            .engine
+            .refresh(old, meta, vary, tags, refreshed.fields)
     });
     Some(put??.object)
+}
+
+/// Fields with a Date, where the origin sent none: its time of receipt (RFC 9110 section 6.6.1).
+/// Without it the refreshed object would keep its old one, and look old.
+struct Dated<'a, F> {
+    fields: &'a F,
+    date: Option<&'a [u8; 29]>,
+}
+
+impl<F: Fields> Fields for Dated<'_, F> {
+    fn count(&self) -> usize {
+        self.fields.count() + usize::from(self.date.is_some())
+    }
+
+    fn field(&self, i: usize) -> (&[u8], &[u8]) {
+        match self.date {
+            Some(date) if i == self.fields.count() => (b"Date", date),
+            _ => self.fields.field(i),
+        }
+    }
 }
 
 /// What the followers are told.

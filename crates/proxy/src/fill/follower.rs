@@ -31,6 +31,7 @@ pub(crate) struct Follower<H> {
     fill: Arc<Fill<H>>,
     id: usize,
     interim_seen: usize,
+    #[cfg(test)]
     taken: u64,
 }
 
@@ -40,11 +41,13 @@ impl<H> Follower<H> {
             fill,
             id,
             interim_seen: 0,
+            #[cfg(test)]
             taken: 0,
         }
     }
 
     /// Body bytes taken so far.
+    #[cfg(test)]
     pub(crate) fn position(&self) -> u64 {
         self.taken
     }
@@ -101,7 +104,10 @@ impl<H> Follower<H> {
         }
         if let Some(bytes) = state.window.read(reader.at) {
             reader.at += bytes.len() as u64;
-            self.taken = reader.at;
+            #[cfg(test)]
+            {
+                self.taken = reader.at;
+            }
             let writer = state.writer.take();
             drop(guard);
             if let Some(writer) = writer {

@@ -131,7 +131,7 @@ impl<H> FillMap<H> {
         }
     }
 
-    fn of(&self, base: KeyHash) -> Vec<Arc<Fill<H>>> {
+    pub(super) fn of(&self, base: KeyHash) -> Vec<Arc<Fill<H>>> {
         let shard = self.shard(base).lock();
         shard.by_base.get(&base).cloned().unwrap_or_default()
     }

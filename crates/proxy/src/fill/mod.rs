@@ -133,6 +133,7 @@ impl<H> Fill<H> {
     }
 
     /// Whether the result may be stored, as far as is known now.
+    #[cfg(test)]
     pub(crate) fn is_storable(&self) -> bool {
         *self.storable.lock()
     }
@@ -174,7 +175,8 @@ impl<H> State<H> {
             return true;
         }
         let slowest = self.slowest().unwrap_or(self.window.end());
-        self.window.trim(slowest, self.keep);
+        // One byte less than is kept: a full window makes room as soon as nobody needs its start.
+        self.window.trim(slowest, self.keep.saturating_sub(1));
         self.window.len() < self.keep.max(1) || self.slowest().is_none()
     }
 

@@ -1,5 +1,5 @@
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
@@ -38,11 +38,17 @@ fn followers_wake_on_bytes_and_see_all_of_them() {
     assert!(follower.poll_next(&mut cx).is_pending());
     writer.push(bytes(10));
     assert_eq!(woken.0.load(Ordering::Relaxed), 2);
-    assert_eq!(follower.poll_next(&mut cx), Poll::Ready(Ok(Next::Data(bytes(10)))));
+    assert_eq!(
+        follower.poll_next(&mut cx),
+        Poll::Ready(Ok(Next::Data(bytes(10))))
+    );
     assert!(follower.poll_next(&mut cx).is_pending());
     writer.finish(Bytes::new());
     assert_eq!(woken.0.load(Ordering::Relaxed), 3);
-    assert_eq!(follower.poll_next(&mut cx), Poll::Ready(Ok(Next::End(Bytes::new()))));
+    assert_eq!(
+        follower.poll_next(&mut cx),
+        Poll::Ready(Ok(Next::End(Bytes::new())))
+    );
 }
 
 #[test]
@@ -70,7 +76,10 @@ fn a_fill_can_be_joined_while_every_byte_is_there() {
     drop((first, second));
     writer.push(bytes(60));
     writer.push(bytes(60));
-    assert!(matches!(map.join(hash, b"k", hash), Joined::Starts(..)), "the first bytes are gone");
+    assert!(
+        matches!(map.join(hash, b"k", hash), Joined::Starts(..)),
+        "the first bytes are gone"
+    );
     map.leave(writer.fill());
     assert!(!map.contains(hash));
 }
@@ -131,7 +140,10 @@ async fn the_slowest_follower_paces_until_it_lags() {
     assert_eq!(fast.try_next(), Some(Ok(Next::Data(bytes(100)))));
     let lag = Duration::from_secs(2);
     let waited = tokio::time::timeout(Duration::from_secs(1), writer.room(lag)).await;
-    assert!(waited.is_err(), "no room while the slow one has read nothing");
+    assert!(
+        waited.is_err(),
+        "no room while the slow one has read nothing"
+    );
     writer.room(lag).await;
     assert_eq!(slow.try_next(), Some(Err(Released::Lagged)));
     assert_eq!(slow.position(), 0, "it knows where to go on");

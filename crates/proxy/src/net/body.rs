@@ -57,10 +57,7 @@ pub(crate) async fn next_piece<T: Transport>(
             BodyStep::NeedMore { consumed } => {
                 buf.consume(consumed);
                 let deadline = io.deadline(patience);
-                let n = buf
-                    .fill(io, PIECE, deadline)
-                    .await
-                    .map_err(BodyError::Io)?;
+                let n = buf.fill(io, PIECE, deadline).await.map_err(BodyError::Io)?;
                 if n == 0 {
                     reader.end_of_input().map_err(BodyError::Framing)?;
                     return Ok(Piece {

@@ -71,7 +71,10 @@ impl<T: Transport> Conn<T> {
             _ => (Shape::Whole, whole),
         };
         finish.status = write_heads(&local, &mut self.scratch, &head, object, &shape, &hit);
-        match self.fragments(&local, ask, object, span, &mut finish.body).await {
+        match self
+            .fragments(&local, ask, object, span, &mut finish.body)
+            .await
+        {
             Ok(()) => finish,
             Err(Broken::Client) => Finish::gone(finish.status),
             Err(Broken::Cut) => {

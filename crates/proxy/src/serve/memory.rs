@@ -4,10 +4,10 @@
 use std::io::{self, IoSlice};
 
 use foxy_base::{Fields, WallTime};
-use foxy_http1::{Method, RequestHead, write};
 use foxy_http_rules::conditional::{self, Condition};
 use foxy_http_rules::range::{ContentRange, Ranges, Resolved, Span};
 use foxy_http_rules::{CacheStatus, Digest, RequestDigest};
+use foxy_http1::{Method, RequestHead, write};
 use foxy_store::Object;
 
 use crate::local::Local;

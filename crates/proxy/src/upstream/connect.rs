@@ -180,8 +180,13 @@ mod tests {
             texts.iter().map(|t| t.parse().unwrap()).collect()
         };
         let got = interleave(list(&["1.0.0.1:1", "1.0.0.2:1", "[::2]:1", "1.0.0.3:1"]));
-        assert_eq!(got, list(&["[::2]:1", "1.0.0.1:1", "1.0.0.2:1", "1.0.0.3:1"]));
-        let many = (0..50).map(|n| SocketAddr::from(([1, 0, 0, n], 1))).collect();
+        assert_eq!(
+            got,
+            list(&["[::2]:1", "1.0.0.1:1", "1.0.0.2:1", "1.0.0.3:1"])
+        );
+        let many = (0..50)
+            .map(|n| SocketAddr::from(([1, 0, 0, n], 1)))
+            .collect();
         assert_eq!(interleave(many).len(), ATTEMPTS);
     }
 

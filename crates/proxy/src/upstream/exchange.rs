@@ -7,9 +7,9 @@ use std::rc::Rc;
 use foxy_http1::{BodyReader, FieldSlots, HeadScanner, ResponseHead, ResponseParts};
 use tokio::net::TcpStream;
 
+use super::UpstreamError;
 use super::connect::{Destination, connect};
 use super::pool::Pooled;
-use super::UpstreamError;
 use crate::Event;
 use crate::local::Local;
 use crate::net::{BodyError, Io, Piece, ReadBuf, Ticks, next_piece};
@@ -134,12 +134,18 @@ impl Leased {
 impl Upstream {
     /// Sends the head of a request.
     pub(crate) async fn send(&self, head: &[u8], patience: Ticks) -> Result<(), UpstreamError> {
-        self.io.write(head, patience).await.map_err(|error| lost(&error))
+        self.io
+            .write(head, patience)
+            .await
+            .map_err(|error| lost(&error))
     }
 
     /// Reads the next head of an answer. Its bytes stay in the buffer until the caller consumes
     /// [`ResponseParts::len`] of them. Cancel safe.
-    pub(crate) async fn next_head(&mut self, local: &Local) -> Result<ResponseParts, UpstreamError> {
+    pub(crate) async fn next_head(
+        &mut self,
+        local: &Local,
+    ) -> Result<ResponseParts, UpstreamError> {
         let deadline = self.io.deadline(local.patience.first_byte);
         loop {
             let parsed = ResponseHead::parse(

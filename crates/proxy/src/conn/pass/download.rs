@@ -2,11 +2,11 @@
 
 use std::io::IoSlice;
 
-use foxy_base::{FieldBlockBuilder, FieldBlock, eq_name, first};
+use foxy_base::{FieldBlock, FieldBlockBuilder, eq_name, first};
+use foxy_http_rules::{CacheStatus, Fwd};
 use foxy_http1::{
     BodyFraming, BodyReader, Method, ResponseHead, ResponseParts, Upgrade, Version, chunked, write,
 };
-use foxy_http_rules::{CacheStatus, Fwd};
 
 use super::upload::{Upload, last_chunk};
 use super::{PassError, invalidate};
@@ -59,12 +59,15 @@ impl<T: Transport> Download<'_, T> {
         let method = self.ask.head().method();
         let framing = parts.framing(method);
         if framing == BodyFraming::Tunnel && self.ask.head().upgrade() != Upgrade::WebSocket {
-            return Err(PassError::Origin(UpstreamError::BadResponse("unexpected-upgrade")));
+            return Err(PassError::Origin(UpstreamError::BadResponse(
+                "unexpected-upgrade",
+            )));
         }
         let head = parts.head(up.buf.filled(), &up.slots);
         invalidate(self.local, self.ask, &head);
         let mode = self.mode(parts, framing);
-        self.keep &= mode != Mode::UntilClose;
+        // An answer before the end of the request: nobody will read the rest of that.
+        self.keep &= mode != Mode::UntilClose && self.upload.is_done();
         let fields = self.write_head(&head, mode, framing);
         up.buf.consume(parts.len());
         let finish = Finish {
@@ -93,7 +96,9 @@ impl<T: Transport> Download<'_, T> {
             match up.next_head(self.local).await {
                 // Silence while the request is still on its way is no failure.
                 Err(UpstreamError::FirstByteTimeout)
-                    if self.upload.excuses(self.local, self.local.patience.first_byte) => {}
+                    if self
+                        .upload
+                        .excuses(self.local, self.local.patience.first_byte) => {}
                 other => return other.map_err(PassError::Origin),
             }
         }
@@ -164,7 +169,10 @@ impl<T: Transport> Download<'_, T> {
     }
 
     async fn flush(&mut self, status: u16) -> Result<(), PassError> {
-        let sent = self.io.write(&self.scratch.head, self.local.patience.progress).await;
+        let sent = self
+            .io
+            .write(&self.scratch.head, self.local.patience.progress)
+            .await;
         self.scratch.head.clear();
         sent.map_err(|_| PassError::Client(status))
     }
@@ -184,7 +192,9 @@ impl<T: Transport> Download<'_, T> {
             if !reader.is_done() && up.buf.is_empty() && !self.scratch.head.is_empty() {
                 self.flush(status).await?;
             }
-            let piece = up.next_piece(&mut reader, self.local.patience.upstream).await;
+            let piece = up
+                .next_piece(&mut reader, self.local.patience.upstream)
+                .await;
             let piece = match piece {
                 Ok(piece) => piece,
                 Err(error) => {
@@ -221,7 +231,10 @@ impl<T: Transport> Download<'_, T> {
                 IoSlice::new(data),
                 IoSlice::new(after),
             ];
-            let sent = self.io.write_all(&mut slices, self.local.patience.progress).await;
+            let sent = self
+                .io
+                .write_all(&mut slices, self.local.patience.progress)
+                .await;
             sent.map_err(|_| PassError::Client(status))?;
             self.scratch.head.clear();
             up.buf.consume(piece.consumed);

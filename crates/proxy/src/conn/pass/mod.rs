@@ -7,8 +7,8 @@ mod upload;
 use std::rc::Rc;
 
 use foxy_base::key_hash;
-use foxy_http1::{ResponseHead, ResponseParts, Url};
 use foxy_http_rules::{Fwd, invalidation};
+use foxy_http1::{ResponseHead, ResponseParts, Url};
 
 use super::{Conn, Finish, tunnel};
 use crate::ask::Ask;
