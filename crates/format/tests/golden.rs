@@ -3,6 +3,8 @@
 //!
 //! `FOXY_WRITE_GOLDEN=1` writes them anew; look at the difference before committing it.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 

@@ -44,10 +44,20 @@ impl Engine {
     /// Stores a head or whole object, counting it.
     pub(crate) fn store_object(&self, object: &Arc<Object>) -> Admission {
         add(&self.counters.puts, 1);
-        let length = if object.is_large() { 0 } else { object.body().len() };
+        let length = if object.is_large() {
+            0
+        } else {
+            object.body().len()
+        };
         let text = object.key().len() + object.fields().as_bytes().len();
         add(&self.counters.put_bytes, (length + text) as u64);
-        if object.key().len().max(object.vary().len()).max(object.tags().len()) > MAX_KEY_BYTES {
+        if object
+            .key()
+            .len()
+            .max(object.vary().len())
+            .max(object.tags().len())
+            > MAX_KEY_BYTES
+        {
             self.supersede(object.hash(), object.key());
             add(&self.counters.drop_too_large, 1);
             return Admission::Refused(DropReason::TooLarge);
@@ -70,10 +80,20 @@ impl Engine {
         }
         match room {
             Ok((store, bytes)) => {
-                let pending = Pending { object: object.clone(), store: store.id, ticket, stage: Stage::Waiting };
+                let pending = Pending {
+                    object: object.clone(),
+                    store: store.id,
+                    ticket,
+                    stage: Stage::Waiting,
+                };
                 shard.pending.insert(hash, pending);
                 drop(shard);
-                store.push(Item { hash, ticket, group: object.group(), bytes });
+                store.push(Item {
+                    hash,
+                    ticket,
+                    group: object.group(),
+                    bytes,
+                });
                 Admission::Disk
             }
             Err(reason) if in_ram => Admission::Memory(reason),
@@ -115,7 +135,10 @@ impl Engine {
         }
         let mut object = Object {
             // Fragments are found under the version, so it stays.
-            meta: ObjectMeta { version: old.meta().version, ..meta },
+            meta: ObjectMeta {
+                version: old.meta().version,
+                ..meta
+            },
             vary,
             tags,
             fields,

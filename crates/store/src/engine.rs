@@ -41,12 +41,18 @@ impl Engine {
     pub fn new(mut config: EngineConfig, clock: Arc<dyn Clock>) -> Arc<Self> {
         // A shard should be large against the largest object, or it keeps few of them.
         let roomy = (config.memory_bytes / (16 << 20)).max(1) as usize;
-        config.shards = config.shards.clamp(1, 1024).min(roomy.next_power_of_two()).next_power_of_two();
+        config.shards = config
+            .shards
+            .clamp(1, 1024)
+            .min(roomy.next_power_of_two())
+            .next_power_of_two();
         config.pending_bytes_max = config.pending_bytes_max.min(config.memory_bytes / 2);
         let ram = config.memory_bytes - config.pending_bytes_max;
         let per_shard = ram / config.shards as u64;
         Arc::new(Self {
-            shards: (0..config.shards).map(|_| RwLock::new(Shard::new(per_shard))).collect(),
+            shards: (0..config.shards)
+                .map(|_| RwLock::new(Shard::new(per_shard)))
+                .collect(),
             index: Index::with_limit(config.memory_bytes / 2),
             stores: Default::default(),
             count: AtomicUsize::new(0),
@@ -67,7 +73,11 @@ impl Engine {
     ///
     /// # Errors
     /// Each says what to do. Nothing on the disk was changed then, unless the device failed.
-    pub fn open_store(self: &Arc<Self>, disk: Arc<dyn Disk>, options: StoreOptions) -> Result<Writer, OpenError> {
+    pub fn open_store(
+        self: &Arc<Self>,
+        disk: Arc<dyn Disk>,
+        options: StoreOptions,
+    ) -> Result<Writer, OpenError> {
         let _one_at_a_time = self.opening.lock();
         Writer::open(self, disk, options)
     }
@@ -89,7 +99,8 @@ impl Engine {
 
     pub(crate) fn store_at(&self, address: Address) -> Option<&Arc<StoreShared>> {
         let units = address.units();
-        self.stores().find(|s| (s.base_units..s.end_units()).contains(&units))
+        self.stores()
+            .find(|s| (s.base_units..s.end_units()).contains(&units))
     }
 
     /// Number and first address for the next store.
@@ -127,12 +138,17 @@ impl Engine {
     pub(crate) fn route(&self, group: u64) -> Option<&Arc<StoreShared>> {
         let mut able = self.stores().filter(|s| s.takes_writes());
         let first = able.next()?;
-        let Some(second) = able.next() else { return Some(first) };
+        let Some(second) = able.next() else {
+            return Some(first);
+        };
         let score = |s: &StoreShared| {
             let draw = hash64(group, &s.uuid.0) as f64 / u64::MAX as f64;
             -f64::from(s.weight.max(1)) / draw.clamp(1e-18, 1.0 - 1e-15).ln()
         };
-        [first, second].into_iter().chain(able).max_by(|a, b| score(a).total_cmp(&score(b)))
+        [first, second]
+            .into_iter()
+            .chain(able)
+            .max_by(|a, b| score(a).total_cmp(&score(b)))
     }
 
     /// A number never given before in this run.
@@ -142,13 +158,19 @@ impl Engine {
 
     /// An object version that was never given before, in this run or an earlier one.
     pub(crate) fn next_version(&self) -> u64 {
-        hash64(self.version_seed.load(Ordering::Relaxed), &self.next_number().to_le_bytes())
+        hash64(
+            self.version_seed.load(Ordering::Relaxed),
+            &self.next_number().to_le_bytes(),
+        )
     }
 
     /// Largest body stored whole, and payload of a fragment, in bytes.
     #[must_use]
     pub fn fragment_bytes(&self) -> u32 {
-        self.stores().map(|s| fragment_bytes(s.geometry.cluster_bytes)).min().unwrap_or(self.config.fragment_bytes)
+        self.stores()
+            .map(|s| fragment_bytes(s.geometry.cluster_bytes))
+            .min()
+            .unwrap_or(self.config.fragment_bytes)
     }
 
     /// Removes the live entry of a key: from RAM, from what waits and from disk, durably within
@@ -216,7 +238,11 @@ impl Engine {
         let stores: Vec<_> = self.stores().collect();
         let (ticket, parts) = SyncTicket::new(stores.len() as u32);
         for (store, part) in stores.into_iter().zip(parts) {
-            store.inbox.lock().requests.push(SyncRequest { objects, part });
+            store
+                .inbox
+                .lock()
+                .requests
+                .push(SyncRequest { objects, part });
             store.bell.ring();
         }
         ticket
@@ -234,7 +260,8 @@ impl Engine {
     }
 
     pub(crate) fn release_pending(&self, bytes: usize) {
-        self.pending_bytes.fetch_sub(bytes as u64, Ordering::Relaxed);
+        self.pending_bytes
+            .fetch_sub(bytes as u64, Ordering::Relaxed);
     }
 
     /// Gives the RAM tier what the index and pending objects leave of the memory budget.
@@ -280,7 +307,11 @@ impl Engine {
 
     fn store_stats(&self, store: &StoreShared) -> OneStoreStats {
         let counts = store.counters.read();
-        let used = store.lives.iter().filter(|l| l.load(Ordering::Relaxed) != 0).count() as u64;
+        let used = store
+            .lives
+            .iter()
+            .filter(|l| l.load(Ordering::Relaxed) != 0)
+            .count() as u64;
         let room = u64::from(store.geometry.segments) * u64::from(store.geometry.segment_bytes);
         let written = u128::from(counts.cluster_bytes.max(1));
         let nanos = u128::from(self.clock.mono().nanos()) * u128::from(room) / written;

@@ -83,8 +83,15 @@ impl Engine {
     ///
     /// # Errors
     /// A counted miss. A damaged record's entry is dropped; another key's is left to its owner.
-    pub fn finish_read(&self, plan: &ReadPlan, key: &[u8], buf: AlignedBuf) -> Result<Arc<Object>, ReadMiss> {
-        self.finish(plan, buf, |object| !object.is_fragment() && object.key() == key)
+    pub fn finish_read(
+        &self,
+        plan: &ReadPlan,
+        key: &[u8],
+        buf: AlignedBuf,
+    ) -> Result<Arc<Object>, ReadMiss> {
+        self.finish(plan, buf, |object| {
+            !object.is_fragment() && object.key() == key
+        })
     }
 
     /// As [`Engine::finish_read`], for fragment `n` of `head`.
@@ -123,9 +130,15 @@ impl Engine {
         let capacity = buf.capacity();
         let bytes = buf.into_bytes();
         let record = bytes.get(plan.skip as usize..).unwrap_or(&[]);
-        let parsed = parse_record(record).ok().filter(|(head, _)| Some(head.place) == store.place(plan.address));
+        let parsed = parse_record(record)
+            .ok()
+            .filter(|(head, _)| Some(head.place) == store.place(plan.address));
         let object = parsed.and_then(|(head, layout)| {
-            let (owned, capacity) = compact(&bytes.slice(plan.skip as usize..), layout.body.end, capacity);
+            let (owned, capacity) = compact(
+                &bytes.slice(plan.skip as usize..),
+                layout.body.end,
+                capacity,
+            );
             Object::from_record(&head, &layout, &owned, capacity)
         });
         object.ok_or_else(|| self.clear_damaged(plan, store))
@@ -153,19 +166,28 @@ impl Engine {
     ) -> Result<Arc<Object>, ReadMiss> {
         let mut shard = self.shard(plan.hash).write();
         if let Some(newer) = shard.in_memory(plan.hash) {
-            return if wanted(newer) { Ok(newer.clone()) } else { Err(ReadMiss::Superseded) };
+            return if wanted(newer) {
+                Ok(newer.clone())
+            } else {
+                Err(ReadMiss::Superseded)
+            };
         }
         let mut present = self.index.lookup(plan.hash).into_iter();
         if !present.any(|entry| entry.address == plan.address) {
             let moved = !self.index.lookup(plan.hash).is_empty();
-            return Err(if moved { ReadMiss::Moved } else { ReadMiss::Superseded });
+            return Err(if moved {
+                ReadMiss::Moved
+            } else {
+                ReadMiss::Superseded
+            });
         }
         if !wanted(&object) {
             return Err(ReadMiss::Twin);
         }
         self.index.touch(plan.hash, plan.address);
         let object = Arc::new(object);
-        let keep = object.kind != RecordKind::Fragment || object.total_length() <= self.large_in_ram();
+        let keep =
+            object.kind != RecordKind::Fragment || object.total_length() <= self.large_in_ram();
         if keep {
             let (_, evicted) = shard.insert_ram(object.clone());
             add(&self.counters.ram_evictions, evicted);
@@ -189,7 +211,9 @@ impl Engine {
             Err(ReadMiss::Device) => &counters.miss_device,
         };
         add(counter, 1);
-        if result.is_ok() && let Some(store) = self.store(plan.store) {
+        if result.is_ok()
+            && let Some(store) = self.store(plan.store)
+        {
             store.failed_reads.store(0, Ordering::Relaxed);
         }
     }
@@ -198,7 +222,9 @@ impl Engine {
     /// again is not used any more. The request goes on as a miss.
     pub fn fail_read(&self, plan: &ReadPlan, error: &io::Error) {
         add(&self.counters.miss_device, 1);
-        let Some(store) = self.store(plan.store) else { return };
+        let Some(store) = self.store(plan.store) else {
+            return;
+        };
         add(&store.counters.read_errors, 1);
         tracing::debug!(store = %store.disk.describe(), at = plan.at, %error, "read failed");
         let _shard = self.shard(plan.hash).write();

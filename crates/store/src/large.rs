@@ -74,7 +74,11 @@ impl Engine {
         let room = |s: &crate::shared::StoreShared| {
             u64::from(s.geometry.segments) * u64::from(s.geometry.segment_bytes) / 4
         };
-        let stores = self.stores().filter(|s| s.takes_writes()).map(|s| room(s)).min();
+        let stores = self
+            .stores()
+            .filter(|s| s.takes_writes())
+            .map(|s| room(s))
+            .min();
         stores.unwrap_or_else(|| self.large_in_ram())
     }
 }
@@ -122,14 +126,20 @@ impl LargePut {
         if let Some(reason) = self.dropped {
             // What it was to replace is out of date all the same.
             self.engine.supersede(head.hash(), head.key());
-            return Put { object: head, admitted: Admission::Refused(reason) };
+            return Put {
+                object: head,
+                admitted: Admission::Refused(reason),
+            };
         }
         self.finished = true;
         let admitted = self.engine.store_object(&head);
         if !admitted.is_visible() {
             self.forget_fragments();
         }
-        Put { object: head, admitted }
+        Put {
+            object: head,
+            admitted,
+        }
     }
 
     /// Ends without storing anything; the key is left as it is. As dropping it.
@@ -193,7 +203,10 @@ impl LargePut {
         object.fragment = self.fragments;
         self.fragments += 1;
         add(&self.engine.counters.fragments, 1);
-        let in_ram = self.new.length.is_some_and(|l| l <= self.engine.large_in_ram())
+        let in_ram = self
+            .new
+            .length
+            .is_some_and(|l| l <= self.engine.large_in_ram())
             || self.engine.route(self.new.group).is_none();
         match self.engine.admit(&Arc::new(object), in_ram) {
             Admission::Refused(reason) => self.drop_it(reason),

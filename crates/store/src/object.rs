@@ -173,7 +173,10 @@ impl Object {
             hash: new.hash,
             kind: RecordKind::Object,
             group: new.group,
-            meta: ObjectMeta { version, ..new.meta },
+            meta: ObjectMeta {
+                version,
+                ..new.meta
+            },
             key: new.key,
             vary: new.vary,
             tags: new.tags,

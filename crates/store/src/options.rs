@@ -26,7 +26,11 @@ impl EngineConfig {
         let pending = memory_bytes / 4;
         Self {
             memory_bytes,
-            pending_bytes_max: if pending < 64 << 20 { pending } else { 64 << 20 },
+            pending_bytes_max: if pending < 64 << 20 {
+                pending
+            } else {
+                64 << 20
+            },
             shards: 64,
             seed,
             fragment_bytes: 250 << 10,
@@ -95,13 +99,17 @@ impl Default for StoreOptions {
 #[derive(Debug, Error)]
 pub enum OpenError {
     /// Not ours.
-    #[error("{disk}: holds another program's data; choose another path, or format it with --force-format (this destroys the data)")]
+    #[error(
+        "{disk}: holds another program's data; choose another path, or format it with --force-format (this destroys the data)"
+    )]
     Foreign {
         /// The disk.
         disk: String,
     },
     /// Written by a later version of Foxy.
-    #[error("{disk}: was written by a newer Foxy (format {version}); use that version, or format it with --force-format (this empties the cache)")]
+    #[error(
+        "{disk}: was written by a newer Foxy (format {version}); use that version, or format it with --force-format (this empties the cache)"
+    )]
     Newer {
         /// The disk.
         disk: String,
@@ -109,7 +117,9 @@ pub enum OpenError {
         version: u16,
     },
     /// Both superblocks are damaged.
-    #[error("{disk}: both superblocks are damaged ({problem}); check the device, or format it with --force-format (this empties the cache)")]
+    #[error(
+        "{disk}: both superblocks are damaged ({problem}); check the device, or format it with --force-format (this empties the cache)"
+    )]
     Damaged {
         /// The disk.
         disk: String,
@@ -127,7 +137,9 @@ pub enum OpenError {
         needed: u64,
     },
     /// Shorter than the store on it.
-    #[error("{disk}: is {bytes} bytes long, but the store on it needs {needed}; it was cut short: restore its size, or format it with --force-format (this empties the cache)")]
+    #[error(
+        "{disk}: is {bytes} bytes long, but the store on it needs {needed}; it was cut short: restore its size, or format it with --force-format (this empties the cache)"
+    )]
     CutShort {
         /// The disk.
         disk: String,

@@ -76,7 +76,11 @@ pub(crate) struct Gone {
 
 impl Gone {
     pub(crate) fn new(max: usize) -> Self {
-        Self { keys: HashSet::new(), max, full: false }
+        Self {
+            keys: HashSet::new(),
+            max,
+            full: false,
+        }
     }
     pub(crate) fn add(&mut self, hash: KeyHash) {
         if self.keys.len() < self.max {
@@ -207,7 +211,9 @@ impl StoreShared {
     }
 
     pub(crate) fn life(&self, index: u32) -> u64 {
-        self.lives.get(index as usize).map_or(0, |life| life.load(Ordering::Acquire))
+        self.lives
+            .get(index as usize)
+            .map_or(0, |life| life.load(Ordering::Acquire))
     }
 
     /// Where a record at `address` says it is, in the segment's present life.
@@ -221,7 +227,12 @@ impl StoreShared {
     }
 
     /// The aligned read that covers a record of `class` at `address`.
-    pub(crate) fn plan(&self, hash: KeyHash, address: Address, class: SizeClass) -> Option<ReadPlan> {
+    pub(crate) fn plan(
+        &self,
+        hash: KeyHash,
+        address: Address,
+        class: SizeClass,
+    ) -> Option<ReadPlan> {
         let (index, _) = self.locate(address)?;
         let segment_end = self.geometry.segment_at(index) + u64::from(self.geometry.segment_bytes);
         let start = (address.units() - self.base_units) * UNIT;

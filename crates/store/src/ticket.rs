@@ -41,7 +41,9 @@ impl SyncTicket {
             failed: AtomicBool::new(false),
             wakers: Mutex::new(Vec::new()),
         });
-        let parts = (0..parts).map(|_| TicketPart(Some(shared.clone()))).collect();
+        let parts = (0..parts)
+            .map(|_| TicketPart(Some(shared.clone())))
+            .collect();
         (Self(shared), parts)
     }
 
@@ -52,7 +54,11 @@ impl SyncTicket {
             return None;
         }
         let failed = self.0.failed.load(Ordering::Acquire);
-        Some(if failed { Durable::Failed } else { Durable::Yes })
+        Some(if failed {
+            Durable::Failed
+        } else {
+            Durable::Yes
+        })
     }
 
     /// Whether the writers are through, one way or the other.

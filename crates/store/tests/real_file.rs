@@ -1,5 +1,7 @@
 //! The store on a real file, through whatever the kernel offers: direct I/O and a ring if it can.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,15 +10,22 @@ use bytes::Bytes;
 use foxy_base::{FieldBlock, SystemClock, key_hash};
 use foxy_disk::{AlignedBuf, Disk, FileDisk, OpenOptions};
 use foxy_store::{
-    Admission, Durable, Engine, EngineConfig, Lookup, NewObject, Object, ObjectMeta, OpenError, StoreOptions, Writer,
+    Admission, Durable, Engine, EngineConfig, Lookup, NewObject, Object, ObjectMeta, OpenError,
+    StoreOptions, Writer,
 };
 
 const OBJECTS: u64 = 2000;
 
 fn open(path: &Path, seed: u64) -> (Arc<Engine>, Writer) {
-    let options = OpenOptions { create_len: Some(32 << 20), ..OpenOptions::default() };
+    let options = OpenOptions {
+        create_len: Some(32 << 20),
+        ..OpenOptions::default()
+    };
     let disk = Arc::new(FileDisk::open(path, &options).unwrap());
-    let engine = Engine::new(EngineConfig::new(64 << 20, seed), Arc::new(SystemClock::default()));
+    let engine = Engine::new(
+        EngineConfig::new(64 << 20, seed),
+        Arc::new(SystemClock::default()),
+    );
     let writer = engine.open_store(disk, StoreOptions::default()).unwrap();
     (engine, writer)
 }
@@ -99,8 +108,13 @@ fn another_programs_file_is_refused_and_left_alone() {
     let text = b"these are my notes\n".repeat(1_000_000);
     std::fs::write(&path, &text).unwrap();
     let disk = Arc::new(FileDisk::open(&path, &OpenOptions::default()).unwrap());
-    let engine = Engine::new(EngineConfig::new(64 << 20, 1), Arc::new(SystemClock::default()));
-    let error = engine.open_store(disk, StoreOptions::default()).unwrap_err();
+    let engine = Engine::new(
+        EngineConfig::new(64 << 20, 1),
+        Arc::new(SystemClock::default()),
+    );
+    let error = engine
+        .open_store(disk, StoreOptions::default())
+        .unwrap_err();
     assert!(matches!(error, OpenError::Foreign { .. }));
     assert!(error.to_string().contains("--force-format"), "{error}");
     assert_eq!(std::fs::read(&path).unwrap(), text);

@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 use foxy_base::MonoTime;
 use foxy_disk::AlignedBuf;
 use foxy_format::{
-    Entry, EntryKind, LogPosition, SLOT_HEADER_BYTES, SegmentState, SlotHeader, UNIT, decode_slot_entries,
+    Entry, EntryKind, LogPosition, SLOT_HEADER_BYTES, SegmentState, SlotHeader, UNIT,
+    decode_slot_entries,
 };
 use foxy_index::{Entry as IndexEntry, Insert, SizeClass};
 
@@ -43,7 +44,14 @@ impl Part {
         }
     }
     pub(crate) fn scanned(index: u32, scan: Scan, open: bool) -> Self {
-        Self { index, sequence: scan.sequence, used_units: scan.end_units, open, header: None, entries: scan.entries }
+        Self {
+            index,
+            sequence: scan.sequence,
+            used_units: scan.end_units,
+            open,
+            header: None,
+            entries: scan.entries,
+        }
     }
     /// Marked open, and nothing in it.
     pub(crate) const fn is_unused(&self) -> bool {
@@ -57,8 +65,12 @@ impl Part {
     pub(crate) fn make_scanned(&mut self, store: &StoreShared) -> Option<()> {
         if let Some(header) = self.header {
             let mut slot = vec![0; slot_len(&header)];
-            let read = store.disk.read_at(store.geometry.slot_at(self.index), &mut slot);
-            let entries = read.ok().and_then(|()| sealed_entries(store, &header, &slot));
+            let read = store
+                .disk
+                .read_at(store.geometry.slot_at(self.index), &mut slot);
+            let entries = read
+                .ok()
+                .and_then(|()| sealed_entries(store, &header, &slot));
             self.entries = match entries {
                 Some(entries) => entries,
                 None => scan_segment(store, self.index, Some(self.sequence))?.entries,
@@ -81,7 +93,14 @@ fn sealed_entries(store: &StoreShared, header: &SlotHeader, slot: &[u8]) -> Opti
     }
     let entries = decode_slot_entries(header, slot, store.geometry.segment_bytes).ok();
     let counters = &store.counters;
-    add(if entries.is_some() { &counters.load_slots } else { &counters.damaged }, 1);
+    add(
+        if entries.is_some() {
+            &counters.load_slots
+        } else {
+            &counters.damaged
+        },
+        1,
+    );
     entries
 }
 
@@ -138,7 +157,9 @@ impl Loader {
                 continue;
             }
             let block = self.store.block_bytes as usize;
-            let len = slot_len(&header).next_multiple_of(block).min(self.store.geometry.slot_bytes as usize);
+            let len = slot_len(&header)
+                .next_multiple_of(block)
+                .min(self.store.geometry.slot_bytes as usize);
             wanted.push((part.sequence, self.store.geometry.slot_at(part.index), len));
         }
         wanted
@@ -147,7 +168,10 @@ impl Loader {
     /// A slot was read (or not).
     pub(crate) fn slot(&mut self, sequence: u64, slot: Option<AlignedBuf>) {
         self.asked.remove(&sequence);
-        add(&self.store.counters.load_bytes, slot.as_ref().map_or(0, |s| s.len() as u64));
+        add(
+            &self.store.counters.load_bytes,
+            slot.as_ref().map_or(0, |s| s.len() as u64),
+        );
         self.slots.insert(sequence, slot);
     }
 
@@ -160,11 +184,15 @@ impl Loader {
             let entries = match part.header {
                 None => None,
                 Some(header) => {
-                    let Some(slot) = self.slots.remove(&part.sequence) else { return false };
+                    let Some(slot) = self.slots.remove(&part.sequence) else {
+                        return false;
+                    };
                     Some(self.entries(part, &header, slot))
                 }
             };
-            let Some(part) = self.parts.pop_front() else { break };
+            let Some(part) = self.parts.pop_front() else {
+                break;
+            };
             self.load(engine, &part, entries.as_ref().unwrap_or(&part.entries));
             budget -= 1;
             if self.store.gone.lock().as_ref().is_none_or(|gone| gone.full) {
@@ -193,7 +221,12 @@ impl Loader {
     fn load(&mut self, engine: &Engine, part: &Part, entries: &[Entry]) {
         self.began.get_or_insert_with(|| engine.clock.mono());
         collect_voids(entries, &mut self.voids);
-        let voids: HashSet<u32> = self.voids.remove(&part.sequence).unwrap_or_default().into_iter().collect();
+        let voids: HashSet<u32> = self
+            .voids
+            .remove(&part.sequence)
+            .unwrap_or_default()
+            .into_iter()
+            .collect();
         let (mut loaded, mut skipped) = (0, 0);
         for entry in entries.iter().rev() {
             match entry.kind {
@@ -221,12 +254,20 @@ impl Loader {
     /// Takes one record in, unless its key was removed or has a newer record.
     fn insert(&self, engine: &Engine, index: u32, entry: &Entry) -> bool {
         let class = SizeClass::for_bytes(u64::from(entry.len_units) * UNIT);
-        let (Some(address), Some(class)) = (self.store.address(index, entry.offset_units), class) else { return false };
+        let (Some(address), Some(class)) = (self.store.address(index, entry.offset_units), class)
+        else {
+            return false;
+        };
         // The lock orders this with a removal of the same key.
         let _shard = engine.shard(entry.hash).write();
         let mut gone = self.store.gone.lock();
-        let Some(gone) = gone.as_mut().filter(|gone| !gone.has(entry.hash)) else { return false };
-        match engine.index.insert_if_absent(entry.hash, IndexEntry::new(address, class)) {
+        let Some(gone) = gone.as_mut().filter(|gone| !gone.has(entry.hash)) else {
+            return false;
+        };
+        match engine
+            .index
+            .insert_if_absent(entry.hash, IndexEntry::new(address, class))
+        {
             Insert::Stored | Insert::Replaced(_) => true,
             // The place is taken by a newer record of the key, or by a twin. In case the twin goes:
             // an older record of this key must not take its place. Likewise when there is no room.
@@ -241,15 +282,22 @@ impl Loader {
     pub(crate) fn finish(&self, engine: &Engine) {
         *self.store.gone.lock() = None;
         self.store.loading.store(false, Ordering::Release);
-        let took = self.began.map_or(0, |began| engine.clock.mono().since(began).as_nanos());
-        self.store.counters.load_nanos.store(u64::try_from(took).unwrap_or(u64::MAX), Ordering::Relaxed);
+        let took = self
+            .began
+            .map_or(0, |began| engine.clock.mono().since(began).as_nanos());
+        self.store
+            .counters
+            .load_nanos
+            .store(u64::try_from(took).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 }
 
 impl crate::Writer {
     /// Takes loading a step further.
     pub(crate) fn load_step(&mut self) {
-        let Some(mut loader) = self.loader.take() else { return };
+        let Some(mut loader) = self.loader.take() else {
+            return;
+        };
         if loader.step(&self.engine) {
             loader.finish(&self.engine);
             return;
@@ -261,7 +309,12 @@ impl crate::Writer {
     }
 
     /// A slot was read for loading.
-    pub(crate) fn load_slot_done(&mut self, sequence: u64, result: &std::io::Result<()>, buf: Option<AlignedBuf>) {
+    pub(crate) fn load_slot_done(
+        &mut self,
+        sequence: u64,
+        result: &std::io::Result<()>,
+        buf: Option<AlignedBuf>,
+    ) {
         if let Some(loader) = &mut self.loader {
             loader.slot(sequence, buf.filter(|_| result.is_ok()));
         }

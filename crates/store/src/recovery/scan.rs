@@ -36,7 +36,11 @@ pub(crate) fn scan_segment(store: &StoreShared, index: u32, sequence: Option<u64
         Some(sequence) => sequence,
         None => newest_life(store, index, &bytes)?,
     };
-    let mut scan = Scan { sequence: wanted, entries: Vec::new(), end_units: 0 };
+    let mut scan = Scan {
+        sequence: wanted,
+        entries: Vec::new(),
+        end_units: 0,
+    };
     let mut at = 0;
     while at < bytes.len() as u64 {
         match cluster_at(store, index, &bytes, at) {
@@ -54,11 +58,19 @@ pub(crate) fn scan_segment(store: &StoreShared, index: u32, sequence: Option<u64
 
 fn newest_life(store: &StoreShared, index: u32, bytes: &[u8]) -> Option<u64> {
     let places = (0..bytes.len() as u64).step_by(BLOCK as usize);
-    places.filter_map(|at| cluster_at(store, index, bytes, at)).map(|(header, _)| header.sequence).max()
+    places
+        .filter_map(|at| cluster_at(store, index, bytes, at))
+        .map(|(header, _)| header.sequence)
+        .max()
 }
 
 /// The cluster at byte `at` of a segment, if it is whole and lies where it says.
-fn cluster_at(store: &StoreShared, index: u32, bytes: &[u8], at: u64) -> Option<(ClusterHeader, Vec<Entry>)> {
+fn cluster_at(
+    store: &StoreShared,
+    index: u32,
+    bytes: &[u8],
+    at: u64,
+) -> Option<(ClusterHeader, Vec<Entry>)> {
     let decoded = ClusterHeader::decode(bytes.get(at as usize..)?, store.geometry.segment_bytes);
     decoded.ok().filter(|(header, _)| {
         header.uuid == store.uuid

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use foxy_base::{Rng, hash64};
 use foxy_disk::Disk;
 use foxy_format::{
-    FormatError, Geometry, LogPosition, SLOT_HEADER_BYTES, SUPERBLOCK_BYTES, SegmentState, SlotHeader, StoreUuid,
-    Superblock,
+    FormatError, Geometry, LogPosition, SLOT_HEADER_BYTES, SUPERBLOCK_BYTES, SegmentState,
+    SlotHeader, StoreUuid, Superblock,
 };
 
 use super::load::{Loader, Part};
@@ -40,7 +40,11 @@ pub(crate) struct Opened {
 }
 
 /// Opens or formats, and takes in what the open segments hold.
-pub(crate) fn open(engine: &Arc<Engine>, disk: Arc<dyn Disk>, options: &StoreOptions) -> Result<Opened, OpenError> {
+pub(crate) fn open(
+    engine: &Arc<Engine>,
+    disk: Arc<dyn Disk>,
+    options: &StoreOptions,
+) -> Result<Opened, OpenError> {
     let began = engine.clock.mono();
     let name = disk.describe();
     let mut superblock = match read_superblocks(&*disk, options)? {
@@ -49,7 +53,11 @@ pub(crate) fn open(engine: &Arc<Engine>, disk: Arc<dyn Disk>, options: &StoreOpt
     };
     let needed = superblock.geometry.total_bytes();
     if needed > disk.len() {
-        return Err(OpenError::CutShort { disk: name, bytes: disk.len(), needed });
+        return Err(OpenError::CutShort {
+            disk: name,
+            bytes: disk.len(),
+            needed,
+        });
     }
     if engine.stores().any(|s| s.uuid == superblock.uuid) {
         return Err(OpenError::Twice { disk: name });
@@ -59,40 +67,70 @@ pub(crate) fn open(engine: &Arc<Engine>, disk: Arc<dyn Disk>, options: &StoreOpt
     let too_many = || OpenError::TooMany { disk: name.clone() };
     let (id, base) = engine.next_store().ok_or_else(too_many)?;
     foxy_index::Address::from_units(base + needed / foxy_format::UNIT).ok_or_else(too_many)?;
-    let weight = options.weight.unwrap_or(u32::try_from(needed >> 20).unwrap_or(u32::MAX).max(1));
+    let weight = options
+        .weight
+        .unwrap_or(u32::try_from(needed >> 20).unwrap_or(u32::MAX).max(1));
     let (uuid, geometry) = (superblock.uuid, superblock.geometry);
-    let store = Arc::new(StoreShared::new(id, base, uuid, geometry, disk, weight, options.gone_max));
+    let store = Arc::new(StoreShared::new(
+        id,
+        base,
+        uuid,
+        geometry,
+        disk,
+        weight,
+        options.gone_max,
+    ));
     let opened = take_stock(engine, store, superblock, options)?;
     engine.add_store(opened.store.clone(), opened.superblock.generation);
     let took = engine.clock.mono().since(began).as_nanos();
-    opened.store.counters.open_nanos.store(u64::try_from(took).unwrap_or(u64::MAX), Ordering::Relaxed);
+    opened
+        .store
+        .counters
+        .open_nanos
+        .store(u64::try_from(took).unwrap_or(u64::MAX), Ordering::Relaxed);
     Ok(opened)
 }
 
 fn failed(disk: &str, doing: &'static str, source: io::Error) -> OpenError {
-    OpenError::Io { disk: disk.to_owned(), doing, source }
+    OpenError::Io {
+        disk: disk.to_owned(),
+        doing,
+        source,
+    }
 }
 
 /// Generations take turns, so that the other superblock stays whole while one is written.
 pub(crate) fn write_superblock(disk: &dyn Disk, superblock: &Superblock) -> io::Result<()> {
-    disk.write_at(Geometry::superblock_at((superblock.generation & 1) as usize), &superblock.encode())?;
+    disk.write_at(
+        Geometry::superblock_at((superblock.generation & 1) as usize),
+        &superblock.encode(),
+    )?;
     disk.flush()
 }
 
 /// The newer valid superblock; `None` for an empty disk or one whose formatting did not end.
-fn read_superblocks(disk: &dyn Disk, options: &StoreOptions) -> Result<Option<Superblock>, OpenError> {
+fn read_superblocks(
+    disk: &dyn Disk,
+    options: &StoreOptions,
+) -> Result<Option<Superblock>, OpenError> {
     let name = disk.describe();
     if disk.len() < 2 * SUPERBLOCK_BYTES as u64 {
         return Ok(None);
     }
     let mut bytes = vec![0; 2 * SUPERBLOCK_BYTES];
-    disk.read_at(0, &mut bytes).map_err(|e| failed(&name, "read the superblocks", e))?;
+    disk.read_at(0, &mut bytes)
+        .map_err(|e| failed(&name, "read the superblocks", e))?;
     let (a, b) = bytes.split_at(SUPERBLOCK_BYTES);
     match (Superblock::decode(a), Superblock::decode(b)) {
         (Ok(a), Ok(b)) => Ok(Some(if a.generation > b.generation { a } else { b })),
         // A later version may have written one of them only, so far.
-        (Err(FormatError::Newer(version)), _) | (_, Err(FormatError::Newer(version))) if !options.force_format => {
-            Err(OpenError::Newer { disk: name, version })
+        (Err(FormatError::Newer(version)), _) | (_, Err(FormatError::Newer(version)))
+            if !options.force_format =>
+        {
+            Err(OpenError::Newer {
+                disk: name,
+                version,
+            })
         }
         (Ok(only), _) | (_, Ok(only)) => Ok(Some(only)),
         _ if options.force_format => Ok(None),
@@ -104,8 +142,13 @@ fn read_superblocks(disk: &dyn Disk, options: &StoreOptions) -> Result<Option<Su
                 Err(OpenError::Foreign { disk: name })
             }
         }
-        (Err(FormatError::Foreign | FormatError::Empty), _) => Err(OpenError::Foreign { disk: name }),
-        (Err(problem), _) => Err(OpenError::Damaged { disk: name, problem: problem.to_string() }),
+        (Err(FormatError::Foreign | FormatError::Empty), _) => {
+            Err(OpenError::Foreign { disk: name })
+        }
+        (Err(problem), _) => Err(OpenError::Damaged {
+            disk: name,
+            problem: problem.to_string(),
+        }),
     }
 }
 
@@ -115,8 +158,15 @@ fn looks_empty(disk: &dyn Disk) -> io::Result<bool> {
     for at in [0, disk.len() - len] {
         disk.read_at(at, &mut bytes)?;
         // Superblock B may be a torn one of ours.
-        let own = if at == 0 { SUPERBLOCK_BYTES..2 * SUPERBLOCK_BYTES } else { 0..0 };
-        let foreign = bytes.iter().enumerate().any(|(i, b)| *b != 0 && !own.contains(&i));
+        let own = if at == 0 {
+            SUPERBLOCK_BYTES..2 * SUPERBLOCK_BYTES
+        } else {
+            0..0
+        };
+        let foreign = bytes
+            .iter()
+            .enumerate()
+            .any(|(i, b)| *b != 0 && !own.contains(&i));
         if foreign && (at == 0 || len < disk.len()) {
             return Ok(false);
         }
@@ -124,7 +174,11 @@ fn looks_empty(disk: &dyn Disk) -> io::Result<bool> {
     Ok(true)
 }
 
-fn format(engine: &Engine, disk: &dyn Disk, options: &StoreOptions) -> Result<Superblock, OpenError> {
+fn format(
+    engine: &Engine,
+    disk: &dyn Disk,
+    options: &StoreOptions,
+) -> Result<Superblock, OpenError> {
     let name = disk.describe();
     let total = disk.len();
     let segment = options.segment_bytes.unwrap_or_else(|| {
@@ -132,15 +186,33 @@ fn format(engine: &Engine, disk: &dyn Disk, options: &StoreOptions) -> Result<Su
         wanted / 4096 * 4096
     });
     let cluster = options.cluster_bytes.min(segment / 2) / 4096 * 4096;
-    let geometry = Geometry::fit(total, segment, cluster, options.mean_object_bytes).map_err(|problem| match problem {
-        FormatError::Invalid("number of segments" | "size") => {
-            let needed = u64::from(segment) * 5 + (1 << 16);
-            OpenError::TooSmall { disk: name.clone(), bytes: total, needed }
-        }
-        FormatError::Invalid(what) => OpenError::Options { disk: name.clone(), what },
-        _ => OpenError::Options { disk: name.clone(), what: "geometry" },
-    })?;
-    let superblock = Superblock { generation: 1, uuid: new_uuid(engine, options), geometry, floor: LogPosition(0) };
+    let geometry =
+        Geometry::fit(total, segment, cluster, options.mean_object_bytes).map_err(|problem| {
+            match problem {
+                FormatError::Invalid("number of segments" | "size") => {
+                    let needed = u64::from(segment) * 5 + (1 << 16);
+                    OpenError::TooSmall {
+                        disk: name.clone(),
+                        bytes: total,
+                        needed,
+                    }
+                }
+                FormatError::Invalid(what) => OpenError::Options {
+                    disk: name.clone(),
+                    what,
+                },
+                _ => OpenError::Options {
+                    disk: name.clone(),
+                    what: "geometry",
+                },
+            }
+        })?;
+    let superblock = Superblock {
+        generation: 1,
+        uuid: new_uuid(engine, options),
+        geometry,
+        floor: LogPosition(0),
+    };
     let write = || -> io::Result<()> {
         // Slots of a former life of this disk must not be taken for ours; with A written last,
         // an interrupted formatting begins anew.
@@ -156,10 +228,19 @@ fn format(engine: &Engine, disk: &dyn Disk, options: &StoreOptions) -> Result<Su
             disk.flush()?;
         }
         write_superblock(disk, &superblock)?;
-        write_superblock(disk, &Superblock { generation: 2, ..superblock })
+        write_superblock(
+            disk,
+            &Superblock {
+                generation: 2,
+                ..superblock
+            },
+        )
     };
     write().map_err(|e| failed(&name, "format it", e))?;
-    Ok(Superblock { generation: 2, ..superblock })
+    Ok(Superblock {
+        generation: 2,
+        ..superblock
+    })
 }
 
 /// The identity must differ between stores and be unknown to origins, whose bodies end up here.
@@ -188,10 +269,16 @@ enum Found {
 
 fn read_slot(store: &StoreShared, index: u32) -> io::Result<Found> {
     let mut bytes = [0; SLOT_HEADER_BYTES];
-    store.disk.read_at(store.geometry.slot_at(index), &mut bytes)?;
+    store
+        .disk
+        .read_at(store.geometry.slot_at(index), &mut bytes)?;
     add(&store.counters.load_bytes, SLOT_HEADER_BYTES as u64);
     Ok(match SlotHeader::decode(&bytes) {
-        Ok(h) if h.uuid == store.uuid && h.segment == index && store.geometry.segment_of(h.sequence) == index => {
+        Ok(h)
+            if h.uuid == store.uuid
+                && h.segment == index
+                && store.geometry.segment_of(h.sequence) == index =>
+        {
             Found::Slot(h)
         }
         Err(FormatError::Empty) => Found::Nothing,
@@ -236,10 +323,23 @@ fn take_stock(
         loader.add(part);
     }
     loader.load_scanned(engine);
-    Ok(Opened { store, superblock, current, ready, next_sequence, loader, tables_damaged })
+    Ok(Opened {
+        store,
+        superblock,
+        current,
+        ready,
+        next_sequence,
+        loader,
+        tables_damaged,
+    })
 }
 
-fn known_part(store: &StoreShared, index: u32, header: SlotHeader, tables_damaged: &mut bool) -> Option<Part> {
+fn known_part(
+    store: &StoreShared,
+    index: u32,
+    header: SlotHeader,
+    tables_damaged: &mut bool,
+) -> Option<Part> {
     match header.state {
         SegmentState::Sealed | SegmentState::SealedOverflow => Some(Part::sealed(index, header)),
         SegmentState::Open => {
@@ -265,7 +365,11 @@ fn take_ready(parts: &mut Vec<Part>, next_sequence: &mut u64) -> Option<(u32, u6
 
 /// The newest segment with something in it, if there is room left: writing goes on behind its
 /// last cluster. It must be marked open again before that, if its summary was written.
-fn go_on(store: &StoreShared, parts: &mut [Part], ready: Option<(u32, u64)>) -> Option<OpenSegment> {
+fn go_on(
+    store: &StoreShared,
+    parts: &mut [Part],
+    ready: Option<(u32, u64)>,
+) -> Option<OpenSegment> {
     let newest = parts.first_mut()?;
     // The lives of open segment and next one follow each other.
     if ready.is_some_and(|(_, sequence)| sequence != newest.sequence + 1) {
@@ -283,7 +387,10 @@ fn go_on(store: &StoreShared, parts: &mut [Part], ready: Option<(u32, u64)>) -> 
     };
     if !newest.open {
         let mark = slot_bytes(&store.geometry, store.uuid, &segment, true);
-        let written = store.disk.write_at(store.geometry.slot_at(segment.index), &mark).and_then(|()| store.disk.flush());
+        let written = store
+            .disk
+            .write_at(store.geometry.slot_at(segment.index), &mark)
+            .and_then(|()| store.disk.flush());
         written.ok()?;
         newest.open = true;
     }
@@ -292,7 +399,10 @@ fn go_on(store: &StoreShared, parts: &mut [Part], ready: Option<(u32, u64)>) -> 
 
 /// Segments that were open, but are not gone on with, get their summaries now.
 fn close_others(store: &StoreShared, parts: &mut [Part], current: Option<u64>) {
-    for part in parts.iter().filter(|p| p.needs_slot() && Some(p.sequence) != current) {
+    for part in parts
+        .iter()
+        .filter(|p| p.needs_slot() && Some(p.sequence) != current)
+    {
         let segment = OpenSegment {
             used_units: part.used_units,
             entries: part.entries.clone(),
@@ -300,8 +410,11 @@ fn close_others(store: &StoreShared, parts: &mut [Part], current: Option<u64>) {
         };
         let slot = slot_bytes(&store.geometry, store.uuid, &segment, false);
         // What was scanned has to be durable before a summary vouches for it.
-        let written =
-            store.disk.flush().and_then(|()| store.disk.write_at(store.geometry.slot_at(part.index), &slot));
+        let written = store.disk.flush().and_then(|()| {
+            store
+                .disk
+                .write_at(store.geometry.slot_at(part.index), &slot)
+        });
         if let Err(error) = written {
             tracing::warn!(store = %store.disk.describe(), %error, "summary of a recovered segment not written");
         }

@@ -13,7 +13,9 @@ fn an_engine_without_a_store_serves_from_memory() {
     let engine = Engine::new(EngineConfig::new(MEMORY, 1), clock);
     let put = engine.put(object("a", b"one"));
     assert_eq!(put.admitted, Admission::Memory(DropReason::NoStore));
-    let Lookup::Memory(found) = engine.lookup(hash("a"), b"a") else { panic!("not in memory") };
+    let Lookup::Memory(found) = engine.lookup(hash("a"), b"a") else {
+        panic!("not in memory")
+    };
     assert_eq!(found.body(), &b"one"[..]);
     // A key with the same hash (impossible, but harmless) is not the same key.
     assert!(matches!(engine.lookup(hash("a"), b"b"), Lookup::Miss));
@@ -22,7 +24,10 @@ fn an_engine_without_a_store_serves_from_memory() {
     assert_eq!(engine.purge(hash("a"), b"a").outcome(), Some(Durable::Yes));
     let large = engine.put(object("large", &vec![7; 900 << 10]));
     assert!(!large.admitted.is_visible(), "more than the RAM tier takes");
-    let large = engine.put(NewObject { body: vec![7; 260 << 10].into(), ..object("l", b"") });
+    let large = engine.put(NewObject {
+        body: vec![7; 260 << 10].into(),
+        ..object("l", b"")
+    });
     assert!(large.object.is_large() || !large.admitted.is_visible());
 }
 
@@ -70,7 +75,10 @@ fn facts_and_fields_survive() {
     rig.settle();
     let found = rig.kill().get("facts").unwrap();
     assert_eq!(found.meta(), put.object.meta());
-    assert_eq!((found.fields(), found.vary(), found.tags()), (&new.fields, &new.vary, &new.tags));
+    assert_eq!(
+        (found.fields(), found.vary(), found.tags()),
+        (&new.fields, &new.vary, &new.tags)
+    );
     assert_eq!((found.group(), found.total_length()), (new.group, 4));
 }
 
@@ -110,10 +118,20 @@ fn used_records_survive_reuse_and_unused_ones_do_not() {
     rig.put("cold", b"cold body");
     for round in 0..12 {
         rig.fill(&format!("r{round}"), 40);
-        assert_eq!(rig.text("hot").as_deref(), Some("hot body"), "round {round}");
+        assert_eq!(
+            rig.text("hot").as_deref(),
+            Some("hot body"),
+            "round {round}"
+        );
         // Only disk hits and presence in the RAM tier count as use.
-        rig.engine.shard(hash("hot")).write().ram_remove_for_test(hash("hot"));
-        rig.engine.shard(hash("cold")).write().ram_remove_for_test(hash("cold"));
+        rig.engine
+            .shard(hash("hot"))
+            .write()
+            .ram_remove_for_test(hash("hot"));
+        rig.engine
+            .shard(hash("cold"))
+            .write()
+            .ram_remove_for_test(hash("cold"));
     }
     let counts = rig.counts();
     assert!(counts.reinserted > 0 && counts.reused > 4, "{counts:?}");
@@ -165,12 +183,24 @@ fn an_aborted_or_false_large_object_leaves_nothing() {
     put.abort();
     let mut put = rig.engine.put_large(new(Some(50_000)));
     assert!(put.append(&[1; 40_000]));
-    assert_eq!(put.finish().admitted, Admission::Refused(DropReason::Incomplete));
+    assert_eq!(
+        put.finish().admitted,
+        Admission::Refused(DropReason::Incomplete)
+    );
     rig.settle();
-    assert_eq!((rig.engine.stats().disk_objects, rig.engine.stats().pending_bytes), (0, 0));
+    assert_eq!(
+        (
+            rig.engine.stats().disk_objects,
+            rig.engine.stats().pending_bytes
+        ),
+        (0, 0)
+    );
     let mut put = rig.engine.put_large(new(Some(1 << 40)));
     assert!(!put.append(b"x"));
-    assert_eq!(put.finish().admitted, Admission::Refused(DropReason::TooLarge));
+    assert_eq!(
+        put.finish().admitted,
+        Admission::Refused(DropReason::TooLarge)
+    );
     // One that turns out small is stored whole.
     let mut put = rig.engine.put_large(new(None));
     put.append(b"small");
@@ -184,22 +214,36 @@ fn refreshing_a_head_keeps_the_body() {
     let data = vec![3; 40_000];
     let put = rig.put("large", &data);
     rig.settle();
-    let meta = ObjectMeta { expires: foxy_base::WallTime(5_000_000_000), flags: 9, ..*put.object.meta() };
+    let meta = ObjectMeta {
+        expires: foxy_base::WallTime(5_000_000_000),
+        flags: 9,
+        ..*put.object.meta()
+    };
     let none = bytes::Bytes::new;
     let fields = foxy_base::FieldBlock::empty;
-    let refreshed = rig.engine.refresh(&put.object, meta, none(), none(), fields()).unwrap();
+    let refreshed = rig
+        .engine
+        .refresh(&put.object, meta, none(), none(), fields())
+        .unwrap();
     rig.settle();
     let again = rig.kill();
     let head = again.get("large").unwrap();
     assert_eq!(head.meta(), refreshed.object.meta());
     assert!(again.engine.has_all_fragments(&head) && again.fragment(&head, 1).is_some());
-    assert!(rig.engine.refresh(&put.object, meta, none(), none(), fields()).is_none(), "no longer current");
+    assert!(
+        rig.engine
+            .refresh(&put.object, meta, none(), none(), fields())
+            .is_none(),
+        "no longer current"
+    );
 }
 
 #[test]
 fn pending_objects_are_bounded_and_dropped_beyond() {
     let rig = Rig::new(16, 1 << 20, 9);
-    let admitted: Vec<_> = (0..400).map(|n| rig.put(&format!("k{n}"), &[0; 4000]).admitted).collect();
+    let admitted: Vec<_> = (0..400)
+        .map(|n| rig.put(&format!("k{n}"), &[0; 4000]).admitted)
+        .collect();
     let stats = rig.engine.stats();
     assert!(stats.pending_bytes <= 1 << 19);
     assert!(stats.counts.drop_pending > 0);

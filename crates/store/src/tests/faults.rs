@@ -12,7 +12,10 @@ fn rule(on: OpClass, fault: Fault) -> FaultPlan {
 }
 
 fn forget_ram(rig: &Rig, key: &str) {
-    rig.engine.shard(hash(key)).write().ram_remove_for_test(hash(key));
+    rig.engine
+        .shard(hash(key))
+        .write()
+        .ram_remove_for_test(hash(key));
 }
 
 #[test]
@@ -30,7 +33,10 @@ fn failing_writes_make_a_store_read_only_and_memory_goes_on() {
         let stats = rig.engine.stats();
         assert_eq!(stats.stores[0].health, Health::ReadOnly);
         assert_eq!(stats.pending_bytes, 0);
-        assert_eq!(rig.put("new", b"2").admitted, Admission::Memory(DropReason::NoStore));
+        assert_eq!(
+            rig.put("new", b"2").admitted,
+            Admission::Memory(DropReason::NoStore)
+        );
         assert_eq!(rig.text("new").as_deref(), Some("2"));
         forget_ram(&rig, "kept");
         assert_eq!(rig.text("kept").as_deref(), Some("1"), "reading goes on");
@@ -68,7 +74,10 @@ fn failing_reads_are_misses_and_in_the_end_the_store_is_left_alone() {
     let stats = rig.engine.stats();
     assert_eq!(stats.stores[0].health, Health::Offline);
     assert_eq!(stats.counts.miss_device, 64);
-    assert_eq!(rig.put("new", b"2").admitted, Admission::Memory(DropReason::NoStore));
+    assert_eq!(
+        rig.put("new", b"2").admitted,
+        Admission::Memory(DropReason::NoStore)
+    );
 }
 
 #[test]
@@ -77,12 +86,16 @@ fn unreadable_summaries_are_replaced_by_a_scan_and_unreadable_segments_are_lost(
     rig.fill("a", 100);
     let slots = 8192..rig.segments_at();
     let mut again = rig.crash_unloaded(Keep::All);
-    again.disk.set_faults(FaultPlan::none().and(FaultRule::new(OpClass::Read, Fault::EIO).within(slots)));
+    again
+        .disk
+        .set_faults(FaultPlan::none().and(FaultRule::new(OpClass::Read, Fault::EIO).within(slots)));
     again.settle();
     assert!((0..100).all(|n| again.get(&format!("filler a {n}")).is_some()));
     let one = rig.segments_at()..rig.segments_at() + 1;
     let disk = rig.disk.kill();
-    disk.corrupt(8192, (rig.segments_at() - 8192) as usize, |b| b.iter_mut().for_each(|b| *b ^= 0x55));
+    disk.corrupt(8192, (rig.segments_at() - 8192) as usize, |b| {
+        b.iter_mut().for_each(|b| *b ^= 0x55)
+    });
     disk.set_faults(FaultPlan::none().and(FaultRule::new(OpClass::Read, Fault::EIO).within(one)));
     let mut again = Rig::open(disk, MEMORY, 5, options());
     again.settle();
@@ -91,7 +104,17 @@ fn unreadable_summaries_are_replaced_by_a_scan_and_unreadable_segments_are_lost(
 
 #[test]
 fn disks_that_are_not_ours_are_refused_with_advice() {
-    let open = |disk: &MemDisk, force| Rig::try_open(disk.clone(), MEMORY, 1, StoreOptions { force_format: force, ..options() });
+    let open = |disk: &MemDisk, force| {
+        Rig::try_open(
+            disk.clone(),
+            MEMORY,
+            1,
+            StoreOptions {
+                force_format: force,
+                ..options()
+            },
+        )
+    };
     let refused = |disk: &MemDisk| open(disk, false).err().unwrap();
     let foreign = MemDisk::new(4 << 20, 512, 1);
     foreign.corrupt(1080, 2, |b| b.copy_from_slice(&[0x53, 0xef]));
@@ -105,10 +128,16 @@ fn disks_that_are_not_ours_are_refused_with_advice() {
     let ours = Rig::new(16, MEMORY, 1).disk;
     let newer = ours.kill();
     newer.corrupt(4, 1, |b| b[0] = 1);
-    assert!(matches!(refused(&newer), OpenError::Newer { version: 1, .. }));
+    assert!(matches!(
+        refused(&newer),
+        OpenError::Newer { version: 1, .. }
+    ));
     let damaged = ours.kill();
     damaged.corrupt(30, 1, |b| b[0] ^= 1);
-    assert!(open(&damaged, false).is_ok(), "the other superblock is whole");
+    assert!(
+        open(&damaged, false).is_ok(),
+        "the other superblock is whole"
+    );
     let damaged = ours.kill();
     damaged.corrupt(30, 1, |b| b[0] ^= 1);
     damaged.corrupt(4096 + 30, 1, |b| b[0] ^= 1);
@@ -128,6 +157,8 @@ fn disks_that_are_not_ours_are_refused_with_advice() {
 #[test]
 fn a_store_can_be_open_once_only() {
     let rig = Rig::new(16, MEMORY, 1);
-    let twice = rig.engine.open_store(std::sync::Arc::new(rig.disk.clone()), options());
+    let twice = rig
+        .engine
+        .open_store(std::sync::Arc::new(rig.disk.clone()), options());
     assert!(matches!(twice.err().unwrap(), OpenError::Twice { .. }));
 }

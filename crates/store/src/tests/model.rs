@@ -64,7 +64,10 @@ impl Model {
     }
 
     fn begin(&mut self, key: u64, versions: Vec<u64>) {
-        let state = State { versions, began: self.op };
+        let state = State {
+            versions,
+            began: self.op,
+        };
         self.states.entry(key).or_default().push(state);
     }
 
@@ -90,7 +93,12 @@ impl Model {
             51..70 => self.check(key),
             70..74 => self.begin_read(key),
             74..76 => self.end_read(),
-            76..78 => self.rig.engine.shard(hash(&name)).write().ram_remove_for_test(hash(&name)),
+            76..78 => self
+                .rig
+                .engine
+                .shard(hash(&name))
+                .write()
+                .ram_remove_for_test(hash(&name)),
             78..99 => self.turn(),
             _ if self.rng.chance(0.3) => self.crash(),
             _ => self.turn(),
@@ -100,13 +108,17 @@ impl Model {
     fn put(&mut self, key: u64) {
         self.version += 1;
         let version = self.version;
-        let put = self.rig.put(&Self::name(key), &body(key, version, Self::max(version)));
+        let put = self
+            .rig
+            .put(&Self::name(key), &body(key, version, Self::max(version)));
         let visible = put.admitted.is_visible();
         self.begin(key, if visible { vec![version] } else { Vec::new() });
     }
 
     fn turn(&mut self) {
-        self.rig.clock.advance(Duration::from_millis(self.rng.below(60)));
+        self.rig
+            .clock
+            .advance(Duration::from_millis(self.rng.below(60)));
         for _ in 0..=self.rng.below(4) {
             self.rig.writer.turn();
         }
@@ -117,7 +129,10 @@ impl Model {
         if self.rig.writer.removals_written() {
             self.written = self.op;
         }
-        let done: Vec<_> = self.tickets.extract_if(.., |(ticket, ..)| ticket.is_done()).collect();
+        let done: Vec<_> = self
+            .tickets
+            .extract_if(.., |(ticket, ..)| ticket.is_done())
+            .collect();
         for (ticket, key, op) in done {
             assert_eq!(ticket.outcome(), Some(Durable::Yes));
             let keys = key.map_or(0..KEYS, |k| k..k + 1);
@@ -162,7 +177,11 @@ impl Model {
         self.hits += 1;
         let states = self.states.entry(key).or_default();
         let last = states.last_mut().unwrap();
-        assert!(last.versions.contains(&version), "key {key} gave {version}, allowed {:?}", last.versions);
+        assert!(
+            last.versions.contains(&version),
+            "key {key} gave {version}, allowed {:?}",
+            last.versions
+        );
         last.versions = vec![version];
     }
 
@@ -175,7 +194,9 @@ impl Model {
 
     /// A read that was under way while other things happened.
     fn end_read(&mut self) {
-        let Some((key, plan, buf)) = self.reads.pop() else { return };
+        let Some((key, plan, buf)) = self.reads.pop() else {
+            return;
+        };
         let name = Self::name(key);
         if let Ok(object) = self.rig.engine.finish_read(&plan, name.as_bytes(), buf)
             && let Some(version) = self.version_in(key, &object)
@@ -188,7 +209,9 @@ impl Model {
     /// before each of them. The history itself goes on undisturbed.
     fn turn_in_steps(&mut self, crashes: &mut u64) {
         self.rig.disk.set_step(true);
-        self.rig.clock.advance(Duration::from_millis(self.rng.below(400)));
+        self.rig
+            .clock
+            .advance(Duration::from_millis(self.rng.below(400)));
         self.rig.writer.turn();
         loop {
             let held = self.rig.disk.held();
@@ -219,12 +242,18 @@ impl Model {
         for key in 0..KEYS {
             let mut states = self.states[&key].clone();
             if !power {
-                let keep = states.iter().rposition(|s| s.began <= self.written).unwrap_or(0);
+                let keep = states
+                    .iter()
+                    .rposition(|s| s.began <= self.written)
+                    .unwrap_or(0);
                 states.drain(..keep);
             }
             if let Some(version) = self.found(key) {
                 let allowed = states.iter().any(|s| s.versions.contains(&version));
-                assert!(allowed, "key {key} gave {version} after a crash, allowed {states:?}");
+                assert!(
+                    allowed,
+                    "key {key} gave {version} after a crash, allowed {states:?}"
+                );
             }
         }
         self.rig = there;
@@ -232,7 +261,11 @@ impl Model {
 
     fn crash(&mut self) {
         let power = self.rng.chance(0.6);
-        let keep = if power { Keep::Random(self.rng.next_u64()) } else { Keep::All };
+        let keep = if power {
+            Keep::Random(self.rng.next_u64())
+        } else {
+            Keep::All
+        };
         let written = self.written;
         self.reads.clear();
         self.tickets.clear();
@@ -243,7 +276,10 @@ impl Model {
             }
             let states = self.states.entry(key).or_default();
             let versions = states.iter().flat_map(|s| s.versions.clone()).collect();
-            *states = vec![State { versions, began: self.op }];
+            *states = vec![State {
+                versions,
+                began: self.op,
+            }];
         }
         self.written = self.op;
         if self.rng.chance(0.5) {
@@ -267,7 +303,10 @@ fn random_histories_keep_to_the_oracle() {
         hits += model.hits;
     }
     // The histories must have been worth something.
-    assert!(hits > 10_000 && reused > 100, "{hits} hits, {reused} segments reused");
+    assert!(
+        hits > 10_000 && reused > 100,
+        "{hits} hits, {reused} segments reused"
+    );
 }
 
 #[test]
@@ -292,7 +331,10 @@ fn crashes_before_every_operation_keep_to_the_oracle() {
                     model.begin(key, Vec::new());
                 }
                 5 => {
-                    let ticket = model.rig.engine.purge(hash(&Model::name(key)), Model::name(key).as_bytes());
+                    let ticket = model
+                        .rig
+                        .engine
+                        .purge(hash(&Model::name(key)), Model::name(key).as_bytes());
                     model.begin(key, Vec::new());
                     model.tickets.push((ticket, Some(key), model.op));
                 }
@@ -306,7 +348,10 @@ fn crashes_before_every_operation_keep_to_the_oracle() {
         }
         reused += model.rig.counts().reused;
     }
-    assert!(crashes > 800 && reused > 20, "{crashes} crashes, {reused} segments reused");
+    assert!(
+        crashes > 800 && reused > 20,
+        "{crashes} crashes, {reused} segments reused"
+    );
 }
 
 #[test]
@@ -325,7 +370,11 @@ fn flipped_bits_are_misses_and_never_other_or_older_bytes() {
     let mut hits = 0;
     for n in 0..3000 {
         // Every third in the first bytes of a structure, where headers are.
-        let at = if n % 3 == 0 { rng.below(end / 4096) * 4096 + rng.below(200) } else { rng.below(end) };
+        let at = if n % 3 == 0 {
+            rng.below(end / 4096) * 4096 + rng.below(200)
+        } else {
+            rng.below(end)
+        };
         let disk = image.kill();
         disk.corrupt(at, 1, |b| b[0] ^= 1 << rng.below(8));
         let Ok(mut rig) = Rig::try_open(disk, 512 << 10, n, super::rig::options()) else {
@@ -337,7 +386,10 @@ fn flipped_bits_are_misses_and_never_other_or_older_bytes() {
         for key in 0..KEYS {
             hits += u64::from(model.found(key).is_some_and(|version| {
                 let allowed = &model.states[&key].last().unwrap().versions;
-                assert!(allowed.contains(&version), "flip at {at}: key {key} gave {version}, not {allowed:?}");
+                assert!(
+                    allowed.contains(&version),
+                    "flip at {at}: key {key} gave {version}, not {allowed:?}"
+                );
                 true
             }));
         }

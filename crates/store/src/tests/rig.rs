@@ -46,12 +46,28 @@ impl Rig {
         Self::try_open(disk, memory, seed, options).unwrap()
     }
 
-    pub(super) fn try_open(disk: MemDisk, memory: u64, seed: u64, options: StoreOptions) -> Result<Self, OpenError> {
+    pub(super) fn try_open(
+        disk: MemDisk,
+        memory: u64,
+        seed: u64,
+        options: StoreOptions,
+    ) -> Result<Self, OpenError> {
         let clock = Arc::new(ManualClock::new(WallTime::from_secs(1_000_000)));
-        let config = EngineConfig { pending_bytes_max: memory / 2, ..EngineConfig::new(memory, seed) };
+        let config = EngineConfig {
+            pending_bytes_max: memory / 2,
+            ..EngineConfig::new(memory, seed)
+        };
         let engine = Engine::new(config, clock.clone());
         let writer = engine.open_store(Arc::new(disk.clone()), options.clone())?;
-        Ok(Self { disk, clock, engine, writer, options, seed, memory })
+        Ok(Self {
+            disk,
+            clock,
+            engine,
+            writer,
+            options,
+            seed,
+            memory,
+        })
     }
 
     /// The same disk after a crash, opened again and loaded.
@@ -63,7 +79,12 @@ impl Rig {
 
     /// The same disk after a crash, opened again; sealed segments are not loaded yet.
     pub(super) fn crash_unloaded(&self, keep: Keep<'_>) -> Self {
-        Self::open(self.disk.crash(keep), self.memory, self.seed + 1, self.options.clone())
+        Self::open(
+            self.disk.crash(keep),
+            self.memory,
+            self.seed + 1,
+            self.options.clone(),
+        )
     }
 
     pub(super) fn kill(&self) -> Self {
@@ -100,12 +121,16 @@ impl Rig {
     /// What a request would get.
     pub(super) fn get(&self, key: &str) -> Option<Arc<Object>> {
         let lookup = self.engine.lookup(hash(key), key.as_bytes());
-        self.resolve(lookup, |plan, buf| self.engine.finish_read(plan, key.as_bytes(), buf))
+        self.resolve(lookup, |plan, buf| {
+            self.engine.finish_read(plan, key.as_bytes(), buf)
+        })
     }
 
     pub(super) fn fragment(&self, head: &Object, n: u32) -> Option<Arc<Object>> {
         let lookup = self.engine.fragment_lookup(head, n);
-        self.resolve(lookup, |plan, buf| self.engine.finish_fragment(plan, head, n, buf))
+        self.resolve(lookup, |plan, buf| {
+            self.engine.finish_fragment(plan, head, n, buf)
+        })
     }
 
     fn resolve(
@@ -142,12 +167,17 @@ impl Rig {
 
     /// Body under a key, as text.
     pub(super) fn text(&self, key: &str) -> Option<String> {
-        self.get(key).map(|o| String::from_utf8_lossy(o.body()).into_owned())
+        self.get(key)
+            .map(|o| String::from_utf8_lossy(o.body()).into_owned())
     }
 
     /// Where segments begin on the disk.
     pub(super) fn segments_at(&self) -> u64 {
-        self.engine.store(StoreId(0)).unwrap().geometry.segment_at(0)
+        self.engine
+            .store(StoreId(0))
+            .unwrap()
+            .geometry
+            .segment_at(0)
     }
 
     pub(super) fn counts(&self) -> StoreCounts {
@@ -195,8 +225,13 @@ pub(super) fn body(key: u64, version: u64, max: u64) -> Vec<u8> {
 
 /// The version that a body names, after checking all of its bytes.
 pub(super) fn version_of(key: u64, bytes: &[u8], max: u64) -> u64 {
-    let mut parts = bytes.split(|b| *b == b'/').map(|p| String::from_utf8_lossy(p).parse::<u64>());
-    let (named, version) = (parts.next().unwrap().unwrap(), parts.next().unwrap().unwrap());
+    let mut parts = bytes
+        .split(|b| *b == b'/')
+        .map(|p| String::from_utf8_lossy(p).parse::<u64>());
+    let (named, version) = (
+        parts.next().unwrap().unwrap(),
+        parts.next().unwrap().unwrap(),
+    );
     assert_eq!(named, key, "another key's body");
     assert_eq!(body(key, version, max), bytes, "mixed bytes");
     version

@@ -19,7 +19,10 @@ fn put_dropped(rig: &Rig, key: &str) {
 }
 
 fn forget_ram(rig: &Rig, key: &str) {
-    rig.engine.shard(hash(key)).write().ram_remove_for_test(hash(key));
+    rig.engine
+        .shard(hash(key))
+        .write()
+        .ram_remove_for_test(hash(key));
 }
 
 /// Carries out everything asked for so far, durably.
@@ -57,7 +60,9 @@ fn a_version_superseded_while_being_written_does_not_come_back() {
     for _ in 0..20 {
         rig.writer.turn();
         let held = rig.disk.held();
-        let cluster = held.iter().any(|op| op.class == OpClass::Write && op.at >= rig.segments_at());
+        let cluster = held
+            .iter()
+            .any(|op| op.class == OpClass::Write && op.at >= rig.segments_at());
         if cluster {
             break;
         }
@@ -80,7 +85,10 @@ fn the_newest_version_wins_while_loading_and_afterwards() {
     let mut again = rig.crash_unloaded(Keep::Nothing);
     for _ in 0..60 {
         let found = again.text("k");
-        assert!(found.is_none() || found.as_deref() == Some("version 3"), "{found:?}");
+        assert!(
+            found.is_none() || found.as_deref() == Some("version 3"),
+            "{found:?}"
+        );
         forget_ram(&again, "k");
         again.writer.turn();
     }
@@ -94,7 +102,10 @@ fn a_key_superseded_before_its_segment_is_loaded_stays_away() {
     rig.put("other", b"old");
     rig.fill("a", 100);
     let mut again = rig.crash_unloaded(Keep::Nothing);
-    assert!(again.plan("k").is_none(), "loaded already: the test needs more segments");
+    assert!(
+        again.plan("k").is_none(),
+        "loaded already: the test needs more segments"
+    );
     again.supersede("k");
     again.settle();
     assert_eq!(again.text("k"), None);
@@ -148,7 +159,11 @@ fn superseding_at_any_point_of_reuse_is_final() {
         sync(&mut rig);
         for keep in [Keep::Nothing, Keep::All, Keep::Random(turns as u64)] {
             let again = rig.crash(keep);
-            assert_eq!((again.text("k"), again.text("used")), (None, None), "after {turns} turns");
+            assert_eq!(
+                (again.text("k"), again.text("used")),
+                (None, None),
+                "after {turns} turns"
+            );
         }
     }
 }
@@ -202,7 +217,10 @@ fn a_read_that_was_overtaken_does_not_return_or_keep_the_old_version() {
     let plan = rig.plan("k").unwrap();
     let [a, b] = [rig.read(&plan).unwrap(), rig.read(&plan).unwrap()];
     rig.supersede("k");
-    assert_eq!(rig.engine.finish_read(&plan, b"k", a).unwrap_err(), ReadMiss::Superseded);
+    assert_eq!(
+        rig.engine.finish_read(&plan, b"k", a).unwrap_err(),
+        ReadMiss::Superseded
+    );
     rig.put("k", b"new");
     let got = rig.engine.finish_read(&plan, b"k", b).unwrap();
     assert_eq!(got.body(), &b"new"[..]);
@@ -243,7 +261,13 @@ fn a_removal_whose_cluster_fails_is_written_again() {
     rig.settle();
     rig.supersede("k");
     let segments = rig.segments_at()..u64::MAX;
-    rig.disk.set_faults(FaultPlan::none().and(FaultRule::new(OpClass::Write, Fault::EIO).within(segments).times(1)));
+    rig.disk.set_faults(
+        FaultPlan::none().and(
+            FaultRule::new(OpClass::Write, Fault::EIO)
+                .within(segments)
+                .times(1),
+        ),
+    );
     rig.settle();
     assert_eq!(rig.counts().write_errors, 1);
     assert_eq!(rig.kill().text("k"), None);
@@ -256,7 +280,13 @@ fn a_record_whose_cluster_failed_does_not_come_back_later() {
     // The write fails, but reaches the medium all the same: the next one finds it there.
     rig.put("k", b"failed");
     let segments = rig.segments_at()..u64::MAX;
-    rig.disk.set_faults(FaultPlan::none().and(FaultRule::new(OpClass::Write, Fault::EIO).within(segments).times(1)));
+    rig.disk.set_faults(
+        FaultPlan::none().and(
+            FaultRule::new(OpClass::Write, Fault::EIO)
+                .within(segments)
+                .times(1),
+        ),
+    );
     rig.settle();
     assert_eq!(rig.counts().drop_write_error, 1);
     assert_eq!(rig.counts().tombstones, 1, "its removal");
@@ -301,7 +331,10 @@ fn what_the_floor_covers_is_void() {
     rig.put("after", b"2");
     rig.settle();
     let again = rig.kill();
-    assert_eq!((again.text("before"), again.text("after").as_deref()), (None, Some("2")));
+    assert_eq!(
+        (again.text("before"), again.text("after").as_deref()),
+        (None, Some("2"))
+    );
 }
 
 #[test]
@@ -318,7 +351,8 @@ fn a_record_at_another_place_or_of_another_life_is_refused() {
     let new = rig.plan("k").unwrap();
     assert_ne!(old.at, new.at);
     // A write that went to the wrong place: whole, of the right key, and out of date.
-    rig.disk.corrupt(new.at, 512, |b| b.copy_from_slice(&record));
+    rig.disk
+        .corrupt(new.at, 512, |b| b.copy_from_slice(&record));
     assert_eq!(rig.text("k"), None);
     assert_eq!(rig.engine.stats().counts.miss_damaged, 1);
 }
@@ -331,7 +365,10 @@ fn a_record_of_another_key_is_refused_and_left_to_its_owner() {
     forget_ram(&rig, "k");
     let plan = rig.plan("k").unwrap();
     let buf = rig.read(&plan).unwrap();
-    assert_eq!(rig.engine.finish_read(&plan, b"another", buf).unwrap_err(), ReadMiss::Twin);
+    assert_eq!(
+        rig.engine.finish_read(&plan, b"another", buf).unwrap_err(),
+        ReadMiss::Twin
+    );
     assert_eq!(rig.text("k").as_deref(), Some("body"));
 }
 
@@ -349,7 +386,10 @@ fn a_twin_pushed_out_of_the_index_does_not_come_back_out_of_date() {
     rig.settle();
     forget_ram(&rig, "twin");
     let flip = (0..128).map(|bit| 1u128 << bit).find(|flip| {
-        !rig.engine.index.lookup(foxy_base::KeyHash(hash("twin").0 ^ flip)).is_empty()
+        !rig.engine
+            .index
+            .lookup(foxy_base::KeyHash(hash("twin").0 ^ flip))
+            .is_empty()
     });
     let flip = flip.expect("a bit that the index does not keep");
     put_twin(&rig, "other twin", flip, b"other");
@@ -359,10 +399,7 @@ fn a_twin_pushed_out_of_the_index_does_not_come_back_out_of_date() {
     forget_ram(&rig, "twin");
     sync(&mut rig);
     rig.settle();
-    let mut again = rig.crash_unloaded(Keep::Nothing);
-    again.engine.index.remove(hash("twin"));
-    again.settle();
-    assert_eq!(again.text("twin"), None);
+    assert_eq!(rig.crash(Keep::Nothing).text("twin"), None);
 }
 
 #[test]
@@ -400,5 +437,69 @@ fn a_torn_cluster_does_not_hide_the_one_behind_it() {
     again.corrupt(at, 4096, |b| b[..40].fill(0xee));
     let mut again = Rig::open(again, SMALL_MEMORY, 21, options());
     again.settle();
-    assert_eq!((again.text("a").is_some(), again.text("b"), again.text("c").is_some()), (true, None, true));
+    assert_eq!(
+        (
+            again.text("a").is_some(),
+            again.text("b"),
+            again.text("c").is_some()
+        ),
+        (true, None, true)
+    );
+}
+
+#[test]
+fn summaries_and_reuse_wait_for_their_flushes() {
+    let mut rig = Rig::new(6, SMALL_MEMORY, 22);
+    rig.put("k", b"old");
+    rig.settle();
+    forget_ram(&rig, "k");
+    rig.disk.set_step(true);
+    let geometry = rig.engine.store(StoreId(0)).unwrap().geometry;
+    let slots = geometry.slot_at(0)..geometry.segment_at(0);
+    let mut unflushed = std::collections::HashSet::new();
+    let mut unflushed_mark = false;
+    let (mut seals, mut marks) = (0, 0);
+    for n in 0..2000 {
+        rig.put(&format!("x{n}"), &[1; 1500]);
+        rig.clock.advance(std::time::Duration::from_millis(600));
+        let known = rig.plan("k").is_some();
+        rig.turns(3);
+        if unflushed_mark {
+            let still = rig.plan("k").is_some();
+            assert_eq!(
+                still, known,
+                "entries were dropped before the mark was durable"
+            );
+        }
+        // One by one, flushes last: whoever does not wait for one gets ahead of it.
+        let mut held = rig.disk.held();
+        held.sort_by_key(|op| op.class == OpClass::Flush);
+        let Some(op) = held.first() else { continue };
+        rig.disk.release(op.id);
+        match op.class {
+            OpClass::Flush => {
+                unflushed.clear();
+                unflushed_mark = false;
+            }
+            OpClass::Write if slots.contains(&op.at) => {
+                let index = (op.at - slots.start) / u64::from(geometry.slot_bytes);
+                let sealed = rig.disk.peek(op.at, 8)[6] == 2;
+                assert!(
+                    !sealed || !unflushed.contains(&index),
+                    "sealed before its flush"
+                );
+                seals += usize::from(sealed);
+                marks += usize::from(!sealed);
+                unflushed_mark |= !sealed;
+            }
+            OpClass::Write => {
+                unflushed.insert((op.at - slots.end) / u64::from(geometry.segment_bytes));
+            }
+            _ => {}
+        }
+    }
+    assert!(
+        seals > 3 && marks > 3 && rig.counts().reused > 1,
+        "{seals} {marks}"
+    );
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use foxy_base::KeyHash;
 use foxy_disk::AlignedBuf;
 use foxy_format::{
-    ClusterHeader, ENTRY_BYTES, Entry, EntryKind, RecordKind, RecordPlace, UNIT, cluster_table_bytes, encode_record,
-    round_to_block,
+    ClusterHeader, ENTRY_BYTES, Entry, EntryKind, RecordKind, RecordPlace, UNIT,
+    cluster_table_bytes, encode_record, round_to_block,
 };
 use foxy_index::{Address, Entry as IndexEntry, Insert, SizeClass};
 
@@ -64,7 +64,10 @@ impl Writer {
             self.gather.fill_up(full, now);
         }
         let ready = self.gather.ready_bytes();
-        ready >= full || (items && ready > 0) || self.gather.removals_due(now) || (forced && self.gather.removals() > 0)
+        ready >= full
+            || (items && ready > 0)
+            || self.gather.removals_due(now)
+            || (forced && self.gather.removals() > 0)
     }
 
     /// Writes one cluster; false if it must wait for a segment or for the budget.
@@ -81,7 +84,9 @@ impl Writer {
         {
             return false;
         }
-        let Some(segment) = &self.current else { return false };
+        let Some(segment) = &self.current else {
+            return false;
+        };
         let limit = cluster_max.min(segment.room_bytes(&self.store.geometry) as usize);
         // Removals are taken before items are looked at: one that comes later goes to a later
         // cluster, behind every record that it is about.
@@ -90,7 +95,7 @@ impl Writer {
         if removals.is_empty() && objects.is_empty() {
             return true;
         }
-        self.write_cluster(removals, objects);
+        self.write_cluster(removals, &objects);
         true
     }
 
@@ -100,10 +105,18 @@ impl Writer {
         let mut records = 0;
         loop {
             let table = cluster_table_bytes(removals + chosen.len() + 1);
-            let Some(room) = limit.checked_sub(table + records) else { break };
-            let Some(item) = self.gather.pop(room as u64) else { break };
+            let Some(room) = limit.checked_sub(table + records) else {
+                break;
+            };
+            let Some(item) = self.gather.pop(room as u64) else {
+                break;
+            };
             let mut shard = self.engine.shard(item.hash).write();
-            let Some(pending) = shard.pending.get_mut(&item.hash).filter(|p| p.ticket == item.ticket) else {
+            let Some(pending) = shard
+                .pending
+                .get_mut(&item.hash)
+                .filter(|p| p.ticket == item.ticket)
+            else {
                 continue;
             };
             pending.stage = Stage::Assembled;
@@ -113,22 +126,21 @@ impl Writer {
         chosen
     }
 
-    fn write_cluster(&mut self, removals: Vec<Removal>, objects: Vec<(Item, Arc<Object>)>) {
-        let Some(mut segment) = self.current.take() else { return };
-        let mut buf = self.buffers.pop().unwrap_or_else(|| AlignedBuf::huge(self.store.geometry.cluster_bytes as usize));
+    fn write_cluster(&mut self, removals: Vec<Removal>, objects: &[(Item, Arc<Object>)]) {
+        let Some(mut segment) = self.current.take() else {
+            return;
+        };
+        let mut buf = self
+            .buffers
+            .pop()
+            .unwrap_or_else(|| AlignedBuf::huge(self.store.geometry.cluster_bytes as usize));
         let capacity = buf.capacity();
         buf.set_len(capacity);
         let base = segment.used_units;
-        let mut entries: Vec<Entry> = removals
-            .iter()
-            .map(|removal| {
-                let (kind, hash) = removal.entry();
-                Entry { hash, offset_units: base, len_units: 0, kind }
-            })
-            .collect();
+        let mut entries = removal_entries(&removals, base);
         let mut records = Vec::with_capacity(objects.len());
         let mut at = cluster_table_bytes(removals.len() + objects.len());
-        for (item, object) in &objects {
+        for (item, object) in objects {
             let offset_units = base + (at as u64 / UNIT) as u32;
             let encoded = self.encode(&segment, offset_units, object, &mut buf[at..]);
             let Some((len, written)) = encoded else {
@@ -141,7 +153,10 @@ impl Writer {
                 len_units: (len as u64 / UNIT) as u32,
                 kind: kind_of(object.kind),
             });
-            records.push(Written { ticket: item.ticket, ..written });
+            records.push(Written {
+                ticket: item.ticket,
+                ..written
+            });
             at += len;
         }
         let len = round_to_block(at as u64) as usize;
@@ -164,12 +179,24 @@ impl Writer {
         segment.entries.append(&mut entries);
         segment.writing += 1;
         self.last_cluster += 1;
-        self.io.write(Purpose::Cluster(self.last_cluster), disk_at, len, buf);
-        self.clusters.push(Cluster { number: self.last_cluster, sequence: segment.sequence, records, removals });
+        self.io
+            .write(Purpose::Cluster(self.last_cluster), disk_at, len, buf);
+        self.clusters.push(Cluster {
+            number: self.last_cluster,
+            sequence: segment.sequence,
+            records,
+            removals,
+        });
         self.current = Some(segment);
     }
 
-    fn encode(&self, segment: &OpenSegment, offset_units: u32, object: &Object, out: &mut [u8]) -> Option<(usize, Written)> {
+    fn encode(
+        &self,
+        segment: &OpenSegment,
+        offset_units: u32,
+        object: &Object,
+        out: &mut [u8],
+    ) -> Option<(usize, Written)> {
         let address = self.store.address(segment.index, offset_units)?;
         let mut head = object.record_head();
         head.place = RecordPlace {
@@ -179,7 +206,15 @@ impl Writer {
         };
         let len = encode_record(&head, &object.sections(), out)?;
         let class = SizeClass::for_bytes(len as u64)?;
-        Some((len, Written { hash: object.hash(), ticket: 0, address, class }))
+        Some((
+            len,
+            Written {
+                hash: object.hash(),
+                ticket: 0,
+                address,
+                class,
+            },
+        ))
     }
 
     fn count_cluster(&self, removals: &[Removal], records: &[Written], len: usize) {
@@ -194,15 +229,25 @@ impl Writer {
     }
 
     /// A cluster has been written, or not.
-    pub(super) fn cluster_done(&mut self, number: u64, result: &std::io::Result<()>, buf: Option<AlignedBuf>) {
+    pub(super) fn cluster_done(
+        &mut self,
+        number: u64,
+        result: &std::io::Result<()>,
+        buf: Option<AlignedBuf>,
+    ) {
         if let Some(buf) = buf
             && self.buffers.len() < IN_FLIGHT_MAX
         {
             self.buffers.push(buf);
         }
-        let Some(at) = self.clusters.iter().position(|c| c.number == number) else { return };
+        let Some(at) = self.clusters.iter().position(|c| c.number == number) else {
+            return;
+        };
         let cluster = self.clusters.remove(at);
-        let all = self.current.iter_mut().chain(self.sealing.iter_mut().map(|s| &mut s.segment));
+        let all = self
+            .current
+            .iter_mut()
+            .chain(self.sealing.iter_mut().map(|s| &mut s.segment));
         for segment in all.filter(|s| s.sequence == cluster.sequence) {
             segment.writing -= 1;
         }
@@ -220,13 +265,18 @@ impl Writer {
     /// From here on the index leads to the record, if its object is still the one.
     fn commit(&self, written: &Written) {
         let mut shard = self.engine.shard(written.hash).write();
-        if shard.pending.get(&written.hash).is_none_or(|p| p.ticket != written.ticket) {
+        if shard
+            .pending
+            .get(&written.hash)
+            .is_none_or(|p| p.ticket != written.ticket)
+        {
             return;
         }
         let entry = IndexEntry::new(written.address, written.class);
         // A reinserted record replaces its own earlier entry.
         let old = self.reinserting.get(&written.ticket);
-        let replaced = old.is_some_and(|old| self.engine.index.replace_if(written.hash, *old, entry));
+        let replaced =
+            old.is_some_and(|old| self.engine.index.replace_if(written.hash, *old, entry));
         if !replaced {
             match self.engine.index.insert(written.hash, entry) {
                 // A twin lost its entry: its record must not come back when it is out of date.
@@ -263,7 +313,8 @@ impl Writer {
     pub(super) fn write_failed(&mut self) {
         self.failed_writes += 1;
         self.fail_tickets();
-        self.retry_at = Some(self.now + std::time::Duration::from_millis(100 << self.failed_writes.min(6)));
+        self.retry_at =
+            Some(self.now + std::time::Duration::from_millis(100 << self.failed_writes.min(6)));
         if self.failed_writes >= WRITE_ERRORS_MAX {
             self.store.degrade(Health::ReadOnly);
         }
@@ -279,6 +330,20 @@ impl Writer {
             add(&self.store.counters.drop_write_error, 1);
         }
     }
+}
+
+/// The entries of removals in a cluster at `base`.
+fn removal_entries(removals: &[Removal], base: u32) -> Vec<Entry> {
+    let entries = removals.iter().map(|removal| {
+        let (kind, hash) = removal.entry();
+        Entry {
+            hash,
+            offset_units: base,
+            len_units: 0,
+            kind,
+        }
+    });
+    entries.collect()
 }
 
 /// Removals that a cluster of so many bytes takes: their entries fill at most half of it.

@@ -66,7 +66,9 @@ impl Gather {
 
     /// Takes an item into the buffer of its group.
     pub(super) fn item(&mut self, item: Item, now: MonoTime) {
-        let place = self.locality.place(GroupId(item.group), u64::from(item.bytes), now);
+        let place = self
+            .locality
+            .place(GroupId(item.group), u64::from(item.bytes), now);
         if let Some(buffer) = place.flush_before {
             self.move_to_ready(buffer, now);
         }
@@ -122,7 +124,9 @@ impl Gather {
 
     /// The next item in line, if it has at most `room` bytes.
     pub(super) fn pop(&mut self, room: u64) -> Option<Item> {
-        let item = self.ready.pop_front_if(|item| u64::from(item.bytes) <= room)?;
+        let item = self
+            .ready
+            .pop_front_if(|item| u64::from(item.bytes) <= room)?;
         self.left.items += 1;
         self.ready_bytes -= u64::from(item.bytes);
         if self.ready.is_empty() {
@@ -133,7 +137,10 @@ impl Gather {
 
     /// Up to `max` removals, oldest first.
     pub(super) fn pop_removals(&mut self, max: usize, now: MonoTime) -> Vec<Removal> {
-        let taken: Vec<_> = self.removals.drain(..max.min(self.removals.len())).collect();
+        let taken: Vec<_> = self
+            .removals
+            .drain(..max.min(self.removals.len()))
+            .collect();
         self.left.removals += taken.len() as u64;
         self.removals_since = (!self.removals.is_empty()).then_some(now);
         taken
@@ -154,17 +161,24 @@ impl Gather {
 
     /// Items that waited their time are in line.
     pub(super) fn items_due(&self, now: MonoTime) -> bool {
-        self.ready_since.is_some_and(|since| now >= since + self.flush_age)
+        self.ready_since
+            .is_some_and(|since| now >= since + self.flush_age)
     }
     /// Removals waited their time.
     pub(super) fn removals_due(&self, now: MonoTime) -> bool {
-        self.removals_since.is_some_and(|since| now >= since + self.tombstone_delay)
+        self.removals_since
+            .is_some_and(|since| now >= since + self.tombstone_delay)
     }
 
     /// When something will be due.
     pub(super) fn next_due(&self) -> Option<MonoTime> {
         let items = self.ready_since.map(|since| since + self.flush_age);
-        let removals = self.removals_since.map(|since| since + self.tombstone_delay);
-        [items, removals, self.locality.next_expiry()].into_iter().flatten().min()
+        let removals = self
+            .removals_since
+            .map(|since| since + self.tombstone_delay);
+        [items, removals, self.locality.next_expiry()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 }

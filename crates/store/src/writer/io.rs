@@ -58,7 +58,9 @@ pub(super) struct Io {
 
 impl std::fmt::Debug for Io {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Io").field("in_flight", &self.purposes).finish_non_exhaustive()
+        f.debug_struct("Io")
+            .field("in_flight", &self.purposes)
+            .finish_non_exhaustive()
     }
 }
 
@@ -96,7 +98,8 @@ impl Io {
         add(&self.store.counters.reads, 1);
         add(&self.store.counters.read_bytes, len as u64);
         let token = self.token(purpose);
-        self.queue.submit(Op::read(token, at, len, AlignedBuf::new(len)));
+        self.queue
+            .submit(Op::read(token, at, len, AlignedBuf::new(len)));
     }
 
     /// Asks for a flush of everything completed so far; the number to wait for.
@@ -135,7 +138,10 @@ impl Io {
     pub(super) fn reap(&mut self) -> Vec<Done> {
         self.queue.reap(&mut self.completions);
         let completions = std::mem::take(&mut self.completions);
-        completions.into_iter().filter_map(|c| self.finish(c)).collect()
+        completions
+            .into_iter()
+            .filter_map(|c| self.finish(c))
+            .collect()
     }
 
     fn finish(&mut self, completion: Completion) -> Option<Done> {
@@ -152,7 +158,11 @@ impl Io {
             Purpose::Cluster(_) | Purpose::SealSlot(_) | Purpose::OpenSlot => self.dirty = true,
             _ => {}
         }
-        Some(Done { purpose, result: completion.result, buf: completion.buf })
+        Some(Done {
+            purpose,
+            result: completion.result,
+            buf: completion.buf,
+        })
     }
 
     pub(super) fn in_flight(&self) -> usize {

@@ -90,15 +90,28 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn open(engine: &Arc<Engine>, disk: Arc<dyn Disk>, options: StoreOptions) -> Result<Self, OpenError> {
+    pub(crate) fn open(
+        engine: &Arc<Engine>,
+        disk: Arc<dyn Disk>,
+        options: StoreOptions,
+    ) -> Result<Self, OpenError> {
         let now = engine.clock.mono();
-        let queue = disk.open_queue(QUEUE_DEPTH).map_err(|source| OpenError::Io {
-            disk: disk.describe(),
-            doing: "open a queue",
-            source,
-        })?;
-        let Opened { store, superblock, current, ready, next_sequence, loader, tables_damaged } =
-            crate::recovery::open(engine, disk, &options)?;
+        let queue = disk
+            .open_queue(QUEUE_DEPTH)
+            .map_err(|source| OpenError::Io {
+                disk: disk.describe(),
+                doing: "open a queue",
+                source,
+            })?;
+        let Opened {
+            store,
+            superblock,
+            current,
+            ready,
+            next_sequence,
+            loader,
+            tables_damaged,
+        } = crate::recovery::open(engine, disk, &options)?;
         let burst = u64::from(store.geometry.cluster_bytes) * 4;
         Ok(Self {
             engine: engine.clone(),
@@ -110,7 +123,10 @@ impl Writer {
             last_cluster: 0,
             current,
             sealing: VecDeque::new(),
-            next: ready.map_or(Next::Idle, |(index, sequence)| Next::Ready { index, sequence }),
+            next: ready.map_or(Next::Idle, |(index, sequence)| Next::Ready {
+                index,
+                sequence,
+            }),
             next_sequence,
             next_urgent: false,
             reinserting: Reinserting::new(),
@@ -118,7 +134,9 @@ impl Writer {
             tables_damaged,
             waiting: Vec::new(),
             sync_interval: options.sync_interval,
-            pace: options.write_rate.map(|rate| TokenBucket::new(rate, burst, now)),
+            pace: options
+                .write_rate
+                .map(|rate| TokenBucket::new(rate, burst, now)),
             loader: Some(loader),
             failed_writes: 0,
             retry_at: None,
@@ -146,7 +164,12 @@ impl Writer {
     }
 
     fn reap(&mut self) {
-        for Done { purpose, result, buf } in self.io.reap() {
+        for Done {
+            purpose,
+            result,
+            buf,
+        } in self.io.reap()
+        {
             match purpose {
                 Purpose::Cluster(number) => self.cluster_done(number, &result, buf),
                 Purpose::SealSlot(sequence) => self.slot_done(sequence, &result),
@@ -206,7 +229,10 @@ impl Writer {
     /// Removals were lost: everything in the log so far is void after the next start. The one
     /// place where a turn waits for the disk; it follows a million removals not written.
     pub(crate) fn raise_floor(&mut self) {
-        let sequence = self.current.as_ref().map_or(self.next_sequence, |s| s.sequence);
+        let sequence = self
+            .current
+            .as_ref()
+            .map_or(self.next_sequence, |s| s.sequence);
         let used = self.current.as_ref().map_or(0, |s| s.used_units);
         self.superblock.floor = foxy_format::LogPosition::new(sequence, used);
         for _ in 0..2 {
@@ -221,18 +247,31 @@ impl Writer {
     fn next_turn(&mut self) -> Turn {
         let loading = self.loader.is_some();
         let dropping = matches!(self.next, Next::Dropping { .. });
-        let flush = self.io.dirty.then(|| self.io.flushed_at + self.sync_interval);
-        let due = [self.gather.next_due(), flush, self.retry_at.filter(|at| *at > self.now)];
+        let flush = self
+            .io
+            .dirty
+            .then(|| self.io.flushed_at + self.sync_interval);
+        let due = [
+            self.gather.next_due(),
+            flush,
+            self.retry_at.filter(|at| *at > self.now),
+        ];
         let wait = due.into_iter().flatten().min().map(|at| at.since(self.now));
         // Something due that had to wait (for room in flight, a segment, the budget) is tried
         // again when an operation completes or, at the latest, soon.
         let wait = wait.map(|w| w.max(Duration::from_millis(1)));
-        Turn { wait, busy: dropping || (loading && self.io.in_flight() == 0) }
+        Turn {
+            wait,
+            busy: dropping || (loading && self.io.in_flight() == 0),
+        }
     }
 
     /// Blocks the calling thread until `turn.wait` is over, an operation completes or it is woken.
     pub fn park(&mut self, turn: Turn) {
-        let wait = turn.wait.unwrap_or(Duration::from_secs(1)).min(Duration::from_secs(1));
+        let wait = turn
+            .wait
+            .unwrap_or(Duration::from_secs(1))
+            .min(Duration::from_secs(1));
         if turn.busy {
             return;
         }
@@ -259,7 +298,8 @@ impl Writer {
     #[must_use]
     pub fn is_idle(&self) -> bool {
         let inbox = self.store.inbox.lock();
-        let empty = inbox.items.is_empty() && inbox.removals.is_empty() && inbox.requests.is_empty();
+        let empty =
+            inbox.items.is_empty() && inbox.removals.is_empty() && inbox.requests.is_empty();
         empty
             && self.loader.is_none()
             && self.gather.is_empty()
@@ -273,7 +313,9 @@ impl Writer {
     /// Every removal made so far has been written, and nothing is being written.
     #[cfg(test)]
     pub(crate) fn removals_written(&self) -> bool {
-        self.store.inbox.lock().removals.is_empty() && self.gather.removals() == 0 && self.clusters.is_empty()
+        self.store.inbox.lock().removals.is_empty()
+            && self.gather.removals() == 0
+            && self.clusters.is_empty()
     }
 
     /// Writes everything that waits, makes it durable and writes the summary of the open segment,
@@ -290,7 +332,9 @@ impl Writer {
                 return false;
             }
         }
-        let Some(segment) = self.current.take().filter(|s| s.used_units > 0) else { return true };
+        let Some(segment) = self.current.take().filter(|s| s.used_units > 0) else {
+            return true;
+        };
         self.sealing.push_back(Sealing::new(segment));
         while !self.sealing.is_empty() {
             self.turn();

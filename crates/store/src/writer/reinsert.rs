@@ -42,7 +42,13 @@ impl Writer {
             .filter_map(|entry| Some((self.uses(index, entry)?, *entry)))
             .filter(|(uses, _)| *uses > 0)
             .collect();
-        used.sort_by_key(|(uses, entry)| (std::cmp::Reverse(*uses), entry.len_units, entry.offset_units));
+        used.sort_by_key(|(uses, entry)| {
+            (
+                std::cmp::Reverse(*uses),
+                entry.len_units,
+                entry.offset_units,
+            )
+        });
         let segment = u64::from(self.store.geometry.segment_bytes);
         let mut budget = segment * u64::from(self.reinsert_percent) / 100 / UNIT;
         let mut chosen = Vec::new();
@@ -59,15 +65,30 @@ impl Writer {
         }
         // Read from the end, so that a Vec serves as the queue.
         chosen.sort_by_key(|entry| std::cmp::Reverse(entry.offset_units));
-        Reinsertion { index, chosen, ..Reinsertion::default() }
+        Reinsertion {
+            index,
+            chosen,
+            ..Reinsertion::default()
+        }
     }
 
     /// How often a record was used since it was written, if it is still the one.
     fn uses(&self, index: u32, entry: &Entry) -> Option<u8> {
         let address = self.store.address(index, entry.offset_units)?;
-        let found = self.engine.index.lookup(entry.hash).into_iter().find(|e| e.address == address)?;
+        let found = self
+            .engine
+            .index
+            .lookup(entry.hash)
+            .into_iter()
+            .find(|e| e.address == address)?;
         // What is in RAM this long after it was written is in use, though not on disk.
-        let in_ram = self.engine.shard(entry.hash).read().ram.peek(&entry.hash).is_some();
+        let in_ram = self
+            .engine
+            .shard(entry.hash)
+            .read()
+            .ram
+            .peek(&entry.hash)
+            .is_some();
         Some(found.freq.max(u8::from(in_ram)))
     }
 
@@ -94,8 +115,16 @@ impl Writer {
 
     /// The next record, if the RAM tier has the same version: no read then.
     fn reinsert_from_memory(&mut self, work: &mut Reinsertion) -> bool {
-        let Some(entry) = work.chosen.last().copied() else { return false };
-        let object = self.engine.shard(entry.hash).read().ram.peek(&entry.hash).cloned();
+        let Some(entry) = work.chosen.last().copied() else {
+            return false;
+        };
+        let object = self
+            .engine
+            .shard(entry.hash)
+            .read()
+            .ram
+            .peek(&entry.hash)
+            .cloned();
         let Some(object) = object else { return false };
         work.chosen.pop();
         self.reinsert(work, &entry, object);
@@ -103,26 +132,40 @@ impl Writer {
     }
 
     fn read_part(&mut self, work: &mut Reinsertion) {
-        let Some(first) = work.chosen.pop() else { return };
+        let Some(first) = work.chosen.pop() else {
+            return;
+        };
         let blocks = (self.store.block_bytes / UNIT) as u32;
         let start = first.offset_units / blocks * blocks;
         let mut end = first.offset_units + first.len_units;
         let mut part = vec![first];
-        while let Some(next) =
-            work.chosen.pop_if(|n| n.offset_units <= end + GAP_MAX && n.offset_units + n.len_units - start <= PART_MAX)
-        {
+        while let Some(next) = work.chosen.pop_if(|n| {
+            n.offset_units <= end + GAP_MAX && n.offset_units + n.len_units - start <= PART_MAX
+        }) {
             end = end.max(next.offset_units + next.len_units);
             part.push(next);
         }
-        let end = end.next_multiple_of(blocks).min(self.store.geometry.segment_bytes / UNIT as u32);
+        let end = end
+            .next_multiple_of(blocks)
+            .min(self.store.geometry.segment_bytes / UNIT as u32);
         let at = self.store.geometry.segment_at(work.index) + u64::from(start) * UNIT;
-        self.io.read(Purpose::VictimPart, at, ((end - start) as u64 * UNIT) as usize);
+        self.io.read(
+            Purpose::VictimPart,
+            at,
+            (u64::from(end - start) * UNIT) as usize,
+        );
         work.reading = Some((part, start));
     }
 
     /// A part of the victim was read.
-    pub(super) fn victim_part_done(&mut self, result: &std::io::Result<()>, buf: Option<AlignedBuf>) {
-        let Next::Reinserting { work, .. } = &mut self.next else { return };
+    pub(super) fn victim_part_done(
+        &mut self,
+        result: &std::io::Result<()>,
+        buf: Option<AlignedBuf>,
+    ) {
+        let Next::Reinserting { work, .. } = &mut self.next else {
+            return;
+        };
         let mut work = std::mem::take(work);
         if let Some((part, start)) = work.reading.take() {
             match (result, buf) {
@@ -135,18 +178,27 @@ impl Writer {
         }
     }
 
-    fn reinsert_part(&mut self, work: &mut Reinsertion, part: &[Entry], start: u32, buf: AlignedBuf) {
+    fn reinsert_part(
+        &mut self,
+        work: &mut Reinsertion,
+        part: &[Entry],
+        start: u32,
+        buf: AlignedBuf,
+    ) {
         let bytes = buf.into_bytes();
         for entry in part {
             let at = (u64::from(entry.offset_units - start) * UNIT) as usize;
             let len = entry.len_units as usize * UNIT as usize;
-            let Some(record) = bytes.get(at..at + len) else { continue };
+            let Some(record) = bytes.get(at..at + len) else {
+                continue;
+            };
             let Ok((head, layout)) = parse_record(record) else {
                 add(&self.store.counters.damaged, 1);
                 continue;
             };
             let address = self.store.address(work.index, entry.offset_units);
-            let right = head.hash == entry.hash && address.and_then(|a| self.store.place(a)) == Some(head.place);
+            let right = head.hash == entry.hash
+                && address.and_then(|a| self.store.place(a)) == Some(head.place);
             let owned = bytes::Bytes::copy_from_slice(record);
             let object = Object::from_record(&head, &layout, &owned, owned.len());
             if let Some(object) = object.filter(|_| right) {
@@ -157,25 +209,48 @@ impl Writer {
 
     /// Sends a record of the victim to disk again, if it is still what its key holds.
     fn reinsert(&mut self, work: &mut Reinsertion, entry: &Entry, object: Arc<Object>) {
-        let Some(address) = self.store.address(work.index, entry.offset_units) else { return };
+        let Some(address) = self.store.address(work.index, entry.offset_units) else {
+            return;
+        };
         if !self.worth_keeping(&object, self.engine.clock.wall()) {
             return;
         }
         let ticket = self.engine.next_number();
         let mut shard = self.engine.shard(entry.hash).write();
-        let present = self.engine.index.lookup(entry.hash).into_iter().any(|e| e.address == address);
+        let present = self
+            .engine
+            .index
+            .lookup(entry.hash)
+            .into_iter()
+            .any(|e| e.address == address);
         // Superseded meanwhile, or being replaced: then it must not be written after that.
-        if !present || shard.pending.contains_key(&entry.hash) || !self.engine.reserve_pending(object.memory_bytes()) {
+        if !present
+            || shard.pending.contains_key(&entry.hash)
+            || !self.engine.reserve_pending(object.memory_bytes())
+        {
             return;
         }
         let bytes = foxy_format::RecordLayout::of(&object.sections()).disk_bytes() as u32;
         let group = object.group();
-        let pending = Pending { object, store: self.store.id, ticket, stage: Stage::Waiting };
+        let pending = Pending {
+            object,
+            store: self.store.id,
+            ticket,
+            stage: Stage::Waiting,
+        };
         shard.pending.insert(entry.hash, pending);
         drop(shard);
         self.reinserting.insert(ticket, address);
         work.outstanding.push((entry.hash, ticket));
-        self.gather.item(Item { hash: entry.hash, ticket, group, bytes }, self.now);
+        self.gather.item(
+            Item {
+                hash: entry.hash,
+                ticket,
+                group,
+                bytes,
+            },
+            self.now,
+        );
         add(&self.store.counters.reinserted, 1);
         add(&self.store.counters.reinserted_bytes, u64::from(bytes));
     }
@@ -187,7 +262,8 @@ impl Writer {
         // A fragment without its head cannot be asked for.
         object.kind != RecordKind::Fragment || {
             let head = key_hash(object.key());
-            !self.engine.index.lookup(head).is_empty() || self.engine.shard(head).read().in_memory(head).is_some()
+            !self.engine.index.lookup(head).is_empty()
+                || self.engine.shard(head).read().in_memory(head).is_some()
         }
     }
 }

@@ -8,7 +8,9 @@
 use std::collections::HashMap;
 
 use foxy_disk::AlignedBuf;
-use foxy_format::{Entry, EntryKind, LogPosition, SLOT_HEADER_BYTES, SlotHeader, UNIT, decode_slot_entries};
+use foxy_format::{
+    Entry, EntryKind, LogPosition, SLOT_HEADER_BYTES, SlotHeader, UNIT, decode_slot_entries,
+};
 
 use super::Writer;
 use super::io::Purpose;
@@ -28,13 +30,32 @@ pub(super) enum Next {
     /// The victim's slot is being read.
     Reading { index: u32, sequence: u64 },
     /// Used records are being read and written again.
-    Reinserting { index: u32, sequence: u64, victim: Vec<Entry>, work: Reinsertion },
+    Reinserting {
+        index: u32,
+        sequence: u64,
+        victim: Vec<Entry>,
+        work: Reinsertion,
+    },
     /// The slot is being marked with the new life.
-    Marking { index: u32, sequence: u64, victim: Vec<Entry> },
+    Marking {
+        index: u32,
+        sequence: u64,
+        victim: Vec<Entry>,
+    },
     /// The mark is being flushed.
-    Flushing { index: u32, sequence: u64, victim: Vec<Entry>, number: u64 },
+    Flushing {
+        index: u32,
+        sequence: u64,
+        victim: Vec<Entry>,
+        number: u64,
+    },
     /// Index entries are being dropped.
-    Dropping { index: u32, sequence: u64, victim: Vec<Entry>, old: u64 },
+    Dropping {
+        index: u32,
+        sequence: u64,
+        victim: Vec<Entry>,
+        old: u64,
+    },
     /// May be overwritten.
     Ready { index: u32, sequence: u64 },
 }
@@ -44,21 +65,51 @@ impl Writer {
     pub(super) fn reuse_step(&mut self) {
         self.next = match std::mem::take(&mut self.next) {
             Next::Idle => self.begin_reuse(),
-            Next::Reinserting { index, sequence, victim, mut work } => {
+            Next::Reinserting {
+                index,
+                sequence,
+                victim,
+                mut work,
+            } => {
                 if self.reinsert_step(&mut work) || self.must_hurry() {
                     self.reinsert_end(&mut work);
                     self.mark(index, sequence, victim)
                 } else {
-                    Next::Reinserting { index, sequence, victim, work }
+                    Next::Reinserting {
+                        index,
+                        sequence,
+                        victim,
+                        work,
+                    }
                 }
             }
-            Next::Flushing { index, sequence, victim, number } => match self.io.flushed(number) {
-                None => Next::Flushing { index, sequence, victim, number },
-                Some(true) => Next::Dropping { index, sequence, victim, old: self.store.life(index) },
+            Next::Flushing {
+                index,
+                sequence,
+                victim,
+                number,
+            } => match self.io.flushed(number) {
+                None => Next::Flushing {
+                    index,
+                    sequence,
+                    victim,
+                    number,
+                },
+                Some(true) => Next::Dropping {
+                    index,
+                    sequence,
+                    victim,
+                    old: self.store.life(index),
+                },
                 // Not durable: the mark has to be made again, later.
                 Some(false) => self.mark(index, sequence, victim),
             },
-            Next::Dropping { index, sequence, victim, old } => self.drop_entries(index, sequence, victim, old),
+            Next::Dropping {
+                index,
+                sequence,
+                victim,
+                old,
+            } => self.drop_entries(index, sequence, victim, old),
             other => other,
         };
     }
@@ -70,7 +121,10 @@ impl Writer {
 
     fn begin_reuse(&mut self) -> Next {
         let geometry = self.store.geometry;
-        let half = self.current.as_ref().is_none_or(|s| s.used_units > geometry.segment_bytes / UNIT as u32 / 2);
+        let half = self
+            .current
+            .as_ref()
+            .is_none_or(|s| s.used_units > geometry.segment_bytes / UNIT as u32 / 2);
         let blocked = self.loader.is_some() || self.retry_at.is_some_and(|at| self.now < at);
         if blocked || !(half || self.next_urgent) {
             return Next::Idle;
@@ -81,46 +135,86 @@ impl Writer {
         if self.store.life(index) == 0 {
             return self.mark(index, sequence, Vec::new());
         }
-        self.io.read(Purpose::VictimSlot, geometry.slot_at(index), geometry.slot_bytes as usize);
+        self.io.read(
+            Purpose::VictimSlot,
+            geometry.slot_at(index),
+            geometry.slot_bytes as usize,
+        );
         Next::Reading { index, sequence }
     }
 
     /// The victim's slot was read: what is in the victim, and which of it is still wanted?
-    pub(super) fn victim_slot_done(&mut self, result: &std::io::Result<()>, buf: Option<AlignedBuf>) {
-        let Next::Reading { index, sequence } = self.next else { return };
+    pub(super) fn victim_slot_done(
+        &mut self,
+        result: &std::io::Result<()>,
+        buf: Option<AlignedBuf>,
+    ) {
+        let Next::Reading { index, sequence } = self.next else {
+            return;
+        };
         let slot = result.is_ok().then_some(buf).flatten();
-        let victim = slot.and_then(|slot| self.slot_entries(index, &slot)).unwrap_or_else(|| {
-            let life = self.store.life(index);
-            let scan = scan_segment(&self.store, index, Some(life));
-            scan.map(|s| s.entries).unwrap_or_default()
-        });
+        let victim = slot
+            .and_then(|slot| self.slot_entries(index, &slot))
+            .unwrap_or_else(|| {
+                let life = self.store.life(index);
+                let scan = scan_segment(&self.store, index, Some(life));
+                scan.map(|s| s.entries).unwrap_or_default()
+            });
         let work = self.reinsert_begin(index, &victim);
-        self.next = Next::Reinserting { index, sequence, victim, work };
+        self.next = Next::Reinserting {
+            index,
+            sequence,
+            victim,
+            work,
+        };
     }
 
     fn slot_entries(&self, index: u32, slot: &[u8]) -> Option<Vec<Entry>> {
         let header = SlotHeader::decode(slot.get(..SLOT_HEADER_BYTES)?).ok()?;
         let sealed = header.state == foxy_format::SegmentState::Sealed;
-        let right = sealed && header.uuid == self.store.uuid && header.sequence == self.store.life(index);
+        let right =
+            sealed && header.uuid == self.store.uuid && header.sequence == self.store.life(index);
         right.then(|| decode_slot_entries(&header, slot, self.store.geometry.segment_bytes).ok())?
     }
 
     fn mark(&mut self, index: u32, sequence: u64, victim: Vec<Entry>) -> Next {
         let geometry = self.store.geometry;
-        let buf = slot_bytes(&geometry, self.store.uuid, &OpenSegment::empty(index, sequence), true);
+        let buf = slot_bytes(
+            &geometry,
+            self.store.uuid,
+            &OpenSegment::empty(index, sequence),
+            true,
+        );
         let len = buf.len();
         add(&self.store.counters.meta_bytes, len as u64);
-        self.io.write(Purpose::OpenSlot, geometry.slot_at(index), len, buf);
-        Next::Marking { index, sequence, victim }
+        self.io
+            .write(Purpose::OpenSlot, geometry.slot_at(index), len, buf);
+        Next::Marking {
+            index,
+            sequence,
+            victim,
+        }
     }
 
     /// The slot was marked, or not.
     pub(super) fn mark_done(&mut self, result: &std::io::Result<()>) {
-        let Next::Marking { index, sequence, victim } = &mut self.next else { return };
+        let Next::Marking {
+            index,
+            sequence,
+            victim,
+        } = &mut self.next
+        else {
+            return;
+        };
         let (index, sequence, victim) = (*index, *sequence, std::mem::take(victim));
         self.next = if result.is_ok() {
             let number = self.io.want_flush();
-            Next::Flushing { index, sequence, victim, number }
+            Next::Flushing {
+                index,
+                sequence,
+                victim,
+                number,
+            }
         } else {
             add(&self.store.counters.write_errors, 1);
             self.write_failed();
@@ -129,17 +223,30 @@ impl Writer {
     }
 
     /// Drops some of the victim's index entries; at the end the segment is ready.
-    fn drop_entries(&mut self, index: u32, sequence: u64, mut victim: Vec<Entry>, old: u64) -> Next {
+    fn drop_entries(
+        &mut self,
+        index: u32,
+        sequence: u64,
+        mut victim: Vec<Entry>,
+        old: u64,
+    ) -> Next {
         let rest = victim.len().saturating_sub(DROP_STEP);
         let mut dropped = 0;
         for entry in victim.drain(rest..).filter(Entry::is_record) {
-            let Some(address) = self.store.address(index, entry.offset_units) else { continue };
+            let Some(address) = self.store.address(index, entry.offset_units) else {
+                continue;
+            };
             let _shard = self.engine.shard(entry.hash).write();
             dropped += u64::from(self.engine.index.remove_if(entry.hash, address).is_some());
         }
         add(&self.store.counters.reuse_dropped, dropped);
         if !victim.is_empty() {
-            return Next::Dropping { index, sequence, victim, old };
+            return Next::Dropping {
+                index,
+                sequence,
+                victim,
+                old,
+            };
         }
         if old != 0 {
             add(&self.store.counters.reused, 1);
@@ -155,7 +262,10 @@ impl Writer {
         if !std::mem::take(&mut self.tables_damaged) {
             return;
         }
-        let start = self.store.address(index, 0).map_or(0, foxy_index::Address::units);
+        let start = self
+            .store
+            .address(index, 0)
+            .map_or(0, foxy_index::Address::units);
         let units = u64::from(self.store.geometry.segment_bytes) / UNIT;
         let removed = self.engine.index.sweep(start..start + units).run();
         add(&self.store.counters.reuse_dropped, removed);
@@ -166,6 +276,9 @@ impl Writer {
 pub(crate) fn collect_voids(entries: &[Entry], voids: &mut HashMap<u64, Vec<u32>>) {
     for entry in entries.iter().filter(|e| e.kind == EntryKind::Void) {
         let at = LogPosition(entry.hash.low());
-        voids.entry(at.sequence()).or_default().push(at.offset_units());
+        voids
+            .entry(at.sequence())
+            .or_default()
+            .push(at.offset_units());
     }
 }

@@ -6,7 +6,9 @@
 use std::collections::VecDeque;
 
 use foxy_disk::AlignedBuf;
-use foxy_format::{Entry, Geometry, SegmentState, SlotHeader, StoreUuid, UNIT, encode_slot, round_to_block};
+use foxy_format::{
+    Entry, Geometry, SegmentState, SlotHeader, StoreUuid, UNIT, encode_slot, round_to_block,
+};
 
 use super::Writer;
 use super::io::Purpose;
@@ -27,7 +29,13 @@ pub(crate) struct OpenSegment {
 
 impl OpenSegment {
     pub(crate) const fn empty(index: u32, sequence: u64) -> Self {
-        Self { index, sequence, used_units: 0, entries: Vec::new(), writing: 0 }
+        Self {
+            index,
+            sequence,
+            used_units: 0,
+            entries: Vec::new(),
+            writing: 0,
+        }
     }
 
     pub(super) const fn room_bytes(&self, geometry: &Geometry) -> u64 {
@@ -56,12 +64,20 @@ enum Stage {
 
 impl Sealing {
     pub(super) const fn new(segment: OpenSegment) -> Self {
-        Self { segment, stage: Stage::Writing }
+        Self {
+            segment,
+            stage: Stage::Writing,
+        }
     }
 }
 
 /// The bytes of a segment's slot, padded to whole blocks.
-pub(crate) fn slot_bytes(geometry: &Geometry, uuid: StoreUuid, segment: &OpenSegment, open: bool) -> AlignedBuf {
+pub(crate) fn slot_bytes(
+    geometry: &Geometry,
+    uuid: StoreUuid,
+    segment: &OpenSegment,
+    open: bool,
+) -> AlignedBuf {
     let fits = segment.entries.len() <= geometry.slot_entries();
     let (state, entries) = match (open, fits) {
         (true, _) => (SegmentState::Open, &[][..]),
@@ -87,11 +103,17 @@ impl Writer {
     /// is ready. False: not yet.
     pub(super) fn ensure_segment(&mut self, need: u64) -> bool {
         let geometry = self.store.geometry;
-        if self.current.as_ref().is_some_and(|s| s.room_bytes(&geometry) >= need) {
+        if self
+            .current
+            .as_ref()
+            .is_some_and(|s| s.room_bytes(&geometry) >= need)
+        {
             return true;
         }
         self.next_urgent = true;
-        let Next::Ready { index, sequence } = self.next else { return false };
+        let Next::Ready { index, sequence } = self.next else {
+            return false;
+        };
         self.next = Next::Idle;
         self.next_urgent = false;
         if let Some(full) = self.current.replace(OpenSegment::empty(index, sequence)) {
@@ -129,7 +151,12 @@ impl Writer {
         let len = buf.len();
         add(&self.store.counters.meta_bytes, len as u64);
         add(&self.store.counters.sealed, 1);
-        self.io.write(Purpose::SealSlot(segment.sequence), geometry.slot_at(segment.index), len, buf);
+        self.io.write(
+            Purpose::SealSlot(segment.sequence),
+            geometry.slot_at(segment.index),
+            len,
+            buf,
+        );
     }
 
     /// A summary slot was written, or not: then the clusters tell what is in the segment.
@@ -137,7 +164,11 @@ impl Writer {
         if result.is_err() {
             add(&self.store.counters.write_errors, 1);
         }
-        for sealed in self.sealing.iter_mut().filter(|s| s.segment.sequence == sequence) {
+        for sealed in self
+            .sealing
+            .iter_mut()
+            .filter(|s| s.segment.sequence == sequence)
+        {
             sealed.stage = Stage::Done;
         }
         drop_finished(&mut self.sealing);

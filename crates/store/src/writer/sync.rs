@@ -1,9 +1,9 @@
 //! Tickets and the periodic flush: when something is durable, and who is told.
 
+use crate::Durable;
 use crate::shared::SyncRequest;
 use crate::stats::Health;
 use crate::ticket::TicketPart;
-use crate::Durable;
 
 use super::Writer;
 use super::gather::Mark;
@@ -36,17 +36,28 @@ impl Writer {
         if !request.objects {
             mark.items = 0;
         }
-        self.waiting.push(Waiting { part: Some(request.part), failed: false, stage: Stage::Gathering(mark) });
+        self.waiting.push(Waiting {
+            part: Some(request.part),
+            failed: false,
+            stage: Stage::Gathering(mark),
+        });
     }
 
     /// Whether something is wanted on disk right now.
     pub(super) fn tickets_gathering(&self) -> bool {
-        self.waiting.iter().any(|w| matches!(w.stage, Stage::Gathering(mark) if !self.gather.left.covers(mark)))
+        self.waiting
+            .iter()
+            .any(|w| matches!(w.stage, Stage::Gathering(mark) if !self.gather.left.covers(mark)))
     }
 
     /// Takes every ticket a step further.
     pub(super) fn sync_step(&mut self) {
-        let first_in_flight = self.clusters.iter().map(|c| c.number).min().unwrap_or(u64::MAX);
+        let first_in_flight = self
+            .clusters
+            .iter()
+            .map(|c| c.number)
+            .min()
+            .unwrap_or(u64::MAX);
         let mut waiting = std::mem::take(&mut self.waiting);
         for ticket in &mut waiting {
             if let Stage::Gathering(mark) = ticket.stage
