@@ -1,5 +1,7 @@
 //! One thread of the load generator: a readiness loop over its connections.
 
+mod links;
+
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -7,7 +9,7 @@ use std::time::Duration;
 
 use foxy_base::{Clock, Rng};
 use mio::net::TcpStream;
-use mio::{Events, Interest, Poll, Token};
+use mio::{Events, Poll, Token};
 
 use super::exchange::{Done, Exchange, Expect, Fed};
 use super::pace::{Schedule, Timer};
@@ -254,70 +256,6 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Whether the connection stands now; if it was refused, the job (if any) fails.
-    fn connected(&mut self, at: usize) -> bool {
-        let connection = &mut self.connections[at];
-        let Some(stream) = &connection.stream else {
-            return false;
-        };
-        let error = match stream.take_error() {
-            Ok(None) => match stream.peer_addr() {
-                Ok(_) => None,
-                Err(e) if e.kind() == ErrorKind::NotConnected => return false,
-                Err(e) => Some(e),
-            },
-            Ok(Some(e)) | Err(e) => Some(e),
-        };
-        if let Some(error) = error {
-            self.refused(at, &error);
-            return false;
-        }
-        connection.phase = Phase::Ready;
-        self.out.stats.connections += 1;
-        if connection.job.is_some() {
-            self.send(at);
-        } else {
-            self.idle.push(at);
-        }
-        true
-    }
-
-    fn refused(&mut self, at: usize, error: &io::Error) {
-        let now = self.now();
-        let connection = &mut self.connections[at];
-        connection.stream = None;
-        connection.phase = Phase::RetryAt(now + RETRY_NS);
-        if let Some(job) = connection.job.take() {
-            self.busy -= 1;
-            self.fail(&job, Fault::Connect, &error.to_string());
-        } else if !self.config.patient {
-            self.out.stats.wrong(Fault::Connect, || error.to_string());
-        }
-    }
-
-    fn connect(&mut self, at: usize) {
-        let stream = TcpStream::connect(self.config.target).and_then(|mut stream| {
-            // Small requests must not wait for acknowledgements.
-            stream.set_nodelay(true)?;
-            let interest = Interest::READABLE | Interest::WRITABLE;
-            self.poll
-                .registry()
-                .register(&mut stream, Token(at), interest)?;
-            Ok(stream)
-        });
-        let connection = &mut self.connections[at];
-        connection.kept.clear();
-        connection.answers = 0;
-        connection.sent = 0;
-        match stream {
-            Ok(stream) => {
-                connection.stream = Some(stream);
-                connection.phase = Phase::Connecting;
-            }
-            Err(error) => self.refused(at, &error),
-        }
-    }
-
     /// Reads what has come; `ended` if the other side will send no more.
     fn receive(&mut self, at: usize, ended: bool) {
         loop {
@@ -376,31 +314,6 @@ impl<'a> Engine<'a> {
                 Fed::More(_) => {}
                 Fed::Done(_, done) => return self.completed(at, done),
                 Fed::Wrong(fault, text) => return self.broken(at, fault, &text),
-            }
-        }
-    }
-
-    /// Something to read although nothing was asked: the connection ends, or speaks out of turn.
-    fn idle_readable(&mut self, at: usize) {
-        let connection = &mut self.connections[at];
-        let Some(stream) = &mut connection.stream else {
-            return;
-        };
-        match stream.read(&mut self.scratch[..1]) {
-            Err(e) if e.kind() == ErrorKind::WouldBlock => {}
-            Ok(n) if n > 0 => {
-                let measured = self.shared.measuring();
-                self.idle.retain(|other| *other != at);
-                if measured {
-                    self.out
-                        .stats
-                        .wrong(Fault::Framing, || "bytes without a request".to_owned());
-                }
-                self.connect(at);
-            }
-            _ => {
-                self.idle.retain(|other| *other != at);
-                self.connect(at);
             }
         }
     }
@@ -492,32 +405,6 @@ impl<'a> Engine<'a> {
             self.connect(at);
         } else {
             self.idle.push(at);
-        }
-    }
-
-    /// Every 5 ms at most: reconnects, and fails what takes too long.
-    fn sweep(&mut self) {
-        let now = self.now();
-        if now - self.last_sweep < RETRY_NS {
-            return;
-        }
-        self.last_sweep = now;
-        let limit = u64::try_from(self.config.timeout.as_nanos()).unwrap_or(u64::MAX);
-        for at in 0..self.connections.len() {
-            let connection = &self.connections[at];
-            let late = connection
-                .job
-                .as_ref()
-                .is_some_and(|job| now > job.intended.saturating_add(limit));
-            if late && connection.phase == Phase::Ready {
-                self.broken(
-                    at,
-                    Fault::Timeout,
-                    &format!("no answer in {:?}", self.config.timeout),
-                );
-            } else if matches!(connection.phase, Phase::RetryAt(time) if time <= now) {
-                self.connect(at);
-            }
         }
     }
 }

@@ -91,7 +91,6 @@ pub fn read_record(path: &Path) -> std::io::Result<Vec<Known>> {
     for (number, line) in BufReader::new(File::open(path)?).lines().enumerate() {
         let line = line?;
         let Some((time, work, miss)) = parse_line(&line) else {
-            // A generator killed while writing leaves half a line at the end: that one is lost.
             let text = format!(
                 "{}: line {}: not a record: {line}",
                 path.display(),
