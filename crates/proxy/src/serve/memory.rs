@@ -64,6 +64,11 @@ pub(crate) fn shape(
     let Some(ranges) = Ranges::of(head) else {
         return Shape::Whole;
     };
+    if let [one] = ranges.specs() {
+        // The usual case, without the list that several need.
+        let span = one.resolve(object.total_length());
+        return span.map_or(Shape::Unsatisfiable, Shape::One);
+    }
     match ranges.resolve(object.total_length(), local.proxy.config.rules.ranges_max) {
         Resolved::One(span) => Shape::One(span),
         Resolved::Many(spans) => Shape::Many(spans),

@@ -1,0 +1,100 @@
+//! A memory hit allocates nothing, from the first byte of the request to the log record.
+
+mod common;
+
+use std::alloc::System;
+use std::io::{Read, Write};
+use std::time::Duration;
+
+use common::{Foxy, Origin};
+use foxy_proxy::{Config, Listener, NoLog, Proxy, Role, Worker, bind};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// Requests measured.
+const REQUESTS: usize = 200;
+
+#[test]
+fn a_memory_hit_allocates_nothing() {
+    let origin = Origin::start(|asked| {
+        let fields = "Cache-Control: max-age=600\r\nETag: \"v1\"\r\nVary: Accept-Encoding\r\nContent-Type: text/html\r\n";
+        asked.reply("200 OK", fields, vec![b'x'; 4096]);
+        true
+    });
+    let foxy = Foxy::forward();
+    let proxy = Proxy::new(
+        Config::default(),
+        foxy.engine.clone(),
+        foxy.clock.clone(),
+        std::sync::Arc::new(
+            foxy_proxy::FixedNames::default().with("origin.test", &[[127, 0, 0, 1].into()]),
+        ),
+        1,
+    );
+    let socket = bind("127.0.0.1:0".parse().unwrap(), 1).unwrap().remove(0);
+    let addr = socket.local_addr().unwrap();
+    let worker = Worker {
+        proxy: proxy.clone(),
+        index: 0,
+        listeners: vec![Listener {
+            socket,
+            role: Role::Forward,
+        }],
+        log: Box::new(NoLog),
+    };
+    let thread = std::thread::spawn(move || worker.run().unwrap());
+    let get = format!(
+        "GET http://{}/page HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\nUser-Agent: test\r\n\r\n",
+        origin.authority()
+    );
+    let not_modified = get.replace("\r\n\r\n", "\r\nIf-None-Match: \"v1\"\r\n\r\n");
+    let part = get.replace("\r\n\r\n", "\r\nRange: bytes=10-19\r\n\r\n");
+    let mut client = std::net::TcpStream::connect(addr).unwrap();
+    client
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
+    let mut buf = vec![0; 65536];
+    let mut ask = |request: &str| {
+        client.write_all(request.as_bytes()).unwrap();
+        let mut have = 0;
+        loop {
+            have += client.read(&mut buf[have..]).unwrap();
+            let text = &buf[..have];
+            let end = text
+                .windows(4)
+                .position(|w| w == b"\r\n\r\n")
+                .map(|at| at + 4);
+            let body = match &text[9..12] {
+                b"200" => 4096,
+                b"206" => 10,
+                _ => 0,
+            };
+            if end.is_some_and(|end| have >= end + body) {
+                return [text[9], text[10], text[11]];
+            }
+        }
+    };
+    for _ in 0..3 {
+        for request in [&get, &not_modified, &part] {
+            ask(request);
+        }
+    }
+    for (request, status) in [(&get, *b"200"), (&not_modified, *b"304"), (&part, *b"206")] {
+        // Other threads of the process may allocate now and then; a hit that does always does.
+        let fewest = (0..5)
+            .map(|_| {
+                let region = Region::new(ALLOCATOR);
+                for _ in 0..REQUESTS {
+                    assert_eq!(ask(request), status);
+                }
+                region.change().allocations
+            })
+            .min();
+        assert_eq!(fewest, Some(0), "{request}");
+    }
+    assert_eq!(origin.asked(), 1);
+    proxy.shutdown();
+    thread.join().unwrap();
+}
