@@ -1,0 +1,10 @@
+//! Real clients through a real Foxy process: curl, git, apt and Chromium, each used as a
+//! newcomer would use it. A tool that is not installed is named, with the command to get it.
+
+mod apt;
+mod browser;
+mod curl;
+mod git;
+mod process;
+mod tls;
+mod web;

@@ -1,0 +1,131 @@
+//! Foxy as a child process, and the clients as commands.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+/// A Foxy with a store of its own; killed when dropped.
+pub(crate) struct Foxy {
+    child: Child,
+    pub(crate) proxy: SocketAddr,
+    dir: tempfile::TempDir,
+}
+
+impl Foxy {
+    /// A forward proxy; `connect_ports` are the ports that CONNECT may reach.
+    pub(crate) fn forward(connect_ports: &[u16]) -> Self {
+        Self::start(&[], connect_ports)
+    }
+
+    /// A reverse proxy in front of `origin`.
+    pub(crate) fn reverse(origin: &str) -> Self {
+        Self::start(&["--origin", origin], &[])
+    }
+
+    fn start(extra: &[&str], connect_ports: &[u16]) -> Self {
+        let dir = tempfile::tempdir().expect("a scratch directory");
+        let [proxy, admin] = free_addresses();
+        let config = dir.path().join("foxy.toml");
+        std::fs::write(
+            &config,
+            format!("[access]\nconnect_ports = {connect_ports:?}\n"),
+        )
+        .expect("config");
+        let child = Command::new(env!("CARGO_BIN_EXE_foxy"))
+            .arg("serve")
+            .args(["--config".as_ref(), config.as_os_str()])
+            .args([
+                "--listen",
+                &proxy.to_string(),
+                "--admin",
+                &admin.to_string(),
+            ])
+            .args(["--store".as_ref(), dir.path().join("store").as_os_str()])
+            .args([
+                "--store-size",
+                "512MiB",
+                "--memory",
+                "64MiB",
+                "--access-log",
+                "off",
+            ])
+            .args(extra)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("foxy starts");
+        wait_for(proxy);
+        Self { child, proxy, dir }
+    }
+
+    /// What to give a client as its proxy.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.proxy)
+    }
+
+    /// A directory that goes with this Foxy.
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+}
+
+impl Drop for Foxy {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Two loopback addresses that were free a moment ago.
+fn free_addresses() -> [SocketAddr; 2] {
+    let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
+    listeners.map(|listener| listener.local_addr().expect("its address"))
+}
+
+fn wait_for(address: SocketAddr) {
+    for _ in 0..500 {
+        if TcpStream::connect(address).is_ok() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("foxy does not listen on {address} after 10 s");
+}
+
+/// The tool at `path`, or `None` after saying how to get it. With `FOXY_CLIENTS=required` (as in
+/// the full check) a missing tool fails the test.
+pub(crate) fn tool(name: &str, package: &str) -> Option<Command> {
+    let found = Command::new(name)
+        .arg("--version")
+        .output()
+        .is_ok_and(|o| o.status.success());
+    if found {
+        return Some(Command::new(name));
+    }
+    let hint =
+        format!("{name} is not installed: not tried. Get it with: apt-get install -y {package}");
+    assert!(
+        std::env::var("FOXY_CLIENTS").as_deref() != Ok("required"),
+        "{hint}"
+    );
+    eprintln!("{hint}");
+    None
+}
+
+/// Runs a command that must succeed; its output is in the failure message.
+pub(crate) fn run(command: &mut Command) -> Output {
+    let output = command.output().expect("the command starts");
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{}\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output
+}
+
+/// As [`run`], standard output as text.
+pub(crate) fn text(command: &mut Command) -> String {
+    String::from_utf8_lossy(&run(command).stdout).into_owned()
+}
