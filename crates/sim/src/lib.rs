@@ -1,3 +1,8 @@
 //! The simulator: caches, systems of the papers and modelled hardware under one workload.
+//!
+//! A workload goes through the cache [`levels`]; what they ask of the disk goes to a
+//! [`layout`], which is a file-space algorithm over a [`model`] of drive and file system.
 
+pub mod layout;
+pub mod levels;
 pub mod model;

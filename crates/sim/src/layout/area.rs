@@ -1,0 +1,123 @@
+//! The space that a slotted layout writes to: one large file, or a raw partition.
+
+use super::LayoutError;
+use crate::model::{FileId, Files, FsCounters, Raw, SimTime};
+
+/// One linear space of bytes with a process that reads and writes it.
+pub trait Area {
+    /// The moment the process has reached.
+    fn now(&self) -> SimTime;
+
+    /// Reads and waits.
+    ///
+    /// # Errors
+    /// [`LayoutError::Fs`].
+    fn read(&mut self, at: u64, len: u64) -> Result<(), LayoutError>;
+
+    /// Writes, as write() does on a file: the drive may follow later.
+    ///
+    /// # Errors
+    /// [`LayoutError::Full`], [`LayoutError::Fs`].
+    fn write(&mut self, at: u64, len: u64) -> Result<(), LayoutError>;
+
+    /// Reads ranges that were put in order before. One after the other, unless the space can
+    /// give them to the drive together.
+    ///
+    /// # Errors
+    /// [`LayoutError::Fs`].
+    fn read_all(&mut self, ranges: &[(u64, u64)]) -> Result<(), LayoutError> {
+        ranges.iter().try_for_each(|(at, len)| self.read(*at, *len))
+    }
+
+    /// Waits until everything is on the drive.
+    fn sync(&mut self);
+
+    /// The file; `FileId(0)` for a raw partition.
+    fn file(&self) -> FileId;
+
+    /// What it cost the drive.
+    fn counters(&self) -> FsCounters;
+}
+
+/// One file of a file system. It grows as it is written.
+#[derive(Clone, Debug)]
+pub struct FileArea<F> {
+    files: F,
+    file: FileId,
+}
+
+impl<F: Files> FileArea<F> {
+    /// Creates the file in the root directory.
+    ///
+    /// # Errors
+    /// [`LayoutError::Full`], [`LayoutError::Fs`].
+    pub fn new(mut files: F) -> Result<Self, LayoutError> {
+        let file = files.create(files.root(), 1)?;
+        Ok(Self { files, file })
+    }
+
+    /// The file system.
+    pub const fn files(&self) -> &F {
+        &self.files
+    }
+}
+
+impl<F: Files> Area for FileArea<F> {
+    fn now(&self) -> SimTime {
+        self.files.now()
+    }
+
+    fn read(&mut self, at: u64, len: u64) -> Result<(), LayoutError> {
+        self.files.read(self.file, at, len)?;
+        Ok(())
+    }
+
+    fn write(&mut self, at: u64, len: u64) -> Result<(), LayoutError> {
+        Ok(self.files.write(self.file, at, len)?)
+    }
+
+    fn sync(&mut self) {
+        self.files.sync();
+    }
+
+    fn file(&self) -> FileId {
+        self.file
+    }
+
+    fn counters(&self) -> FsCounters {
+        self.files.counters()
+    }
+}
+
+impl Area for Raw {
+    fn now(&self) -> SimTime {
+        Self::now(self)
+    }
+
+    fn read(&mut self, at: u64, len: u64) -> Result<(), LayoutError> {
+        Self::read(self, at, len)?;
+        Ok(())
+    }
+
+    fn write(&mut self, at: u64, len: u64) -> Result<(), LayoutError> {
+        Self::write(self, at, len)?;
+        Ok(())
+    }
+
+    fn read_all(&mut self, ranges: &[(u64, u64)]) -> Result<(), LayoutError> {
+        self.read_batch(ranges)?;
+        Ok(())
+    }
+
+    fn sync(&mut self) {
+        self.flush();
+    }
+
+    fn file(&self) -> FileId {
+        FileId(0)
+    }
+
+    fn counters(&self) -> FsCounters {
+        Self::counters(self)
+    }
+}

@@ -1,0 +1,270 @@
+//! BUDDY: one file for each size class.
+//!
+//! Rule (USITS'99 section 3): the file of class k consists of fixed slots of k blocks of 512
+//! bytes and holds the objects that need k blocks. Write = the first free slot of the class's
+//! file; delete = the slot is marked free; read = the slot is read. An object of more than
+//! THRESHOLD blocks (256 = 128 KB) has a file of its own. An object is always contiguous.
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use hashbrown::HashMap;
+
+use super::{BLOCK, Layout, LayoutError, LayoutStats, Place};
+use crate::model::{DirId, FileId, Files, FsCounters, SimTime};
+
+/// The paper's threshold, blocks.
+pub const THRESHOLD: u32 = 256;
+
+#[derive(Debug)]
+struct Class {
+    file: FileId,
+    /// Slots that were used before.
+    free: BinaryHeap<Reverse<u64>>,
+    /// Slots the file has.
+    slots: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    size: u64,
+    /// Class and slot; `None`: a file of its own.
+    slot: Option<(u64, u64)>,
+}
+
+/// The layout.
+#[derive(Debug)]
+pub struct Buddy<F> {
+    files: F,
+    threshold: u64,
+    /// For class files, named by k.
+    classes_dir: DirId,
+    /// For large objects, named by object.
+    own_dir: DirId,
+    classes: HashMap<u64, Class>,
+    objects: HashMap<u64, Entry>,
+    stats: LayoutStats,
+}
+
+impl<F: Files> Buddy<F> {
+    /// An empty layout; objects of more than `threshold` blocks get files of their own.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn new(mut files: F, threshold: u32) -> Result<Self, LayoutError> {
+        let classes_dir = files.mkdir(files.root(), 0)?;
+        let own_dir = files.mkdir(files.root(), 1)?;
+        Ok(Self {
+            files,
+            threshold: u64::from(threshold),
+            classes_dir,
+            own_dir,
+            classes: HashMap::new(),
+            objects: HashMap::new(),
+            stats: LayoutStats::default(),
+        })
+    }
+
+    /// The class of a size: blocks needed; `None` beyond the threshold.
+    fn class_of(&self, size: u64) -> Option<u64> {
+        let blocks = size.div_ceil(BLOCK).max(1);
+        (blocks <= self.threshold).then_some(blocks)
+    }
+
+    fn class(&mut self, k: u64) -> Result<&mut Class, LayoutError> {
+        if !self.classes.contains_key(&k) {
+            let file = self.files.create(self.classes_dir, k)?;
+            self.classes.insert(
+                k,
+                Class {
+                    file,
+                    free: BinaryHeap::new(),
+                    slots: 0,
+                },
+            );
+        }
+        self.classes.get_mut(&k).ok_or(LayoutError::Missing)
+    }
+
+    fn write_slot(&mut self, k: u64) -> Result<u64, LayoutError> {
+        let class = self.class(k)?;
+        let file = class.file;
+        let slot = match class.free.pop() {
+            Some(Reverse(slot)) => slot,
+            None => {
+                class.slots += 1;
+                class.slots - 1
+            }
+        };
+        if let Err(error) = self.files.write(file, slot * k * BLOCK, k * BLOCK) {
+            self.class(k)?.free.push(Reverse(slot));
+            return Err(error.into());
+        }
+        self.stats.write_bytes += k * BLOCK;
+        self.stats.allocated_bytes += k * BLOCK;
+        Ok(slot)
+    }
+
+    fn write_own(&mut self, object: u64, size: u64) -> Result<(), LayoutError> {
+        let file = self.files.create(self.own_dir, object)?;
+        let written = self.files.write(file, 0, size);
+        self.files.close(file);
+        if let Err(error) = written {
+            self.files.delete(self.own_dir, object)?;
+            return Err(error.into());
+        }
+        self.stats.write_bytes += size;
+        self.stats.allocated_bytes += size;
+        Ok(())
+    }
+
+    fn read_own(&mut self, object: u64, size: u64) -> Result<u64, LayoutError> {
+        let file = self.files.open(self.own_dir, object)?;
+        let read = self.files.read(file, 0, size);
+        self.files.close(file);
+        Ok(read?)
+    }
+}
+
+impl<F: Files> Layout for Buddy<F> {
+    fn write(&mut self, object: u64, size: u64, _server: u32) -> Result<(), LayoutError> {
+        if self.objects.contains_key(&object) {
+            return Err(LayoutError::Exists);
+        }
+        let size = size.max(1);
+        let slot = match self.class_of(size) {
+            Some(k) => Some((k, self.write_slot(k)?)),
+            None => {
+                self.write_own(object, size)?;
+                None
+            }
+        };
+        self.objects.insert(object, Entry { size, slot });
+        self.stats.objects += 1;
+        self.stats.object_bytes += size;
+        self.stats.pieces += 1;
+        self.stats.writes += 1;
+        self.stats.write_calls += 1;
+        Ok(())
+    }
+
+    fn read(&mut self, object: u64) -> Result<(), LayoutError> {
+        let entry = *self.objects.get(&object).ok_or(LayoutError::Missing)?;
+        let read = match entry.slot {
+            Some((k, slot)) => {
+                let file = self.class(k)?.file;
+                self.files.read(file, slot * k * BLOCK, k * BLOCK)?
+            }
+            None => self.read_own(object, entry.size)?,
+        };
+        self.stats.reads += 1;
+        self.stats.read_calls += 1;
+        self.stats.read_bytes += read;
+        Ok(())
+    }
+
+    fn delete(&mut self, object: u64) -> Result<(), LayoutError> {
+        let entry = *self.objects.get(&object).ok_or(LayoutError::Missing)?;
+        match entry.slot {
+            Some((k, slot)) => {
+                self.class(k)?.free.push(Reverse(slot));
+                self.stats.allocated_bytes -= k * BLOCK;
+            }
+            None => {
+                self.files.delete(self.own_dir, object)?;
+                self.stats.allocated_bytes -= entry.size;
+            }
+        }
+        self.objects.remove(&object);
+        self.stats.objects -= 1;
+        self.stats.object_bytes -= entry.size;
+        self.stats.pieces -= 1;
+        self.stats.deletes += 1;
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), LayoutError> {
+        self.files.sync();
+        Ok(())
+    }
+
+    fn place(&self, object: u64) -> Option<Place> {
+        let entry = self.objects.get(&object)?;
+        Some(match entry.slot {
+            None => Place::Own {
+                dir: self.own_dir,
+                name: object,
+            },
+            Some((k, slot)) => Place::Shared {
+                file: self.classes.get(&k)?.file,
+                ranges: vec![(slot * k * BLOCK, k * BLOCK)],
+            },
+        })
+    }
+
+    fn stats(&self) -> LayoutStats {
+        let mut stats = self.stats.clone();
+        for (k, class) in &self.classes {
+            let free = class.free.len() as u64;
+            stats.free_chunks += free;
+            stats.free_bytes += free * k * BLOCK;
+            if free > 0 {
+                stats.free_largest = stats.free_largest.max(k * BLOCK);
+            }
+        }
+        stats
+    }
+
+    fn now(&self) -> SimTime {
+        self.files.now()
+    }
+
+    fn counters(&self) -> FsCounters {
+        self.files.counters()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::fake::FakeFiles;
+
+    fn slot(buddy: &Buddy<FakeFiles>, object: u64) -> Option<(u64, u64)> {
+        match buddy.place(object) {
+            Some(Place::Shared { ranges, .. }) => Some(ranges[0]),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn classes_and_first_free_slots() {
+        let mut buddy = Buddy::new(FakeFiles::new(), 4).unwrap();
+        for (object, size) in [
+            (1, 512),
+            (2, 513),
+            (3, 1024),
+            (4, 2048),
+            (5, 2049),
+            (6, 600),
+        ] {
+            buddy.write(object, size, 1).unwrap();
+        }
+        assert_eq!(slot(&buddy, 1), Some((0, 512)));
+        assert_eq!(
+            [2, 3, 6].map(|o| slot(&buddy, o)),
+            [Some((0, 1024)), Some((1024, 1024)), Some((2048, 1024))]
+        );
+        assert_eq!(slot(&buddy, 4), Some((0, 2048)));
+        assert!(matches!(buddy.place(5), Some(Place::Own { name: 5, .. })));
+        // The lowest slot comes first, in whatever order they were given back.
+        for object in [6, 2] {
+            buddy.delete(object).unwrap();
+        }
+        buddy.write(7, 1000, 1).unwrap();
+        assert_eq!(slot(&buddy, 7), Some((0, 1024)));
+        let stats = buddy.stats();
+        assert_eq!(
+            (stats.allocated_bytes, stats.free_bytes),
+            (512 + 2048 + 2048 + 2049, 1024)
+        );
+    }
+}

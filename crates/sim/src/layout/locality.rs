@@ -1,0 +1,123 @@
+//! Locality buffers: what comes from one server is written together.
+//!
+//! Rule (USITS'99 section 3, LAZY-READS-LOC): B buffers, each bound to one origin server. A
+//! URL-write joins the buffer of its server; if there is none, a victim (least recently used:
+//! the papers do not say) is written contiguously and bound anew; a full buffer is written. The
+//! choice is [`foxy_policy::LocalityBuffers`]; this file holds what is in the buffers.
+
+use std::time::Duration;
+
+use foxy_base::MonoTime;
+use foxy_policy::{BufferId, GroupId, LocalityBuffers, LocalityConfig};
+
+/// Parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocConfig {
+    /// Buffers (the papers: 8 to 128).
+    pub buffers: u32,
+    /// Bytes in each (the papers: 64 KB).
+    pub bytes: u64,
+}
+
+impl LocConfig {
+    /// `buffers` buffers of 64 KiB.
+    #[must_use]
+    pub const fn of(buffers: u32) -> Self {
+        Self {
+            buffers,
+            bytes: 64 << 10,
+        }
+    }
+}
+
+/// The buffers and the objects in them.
+#[derive(Debug)]
+pub struct Locality {
+    choice: LocalityBuffers,
+    contents: Vec<Vec<u64>>,
+}
+
+/// What has to be written, in this order, around the addition of an object.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Flush {
+    /// Objects of the buffer as it was.
+    pub before: Vec<u64>,
+    /// Objects of the buffer with the new object, if it is full now.
+    pub after: Vec<u64>,
+}
+
+impl Locality {
+    /// Empty buffers.
+    #[must_use]
+    pub fn new(config: LocConfig) -> Self {
+        let choice = LocalityBuffers::new(LocalityConfig {
+            buffers: config.buffers,
+            buffer_bytes: config.bytes,
+            age_max: Duration::MAX,
+        });
+        Self {
+            choice,
+            contents: vec![Vec::new(); config.buffers.max(1) as usize],
+        }
+    }
+
+    /// Adds an object that takes `bytes` bytes on disk; returns what has to be written.
+    pub fn add(&mut self, object: u64, bytes: u64, server: u32) -> Flush {
+        let group = GroupId(u64::from(server));
+        let placement = self.choice.place(group, bytes, MonoTime::default());
+        let before = placement
+            .flush_before
+            .map(|id| self.empty(id))
+            .unwrap_or_default();
+        self.contents[placement.buffer.0 as usize].push(object);
+        let after = if placement.flush_after {
+            self.empty(placement.buffer)
+        } else {
+            Vec::new()
+        };
+        Flush { before, after }
+    }
+
+    fn empty(&mut self, id: BufferId) -> Vec<u64> {
+        std::mem::take(&mut self.contents[id.0 as usize])
+    }
+
+    /// Forgets an object; its room in the buffer stays taken until the buffer is written.
+    pub fn remove(&mut self, object: u64) {
+        for buffer in &mut self.contents {
+            if let Some(at) = buffer.iter().position(|o| *o == object) {
+                buffer.remove(at);
+                return;
+            }
+        }
+    }
+
+    /// The objects of a buffer that is not empty, or `None`.
+    pub fn flush_any(&mut self) -> Option<Vec<u64>> {
+        let id = self.choice.flush_any()?;
+        Some(self.empty(id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_servers_objects_leave_together() {
+        let mut locality = Locality::new(LocConfig {
+            buffers: 2,
+            bytes: 4096,
+        });
+        assert_eq!(locality.add(1, 1024, 10), Flush::default());
+        assert_eq!(locality.add(2, 1024, 20), Flush::default());
+        assert_eq!(locality.add(3, 1024, 10), Flush::default());
+        locality.remove(3);
+        // A third server takes the buffer that was used least recently: server 20's.
+        assert_eq!(locality.add(4, 512, 30).before, [2]);
+        // A full one leaves with its last object; what was removed does not come along.
+        assert_eq!(locality.add(5, 2048, 10).after, [1, 5]);
+        assert_eq!(locality.flush_any(), Some(vec![4]));
+        assert_eq!(locality.flush_any(), None);
+    }
+}

@@ -1,0 +1,148 @@
+//! File-space systems: where the objects of a disk cache lie, fed URL-read, -write and -delete.
+//!
+//! Each system is a small file with the papers' rule in its head. Those that keep one file per
+//! object ([`simple`], [`squid`], [`multiple_dirs`]) and [`buddy`] work over [`crate::model::Files`]; the
+//! family of [`stream`] works over an [`Area`]: one large file, or a raw partition. Contents are
+//! not kept, only places and lengths; time passes in the model below.
+
+pub mod area;
+pub mod buddy;
+pub mod lazy_reads;
+pub mod locality;
+pub mod multiple_dirs;
+pub mod one_file_each;
+pub mod packetizer;
+pub mod simple;
+pub mod slots;
+pub mod spec;
+pub mod squid;
+mod stats;
+pub mod stream;
+
+pub use area::{Area, FileArea};
+pub use spec::LayoutSpec;
+pub use stats::{LayoutStats, ReadDistances};
+
+use std::fmt;
+
+use crate::{
+    levels::{DiskOp, DiskOpKind},
+    model::{DirId, FileId, FsCounters, FsError, SimTime},
+};
+
+/// Bytes of a block (a slot): what the papers' layouts allocate by.
+pub const BLOCK: u64 = 512;
+
+/// Why an operation was refused. The layout is as before, apart from the operation's cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LayoutError {
+    /// No space for the object.
+    Full,
+    /// The object is not stored.
+    Missing,
+    /// The object is stored already: a new version must delete the old one first.
+    Exists,
+    /// The file system below refused.
+    Fs(FsError),
+}
+
+impl From<FsError> for LayoutError {
+    fn from(error: FsError) -> Self {
+        if error == FsError::NoSpace {
+            Self::Full
+        } else {
+            Self::Fs(error)
+        }
+    }
+}
+
+impl fmt::Display for LayoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full => f.write_str("no space for the object"),
+            Self::Missing => f.write_str("the object is not stored"),
+            Self::Exists => f.write_str("the object is stored already"),
+            Self::Fs(error) => write!(f, "file system: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for LayoutError {}
+
+/// Where an object is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In a file of its own.
+    Own {
+        /// The file's directory.
+        dir: DirId,
+        /// Its name there.
+        name: u64,
+    },
+    /// In these byte ranges of a shared file (of the partition, for a raw one), in order.
+    Shared {
+        /// The file; `FileId(0)` for a raw partition.
+        file: FileId,
+        /// Start and length of each range, multiples of [`BLOCK`].
+        ranges: Vec<(u64, u64)>,
+    },
+    /// In a locality buffer in memory.
+    Buffer,
+}
+
+/// A file-space system.
+pub trait Layout {
+    /// Stores an object of `size` bytes (0 counts as 1) that came from `server`.
+    ///
+    /// # Errors
+    /// [`LayoutError::Exists`], [`LayoutError::Full`], [`LayoutError::Fs`].
+    fn write(&mut self, object: u64, size: u64, server: u32) -> Result<(), LayoutError>;
+
+    /// Reads an object; a lazy layout may only queue the read.
+    ///
+    /// # Errors
+    /// [`LayoutError::Missing`], [`LayoutError::Fs`].
+    fn read(&mut self, object: u64) -> Result<(), LayoutError>;
+
+    /// Deletes an object.
+    ///
+    /// # Errors
+    /// [`LayoutError::Missing`], [`LayoutError::Fs`].
+    fn delete(&mut self, object: u64) -> Result<(), LayoutError>;
+
+    /// Issues every read and write that still waits in the layout's own buffers, and waits until
+    /// all is on the drive.
+    ///
+    /// # Errors
+    /// [`LayoutError::Fs`].
+    fn finish(&mut self) -> Result<(), LayoutError>;
+
+    /// Where an object is; `None` if it is not stored.
+    fn place(&self, object: u64) -> Option<Place>;
+
+    /// What the layout did and holds.
+    fn stats(&self) -> LayoutStats;
+
+    /// The moment the process has reached.
+    fn now(&self) -> SimTime;
+
+    /// What it cost the drive.
+    fn counters(&self) -> FsCounters;
+
+    /// One operation of the cache levels.
+    ///
+    /// # Errors
+    /// As the three operations.
+    fn apply(&mut self, op: &DiskOp) -> Result<(), LayoutError> {
+        match op.kind {
+            DiskOpKind::Read => self.read(op.object),
+            DiskOpKind::Write => self.write(op.object, op.size, op.server),
+            DiskOpKind::Delete => self.delete(op.object),
+        }
+    }
+}
+
+#[cfg(test)]
+mod fake;
+#[cfg(test)]
+mod tests;

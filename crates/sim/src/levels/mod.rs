@@ -1,0 +1,284 @@
+//! The cache levels of the papers: memory, then disk; out comes what the disk has to do.
+//!
+//! Rules (Foxy papers, section 3 of both): a request that memory answers never reaches the disk
+//! level. One that the disk answers is a URL-read and enters memory too. A miss is fetched,
+//! enters memory and disk, and is a URL-write; what the disk evicts for it are URL-deletes, and
+//! they come before the write that needs their space. A new version of an object is a miss that
+//! first deletes the old one. Objects that the disk policy refuses are not written.
+
+mod config;
+mod op;
+
+pub use config::{AnyCache, LevelsConfig, PolicyKind, Watermarks};
+pub use op::{DiskOp, DiskOpKind};
+
+use foxy_policy::Evicted;
+use foxy_trace::Request;
+use serde::Serialize;
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// Answered from memory.
+    RamHit,
+    /// Answered from disk.
+    DiskHit,
+    /// Fetched for the first time, or again after it was evicted.
+    Miss,
+    /// Fetched because another version was cached.
+    Modified,
+    /// Not for a cache, or of unknown size and not cached: no level saw it.
+    Bypass,
+}
+
+/// Exact counts of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LevelCounts {
+    /// Requests, bypassed ones not counted.
+    pub requests: u64,
+    /// Bytes of these requests.
+    pub request_bytes: u64,
+    /// Answered from memory.
+    pub ram_hits: u64,
+    /// Bytes answered from memory.
+    pub ram_hit_bytes: u64,
+    /// Answered from disk: URL-reads.
+    pub disk_hits: u64,
+    /// Bytes answered from disk.
+    pub disk_hit_bytes: u64,
+    /// Fetched, new versions included.
+    pub misses: u64,
+    /// Those of the misses that replaced another version.
+    pub modified: u64,
+    /// URL-writes: misses that the disk took.
+    pub writes: u64,
+    /// Bytes of URL-writes.
+    pub write_bytes: u64,
+    /// URL-deletes.
+    pub deletes: u64,
+    /// Requests that no level saw.
+    pub bypassed: u64,
+}
+
+impl LevelCounts {
+    /// Operations of the disk.
+    #[must_use]
+    pub const fn disk_ops(&self) -> u64 {
+        self.disk_hits + self.writes + self.deletes
+    }
+
+    /// Hits of both levels by requests, 0 to 1.
+    #[must_use]
+    pub fn hit_ratio(&self) -> f64 {
+        ratio(self.ram_hits + self.disk_hits, self.requests)
+    }
+
+    /// Hits of both levels by bytes, 0 to 1.
+    #[must_use]
+    pub fn byte_hit_ratio(&self) -> f64 {
+        ratio(self.ram_hit_bytes + self.disk_hit_bytes, self.request_bytes)
+    }
+}
+
+/// `part / whole`; 0 of nothing.
+#[must_use]
+pub fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
+}
+
+/// What is kept with an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    size: u64,
+    version: u32,
+    server: u32,
+}
+
+impl Stamp {
+    /// Another version shows by its number or by its size; an unknown size shows nothing.
+    const fn is(self, request: &Request) -> bool {
+        self.version == request.version && (request.size == 0 || self.size == request.size)
+    }
+}
+
+/// Memory before disk.
+pub struct Levels {
+    config: LevelsConfig,
+    ram: Option<AnyCache<Stamp>>,
+    disk: AnyCache<Stamp>,
+    counts: LevelCounts,
+    evicted: Vec<Evicted<u64, Stamp>>,
+}
+
+impl std::fmt::Debug for Levels {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Levels")
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Levels {
+    /// Both levels empty.
+    #[must_use]
+    pub fn new(config: LevelsConfig) -> Self {
+        Self {
+            config,
+            ram: (config.ram > 0).then(|| config.ram_policy.build(config.ram)),
+            disk: config.disk_policy.build(config.disk),
+            counts: LevelCounts::default(),
+            evicted: Vec::new(),
+        }
+    }
+
+    /// One request; what the disk has to do for it is appended to `ops` in order.
+    pub fn request(&mut self, request: &Request, ops: &mut Vec<DiskOp>) -> Outcome {
+        let outcome = self.decide(request, ops);
+        let counts = &mut self.counts;
+        if outcome == Outcome::Bypass {
+            counts.bypassed += 1;
+            return outcome;
+        }
+        counts.requests += 1;
+        counts.request_bytes += request.size;
+        match outcome {
+            Outcome::RamHit => {
+                counts.ram_hits += 1;
+                counts.ram_hit_bytes += request.size;
+            }
+            Outcome::DiskHit => {
+                counts.disk_hits += 1;
+                counts.disk_hit_bytes += request.size;
+            }
+            Outcome::Modified => {
+                counts.misses += 1;
+                counts.modified += 1;
+            }
+            Outcome::Miss | Outcome::Bypass => counts.misses += 1,
+        }
+        outcome
+    }
+
+    fn decide(&mut self, request: &Request, ops: &mut Vec<DiskOp>) -> Outcome {
+        if !request.is_cacheable() {
+            return Outcome::Bypass;
+        }
+        let mut modified = false;
+        if let Some(ram) = &mut self.ram
+            && let Some(stamp) = ram.get(&request.object)
+        {
+            if stamp.is(request) {
+                return Outcome::RamHit;
+            }
+            modified = true;
+        }
+        if let Some(stamp) = self.disk.get(&request.object).copied() {
+            if stamp.is(request) {
+                ops.push(op(DiskOpKind::Read, request.object, stamp));
+                self.keep_in_ram(request.object, stamp);
+                return Outcome::DiskHit;
+            }
+            modified = true;
+        }
+        if request.size == 0 {
+            return Outcome::Bypass;
+        }
+        self.store(request, ops);
+        if modified {
+            Outcome::Modified
+        } else {
+            Outcome::Miss
+        }
+    }
+
+    fn keep_in_ram(&mut self, object: u64, stamp: Stamp) {
+        if let Some(ram) = &mut self.ram {
+            // Whether memory takes it does not matter to the disk: it is there already.
+            let _ = ram.insert(object, stamp, stamp.size, &mut self.evicted);
+            self.evicted.clear();
+        }
+    }
+
+    fn store(&mut self, request: &Request, ops: &mut Vec<DiskOp>) {
+        let stamp = Stamp {
+            size: request.size,
+            version: request.version,
+            server: request.server,
+        };
+        self.keep_in_ram(request.object, stamp);
+        let before = ops.len();
+        let inserted = self
+            .disk
+            .insert(request.object, stamp, stamp.size, &mut self.evicted);
+        if let Some(old) = inserted.replaced {
+            ops.push(op(DiskOpKind::Delete, request.object, old));
+        }
+        // A rule that lets objects compete may throw out the newcomer itself: then it was never
+        // on disk.
+        let stays = inserted.stored && !self.evicted.iter().any(|e| e.key == request.object);
+        for gone in self.evicted.drain(..).filter(|e| e.key != request.object) {
+            ops.push(op(DiskOpKind::Delete, gone.key, gone.value));
+        }
+        if stays {
+            self.counts.writes += 1;
+            self.counts.write_bytes += stamp.size;
+            ops.push(op(DiskOpKind::Write, request.object, stamp));
+        }
+        self.sweep(ops);
+        let deletes = ops[before..]
+            .iter()
+            .filter(|op| op.kind == DiskOpKind::Delete);
+        self.counts.deletes += deletes.count() as u64;
+    }
+
+    /// The replacement daemon: from the high mark down to the low mark.
+    fn sweep(&mut self, ops: &mut Vec<DiskOp>) {
+        let Some(marks) = self.config.watermarks else {
+            return;
+        };
+        let capacity = self.config.disk as f64;
+        if (self.disk.used() as f64) < marks.high * capacity {
+            return;
+        }
+        while self.disk.used() as f64 > marks.low * capacity {
+            let Some(gone) = self.disk.evict() else {
+                return;
+            };
+            ops.push(op(DiskOpKind::Delete, gone.key, gone.value));
+        }
+    }
+
+    /// The counts so far.
+    #[must_use]
+    pub const fn counts(&self) -> &LevelCounts {
+        &self.counts
+    }
+
+    /// Bytes of the objects that are on disk.
+    #[must_use]
+    pub fn disk_used(&self) -> u64 {
+        self.disk.used()
+    }
+
+    /// Objects that are on disk.
+    #[must_use]
+    pub fn disk_objects(&self) -> usize {
+        self.disk.len()
+    }
+}
+
+const fn op(kind: DiskOpKind, object: u64, stamp: Stamp) -> DiskOp {
+    DiskOp {
+        kind,
+        object,
+        size: if stamp.size == 0 { 1 } else { stamp.size },
+        server: stamp.server,
+    }
+}
+
+#[cfg(test)]
+mod tests;

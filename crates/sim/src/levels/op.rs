@@ -1,0 +1,28 @@
+//! What the cache levels ask of a disk: URL-read, URL-write, URL-delete.
+
+use serde::Serialize;
+
+/// The three operations of the papers' file-space simulators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DiskOpKind {
+    /// The object is read from disk, because memory does not have it.
+    Read,
+    /// The object enters the disk.
+    Write,
+    /// The object leaves the disk: replaced by another version, or evicted.
+    Delete,
+}
+
+/// One operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskOp {
+    /// What to do.
+    pub kind: DiskOpKind,
+    /// With which object.
+    pub object: u64,
+    /// Its bytes, at least 1.
+    pub size: u64,
+    /// The server it came from (0: not known).
+    pub server: u32,
+}
