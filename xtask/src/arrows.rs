@@ -18,7 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "proxy", "store", "sim", "trace", "bench", "http1", "disk", "base",
         ],
     ),
-    ("proxy", &["http1", "http-rules", "store", "base"]),
+    ("proxy", &["http1", "http-rules", "store", "disk", "base"]),
     ("sim", &["policy", "store", "disk", "trace", "base"]),
     ("bench", &["http1", "trace", "base"]),
     ("store", &["format", "index", "policy", "disk", "base"]),

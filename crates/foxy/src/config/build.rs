@@ -326,7 +326,8 @@ fn check_together(config: &Config, problems: &mut Vec<Problem>) {
             let text = format!("{} is listed twice; take one out", store.path.display());
             problems.push(Problem::conflict("store.path", text));
         }
-        if store.size < 16 << 20 {
+        // A file that is there keeps its length: opening it says whether it is a store.
+        if store.size < 16 << 20 && (store.size_given || !store.path.exists()) {
             let text = format!(
                 "the store {} would have {}; it needs at least 16MiB: make room, or give its size or another path",
                 store.path.display(),
