@@ -73,13 +73,14 @@ impl Engine {
     ///
     /// # Errors
     /// Each says what to do. Nothing on the disk was changed then, unless the device failed.
+    #[expect(clippy::needless_pass_by_value, reason = "options belong to the store")]
     pub fn open_store(
         self: &Arc<Self>,
         disk: Arc<dyn Disk>,
         options: StoreOptions,
     ) -> Result<Writer, OpenError> {
         let _one_at_a_time = self.opening.lock();
-        Writer::open(self, disk, options)
+        Writer::open(self, disk, &options)
     }
 
     /// Key of a part of the tables.

@@ -143,7 +143,6 @@ pub(crate) struct StoreShared {
 }
 
 impl StoreShared {
-    #[expect(clippy::too_many_arguments, reason = "called once")]
     pub(crate) fn new(
         id: StoreId,
         base_units: u64,

@@ -94,7 +94,7 @@ fn unreadable_summaries_are_replaced_by_a_scan_and_unreadable_segments_are_lost(
     let one = rig.segments_at()..rig.segments_at() + 1;
     let disk = rig.disk.kill();
     disk.corrupt(8192, (rig.segments_at() - 8192) as usize, |b| {
-        b.iter_mut().for_each(|b| *b ^= 0x55)
+        b.iter_mut().for_each(|b| *b ^= 0x55);
     });
     disk.set_faults(FaultPlan::none().and(FaultRule::new(OpClass::Read, Fault::EIO).within(one)));
     let mut again = Rig::open(disk, MEMORY, 5, options());

@@ -3,5 +3,6 @@
 mod basic;
 mod faults;
 mod model;
+mod ratio;
 mod rig;
 mod rules;

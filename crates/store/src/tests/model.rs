@@ -60,7 +60,11 @@ impl Model {
     }
 
     fn max(version: u64) -> u64 {
-        if version % 12 == 0 { LARGE } else { SMALL }
+        if version.is_multiple_of(12) {
+            LARGE
+        } else {
+            SMALL
+        }
     }
 
     fn begin(&mut self, key: u64, versions: Vec<u64>) {

@@ -382,18 +382,24 @@ fn put_twin(rig: &Rig, key: &str, flip: u128, body: &[u8]) -> Put {
 #[test]
 fn a_twin_pushed_out_of_the_index_does_not_come_back_out_of_date() {
     let mut rig = Rig::new(16, SMALL_MEMORY, 18);
-    put_twin(&rig, "twin", 0, b"old");
-    rig.settle();
-    forget_ram(&rig, "twin");
+    let entry = |units| {
+        let class = foxy_index::SizeClass::for_bytes(512).unwrap();
+        foxy_index::Entry::new(foxy_index::Address::from_units(units).unwrap(), class)
+    };
+    let index = foxy_index::Index::new();
+    assert!(index.insert(hash("twin"), entry(1)).is_stored());
     let flip = (0..128).map(|bit| 1u128 << bit).find(|flip| {
-        !rig.engine
-            .index
-            .lookup(foxy_base::KeyHash(hash("twin").0 ^ flip))
-            .is_empty()
+        let twin = foxy_base::KeyHash(hash("twin").0 ^ flip);
+        !index.lookup(twin).is_empty()
     });
     let flip = flip.expect("a bit that the index does not keep");
+    // Both wait together, so that the second finds the first in its place when it is written.
+    rig.settle();
+    put_twin(&rig, "twin", 0, b"old");
     put_twin(&rig, "other twin", flip, b"other");
     rig.settle();
+    assert_eq!(rig.counts().index_displaced, 1);
+    forget_ram(&rig, "twin");
     // The first one is out of the index, so that nothing is known of it when it is replaced.
     put_dropped(&rig, "twin");
     forget_ram(&rig, "twin");

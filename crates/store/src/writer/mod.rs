@@ -93,7 +93,7 @@ impl Writer {
     pub(crate) fn open(
         engine: &Arc<Engine>,
         disk: Arc<dyn Disk>,
-        options: StoreOptions,
+        options: &StoreOptions,
     ) -> Result<Self, OpenError> {
         let now = engine.clock.mono();
         let queue = disk
@@ -111,13 +111,13 @@ impl Writer {
             next_sequence,
             loader,
             tables_damaged,
-        } = crate::recovery::open(engine, disk, &options)?;
+        } = crate::recovery::open(engine, disk, options)?;
         let burst = u64::from(store.geometry.cluster_bytes) * 4;
         Ok(Self {
             engine: engine.clone(),
             io: Io::new(store.clone(), queue, now),
             superblock,
-            gather: Gather::new(&options),
+            gather: Gather::new(options),
             buffers: Vec::new(),
             clusters: Vec::new(),
             last_cluster: 0,
