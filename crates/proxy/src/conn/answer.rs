@@ -6,14 +6,15 @@ use std::sync::Arc;
 use foxy_http_rules::{
     CacheStatus, Decision, Digest, Fwd, Miss, RequestDigest, StaleUse, decide, decide_miss,
 };
-use foxy_http1::{BodyFraming, Method, RequestParts, Upgrade, Url};
+use foxy_http1::{BodyFraming, Method, RequestHead, RequestParts, Upgrade, Url};
 use foxy_store::Object;
 
 use super::follow::Want;
 use super::{Conn, Finish};
 use crate::ask::Ask;
-use crate::net::Transport;
-use crate::reply::send_page;
+use crate::local::Local;
+use crate::net::{Io, Transport};
+use crate::reply::{Scratch, send_page};
 use crate::route::{Refusal, Route, route};
 use crate::serve::find::{Found, Primary, Tier, find};
 use crate::serve::memory::{self, Hit, Shape};
@@ -115,13 +116,9 @@ impl<T: Transport> Conn<T> {
             ..
         } = self;
         let head = parts.head(buf.filled(), slots);
-        let url = match route(&head, role, &local.proxy.instance) {
-            Route::Fetch(url) => url,
-            Route::Connect => return Short::Long(Long::Tunnel),
-            Route::Purge(_) => return Short::Long(Long::Purge),
-            Route::Options => return Short::Long(Long::Options),
-            Route::Trace => return Short::Long(Long::Trace),
-            Route::Refuse(refusal) => return Short::Refuse(refusal, Outcome::BadRequest),
+        let url = match to_fetch(route(&head, role, &local.proxy.instance)) {
+            Ok(url) => url,
+            Err(other) => return other,
         };
         if let Some(reason) = past_the_cache(&parts) {
             return Short::Long(Long::Pass(reason));
@@ -135,13 +132,8 @@ impl<T: Transport> Conn<T> {
             return missed(&parts, &request, decision, None, primary);
         };
         let Some(stored) = Digest::decode(&object.meta().rules) else {
-            return missed(
-                &parts,
-                &request,
-                decide_miss(&request, Miss::Uri),
-                None,
-                None,
-            );
+            let decision = decide_miss(&request, Miss::Uri);
+            return missed(&parts, &request, decision, None, None);
         };
         let now = local.wall();
         let decision = decide(&request, &stored, now, &local.proxy.config.rules);
@@ -167,30 +159,14 @@ impl<T: Transport> Conn<T> {
             }
             other => return missed(&parts, &request, other, Some(object), primary),
         };
-        let shape = if request.range || request.conditional || request.precondition {
-            memory::shape(local, &head, &request, &object, &stored, now)
-        } else {
-            Shape::Whole
+        let hot = Hot {
+            head: &head,
+            request: &request,
+            object,
+            stored: &stored,
+            shown,
         };
-        if shape == Shape::AskOrigin {
-            return Short::Long(Long::Pass(Fwd::Request));
-        }
-        if object.is_large() && head.method() == Method::Get && has_body(&shape) {
-            return Short::Long(Long::Large(object, shape, shown));
-        }
-        let hit = shown.hit(&local.proxy.config.headers.name, keep);
-        let sent = memory::send(local, io, scratch, &head, &object, &shape, &hit).await;
-        Short::Done(match sent {
-            Ok(sent) => Finish {
-                outcome: shown.outcome,
-                status: sent.status,
-                body: sent.body,
-                fields: Some(object.fields().clone()),
-                keep,
-                ..Finish::default()
-            },
-            Err(_) => Finish::gone(stored.status),
-        })
+        hot.send(local, io, scratch, keep).await
     }
 
     async fn long(
@@ -231,6 +207,64 @@ impl<T: Transport> Conn<T> {
         self.finished(Some(&ask.head()), started, &finish);
         finish.keep
     }
+}
+
+/// A stored object that may answer the request.
+struct Hot<'a> {
+    head: &'a RequestHead<'a>,
+    request: &'a RequestDigest,
+    object: Arc<Object>,
+    stored: &'a Digest,
+    shown: Shown,
+}
+
+impl Hot<'_> {
+    /// Sends it, unless it is large or the origin must judge the request's conditions.
+    async fn send<T: Transport>(
+        self,
+        local: &Local,
+        io: &Io<T>,
+        scratch: &mut Scratch,
+        keep: bool,
+    ) -> Short {
+        let (head, request, object) = (self.head, self.request, self.object);
+        let shape = if request.range || request.conditional || request.precondition {
+            memory::shape(local, head, request, &object, self.stored, local.wall())
+        } else {
+            Shape::Whole
+        };
+        if shape == Shape::AskOrigin {
+            return Short::Long(Long::Pass(Fwd::Request));
+        }
+        if object.is_large() && head.method() == Method::Get && has_body(&shape) {
+            return Short::Long(Long::Large(object, shape, self.shown));
+        }
+        let hit = self.shown.hit(&local.proxy.config.headers.name, keep);
+        let sent = memory::send(local, io, scratch, head, &object, &shape, &hit).await;
+        Short::Done(match sent {
+            Ok(sent) => Finish {
+                outcome: self.shown.outcome,
+                status: sent.status,
+                body: sent.body,
+                fields: Some(object.fields().clone()),
+                keep,
+                ..Finish::default()
+            },
+            Err(_) => Finish::gone(self.stored.status),
+        })
+    }
+}
+
+/// The URL to fetch, or what else a route comes to.
+fn to_fetch(route: Route<'_>) -> Result<Url<'_>, Short> {
+    Err(Short::Long(match route {
+        Route::Fetch(url) => return Ok(url),
+        Route::Refuse(refusal) => return Err(Short::Refuse(refusal, Outcome::BadRequest)),
+        Route::Connect => Long::Tunnel,
+        Route::Purge(_) => Long::Purge,
+        Route::Options => Long::Options,
+        Route::Trace => Long::Trace,
+    }))
 }
 
 fn key_of(partition: &str, url: &Url<'_>, out: &mut Vec<u8>) {

@@ -10,10 +10,11 @@ use foxy_base::key_hash;
 use foxy_http_rules::{
     CacheStatus, Decision, Digest, Failure, Fwd, decide, freshness, stale_on_failure, vary,
 };
-use foxy_http1::{FieldSlots, Version, chunked, write};
+use foxy_http1::{Version, chunked, write};
 use foxy_store::Object;
 
 use super::answer::Shown;
+use super::pass::last_chunk;
 use super::rest::Rest;
 use super::{Conn, Finish};
 use crate::ask::Ask;
@@ -315,32 +316,15 @@ impl<T: Transport> Conn<T> {
         keep: bool,
     ) -> Finish {
         let version = ask.head().version();
-        let bare = matches!(head.status, 204 | 304);
-        let mode = if bare {
-            Mode::Bare
-        } else {
-            Mode::of(head.length, version)
+        let mode = match head.status {
+            204 | 304 => Mode::Bare,
+            _ => Mode::of(head.length, version),
         };
         let keep = keep && mode != Mode::UntilClose;
         self.write_stream_head(want, head, collapsed, mode, keep, version);
-        let outcome = match (collapsed, &want.stored) {
-            (true, _) => Outcome::Collapsed,
-            (false, Some(_)) => Outcome::Refreshed,
-            (false, None) => Outcome::Miss,
-        };
-        let mut finish = Finish {
-            outcome,
-            reason: head.not_stored,
-            status: head.status,
-            origin_status: head.status,
-            origin: Some(head.origin),
-            fields: Some(head.fields.clone()),
-            keep,
-            ..Finish::default()
-        };
+        let mut finish = streamed(want, head, collapsed, keep);
         let mut pending = std::mem::take(&mut self.scratch.head);
         let patience = self.local.patience.progress;
-        let mut slots = FieldSlots::new();
         loop {
             let next = match follower.try_next() {
                 Some(next) => next,
@@ -361,12 +345,7 @@ impl<T: Transport> Conn<T> {
                 }
                 Ok(Next::End(trailers)) => {
                     if mode == Mode::Chunked {
-                        let limits = &self.local.limits;
-                        let fields = chunked::parse_trailers(&trailers, &mut slots, limits);
-                        match fields {
-                            Ok(fields) => chunked::write_last_chunk(&fields, &mut pending),
-                            Err(_) => pending.extend_from_slice(chunked::LAST_CHUNK),
-                        }
+                        pending.extend(last_chunk(&self.local, &trailers));
                     }
                     let sent = self.io.write(&pending, patience).await;
                     pending.clear();
@@ -483,6 +462,25 @@ impl<T: Transport> Conn<T> {
     pub(crate) fn abort(&self) {
         self.local.count(Event::Aborted);
         self.io.transport().reset_on_close();
+    }
+}
+
+/// What is to be logged about a streamed answer.
+fn streamed(want: &Want, head: &FillHead, collapsed: bool, keep: bool) -> Finish {
+    let outcome = match (collapsed, &want.stored) {
+        (true, _) => Outcome::Collapsed,
+        (false, Some(_)) => Outcome::Refreshed,
+        (false, None) => Outcome::Miss,
+    };
+    Finish {
+        outcome,
+        reason: head.not_stored,
+        status: head.status,
+        origin_status: head.status,
+        origin: Some(head.origin),
+        fields: Some(head.fields.clone()),
+        keep,
+        ..Finish::default()
     }
 }
 

@@ -4,7 +4,10 @@
     dead_code,
     unreachable_pub,
     missing_docs,
-    reason = "each test file uses its part"
+    clippy::unwrap_used,
+    clippy::wrong_self_convention,
+    clippy::needless_pass_by_value,
+    reason = "helpers of tests; each test file uses its part"
 )]
 
 use std::io::{Read, Write};

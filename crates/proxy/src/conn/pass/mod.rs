@@ -19,6 +19,7 @@ use crate::upstream::exchange::Leased;
 use crate::via::Changes;
 use crate::{Outcome, key};
 use download::{Answered, Download};
+pub(super) use upload::last_chunk;
 use upload::{Upload, UploadError, send_body};
 
 /// Why there is no complete exchange.

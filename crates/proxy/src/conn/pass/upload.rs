@@ -125,7 +125,7 @@ pub(super) async fn send_body<T: Transport, U: Transport>(
 }
 
 /// The last chunk with the trailers of a body just read.
-pub(super) fn last_chunk(local: &Local, trailers: &[u8]) -> Vec<u8> {
+pub(crate) fn last_chunk(local: &Local, trailers: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut slots = FieldSlots::new();
     match chunked::parse_trailers(trailers, &mut slots, &local.limits) {
