@@ -238,8 +238,13 @@ impl Loader {
                 }
                 _ => {
                     let at = LogPosition::new(part.sequence, entry.offset_units);
-                    let dead = voids.contains(&entry.offset_units) || at < self.floor;
-                    if !dead && self.insert(engine, part.index, entry) {
+                    let void = voids.contains(&entry.offset_units);
+                    if void && let Some(gone) = self.store.gone.lock().as_mut() {
+                        // It had replaced every older record of its key. Their own removals may
+                        // have been lost in a power cut that this record survived.
+                        gone.add(entry.hash);
+                    }
+                    if !void && at >= self.floor && self.insert(engine, part.index, entry) {
                         loaded += 1;
                     } else {
                         skipped += 1;

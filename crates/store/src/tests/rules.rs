@@ -509,3 +509,24 @@ fn summaries_and_reuse_wait_for_their_flushes() {
         "{seals} {marks}"
     );
 }
+
+#[test]
+fn a_version_whose_removal_was_lost_stays_dead_when_its_successor_is_removed() {
+    let mut rig = Rig::new(16, SMALL_MEMORY, 23);
+    rig.put("k", b"one");
+    rig.settle();
+    rig.supersede("k");
+    sync(&mut rig);
+    let removal = rig.segments_at() + 4096;
+    rig.put("k", b"two");
+    sync(&mut rig);
+    // A power cut keeps the successor's cluster, but not the one with the removal before it.
+    let disk = rig.disk.kill();
+    disk.corrupt(removal, 4096, |b| b.fill(0));
+    let mut again = Rig::open(disk, SMALL_MEMORY, 24, options());
+    again.settle();
+    assert_eq!(again.text("k").as_deref(), Some("two"));
+    again.supersede("k");
+    sync(&mut again);
+    assert_eq!(again.crash(Keep::Nothing).text("k"), None);
+}
