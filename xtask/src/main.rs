@@ -4,6 +4,7 @@
 //! handing in a change; there is no second list of checks anywhere else.
 
 mod arrows;
+mod conformance;
 mod deps;
 mod generated;
 mod report;
@@ -53,6 +54,15 @@ enum Command {
         #[arg(long)]
         long: bool,
     },
+    /// The public test suite of HTTP caches, against a pinned table of results
+    Conformance {
+        /// A checkout of the suite's repository, in place of the pinned release
+        #[arg(long, value_name = "DIR")]
+        suite: Option<std::path::PathBuf>,
+        /// Write what was measured into the table
+        #[arg(long)]
+        update: bool,
+    },
     /// The documentation builds without warnings
     Doc,
     /// Generated documents are what the code says
@@ -73,6 +83,10 @@ fn main() -> ExitCode {
         Command::Test { long } => {
             report.step("tests", || tests_step::run(tests_step::Scope::of(long)));
         }
+        Command::Conformance { suite, update } => {
+            let wanted = conformance::Wanted { suite, update };
+            report.step("conformance", || conformance::run(&wanted));
+        }
         Command::Doc => report.step("documentation", steps::doc),
         Command::Generated => report.step("generated documents", generated::check),
         Command::Generate => report.step("generate documents", generated::write),
@@ -92,6 +106,9 @@ fn check(report: &mut Report, fast: bool, long: bool) {
         return;
     }
     report.step("tests", || tests_step::run(tests_step::Scope::of(long)));
+    report.step("conformance", || {
+        conformance::run(&conformance::Wanted::default())
+    });
     report.step("generated documents", generated::check);
     report.step("documentation", steps::doc);
 }

@@ -1,0 +1,107 @@
+//! The public test suite of HTTP caches against Foxy, as reverse and as forward proxy: every
+//! verdict must be the one that a pinned table has, in both directions. A test that begins to
+//! pass changes the table as much as one that begins to fail.
+
+mod install;
+mod servers;
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use crate::report::Outcome;
+use crate::workspace::{cargo, root, succeed};
+use install::{Suite, Tools};
+use servers::{Mode, Running};
+use table::{Table, Verdicts};
+
+/// What the command line asks for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wanted {
+    /// Another version of the suite than the release.
+    pub(crate) suite: Option<PathBuf>,
+    /// Write what was measured into the table.
+    pub(crate) update: bool,
+}
+
+/// No whole run takes longer: a minute is usual.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Runs the suite in both modes and compares.
+pub(crate) fn run(wanted: &Wanted) -> Outcome {
+    match measure(wanted) {
+        Ok(outcome) => outcome,
+        Err(complaint) => Outcome::single(Err(complaint)),
+    }
+}
+
+fn measure(wanted: &Wanted) -> Result<Outcome, String> {
+    let tools = Tools::find()?;
+    let folder = install::folder()?;
+    let client = install::client(&tools, &folder)?;
+    let suite = match &wanted.suite {
+        Some(path) => Suite::checkout(path)?,
+        None => install::release(&tools, &folder)?,
+    };
+    let mut build = cargo(&["build", "--quiet", "--package", "foxy"]);
+    succeed(&mut build, "the conformance tests need it")?;
+    let foxy = install::target_folder()?.join("debug").join("foxy");
+    let run = |mode| one(mode, &suite, &client, &foxy, &folder);
+    let (reverse, forward) = thread::scope(|scope| {
+        let reverse = scope.spawn(|| run(Mode::Reverse));
+        let forward = run(Mode::Forward);
+        let lost = || Err("the run in reverse mode was lost".to_owned());
+        (reverse.join().unwrap_or_else(|_| lost()), forward)
+    });
+    let measured = [(Mode::Reverse, reverse?), (Mode::Forward, forward?)];
+    let path = root().join("conformance").join(suite.table);
+    compare(&path, &measured, wanted.update)
+}
+
+/// Compares what was measured with the table at `path`, or writes it there.
+fn compare(path: &Path, measured: &[(Mode, Verdicts)], update: bool) -> Result<Outcome, String> {
+    let mut table = Table::read(path)?;
+    if update {
+        table.update(measured);
+        table.write(path)?;
+    }
+    let mut outcome = table.reasons_missing();
+    for (mode, verdicts) in measured {
+        println!("   {:<8} {}", mode.name(), verdicts.summary());
+        outcome.join(table.compare(mode.name(), verdicts));
+    }
+    Ok(outcome)
+}
+
+/// One run of the whole suite.
+fn one(
+    mode: Mode,
+    suite: &Suite,
+    client: &Path,
+    foxy: &Path,
+    folder: &Path,
+) -> Result<Verdicts, String> {
+    let origin = Running::origin(suite, mode, folder)?;
+    let proxy = Running::foxy(foxy, suite, mode, &origin, folder)?;
+    let out = folder.join(format!("{}.json", mode.name()));
+    let mut command = Command::new("node");
+    command
+        .arg("--no-warnings")
+        .arg(root().join("conformance").join("run.mjs"))
+        .arg("--suite")
+        .arg(&suite.folder)
+        .arg("--client")
+        .arg(client)
+        .arg("--out")
+        .arg(&out);
+    match mode {
+        Mode::Reverse => command.args(["--base", &proxy.url()]),
+        Mode::Forward => command.args(["--base", &origin.url(), "--proxy", &proxy.url()]),
+    };
+    // The suite talks much; what counts is in the file.
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    servers::finish(command, PATIENCE)?;
+    Verdicts::read(&out)
+}

@@ -1,0 +1,171 @@
+//! The suite and the HTTP client that runs it, as published, each checked against a pinned hash.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use cargo_metadata::MetadataCommand;
+
+use crate::workspace::root;
+
+const HELP: &str = "the conformance tests run on Node.js 20 or later, with npm: install the \
+                    packages `nodejs` and `npm` of your system, or see https://nodejs.org/";
+
+/// A package as its registry publishes it.
+struct Package {
+    name: &'static str,
+    version: &'static str,
+    integrity: &'static str,
+}
+
+/// The newest release of the suite.
+const SUITE: Package = Package {
+    name: "http-cache-tests",
+    version: "0.4.5",
+    integrity: "sha512-DjuwN9nUZXLTW+wav1LRESCZNVxl8SshwOy4z1pxuWbWt5/ay6sM9QQ1lebBaDO6P1IMBoK6mdf+PuVP/QNL8A==",
+};
+
+/// An HTTP client that can be told how to use a forward proxy and shows interim responses.
+const CLIENT: Package = Package {
+    name: "undici",
+    version: "7.30.2",
+    integrity: "sha512-mLyPQnHwUxaM/rideoK/+KL8DaAJLRl4aBCfmX444aCSLnIaomqPLtNRe2jdCYcsk5wZzXrDIQC8ZeYNRAYyIA==",
+};
+
+/// The programs that are needed; proof that they were found.
+#[derive(Debug)]
+pub(super) struct Tools(());
+
+impl Tools {
+    pub(super) fn find() -> Result<Self, String> {
+        let version = output(Command::new("node").arg("--version"))?;
+        output(Command::new("npm").arg("--version"))?;
+        let major = version.trim_start_matches('v').split('.').next();
+        let major: u32 = major.and_then(|n| n.parse().ok()).unwrap_or(0);
+        if major < 20 {
+            return Err(format!("found Node.js {}; {HELP}", version.trim()));
+        }
+        Ok(Self(()))
+    }
+}
+
+/// A version of the suite.
+#[derive(Debug)]
+pub(super) struct Suite {
+    pub(super) folder: PathBuf,
+    /// Name of the table that has its verdicts.
+    pub(super) table: &'static str,
+    /// Has tests of Surrogate-Control.
+    pub(super) surrogate: bool,
+}
+
+impl Suite {
+    /// A checkout of the suite's repository.
+    pub(super) fn checkout(folder: &Path) -> Result<Self, String> {
+        let folder = folder
+            .canonicalize()
+            .map_err(|error| format!("{}: {error}", folder.display()))?;
+        if !folder.join("test-engine").join("server").is_dir() {
+            return Err(format!(
+                "{} is no checkout of cache-tests",
+                folder.display()
+            ));
+        }
+        Ok(Self {
+            surrogate: folder.join("tests").join("surrogate-control.mjs").exists(),
+            folder,
+            table: "git.toml",
+        })
+    }
+
+    /// The program that plays the origin.
+    pub(super) fn server(&self) -> PathBuf {
+        let new = self.folder.join("test-engine/server/server.mjs");
+        if new.exists() {
+            new
+        } else {
+            self.folder.join("server/server.mjs")
+        }
+    }
+}
+
+/// The pinned release.
+pub(super) fn release(tools: &Tools, folder: &Path) -> Result<Suite, String> {
+    Ok(Suite {
+        folder: unpacked(tools, &SUITE, folder)?,
+        table: "npm.toml",
+        surrogate: true,
+    })
+}
+
+/// The pinned client.
+pub(super) fn client(tools: &Tools, folder: &Path) -> Result<PathBuf, String> {
+    unpacked(tools, &CLIENT, folder)
+}
+
+/// Where all of this is kept.
+pub(super) fn folder() -> Result<PathBuf, String> {
+    let folder = target_folder()?.join("conformance");
+    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    Ok(folder)
+}
+
+/// Cargo's target folder.
+pub(super) fn target_folder() -> Result<PathBuf, String> {
+    let metadata = MetadataCommand::new()
+        .no_deps()
+        .current_dir(root())
+        .exec()
+        .map_err(|error| format!("cargo metadata: {error}"))?;
+    Ok(metadata.target_directory.into_std_path_buf())
+}
+
+/// Fetches a package unless it is there, without what it depends on: none of that is used.
+fn unpacked(_: &Tools, package: &Package, folder: &Path) -> Result<PathBuf, String> {
+    let name = format!("{}-{}", package.name, package.version);
+    let at = folder.join(&name);
+    if at.is_dir() {
+        return Ok(at);
+    }
+    let packed = output(
+        Command::new("npm")
+            .current_dir(folder)
+            .args(["pack", "--json", "--ignore-scripts"])
+            .arg(format!("{}@{}", package.name, package.version)),
+    )?;
+    if !packed.contains(package.integrity) {
+        return Err(format!(
+            "{name} is not what it was when its hash was pinned"
+        ));
+    }
+    // Unpacked aside and renamed, so that a folder of this name is always whole.
+    let aside = folder.join(format!("{name}.part"));
+    let _ = std::fs::remove_dir_all(&aside);
+    std::fs::create_dir(&aside).map_err(|error| format!("{}: {error}", aside.display()))?;
+    output(
+        Command::new("tar")
+            .current_dir(folder)
+            .arg("-xzf")
+            .arg(format!("{name}.tgz"))
+            .args(["--strip-components", "1", "-C"])
+            .arg(&aside),
+    )?;
+    std::fs::rename(&aside, &at).map_err(|error| format!("{}: {error}", at.display()))?;
+    Ok(at)
+}
+
+/// Standard output of a command that must succeed.
+fn output(command: &mut Command) -> Result<String, String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command
+        .output()
+        .map_err(|error| format!("{program} did not start ({error}); {HELP}"))?;
+    if status.success() {
+        return Ok(String::from_utf8_lossy(&stdout).into_owned());
+    }
+    let text = String::from_utf8_lossy(&stderr);
+    Err(format!("{program} failed ({status}): {}", text.trim()))
+}

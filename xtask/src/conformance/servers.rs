@@ -1,0 +1,163 @@
+//! The programs of one run: the suite's origin, Foxy in front of it, and the client. All end
+//! with the run, whatever becomes of it.
+
+use std::fs::File;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use foxy_base::{Clock, SystemClock};
+
+use super::install::Suite;
+
+/// How Foxy is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// In front of the origin; contents in memory only.
+    Reverse,
+    /// Told by the client where to go; with a store.
+    Forward,
+}
+
+impl Mode {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Reverse => "reverse",
+            Self::Forward => "forward",
+        }
+    }
+}
+
+/// A server that is killed when it is not needed any more.
+#[derive(Debug)]
+pub(super) struct Running {
+    child: Child,
+    port: u16,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Running {
+    /// The suite's origin.
+    pub(super) fn origin(suite: &Suite, mode: Mode, folder: &Path) -> Result<Self, String> {
+        let port = free_port()?;
+        let name = mode.name();
+        let mut command = Command::new("node");
+        command
+            .current_dir(&suite.folder)
+            .arg("--no-warnings")
+            .arg(suite.server())
+            .env("npm_config_protocol", "http")
+            .env("npm_config_port", port.to_string())
+            .env(
+                "npm_config_pidfile",
+                folder.join(format!("{name}-origin.pid")),
+            );
+        Self::start(command, port, &folder.join(format!("{name}-origin.log")))
+    }
+
+    /// Foxy, ready to serve.
+    pub(super) fn foxy(
+        program: &Path,
+        suite: &Suite,
+        mode: Mode,
+        origin: &Self,
+        folder: &Path,
+    ) -> Result<Self, String> {
+        let port = free_port()?;
+        let name = mode.name();
+        let config = folder.join(format!("{name}.toml"));
+        let text = format!("[cache]\nsurrogate_control = {}\n", suite.surrogate);
+        std::fs::write(&config, text).map_err(|error| format!("{}: {error}", config.display()))?;
+        let mut command = Command::new(program);
+        command.arg("serve").arg("--config").arg(&config);
+        command.args([
+            "--admin",
+            "off",
+            "--access-log",
+            "off",
+            "--memory",
+            "128MiB",
+        ]);
+        command.args(["--listen", &format!("127.0.0.1:{port}")]);
+        match mode {
+            Mode::Reverse => command.args(["--store", "off", "--origin", &origin.url()]),
+            Mode::Forward => {
+                let store = folder.join("forward.store");
+                let _ = std::fs::remove_file(&store);
+                command
+                    .arg("--store")
+                    .arg(store)
+                    .args(["--store-size", "256MiB"])
+            }
+        };
+        Self::start(command, port, &folder.join(format!("{name}-foxy.log")))
+    }
+
+    /// Starts a server and waits until it accepts connections.
+    fn start(mut command: Command, port: u16, log: &Path) -> Result<Self, String> {
+        let show = log.display();
+        let file = File::create(log).map_err(|error| format!("{show}: {error}"))?;
+        let copy = file
+            .try_clone()
+            .map_err(|error| format!("{show}: {error}"))?;
+        let program = command.get_program().to_string_lossy().into_owned();
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(file)
+            .stderr(copy)
+            .spawn()
+            .map_err(|error| format!("{program} did not start: {error}"))?;
+        let mut server = Self { child, port };
+        for _ in 0..300 {
+            if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok() {
+                return Ok(server);
+            }
+            if let Ok(Some(status)) = server.child.try_wait() {
+                return Err(format!("{program} ended at once ({status}); see {show}"));
+            }
+            sleep(Duration::from_millis(100));
+        }
+        Err(format!("{program} does not accept connections; see {show}"))
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+}
+
+fn free_port() -> Result<u16, String> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .and_then(|listener| listener.local_addr())
+        .map(|addr| addr.port())
+        .map_err(|error| format!("no free port: {error}"))
+}
+
+/// Runs a command to its successful end, for at most `patience`.
+pub(super) fn finish(mut command: Command, patience: Duration) -> Result<(), String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let clock = SystemClock::default();
+    let start = clock.mono();
+    let mut child = command
+        .spawn()
+        .map_err(|error| format!("{program} did not start: {error}"))?;
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) if status.success() => return Ok(()),
+            Ok(Some(status)) => return Err(format!("the test run failed ({status})")),
+            Ok(None) if clock.mono().since(start) < patience => sleep(Duration::from_millis(200)),
+            _ => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(format!("the test run took over {} s", patience.as_secs()));
+            }
+        }
+    }
+}
