@@ -90,7 +90,7 @@ fn stale_objects_are_revalidated_and_replaced() {
     let origin = Origin::start(|asked| {
         match asked.field("If-None-Match") {
             Some("\"v1\"") if asked.path() == "/same" => {
-                asked.raw(format!("HTTP/1.1 304 Not Modified\r\n{FRESH}\r\n"))
+                asked.raw(format!("HTTP/1.1 304 Not Modified\r\n{FRESH}\r\n"));
             }
             Some(_) => asked.reply(
                 "200 OK",

@@ -406,3 +406,41 @@ fn a_dead_pooled_connection_is_replaced() {
         std::thread::sleep(Duration::from_millis(20));
     }
 }
+
+#[test]
+fn a_long_uncacheable_body_passes_and_a_slow_reader_does_not_hold_others_back() {
+    const LEN: usize = 24 << 20;
+    let mut config = Config::default();
+    config.fill.lag = Duration::from_millis(300);
+    config.fill.window = 256 << 10;
+    let foxy = Foxy::start(Role::Forward, config, 1);
+    let origin = Origin::start(|asked| {
+        let whole: Vec<u8> = (0..LEN).map(|i| (i / 4096) as u8).collect();
+        match asked.field("Range").and_then(|r| r.strip_prefix("bytes=")) {
+            Some(range) => {
+                let from: usize = range.split('-').next().unwrap().parse().unwrap();
+                let fields = format!("ETag: \"s\"\r\nContent-Range: bytes {range}/{LEN}\r\n");
+                asked.reply("206 Partial Content", &fields, &whole[from..]);
+            }
+            None => {
+                let fields = "ETag: \"s\"\r\nCache-Control: max-age=60\r\n";
+                // Time for the second client to join before bytes move.
+                std::thread::sleep(Duration::from_millis(200));
+                asked.reply("200 OK", fields, whole);
+            }
+        }
+        true
+    });
+    let to = url(&origin, "/big");
+    let mut slow = foxy.connect();
+    slow.send(format!("GET {to} HTTP/1.1\r\nHost: x\r\n\r\n"));
+    std::thread::sleep(Duration::from_millis(50));
+    let mut fast = foxy.connect();
+    fast.send(format!("GET {to} HTTP/1.1\r\nHost: x\r\n\r\n"));
+    let got = fast.answer();
+    assert!(got.whole && got.body.len() == LEN);
+    assert!(foxy.proxy.fill_bytes() <= 64 << 20);
+    let late = slow.answer();
+    assert!(late.whole && late.body == got.body, "it goes on by itself");
+    assert_eq!(origin.asked(), 2);
+}

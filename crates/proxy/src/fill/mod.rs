@@ -166,7 +166,12 @@ impl<H> Fill<H> {
 impl<H> State<H> {
     /// Where the slowest follower is; `None` without followers.
     fn slowest(&self) -> Option<u64> {
-        self.readers.iter().flatten().map(|r| r.at).min()
+        self.following().map(|r| r.at).min()
+    }
+
+    /// Those that were not released.
+    fn following(&self) -> impl Iterator<Item = &Reader> {
+        self.readers.iter().flatten().filter(|r| !r.lagged)
     }
 
     /// Drops what nobody needs; whether there is room for more.

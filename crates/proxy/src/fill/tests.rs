@@ -147,8 +147,13 @@ async fn the_slowest_follower_paces_until_it_lags() {
     writer.room(lag).await;
     assert_eq!(slow.try_next(), Some(Err(Released::Lagged)));
     assert_eq!(slow.position(), 0, "it knows where to go on");
-    writer.push(bytes(5));
-    assert_eq!(fast.try_next(), Some(Ok(Next::Data(bytes(5)))));
+    for _ in 0..3 {
+        writer.push(bytes(100));
+        assert_eq!(fast.try_next(), Some(Ok(Next::Data(bytes(100)))));
+        let room = tokio::time::timeout(Duration::from_millis(1), writer.room(lag)).await;
+        assert!(room.is_ok(), "a released follower holds nobody back");
+    }
+    assert_eq!(writer.followers(), 1);
 }
 
 #[tokio::test(start_paused = true)]

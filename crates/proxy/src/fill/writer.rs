@@ -27,7 +27,7 @@ impl<H> FillWriter<H> {
 
     /// Requests that follow now.
     pub(crate) fn followers(&self) -> usize {
-        self.fill.state.lock().readers.iter().flatten().count()
+        self.fill.state.lock().following().count()
     }
 
     /// Passes an interim response on.
@@ -107,7 +107,7 @@ impl<H> FillWriter<H> {
         let state = &mut *guard;
         let end = state.window.end();
         let base = state.window.base();
-        let someone_waits = state.readers.iter().flatten().any(|r| r.at == end);
+        let someone_waits = state.following().any(|r| r.at == end);
         if !someone_waits {
             return;
         }
@@ -117,8 +117,6 @@ impl<H> FillWriter<H> {
         for reader in state.readers.iter_mut().flatten() {
             if reader.at <= line && !reader.lagged {
                 reader.lagged = true;
-                // It does not count as slowest any more.
-                reader.at = end;
                 wakers.extend(reader.waker.take());
             }
         }
