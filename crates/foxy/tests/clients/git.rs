@@ -45,13 +45,13 @@ fn make_repository(dir: &Path) -> PathBuf {
             .arg(&project)
             .args(args));
     };
-    std::fs::create_dir(&project).unwrap();
+    std::fs::create_dir(&project).expect("a new directory");
     git(&["init", "-q"]);
     for commit in 0..5 {
         let lines: String = (0..20_000)
             .map(|i| format!("{commit} {}\n", i * i))
             .collect();
-        std::fs::write(project.join("file"), lines).unwrap();
+        std::fs::write(project.join("file"), lines).expect("a file");
         git(&["add", "."]);
         git(&["commit", "-q", "-m", &format!("commit {commit}")]);
     }
