@@ -67,10 +67,12 @@ impl Ask {
     /// The head of the request for the origin.
     pub(crate) fn upstream_head(&self, local: &Local, changes: &Changes<'_>) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.bytes.len() + 128);
+        let rules = &local.proxy.config.rules;
         let hop = Hop {
             config: &local.proxy.config.headers,
             instance: &local.proxy.instance,
             client: self.client.ip(),
+            surrogate: rules.surrogate_control.then_some(&rules.surrogate_token),
         };
         if let Some(url) = self.url() {
             via::request(&mut out, &self.head(), &url, &hop, changes);

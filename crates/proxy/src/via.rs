@@ -26,6 +26,8 @@ pub(crate) struct Hop<'a> {
     pub(crate) config: &'a HeaderConfig,
     pub(crate) instance: &'a str,
     pub(crate) client: IpAddr,
+    /// The name by which origins may address this cache in Surrogate-Control.
+    pub(crate) surrogate: Option<&'a str>,
 }
 
 /// Writes the head of the request for the origin.
@@ -99,6 +101,10 @@ fn own_fields(out: &mut Vec<u8>, head: &RequestHead<'_>, hop: &Hop<'_>) {
         &ip.to_string(),
     );
     forwarded(out, head, "Forwarded", hop.config.forwarded, &node);
+    if let Some(token) = hop.surrogate {
+        let capability = format!("{token}=\"Surrogate/1.0\"");
+        write::field(out, b"Surrogate-Capability", capability.as_bytes());
+    }
 }
 
 /// `Via: <version> <instance>` for a message of this version.
@@ -170,6 +176,7 @@ mod tests {
             config,
             instance: "me",
             client: "192.0.2.9".parse().unwrap(),
+            surrogate: None,
         };
         let mut out = Vec::new();
         request(&mut out, &head, &url, &hop, changes);

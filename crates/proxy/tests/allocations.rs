@@ -1,5 +1,7 @@
 //! A memory hit allocates nothing, from the first byte of the request to the log record.
 
+#![allow(clippy::unwrap_used, reason = "a helper outside a test function")]
+
 mod common;
 
 use std::alloc::System;

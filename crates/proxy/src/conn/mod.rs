@@ -9,6 +9,7 @@ pub(crate) mod follow;
 mod local_answers;
 pub(crate) mod pass;
 pub(crate) mod rest;
+mod stream;
 mod tunnel;
 
 use std::io;
