@@ -5,6 +5,7 @@ use foxy_base::{Fields, values};
 
 use crate::config::Config;
 use crate::request::lowest;
+use crate::surrogate;
 use crate::targeted;
 use crate::text::{Argument, Directive, directives};
 
@@ -68,9 +69,9 @@ impl ResponseControl {
                 return control;
             }
         }
-        if config.surrogate_control && values(fields, "Surrogate-Control").next().is_some() {
-            let mut control = Self::read(fields, "Surrogate-Control");
-            control.source = ControlSource::Surrogate;
+        if config.surrogate_control
+            && let Some(control) = surrogate::read(fields, &config.surrogate_token)
+        {
             return control;
         }
         Self::read(fields, "Cache-Control")
@@ -87,7 +88,7 @@ impl ResponseControl {
 
     /// Takes one directive. Repeated lifetimes: the lowest, which is never longer than the first
     /// occurrence that RFC 9111 section 4.2.1 asks for. Malformed ones: zero, that is stale.
-    fn add(&mut self, d: &Directive<'_>) {
+    pub(crate) fn add(&mut self, d: &Directive<'_>) {
         let seconds = d.argument.seconds();
         let or_stale = Some(seconds.unwrap_or(0));
         match d.name.len() {

@@ -9,6 +9,9 @@ pub struct Config {
     pub targeted: Vec<String>,
     /// Whether the legacy Surrogate-Control field is obeyed (after the targeted fields).
     pub surrogate_control: bool,
+    /// By which name directives of Surrogate-Control may address this cache; announced to
+    /// origins in Surrogate-Capability.
+    pub surrogate_token: String,
     /// Heuristic lifetime in percent of the time since Last-Modified; 0 turns heuristics off.
     pub heuristic_percent: u8,
     /// Upper bound of a heuristic lifetime.
@@ -58,6 +61,7 @@ impl Default for Config {
         Self {
             targeted: vec!["Foxy-Cache-Control".into(), "CDN-Cache-Control".into()],
             surrogate_control: false,
+            surrogate_token: "foxy".into(),
             heuristic_percent: 10,
             heuristic_max_s: 7 * 86_400,
             default_ttl_s: None,

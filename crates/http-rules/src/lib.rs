@@ -26,6 +26,7 @@ mod reason;
 mod request;
 pub mod status;
 mod storing;
+mod surrogate;
 mod targeted;
 #[cfg(test)]
 mod testing;

@@ -164,6 +164,15 @@ mod tests {
     use foxy_http1::{FieldSlots, HeadScanner, Limits, Scheme};
 
     fn sent(request_text: &str, config: &HeaderConfig, changes: &Changes<'_>) -> String {
+        sent_as(None, request_text, config, changes)
+    }
+
+    fn sent_as(
+        surrogate: Option<&str>,
+        request_text: &str,
+        config: &HeaderConfig,
+        changes: &Changes<'_>,
+    ) -> String {
         let text = request_text.replace('\n', "\r\n") + "\r\n";
         let mut slots = FieldSlots::new();
         let mut scanner = HeadScanner::new();
@@ -176,7 +185,7 @@ mod tests {
             config,
             instance: "me",
             client: "192.0.2.9".parse().unwrap(),
-            surrogate: None,
+            surrogate,
         };
         let mut out = Vec::new();
         request(&mut out, &head, &url, &hop, changes);
@@ -241,6 +250,20 @@ mod tests {
             ),
             "GET / HTTP/1.1\nHost: a\nIf-None-Match: \"v1\"\nVia: 1.1 me\n\
              X-Forwarded-For: 192.0.2.9\n\n"
+        );
+    }
+
+    #[test]
+    fn a_surrogate_says_so() {
+        let none = HeaderConfig {
+            x_forwarded_for: ForwardedMode::Remove,
+            ..HeaderConfig::default()
+        };
+        let get = "GET http://a/ HTTP/1.1\nHost: a\nSurrogate-Capability: other=\"Surrogate/1.0\"\n";
+        assert_eq!(
+            sent_as(Some("foxy"), get, &none, &Changes::default()),
+            "GET / HTTP/1.1\nHost: a\nSurrogate-Capability: other=\"Surrogate/1.0\"\nVia: 1.1 me\n\
+             Surrogate-Capability: foxy=\"Surrogate/1.0\"\n\n"
         );
     }
 
