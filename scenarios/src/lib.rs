@@ -1,1 +1,28 @@
-//! Scenario harness.
+//! The stage for scenarios: an origin that plays what it is told, a Foxy in this process with a
+//! clock that a scenario moves, and a client, all over real sockets.
+//!
+//! A scenario is one short file under `tests/it` that reads like a story:
+//!
+//! ```
+//! use foxy_scenarios::*;
+//!
+//! let scene = Scene::new();
+//! scene.origin.plays("/a", Reply::ok("hello").field("Cache-Control", "max-age=60"));
+//! scene.get("/a").miss().says("hello");
+//! scene.get("/a").hit().says("hello");
+//! scene.origin.was_asked(1);
+//! ```
+//!
+//! Everything here panics when the story goes another way: it is test code.
+
+mod answer;
+mod client;
+mod origin;
+mod reply;
+mod scene;
+
+pub use answer::Answer;
+pub use client::Client;
+pub use origin::{Asked, Origin};
+pub use reply::Reply;
+pub use scene::{Scene, SceneBuilder, secs};

@@ -1,0 +1,114 @@
+//! What a client received, with the checks that scenarios make.
+
+/// An answer. The checks return it again, so that they can be chained.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// Heads of interim answers (1xx).
+    pub interim: Vec<String>,
+    /// Status; 0 if the connection ended without an answer.
+    pub status: u16,
+    /// Status line and fields; trailers are appended.
+    pub head: String,
+    /// The body, decoded if it was chunked.
+    pub body: Vec<u8>,
+    /// Whether the body ended as announced.
+    pub whole: bool,
+}
+
+/// The first field of that name in a head.
+pub(crate) fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().skip(1).find_map(|line| {
+        let (found, value) = line.split_once(':')?;
+        found.eq_ignore_ascii_case(name).then(|| value.trim())
+    })
+}
+
+impl Answer {
+    /// The first field of that name.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&str> {
+        field(&self.head, name)
+    }
+
+    fn cache_status(&self) -> &str {
+        self.field("Cache-Status").unwrap_or_default()
+    }
+
+    /// It came out of the cache.
+    #[track_caller]
+    pub fn hit(&self) -> &Self {
+        assert!(
+            self.cache_status().contains("; hit"),
+            "expected a hit: {self:?}"
+        );
+        self
+    }
+
+    /// It came from the origin.
+    #[track_caller]
+    pub fn miss(&self) -> &Self {
+        assert!(
+            self.cache_status().contains("; fwd="),
+            "expected a miss: {self:?}"
+        );
+        self
+    }
+
+    /// `Cache-Status` has this text.
+    #[track_caller]
+    pub fn cache_says(&self, text: &str) -> &Self {
+        assert!(
+            self.cache_status().contains(text),
+            "expected `{text}`: {self:?}"
+        );
+        self
+    }
+
+    /// It has this status.
+    #[track_caller]
+    pub fn is(&self, status: u16) -> &Self {
+        assert_eq!(self.status, status, "{self:?}");
+        self
+    }
+
+    /// It has this body, whole.
+    #[track_caller]
+    pub fn says(&self, body: impl AsRef<[u8]>) -> &Self {
+        let shown = String::from_utf8_lossy(&self.body);
+        assert!(
+            self.body == body.as_ref() && self.whole,
+            "another body: {shown} of {}",
+            self.head
+        );
+        self
+    }
+
+    /// Its body has this text somewhere (error pages have a reason word).
+    #[track_caller]
+    pub fn mentions(&self, text: &str) -> &Self {
+        let shown = String::from_utf8_lossy(&self.body);
+        assert!(shown.contains(text), "no `{text}` in {}{shown}", self.head);
+        self
+    }
+
+    /// It has a field with this value.
+    #[track_caller]
+    pub fn has(&self, name: &str, value: &str) -> &Self {
+        assert_eq!(self.field(name), Some(value), "{name} of {}", self.head);
+        self
+    }
+
+    /// It has no such field.
+    #[track_caller]
+    pub fn lacks(&self, name: &str) -> &Self {
+        assert_eq!(self.field(name), None, "{name} of {}", self.head);
+        self
+    }
+
+    /// Its body broke off, and the client can see that.
+    #[track_caller]
+    pub fn broke_off(&self) -> &Self {
+        assert!(!self.whole, "presented as whole: {self:?}");
+        self
+    }
+}

@@ -1,0 +1,268 @@
+//! A scene: origin, Foxy, clock and disk, and how they change in the course of a story.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use foxy::config::{AllGiven, Config, ThisMachine, parse};
+use foxy::{Parts, Running, start};
+use foxy_base::{Clock, ManualClock, WallTime};
+use foxy_disk::{Disk, MemDisk};
+use foxy_proxy::FixedNames;
+use foxy_store::StoreOptions;
+
+use crate::{Answer, Client, Origin};
+
+/// 2026-11-20 12:00:00 UTC.
+const NOON: i64 = 1_795_176_000;
+const DISK_BYTES: u64 = 32 << 20;
+
+/// That many seconds.
+#[must_use]
+pub const fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// A scene that can be varied before it begins.
+#[derive(Debug)]
+pub struct SceneBuilder {
+    config: String,
+    disk: bool,
+    site: bool,
+}
+
+impl SceneBuilder {
+    /// Adds lines to the configuration file.
+    #[must_use]
+    pub fn config(mut self, lines: &str) -> Self {
+        self.config += lines;
+        self.config.push('\n');
+        self
+    }
+
+    /// Gives Foxy a disk; without, it has memory alone.
+    #[must_use]
+    pub fn disk(mut self) -> Self {
+        self.disk = true;
+        self
+    }
+
+    /// Adds a reverse proxy named `www` for the origin.
+    #[must_use]
+    pub fn site(mut self) -> Self {
+        self.site = true;
+        self
+    }
+
+    /// Begins.
+    #[must_use]
+    pub fn begin(self) -> Scene {
+        let clock = Arc::new(ManualClock::new(WallTime::from_secs(NOON)));
+        let origin = Origin::start(Arc::clone(&clock));
+        let disk = self
+            .disk
+            .then(|| Arc::new(MemDisk::new(DISK_BYTES, 512, 1)));
+        let mut text =
+            "admin = \"127.0.0.1:0\"\nlisten = \"127.0.0.1:0\"\nmemory = \"64MiB\"\nworkers = 2\n"
+                .to_owned();
+        text += &self.config;
+        text += "\n[[store]]\npath = \"off\"\n";
+        if self.site {
+            let origin = origin.address();
+            text += &format!(
+                "[[site]]\nname = \"www\"\nlisten = \"127.0.0.1:0\"\norigin = \"http://{origin}\"\n"
+            );
+        }
+        let given: AllGiven = parse(&text, "scene").expect("valid configuration");
+        let config = Config::build(&given, &ThisMachine).expect("right configuration");
+        let foxy = Some(run(&config, &clock, disk.as_ref()));
+        Scene {
+            origin,
+            clock,
+            config,
+            disk,
+            foxy,
+        }
+    }
+}
+
+/// What is on the stage.
+#[derive(Debug)]
+pub struct Scene {
+    /// The origin, known as `origin.test`.
+    pub origin: Origin,
+    /// The clock of origin and Foxy.
+    pub clock: Arc<ManualClock>,
+    config: Config,
+    disk: Option<Arc<MemDisk>>,
+    foxy: Option<Running>,
+}
+
+fn run(config: &Config, clock: &Arc<ManualClock>, disk: Option<&Arc<MemDisk>>) -> Running {
+    let names = FixedNames::default()
+        .with("origin.test", &[IpAddr::from([127, 0, 0, 1])])
+        .with("metadata.test", &[IpAddr::from([169, 254, 169, 254])]);
+    let parts = Parts {
+        clock: Arc::clone(clock) as Arc<dyn Clock>,
+        resolver: Arc::new(names),
+        seed: 1,
+        disks: Some(
+            disk.iter()
+                .map(|disk| Arc::clone(*disk) as Arc<dyn Disk>)
+                .collect(),
+        ),
+        store_options: StoreOptions {
+            segment_bytes: Some(1 << 20),
+            ..StoreOptions::default()
+        },
+    };
+    start(config, parts).expect("Foxy starts")
+}
+
+impl Scene {
+    /// Origin and Foxy as a forward proxy, memory alone.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with().begin()
+    }
+
+    /// A scene to vary.
+    #[must_use]
+    pub fn with() -> SceneBuilder {
+        SceneBuilder {
+            config: String::new(),
+            disk: false,
+            site: false,
+        }
+    }
+
+    /// The running Foxy.
+    #[must_use]
+    pub fn foxy(&self) -> &Running {
+        self.foxy.as_ref().expect("Foxy runs")
+    }
+
+    /// The disk.
+    #[must_use]
+    pub fn disk(&self) -> &MemDisk {
+        self.disk.as_ref().expect("a scene with a disk")
+    }
+
+    /// Address of the forward proxy.
+    #[must_use]
+    pub fn forward(&self) -> SocketAddr {
+        self.foxy().forward()[0]
+    }
+
+    /// Address of the site `www`.
+    #[must_use]
+    pub fn site(&self) -> SocketAddr {
+        self.foxy().sites()[0].1[0]
+    }
+
+    /// Address of the admin listener.
+    #[must_use]
+    pub fn admin(&self) -> SocketAddr {
+        self.foxy().admin().expect("an admin listener")
+    }
+
+    /// A connection to the forward proxy.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        Client::to(self.forward())
+    }
+
+    /// `http://origin.test:port/path`.
+    #[must_use]
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.origin.authority())
+    }
+
+    /// GET through the forward proxy.
+    #[must_use]
+    pub fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path, "")
+    }
+
+    /// GET with further fields, each line ended by CRLF.
+    #[must_use]
+    pub fn get_with(&self, path: &str, fields: &str) -> Answer {
+        self.ask("GET", path, fields)
+    }
+
+    /// Any method without a body.
+    #[must_use]
+    pub fn ask(&self, method: &str, path: &str, fields: &str) -> Answer {
+        let (url, host) = (self.url(path), self.origin.authority());
+        let mut client = self.client();
+        client.send(format!(
+            "{method} {url} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{fields}\r\n"
+        ));
+        client.answer_to(method)
+    }
+
+    /// GET from another listener, as a browser would.
+    #[must_use]
+    pub fn get_at(&self, address: SocketAddr, host: &str, path: &str) -> Answer {
+        let mut client = Client::to(address);
+        client
+            .send(format!(
+                "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+            ))
+            .answer()
+    }
+
+    /// Bytes of a request as they are; the answer to them.
+    #[must_use]
+    pub fn send_raw(&self, bytes: &str) -> Answer {
+        self.client().send(bytes).answer()
+    }
+
+    /// Time passes.
+    pub fn wait(&self, time: Duration) {
+        self.clock.advance(time);
+        self.foxy().wake_stores();
+    }
+
+    /// Time passes until everything is on disk, and long enough for it to be durable.
+    pub fn settle(&self) {
+        for _ in 0..8 {
+            self.wait(secs(1));
+            thread::sleep(Duration::from_millis(15));
+        }
+        assert_eq!(
+            self.foxy().engine().stats().pending_bytes,
+            0,
+            "something still waits to be written"
+        );
+    }
+
+    /// SIGTERM and a new start.
+    pub fn restart(&mut self) {
+        if let Some(foxy) = self.foxy.take() {
+            foxy.shutdown();
+        }
+        self.start_again();
+    }
+
+    /// SIGKILL and a new start: what was not written is lost.
+    pub fn kill_and_start(&mut self) {
+        let disk = self.disk.as_ref().map(|disk| Arc::new(disk.kill()));
+        if let Some(foxy) = self.foxy.take() {
+            foxy.kill();
+        }
+        self.disk = disk;
+        self.start_again();
+    }
+
+    fn start_again(&mut self) {
+        self.foxy = Some(run(&self.config, &self.clock, self.disk.as_ref()));
+    }
+}
+
+impl Default for Scene {
+    fn default() -> Self {
+        Self::new()
+    }
+}
