@@ -1,8 +1,12 @@
 //! The simulator: caches, systems of the papers and modelled hardware under one workload.
 //!
 //! A workload goes through the cache [`levels`]; what they ask of the disk goes to a
-//! [`layout`], which is a file-space algorithm over a [`model`] of drive and file system.
+//! [`layout`], which is a file-space algorithm over a [`model`] of drive and file system; [`run`]
+//! puts them together.
 
+pub mod figure;
 pub mod layout;
 pub mod levels;
 pub mod model;
+pub mod report;
+pub mod run;

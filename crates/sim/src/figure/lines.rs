@@ -1,0 +1,154 @@
+//! Figures of lines, with linear or logarithmic axes.
+
+use plotters::{
+    coord::{
+        Shift,
+        ranged1d::{AsRangedCoord, ValueFormatter},
+    },
+    prelude::*,
+};
+
+use super::{Figure, Scale, Series, bytes, failed, number, style};
+use crate::run::RunError;
+
+pub(super) fn draw<B: DrawingBackend>(
+    figure: &Figure,
+    area: &DrawingArea<B, Shift>,
+) -> Result<(), RunError> {
+    let (left, right) = figure.range(figure.x_scale, |p| p.0);
+    let x = widened(figure.x_scale, left, right);
+    let (low, high) = figure.range(figure.y_scale, |p| p.1);
+    let high = figure.y_most.map_or(high, |most| most.max(high));
+    let y = match figure.y_scale {
+        Scale::Linear => 0f64.min(low)..if high > 0.0 { high * 1.06 } else { 1.0 },
+        Scale::Log => low / 1.3..high * 1.3,
+    };
+    match (figure.x_scale, figure.y_scale) {
+        (Scale::Linear, Scale::Linear) => chart(figure, area, x, y),
+        (Scale::Linear, Scale::Log) => chart(figure, area, x, y.log_scale()),
+        (Scale::Log, Scale::Linear) => chart(figure, area, x.log_scale(), y),
+        (Scale::Log, Scale::Log) => chart(figure, area, x.log_scale(), y.log_scale()),
+    }
+}
+
+fn widened(scale: Scale, low: f64, high: f64) -> std::ops::Range<f64> {
+    match scale {
+        _ if low < high && scale == Scale::Log => low / 1.1..high * 1.1,
+        Scale::Log => low / 2.0..high * 2.0,
+        Scale::Linear => {
+            let margin = if low < high { (high - low) * 0.02 } else { 1.0 };
+            low - margin..high + margin
+        }
+    }
+}
+
+fn chart<B, X, Y>(figure: &Figure, area: &DrawingArea<B, Shift>, x: X, y: Y) -> Result<(), RunError>
+where
+    B: DrawingBackend,
+    X: AsRangedCoord<Value = f64>,
+    Y: AsRangedCoord<Value = f64>,
+    X::CoordDescType: ValueFormatter<f64>,
+    Y::CoordDescType: ValueFormatter<f64>,
+{
+    let mut chart = ChartBuilder::on(area)
+        .margin_right(36)
+        .margin_left(14)
+        .margin_bottom(12)
+        .x_label_area_size(58)
+        .y_label_area_size(84)
+        .build_cartesian_2d(x, y)
+        .map_err(failed)?;
+    chart
+        .configure_mesh()
+        .bold_line_style(style::GRID)
+        .light_line_style(TRANSPARENT)
+        .axis_style(style::AXIS)
+        .x_labels(9)
+        .y_labels(8)
+        .x_desc(figure.x.as_str())
+        .y_desc(figure.y.as_str())
+        .x_label_formatter(&|v| {
+            if figure.x_bytes {
+                bytes(*v)
+            } else {
+                number(*v)
+            }
+        })
+        .y_label_formatter(&|v| number(*v))
+        .label_style(style::label())
+        .axis_desc_style(style::axis_name())
+        .draw()
+        .map_err(failed)?;
+    let mut colours = 0;
+    for series in &figure.series {
+        let points = drawable(figure, series);
+        if series.reference {
+            let line = DashedLineSeries::new(points, 8, 6, style::REFERENCE.stroke_width(2));
+            chart
+                .draw_series(line)
+                .map_err(failed)?
+                .label(&series.name)
+                .legend(|(x, y)| {
+                    PathElement::new([(x, y), (x + 24, y)], style::REFERENCE.stroke_width(2))
+                });
+            continue;
+        }
+        let colour = style::colour(colours);
+        colours += 1;
+        let dots = if points.len() <= 40 {
+            points.clone()
+        } else {
+            Vec::new()
+        };
+        chart
+            .draw_series(LineSeries::new(points, colour.stroke_width(3)))
+            .map_err(failed)?
+            .label(&series.name)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 24, y)], colour.stroke_width(3)));
+        chart
+            .draw_series(dots.into_iter().map(|p| Circle::new(p, 4, colour.filled())))
+            .map_err(failed)?;
+    }
+    if figure.series.len() > 1 {
+        chart
+            .configure_series_labels()
+            .position(legend_corner(figure))
+            .margin(14)
+            .legend_area_size(34)
+            .background_style(style::PAPER.mix(0.88))
+            .border_style(style::GRID)
+            .label_font(style::legend())
+            .draw()
+            .map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn drawable(figure: &Figure, series: &Series) -> Vec<(f64, f64)> {
+    let fits = |scale: Scale, v: f64| v.is_finite() && (scale == Scale::Linear || v > 0.0);
+    let points = series.points.iter().copied();
+    points
+        .filter(|(x, y)| fits(figure.x_scale, *x) && fits(figure.y_scale, *y))
+        .collect()
+}
+
+/// The upper corner whose lines lie lower; a lower corner if lines reach the top on both sides.
+fn legend_corner(figure: &Figure) -> SeriesLabelPosition {
+    let (left, right) = figure.range(figure.x_scale, |p| p.0);
+    let middle = match figure.x_scale {
+        Scale::Log => (left * right).sqrt(),
+        Scale::Linear => f64::midpoint(left, right),
+    };
+    let top = |on_left: bool| {
+        let points = figure.series.iter().flat_map(|s| &s.points);
+        let side = points.filter(|p| (p.0 < middle) == on_left).map(|p| p.1);
+        side.fold(f64::MIN, f64::max)
+    };
+    let (low, high) = figure.range(figure.y_scale, |p| p.1);
+    let crowded = |top: f64| top > low + (high.max(figure.y_most.unwrap_or(high)) - low) * 0.8;
+    match (top(true), top(false)) {
+        (l, r) if crowded(l) && crowded(r) => SeriesLabelPosition::LowerRight,
+        (l, r) if l <= r => SeriesLabelPosition::UpperLeft,
+        _ => SeriesLabelPosition::UpperRight,
+    }
+}

@@ -1,0 +1,192 @@
+//! Figures: lines over an axis, or bars, drawn alike as SVG and PNG.
+//!
+//! Letters are Roboto (Apache-2.0), a subset that is built in, so that a figure looks the same
+//! on every machine. A figure is a plain value; [`Figure::save`] writes both files.
+
+mod bars;
+mod lines;
+mod style;
+
+use std::path::{Path, PathBuf};
+
+use plotters::{coord::Shift, prelude::*};
+
+use crate::run::RunError;
+
+/// One line of points, or one set of bars.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// Its name in the legend.
+    pub name: String,
+    /// The points; for bars x is not used, and there is one for each label.
+    pub points: Vec<(f64, f64)>,
+    /// Drawn dashed and grey: something to compare with.
+    pub reference: bool,
+}
+
+impl Series {
+    /// A series of points.
+    #[must_use]
+    pub fn new(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        Self {
+            name: name.into(),
+            points,
+            reference: false,
+        }
+    }
+
+    /// The same as something to compare with.
+    #[must_use]
+    pub fn as_reference(self) -> Self {
+        Self {
+            reference: true,
+            ..self
+        }
+    }
+}
+
+/// How an axis counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scale {
+    /// Evenly.
+    #[default]
+    Linear,
+    /// By factors; values must be above 0, others are left out.
+    Log,
+}
+
+/// A figure.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figure {
+    /// What it shows.
+    pub title: String,
+    /// A line of explanation below the title.
+    pub note: String,
+    /// Name and unit of the horizontal axis.
+    pub x: String,
+    /// Name and unit of the vertical axis.
+    pub y: String,
+    /// Scale of the horizontal axis (lines only).
+    pub x_scale: Scale,
+    /// Scale of the vertical axis.
+    pub y_scale: Scale,
+    /// Labels of the bars; empty: a figure of lines.
+    pub labels: Vec<String>,
+    /// What is drawn.
+    pub series: Vec<Series>,
+    /// The horizontal axis shows sizes in bytes.
+    pub x_bytes: bool,
+    /// The vertical axis goes at least so far.
+    pub y_most: Option<f64>,
+}
+
+/// Width and height in pixels.
+const SIZE: (u32, u32) = (1120, 640);
+
+impl Figure {
+    /// Draws `STEM.svg` and `STEM.png`; returns both paths.
+    ///
+    /// # Errors
+    /// A file cannot be written, or there is nothing to draw.
+    pub fn save(&self, stem: &Path) -> Result<[PathBuf; 2], RunError> {
+        let (svg, png) = (stem.with_extension("svg"), stem.with_extension("png"));
+        let output = |path: &Path, source| RunError::Output {
+            path: path.to_owned(),
+            source,
+        };
+        std::fs::write(&svg, self.svg()?).map_err(|source| output(&svg, source))?;
+        style::register();
+        let root = BitMapBackend::new(&png, SIZE).into_drawing_area();
+        self.draw(&root)?;
+        root.present()
+            .map_err(|error| output(&png, std::io::Error::other(error.to_string())))?;
+        drop(root);
+        Ok([svg, png])
+    }
+
+    /// The figure as SVG text.
+    ///
+    /// # Errors
+    /// There is nothing to draw.
+    pub fn svg(&self) -> Result<String, RunError> {
+        style::register();
+        let mut text = String::new();
+        {
+            let root = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
+            self.draw(&root)?;
+            root.present().map_err(failed)?;
+        }
+        Ok(text)
+    }
+
+    fn draw<B: DrawingBackend>(&self, root: &DrawingArea<B, Shift>) -> Result<(), RunError> {
+        if self.series.iter().all(|s| s.points.is_empty()) {
+            return Err(RunError::Figure("there is nothing to draw".into()));
+        }
+        root.fill(&style::PAPER).map_err(failed)?;
+        let (head, body) = root.split_vertically(if self.note.is_empty() { 56 } else { 84 });
+        let at = |y| (32, y);
+        head.draw(&Text::new(self.title.as_str(), at(20), style::title()))
+            .map_err(failed)?;
+        if !self.note.is_empty() {
+            head.draw(&Text::new(self.note.as_str(), at(54), style::note()))
+                .map_err(failed)?;
+        }
+        if self.labels.is_empty() {
+            lines::draw(self, &body)
+        } else {
+            bars::draw(self, &body)
+        }
+    }
+
+    /// Least and greatest of the drawable values of an axis.
+    fn range(&self, scale: Scale, value: impl Fn(&(f64, f64)) -> f64) -> (f64, f64) {
+        let values = self.series.iter().flat_map(|s| &s.points).map(value);
+        let usable = values.filter(|v| v.is_finite() && (scale == Scale::Linear || *v > 0.0));
+        let (low, high) = usable.fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(v), h.max(v)));
+        if low <= high { (low, high) } else { (1.0, 2.0) }
+    }
+}
+
+fn failed(error: impl std::fmt::Display) -> RunError {
+    RunError::Figure(error.to_string())
+}
+
+/// A number as an axis shows it: as short as its size allows.
+fn number(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".into(),
+        v if v >= 1e9 => format!("{} G", trimmed(value / 1e9)),
+        v if v >= 1e6 => format!("{} M", trimmed(value / 1e6)),
+        v if v >= 1e4 => format!("{} k", trimmed(value / 1e3)),
+        _ => trimmed(value),
+    }
+}
+
+fn trimmed(value: f64) -> String {
+    let text = if value.abs() >= 100.0 {
+        format!("{value:.0}")
+    } else {
+        format!("{value:.3}")
+    };
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
+}
+
+/// A size as an axis shows it.
+fn bytes(value: f64) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let (mut value, mut unit) = (value, 0);
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let rounded = (value * 10.0).round() / 10.0;
+    format!("{} {}", trimmed(rounded), UNITS[unit])
+}
+
+#[cfg(test)]
+mod tests;

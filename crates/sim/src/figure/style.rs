@@ -1,0 +1,69 @@
+//! Colours and letters of all figures.
+
+use std::sync::Once;
+
+use plotters::{
+    prelude::*,
+    style::{FontStyle, register_font},
+};
+
+pub(super) const PAPER: RGBColor = RGBColor(255, 255, 255);
+const INK: RGBColor = RGBColor(34, 40, 49);
+const SOFT_INK: RGBColor = RGBColor(96, 106, 120);
+pub(super) const GRID: RGBColor = RGBColor(230, 233, 238);
+pub(super) const AXIS: RGBColor = RGBColor(150, 158, 170);
+pub(super) const REFERENCE: RGBColor = RGBColor(140, 146, 156);
+
+/// Distinct for colour-blind readers too (Okabe and Ito, darkened a little for lines).
+const PALETTE: [RGBColor; 8] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 143, 105),
+    RGBColor(190, 90, 150),
+    RGBColor(204, 140, 0),
+    RGBColor(60, 160, 215),
+    RGBColor(110, 80, 60),
+    RGBColor(60, 60, 60),
+];
+
+pub(super) const fn colour(number: usize) -> RGBColor {
+    PALETTE[number % PALETTE.len()]
+}
+
+const FAMILY: &str = "Roboto";
+
+/// Makes the built-in letters known, once.
+pub(super) fn register() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let regular = include_bytes!("../../assets/Roboto-Regular.ttf");
+        let medium = include_bytes!("../../assets/Roboto-Medium.ttf");
+        // A font that is refused shows as an error of the first text drawn.
+        let _ = register_font(FAMILY, FontStyle::Normal, regular);
+        let _ = register_font(FAMILY, FontStyle::Bold, medium);
+    });
+}
+
+fn text(size: i32, colour: &'static RGBColor) -> TextStyle<'static> {
+    TextStyle::from((FAMILY, size).into_font()).color(colour)
+}
+
+pub(super) fn title() -> TextStyle<'static> {
+    TextStyle::from((FAMILY, 26, FontStyle::Bold).into_font()).color(&INK)
+}
+
+pub(super) fn note() -> TextStyle<'static> {
+    text(17, &SOFT_INK)
+}
+
+pub(super) fn label() -> TextStyle<'static> {
+    text(16, &SOFT_INK)
+}
+
+pub(super) fn axis_name() -> TextStyle<'static> {
+    text(17, &INK)
+}
+
+pub(super) fn legend() -> TextStyle<'static> {
+    text(17, &INK)
+}

@@ -1,0 +1,76 @@
+//! Figures of runs as text: aligned tables, CSV and JSON.
+
+mod table;
+
+pub use table::{Align, Table};
+
+use crate::run::RunResult;
+
+/// The usual columns of a set of runs.
+#[must_use]
+pub fn runs_table(results: &[RunResult]) -> Table {
+    let mut table = Table::new(&[
+        ("layout", Align::Left),
+        ("drive", Align::Left),
+        ("fs", Align::Left),
+        ("ops/s", Align::Right),
+        ("gets/s", Align::Right),
+        ("seconds", Align::Right),
+        ("MB/s", Align::Right),
+        ("of seq. %", Align::Right),
+        ("I/Os per op", Align::Right),
+        ("meta %", Align::Right),
+        ("busy %", Align::Right),
+        ("seek %", Align::Right),
+        ("in use %", Align::Right),
+        ("free piece KB", Align::Right),
+        ("next %", Align::Right),
+        ("<=10 %", Align::Right),
+        ("refused", Align::Right),
+    ]);
+    for r in results {
+        let percent = |share: f64| format!("{:.1}", 100.0 * share);
+        table.row([
+            r.layout.clone(),
+            r.drive.clone(),
+            r.fs.clone(),
+            format!("{:.1}", r.ops_per_s),
+            format!("{:.1}", r.gets_per_s),
+            format!("{:.0}", r.seconds),
+            format!("{:.2}", r.mb_per_s),
+            percent(r.of_sequential),
+            format!("{:.3}", r.device_ios_per_op),
+            percent(r.metadata_share),
+            percent(r.busy),
+            percent(r.seeking),
+            percent(r.utilisation),
+            format!("{:.1}", r.free_chunk / 1e3),
+            percent(r.read_next),
+            percent(r.read_within_10),
+            r.refused.to_string(),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_run_has_a_row_and_every_column_a_value() {
+        let runs = vec![
+            RunResult {
+                layout: "stream".into(),
+                ops_per_s: 295.04,
+                ..Default::default()
+            };
+            2
+        ];
+        let csv = runs_table(&runs).csv();
+        let lines: Vec<_> = csv.lines().collect();
+        assert_eq!(lines.len(), 3);
+        assert!(lines[1].starts_with("stream,,,295.0,"));
+        assert!(lines.iter().all(|l| l.split(',').count() == 17));
+    }
+}

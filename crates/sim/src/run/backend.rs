@@ -1,0 +1,216 @@
+//! What a layout stands on: a modelled drive under a modelled file system, or raw.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Serialize, Serializer};
+
+use super::RunError;
+use crate::{
+    layout::{Area, FileArea, Layout, LayoutSpec, spec::LayoutSizes},
+    model::{Drive, FsConfig, Metadata, Raw, Schedule, Ufs},
+};
+
+/// A file system, or none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum FsKind {
+    /// `ufs`: metadata written at once.
+    #[default]
+    Ufs,
+    /// `ufs-async`: metadata written later.
+    Async,
+    /// `ufs-soft`: soft updates.
+    Soft,
+    /// `journal`: metadata in a log.
+    Journal,
+    /// `raw`: a partition.
+    Raw,
+}
+
+const KINDS: [(&str, FsKind); 5] = [
+    ("ufs", FsKind::Ufs),
+    ("ufs-async", FsKind::Async),
+    ("ufs-soft", FsKind::Soft),
+    ("journal", FsKind::Journal),
+    ("raw", FsKind::Raw),
+];
+
+impl FsKind {
+    const fn metadata(self) -> Metadata {
+        match self {
+            Self::Ufs | Self::Raw => Metadata::Sync,
+            Self::Async => Metadata::Async,
+            Self::Soft => Metadata::SoftUpdates,
+            Self::Journal => Metadata::Journal,
+        }
+    }
+}
+
+impl fmt::Display for FsKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            KINDS
+                .iter()
+                .find(|(_, kind)| kind == self)
+                .map_or("", |(name, _)| name),
+        )
+    }
+}
+
+impl FromStr for FsKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        KINDS
+            .iter()
+            .find(|(name, _)| *name == text)
+            .map(|(_, kind)| *kind)
+            .ok_or_else(|| {
+                format!(
+                    "file system `{text}` is not known; choose {}",
+                    KINDS.map(|k| k.0).join(", ")
+                )
+            })
+    }
+}
+
+impl Serialize for FsKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Drive and file system.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Backend {
+    /// One of [`Drive::NAMES`].
+    pub drive: String,
+    /// What is on it.
+    pub fs: FsKind,
+    /// Memory for file pages, bytes.
+    pub page_cache: u64,
+}
+
+impl Default for Backend {
+    /// The published platform: an ST15150WC under UFS on a machine of 384 MB, of which the
+    /// system and the processes are taken to leave 320 MB to file pages.
+    fn default() -> Self {
+        Self {
+            drive: "st15150wc".into(),
+            fs: FsKind::Ufs,
+            page_cache: 320 << 20,
+        }
+    }
+}
+
+/// Bytes written to find the sequential bandwidth, after as many to fill the caches' limits.
+const SEQUENTIAL: u64 = 64 << 20;
+
+impl Backend {
+    fn drive(&self) -> Result<Drive, RunError> {
+        Drive::named(&self.drive).ok_or_else(|| {
+            RunError::Config(format!(
+                "drive `{}` is not known; choose {}",
+                self.drive,
+                Drive::NAMES.join(", ")
+            ))
+        })
+    }
+
+    /// A new file system on the drive.
+    ///
+    /// # Errors
+    /// The drive is not known.
+    pub fn ufs(&self) -> Result<Ufs, RunError> {
+        let config = FsConfig {
+            metadata: self.fs.metadata(),
+            ..FsConfig::ufs(self.page_cache)
+        };
+        Ok(Ufs::new(self.drive()?, config))
+    }
+
+    /// The whole drive as a partition.
+    ///
+    /// # Errors
+    /// The drive is not known.
+    pub fn raw(&self) -> Result<Raw, RunError> {
+        Ok(Raw::new(self.drive()?, Schedule::CLook))
+    }
+
+    /// An empty layout on it.
+    ///
+    /// # Errors
+    /// The drive is not known, the space is too small, or the layout needs a file system.
+    pub fn layout(
+        &self,
+        spec: LayoutSpec,
+        sizes: LayoutSizes,
+    ) -> Result<Box<dyn Layout>, RunError> {
+        if self.fs != FsKind::Raw {
+            return spec.build(self.ufs()?, sizes).map_err(RunError::Layout);
+        }
+        spec.build_raw(self.raw()?, sizes)
+            .ok_or_else(|| RunError::Config(format!("layout {spec} needs a file system")))
+    }
+
+    /// Bytes per second of one long sequential write in pieces of 64 KiB.
+    ///
+    /// # Errors
+    /// The drive is not known.
+    pub fn sequential(&self) -> Result<f64, RunError> {
+        if self.fs == FsKind::Raw {
+            sequential(self.raw()?)
+        } else {
+            FileArea::new(self.ufs()?)
+                .map_err(RunError::Layout)
+                .and_then(sequential)
+        }
+    }
+}
+
+fn sequential(mut area: impl Area) -> Result<f64, RunError> {
+    const PIECE: u64 = 64 << 10;
+    let start = area.now();
+    for at in (0..SEQUENTIAL).step_by(PIECE as usize) {
+        area.write(at, PIECE).map_err(RunError::Layout)?;
+    }
+    area.sync();
+    let seconds = (area.now() - start).as_secs();
+    Ok(if seconds > 0.0 {
+        SEQUENTIAL as f64 / seconds
+    } else {
+        0.0
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_is_refused_with_the_choices() {
+        for (name, kind) in KINDS {
+            assert_eq!(name.parse(), Ok(kind));
+            assert_eq!(kind.to_string(), name);
+        }
+        assert!("ext2".parse::<FsKind>().unwrap_err().contains("journal"));
+        let backend = Backend {
+            drive: "floppy".into(),
+            ..Backend::default()
+        };
+        assert!(
+            backend
+                .sequential()
+                .unwrap_err()
+                .to_string()
+                .contains("st15150wc")
+        );
+        let raw = Backend {
+            fs: FsKind::Raw,
+            ..Backend::default()
+        };
+        let sizes = LayoutSizes::of(1 << 20);
+        assert!(raw.layout(LayoutSpec::Squid, sizes).is_err());
+        assert!(raw.layout(LayoutSpec::Stream, sizes).is_ok());
+        assert!(raw.sequential().unwrap() > 0.0);
+    }
+}

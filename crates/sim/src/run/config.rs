@@ -1,0 +1,94 @@
+//! One configuration of the simulator.
+
+use serde::Serialize;
+
+use super::{Backend, RunError, Workload};
+use crate::{
+    layout::{Layout, LayoutSpec, lazy_reads::LazyConfig, spec::LayoutSizes},
+    levels::LevelsConfig,
+    model::SimTime,
+};
+
+/// Everything a run depends on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunConfig {
+    /// Requests.
+    pub workload: Workload,
+    /// Seed of generated requests.
+    pub seed: u64,
+    /// Cache levels.
+    pub levels: LevelsConfig,
+    /// Stop after so many disk operations; 0: at the end of the workload.
+    pub ops: u64,
+    /// The layout.
+    pub layout: LayoutSpec,
+    /// Share of the STREAM family's file that the disk level may fill: its file has the disk
+    /// level's bytes divided by this.
+    pub utilisation: f64,
+    /// Page of the packetizer, bytes.
+    pub page: u64,
+    /// Bytes of a locality buffer.
+    pub buffer: u64,
+    /// Longest that a lazy read waits, milliseconds.
+    pub timeout_ms: f64,
+    /// Drive and file system.
+    pub backend: Backend,
+}
+
+impl RunConfig {
+    /// The published conditions of the STREAM family: DEC stream, 512 MB of memory, 2 GB of
+    /// disk, a million operations, 71 % of the file in use.
+    #[must_use]
+    pub fn published(layout: LayoutSpec) -> Self {
+        Self {
+            workload: Workload::dec(u64::MAX),
+            seed: 1,
+            levels: LevelsConfig::lru(512 << 20, 2 << 30),
+            ops: 1_000_000,
+            layout,
+            utilisation: 0.71,
+            page: 8 << 10,
+            buffer: 64 << 10,
+            timeout_ms: LazyConfig::default().timeout.as_millis(),
+            backend: Backend::default(),
+        }
+    }
+
+    /// Checks what can be checked before a run.
+    ///
+    /// # Errors
+    /// A sentence that says which parameter makes no sense.
+    pub fn check(&self) -> Result<(), RunError> {
+        let bad = |text: &str| Err(RunError::Config(text.to_owned()));
+        if self.levels.disk < 1 << 16 {
+            return bad("the disk level needs at least 64 KiB");
+        }
+        if !(self.utilisation > 0.0 && self.utilisation <= 1.0) {
+            return bad("utilisation must be above 0 and at most 1");
+        }
+        if !self.page.is_power_of_two() || self.page < 512 {
+            return bad("the page must be a power of two from 512 on");
+        }
+        if self.buffer < 512 {
+            return bad("a locality buffer needs at least 512 bytes");
+        }
+        Ok(())
+    }
+
+    /// Bytes of the STREAM family's file.
+    #[must_use]
+    pub fn file_bytes(&self) -> u64 {
+        (self.levels.disk as f64 / self.utilisation) as u64 / 512 * 512
+    }
+
+    pub(crate) fn build(&self) -> Result<Box<dyn Layout>, RunError> {
+        self.check()?;
+        let sizes = LayoutSizes {
+            bytes: self.file_bytes(),
+            page: self.page,
+            buffer: self.buffer,
+            timeout: SimTime::from_millis(self.timeout_ms),
+        };
+        self.backend.layout(self.layout, sizes)
+    }
+}

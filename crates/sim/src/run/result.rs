@@ -1,0 +1,192 @@
+//! The figures of a run.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Course, OpStream, RunConfig};
+use crate::{
+    layout::{Layout, LayoutStats},
+    levels::{DiskOpKind, ratio},
+    model::{FsCounters, IoKind, Op, SimTime},
+};
+
+/// A point of a run's course.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Operations done.
+    pub ops: u64,
+    /// Seconds passed.
+    pub seconds: f64,
+    /// Share of the space that is set aside.
+    pub utilisation: f64,
+    /// Mean free piece, bytes.
+    pub free_chunk: f64,
+}
+
+impl Sample {
+    pub(crate) fn take(ops: u64, at: SimTime, stats: &LayoutStats) -> Self {
+        Self {
+            ops,
+            seconds: at.as_secs(),
+            utilisation: stats.utilisation(),
+            free_chunk: stats.mean_free_chunk(),
+        }
+    }
+}
+
+/// The figures. Times are simulated; MB are 10^6 bytes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// The layout's name.
+    pub layout: String,
+    /// The drive's name.
+    pub drive: String,
+    /// The file system's name.
+    pub fs: String,
+    /// Requests that led to the operations.
+    pub gets: u64,
+    /// Share of requests answered from memory.
+    pub ram_hit_ratio: f64,
+    /// Share of requests answered from disk.
+    pub disk_hit_ratio: f64,
+    /// URL-reads, -writes and -deletes.
+    pub reads: u64,
+    /// URL-writes.
+    pub writes: u64,
+    /// URL-deletes.
+    pub deletes: u64,
+    /// Completion time of all operations, seconds.
+    pub seconds: f64,
+    /// Disk operations per second.
+    pub ops_per_s: f64,
+    /// Requests per second.
+    pub gets_per_s: f64,
+    /// Object bytes read and written per second, MB.
+    pub mb_per_s: f64,
+    /// That as a share of one long sequential write on the same drive and file system.
+    pub of_sequential: f64,
+    /// Bandwidth of that sequential write, MB/s.
+    pub sequential_mb_per_s: f64,
+    /// Requests to the drive, reads.
+    pub device_reads: u64,
+    /// Requests to the drive, writes.
+    pub device_writes: u64,
+    /// Requests to the drive per disk operation.
+    pub device_ios_per_op: f64,
+    /// Requests to the drive for anything but data, as a share of all.
+    pub metadata_share: f64,
+    /// Bytes to and from the drive per object byte.
+    pub device_bytes_per_byte: f64,
+    /// Share of the time in which the drive was busy.
+    pub busy: f64,
+    /// Share of the busy time spent moving the arm.
+    pub seeking: f64,
+    /// Share of the busy time spent waiting for the platter.
+    pub rotating: f64,
+    /// Pages read because a write covered a part of them.
+    pub read_modify_writes: u64,
+    /// Consecutive reads of the shared file.
+    pub read_pairs: u64,
+    /// Share of reads at the very next block.
+    pub read_next: f64,
+    /// Share of reads within 10 blocks.
+    pub read_within_10: f64,
+    /// Read distances, by powers of two of blocks.
+    pub read_distances: Vec<u64>,
+    /// Share of the space set aside at the end; 0 where there is no such space.
+    pub utilisation: f64,
+    /// Mean free piece at the end, bytes.
+    pub free_chunk: f64,
+    /// Largest free piece at the end, bytes.
+    pub free_largest: u64,
+    /// Contiguous pieces per object at the end.
+    pub pieces_per_object: f64,
+    /// Writes refused for want of space, and objects dropped from full buffers.
+    pub refused: u64,
+    /// Operations on objects that had been refused.
+    pub missing: u64,
+    /// The course of the run.
+    pub samples: Vec<Sample>,
+}
+
+impl RunResult {
+    pub(crate) fn new(
+        config: &RunConfig,
+        ops: &OpStream,
+        layout: &dyn Layout,
+        before: &FsCounters,
+        start: SimTime,
+        course: Course,
+        sequential: f64,
+    ) -> Self {
+        let (reads, read_bytes) = ops.count(DiskOpKind::Read);
+        let (writes, write_bytes) = ops.count(DiskOpKind::Write);
+        let bytes = read_bytes + write_bytes;
+        let seconds = (layout.now() - start).as_secs();
+        let per_s = |n: f64| if seconds > 0.0 { n / seconds } else { 0.0 };
+        let mut result = Self {
+            layout: config.layout.to_string(),
+            drive: config.backend.drive.clone(),
+            fs: config.backend.fs.to_string(),
+            gets: ops.counts.requests,
+            ram_hit_ratio: ratio(ops.counts.ram_hits, ops.counts.requests),
+            disk_hit_ratio: ratio(ops.counts.disk_hits, ops.counts.requests),
+            reads,
+            writes,
+            deletes: ops.count(DiskOpKind::Delete).0,
+            seconds,
+            ops_per_s: per_s(ops.ops.len() as f64),
+            gets_per_s: per_s(ops.counts.requests as f64),
+            mb_per_s: per_s(bytes as f64 / 1e6),
+            of_sequential: if sequential > 0.0 {
+                per_s(bytes as f64) / sequential
+            } else {
+                0.0
+            },
+            sequential_mb_per_s: sequential / 1e6,
+            refused: course.refused,
+            missing: course.missing,
+            samples: course.samples,
+            ..Self::default()
+        };
+        result.device(before, &layout.counters(), ops.ops.len() as u64, bytes);
+        result.space(&layout.stats());
+        result
+    }
+
+    fn device(&mut self, before: &FsCounters, after: &FsCounters, ops: u64, bytes: u64) {
+        let sum = |counters: &FsCounters, op| {
+            IoKind::ALL
+                .iter()
+                .map(|kind| counters.of(*kind, op))
+                .sum::<u64>()
+        };
+        let data = |c: &FsCounters| c.of(IoKind::Data, Op::Read) + c.of(IoKind::Data, Op::Write);
+        let moved = |c: &FsCounters| c.drive.read_bytes + c.drive.written_bytes;
+        self.device_reads = sum(after, Op::Read) - sum(before, Op::Read);
+        self.device_writes = sum(after, Op::Write) - sum(before, Op::Write);
+        let all = self.device_reads + self.device_writes;
+        self.device_ios_per_op = ratio(all, ops);
+        self.metadata_share = ratio(all - (data(after) - data(before)), all);
+        self.device_bytes_per_byte = ratio(moved(after) - moved(before), bytes);
+        self.read_modify_writes = after.read_modify_writes - before.read_modify_writes;
+        let span = |f: fn(&FsCounters) -> SimTime| (f(after) - f(before)).as_secs();
+        let busy = span(|c| c.drive.busy);
+        let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
+        self.busy = share(busy, self.seconds);
+        self.seeking = share(span(|c| c.drive.seeking), busy);
+        self.rotating = share(span(|c| c.drive.rotating), busy);
+    }
+
+    fn space(&mut self, stats: &LayoutStats) {
+        let distances = &stats.distances;
+        self.read_pairs = distances.pairs;
+        self.read_next = ratio(distances.next, distances.pairs);
+        self.read_within_10 = ratio(distances.within_10, distances.pairs);
+        self.read_distances.clone_from(&distances.histogram);
+        self.utilisation = stats.utilisation();
+        self.free_chunk = stats.mean_free_chunk();
+        self.free_largest = stats.free_largest;
+        self.pieces_per_object = ratio(stats.pieces, stats.objects);
+        self.refused += stats.dropped;
+    }
+}
