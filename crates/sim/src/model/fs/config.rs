@@ -23,44 +23,158 @@ pub enum Metadata {
 pub struct FsConfig {
     /// First byte of the partition on the drive.
     pub start: u64,
-    /// Bytes of the partition; 0 = up to the end of the drive.
+    /// Bytes of the partition; 0 = up to the end of the drive. At most 4 TiB are used.
     pub bytes: u64,
     /// Memory for file pages, bytes.
     pub page_cache: u64,
+    /// Memory for inode, free-map and indirect blocks, bytes.
+    pub block_cache: u64,
     /// How metadata is written.
     pub metadata: Metadata,
+    /// Whether a directory's inode is written with its blocks ([`Metadata::Sync`] only).
+    pub sync_directory_inode: bool,
     /// Order of the driver's queue.
     pub schedule: Schedule,
     /// Block size = page size, bytes.
     pub block: u64,
-    /// Fragment size, bytes.
+    /// Fragment size, bytes; a block has 1, 2, 4 or 8.
     pub fragment: u64,
+    /// Bytes of a cylinder group.
+    pub group: u64,
+    /// Bytes of space for which one inode is made.
+    pub bytes_per_inode: u64,
+    /// Share of the space kept free.
+    pub min_free: f64,
+    /// Blocks that are read or written by one request at most.
+    pub max_contig: u64,
+    /// Blocks of one file in one cylinder group at most.
+    pub max_per_group: u64,
     /// Bytes of a directory entry.
     pub name_bytes: u64,
     /// Entries of the name cache.
     pub name_cache: usize,
     /// Inodes kept in memory.
     pub inode_cache: usize,
+    /// A process that writes waits while more bytes than this are queued of one file ...
+    pub write_high: u64,
+    /// ... until no more than this are left.
+    pub write_low: u64,
+    /// Whether the last close of a file starts the writes of its dirty pages.
+    pub flush_on_close: bool,
+    /// Whether reads change the inode.
+    pub atime: bool,
+    /// Pause of the update daemon.
+    pub update_every: SimTime,
+    /// Age at which dirty pages and blocks are written; the daemon sweeps memory in this time.
+    pub update_age: SimTime,
+    /// Whether each change waits for its log write ([`Metadata::Journal`] only).
+    pub log_sync: bool,
+    /// Bytes of the log ([`Metadata::Journal`] only).
+    pub log_bytes: u64,
+    /// Bytes that one change puts into the log ([`Metadata::Journal`] only).
+    pub log_record: u64,
+    /// Log bytes gathered in memory before they are written.
+    pub log_buffer: u64,
+    /// Time that a synchronous metadata write takes over what the drive's data sheet says:
+    /// driver, interrupts, process switches, bus phases (calibrated, decision 0010).
+    pub sync_cpu: SimTime,
     /// Processor time of one system call.
     pub call_cpu: SimTime,
+    /// Processor time of one page copied in or out.
+    pub page_cpu: SimTime,
+    /// Processor time of a create, open or delete besides.
+    pub name_cpu: SimTime,
+    /// Processor time to look at one directory entry.
+    pub entry_cpu: SimTime,
 }
 
 impl FsConfig {
-    /// Solaris 5.6 UFS as in the 1999 measurements, with `page_cache` bytes for file pages.
+    /// File pages of the Ultra-1: 384 MB of memory less what kernel and programs take.
+    pub const ULTRA_1_PAGES: u64 = 320 << 20;
+
+    /// Solaris 5.6 UFS on an Ultra-1 as in the 1999 measurements, with `page_cache` bytes for
+    /// file pages ([`FsConfig::ULTRA_1_PAGES`] there).
     #[must_use]
     pub const fn ufs(page_cache: u64) -> Self {
         Self {
             start: 0,
             bytes: 0,
             page_cache,
+            block_cache: 8 << 20,
             metadata: Metadata::Sync,
+            sync_directory_inode: true,
             schedule: Schedule::CLook,
             block: 8_192,
             fragment: 1_024,
+            group: 18 << 20,
+            bytes_per_inode: 2_048,
+            min_free: 0.10,
+            max_contig: 16,
+            max_per_group: 576,
             name_bytes: 20,
-            name_cache: 4_000,
-            inode_cache: 4_000,
-            call_cpu: SimTime::from_micros(50),
+            name_cache: 6_618,
+            inode_cache: 6_618,
+            write_high: 384 << 10,
+            write_low: 256 << 10,
+            flush_on_close: true,
+            atime: true,
+            update_every: SimTime::from_micros(5_000_000),
+            update_age: SimTime::from_micros(30_000_000),
+            log_sync: false,
+            log_bytes: 0,
+            log_record: 0,
+            log_buffer: 0,
+            sync_cpu: SimTime::from_micros(1_000),
+            call_cpu: SimTime::from_micros(20),
+            page_cpu: SimTime::from_micros(100),
+            name_cpu: SimTime::from_micros(300),
+            entry_cpu: SimTime::from_nanos(250),
+        }
+    }
+
+    /// The same with asynchronous metadata (FFS mounted async).
+    #[must_use]
+    pub const fn ffs_async(page_cache: u64) -> Self {
+        Self {
+            metadata: Metadata::Async,
+            flush_on_close: false,
+            ..Self::ufs(page_cache)
+        }
+    }
+
+    /// The same with soft updates.
+    #[must_use]
+    pub const fn ffs_soft(page_cache: u64) -> Self {
+        Self {
+            metadata: Metadata::SoftUpdates,
+            flush_on_close: false,
+            ..Self::ufs(page_cache)
+        }
+    }
+
+    /// An XFS-like file system of 1999: extents (no fragments worth the name), a log that
+    /// each change of names waits for, large clusters.
+    #[must_use]
+    pub const fn xfs(page_cache: u64) -> Self {
+        Self {
+            metadata: Metadata::Journal,
+            block: 4_096,
+            fragment: 4_096,
+            group: 512 << 20,
+            min_free: 0.0,
+            max_contig: 64,
+            max_per_group: u64::MAX,
+            flush_on_close: false,
+            log_sync: true,
+            log_bytes: 16 << 20,
+            log_record: 2_048,
+            log_buffer: 32 << 10,
+            sync_cpu: SimTime::from_micros(200),
+            call_cpu: SimTime::from_micros(10),
+            page_cpu: SimTime::from_micros(40),
+            name_cpu: SimTime::from_micros(150),
+            entry_cpu: SimTime::from_nanos(20),
+            ..Self::ufs(page_cache)
         }
     }
 }

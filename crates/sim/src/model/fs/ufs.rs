@@ -1,34 +1,84 @@
 //! A Unix file system of the FFS family over one modelled drive.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
-use super::{DirId, FileId, Files, FsConfig, FsCounters, FsError};
-use crate::model::{Drive, Queue, SimTime};
+use super::{
+    DirId, FileId, Files, FsConfig, FsCounters, FsError, Metadata, cache::Cache, groups::Groups,
+    inode::Inode,
+};
+use crate::model::{Drive, Op, Queue, SimTime, hash::BuildIdHasher};
 
 /// A modelled UFS (FFS, or journalled) file system on one drive.
 #[derive(Clone, Debug)]
 pub struct Ufs {
-    queue: Queue,
-    config: FsConfig,
-    now: SimTime,
-    names: HashMap<(DirId, u64), u32>,
-    sizes: Vec<u64>,
-    counters: FsCounters,
+    pub(super) queue: Queue,
+    pub(super) config: FsConfig,
+    pub(super) now: SimTime,
+    pub(super) counters: FsCounters,
+    /// Bytes of the partition.
+    pub(super) bytes: u64,
+    pub(super) groups: Groups,
+    pub(super) inodes: Vec<Inode>,
+    pub(super) free_slots: Vec<u32>,
+    /// File pages, by inode slot and page.
+    pub(super) pages: Cache,
+    /// Metadata blocks, by kind and address.
+    pub(super) blocks: Cache,
+    /// Names that need no directory scan.
+    pub(super) names: Cache,
+    /// Inodes that need no read of their block.
+    pub(super) core: Cache,
+    pub(super) dirty_inodes: Vec<u32>,
+    /// Metadata blocks whose next write is not their last (soft updates).
+    pub(super) rolled_back: HashSet<u64, BuildIdHasher>,
+    /// Addresses of the log's blocks, where it goes on, and what waits in memory.
+    pub(super) log: Vec<u32>,
+    pub(super) log_at: u64,
+    pub(super) log_fill: u64,
+    /// When the update daemon wakes, and how far through memory it is (0 to 1).
+    pub(super) next_update: SimTime,
+    pub(super) hand: f64,
+    /// Groups touched by an allocation; kept to save allocations of our own.
+    pub(super) touched: Vec<u32>,
 }
 
 impl Ufs {
     /// A new, empty file system with a root directory and cold caches.
     #[must_use]
     pub fn new(drive: Drive, config: FsConfig) -> Self {
-        let queue = Queue::new(drive, config.schedule);
-        Self {
-            queue,
-            config,
+        let space = drive.capacity().saturating_sub(config.start);
+        let bytes = if config.bytes == 0 {
+            space
+        } else {
+            config.bytes.min(space)
+        };
+        let mut fs = Self {
+            groups: Groups::new(&config, bytes),
+            queue: Queue::new(drive, config.schedule),
             now: SimTime::ZERO,
-            names: HashMap::new(),
-            sizes: vec![0],
             counters: FsCounters::default(),
+            bytes,
+            inodes: Vec::new(),
+            free_slots: Vec::new(),
+            pages: Cache::new((config.page_cache / config.block) as usize),
+            blocks: Cache::new((config.block_cache / config.block) as usize),
+            names: Cache::new(config.name_cache),
+            core: Cache::new(config.inode_cache),
+            dirty_inodes: Vec::new(),
+            rolled_back: HashSet::default(),
+            log: Vec::new(),
+            log_at: 0,
+            log_fill: 0,
+            next_update: config.update_every,
+            hand: 0.0,
+            touched: Vec::new(),
+            config,
+        };
+        fs.make_root();
+        if fs.config.metadata == Metadata::Journal {
+            fs.make_log();
         }
+        fs
     }
 
     /// Its parameters.
@@ -37,19 +87,25 @@ impl Ufs {
         &self.config
     }
 
+    /// Bytes that may still be allocated.
+    #[must_use]
+    pub const fn available(&self) -> u64 {
+        self.groups.available() * self.config.fragment
+    }
+
     /// The drive, for its statistics.
     pub const fn drive_mut(&mut self) -> &mut Drive {
         self.queue.drive_mut()
     }
 
-    fn add(&mut self, dir: DirId, name: u64) -> Result<u32, FsError> {
-        if self.names.contains_key(&(dir, name)) {
-            return Err(FsError::Exists);
-        }
-        let id = self.sizes.len() as u32;
-        self.sizes.push(0);
-        self.names.insert((dir, name), id);
-        Ok(id)
+    /// Where a byte of a file lies on the drive, for figures; `None` outside of the file.
+    #[must_use]
+    pub fn place(&self, file: FileId, offset: u64) -> Option<u64> {
+        let inode = &self.inodes[self.live(file).ok()? as usize];
+        let address = *inode.blocks.get((offset / self.config.block) as usize)?;
+        let within = offset % self.config.block;
+        (offset < inode.size)
+            .then(|| self.config.start + u64::from(address) * self.config.fragment + within)
     }
 }
 
@@ -60,6 +116,7 @@ impl Files for Ufs {
 
     fn advance(&mut self, span: SimTime) {
         self.now += span;
+        self.tick();
     }
 
     fn root(&self) -> DirId {
@@ -67,52 +124,85 @@ impl Files for Ufs {
     }
 
     fn mkdir(&mut self, parent: DirId, name: u64) -> Result<DirId, FsError> {
-        self.add(parent, name).map(DirId)
+        self.tick();
+        self.make(parent.0, name, true).map(DirId)
     }
 
     fn create(&mut self, dir: DirId, name: u64) -> Result<FileId, FsError> {
-        self.add(dir, name).map(FileId)
+        self.tick();
+        let slot = self.make(dir.0, name, false)?;
+        self.inodes[slot as usize].opens = 1;
+        Ok(self.handle(slot))
     }
 
     fn open(&mut self, dir: DirId, name: u64) -> Result<FileId, FsError> {
-        self.names
-            .get(&(dir, name))
-            .map(|id| FileId(*id))
-            .ok_or(FsError::NotFound)
+        self.tick();
+        self.cpu(self.config.call_cpu + self.config.name_cpu);
+        let slot = self.lookup(dir.0, name)?;
+        if self.is_directory(slot) {
+            return Err(FsError::NotFound);
+        }
+        self.have_inode(slot);
+        self.inodes[slot as usize].opens += 1;
+        Ok(self.handle(slot))
     }
 
-    fn close(&mut self, _file: FileId) {}
+    fn close(&mut self, file: FileId) {
+        self.cpu(self.config.call_cpu);
+        let Ok(slot) = self.live(file) else { return };
+        let inode = &mut self.inodes[slot as usize];
+        inode.opens = inode.opens.saturating_sub(1);
+        (inode.next_read, inode.streak) = (0, 0);
+        if inode.opens == 0 && self.config.flush_on_close {
+            self.push_file(slot);
+        }
+    }
 
     fn read(&mut self, file: FileId, offset: u64, len: u64) -> Result<u64, FsError> {
-        Ok(self.size(file).saturating_sub(offset).min(len))
+        self.tick();
+        self.cpu(self.config.call_cpu);
+        let slot = self.live(file)?;
+        Ok(self.read_range(slot, offset, len))
     }
 
     fn write(&mut self, file: FileId, offset: u64, len: u64) -> Result<(), FsError> {
-        let size = self
-            .sizes
-            .get_mut(file.0 as usize)
-            .ok_or(FsError::NotFound)?;
-        *size = (*size).max(offset + len);
-        Ok(())
+        self.tick();
+        self.cpu(self.config.call_cpu);
+        let slot = self.live(file)?;
+        self.write_range(slot, offset, len)
+    }
+
+    fn map_read(&mut self, file: FileId, offset: u64, len: u64) -> Result<u64, FsError> {
+        self.tick();
+        let slot = self.live(file)?;
+        self.map_range(slot, offset, len, Op::Read)
+    }
+
+    fn map_write(&mut self, file: FileId, offset: u64, len: u64) -> Result<(), FsError> {
+        self.tick();
+        let slot = self.live(file)?;
+        self.map_range(slot, offset, len, Op::Write).map(|_| ())
     }
 
     fn delete(&mut self, dir: DirId, name: u64) -> Result<(), FsError> {
-        self.names
-            .remove(&(dir, name))
-            .map(|_| ())
-            .ok_or(FsError::NotFound)
+        self.tick();
+        self.unmake(dir.0, name)
     }
 
-    fn fsync(&mut self, _file: FileId) -> Result<(), FsError> {
-        Ok(())
+    fn fsync(&mut self, file: FileId) -> Result<(), FsError> {
+        self.tick();
+        self.cpu(self.config.call_cpu);
+        let slot = self.live(file)?;
+        self.write_file(slot)
     }
 
     fn sync(&mut self) {
-        self.now = self.queue.drain(self.now);
+        self.write_all();
     }
 
     fn size(&self, file: FileId) -> u64 {
-        self.sizes.get(file.0 as usize).copied().unwrap_or(0)
+        self.live(file)
+            .map_or(0, |slot| self.inodes[slot as usize].size)
     }
 
     fn counters(&self) -> FsCounters {

@@ -1,0 +1,208 @@
+//! How the file system reaches the drive: waited and background requests, metadata blocks,
+//! the log.
+
+use super::{FsError, IoKind, Metadata, Ufs};
+use crate::model::{Op, Request, SimTime};
+
+/// Owner of log writes in the queue; no inode slot is that large.
+const LOG_OWNER: u64 = u64::MAX;
+/// Owner of background metadata writes.
+pub(super) const METADATA_OWNER: u64 = u64::MAX - 1;
+
+impl Ufs {
+    pub(super) fn cpu(&mut self, span: SimTime) {
+        self.now += span;
+    }
+
+    fn request(&self, op: Op, address: u32, bytes: u64) -> Request {
+        let at = self.config.start + u64::from(address) * self.config.fragment;
+        Request { op, at, len: bytes }
+    }
+
+    /// The process waits until the request is done.
+    pub(super) fn wait_io(&mut self, kind: IoKind, op: Op, address: u32, bytes: u64) {
+        self.counters.add(kind, op, bytes);
+        self.counters.waited += 1;
+        let end = self.queue.wait(self.now, self.request(op, address, bytes));
+        self.wait_until(end);
+    }
+
+    /// The request is queued and the process goes on.
+    pub(super) fn send_io(&mut self, kind: IoKind, op: Op, address: u32, bytes: u64, owner: u64) {
+        self.counters.add(kind, op, bytes);
+        self.queue
+            .submit_owned(self.now, self.request(op, address, bytes), owner);
+    }
+
+    pub(super) fn wait_until(&mut self, end: SimTime) {
+        self.counters.waiting += end - self.now;
+        self.now = self.now.max(end);
+    }
+
+    const fn block_key(kind: IoKind, address: u32) -> u64 {
+        (kind as u64) << 32 | address as u64
+    }
+
+    /// Has the metadata block in memory, read if it was not.
+    pub(super) fn have_block(&mut self, kind: IoKind, address: u32) {
+        if !self.blocks.touch(Self::block_key(kind, address)) {
+            self.wait_io(kind, Op::Read, address, self.config.block);
+            self.keep_block(kind, address);
+        }
+    }
+
+    /// The block is new or was just read: keeps it.
+    pub(super) fn keep_block(&mut self, kind: IoKind, address: u32) {
+        // Soft updates may have to write it twice.
+        while let Some(victim) = self.blocks.dirty_victim() {
+            self.push_block(victim);
+        }
+        self.blocks.insert(Self::block_key(kind, address));
+    }
+
+    /// The block changed and may be written later.
+    pub(super) fn dirty_block(&mut self, kind: IoKind, address: u32) {
+        self.have_block(kind, address);
+        let key = Self::block_key(kind, address);
+        self.blocks.set_dirty(key, self.now);
+        if self.config.metadata == Metadata::SoftUpdates && kind == IoKind::Inode {
+            self.rolled_back.insert(key);
+        }
+    }
+
+    /// The block changed and the process waits until it is on the drive.
+    pub(super) fn write_block(&mut self, kind: IoKind, address: u32) {
+        self.have_block(kind, address);
+        self.wait_io(kind, Op::Write, address, self.config.block);
+        self.cpu(self.config.sync_cpu);
+        self.blocks.set_clean(Self::block_key(kind, address));
+    }
+
+    /// Starts the write of a dirty metadata block.
+    pub(super) fn push_block(&mut self, key: u64) {
+        if !self.blocks.set_clean(key) {
+            return;
+        }
+        let kind = IoKind::ALL[(key >> 32) as usize % IoKind::ALL.len()];
+        self.send_io(
+            kind,
+            Op::Write,
+            key as u32,
+            self.config.block,
+            METADATA_OWNER,
+        );
+        // Written with its newest changes undone: what they depend on was not on disk yet.
+        if self.rolled_back.remove(&key) {
+            self.blocks.set_dirty(key, self.now);
+        }
+    }
+
+    /// Free maps of the groups that gave or got something.
+    pub(super) fn dirty_maps(&mut self, touched: &mut Vec<u32>) {
+        touched.dedup();
+        for group in touched.drain(..) {
+            self.dirty_block(IoKind::Bitmap, self.groups.map_block(group));
+        }
+    }
+
+    /// Reserves the log in the middle of the partition.
+    pub(super) fn make_log(&mut self) {
+        let middle = self.groups.first_data(
+            self.groups
+                .of_address((self.bytes / 2 / self.config.fragment) as u32),
+        );
+        let mut at = middle;
+        for _ in 0..self.config.log_bytes / self.config.block {
+            let Some(address) = self.groups.allocate_block(at) else {
+                break;
+            };
+            self.log.push(address);
+            at = address + self.groups.per_block();
+        }
+    }
+
+    /// Puts one change into the log; with `forced` the process waits for it.
+    pub(super) fn log_change(&mut self, forced: bool) {
+        if self.log.is_empty() {
+            return;
+        }
+        self.log_fill += self.config.log_record;
+        if forced && self.config.log_sync {
+            let (address, bytes) = self.next_log();
+            self.wait_io(IoKind::Log, Op::Write, address, bytes);
+            self.cpu(self.config.sync_cpu);
+        } else if self.log_fill >= self.config.log_buffer {
+            let (address, bytes) = self.next_log();
+            self.send_io(IoKind::Log, Op::Write, address, bytes, LOG_OWNER);
+            let end = self
+                .queue
+                .wait_owned(self.now, LOG_OWNER, 8 * self.config.log_buffer);
+            self.wait_until(end);
+        }
+    }
+
+    fn next_log(&mut self) -> (u32, u64) {
+        let bytes = self.log_fill.next_multiple_of(super::super::drive::SECTOR);
+        let total = self.log.len() as u64 * self.config.block;
+        if self.log_at + bytes > total {
+            self.log_at = 0;
+        }
+        let block = self.log[(self.log_at / self.config.block) as usize];
+        let address = block + (self.log_at % self.config.block / self.config.fragment) as u32;
+        // Log writes are whole fragments here; the next one begins behind.
+        self.log_at += bytes.next_multiple_of(self.config.fragment);
+        self.log_fill = 0;
+        (address, bytes)
+    }
+
+    /// Has the indirect blocks on the way to a block of a file.
+    pub(super) fn have_way(&mut self, slot: u32, page: u64) {
+        let inode = &self.inodes[slot as usize];
+        let (first, second) = inode.way(page, self.config.block);
+        for place in [first, second].into_iter().flatten() {
+            if let Some(address) = self.inodes[slot as usize].indirect.get(place).copied() {
+                self.have_block(IoKind::Indirect, address);
+            }
+        }
+    }
+
+    /// Allocates up to `size`; the map blocks and indirect blocks become dirty.
+    pub(super) fn grow(&mut self, slot: u32, size: u64) -> Result<(), FsError> {
+        let inode = &mut self.inodes[slot as usize];
+        let (indirect, last) = (inode.indirect.len(), inode.blocks.len() as u64);
+        let before = inode.blocks.last().copied();
+        let mut touched = std::mem::take(&mut self.touched);
+        let grown = inode.grow(size, &mut self.groups, &self.config, &mut touched);
+        let fresh: Vec<u32> = inode.indirect.get(indirect..).unwrap_or_default().to_vec();
+        let changed = inode.blocks.len() as u64 != last || inode.blocks.last().copied() != before;
+        self.dirty_maps(&mut touched);
+        self.touched = touched;
+        for address in fresh {
+            // A new indirect block reaches the drive before anything points to it.
+            self.keep_block(IoKind::Indirect, address);
+            match self.config.metadata {
+                Metadata::Sync => self.write_block(IoKind::Indirect, address),
+                _ => self.dirty_block(IoKind::Indirect, address),
+            }
+        }
+        if changed && self.config.metadata == Metadata::Journal {
+            self.log_change(false);
+        }
+        if changed {
+            self.dirty_way(slot);
+        }
+        grown
+    }
+
+    fn dirty_way(&mut self, slot: u32) {
+        let inode = &self.inodes[slot as usize];
+        let last = (inode.blocks.len() as u64).saturating_sub(1);
+        let (first, second) = inode.way(last, self.config.block);
+        if let Some(address) = second
+            .or(first)
+            .and_then(|place| inode.indirect.get(place).copied())
+        {
+            self.dirty_block(IoKind::Indirect, address);
+        }
+    }
+}

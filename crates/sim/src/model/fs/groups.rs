@@ -1,0 +1,428 @@
+//! Cylinder groups: where inodes, blocks and fragments are allocated.
+//!
+//! The rules are those of the fast file system (McKusick and others, 1984): an inode goes to
+//! its directory's group, a directory to a group with few directories and many free inodes,
+//! a file's next block directly behind its last one, a large file to a new group after each
+//! `max_per_group` blocks, and a file's tail into free fragments of a block that is already
+//! broken up. A full group is replaced by the ones at distance 1, 2, 4, ..., then by any.
+
+use super::FsConfig;
+
+/// Bytes of an inode on disk.
+const INODE: u64 = 128;
+
+#[derive(Clone, Debug)]
+struct Group {
+    /// Used fragments of each data block, one bit each.
+    blocks: Vec<u8>,
+    free_blocks: u32,
+    free_fragments: u32,
+    /// Broken-up blocks by their longest free run.
+    runs: [u32; 8],
+    rotor: u32,
+    inodes: Vec<u64>,
+    free_inodes: u32,
+    inode_rotor: u32,
+    directories: u32,
+}
+
+/// All groups of a file system. Addresses are in fragments from the start of the partition.
+#[derive(Clone, Debug)]
+pub(super) struct Groups {
+    groups: Vec<Group>,
+    /// Fragments of a block.
+    per_block: u32,
+    /// Fragments of a group.
+    size: u32,
+    /// First data fragment within a group.
+    data: u32,
+    /// Blocks of inodes start here within a group.
+    inode_start: u32,
+    inodes: u32,
+    inodes_per_block: u32,
+    /// Fragments that must stay free.
+    reserve: u64,
+    free: u64,
+}
+
+/// Longest run of free fragments in a block of `per_block`.
+fn longest_run(used: u8, per_block: u32) -> u32 {
+    let (mut best, mut run) = (0, 0);
+    for bit in 0..per_block {
+        run = if used >> bit & 1 == 0 { run + 1 } else { 0 };
+        best = best.max(run);
+    }
+    best
+}
+
+impl Groups {
+    /// Empty groups over `bytes` of space.
+    pub(super) fn new(config: &FsConfig, bytes: u64) -> Self {
+        let per_block = (config.block / config.fragment).clamp(1, 8) as u32;
+        let fragment = config.block / u64::from(per_block);
+        let bytes = bytes.min(u64::from(u32::MAX) * fragment);
+        let group_bytes = (config.group / config.block * config.block)
+            .clamp(16 * config.block, bytes.max(16 * config.block));
+        let count = (bytes / group_bytes).max(1) as u32;
+        let size = (group_bytes / fragment) as u32;
+        let inodes_per_block = (config.block / INODE) as u32;
+        let inode_blocks =
+            (group_bytes / config.bytes_per_inode / u64::from(inodes_per_block)).max(1) as u32;
+        let inode_start = 2 * per_block; // superblock copy and the group's own block
+        let data = inode_start + inode_blocks * per_block;
+        let blocks = (size.saturating_sub(data)) / per_block;
+        let inodes = inode_blocks * inodes_per_block;
+        let full = if per_block == 8 {
+            0
+        } else {
+            !((1u8 << per_block) - 1)
+        };
+        let group = Group {
+            blocks: vec![full; blocks as usize],
+            free_blocks: blocks,
+            free_fragments: 0,
+            runs: [0; 8],
+            rotor: 0,
+            inodes: vec![0; (inodes / 64).max(1) as usize],
+            free_inodes: inodes,
+            inode_rotor: 0,
+            directories: 0,
+        };
+        let free = u64::from(count) * u64::from(blocks) * u64::from(per_block);
+        Self {
+            groups: vec![group; count as usize],
+            per_block,
+            size,
+            data,
+            inode_start,
+            inodes,
+            inodes_per_block,
+            reserve: (free as f64 * config.min_free) as u64,
+            free,
+        }
+    }
+
+    pub(super) const fn per_block(&self) -> u32 {
+        self.per_block
+    }
+
+    /// Fragments that may still be allocated.
+    pub(super) const fn available(&self) -> u64 {
+        self.free.saturating_sub(self.reserve)
+    }
+
+    pub(super) const fn of_inode(&self, inode: u32) -> u32 {
+        inode / self.inodes
+    }
+
+    pub(super) const fn of_address(&self, address: u32) -> u32 {
+        address / self.size
+    }
+
+    /// Address of the block that holds an inode.
+    pub(super) const fn inode_block(&self, inode: u32) -> u32 {
+        let within = inode % self.inodes / self.inodes_per_block;
+        inode / self.inodes * self.size + self.inode_start + within * self.per_block
+    }
+
+    /// Address of the block that holds a group's free maps.
+    pub(super) const fn map_block(&self, group: u32) -> u32 {
+        group * self.size + self.per_block
+    }
+
+    /// Address of a group's first data block.
+    pub(super) const fn first_data(&self, group: u32) -> u32 {
+        group * self.size + self.data
+    }
+
+    /// A free inode near `group`.
+    pub(super) fn allocate_inode(&mut self, group: u32) -> Option<u32> {
+        let group = self.hunt(group, |g| g.free_inodes > 0)?;
+        let entry = &mut self.groups[group as usize];
+        let words = entry.inodes.len() as u32;
+        let start = entry.inode_rotor / 64;
+        let found = (0..words)
+            .map(|i| (start + i) % words)
+            .find(|w| entry.inodes[*w as usize] != u64::MAX)?;
+        let bit = entry.inodes[found as usize].trailing_ones();
+        entry.inodes[found as usize] |= 1 << bit;
+        entry.free_inodes -= 1;
+        entry.inode_rotor = found * 64 + bit;
+        Some(group * self.inodes + found * 64 + bit)
+    }
+
+    pub(super) fn free_inode(&mut self, inode: u32) {
+        let entry = &mut self.groups[(inode / self.inodes) as usize];
+        let within = inode % self.inodes;
+        entry.inodes[(within / 64) as usize] &= !(1 << (within % 64));
+        entry.free_inodes += 1;
+        entry.inode_rotor = entry.inode_rotor.min(within);
+    }
+
+    /// The group for a new directory: few directories among those with many free inodes.
+    pub(super) fn group_for_directory(&mut self) -> u32 {
+        let total: u64 = self.groups.iter().map(|g| u64::from(g.free_inodes)).sum();
+        let mean = total / self.groups.len().max(1) as u64;
+        let roomy = |g: &Group| u64::from(g.free_inodes) >= mean;
+        let best = (0..self.groups.len())
+            .filter(|i| roomy(&self.groups[*i]))
+            .min_by_key(|i| self.groups[*i].directories);
+        let best = best.unwrap_or(0);
+        self.groups[best].directories += 1;
+        best as u32
+    }
+
+    /// The group from which a large file goes on after `group`.
+    pub(super) fn next_group(&self, group: u32) -> u32 {
+        let count = self.groups.len() as u32;
+        let total: u64 = self.groups.iter().map(|g| u64::from(g.free_blocks)).sum();
+        let mean = total / u64::from(count.max(1));
+        let roomy = |g: &u32| u64::from(self.groups[*g as usize].free_blocks) >= mean;
+        (1..=count)
+            .map(|i| (group + i) % count)
+            .find(roomy)
+            .unwrap_or(group)
+    }
+
+    /// A whole block, at `preferred` if that is free.
+    pub(super) fn allocate_block(&mut self, preferred: u32) -> Option<u32> {
+        if self.available() < u64::from(self.per_block) {
+            return None;
+        }
+        let wanted = preferred / self.size;
+        let group = self.hunt(wanted, |g| g.free_blocks > 0)?;
+        let within = preferred % self.size;
+        let near =
+            (group == wanted && within >= self.data).then(|| (within - self.data) / self.per_block);
+        let start = near.unwrap_or(self.groups[group as usize].rotor);
+        let index = self.find_block(group, start)?;
+        self.groups[group as usize].rotor = index;
+        self.mark(group, index, 0, self.per_block, true);
+        Some(self.address(group, index))
+    }
+
+    /// `count` fragments of one block, fewer than a block, near `preferred`.
+    pub(super) fn allocate_fragments(&mut self, preferred: u32, count: u32) -> Option<u32> {
+        if count >= self.per_block {
+            return self.allocate_block(preferred);
+        }
+        if self.available() < u64::from(count) {
+            return None;
+        }
+        let fits = |g: &Group| g.free_blocks > 0 || g.runs[count as usize..].iter().any(|n| *n > 0);
+        let group = self.hunt(preferred / self.size, fits)?;
+        let entry = &self.groups[group as usize];
+        let broken = entry.runs[count as usize..].iter().any(|n| *n > 0);
+        let index = if broken {
+            self.find_run(group, count)?
+        } else {
+            self.find_block(group, entry.rotor)?
+        };
+        let offset = self.run_offset(group, index, count)?;
+        self.mark(group, index, offset, count, true);
+        Some(self.address(group, index) + offset)
+    }
+
+    /// Lengthens the fragments at `address` from `old` to `new` in place, if what follows is free.
+    pub(super) fn extend(&mut self, address: u32, old: u32, new: u32) -> bool {
+        let (group, index, offset) = self.place(address);
+        let more = new - old;
+        let bits = ((1u32 << more) - 1) << (offset + old);
+        let used = u32::from(self.groups[group as usize].blocks[index as usize]);
+        if offset + new > self.per_block || used & bits != 0 || self.available() < u64::from(more) {
+            return false;
+        }
+        self.mark(group, index, offset + old, more, true);
+        true
+    }
+
+    /// Frees `count` fragments at `address`.
+    pub(super) fn free(&mut self, address: u32, count: u32) {
+        let (group, index, offset) = self.place(address);
+        self.mark(group, index, offset, count, false);
+    }
+
+    const fn address(&self, group: u32, index: u32) -> u32 {
+        group * self.size + self.data + index * self.per_block
+    }
+
+    const fn place(&self, address: u32) -> (u32, u32, u32) {
+        let within = address % self.size - self.data;
+        (
+            address / self.size,
+            within / self.per_block,
+            within % self.per_block,
+        )
+    }
+
+    /// The wanted group or a replacement: quadratic rehash, then any.
+    fn hunt(&self, wanted: u32, fits: impl Fn(&Group) -> bool) -> Option<u32> {
+        let count = self.groups.len() as u32;
+        let wanted = wanted.min(count - 1);
+        let mut jumps =
+            std::iter::successors(Some(1u32), |i| i.checked_mul(2)).take_while(|i| *i < count);
+        let mut at = wanted;
+        if fits(&self.groups[at as usize]) {
+            return Some(at);
+        }
+        jumps
+            .find_map(|jump| {
+                at = (at + jump) % count;
+                fits(&self.groups[at as usize]).then_some(at)
+            })
+            .or_else(|| {
+                (1..count)
+                    .map(|i| (wanted + i) % count)
+                    .find(|g| fits(&self.groups[*g as usize]))
+            })
+    }
+
+    fn find_block(&self, group: u32, start: u32) -> Option<u32> {
+        let blocks = &self.groups[group as usize].blocks;
+        let empty = self.empty();
+        let start = (start as usize).min(blocks.len());
+        let ahead = blocks[start..]
+            .iter()
+            .position(|b| *b == empty)
+            .map(|i| i + start);
+        ahead
+            .or_else(|| blocks[..start].iter().position(|b| *b == empty))
+            .map(|i| i as u32)
+    }
+
+    fn find_run(&self, group: u32, count: u32) -> Option<u32> {
+        let blocks = &self.groups[group as usize].blocks;
+        let (empty, per_block) = (self.empty(), self.per_block);
+        let fit = |b: &u8| *b != empty && *b != u8::MAX && longest_run(*b, per_block) >= count;
+        blocks.iter().position(fit).map(|i| i as u32)
+    }
+
+    fn run_offset(&self, group: u32, index: u32, count: u32) -> Option<u32> {
+        let used = u32::from(self.groups[group as usize].blocks[index as usize]);
+        let bits = (1u32 << count) - 1;
+        (0..=self.per_block - count).find(|offset| used & (bits << offset) == 0)
+    }
+
+    /// Mask of a block without any used fragment.
+    const fn empty(&self) -> u8 {
+        if self.per_block == 8 {
+            0
+        } else {
+            !((1u8 << self.per_block) - 1)
+        }
+    }
+
+    fn mark(&mut self, group: u32, index: u32, offset: u32, count: u32, used: bool) {
+        let (empty, per_block) = (self.empty(), self.per_block);
+        let entry = &mut self.groups[group as usize];
+        let bits = (((1u32 << count) - 1) << offset) as u8;
+        let old = entry.blocks[index as usize];
+        debug_assert_eq!(
+            old & bits,
+            if used { 0 } else { bits },
+            "allocated twice or freed twice"
+        );
+        let new = if used { old | bits } else { old & !bits };
+        entry.blocks[index as usize] = new;
+        let sum = |mask: u8| {
+            if mask == empty {
+                (1, 0, 0)
+            } else {
+                (0, mask.count_zeros(), longest_run(mask, per_block))
+            }
+        };
+        let ((blocks_before, free_before, run_before), (blocks_after, free_after, run_after)) =
+            (sum(old), sum(new));
+        entry.free_blocks = entry.free_blocks + blocks_after - blocks_before;
+        entry.free_fragments = entry.free_fragments + free_after - free_before;
+        if run_before > 0 {
+            entry.runs[run_before as usize] -= 1;
+        }
+        if run_after > 0 {
+            entry.runs[run_after as usize] += 1;
+        }
+        self.free = if used {
+            self.free - u64::from(count)
+        } else {
+            self.free + u64::from(count)
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use foxy_base::Rng;
+
+    use super::*;
+
+    fn groups() -> Groups {
+        let config = FsConfig {
+            group: 1 << 20,
+            min_free: 0.0,
+            ..FsConfig::ufs(1 << 20)
+        };
+        Groups::new(&config, 8 << 20)
+    }
+
+    #[test]
+    fn no_fragment_is_given_twice_and_all_come_back() {
+        let mut groups = groups();
+        let all = groups.available();
+        let mut rng = Rng::new(5);
+        let mut owned = vec![false; 8 << 10];
+        let mut live: Vec<(u32, u32)> = Vec::new();
+        for _ in 0..20_000 {
+            let want = 1 + rng.below(8) as u32;
+            if rng.chance(0.55) {
+                let Some(at) = groups.allocate_fragments(rng.below(8 << 10) as u32, want) else {
+                    continue;
+                };
+                for owner in &mut owned[at as usize..(at + want) as usize] {
+                    assert!(!std::mem::replace(owner, true));
+                }
+                live.push((at, want));
+            } else if !live.is_empty() {
+                let (at, count) = live.swap_remove(rng.below(live.len() as u64) as usize);
+                groups.free(at, count);
+                owned[at as usize..(at + count) as usize].fill(false);
+            }
+            let used: u64 = live.iter().map(|(_, n)| u64::from(*n)).sum();
+            assert_eq!(groups.available(), all - used);
+        }
+        live.iter().for_each(|(at, count)| groups.free(*at, *count));
+        assert_eq!(groups.available(), all);
+        let blocks = std::iter::from_fn(|| groups.allocate_block(0)).count() as u64;
+        assert_eq!(blocks * 8, all);
+    }
+
+    #[test]
+    fn files_grow_contiguously_and_tails_share_blocks() {
+        let mut groups = groups();
+        let first = groups.allocate_block(groups.first_data(2)).unwrap();
+        assert_eq!(first, groups.first_data(2));
+        assert_eq!(groups.allocate_block(first + 8), Some(first + 8));
+        let tail = groups.allocate_fragments(first, 3).unwrap();
+        assert_eq!(groups.allocate_fragments(first, 5), Some(tail + 3));
+        groups.free(tail + 3, 5);
+        assert!(groups.extend(tail, 3, 8));
+        assert!(!groups.extend(first, 8, 9));
+    }
+
+    #[test]
+    fn inodes_stay_in_their_group_until_it_is_full() {
+        let mut groups = groups();
+        let per_group = groups.inodes;
+        for i in 0..per_group {
+            assert_eq!(groups.allocate_inode(3), Some(3 * per_group + i));
+        }
+        assert_eq!(
+            groups.allocate_inode(3).map(|i| groups.of_inode(i)),
+            Some(4)
+        );
+        groups.free_inode(3 * per_group + 70);
+        assert_eq!(groups.allocate_inode(3), Some(3 * per_group + 70));
+        let spread: std::collections::BTreeSet<_> =
+            (0..8).map(|_| groups.group_for_directory()).collect();
+        assert!(spread.len() >= 6, "{spread:?}");
+    }
+}

@@ -1,0 +1,263 @@
+//! Files and directories in memory: where their blocks are, and what was last done to them.
+
+use std::{cmp::Reverse, collections::BinaryHeap, collections::HashMap};
+
+use super::{FsConfig, FsError, groups::Groups};
+use crate::model::hash::BuildIdHasher;
+
+/// Blocks that the inode itself points to.
+const DIRECT: u64 = 12;
+/// Bytes of a block pointer.
+const POINTER: u64 = 4;
+
+/// A directory's entries and the places they have in its blocks.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Directory {
+    entries: HashMap<u64, (u32, u32), BuildIdHasher>,
+    free: BinaryHeap<Reverse<u32>>,
+    end: u32,
+}
+
+impl Directory {
+    /// Place and inode slot of a name.
+    pub(super) fn find(&self, name: u64) -> Option<(u32, u32)> {
+        self.entries.get(&name).copied()
+    }
+
+    /// Places in use or freed: what a scan of the whole directory looks at.
+    pub(super) const fn places(&self) -> u32 {
+        self.end
+    }
+
+    /// The place the next name will have: the first free one.
+    pub(super) fn next_place(&self) -> u32 {
+        self.free.peek().map_or(self.end, |Reverse(place)| *place)
+    }
+
+    pub(super) fn add(&mut self, name: u64, slot: u32) {
+        let place = self.free.pop().map_or(self.end, |Reverse(place)| place);
+        self.end = self.end.max(place + 1);
+        self.entries.insert(name, (place, slot));
+    }
+
+    pub(super) fn remove(&mut self, name: u64) {
+        if let Some((place, _)) = self.entries.remove(&name) {
+            self.free.push(Reverse(place));
+        }
+    }
+}
+
+/// An inode.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Inode {
+    /// Number on disk.
+    pub(super) number: u32,
+    pub(super) size: u64,
+    /// Address of each block; the last one may be fragments only.
+    pub(super) blocks: Vec<u32>,
+    /// Fragments of the last block.
+    pub(super) tail: u32,
+    /// Indirect blocks: the first, then the root of the double ones, then those.
+    pub(super) indirect: Vec<u32>,
+    pub(super) directory: Option<Box<Directory>>,
+    /// Page after the last one read, and how many were read in a row.
+    pub(super) next_read: u64,
+    pub(super) streak: u32,
+    /// Pages gathered for the next cluster write: first and count.
+    pub(super) gathered: (u64, u64),
+    pub(super) opens: u32,
+    /// Whether the block on disk is older than this.
+    pub(super) dirty: bool,
+    pub(super) live: bool,
+    pub(super) generation: u8,
+}
+
+impl Inode {
+    /// Fragments of page `page`.
+    pub(super) fn fragments(&self, page: u64, per_block: u32) -> u32 {
+        if page + 1 == self.blocks.len() as u64 {
+            self.tail
+        } else {
+            per_block
+        }
+    }
+
+    /// The indirect blocks on the way to a block of the file, as places in `indirect`.
+    pub(super) fn way(&self, page: u64, block: u64) -> (Option<usize>, Option<usize>) {
+        if page < DIRECT {
+            return (None, None);
+        }
+        match (page - DIRECT) / (block / POINTER) {
+            0 => (Some(0), None),
+            n => (Some(1), Some(n as usize + 1)),
+        }
+    }
+
+    /// Whether blocks from `page` to `page + 1` follow each other on disk.
+    pub(super) fn adjacent(&self, page: u64, per_block: u32) -> bool {
+        let at = |p: u64| self.blocks.get(p as usize).copied();
+        matches!((at(page), at(page + 1)), (Some(a), Some(b)) if b == a + per_block)
+    }
+
+    /// Allocates what `size` bytes need. New indirect blocks and every group that gave
+    /// something are appended to `indirect` and `touched`.
+    pub(super) fn grow(
+        &mut self,
+        size: u64,
+        groups: &mut Groups,
+        config: &FsConfig,
+        touched: &mut Vec<u32>,
+    ) -> Result<(), FsError> {
+        let per_block = groups.per_block();
+        let wanted = size.div_ceil(config.block);
+        let fragment = config.block / u64::from(per_block);
+        let tail = if wanted > DIRECT || size.is_multiple_of(config.block) {
+            per_block
+        } else {
+            (size % config.block).div_ceil(fragment) as u32
+        };
+        let have = self.blocks.len() as u64;
+        if have > 0 && have <= wanted && self.tail < per_block {
+            let new = if have == wanted {
+                tail.max(self.tail)
+            } else {
+                per_block
+            };
+            self.lengthen_tail(new, groups, touched)?;
+        }
+        for page in have..wanted {
+            self.add_indirect(page, groups, config, touched)?;
+            let fragments = if page + 1 == wanted { tail } else { per_block };
+            let address = groups
+                .allocate_fragments(self.preferred(page, groups, config), fragments)
+                .ok_or(FsError::NoSpace)?;
+            touched.push(groups.of_address(address));
+            self.blocks.push(address);
+            self.tail = fragments;
+        }
+        Ok(())
+    }
+
+    fn lengthen_tail(
+        &mut self,
+        new: u32,
+        groups: &mut Groups,
+        touched: &mut Vec<u32>,
+    ) -> Result<(), FsError> {
+        let Some(&old) = self.blocks.last() else {
+            return Ok(());
+        };
+        if new == self.tail {
+            return Ok(());
+        }
+        if !groups.extend(old, self.tail, new) {
+            let moved = groups
+                .allocate_fragments(old, new)
+                .ok_or(FsError::NoSpace)?;
+            groups.free(old, self.tail);
+            touched.push(groups.of_address(moved));
+            if let Some(last) = self.blocks.last_mut() {
+                *last = moved;
+            }
+        }
+        touched.push(groups.of_address(old));
+        self.tail = new;
+        Ok(())
+    }
+
+    fn preferred(&self, page: u64, groups: &Groups, config: &FsConfig) -> u32 {
+        let home = groups.of_inode(self.number);
+        match self.blocks.last() {
+            Some(last) if page.is_multiple_of(config.max_per_group) => {
+                groups.first_data(groups.next_group(groups.of_address(*last)))
+            }
+            Some(last) => last + groups.per_block(),
+            None => groups.first_data(home),
+        }
+    }
+
+    fn add_indirect(
+        &mut self,
+        page: u64,
+        groups: &mut Groups,
+        config: &FsConfig,
+        touched: &mut Vec<u32>,
+    ) -> Result<(), FsError> {
+        let (first, second) = self.way(page, config.block);
+        let needed = second.or(first).map_or(0, |place| place + 1);
+        while self.indirect.len() < needed {
+            let near = self
+                .blocks
+                .last()
+                .map_or(0, |last| last + groups.per_block());
+            let address = groups.allocate_block(near).ok_or(FsError::NoSpace)?;
+            touched.push(groups.of_address(address));
+            self.indirect.push(address);
+        }
+        Ok(())
+    }
+
+    /// Gives everything back.
+    pub(super) fn release(&mut self, groups: &mut Groups, touched: &mut Vec<u32>) {
+        let per_block = groups.per_block();
+        let last = self.blocks.len();
+        for (i, address) in self.blocks.drain(..).enumerate() {
+            groups.free(address, if i + 1 == last { self.tail } else { per_block });
+            touched.push(groups.of_address(address));
+        }
+        for address in self.indirect.drain(..) {
+            groups.free(address, per_block);
+            touched.push(groups.of_address(address));
+        }
+        (self.size, self.tail) = (0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_grow_by_fragments_then_blocks_then_indirect_blocks() {
+        let config = FsConfig {
+            min_free: 0.0,
+            ..FsConfig::ufs(1 << 20)
+        };
+        let mut groups = Groups::new(&config, 64 << 20);
+        let all = groups.available();
+        let mut file = Inode::default();
+        let mut touched = Vec::new();
+        for (size, fragments) in [
+            (1u64, 1u64),
+            (1_025, 2),
+            (8_192, 8),
+            (10_240, 10),
+            (98_304, 96),
+            (98_305, 112),
+        ] {
+            file.grow(size, &mut groups, &config, &mut touched).unwrap();
+            // 13 blocks and an indirect one at the end.
+            assert_eq!(all - groups.available(), fragments, "{size}");
+        }
+        assert!((0..10).all(|page| file.adjacent(page, 8)));
+        assert_eq!(file.way(11, 8_192), (None, None));
+        assert_eq!(file.way(12, 8_192), (Some(0), None));
+        assert_eq!(file.way(12 + 2_048, 8_192), (Some(1), Some(2)));
+        file.release(&mut groups, &mut touched);
+        assert_eq!(groups.available(), all);
+    }
+
+    #[test]
+    fn names_take_the_first_free_place() {
+        let mut directory = Directory::default();
+        for name in 0..5 {
+            directory.add(name, name as u32);
+        }
+        directory.remove(3);
+        directory.remove(1);
+        assert_eq!(directory.next_place(), 1);
+        directory.add(9, 9);
+        assert_eq!((directory.find(9), directory.find(1)), (Some((1, 9)), None));
+        assert_eq!((directory.next_place(), directory.places()), (3, 5));
+    }
+}
