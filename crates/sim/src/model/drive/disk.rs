@@ -6,7 +6,7 @@
 use super::{
     DriveStats, Op, Request, SECTOR,
     buffer::{Ahead, Buffer},
-    geometry::{Geometry, Track},
+    geometry::{Geometry, Track, fraction},
     params::DiskParams,
     seek::SeekCurve,
 };
@@ -40,6 +40,7 @@ pub(super) struct Disk {
 
 impl Disk {
     pub(super) fn new(params: DiskParams) -> Self {
+        let params = params.clamped();
         let turn = (60e9 / params.rpm).round() as u64;
         let share = |millis: f64| (millis * 1e6 / turn as f64).fract();
         let track_skew = share(params.head_switch + params.skew_margin);
@@ -135,7 +136,7 @@ impl Disk {
     }
 
     fn bus(&self, sectors: u64) -> SimTime {
-        SimTime::from_nanos((sectors * SECTOR) as u128 as u64 * 1_000 / self.params.bus_mb.max(1))
+        SimTime::from_nanos(sectors * SECTOR * 1_000 / self.params.bus_mb)
     }
 
     fn read(&mut self, begin: SimTime, first: u64, count: u64, stats: &mut DriveStats) -> SimTime {
@@ -295,14 +296,14 @@ impl Disk {
     /// Time from `now` until `sector` of `track` passes under the head.
     fn wait(&self, now: SimTime, track: &Track, sector: u64) -> SimTime {
         let angle = track.angle + (sector - track.first) as f64 / track.sectors as f64;
-        let target = (angle.fract() * self.turn as f64) as u64;
+        let target = (fraction(angle) * self.turn as f64) as u64;
         let wait = (target + self.turn - now.as_nanos() % self.turn) % self.turn;
         SimTime::from_nanos(if wait + ROUNDING > self.turn { 0 } else { wait })
     }
 
     /// Time from the end of `track` to the start of the next one, by their skew.
     fn switch(&self, track: &Track, next: &Track) -> SimTime {
-        let skew = (next.angle - track.angle + 1.0).fract();
+        let skew = fraction(next.angle - track.angle + 1.0);
         SimTime::from_nanos((skew * self.turn as f64) as u64)
     }
 

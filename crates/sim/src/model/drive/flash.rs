@@ -24,9 +24,10 @@ pub(super) struct Flash {
 
 impl Flash {
     pub(super) fn new(params: FlashParams) -> Self {
+        let params = params.clamped();
         let blocks = params.bytes.div_ceil(params.erase_block) as usize;
         Self {
-            units: vec![SimTime::ZERO; params.parallel.max(1)],
+            units: vec![SimTime::ZERO; params.parallel],
             path: SimTime::ZERO,
             front: vec![0; blocks],
             written: 0,
@@ -79,7 +80,7 @@ impl Flash {
         // The path is shared: transfers queue for it, latencies overlap.
         let ready = start + SimTime::from_micros(latency);
         let begin = self.path.max(start);
-        self.path = begin + SimTime::from_nanos(bytes * 1_000 / rate.max(1));
+        self.path = begin + SimTime::from_nanos(bytes * 1_000 / rate);
         let end = ready.max(self.path);
         self.units[unit] = end;
         self.at = request.end();

@@ -43,6 +43,11 @@ pub(super) struct Track {
     pub(super) angle: f64,
 }
 
+/// The part of a positive number after the point; unlike `fract` it needs no library call.
+pub(super) fn fraction(value: f64) -> f64 {
+    value - (value as u64) as f64
+}
+
 #[derive(Clone, Copy, Debug)]
 struct ZoneStart {
     sector: u64,
@@ -114,7 +119,7 @@ impl Geometry {
             head,
             sectors: per_track,
             first: zone.sector + track * per_track,
-            angle: angle.fract(),
+            angle: fraction(angle),
         }
     }
 

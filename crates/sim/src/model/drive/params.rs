@@ -37,6 +37,28 @@ pub struct DiskParams {
     pub write_cache: u64,
 }
 
+impl DiskParams {
+    /// The nearest parameters that a drive can have: something turns and holds a sector.
+    pub(super) fn clamped(mut self) -> Self {
+        self.rpm = if self.rpm.is_finite() {
+            self.rpm.clamp(60.0, 1e6)
+        } else {
+            7_200.0
+        };
+        self.heads = self.heads.clamp(1, 1_024);
+        self.zones
+            .retain(|zone| zone.cylinders > 0 && zone.sectors > 0);
+        if self.zones.is_empty() {
+            self.zones.push(Zone {
+                cylinders: 1,
+                sectors: 1,
+            });
+        }
+        self.bus_mb = self.bus_mb.max(1);
+        self
+    }
+}
+
 /// A flash drive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlashParams {
@@ -60,4 +82,16 @@ pub struct FlashParams {
     pub erase_block: u64,
     /// Spare flash as a share of `bytes`.
     pub spare: f64,
+}
+
+impl FlashParams {
+    /// The nearest parameters that a drive can have.
+    pub(super) fn clamped(mut self) -> Self {
+        self.parallel = self.parallel.clamp(1, 4_096);
+        self.read_mb = self.read_mb.max(1);
+        self.write_mb = self.write_mb.max(1);
+        self.page = self.page.clamp(512, 1 << 20);
+        self.erase_block = self.erase_block.clamp(self.page, 1 << 31);
+        self
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Drive, Op, Request, Schedule};
+use super::{Drive, Request, Schedule};
 use crate::model::{SimTime, hash::BuildIdHasher};
 
 /// Who a background request belongs to, to wait for (a file, say).
@@ -114,6 +114,19 @@ impl Queue {
         self.run(now);
         let mut reached = now;
         while self.owned_bytes(owner) > bytes {
+            let Some((_, end)) = self.dispatch() else {
+                break;
+            };
+            reached = reached.max(end);
+        }
+        reached
+    }
+
+    /// Runs until at most `bytes` of background requests wait; returns when that is.
+    pub fn wait_below(&mut self, now: SimTime, bytes: u64) -> SimTime {
+        self.run(now);
+        let mut reached = now;
+        while self.waiting_bytes > bytes {
             let Some((_, end)) = self.dispatch() else {
                 break;
             };
@@ -285,14 +298,7 @@ mod tests {
             "behind what the elevator meets first: {soon}"
         );
         let later = SimTime::from_secs(2.0);
-        let end = queue.wait(
-            later,
-            Request {
-                op: Op::Read,
-                at: 3 << 30,
-                len: 8_192,
-            },
-        );
+        let end = queue.wait(later, Request::read(3 << 30, 8_192));
         assert!(end - later < SimTime::from_millis(30.0));
         assert_eq!((queue.owned_bytes(7), queue.waiting_bytes()), (0, 0));
     }
@@ -305,6 +311,8 @@ mod tests {
         }
         let half = queue.wait_owned(SimTime::ZERO, 1, 8_192);
         assert_eq!((queue.owned_bytes(0), queue.owned_bytes(1)), (8_192, 8_192));
-        assert!(queue.drain(SimTime::ZERO) > half);
+        let third = queue.wait_below(SimTime::ZERO, 8_192);
+        assert!(third > half && queue.waiting_bytes() == 8_192);
+        assert!(queue.drain(SimTime::ZERO) > third);
     }
 }

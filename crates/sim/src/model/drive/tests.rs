@@ -1,6 +1,7 @@
 //! Each drive against its data sheet.
 
 use foxy_base::Rng;
+use proptest::prelude::*;
 
 use super::{Drive, Kind, Request, SeekTimes, disk::Disk};
 use crate::model::SimTime;
@@ -315,4 +316,36 @@ fn same_requests_same_times_and_the_end_of_the_drive_is_kept() {
     assert!(drive.serve(SimTime::ZERO, Request::read(end - 512, 1 << 20)) > SimTime::ZERO);
     assert_eq!(drive.stats().read_bytes, 512);
     assert!(Drive::named("floppy").is_none());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(40) })]
+
+    /// Nothing is served before it came or faster than its bytes take, nor later than what one
+    /// request may cost (with all of a full write cache before it).
+    #[test]
+    fn times_stay_within_what_the_mechanism_allows(seed in any::<u64>(), which in 0..Drive::NAMES.len()) {
+        let name = Drive::NAMES[which];
+        let mut drive = Drive::named(name).unwrap();
+        let (bus, write_cache) = Drive::disk_params(name).map_or((20_000, 0), |p| (p.bus_mb, p.write_cache));
+        let mut rng = Rng::new(seed);
+        let (mut now, mut bytes) = (SimTime::ZERO, 0);
+        for _ in 0..150 {
+            let len = 512 * (1 + rng.below(200));
+            let at = if rng.chance(0.5) { drive.head() } else { rng.below(drive.capacity()) / 512 * 512 };
+            let at = at.min(drive.capacity() - len);
+            let write = rng.chance(0.4);
+            let end = drive.serve(now, if write { Request::write(at, len) } else { Request::read(at, len) });
+            let span = (end - now).as_millis();
+            prop_assert!(span >= len as f64 / bus as f64 / 1_000.0, "{} {}", name, span);
+            let worst = if write_cache > 0 { 3_000.0 } else { 75.0 };
+            prop_assert!(span < worst, "{} {}", name, span);
+            now = end + SimTime::from_micros(rng.below(3) * rng.below(9_000));
+            bytes += len;
+        }
+        let stats = drive.stats();
+        prop_assert_eq!(stats.read_bytes + stats.written_bytes, bytes);
+        prop_assert_eq!(stats.distance.iter().sum::<u64>(), stats.requests());
+        prop_assert!(drive.flush(now) >= now);
+    }
 }

@@ -132,6 +132,30 @@ impl FsConfig {
         }
     }
 
+    /// The nearest parameters that a file system can have: a block of 1 to 8 fragments, groups
+    /// that hold something, a daemon that sleeps.
+    pub(super) fn clamped(mut self) -> Self {
+        self.block = self.block.clamp(512, 1 << 20).next_power_of_two();
+        self.fragment = self
+            .fragment
+            .clamp(self.block / 8, self.block)
+            .next_power_of_two();
+        self.bytes_per_inode = self.bytes_per_inode.max(512);
+        self.group = self.group.clamp(64 * self.block, 1 << 32);
+        self.min_free = if self.min_free.is_finite() {
+            self.min_free.clamp(0.0, 0.9)
+        } else {
+            0.1
+        };
+        self.max_contig = self.max_contig.max(1);
+        self.max_per_group = self.max_per_group.max(1);
+        self.name_bytes = self.name_bytes.clamp(8, self.block);
+        self.write_low = self.write_low.min(self.write_high);
+        self.update_every = self.update_every.max(SimTime::from_micros(1_000));
+        self.update_age = self.update_age.max(self.update_every);
+        self
+    }
+
     /// The same with asynchronous metadata (FFS mounted async).
     #[must_use]
     pub const fn ffs_async(page_cache: u64) -> Self {

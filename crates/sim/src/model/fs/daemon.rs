@@ -21,6 +21,9 @@ impl Ufs {
             self.settle_inodes();
         }
         self.push_blocks(self.now - self.config.update_age);
+        // Pages are not free before they are written: no more may wait than half of memory.
+        let end = self.queue.wait_below(self.now, self.config.page_cache / 2);
+        self.wait_until(end);
     }
 
     fn settle_inodes(&mut self) {

@@ -56,6 +56,11 @@ impl Ufs {
         // Soft updates may have to write it twice.
         while let Some(victim) = self.blocks.dirty_victim() {
             self.push_block(victim);
+            // The block's memory is free when it is written: what waits is bounded by it.
+            let end = self
+                .queue
+                .wait_owned(self.now, METADATA_OWNER, self.config.block_cache / 2);
+            self.wait_until(end);
         }
         self.blocks.insert(Self::block_key(kind, address));
     }

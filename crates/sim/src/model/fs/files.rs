@@ -10,7 +10,8 @@ pub struct FileId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DirId(pub u32);
 
-/// Why a file operation was refused. A refused operation changes nothing.
+/// Why a file operation was refused. A refused operation changes nothing, except that a write
+/// keeps what it had written before space ran out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FsError {
     /// No such name, or a handle that was closed.

@@ -15,6 +15,8 @@ const INODE: u64 = 128;
 struct Group {
     /// Used fragments of each data block, one bit each.
     blocks: Vec<u8>,
+    /// One bit for each whole free block, to find the next one quickly.
+    whole: Vec<u64>,
     free_blocks: u32,
     free_fragments: u32,
     /// Broken-up blocks by their longest free run.
@@ -61,8 +63,8 @@ impl Groups {
         let per_block = (config.block / config.fragment).clamp(1, 8) as u32;
         let fragment = config.block / u64::from(per_block);
         let bytes = bytes.min(u64::from(u32::MAX) * fragment);
-        let group_bytes = (config.group / config.block * config.block)
-            .clamp(16 * config.block, bytes.max(16 * config.block));
+        let group_bytes =
+            (config.group / config.block * config.block).min(bytes.max(64 * config.block));
         let count = (bytes / group_bytes).max(1) as u32;
         let size = (group_bytes / fragment) as u32;
         let inodes_per_block = (config.block / INODE) as u32;
@@ -79,6 +81,9 @@ impl Groups {
         };
         let group = Group {
             blocks: vec![full; blocks as usize],
+            whole: (0..blocks.div_ceil(64))
+                .map(|word| u64::MAX >> (64 - (blocks - word * 64).min(64)))
+                .collect(),
             free_blocks: blocks,
             free_fragments: 0,
             runs: [0; 8],
@@ -278,16 +283,18 @@ impl Groups {
     }
 
     fn find_block(&self, group: u32, start: u32) -> Option<u32> {
-        let blocks = &self.groups[group as usize].blocks;
-        let empty = self.empty();
-        let start = (start as usize).min(blocks.len());
-        let ahead = blocks[start..]
-            .iter()
-            .position(|b| *b == empty)
-            .map(|i| i + start);
-        ahead
-            .or_else(|| blocks[..start].iter().position(|b| *b == empty))
-            .map(|i| i as u32)
+        let whole = &self.groups[group as usize].whole;
+        let words = whole.len();
+        let start = start.min(self.groups[group as usize].blocks.len() as u32 - 1);
+        let first = (start / 64) as usize;
+        let ahead = whole[first] & (u64::MAX << (start % 64));
+        let rest = (1..=words)
+            .map(|i| (first + i) % words)
+            .map(|word| (word, whole[word]));
+        let (word, bits) = std::iter::once((first, ahead))
+            .chain(rest)
+            .find(|(_, bits)| *bits != 0)?;
+        Some(word as u32 * 64 + bits.trailing_zeros())
     }
 
     fn find_run(&self, group: u32, count: u32) -> Option<u32> {
@@ -324,6 +331,12 @@ impl Groups {
         );
         let new = if used { old | bits } else { old & !bits };
         entry.blocks[index as usize] = new;
+        let (word, bit) = ((index / 64) as usize, 1u64 << (index % 64));
+        entry.whole[word] = if new == empty {
+            entry.whole[word] | bit
+        } else {
+            entry.whole[word] & !bit
+        };
         let sum = |mask: u8| {
             if mask == empty {
                 (1, 0, 0)

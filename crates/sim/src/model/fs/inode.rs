@@ -99,9 +99,50 @@ impl Inode {
         matches!((at(page), at(page + 1)), (Some(a), Some(b)) if b == a + per_block)
     }
 
-    /// Allocates what `size` bytes need. New indirect blocks and every group that gave
-    /// something are appended to `indirect` and `touched`.
+    /// Allocates what `size` bytes need, or nothing. New indirect blocks and every group that
+    /// gave something are appended to `indirect` and `touched`.
     pub(super) fn grow(
+        &mut self,
+        size: u64,
+        groups: &mut Groups,
+        config: &FsConfig,
+        touched: &mut Vec<u32>,
+    ) -> Result<(), FsError> {
+        let (blocks, indirect) = (self.blocks.len(), self.indirect.len());
+        let wanted = size.div_ceil(config.block).saturating_sub(blocks as u64);
+        // Refuse at once what cannot fit: the loop below would fill the disk to find out.
+        let fragments = wanted
+            .saturating_sub(1)
+            .saturating_mul(u64::from(groups.per_block()));
+        if fragments > groups.available() {
+            return Err(FsError::NoSpace);
+        }
+        let grown = self.add_blocks(size, groups, config, touched);
+        if grown.is_err() {
+            self.shrink(blocks, indirect, groups);
+        }
+        grown
+    }
+
+    /// Gives back the blocks after the first `blocks` and `indirect` ones.
+    fn shrink(&mut self, blocks: usize, indirect: usize, groups: &mut Groups) {
+        let per_block = groups.per_block();
+        while self.blocks.len() > blocks {
+            let Some(address) = self.blocks.pop() else {
+                break;
+            };
+            groups.free(address, self.tail);
+            self.tail = per_block;
+        }
+        while self.indirect.len() > indirect {
+            let Some(address) = self.indirect.pop() else {
+                break;
+            };
+            groups.free(address, per_block);
+        }
+    }
+
+    fn add_blocks(
         &mut self,
         size: u64,
         groups: &mut Groups,

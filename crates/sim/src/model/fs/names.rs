@@ -1,7 +1,10 @@
 //! Names: directories, the name cache, creating and deleting.
 
-use super::{FsError, IoKind, Metadata, Ufs, inode::Directory};
-use crate::model::{Op, SimTime};
+use super::{
+    FileId, FsError, IoKind, Metadata, Ufs,
+    inode::{Directory, Inode},
+};
+use crate::model::Op;
 
 impl Ufs {
     const fn name_key(dir: u32, name: u64) -> u64 {
@@ -10,7 +13,7 @@ impl Ufs {
     }
 
     /// A live inode: checks the handle's generation.
-    pub(super) fn live(&self, file: super::FileId) -> Result<u32, FsError> {
+    pub(super) fn live(&self, file: FileId) -> Result<u32, FsError> {
         let (slot, generation) = (file.0 & 0x00ff_ffff, (file.0 >> 24) as u8);
         match self.inodes.get(slot as usize) {
             Some(inode) if inode.live && inode.generation == generation => Ok(slot),
@@ -18,13 +21,12 @@ impl Ufs {
         }
     }
 
-    pub(super) fn handle(&self, slot: u32) -> super::FileId {
-        super::FileId(u32::from(self.inodes[slot as usize].generation) << 24 | slot)
+    pub(super) fn handle(&self, slot: u32) -> FileId {
+        FileId(u32::from(self.inodes[slot as usize].generation) << 24 | slot)
     }
 
-    pub(super) const fn is_directory(&self, slot: u32) -> bool {
-        // Slices index in const code; `Vec` does not.
-        self.inodes.as_slice()[slot as usize].directory.is_some()
+    pub(super) fn is_directory(&self, slot: u32) -> bool {
+        self.inodes[slot as usize].directory.is_some()
     }
 
     fn directory(&self, dir: u32) -> Result<&Directory, FsError> {
@@ -155,7 +157,7 @@ impl Ufs {
         let slot = match self.free_slots.pop() {
             Some(slot) => slot,
             None => {
-                self.inodes.push(super::inode::Inode::default());
+                self.inodes.push(Inode::default());
                 (self.inodes.len() - 1) as u32
             }
         };
@@ -164,7 +166,7 @@ impl Ufs {
             return Err(FsError::NoSpace);
         }
         let generation = self.inodes[slot as usize].generation.wrapping_add(1);
-        self.inodes[slot as usize] = super::inode::Inode {
+        self.inodes[slot as usize] = Inode {
             number,
             generation,
             live: true,
@@ -279,7 +281,7 @@ impl Ufs {
     fn truncate_away(&mut self, slot: u32) {
         // Pages on their way to the drive cannot be dropped before they are there.
         let end = self.queue.wait_owned(self.now, u64::from(slot), 0);
-        self.wait_until(end.max(SimTime::ZERO));
+        self.wait_until(end);
         self.drop_pages(slot);
         if !self.inodes[slot as usize].blocks.is_empty() {
             self.write_emptied(slot);

@@ -8,8 +8,7 @@ impl Ufs {
         (slot as u64) << 32 | page
     }
 
-    const fn kind_of(&self, slot: u32) -> IoKind {
-        // Indexing is not const; the caller's slot is live.
+    fn kind_of(&self, slot: u32) -> IoKind {
         if self.is_directory(slot) {
             IoKind::Directory
         } else {

@@ -341,6 +341,52 @@ fn a_full_file_system_refuses_and_recovers() {
     assert!(fs.write(again, 0, 40 << 20).is_ok());
     assert_eq!(fs.create(root, 1), Err(FsError::Exists));
     assert_eq!(fs.open(DirId(77), 1), Err(FsError::NotFound));
+    // A hole that cannot be filled is refused before anything is taken.
+    let free = fs.available();
+    assert_eq!(fs.write(again, 1 << 40, 1), Err(FsError::NoSpace));
+    assert_eq!(fs.write(again, u64::MAX, 1), Err(FsError::OutOfRange));
+    assert_eq!((fs.available(), fs.size(again)), (free, 40 << 20));
+}
+
+#[test]
+fn absurd_parameters_make_a_small_file_system_not_a_crash() {
+    let zero = SimTime::ZERO;
+    let config = FsConfig {
+        bytes: 1,
+        page_cache: 0,
+        block_cache: 0,
+        block: 0,
+        fragment: 0,
+        group: 0,
+        bytes_per_inode: 0,
+        min_free: f64::NAN,
+        max_contig: 0,
+        max_per_group: 0,
+        name_bytes: 0,
+        name_cache: 0,
+        inode_cache: 0,
+        update_every: zero,
+        update_age: zero,
+        ..FsConfig::xfs(0)
+    };
+    let mut fs = fs(config);
+    let root = fs.root();
+    for name in 0..1_000 {
+        let Ok(file) = fs.create(root, name) else {
+            break;
+        };
+        let _ = fs.write(file, name * 700, 1_000);
+        fs.close(file);
+    }
+    fs.sync();
+    let params = crate::model::drive::DiskParams {
+        rpm: 0.0,
+        heads: 0,
+        zones: Vec::new(),
+        ..Drive::disk_params("hdd20t").unwrap()
+    };
+    let mut drive = Drive::disk(params);
+    assert!(drive.serve(zero, crate::model::Request::write(0, 4_096)) > zero);
 }
 
 #[test]

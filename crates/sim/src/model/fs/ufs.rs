@@ -46,6 +46,7 @@ impl Ufs {
     /// A new, empty file system with a root directory and cold caches.
     #[must_use]
     pub fn new(drive: Drive, config: FsConfig) -> Self {
+        let config = config.clamped();
         let space = drive.capacity().saturating_sub(config.start);
         let bytes = if config.bytes == 0 {
             space
