@@ -9,4 +9,6 @@ pub mod layout;
 pub mod levels;
 pub mod model;
 pub mod report;
+pub mod reproduce;
 pub mod run;
+pub mod size;

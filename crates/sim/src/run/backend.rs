@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 use super::RunError;
 use crate::{
     layout::{Area, FileArea, Layout, LayoutSpec, spec::LayoutSizes},
-    model::{Drive, FsConfig, Metadata, Raw, Schedule, Ufs},
+    model::{Drive, FsConfig, Raw, Schedule, Ufs},
 };
 
 /// A file system, or none.
@@ -35,12 +35,12 @@ const KINDS: [(&str, FsKind); 5] = [
 ];
 
 impl FsKind {
-    const fn metadata(self) -> Metadata {
+    fn config(self, page_cache: u64) -> FsConfig {
         match self {
-            Self::Ufs | Self::Raw => Metadata::Sync,
-            Self::Async => Metadata::Async,
-            Self::Soft => Metadata::SoftUpdates,
-            Self::Journal => Metadata::Journal,
+            Self::Ufs | Self::Raw => FsConfig::ufs(page_cache),
+            Self::Async => FsConfig::ffs_async(page_cache),
+            Self::Soft => FsConfig::ffs_soft(page_cache),
+            Self::Journal => FsConfig::xfs(page_cache),
         }
     }
 }
@@ -121,11 +121,7 @@ impl Backend {
     /// # Errors
     /// The drive is not known.
     pub fn ufs(&self) -> Result<Ufs, RunError> {
-        let config = FsConfig {
-            metadata: self.fs.metadata(),
-            ..FsConfig::ufs(self.page_cache)
-        };
-        Ok(Ufs::new(self.drive()?, config))
+        Ok(Ufs::new(self.drive()?, self.fs.config(self.page_cache)))
     }
 
     /// The whole drive as a partition.

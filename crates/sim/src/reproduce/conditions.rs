@@ -1,0 +1,76 @@
+//! Under which conditions the published runs are done again.
+
+use std::path::PathBuf;
+
+use crate::{
+    layout::LayoutSpec,
+    levels::LevelsConfig,
+    run::{RunConfig, Workload},
+};
+
+/// Seed, size and threads.
+#[derive(Clone, Debug)]
+pub struct Conditions {
+    /// Seed of the generated stream.
+    pub seed: u64,
+    /// Divides memory, disk and numbers of operations: 1 is as published; more is for a quick
+    /// look, and changes hit ratios.
+    pub scale: u64,
+    /// Threads.
+    pub threads: usize,
+    /// Utilisations of figures 6 to 8, rising, each a share above 0.
+    pub utilisations: Vec<f64>,
+    /// Thresholds of figure 5, blocks.
+    pub thresholds: Vec<u32>,
+    /// Disk sizes of figure 2, GiB.
+    pub disks: Vec<f64>,
+    /// File that remembers finished runs.
+    pub resume: Option<PathBuf>,
+}
+
+impl Default for Conditions {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            scale: 1,
+            threads: 1,
+            utilisations: vec![0.65, 0.71, 0.76, 0.80, 0.85, 0.90, 0.95],
+            thresholds: vec![1, 2, 4, 6, 10, 16, 32, 64, 128, 256, 512],
+            disks: vec![0.5, 1.0, 2.0, 4.0, 8.0],
+            resume: None,
+        }
+    }
+}
+
+/// The published cascade's memory.
+const RAM: u64 = 512 << 20;
+
+impl Conditions {
+    fn scaled(&self, n: u64) -> u64 {
+        n / self.scale.max(1)
+    }
+
+    /// The levels with a disk of so many GiB.
+    #[must_use]
+    pub fn levels(&self, disk_gib: f64) -> LevelsConfig {
+        let disk = (disk_gib * f64::from(1u32 << 30)) as u64;
+        LevelsConfig::lru(self.scaled(RAM), self.scaled(disk))
+    }
+
+    /// A run on so many GiB, for so many operations.
+    #[must_use]
+    pub fn config(&self, layout: LayoutSpec, disk_gib: f64, ops: u64) -> RunConfig {
+        RunConfig {
+            seed: self.seed,
+            levels: self.levels(disk_gib),
+            ops: self.scaled(ops),
+            ..RunConfig::published(layout)
+        }
+    }
+
+    /// The DEC stream, cut after so many requests.
+    #[must_use]
+    pub fn dec(&self, requests: u64) -> Workload {
+        Workload::dec(self.scaled(requests))
+    }
+}

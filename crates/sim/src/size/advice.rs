@@ -1,0 +1,130 @@
+//! One sentence for the operator.
+//!
+//! Rule: of the policies, the one with the most hits over all sizes. Disk: the smallest size of
+//! which a doubling adds less than one point of hits. Memory: the smallest size that alone gives
+//! at least half of the disk's hits. No promise beyond the log is made.
+
+use super::{Curve, Point, SizeReport, readable};
+
+/// Points of hit ratio that a doubling must add to be worth it.
+const WORTH: f64 = 0.01;
+
+pub(super) fn sentence(report: &SizeReport) -> String {
+    let Some(best) = best(&report.curves).filter(|_| report.requests > 0) else {
+        return "The log has too few cacheable requests to advise anything.".to_owned();
+    };
+    let Some(disk) = knee(&best.points) else {
+        return "The log has too few distinct objects to compare sizes.".to_owned();
+    };
+    let half = |p: &&Point| p.hit_ratio >= disk.hit_ratio / 2.0;
+    let ram = best.points.iter().find(half).unwrap_or(&disk);
+    let next = best.points.iter().find(|p| p.bytes >= disk.bytes * 2);
+    let more = next.map_or_else(
+        || "no larger size was tried".to_owned(),
+        |n| {
+            format!(
+                "doubling it would add {:.1} points",
+                100.0 * (n.hit_ratio - disk.hit_ratio)
+            )
+        },
+    );
+    format!(
+        "With {} a cache of {} answers {:.1} % of the requests and {:.1} % of the bytes, saving \
+         {} of {} fetched ({more}); {} of memory would give {:.1} % by itself; no cache could \
+         answer more than {:.1} %.",
+        best.policy,
+        readable(disk.bytes),
+        100.0 * disk.hit_ratio,
+        100.0 * disk.byte_hit_ratio,
+        readable((report.request_bytes as f64 * disk.byte_hit_ratio) as u64),
+        readable(report.request_bytes),
+        readable(ram.bytes),
+        100.0 * ram.hit_ratio,
+        100.0 * report.ceiling,
+    )
+}
+
+fn best(curves: &[Curve]) -> Option<&Curve> {
+    let sum = |c: &Curve| c.points.iter().map(|p| p.hit_ratio).sum::<f64>();
+    // Of equals the first: the order of the options is the operator's.
+    curves
+        .iter()
+        .filter(|c| !c.points.is_empty())
+        .reduce(|a, b| if sum(b) > sum(a) { b } else { a })
+}
+
+/// The smallest size that no later doubling improves by a point or more.
+fn knee(points: &[Point]) -> Option<Point> {
+    let worth_more = |n: usize| {
+        points
+            .get(n + 1)
+            .is_some_and(|next| next.hit_ratio - points[n].hit_ratio >= WORTH)
+    };
+    let last = (0..points.len()).rev().find(|n| worth_more(*n));
+    points.get(last.map_or(0, |n| n + 1)).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn points(hits: &[f64]) -> Vec<Point> {
+        let point = |(n, h): (usize, &f64)| Point {
+            bytes: 1 << (20 + n),
+            hit_ratio: *h,
+            byte_hit_ratio: h / 2.0,
+        };
+        hits.iter().enumerate().map(point).collect()
+    }
+
+    #[test]
+    fn the_knee_is_where_doubling_stops_to_pay() {
+        let size = |hits: &[f64]| knee(&points(hits)).map(|p| p.bytes >> 20);
+        assert_eq!(size(&[0.1, 0.3, 0.4, 0.405, 0.407]), Some(4));
+        // A flat stretch before a rise is no knee.
+        assert_eq!(size(&[0.1, 0.104, 0.3, 0.304]), Some(4));
+        assert_eq!(size(&[0.1, 0.1]), Some(1));
+        assert_eq!(size(&[]), None);
+    }
+
+    #[test]
+    fn the_sentence_names_sizes_and_savings() {
+        let curve = |policy: &str, hits: &[f64]| Curve {
+            policy: policy.into(),
+            points: points(hits),
+        };
+        let report = SizeReport {
+            requests: 100,
+            request_bytes: 10 << 30,
+            bypassed: 0,
+            sampled: 1.0,
+            sample_requests: 100,
+            objects: 50,
+            object_bytes: 8 << 20,
+            ceiling: 0.5,
+            byte_ceiling: 0.25,
+            curves: vec![
+                curve("lru", &[0.1, 0.3, 0.4, 0.405]),
+                curve("s3-fifo", &[0.22, 0.35, 0.42, 0.42]),
+            ],
+            advice: String::new(),
+        };
+        let text = sentence(&report);
+        for part in [
+            "With s3-fifo a cache of 4 MiB answers 42.0 %",
+            "saving 2.1 GiB of 10 GiB",
+            "1 MiB of memory would give 22.0 %",
+            "doubling it would add 0.0 points",
+            "more than 50.0 %",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert!(
+            sentence(&SizeReport {
+                curves: Vec::new(),
+                ..report
+            })
+            .contains("too few")
+        );
+    }
+}

@@ -1,0 +1,133 @@
+//! The sample of a log: every request of the objects whose hash is below a threshold.
+
+use foxy_base::hash64;
+use foxy_trace::Request;
+use hashbrown::HashMap;
+
+/// A sampled request. Sizes above 4 GiB count as 4 GiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sampled {
+    pub(crate) object: u64,
+    pub(crate) size: u32,
+    pub(crate) version: u32,
+    hash: u32,
+}
+
+/// Sums over the whole log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    pub(crate) requests: u64,
+    pub(crate) bytes: u64,
+    pub(crate) bypassed: u64,
+}
+
+/// Takes a log in, request by request, in bounded memory.
+#[derive(Debug)]
+pub struct Sampler {
+    most: usize,
+    /// Objects with a hash below this are sampled; 2^32: all.
+    threshold: u64,
+    sample: Vec<Sampled>,
+    totals: Totals,
+}
+
+/// Another stream of hashes than any that a trace uses for its ids.
+const SEED: u64 = 0x51ed_5a3e;
+/// 2^32.
+const ALL: u64 = 1 << 32;
+
+impl Sampler {
+    /// An empty sample of at most `most` requests (at least 1,000).
+    #[must_use]
+    pub fn new(most: usize) -> Self {
+        Self {
+            most: most.max(1_000),
+            threshold: ALL,
+            sample: Vec::new(),
+            totals: Totals::default(),
+        }
+    }
+
+    /// One request of the log.
+    pub fn add(&mut self, request: &Request) {
+        if !request.is_cacheable() || request.size == 0 {
+            self.totals.bypassed += 1;
+            return;
+        }
+        self.totals.requests += 1;
+        self.totals.bytes += request.size;
+        let hash = (hash64(SEED, &request.object.to_le_bytes()) >> 32) as u32;
+        if u64::from(hash) >= self.threshold {
+            return;
+        }
+        let size = u32::try_from(request.size).unwrap_or(u32::MAX);
+        let (object, version) = (request.object, request.version);
+        self.sample.push(Sampled {
+            object,
+            size,
+            version,
+            hash,
+        });
+        while self.sample.len() > self.most && self.threshold > 1 {
+            self.threshold = self.threshold * 3 / 4;
+            let threshold = self.threshold;
+            self.sample.retain(|s| u64::from(s.hash) < threshold);
+        }
+    }
+
+    /// The share of objects that are sampled.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.threshold as f64 / ALL as f64
+    }
+
+    pub(crate) fn sample(&self) -> &[Sampled] {
+        &self.sample
+    }
+
+    pub(crate) const fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// The hit ratio that so many hits of the sample stand for: requests that were sampled too
+    /// few, or too many, are those of the most popular objects.
+    pub(crate) fn corrected(&self, hits: u64) -> f64 {
+        let expected = self.totals.requests as f64 * self.rate();
+        if expected <= 0.0 {
+            return 0.0;
+        }
+        let missing = expected - self.sample.len() as f64;
+        ((hits as f64 + missing) / expected).clamp(0.0, 1.0)
+    }
+}
+
+/// What a cache without end does with the sample.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Endless {
+    pub(crate) objects: u64,
+    pub(crate) object_bytes: u64,
+    pub(crate) hits: u64,
+    pub(crate) hit_bytes: u64,
+    pub(crate) bytes: u64,
+}
+
+pub(crate) fn endless(sample: &[Sampled]) -> Endless {
+    let mut last = HashMap::new();
+    let mut sums = Endless::default();
+    for s in sample {
+        let size = u64::from(s.size);
+        sums.bytes += size;
+        match last.insert(s.object, (s.size, s.version)) {
+            Some(before) if before == (s.size, s.version) => {
+                sums.hits += 1;
+                sums.hit_bytes += size;
+            }
+            Some((before, _)) => sums.object_bytes += size.saturating_sub(u64::from(before)),
+            None => {
+                sums.objects += 1;
+                sums.object_bytes += size;
+            }
+        }
+    }
+    sums
+}

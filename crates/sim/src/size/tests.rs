@@ -1,0 +1,103 @@
+use foxy_trace::{
+    Request,
+    generate::{ZipfWeb, ZipfWebConfig},
+};
+
+use super::*;
+use crate::levels::{Levels, LevelsConfig};
+
+fn log(requests: u64) -> Vec<Request> {
+    let config = ZipfWebConfig {
+        requests,
+        objects: 120_000,
+        modified: 0.005,
+        ..Default::default()
+    };
+    ZipfWeb::new(config, 11).collect()
+}
+
+fn report(log: &[Request], sample: usize) -> SizeReport {
+    let options = SizeOptions {
+        sizes: vec![16 << 20, 128 << 20],
+        sample,
+        threads: 2,
+        ..Default::default()
+    };
+    let mut sampler = Sampler::new(sample);
+    log.iter().for_each(|r| sampler.add(r));
+    SizeReport::new(&sampler, &options, &|_, _| {})
+}
+
+#[test]
+fn without_sampling_the_curves_are_exact() {
+    let log = log(60_000);
+    let report = report(&log, 100_000);
+    assert!((report.sampled - 1.0).abs() < 1e-12);
+    for curve in &report.curves {
+        for point in &curve.points {
+            let policy = curve.policy.parse().unwrap();
+            let config = LevelsConfig {
+                disk_policy: policy,
+                ..LevelsConfig::lru(0, point.bytes)
+            };
+            let (mut levels, mut ops) = (Levels::new(config), Vec::new());
+            for request in &log {
+                levels.request(request, &mut ops);
+            }
+            let counts = levels.counts();
+            assert!(
+                (counts.hit_ratio() - point.hit_ratio).abs() < 1e-9,
+                "{}",
+                curve.policy
+            );
+            assert!((counts.byte_hit_ratio() - point.byte_hit_ratio).abs() < 1e-9);
+        }
+    }
+}
+
+#[test]
+fn a_sample_comes_close_and_stays_bounded() {
+    let log = log(400_000);
+    let (exact, sampled) = (report(&log, 1 << 20), report(&log, 60_000));
+    assert!(sampled.sampled < 0.2 && sampled.sample_requests <= 60_000);
+    assert!((sampled.ceiling - exact.ceiling).abs() < 0.015);
+    let objects = sampled.objects as f64 / exact.objects as f64;
+    assert!((0.95..1.05).contains(&objects), "{objects}");
+    for (a, b) in exact.curves.iter().zip(&sampled.curves) {
+        for (p, q) in a.points.iter().zip(&b.points) {
+            assert_eq!(p.bytes, q.bytes);
+            let off = (p.hit_ratio - q.hit_ratio).abs();
+            assert!(
+                off < 0.015,
+                "{} at {}: {} and {}",
+                a.policy,
+                p.bytes,
+                p.hit_ratio,
+                q.hit_ratio
+            );
+        }
+    }
+}
+
+#[test]
+fn table_figure_and_an_empty_log() {
+    let report = report(&log(60_000), 100_000);
+    assert_eq!(report.table().rows().len(), 2);
+    assert!(report.figure(false).svg().unwrap().contains("s3-fifo"));
+    assert!(report.figure(true).svg().unwrap().contains("without end"));
+    assert!(
+        report
+            .curves
+            .iter()
+            .all(|c| c.points[0].hit_ratio < c.points[1].hit_ratio)
+    );
+    let empty = self::report(&[], 1_000);
+    assert!(empty.advice.contains("too few") && empty.requests == 0);
+}
+
+#[test]
+fn sizes_read_well() {
+    let texts = [1 << 20, 3 << 29, 900, 5 << 40].map(readable);
+    assert_eq!(texts, ["1 MiB", "1.5 GiB", "900 B", "5 TiB"]);
+    assert_eq!(sizes_up_to(5 << 20), [1 << 20, 2 << 20, 4 << 20, 8 << 20]);
+}
