@@ -1,5 +1,7 @@
 //! The file systems as a whole: the published create and delete times, and each rule.
 
+mod rules;
+
 use foxy_base::Rng;
 use proptest::prelude::*;
 
