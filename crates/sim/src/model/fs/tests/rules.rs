@@ -32,7 +32,7 @@ fn a_writer_waits_when_too_much_of_its_file_is_queued() {
         let mut fs = fs(config);
         let root = fs.root();
         let file = fs.create(root, 1).unwrap();
-        for i in 0..2_000u64 {
+        for i in 0..500u64 {
             fs.write(file, i * 8_192, 8_192).unwrap();
         }
         let before = fs.now();
@@ -41,7 +41,7 @@ fn a_writer_waits_when_too_much_of_its_file_is_queued() {
     };
     assert!(ahead(384 << 10) < 0.3, "{}", ahead(384 << 10));
     assert!(
-        ahead(1 << 40) > 2.0,
+        ahead(1 << 40) > 0.6,
         "the writer would be far ahead of the drive"
     );
 }
