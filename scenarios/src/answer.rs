@@ -1,7 +1,7 @@
 //! What a client received, with the checks that scenarios make.
 
 /// An answer. The checks return it again, so that they can be chained.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Answer {
     /// Heads of interim answers (1xx).
     pub interim: Vec<String>,
@@ -21,6 +21,23 @@ pub(crate) fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
         let (found, value) = line.split_once(':')?;
         found.eq_ignore_ascii_case(name).then(|| value.trim())
     })
+}
+
+/// The beginning of a body, for messages.
+fn beginning(body: &[u8]) -> String {
+    let shown = String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned();
+    if body.len() > 200 {
+        format!("{shown}... ({} bytes)", body.len())
+    } else {
+        shown
+    }
+}
+
+impl std::fmt::Debug for Answer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let whole = if self.whole { "whole" } else { "broken off" };
+        write!(f, "{}{} [{whole}]", self.head, beginning(&self.body))
+    }
 }
 
 impl Answer {

@@ -238,6 +238,17 @@ impl Scene {
         );
     }
 
+    /// Waits until something that happens by itself has happened.
+    pub fn until(&self, what: &str, done: impl Fn() -> bool) {
+        for _ in 0..1000 {
+            if done() {
+                return;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        panic!("still waiting: {what}");
+    }
+
     /// SIGTERM and a new start.
     pub fn restart(&mut self) {
         if let Some(foxy) = self.foxy.take() {
@@ -258,6 +269,16 @@ impl Scene {
 
     fn start_again(&mut self) {
         self.foxy = Some(run(&self.config, &self.clock, self.disk.as_ref()));
+        // Older segments are loaded while Foxy serves already; a story wants all of them.
+        let loading = || {
+            self.foxy()
+                .engine()
+                .stats()
+                .stores
+                .iter()
+                .any(|store| store.loading)
+        };
+        self.until("contents are loaded", || !loading());
     }
 }
 

@@ -156,6 +156,10 @@ fn engine(state: &State, page: &mut Page) {
     for (event, value) in stats.counts.named().into_iter().chain(hits) {
         page.sample(name, &format!("event=\"{event}\""), value);
     }
+    stores(&stats.stores, page);
+}
+
+fn stores(stores: &[OneStoreStats], page: &mut Page) {
     let gauges: [Gauge; 4] = [
         (
             "foxy_store_up",
@@ -182,13 +186,13 @@ fn engine(state: &State, page: &mut Page) {
     ];
     for (name, help, value) in gauges {
         page.family(name, "gauge", help);
-        for store in &stats.stores {
+        for store in stores {
             page.sample(name, &format!("store=\"{}\"", store.store.0), value(store));
         }
     }
     let name = "foxy_store_events_total";
     page.family(name, "counter", "What each store counted.");
-    for store in &stats.stores {
+    for store in stores {
         for (event, value) in store.counts.named() {
             page.sample(
                 name,

@@ -41,6 +41,12 @@ pub enum Command {
     Stats(StatsArgs),
     /// Make a running Foxy forget a URL, all its variants included
     Purge(PurgeArgs),
+    /// Read, convert and generate access logs
+    #[command(subcommand)]
+    Trace(foxy_trace::cli::TraceCommand),
+    /// Load tools whose every byte can be checked
+    #[command(subcommand)]
+    Bench(foxy_bench::cli::BenchCommand),
 }
 
 /// How to run the proxy. Each replaces what the configuration file says.

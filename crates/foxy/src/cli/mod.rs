@@ -13,8 +13,10 @@ mod stats;
 pub use args::{Cli, Command, ServeArgs};
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser;
+use foxy_base::{Clock, SystemClock};
 
 /// The exit code for wrong usage or configuration.
 const USAGE: u8 = 2;
@@ -29,6 +31,11 @@ pub fn main() -> ExitCode {
         Some(Command::Check(args)) => check::run(&args),
         Some(Command::Stats(args)) => stats::run(&args),
         Some(Command::Purge(args)) => purge::run(&args),
+        Some(Command::Trace(command)) => command.run(),
+        Some(Command::Bench(command)) => {
+            let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+            command.run(&clock)
+        }
     }
 }
 

@@ -1,0 +1,21 @@
+//! A wall clock that is set back makes an object stale, never younger.
+
+use foxy_base::{Clock, WallTime};
+use foxy_scenarios::*;
+
+#[test]
+fn story() {
+    let scene = Scene::new();
+    scene
+        .origin
+        .plays("/a", Reply::ok("hello").max_age(60).field("ETag", "\"v1\""));
+    scene.get("/a").miss();
+    let now = scene.clock.wall();
+    scene.clock.set_wall(WallTime(now.millis() - 3_600_000));
+    scene
+        .get("/a")
+        .is(200)
+        .says("hello")
+        .cache_says("detail=revalidated");
+    scene.origin.was_asked(2);
+}

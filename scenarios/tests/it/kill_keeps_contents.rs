@@ -1,0 +1,24 @@
+//! After SIGKILL and a new start, what was on disk for a few seconds is still there.
+
+use foxy_scenarios::*;
+
+#[test]
+fn story() {
+    let mut scene = Scene::with().disk().begin();
+    for n in 0..50 {
+        scene.origin.plays(
+            &format!("/{n}"),
+            Reply::ok(format!("object {n}")).max_age(3600),
+        );
+        scene.get(&format!("/{n}")).miss();
+    }
+    scene.settle();
+    scene.kill_and_start();
+    for n in 0..50 {
+        scene
+            .get(&format!("/{n}"))
+            .hit()
+            .says(format!("object {n}"));
+    }
+    scene.origin.was_asked(50);
+}

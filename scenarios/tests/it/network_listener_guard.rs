@@ -1,0 +1,20 @@
+//! A listener on the network does not reach loopback, unless it is told.
+
+use foxy_scenarios::*;
+
+#[test]
+fn story() {
+    // One listener on all addresses is enough for the whole Foxy to count as open.
+    let open = "[[site]]\nname = \"x\"\nlisten = \"0.0.0.0:0\"\norigin = \"http://origin.test\"\n";
+    let scene = Scene::with().config(open).begin();
+    scene.origin.plays("/a", Reply::ok("inside"));
+    scene
+        .get("/a")
+        .is(403)
+        .mentions("destination-private-address");
+
+    let told = format!("[access]\nallow_destinations = [\"127.0.0.0/8\"]\n{open}");
+    let scene = Scene::with().config(&told).begin();
+    scene.origin.plays("/a", Reply::ok("inside"));
+    scene.get("/a").is(200).says("inside");
+}

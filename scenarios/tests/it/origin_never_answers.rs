@@ -1,0 +1,12 @@
+//! An origin that is silent is given up with 504.
+
+use foxy_scenarios::*;
+
+#[test]
+fn story() {
+    let scene = Scene::with()
+        .config("[timeouts]\nfirst_byte = \"1s\"")
+        .begin();
+    scene.origin.plays("/a", Reply::raw("").pause(4000).close());
+    scene.get("/a").is(504).mentions("origin-answer-timeout");
+}
