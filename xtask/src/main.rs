@@ -3,6 +3,7 @@
 //! `cargo xtask check` is what continuous integration runs and what a contributor runs before
 //! handing in a change; there is no second list of checks anywhere else.
 
+mod accept;
 mod arrows;
 mod conformance;
 mod deps;
@@ -63,6 +64,8 @@ enum Command {
         #[arg(long)]
         update: bool,
     },
+    /// What a release must show on this machine, measured: replays, restarts, cost of a hit
+    Accept(accept::Wanted),
     /// The documentation builds without warnings
     Doc,
     /// Generated documents are what the code says
@@ -87,6 +90,7 @@ fn main() -> ExitCode {
             let wanted = conformance::Wanted { suite, update };
             report.step("conformance", || conformance::run(&wanted));
         }
+        Command::Accept(wanted) => accept::run(&mut report, &wanted),
         Command::Doc => report.step("documentation", steps::doc),
         Command::Generated => report.step("generated documents", generated::check),
         Command::Generate => report.step("generate documents", generated::write),

@@ -1,0 +1,134 @@
+//! CPU of a memory hit of 4 KiB and of a small disk hit: Foxy on one core, the load on another.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::process::{Bench, Foxy, number, report_of};
+use crate::report::Outcome;
+
+/// Repetitions; the least is the cost, the rest is the machine's noise.
+const RUNS: usize = 5;
+
+pub(crate) fn run(bench: &Bench) -> Outcome {
+    let mut outcome = Outcome::default();
+    outcome.note(memory_hits(bench));
+    outcome.note(disk_hits(bench));
+    outcome
+}
+
+fn memory_hits(bench: &Bench) -> Result<(), String> {
+    let foxy = bench.foxy(&["--store", "off", "--memory", "64MiB", "--workers", "1"])?;
+    pin(&foxy);
+    let args = [
+        "--objects",
+        "1000",
+        "--sizes",
+        "4KiB",
+        "--connections",
+        "50",
+    ];
+    let (mut costs, mut valid) = (Vec::new(), 0);
+    for _ in 0..RUNS {
+        let report = measured(bench, &foxy, &args)?;
+        costs.push(cost(&report));
+        valid += usize::from(report["valid"] == true);
+    }
+    print("memory hit, 4 KiB", &mut costs, valid);
+    Ok(())
+}
+
+fn disk_hits(bench: &Bench) -> Result<(), String> {
+    let store = bench.path("hit-store").to_string_lossy().into_owned();
+    let foxy = bench.foxy(&[
+        "--store",
+        &store,
+        "--store-size",
+        "4GiB",
+        "--memory",
+        "32MiB",
+        "--workers",
+        "1",
+    ])?;
+    pin(&foxy);
+    let objects = [
+        "--objects",
+        "200000",
+        "--sizes",
+        "exp:8000",
+        "--connections",
+        "50",
+    ];
+    let mut fill = bench.tool(
+        "load",
+        &foxy,
+        &["--workload", "scan", "--requests", "200000"],
+    );
+    report_of(fill.args(objects).arg("--quiet"))?;
+    let (mut costs, mut valid) = (Vec::new(), 0);
+    let before = foxy.stats()?;
+    for _ in 0..RUNS {
+        let report = measured(bench, &foxy, &[&objects[..], &["--alpha", "0"]].concat())?;
+        costs.push(cost(&report));
+        valid += usize::from(report["valid"] == true);
+    }
+    print("disk hit, mean 8 KB", &mut costs, valid);
+    let after = foxy.stats()?;
+    let grown = |path: &[&str]| number(&after, path) - number(&before, path);
+    let hits = grown(&["engine", "disk_hits"]);
+    println!(
+        "   device reads per disk hit {:.4}",
+        grown(&["events", "disk_reads"]) / hits.max(1.0)
+    );
+    Ok(())
+}
+
+fn measured(bench: &Bench, foxy: &Foxy, args: &[&str]) -> Result<Value, String> {
+    let pid = foxy.pid().to_string();
+    let base = [
+        "--warm-up",
+        "1s",
+        "--duration",
+        "4s",
+        "--check",
+        "0.01",
+        "--quiet",
+        "--pid",
+        &pid,
+    ];
+    let load = bench.tool("load", foxy, &[&base[..], args].concat());
+    let mut pinned = Command::new("taskset");
+    pinned
+        .args(["-c", "1"])
+        .arg(load.get_program())
+        .args(load.get_args());
+    let report = report_of(&mut pinned)?;
+    let bad = number(&report, &["errors"]) + number(&report, &["wrong"]);
+    if bad > 0.0 {
+        return Err(format!("errors or wrong bytes: {}", report["described"]));
+    }
+    Ok(report)
+}
+
+/// Total, user and system microseconds per request.
+fn cost(report: &Value) -> [f64; 3] {
+    ["total", "user", "system"].map(|part| number(report, &["cpu_us", part]))
+}
+
+fn print(name: &str, costs: &mut [[f64; 3]], valid: usize) {
+    costs.sort_by(|a, b| a[0].total_cmp(&b[0]));
+    let (least, middle) = (costs[0], costs[costs.len() / 2]);
+    println!(
+        "   {name}: {:.2} us CPU (user {:.2}, system {:.2}) at best, median {:.2}, of {RUNS} runs; \
+         generator below 90 % busy in {valid}",
+        least[0], least[1], least[2], middle[0],
+    );
+}
+
+/// All threads of Foxy on core 0.
+fn pin(foxy: &Foxy) {
+    let pid = foxy.pid().to_string();
+    let _ = Command::new("taskset")
+        .args(["-a", "-c", "-p", "0", &pid])
+        .output();
+}

@@ -1,0 +1,54 @@
+//! `cargo xtask accept`: what a release must show on this machine, measured and judged.
+//!
+//! A release build of Foxy runs as its own process between the load generator and the
+//! deterministic origin, with every byte of every answer checked. Figures go to a table; what is
+//! judged is counts and ratios, never a clock alone. Takes about ten minutes; not part of `check`.
+
+mod hit_cost;
+mod process;
+mod replay;
+mod restart;
+
+use std::path::PathBuf;
+
+use crate::report::Report;
+
+/// What to run.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Wanted {
+    /// Only these parts: replay, stream, restart, hit
+    #[arg(value_name = "PART")]
+    parts: Vec<String>,
+    /// Where stores and records are put; needs about 16 GiB, on a file system with direct I/O
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Requests of the synthetic stream
+    #[arg(long, default_value_t = 2_000_000)]
+    requests: u64,
+}
+
+/// Runs the parts that were asked for, all by default.
+pub(crate) fn run(report: &mut Report, wanted: &Wanted) {
+    let bench = match process::Bench::new(wanted.dir.as_deref()) {
+        Ok(bench) => bench,
+        Err(problem) => {
+            report.step("build", || crate::report::Outcome::single(Err(problem)));
+            return;
+        }
+    };
+    let asked = |part: &str| wanted.parts.is_empty() || wanted.parts.iter().any(|p| p == part);
+    if asked("replay") {
+        report.step("traces", || replay::traces(&bench));
+    }
+    if asked("stream") {
+        report.step("synthetic stream", || {
+            replay::stream(&bench, wanted.requests)
+        });
+    }
+    if asked("restart") {
+        report.step("kill and restart", || restart::run(&bench));
+    }
+    if asked("hit") {
+        report.step("cost of a hit", || hit_cost::run(&bench));
+    }
+}

@@ -1,0 +1,196 @@
+//! Foxy, the origin and the load generator as child processes.
+
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::workspace::{cargo, root, succeed};
+
+/// The programs, an origin that runs, and a place for files.
+pub(crate) struct Bench {
+    program: PathBuf,
+    dir: tempfile::TempDir,
+    origin_port: u16,
+    origin: Child,
+}
+
+/// A Foxy that runs; killed when dropped.
+pub(crate) struct Foxy {
+    child: Child,
+    port: u16,
+    admin: u16,
+}
+
+impl Bench {
+    /// Builds a release Foxy and starts the origin.
+    pub(crate) fn new(dir: Option<&Path>) -> Result<Self, String> {
+        let mut build = cargo(&["build", "--release", "--package", "foxy"]);
+        succeed(&mut build, "the messages above name file and line")?;
+        let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+        let program = target
+            .unwrap_or_else(|| root().join("target"))
+            .join("release/foxy");
+        let place = dir.map_or_else(|| root().join("target"), Path::to_path_buf);
+        let dir = tempfile::tempdir_in(&place).map_err(|error| {
+            format!(
+                "{}: {error}; give another place with --dir",
+                place.display()
+            )
+        })?;
+        let origin_port = free_port();
+        let origin = Command::new(&program)
+            .args([
+                "bench",
+                "origin",
+                "--listen",
+                &format!("0.0.0.0:{origin_port}"),
+            ])
+            .stdout(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("{}: {error}", program.display()))?;
+        wait_for(origin_port)?;
+        Ok(Self {
+            program,
+            dir,
+            origin_port,
+            origin,
+        })
+    }
+
+    /// A path in the scratch directory.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Starts Foxy with these further arguments and waits until it listens.
+    pub(crate) fn foxy(&self, args: &[&str]) -> Result<Foxy, String> {
+        let foxy = self.foxy_at(free_port(), args)?;
+        wait_for(foxy.port)?;
+        Ok(foxy)
+    }
+
+    /// Starts Foxy on this port and does not wait.
+    pub(crate) fn foxy_at(&self, port: u16, args: &[&str]) -> Result<Foxy, String> {
+        let admin = free_port();
+        let child = Command::new(&self.program)
+            .arg("serve")
+            .args(["--listen", &format!("127.0.0.1:{port}")])
+            .args([
+                "--admin",
+                &format!("127.0.0.1:{admin}"),
+                "--access-log",
+                "off",
+            ])
+            .args(args)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("{}: {error}", self.program.display()))?;
+        Ok(Foxy { child, port, admin })
+    }
+
+    /// A `foxy bench` command against `foxy`; JSON goes to standard output.
+    pub(crate) fn tool(&self, tool: &str, foxy: &Foxy, args: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .args(["bench", tool, "--json", "-"])
+            .args(["--target", &format!("127.0.0.1:{}", foxy.port)])
+            .args(["--origin", &format!("127.0.0.1:{}", self.origin_port)])
+            .args(args)
+            .stderr(Stdio::null());
+        command
+    }
+
+    /// Runs a load to its end and returns its report.
+    pub(crate) fn load(&self, foxy: &Foxy, args: &[&str]) -> Result<Value, String> {
+        let pid = foxy.child.id().to_string();
+        let mut command = self.tool("load", foxy, args);
+        report_of(command.args(["--quiet", "--pid", &pid]))
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = self.origin.kill();
+        let _ = self.origin.wait();
+    }
+}
+
+impl Foxy {
+    /// SIGKILL.
+    pub(crate) fn kill(mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// The port of the proxy.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The admin listener's JSON statistics.
+    pub(crate) fn stats(&self) -> Result<Value, String> {
+        let url = format!("http://127.0.0.1:{}/stats", self.admin);
+        let output = Command::new("curl").args(["-sS", &url]).output();
+        let output = output.map_err(|error| format!("curl: {error}; install it"))?;
+        serde_json::from_slice(&output.stdout).map_err(|error| format!("{url}: {error}"))
+    }
+
+    /// Resident memory in bytes.
+    pub(crate) fn resident(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()));
+        let status = status.unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok());
+        kib.unwrap_or(0) * 1024
+    }
+}
+
+impl Drop for Foxy {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs a tool that prints JSON. Exit code 1 means "wrong or missing answers": the report tells.
+pub(crate) fn report_of(command: &mut Command) -> Result<Value, String> {
+    let output = command
+        .output()
+        .map_err(|error| format!("{command:?}: {error}"))?;
+    serde_json::from_slice(&output.stdout)
+        .map_err(|error| format!("{command:?}: {}: no report: {error}", output.status))
+}
+
+/// A number of a report, by path; 0 if it is not there.
+pub(crate) fn number(report: &Value, path: &[&str]) -> f64 {
+    let mut at = report;
+    for step in path {
+        at = at.get(step).unwrap_or(&Value::Null);
+    }
+    at.as_f64().unwrap_or(0.0)
+}
+
+/// A port that was free a moment ago.
+fn free_port() -> u16 {
+    let bound = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr());
+    bound.map_or(0, |address| address.port())
+}
+
+fn wait_for(port: u16) -> Result<(), String> {
+    for _ in 0..1000 {
+        if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Err(format!("nothing listens on port {port} after 10 s"))
+}

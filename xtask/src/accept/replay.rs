@@ -1,0 +1,124 @@
+//! Replays: real traces and the synthetic stream, every byte checked, beside an exact LRU.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::process::{Bench, number};
+use crate::report::Outcome;
+use crate::workspace::root;
+
+/// How far below an exact LRU of the same disk bytes the hit ratio may be, in points.
+const POINTS: f64 = 4.0;
+
+/// File, store size, memory.
+const TRACES: [(&str, &str, &str); 3] = [
+    ("1999-011-usertrace-98.tr.xz", "140MB", "64MiB"),
+    ("nasa_19950701.tsv.xz", "17MB", "32MiB"),
+    ("nasa_19950801.tsv.xz", "30MB", "32MiB"),
+];
+
+/// The real traces; what is absent is named and not run.
+pub(crate) fn traces(bench: &Bench) -> Outcome {
+    let mut outcome = Outcome::default();
+    let places = [
+        std::env::var_os("FOXY_TRACES").map(PathBuf::from),
+        Some(root().join("../shared/traces")),
+    ];
+    for (file, disk, memory) in TRACES {
+        let found = places
+            .iter()
+            .flatten()
+            .map(|dir| dir.join(file))
+            .find(|path| path.exists());
+        let Some(path) = found else {
+            println!("   {file}: absent, not replayed; set FOXY_TRACES to the folder that has it");
+            continue;
+        };
+        let path = path.to_string_lossy().into_owned();
+        let load = [
+            "--workload",
+            "trace",
+            "--trace",
+            &path,
+            "--versions",
+            "reload",
+            "--lru",
+            disk,
+        ];
+        outcome.note(replay(bench, file, disk, memory, &load));
+    }
+    outcome
+}
+
+/// Many requests of 200 origin servers, data 10x memory and 2x disk.
+pub(crate) fn stream(bench: &Bench, requests: u64) -> Outcome {
+    let requests = requests.to_string();
+    let load = [
+        "--workload",
+        "web",
+        "--requests",
+        &requests,
+        "--servers",
+        "200",
+        "--distinct",
+        "8GiB",
+        "--versions",
+        "reload",
+        "--modified",
+        "0.02",
+        "--lru",
+        "4GiB",
+    ];
+    Outcome::single(replay(bench, "synthetic stream", "4GiB", "819MiB", &load))
+}
+
+/// One replay with an empty store.
+fn replay(
+    bench: &Bench,
+    name: &str,
+    disk: &str,
+    memory: &str,
+    load: &[&str],
+) -> Result<(), String> {
+    let store = bench.path("replay-store");
+    let _ = std::fs::remove_file(&store);
+    let store = store.to_string_lossy().into_owned();
+    let foxy = bench.foxy(&["--store", &store, "--store-size", disk, "--memory", memory])?;
+    let report = bench.load(&foxy, load)?;
+    let budget = number(&foxy.stats()?, &["memory", "budget_bytes"]);
+    print(name, &report, foxy.resident() as f64 / budget);
+    judge(name, &report)
+}
+
+fn print(name: &str, report: &Value, resident_share: f64) {
+    println!(
+        "   {name}: {:.0} answers, {:.0} req/s, {:.1} us CPU, hit ratio {:.4} ({:+.2} points beside exact LRU), \
+         errors {:.0}, wrong {:.0}, memory {:.2} of its budget",
+        number(report, &["answers"]),
+        number(report, &["rate"]),
+        number(report, &["cpu_us", "total"]),
+        number(report, &["hit_ratio"]),
+        number(report, &["points_beside_lru"]),
+        number(report, &["errors"]),
+        number(report, &["wrong"]),
+        resident_share,
+    );
+}
+
+fn judge(name: &str, report: &Value) -> Result<(), String> {
+    let bad = number(report, &["errors"]) + number(report, &["wrong"]);
+    let points = number(report, &["points_beside_lru"]);
+    if bad > 0.0 {
+        return Err(format!(
+            "{name}: errors or wrong bytes: {}",
+            report["described"]
+        ));
+    }
+    if points < -POINTS {
+        return Err(format!(
+            "{name}: {points:.2} points beside exact LRU, over {POINTS} are too many"
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,192 @@
+//! SIGKILL under load, then a start with cold page cache: what is still a hit, and how soon.
+
+use std::time::Duration;
+
+use foxy_base::{Clock, SystemClock};
+use serde_json::Value;
+
+use super::process::{Bench, number, report_of};
+use crate::report::Outcome;
+
+const STORE: &str = "6GiB";
+/// Load before the kill: enough for well over 300,000 objects on disk.
+const LOAD_SECONDS: u64 = 40;
+
+pub(crate) fn run(bench: &Bench) -> Outcome {
+    let mut outcome = Outcome::default();
+    outcome.note(kill_and_expect(bench));
+    outcome.note(kill_under_a_checking_load(bench));
+    outcome
+}
+
+/// Stop, start, and ask for everything that was on disk for over five seconds.
+fn kill_and_expect(bench: &Bench) -> Result<(), String> {
+    let store = bench.path("restart-store").to_string_lossy().into_owned();
+    let args = [
+        "--store",
+        &store,
+        "--store-size",
+        STORE,
+        "--memory",
+        "512MiB",
+    ];
+    let record = bench.path("record").to_string_lossy().into_owned();
+    let foxy = bench.foxy(&args)?;
+    let foxy_port = foxy.port();
+    let seconds = format!("{LOAD_SECONDS}s");
+    let mut load = bench.tool(
+        "load",
+        &foxy,
+        &[
+            "--workload",
+            "web",
+            "--objects",
+            "5000000",
+            "--servers",
+            "200",
+            "--duration",
+            &seconds,
+            "--versions",
+            "reload",
+            "--modified",
+            "0.03",
+            "--patient",
+            "--quiet",
+            "--record",
+            &record,
+        ],
+    );
+    let running = load
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .map_err(|e| e.to_string())?;
+    std::thread::sleep(Duration::from_secs(LOAD_SECONDS - 2));
+    foxy.kill();
+    let stopped = unix_millis();
+    let _ = running.wait_with_output();
+    drop_page_cache();
+    // Not waited for: the clock of `expect` starts with the process.
+    let again = bench.foxy_at(foxy_port, &args)?;
+    let mut expect = bench.tool(
+        "expect",
+        &again,
+        &[
+            "--record",
+            &record,
+            "--versions",
+            "reload",
+            "--stopped-at",
+            &stopped,
+            "--newest",
+            "5GiB",
+        ],
+    );
+    let report = report_of(&mut expect)?;
+    print(&report, &again.stats()?);
+    judge(&report)
+}
+
+/// The load goes on over the kill and refuses every version that was replaced before.
+fn kill_under_a_checking_load(bench: &Bench) -> Result<(), String> {
+    let store = bench.path("checked-store").to_string_lossy().into_owned();
+    let args = [
+        "--store",
+        &store,
+        "--store-size",
+        "2GiB",
+        "--memory",
+        "64MiB",
+    ];
+    let mut killed = 0;
+    let mut foxy = bench.foxy(&args)?;
+    let port = foxy.port();
+    let mut load = bench.tool(
+        "load",
+        &foxy,
+        &[
+            "--workload",
+            "web",
+            "--objects",
+            "20000",
+            "--servers",
+            "200",
+            "--duration",
+            "30s",
+            "--versions",
+            "reload",
+            "--modified",
+            "0.2",
+            "--patient",
+            "--quiet",
+        ],
+    );
+    let running = std::thread::spawn(move || report_of(&mut load));
+    while !running.is_finished() {
+        std::thread::sleep(Duration::from_millis(2_500));
+        if running.is_finished() {
+            break;
+        }
+        foxy.kill();
+        killed += 1;
+        foxy = bench.foxy_at(port, &args)?;
+    }
+    let report = running.join().map_err(|_| "the load died".to_owned())??;
+    let wrong = number(&report, &["wrong"]);
+    println!(
+        "   {killed} kills under load: {:.0} answers, {wrong:.0} wrong or superseded, hit ratio {:.3}",
+        number(&report, &["answers"]),
+        number(&report, &["hit_ratio"]),
+    );
+    if wrong > 0.0 || killed < 5 {
+        return Err(format!(
+            "wrong or superseded answers over {killed} kills: {}",
+            report["described"]
+        ));
+    }
+    Ok(())
+}
+
+fn print(report: &Value, stats: &Value) {
+    let counts = &stats["stores"][0]["counts"];
+    println!(
+        "   after SIGKILL: {:.0} objects asked for, {:.4} hits, first hit after {:.3} s, 90 % of hits \
+         after {:.2} s; {:.0} entries loaded in {:.2} s",
+        number(report, &["answers"]),
+        number(report, &["hit_ratio"]),
+        number(report, &["restart", "first_hit"]),
+        number(report, &["restart", "ninety"]),
+        number(counts, &["loaded"]),
+        number(counts, &["load_nanos"]) / 1e9,
+    );
+}
+
+fn judge(report: &Value) -> Result<(), String> {
+    let (asked, hits) = (number(report, &["answers"]), number(report, &["hit_ratio"]));
+    let bad = number(report, &["errors"]) + number(report, &["wrong"]);
+    if bad > 0.0 {
+        return Err(format!(
+            "errors or wrong bytes after the restart: {}",
+            report["described"]
+        ));
+    }
+    if asked < 300_000.0 {
+        return Err(format!(
+            "only {asked} objects were on disk: give the machine a quieter moment"
+        ));
+    }
+    if hits < 0.99 {
+        return Err(format!(
+            "{hits:.4} of what was on disk is a hit; at least 0.99 are promised"
+        ));
+    }
+    Ok(())
+}
+
+fn unix_millis() -> String {
+    SystemClock::default().wall().millis().to_string()
+}
+
+/// Needs root; without it the figures say less and nothing fails, since stores use direct I/O.
+fn drop_page_cache() {
+    let _ = std::fs::write("/proc/sys/vm/drop_caches", "3");
+}
