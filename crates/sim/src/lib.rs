@@ -4,6 +4,7 @@
 //! [`layout`], which is a file-space algorithm over a [`model`] of drive and file system; [`run`]
 //! puts them together.
 
+pub mod cli;
 pub mod figure;
 pub mod layout;
 pub mod levels;

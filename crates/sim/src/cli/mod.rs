@@ -1,0 +1,156 @@
+//! The command line of the simulator: `run`, `sweep`, `reproduce`, `size`.
+//!
+//! The `foxy` binary mounts [`SimCommand`] as `foxy sim`. Tables go to standard output, progress
+//! to standard error. Exit codes: 0 done, 1 something failed at run time, 2 wrong usage.
+
+mod parameters;
+mod reproduce;
+mod run;
+mod size;
+
+use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::{
+    report::Table,
+    run::{RunError, RunResult},
+};
+
+/// Simulates caches, the papers' systems and their disks.
+#[derive(Debug, clap::Subcommand)]
+pub enum SimCommand {
+    /// One configuration: a workload through cache levels and a layout on a modelled drive
+    Run(run::RunArgs),
+    /// Every combination of comma-separated values, in parallel
+    Sweep(run::SweepArgs),
+    /// The published experiments done again, published value and ours beside each other
+    Reproduce(reproduce::ReproduceArgs),
+    /// What more memory, more disk or another policy would do to your own access log
+    Size(size::SizeArgs),
+}
+
+impl SimCommand {
+    /// Runs it.
+    #[must_use]
+    pub fn run(&self) -> ExitCode {
+        match self.text() {
+            Ok(text) => {
+                print!("{text}");
+                ExitCode::SUCCESS
+            }
+            Err(error) => {
+                eprintln!("error: {error}");
+                let usage = matches!(error, RunError::Config(_));
+                ExitCode::from(if usage { 2 } else { 1 })
+            }
+        }
+    }
+
+    /// Does it and returns what is to be printed.
+    ///
+    /// # Errors
+    /// Wrong parameters, or what went wrong at run time.
+    pub fn text(&self) -> Result<String, RunError> {
+        match self {
+            Self::Run(args) => args.text(),
+            Self::Sweep(args) => args.text(),
+            Self::Reproduce(args) => args.text(),
+            Self::Size(args) => args.text(),
+        }
+    }
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Form {
+    /// Aligned columns
+    #[default]
+    Table,
+    /// Comma-separated values
+    Csv,
+    /// Everything, for programs
+    Json,
+}
+
+impl Form {
+    fn print<T: serde::Serialize>(self, table: &Table, all: &T) -> Result<String, RunError> {
+        Ok(match self {
+            Self::Table => table.to_string(),
+            Self::Csv => table.csv(),
+            Self::Json => {
+                let json = serde_json::to_string_pretty(all);
+                json.map_err(|error| RunError::Config(error.to_string()))? + "\n"
+            }
+        })
+    }
+}
+
+/// A bar of so many steps; hidden where standard error is no terminal.
+fn bar(steps: u64, template: &str) -> ProgressBar {
+    let bar = ProgressBar::new(steps);
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar
+}
+
+/// Threads that this machine runs side by side.
+fn threads(wanted: Option<usize>) -> usize {
+    wanted.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
+fn saved(files: &[PathBuf]) -> String {
+    files.iter().fold(String::new(), |mut text, file| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "wrote {}", file.display());
+        text
+    })
+}
+
+/// More about a single run than the table has.
+fn details(result: &RunResult) -> String {
+    let mut text = String::new();
+    let rows = [
+        ("requests", result.gets.to_string()),
+        (
+            "answered from memory",
+            format!("{:.2} %", 100.0 * result.ram_hit_ratio),
+        ),
+        (
+            "answered from disk",
+            format!("{:.2} %", 100.0 * result.disk_hit_ratio),
+        ),
+        (
+            "URL-reads, -writes, -deletes",
+            format!("{}, {}, {}", result.reads, result.writes, result.deletes),
+        ),
+        (
+            "device reads, writes",
+            format!("{}, {}", result.device_reads, result.device_writes),
+        ),
+        (
+            "device bytes per object byte",
+            format!("{:.2}", result.device_bytes_per_byte),
+        ),
+        (
+            "sequential write",
+            format!("{:.2} MB/s", result.sequential_mb_per_s),
+        ),
+        (
+            "pieces per object",
+            format!("{:.3}", result.pieces_per_object),
+        ),
+        (
+            "pages read for small writes",
+            result.read_modify_writes.to_string(),
+        ),
+    ];
+    for (name, value) in rows {
+        let _ = writeln!(text, "{name:<30} {value}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! The parameters that `run` and `sweep` share. Lists multiply.
+
+use foxy_base::ByteSize;
+
+use crate::{
+    layout::LayoutSpec,
+    levels::{LevelsConfig, PolicyKind, Watermarks},
+    run::{Backend, FsKind, RunConfig, RunError, Workload},
+};
+
+/// Each list is one axis of a sweep; `run` wants a single value in each.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Parameters {
+    /// dec, dec-large, isp, polygraph or zipf (with :REQUESTS), or an access log
+    #[arg(long, default_value = "dec:4000000")]
+    pub workload: Workload,
+    /// Seed of generated requests
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Stop after so many disk operations; 0: at the end of the workload
+    #[arg(long, default_value_t = 1_000_000)]
+    pub ops: u64,
+    /// Memory before the disk
+    #[arg(long, value_delimiter = ',', default_value = "512MiB")]
+    pub ram: Vec<ByteSize>,
+    /// Objects on disk, in bytes
+    #[arg(long, value_delimiter = ',', default_value = "2GiB")]
+    pub disk: Vec<ByteSize>,
+    /// lru, lru-th:SIZE, fifo, clock, sieve, s3-fifo, lfu-aging or w-tinylfu
+    #[arg(long, value_delimiter = ',', default_value = "lru")]
+    pub ram_policy: Vec<PolicyKind>,
+    /// The same for the disk
+    #[arg(long, value_delimiter = ',', default_value = "lru")]
+    pub disk_policy: Vec<PolicyKind>,
+    /// Water marks of the disk as shares, such as 0.90:0.95
+    #[arg(long, value_parser = marks)]
+    pub watermarks: Option<Watermarks>,
+    /// simple, squid, multiple-dirs, buddy[:BLOCKS], stream, stream-packetizer, lazy-reads[:N],
+    /// loc[:B] or lazy-reads-loc[:B]
+    #[arg(long, value_delimiter = ',', default_value = "stream-packetizer")]
+    pub layout: Vec<LayoutSpec>,
+    /// Share of the STREAM family's file that objects may fill
+    #[arg(long, value_delimiter = ',', default_value = "0.71")]
+    pub utilisation: Vec<f64>,
+    /// Page of the packetizer
+    #[arg(long, default_value = "8KiB")]
+    pub page: ByteSize,
+    /// Size of a locality buffer
+    #[arg(long, value_delimiter = ',', default_value = "64KiB")]
+    pub buffer: Vec<ByteSize>,
+    /// Longest that a lazy read waits, in milliseconds
+    #[arg(long, default_value_t = 500.0)]
+    pub timeout_ms: f64,
+    /// A modelled drive
+    #[arg(long, value_delimiter = ',', default_value = "st15150wc")]
+    pub drive: Vec<String>,
+    /// ufs, ufs-async, ufs-soft, journal or raw
+    #[arg(long, value_delimiter = ',', default_value = "ufs")]
+    pub fs: Vec<FsKind>,
+    /// Memory for file pages
+    #[arg(long, default_value = "320MiB")]
+    pub page_cache: ByteSize,
+}
+
+fn marks(text: &str) -> Result<Watermarks, String> {
+    let both = text
+        .split_once(':')
+        .and_then(|(l, h)| Some((l.parse().ok()?, h.parse().ok()?)));
+    let (low, high) = both.ok_or_else(|| format!("`{text}` is not LOW:HIGH"))?;
+    Watermarks::new(low, high)
+}
+
+impl Parameters {
+    /// Every combination, the layouts outermost.
+    ///
+    /// # Errors
+    /// A combination that makes no sense.
+    pub fn configs(&self) -> Result<Vec<RunConfig>, RunError> {
+        let mut configs = Vec::new();
+        for layout in &self.layout {
+            for utilisation in &self.utilisation {
+                for buffer in &self.buffer {
+                    for backend in self.backends() {
+                        configs.extend(self.levels().into_iter().map(|levels| RunConfig {
+                            workload: self.workload.clone(),
+                            seed: self.seed,
+                            levels,
+                            ops: self.ops,
+                            layout: *layout,
+                            utilisation: *utilisation,
+                            page: self.page.bytes(),
+                            buffer: buffer.bytes(),
+                            timeout_ms: self.timeout_ms,
+                            backend: backend.clone(),
+                        }));
+                    }
+                }
+            }
+        }
+        configs.iter().try_for_each(RunConfig::check)?;
+        Ok(configs)
+    }
+
+    fn backends(&self) -> Vec<Backend> {
+        let backend = |drive: &String, fs: &FsKind| Backend {
+            drive: drive.clone(),
+            fs: *fs,
+            page_cache: self.page_cache.bytes(),
+        };
+        self.drive
+            .iter()
+            .flat_map(|d| self.fs.iter().map(move |f| backend(d, f)))
+            .collect()
+    }
+
+    fn levels(&self) -> Vec<LevelsConfig> {
+        let mut all = Vec::new();
+        for ram in &self.ram {
+            for ram_policy in &self.ram_policy {
+                for disk in &self.disk {
+                    all.extend(self.disk_policy.iter().map(|disk_policy| LevelsConfig {
+                        ram: ram.bytes(),
+                        ram_policy: *ram_policy,
+                        disk: disk.bytes(),
+                        disk_policy: *disk_policy,
+                        watermarks: self.watermarks,
+                    }));
+                }
+            }
+        }
+        all
+    }
+}

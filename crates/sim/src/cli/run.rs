@@ -1,0 +1,117 @@
+//! `run` and `sweep`.
+
+use std::path::PathBuf;
+
+use super::{Form, bar, details, parameters::Parameters, saved, threads};
+use crate::{
+    figure::{Figure, Series},
+    report::runs_table,
+    run::{RunConfig, RunError, RunResult, SweepOptions, run, sweep},
+};
+
+/// Arguments of `run`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    parameters: Parameters,
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    form: Form,
+}
+
+impl RunArgs {
+    pub(super) fn text(&self) -> Result<String, RunError> {
+        let configs = self.parameters.configs()?;
+        let [config] = configs.as_slice() else {
+            return Err(RunError::Config(format!(
+                "run wants one value for each parameter, these make {} runs; use sweep",
+                configs.len()
+            )));
+        };
+        let result = run(config)?;
+        let more = if self.form == Form::Table {
+            format!("\n{}", details(&result))
+        } else {
+            String::new()
+        };
+        let results = [result];
+        Ok(self.form.print(&runs_table(&results), &results[0])? + &more)
+    }
+}
+
+/// Arguments of `sweep`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct SweepArgs {
+    #[command(flatten)]
+    parameters: Parameters,
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    form: Form,
+    /// Runs side by side; as many as there are processors if not given
+    #[arg(long)]
+    threads: Option<usize>,
+    /// A file that keeps finished runs: a sweep that was stopped goes on where it was
+    #[arg(long)]
+    resume: Option<PathBuf>,
+    /// Draw operations per second into STEM.svg and STEM.png
+    #[arg(long, value_name = "STEM")]
+    figure: Option<PathBuf>,
+}
+
+impl SweepArgs {
+    pub(super) fn text(&self) -> Result<String, RunError> {
+        let configs = self.parameters.configs()?;
+        let bar = bar(
+            configs.len() as u64,
+            "{wide_bar} {pos} of {len} runs, {eta} left",
+        );
+        let tell = |done: usize, _| bar.set_position(done as u64);
+        let results = sweep(
+            &configs,
+            &SweepOptions {
+                threads: threads(self.threads),
+                resume: self.resume.clone(),
+                progress: Some(&tell),
+            },
+        )?;
+        bar.finish_and_clear();
+        let mut text = self.form.print(&runs_table(&results), &results)?;
+        if let Some(stem) = &self.figure {
+            text += &saved(&figure(&configs, &results).save(stem)?);
+        }
+        Ok(text)
+    }
+}
+
+/// Over utilisation if that varies, else a bar for each run.
+fn figure(configs: &[RunConfig], results: &[RunResult]) -> Figure {
+    let plain = Figure {
+        title: "Disk operations per second".into(),
+        y: "operations per second".into(),
+        ..Figure::default()
+    };
+    let varies = configs
+        .windows(2)
+        .any(|w| w[0].utilisation.total_cmp(&w[1].utilisation).is_ne());
+    if !varies {
+        let bars = results.iter().map(|r| (0.0, r.ops_per_s)).collect();
+        return Figure {
+            labels: results.iter().map(|r| r.layout.clone()).collect(),
+            series: vec![Series::new("ours", bars)],
+            ..plain
+        };
+    }
+    let mut series: Vec<Series> = Vec::new();
+    for (config, result) in configs.iter().zip(results) {
+        let point = (100.0 * config.utilisation, result.ops_per_s);
+        match series.iter_mut().find(|s| s.name == result.layout) {
+            Some(line) => line.points.push(point),
+            None => series.push(Series::new(result.layout.clone(), vec![point])),
+        }
+    }
+    Figure {
+        x: "space in use, %".into(),
+        series,
+        ..plain
+    }
+}

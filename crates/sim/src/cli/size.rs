@@ -1,0 +1,117 @@
+//! `size`.
+
+use std::path::PathBuf;
+
+use foxy_base::ByteSize;
+use foxy_trace::{Format, Options, Progress};
+
+use super::{Form, bar, saved, threads};
+use crate::{
+    levels::PolicyKind,
+    run::RunError,
+    size::{Sampler, SizeOptions, SizeReport},
+};
+
+/// Arguments of `size`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct SizeArgs {
+    /// The access log; .xz and .zst are unpacked on the way
+    log: PathBuf,
+    /// Its format, if it is not to be detected
+    #[arg(long)]
+    log_format: Option<Format>,
+    /// Sizes of memory or disk to try; powers of two if not given
+    #[arg(long, value_delimiter = ',')]
+    sizes: Vec<ByteSize>,
+    /// Policies to compare
+    #[arg(long, value_delimiter = ',', default_value = "lru,s3-fifo,fifo")]
+    policies: Vec<PolicyKind>,
+    /// Most requests that are kept as a sample; logs that are no longer are answered exactly
+    #[arg(long, default_value_t = 1 << 20)]
+    sample: usize,
+    /// Threads; as many as there are processors if not given
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Draw missed requests and bytes into STEM.svg, STEM.png, STEM-bytes.svg and STEM-bytes.png
+    #[arg(long, value_name = "STEM")]
+    figure: Option<PathBuf>,
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    form: Form,
+}
+
+impl SizeArgs {
+    pub(super) fn text(&self) -> Result<String, RunError> {
+        let (sampler, bad) = self.read()?;
+        let mut sizes: Vec<u64> = self.sizes.iter().map(|s| s.bytes()).collect();
+        sizes.sort_unstable();
+        let options = SizeOptions {
+            policies: self.policies.clone(),
+            sizes,
+            sample: self.sample,
+            threads: threads(self.threads),
+        };
+        let bar = bar(1, "{wide_bar} {pos} of {len} caches");
+        let report = SizeReport::new(&sampler, &options, &|done, of| {
+            bar.set_length(of as u64);
+            bar.set_position(done as u64);
+        });
+        bar.finish_and_clear();
+        let mut text = self.form.print(&report.table(), &report)?;
+        if self.form == Form::Table {
+            text = format!("{}\n{text}\n{}\n", head(&report, &bad), report.advice);
+        }
+        if let Some(stem) = &self.figure {
+            let mut bytes = stem.clone().into_os_string();
+            bytes.push("-bytes");
+            let mut files = report.figure(false).save(stem)?.to_vec();
+            files.extend(report.figure(true).save(&PathBuf::from(bytes))?);
+            text += &saved(&files);
+        }
+        Ok(text)
+    }
+
+    /// The sample, and what was wrong with the log. A log that breaks off counts up to there.
+    fn read(&self) -> Result<(Sampler, String), RunError> {
+        let bar = bar(0, "{wide_bar} {bytes} of {total_bytes}, {msg}, {eta} left");
+        let shown = bar.clone();
+        let progress = move |now: Progress| {
+            shown.set_length(now.total);
+            shown.set_position(now.bytes);
+            shown.set_message(format!("{} requests", now.requests));
+        };
+        let options = Options {
+            format: self.log_format,
+            progress: Some(Box::new(progress)),
+        };
+        let mut reader = foxy_trace::open(&self.log, options)?;
+        let mut sampler = Sampler::new(self.sample);
+        let mut cut = String::new();
+        for request in reader.by_ref() {
+            match request {
+                Ok(request) => sampler.add(&request),
+                Err(error) => cut = format!("; stopped: {error}"),
+            }
+        }
+        bar.finish_and_clear();
+        Ok((
+            sampler,
+            format!("format {}, {}{cut}", reader.format(), reader.bad()),
+        ))
+    }
+}
+
+fn head(report: &SizeReport, bad: &str) -> String {
+    let how = if report.sampled < 1.0 {
+        format!(
+            "estimated from {:.2} % of the objects",
+            100.0 * report.sampled
+        )
+    } else {
+        "exact".to_owned()
+    };
+    format!(
+        "{bad}\n{} cacheable requests for {} objects ({} not cacheable or of unknown size); {how}\n",
+        report.requests, report.objects, report.bypassed
+    )
+}
