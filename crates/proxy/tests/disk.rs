@@ -2,15 +2,8 @@
 
 mod common;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-
-use common::{Foxy, NOON, Origin};
-use foxy_base::{ManualClock, WallTime};
-use foxy_disk::MemDisk;
-use foxy_proxy::{Config, Event, Outcome, Role};
-use foxy_store::{Engine, EngineConfig, StoreOptions};
+use common::{Origin, Stored};
+use foxy_proxy::{Event, Outcome};
 
 /// Objects asked for: far more bytes than the memory holds.
 const OBJECTS: usize = 400;
@@ -22,20 +15,8 @@ fn body(path: &str) -> Vec<u8> {
 
 #[test]
 fn what_left_memory_comes_from_disk_byte_for_byte() {
-    let clock = Arc::new(ManualClock::new(WallTime::from_secs(NOON)));
-    let engine = Engine::new(EngineConfig::new(2 << 20, 3), clock.clone());
-    let disk = Arc::new(MemDisk::new(64 << 20, 512, 1));
-    let mut writer = engine.open_store(disk, StoreOptions::default()).unwrap();
-    let stop = Arc::new(AtomicBool::new(false));
-    let (stopped, time) = (stop.clone(), clock.clone());
-    let thread = std::thread::spawn(move || {
-        while !stopped.load(Ordering::SeqCst) {
-            writer.turn();
-            time.advance(Duration::from_millis(1));
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    });
-    let foxy = Foxy::with_engine(Role::Forward, Config::default(), 2, engine, clock);
+    let stored = Stored::start(2 << 20, 64 << 20, 2);
+    let foxy = &stored.foxy;
     let origin = Origin::start(|asked| {
         let body = body(asked.path());
         asked.reply("200 OK", "Cache-Control: max-age=86400\r\n", body);
@@ -45,9 +26,7 @@ fn what_left_memory_comes_from_disk_byte_for_byte() {
         let path = format!("/{n}");
         assert!(foxy.get(&origin, &path).body == body(&path));
         // The writer must keep up: what does not fit into its queue is not stored.
-        while foxy.engine.stats().pending_bytes > 400_000 {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        stored.settle(400_000);
     }
     let misses = origin.asked();
     for n in 0..OBJECTS {
@@ -65,6 +44,4 @@ fn what_left_memory_comes_from_disk_byte_for_byte() {
         "{totals:?}"
     );
     assert_eq!(totals.event(Event::DiskReadMisses), 0);
-    stop.store(true, Ordering::SeqCst);
-    thread.join().unwrap();
 }

@@ -41,7 +41,15 @@ pub(super) enum Long {
     /// Through a fill.
     Fill(Want),
     /// Out of the cache, in fragments.
-    Large(Arc<Object>, Shape, Shown),
+    Large(Box<LargeHit>),
+}
+
+/// A large object that may answer the request.
+pub(super) struct LargeHit {
+    object: Arc<Object>,
+    shape: Shape,
+    shown: Shown,
+    primary: Option<Primary>,
 }
 
 /// How a hit presents itself; owned form of [`Hit`].
@@ -149,6 +157,7 @@ impl<T: Transport> Conn<T> {
             Decision::Stale { age, ttl, why } => {
                 if why == StaleUse::WhileRevalidate {
                     let ask = Ask::new(buf.filled(), slots, parts, &url, role, self.client);
+                    let primary = primary.clone();
                     super::follow::revalidate(local, Rc::new(ask), &object, primary, &scratch.key);
                 }
                 Shown {
@@ -165,6 +174,7 @@ impl<T: Transport> Conn<T> {
             object,
             stored: &stored,
             shown,
+            primary,
         };
         hot.send(local, io, scratch, keep).await
     }
@@ -198,14 +208,33 @@ impl<T: Transport> Conn<T> {
         let finish = match long {
             Long::Purge => self.purge(&ask, keep).await,
             Long::Fill(want) => self.through_fill(&ask, want, keep).await,
-            Long::Large(object, shape, shown) => {
-                self.large(&ask, &object, &shape, &shown, keep).await
-            }
+            Long::Large(hit) => self.large_hit(&ask, *hit, keep).await,
             Long::Pass(reason) => self.pass(&ask, reason, keep).await,
             Long::Tunnel | Long::Options | Long::Trace => Finish::default(),
         };
         self.finished(Some(&ask.head()), started, &finish);
         finish.keep
+    }
+}
+
+impl<T: Transport> Conn<T> {
+    /// Sends a large object; one that lacks fragments is a miss.
+    async fn large_hit(&mut self, ask: &Rc<Ask>, hit: LargeHit, keep: bool) -> Finish {
+        let sent = self.large(ask, &hit.object, &hit.shape, &hit.shown, keep);
+        if let Some(finish) = sent.await {
+            return finish;
+        }
+        let decision = decide_miss(&ask.digest, Miss::Uri);
+        let parts = ask.head().parts();
+        // The head stays until an answer replaces it: its variants hang on it.
+        let stored = Some(hit.object);
+        match missed(&parts, &ask.digest, decision, stored, hit.primary) {
+            Short::Long(Long::Fill(want)) => self.through_fill(ask, want, keep).await,
+            Short::Long(Long::Pass(reason)) => self.pass(ask, reason, keep).await,
+            Short::Refuse(refusal, outcome) => self.refused(ask, refusal, outcome, keep).await,
+            Short::Done(finish) => finish,
+            Short::Long(_) => Finish::default(),
+        }
     }
 }
 
@@ -216,6 +245,7 @@ struct Hot<'a> {
     object: Arc<Object>,
     stored: &'a Digest,
     shown: Shown,
+    primary: Option<Primary>,
 }
 
 impl Hot<'_> {
@@ -237,7 +267,12 @@ impl Hot<'_> {
             return Short::Long(Long::Pass(Fwd::Request));
         }
         if object.is_large() && head.method() == Method::Get && has_body(&shape) {
-            return Short::Long(Long::Large(object, shape, self.shown));
+            return Short::Long(Long::Large(Box::new(LargeHit {
+                object,
+                shape,
+                shown: self.shown,
+                primary: self.primary,
+            })));
         }
         let hit = self.shown.hit(&local.proxy.config.headers.name, keep);
         let sent = memory::send(local, io, scratch, head, &object, &shape, &hit).await;

@@ -75,7 +75,12 @@ enum Verdict {
 
 impl<T: Transport> Conn<T> {
     /// Answers by a fill.
-    pub(super) async fn through_fill(&mut self, ask: &Rc<Ask>, want: Want, keep: bool) -> Finish {
+    pub(super) async fn through_fill(
+        &mut self,
+        ask: &Rc<Ask>,
+        mut want: Want,
+        keep: bool,
+    ) -> Finish {
         let key = self.fill_key(ask, &want);
         let hash = key_hash(&key);
         let fills = &self.local.proxy.fills;
@@ -114,7 +119,15 @@ impl<T: Transport> Conn<T> {
                 Verdict::Gone => return Finish::gone(0),
                 Verdict::Failed(error) => return self.failed(ask, &want, error, keep).await,
                 Verdict::Object(head, object) => {
-                    return self.validated(ask, &head, &object, keep).await;
+                    if let Some(finish) = self.validated(ask, &head, &object, keep).await {
+                        return finish;
+                    }
+                    // It is right, but not all of it is there.
+                    want.validate = false;
+                    let fills = &self.local.proxy.fills;
+                    let (writer, own) = fills.alone(hash, &key, ask.base_hash);
+                    fetch::spawn(&self.local, job(ask, &want), writer);
+                    (follower, collapsed) = (own, false);
                 }
                 Verdict::Stream(head) => {
                     if let Some(finish) = self.stale_instead(ask, &want, &head, keep).await {
@@ -202,12 +215,23 @@ impl<T: Transport> Conn<T> {
             status: error.status(),
             reason: error.reason(),
         };
+        self.refused(ask, refusal, error.outcome(), keep).await
+    }
+
+    /// Answers with a page of Foxy's own.
+    pub(super) async fn refused(
+        &mut self,
+        ask: &Ask,
+        refusal: Refusal,
+        outcome: Outcome,
+        keep: bool,
+    ) -> Finish {
         let head = ask.head();
         let (local, io, scratch) = (&self.local, &self.io, &mut self.scratch);
         let sent = send_page(local, io, scratch, refusal, Some(&head), keep).await;
         Finish {
-            outcome: error.outcome(),
-            reason: error.reason(),
+            outcome,
+            reason: refusal.reason,
             status: refusal.status,
             keep: keep && sent.is_ok(),
             body: sent.unwrap_or(0),
@@ -254,35 +278,33 @@ impl<T: Transport> Conn<T> {
             ttl,
             outcome: Outcome::StaleHit,
         };
-        Some(self.object(ask, object, &stored, shown, keep).await)
+        self.object(ask, object, &stored, shown, keep).await
     }
 
-    /// The origin said that the stored object is still right.
+    /// The origin said that the stored object is still right. `None`: not all of it is there.
     async fn validated(
         &mut self,
         ask: &Ask,
         head: &FillHead,
         object: &Arc<Object>,
         keep: bool,
-    ) -> Finish {
-        let Some(stored) = Digest::decode(&object.meta().rules) else {
-            return Finish::default();
-        };
+    ) -> Option<Finish> {
+        let stored = Digest::decode(&object.meta().rules)?;
         let now = self.local.wall();
         let shown = Shown {
             age: freshness::age(&stored, now),
             ttl: freshness::ttl_ms(&stored, now).div_euclid(1000),
             outcome: Outcome::Revalidated,
         };
-        let finish = self.object(ask, object, &stored, shown, keep).await;
-        Finish {
+        let finish = self.object(ask, object, &stored, shown, keep).await?;
+        Some(Finish {
             origin_status: 304,
             origin: Some(head.origin),
             ..finish
-        }
+        })
     }
 
-    /// Sends an object, whatever its size.
+    /// Sends an object, whatever its size; `None` if not all of it is there.
     async fn object(
         &mut self,
         ask: &Ask,
@@ -290,7 +312,7 @@ impl<T: Transport> Conn<T> {
         stored: &Digest,
         shown: Shown,
         keep: bool,
-    ) -> Finish {
+    ) -> Option<Finish> {
         let head = ask.head();
         let now = self.local.wall();
         let mut shape = memory::shape(&self.local, &head, &ask.digest, object, stored, now);

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use foxy_http_rules::range::Span;
-use foxy_store::Object;
+use foxy_store::{Lookup, Object};
 
 use super::find::fragment;
 use super::memory::{self, Shape, write_heads};
@@ -26,8 +26,39 @@ fn start(local: &Rc<Local>, head: &Arc<Object>, n: u32) -> Reading {
     tokio::task::spawn_local(async move { fragment(&local, &head, n).await })
 }
 
+/// Bytes in every fragment but the last.
+fn fragment_size(head: &Object) -> u64 {
+    u64::from(head.fragment_size().max(1))
+}
+
+/// The fragment that holds the byte at `at`.
+fn number(head: &Object, at: u64) -> u32 {
+    u32::try_from(at / fragment_size(head)).unwrap_or(u32::MAX)
+}
+
+/// At most `want` bytes of a fragment, from `skip` on.
+fn piece(fragment: &Object, skip: u64, want: u64) -> &[u8] {
+    let limit = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    let bytes = fragment.body().get(limit(skip)..).unwrap_or_default();
+    &bytes[..bytes.len().min(limit(want))]
+}
+
+/// The fragment that `span` begins in, read and checked, if all others that it needs are there
+/// too: what is promised in a head should not turn out to be missing afterwards.
+async fn begin(local: &Local, head: &Arc<Object>, span: Span) -> Option<Arc<Object>> {
+    let (first, last) = (number(head, span.start), number(head, span.end - 1));
+    let engine = &local.proxy.engine;
+    let there = |n| !matches!(engine.fragment_lookup(head, n), Lookup::Miss);
+    // The first question is the cheaper one, and usually answered with yes.
+    if !engine.has_all_fragments(head) && !(first..=last).all(there) {
+        return None;
+    }
+    fragment(local, head, first).await
+}
+
 impl<T: Transport> Conn<T> {
-    /// Sends an object of any size out of the cache.
+    /// Sends an object of any size out of the cache. `None`, and nothing sent, if fragments that
+    /// it needs are not there: then it is a miss.
     pub(crate) async fn large(
         &mut self,
         ask: &Ask,
@@ -35,7 +66,7 @@ impl<T: Transport> Conn<T> {
         shape: &Shape,
         shown: &Shown,
         keep: bool,
-    ) -> Finish {
+    ) -> Option<Finish> {
         let head = ask.head();
         let body = head.method() != foxy_http1::Method::Head;
         let fragments = object.is_large()
@@ -52,14 +83,14 @@ impl<T: Transport> Conn<T> {
         if !fragments {
             let (io, scratch) = (&self.io, &mut self.scratch);
             let sent = memory::send(&local, io, scratch, &head, object, shape, &hit).await;
-            return match sent {
+            return Some(match sent {
                 Ok(sent) => Finish {
                     status: sent.status,
                     body: sent.body,
                     ..finish
                 },
                 Err(_) => Finish::gone(object.meta().status),
-            };
+            });
         }
         // Several parts of something this large: the whole is allowed too.
         let whole = Span {
@@ -70,11 +101,10 @@ impl<T: Transport> Conn<T> {
             Shape::One(span) => (Shape::One(*span), *span),
             _ => (Shape::Whole, whole),
         };
+        let first = begin(&local, object, span).await?;
         finish.status = write_heads(&local, &mut self.scratch, &head, object, &shape, &hit);
-        match self
-            .fragments(&local, ask, object, span, &mut finish.body)
-            .await
-        {
+        let sending = self.fragments(&local, ask, object, span, first, &mut finish.body);
+        Some(match sending.await {
             Ok(()) => finish,
             Err(Broken::Client) => Finish::gone(finish.status),
             Err(Broken::Cut) => {
@@ -83,42 +113,28 @@ impl<T: Transport> Conn<T> {
                 finish.reason = "fragment-missing";
                 finish
             }
-        }
+        })
     }
 
-    /// Sends the heads in the scratch buffers and the bytes of `span`.
+    /// Sends the heads in the scratch buffers and the bytes of `span`, which begins in `first`.
     async fn fragments(
         &mut self,
         local: &Rc<Local>,
         ask: &Ask,
         object: &Arc<Object>,
         span: Span,
+        first: Arc<Object>,
         sent: &mut u64,
     ) -> Result<(), Broken> {
-        let size = u64::from(object.fragment_size().max(1));
-        let number = |at: u64| u32::try_from(at / size).unwrap_or(u32::MAX);
-        let mut reading = start(local, object, number(span.start));
+        let size = fragment_size(object);
+        let mut present = first;
         let mut heads_sent = false;
-        while *sent < span.len() {
+        loop {
             let at = span.start + *sent;
-            let n = number(at);
-            let Ok(Some(fragment)) = reading.await else {
-                if !heads_sent {
-                    self.send_heads(object, &[]).await?;
-                }
-                return self.missing(ask, object, at, span.end, sent).await;
-            };
-            let next = u64::from(n + 1) * size;
-            reading = if next < span.end {
-                start(local, object, n + 1)
-            } else {
-                // Nothing follows; the handle is replaced so that the loop stays simple.
-                tokio::task::spawn_local(std::future::ready(None))
-            };
-            let skip = usize::try_from(at - u64::from(n) * size).unwrap_or(usize::MAX);
-            let want = usize::try_from(span.end - at).unwrap_or(usize::MAX);
-            let bytes = fragment.body().get(skip..).unwrap_or_default();
-            let bytes = &bytes[..bytes.len().min(want)];
+            let n = number(object, at);
+            let next = u64::from(n).saturating_add(1) * size;
+            let reading = (next < span.end).then(|| start(local, object, n + 1));
+            let bytes = piece(&present, at - u64::from(n) * size, span.end - at);
             if bytes.is_empty() {
                 return Err(Broken::Cut);
             }
@@ -131,8 +147,16 @@ impl<T: Transport> Conn<T> {
                 heads_sent = true;
             }
             *sent += bytes.len() as u64;
+            let Some(reading) = reading else {
+                let whole = *sent == span.len();
+                return whole.then_some(()).ok_or(Broken::Cut);
+            };
+            let at = span.start + *sent;
+            present = match reading.await {
+                Ok(Some(fragment)) if at == next => fragment,
+                _ => return self.missing(ask, object, at, span.end, sent).await,
+            };
         }
-        Ok(())
     }
 
     async fn send_heads(&self, object: &Object, body: &[u8]) -> Result<(), Broken> {

@@ -12,14 +12,15 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use foxy_base::{ManualClock, WallTime};
+use foxy_base::{ManualClock, WallTime, key_hash};
+use foxy_disk::MemDisk;
 use foxy_proxy::{Config, FixedNames, Listener, LogRecord, LogSink, Proxy, Role, Worker, bind};
-use foxy_store::{Engine, EngineConfig};
+use foxy_store::{Engine, EngineConfig, Lookup, Object, StoreOptions};
 
 /// 2026-11-20 12:00:00 UTC.
 pub const NOON: i64 = 1_795_176_000;
@@ -134,6 +135,68 @@ impl Foxy {
 
     pub fn logged(&self) -> Vec<String> {
         self.log.0.lock().unwrap().clone()
+    }
+}
+
+impl Foxy {
+    /// The stored head or whole object of a path.
+    pub fn stored(&self, origin: &Origin, path: &str) -> Option<Arc<Object>> {
+        let key = format!("forward GET http://{}{path}", origin.authority());
+        match self.engine.lookup(key_hash(key.as_bytes()), key.as_bytes()) {
+            Lookup::Memory(object) => Some(object),
+            _ => None,
+        }
+    }
+}
+
+/// A proxy with a store, whose writer is driven by a thread.
+pub struct Stored {
+    pub foxy: Foxy,
+    pub disk: Arc<MemDisk>,
+    stop: Arc<AtomicBool>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl Stored {
+    /// `memory` bytes for the engine, `disk` bytes of store.
+    pub fn start(memory: u64, disk: u64, workers: usize) -> Self {
+        let clock = Arc::new(ManualClock::new(WallTime::from_secs(NOON)));
+        let engine = Engine::new(EngineConfig::new(memory, 3), clock.clone());
+        let disk = Arc::new(MemDisk::new(disk, 512, 1));
+        let mut writer = engine
+            .open_store(disk.clone(), StoreOptions::default())
+            .unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let (stopped, time) = (stop.clone(), clock.clone());
+        let thread = std::thread::spawn(move || {
+            while !stopped.load(Ordering::SeqCst) {
+                writer.turn();
+                time.advance(Duration::from_millis(1));
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        Self {
+            foxy: Foxy::with_engine(Role::Forward, Config::default(), workers, engine, clock),
+            disk,
+            stop,
+            writer: Some(thread),
+        }
+    }
+
+    /// Until at most so many bytes wait to be written.
+    pub fn settle(&self, bytes: u64) {
+        while self.foxy.engine.stats().pending_bytes > bytes {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Drop for Stored {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
     }
 }
 
