@@ -4,6 +4,7 @@
 mod answer;
 mod combine;
 mod content_range;
+mod held;
 mod parts;
 mod request;
 
@@ -11,6 +12,7 @@ pub use answer::answer;
 pub(crate) use combine::strong_last_modified;
 pub use combine::{completion, may_combine};
 pub use content_range::ContentRange;
+pub use held::{from_part, joined};
 pub use parts::Parts;
 pub use request::{RANGES_LIMIT, RangeSpec, Ranges, Resolved};
 

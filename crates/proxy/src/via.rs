@@ -259,7 +259,8 @@ mod tests {
             x_forwarded_for: ForwardedMode::Remove,
             ..HeaderConfig::default()
         };
-        let get = "GET http://a/ HTTP/1.1\nHost: a\nSurrogate-Capability: other=\"Surrogate/1.0\"\n";
+        let get =
+            "GET http://a/ HTTP/1.1\nHost: a\nSurrogate-Capability: other=\"Surrogate/1.0\"\n";
         assert_eq!(
             sent_as(Some("foxy"), get, &none, &Changes::default()),
             "GET / HTTP/1.1\nHost: a\nSurrogate-Capability: other=\"Surrogate/1.0\"\nVia: 1.1 me\n\

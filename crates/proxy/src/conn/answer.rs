@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use foxy_http_rules::{
-    CacheStatus, Decision, Digest, Fwd, Miss, RequestDigest, StaleUse, decide, decide_miss,
+    CacheStatus, Decision, Digest, Flags, Fwd, Miss, RequestDigest, StaleUse, decide, decide_miss,
 };
 use foxy_http1::{BodyFraming, Method, RequestHead, RequestParts, Upgrade, Url};
 use foxy_store::Object;
@@ -18,6 +18,7 @@ use crate::reply::{Scratch, send_page};
 use crate::route::{Refusal, Route, route};
 use crate::serve::find::{Found, Primary, Tier, find};
 use crate::serve::memory::{self, Hit, Shape};
+use crate::serve::part;
 use crate::{Outcome, key};
 
 /// What the short way came to.
@@ -61,6 +62,24 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
+    /// A fresh hit.
+    fn hit_in(tier: Tier, age: u32, ttl: i64) -> Self {
+        let outcome = match tier {
+            Tier::Memory => Outcome::MemoryHit,
+            Tier::Disk => Outcome::DiskHit,
+        };
+        Self { age, ttl, outcome }
+    }
+
+    /// The end of a request that was answered so.
+    fn finish(&self, finish: Finish) -> Finish {
+        let sent = finish.outcome != Outcome::ClientGone;
+        Finish {
+            outcome: if sent { self.outcome } else { finish.outcome },
+            ..finish
+        }
+    }
+
     /// For the answer's head.
     pub(crate) fn hit<'a>(&self, name: &'a str, keep: bool) -> Hit<'a> {
         Hit {
@@ -137,23 +156,27 @@ impl<T: Transport> Conn<T> {
         let Some((object, tier)) = object else {
             let miss = primary.as_ref().map_or(Miss::Uri, |_| Miss::Vary);
             let decision = decide_miss(&request, miss);
-            return missed(&parts, &request, decision, None, primary);
+            return missed(&parts, &request, decision, Known::nothing(primary));
         };
         let Some(stored) = Digest::decode(&object.meta().rules) else {
             let decision = decide_miss(&request, Miss::Uri);
-            return missed(&parts, &request, decision, None, None);
+            return missed(&parts, &request, decision, Known::nothing(None));
         };
         let now = local.wall();
+        if stored.flags.has(Flags::PARTIAL) {
+            let slice = part::slice(local, &head, &request, &object, &stored, now);
+            let Some(slice) = slice else {
+                let decision = decide_miss(&request, Miss::Partial);
+                return missed(&parts, &request, decision, Known::part(object, primary));
+            };
+            let shown = Shown::hit_in(tier, slice.age, slice.ttl);
+            let hit = shown.hit(&local.proxy.config.headers.name, keep);
+            let finish = part::send(local, io, scratch, &head, &object, &slice, &hit).await;
+            return Short::Done(shown.finish(finish));
+        }
         let decision = decide(&request, &stored, now, &local.proxy.config.rules);
         let shown = match decision {
-            Decision::Fresh { age, ttl } => Shown {
-                age,
-                ttl,
-                outcome: match tier {
-                    Tier::Memory => Outcome::MemoryHit,
-                    Tier::Disk => Outcome::DiskHit,
-                },
-            },
+            Decision::Fresh { age, ttl } => Shown::hit_in(tier, age, ttl),
             Decision::Stale { age, ttl, why } => {
                 if why == StaleUse::WhileRevalidate {
                     let ask = Ask::new(buf.filled(), slots, parts, &url, role, self.client);
@@ -166,7 +189,7 @@ impl<T: Transport> Conn<T> {
                     outcome: Outcome::StaleHit,
                 }
             }
-            other => return missed(&parts, &request, other, Some(object), primary),
+            other => return missed(&parts, &request, other, Known::whole(object, primary)),
         };
         let hot = Hot {
             head: &head,
@@ -321,13 +344,43 @@ fn past_the_cache(parts: &RequestParts) -> Option<Fwd> {
     (!plain).then_some(Fwd::Bypass)
 }
 
+/// What a lookup found that does not answer the request.
+struct Known {
+    stored: Option<Arc<Object>>,
+    part: Option<Arc<Object>>,
+    primary: Option<Primary>,
+}
+
+impl Known {
+    fn nothing(primary: Option<Primary>) -> Self {
+        Self {
+            stored: None,
+            part: None,
+            primary,
+        }
+    }
+
+    fn whole(object: Arc<Object>, primary: Option<Primary>) -> Self {
+        Self {
+            stored: Some(object),
+            ..Self::nothing(primary)
+        }
+    }
+
+    fn part(object: Arc<Object>, primary: Option<Primary>) -> Self {
+        Self {
+            part: Some(object),
+            ..Self::nothing(primary)
+        }
+    }
+}
+
 /// Nothing usable is stored: how the origin is asked.
 fn missed(
     parts: &RequestParts,
     request: &RequestDigest,
     decision: Decision,
-    stored: Option<Arc<Object>>,
-    primary: Option<Primary>,
+    known: Known,
 ) -> Short {
     let (reason, validate) = match decision {
         Decision::Forward { reason } => (reason, false),
@@ -341,16 +394,17 @@ fn missed(
         }
         Decision::Fresh { .. } | Decision::Stale { .. } => (Fwd::Miss, false),
     };
-    // HEAD brings no body to store; a part of what is not there is fetched alone; conditions on
-    // what is not there are the origin's to judge.
-    let alone = parts.method() == Method::Head || request.range || request.precondition;
-    if alone && !(validate && parts.method() == Method::Get && !request.precondition) {
+    // HEAD brings no body to store; conditions on what is not there are the origin's to judge.
+    if parts.method() == Method::Head || request.precondition {
         return Short::Long(Long::Pass(reason));
     }
     Short::Long(Long::Fill(Want {
         reason,
         validate,
-        stored,
-        primary,
+        // A part of what is not there is fetched alone.
+        range: request.range && !validate,
+        stored: known.stored,
+        part: known.part,
+        primary: known.primary,
     }))
 }

@@ -30,8 +30,12 @@ pub(crate) struct Want {
     pub(crate) reason: Fwd,
     /// Ask with the stored object's validators.
     pub(crate) validate: bool,
-    /// What is stored and cannot be used as it is.
+    /// What is stored whole and cannot be used as it is.
     pub(crate) stored: Option<Arc<Object>>,
+    /// A part that is stored instead and does not answer the request.
+    pub(crate) part: Option<Arc<Object>>,
+    /// Only the request's own range is fetched.
+    pub(crate) range: bool,
     pub(crate) primary: Option<Primary>,
 }
 
@@ -50,7 +54,10 @@ pub(crate) fn revalidate(
     if let Joined::Starts(writer, _) = local.proxy.fills.join(hash, key, ask.base_hash) {
         let job = Job {
             ask,
-            stale: Some(Arc::clone(object)),
+            stored: Some(Arc::clone(object)),
+            validate: true,
+            part: None,
+            range: false,
             primary,
             own_conditions: false,
             background: true,
@@ -88,6 +95,7 @@ impl<T: Transport> Conn<T> {
         // These must not be given an answer that was asked for by somebody else, or before.
         let alone = digest.authorization
             || digest.no_store
+            || want.range
             || want.reason == Fwd::Request
             || digest.conditional && want.stored.is_none();
         let joined = if alone {
@@ -144,7 +152,8 @@ impl<T: Transport> Conn<T> {
     /// The key that the answer will have if its Vary list is the known one.
     fn fill_key(&self, ask: &Ask, want: &Want) -> Vec<u8> {
         let mut key = ask.base.to_vec();
-        match (&want.stored, &want.primary) {
+        let known = want.stored.as_ref().or(want.part.as_ref());
+        match (known, &want.primary) {
             (Some(object), _) => key = object.key().to_vec(),
             (None, Some(primary)) => {
                 let mut values = Vec::new();
@@ -326,9 +335,13 @@ impl<T: Transport> Conn<T> {
 fn job(ask: &Rc<Ask>, want: &Want) -> Job {
     Job {
         ask: Rc::clone(ask),
-        stale: want.stored.clone().filter(|_| want.validate),
+        stored: want.stored.clone(),
+        validate: want.validate,
+        part: want.part.clone(),
+        range: want.range,
         primary: want.primary.clone(),
-        own_conditions: ask.digest.conditional && want.stored.is_none(),
+        // With a range the client's If-Range goes along.
+        own_conditions: want.range || ask.digest.conditional && want.stored.is_none(),
         background: false,
     }
 }

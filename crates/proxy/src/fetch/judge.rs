@@ -1,5 +1,8 @@
 //! Header time: what the clients get, whether it is stored, and under which key.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+
 use bytes::Bytes;
 use foxy_base::{
     FieldBlock, FieldBlockBuilder, FieldBlockError, Fields, KeyHash, WallTime, eq_name, first,
@@ -7,15 +10,16 @@ use foxy_base::{
 };
 use foxy_http_rules as rules;
 use foxy_http_rules::{Failure, RequestDigest, StorePlan, etag, freshness, invalidation, vary};
-use foxy_http1::{Method, ResponseHead, ResponseParts};
-use foxy_store::ObjectMeta;
+use foxy_http1::{RequestHead, ResponseHead};
+use foxy_store::{Object, ObjectMeta};
 
-use super::{FillHead, Job};
+use super::FillHead;
+use super::part::{self, Piece};
 use crate::ask::Ask;
 use crate::fill::Fill;
 use crate::key;
 use crate::local::Local;
-use crate::upstream::exchange::Leased;
+use crate::serve::find::Primary;
 
 /// When the exchange happened.
 #[derive(Clone, Copy, Debug)]
@@ -33,14 +37,33 @@ pub(crate) struct Place {
     pub(crate) meta: ObjectMeta,
     pub(crate) vary: Bytes,
     pub(crate) fields: FieldBlock,
+    /// For a 206: how its body becomes part of what is stored.
+    pub(super) piece: Option<Piece>,
+    /// A beginning of the body is worth keeping.
+    pub(super) beginning: bool,
+}
+
+/// A question to the origin, as far as its answer is judged by it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) ask: &'a Ask,
+    /// The request as it was sent.
+    pub(crate) digest: RequestDigest,
+    /// What is stored whole and may still be of use.
+    pub(crate) stored: Option<&'a Arc<Object>>,
+    /// The primary entry, if it has a Vary list.
+    pub(crate) primary: Option<&'a Primary>,
+    /// The stored part under the same key.
+    pub(crate) part: Option<&'a Arc<Object>>,
+    pub(crate) times: Times,
 }
 
 /// How long a validator keeps an expired object useful.
 const VALIDATOR_DAYS: i64 = 7;
 
 /// Whether this answer ends the life of what is stored under the same key.
-pub(super) fn superseded(ask: &Ask, status: u16) -> bool {
-    rules::supersedes(&as_get(ask), status)
+pub(super) fn superseded(asked: &Asked<'_>, status: u16) -> bool {
+    rules::supersedes(&asked.digest, status)
 }
 
 /// The request as the fill sends it: always GET.
@@ -52,77 +75,146 @@ pub(super) fn as_get(ask: &Ask) -> RequestDigest {
     }
 }
 
-/// Judges a final head.
-pub(super) fn judge(
+/// Judges a final head. `peer` is where it came from.
+///
+/// # Errors
+/// A field too large for the clients or the store.
+pub(crate) fn judge(
     local: &Local,
-    job: &Job,
+    asked: &Asked<'_>,
     fill: &Fill<FillHead>,
-    leased: &Leased,
-    parts: ResponseParts,
-    times: Times,
+    head: &ResponseHead<'_>,
+    length: Option<u64>,
+    peer: SocketAddr,
 ) -> Result<(FillHead, Option<Place>), FieldBlockError> {
-    let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
-    let plan = storable(local, job, &head, times);
-    let fields = client_fields(local, &head, times.response)?;
+    let plan = storable(local, asked, head, length);
+    let fields = client_fields(local, head, asked.times.response)?;
     let (plan, not_stored) = match plan {
         Ok(plan) => (Some(plan), ""),
         Err(reason) => (None, reason),
     };
-    let vary = plan.as_ref().and_then(|plan| selecting(plan, &job.ask));
+    let vary = plan.as_ref().and_then(|plan| selecting(plan, asked.ask));
     let place = match &plan {
-        Some(plan) => Some(place(local, job, fill, plan, &head, &vary, times)?),
+        Some(plan) => {
+            let place = place(local, asked, fill, plan, head, &vary)?;
+            Some(part::place_part(local, asked, plan, head, place)?)
+        }
         None => None,
     };
     let fill_head = FillHead {
-        status: parts.status(),
-        origin: leased.up.peer,
-        length: parts.framing(Method::Get).length(),
+        status: head.status(),
+        origin: peer,
+        length,
         digest: plan.as_ref().map(|plan| plan.digest),
-        age: first(&head, "Age").map(Bytes::copy_from_slice),
+        age: first(head, "Age").map(Bytes::copy_from_slice),
         vary,
         object: None,
         shared: plan.as_ref().is_some_and(|plan| !plan.strip_listed),
         not_stored,
-        strong_etag: strong_etag(&head),
+        strong_etag: strong_etag(head),
         fields,
     };
     Ok((fill_head, place))
 }
 
+/// The question as the caching rules take it.
+pub(super) fn rules_request<'a>(
+    asked: &'a Asked<'_>,
+    head: &'a RequestHead<'a>,
+) -> rules::Request<'a, RequestHead<'a>> {
+    rules::Request {
+        digest: &asked.digest,
+        target: invalidation::TargetUri::default(),
+        fields: head,
+    }
+}
+
+/// The answer as the caching rules take it.
+pub(super) fn rules_response<'a, F: Fields>(
+    asked: &Asked<'_>,
+    status: u16,
+    fields: &'a F,
+) -> rules::Response<'a, F> {
+    rules::Response {
+        status,
+        fields,
+        request_time: asked.times.request,
+        response_time: asked.times.response,
+    }
+}
+
 fn storable(
     local: &Local,
-    job: &Job,
+    asked: &Asked<'_>,
     head: &ResponseHead<'_>,
-    times: Times,
+    length: Option<u64>,
 ) -> Result<StorePlan, &'static str> {
-    let request = job.ask.head();
-    let digest = as_get(&job.ask);
-    let asked = rules::Request {
-        digest: &digest,
-        target: invalidation::TargetUri::default(),
-        fields: &request,
+    let request_head = asked.ask.head();
+    let post = asked.digest.method == rules::Method::Post;
+    let target = post.then(|| Target::of(asked.ask));
+    let request = rules::Request {
+        target: target.as_ref().map(Target::uri).unwrap_or_default(),
+        ..rules_request(asked, &request_head)
     };
-    let response = rules::Response {
-        status: head.status(),
-        fields: head,
-        request_time: times.request,
-        response_time: times.response,
-    };
+    let response = rules_response(asked, head.status(), head);
     let config = &local.proxy.config.rules;
-    let plan = rules::can_store(&asked, &response, config).map_err(|reason| reason.as_str())?;
-    if plan.part.is_some() || head.status() == 206 {
-        return Err("partial");
+    let plan = rules::can_store(&request, &response, config).map_err(|reason| reason.as_str())?;
+    if plan.part.is_some() {
+        let fits = length.is_some_and(|n| n <= u64::from(local.proxy.engine.fragment_bytes()));
+        return match asked.stored {
+            // A part must not push out the whole, stale as that may be.
+            Some(_) => Err("whole-is-better"),
+            None if !fits => Err("part-too-large"),
+            None => Ok(plan),
+        };
     }
     // An error must not push out what may still be served in its place.
     let failure = Failure::Status(head.status());
-    let better = job.stale.as_ref().and_then(|object| {
+    let better = asked.stored.and_then(|object| {
         let stored = rules::Digest::decode(&object.meta().rules)?;
-        rules::stale_on_failure(&digest, &stored, times.response, failure, config)
+        rules::stale_on_failure(
+            &asked.digest,
+            &stored,
+            asked.times.response,
+            failure,
+            config,
+        )
     });
     if better.is_some() {
         return Err("stale-is-better");
     }
     Ok(plan)
+}
+
+/// The target URI of a request in owned parts.
+pub(crate) struct Target {
+    scheme: &'static str,
+    authority: String,
+    path: String,
+}
+
+impl Target {
+    pub(crate) fn of(ask: &Ask) -> Self {
+        let mut authority = Vec::new();
+        let url = ask.url();
+        if let Some(url) = &url {
+            url.authority.write_normalised(url.scheme, &mut authority);
+        }
+        let path = url.map(|url| String::from_utf8_lossy(url.path).into_owned());
+        Self {
+            scheme: url.map_or("", |url| url.scheme.as_str()),
+            authority: String::from_utf8(authority).unwrap_or_default(),
+            path: path.unwrap_or_default(),
+        }
+    }
+
+    pub(crate) fn uri(&self) -> invalidation::TargetUri<'_> {
+        invalidation::TargetUri {
+            scheme: self.scheme,
+            authority: &self.authority,
+            path: &self.path,
+        }
+    }
 }
 
 /// Fields for the clients: end-to-end, with a Date, without length and Age.
@@ -171,14 +263,13 @@ fn selecting(plan: &StorePlan, ask: &Ask) -> Option<(Bytes, Bytes)> {
 
 fn place(
     local: &Local,
-    job: &Job,
+    asked: &Asked<'_>,
     fill: &Fill<FillHead>,
     plan: &StorePlan,
     head: &ResponseHead<'_>,
     vary: &Option<(Bytes, Bytes)>,
-    times: Times,
 ) -> Result<Place, FieldBlockError> {
-    let known = job.primary.as_ref();
+    let known = asked.primary;
     let same_list = match (vary, known) {
         (Some((list, _)), Some(primary)) => *list == primary.list,
         _ => false,
@@ -187,31 +278,46 @@ fn place(
     // stays. Otherwise this becomes the primary, and older variants are out of reach.
     let (key, nonce) = match known {
         Some(primary) if same_list => (fill.key().clone(), primary.nonce),
-        _ if vary.is_some() => (job.ask.base.clone(), local.nonce()),
-        _ => (job.ask.base.clone(), 0),
+        _ if vary.is_some() => (asked.ask.base.clone(), local.nonce()),
+        _ => (asked.ask.base.clone(), 0),
     };
     let vary = vary
         .as_ref()
         .map(|(list, values)| key::join_vary(list, values));
     Ok(Place {
         hash: key_hash(&key),
-        group: hash64(0, job.ask.to.host.as_bytes()),
-        meta: meta(local, plan, nonce, times),
         vary: vary.unwrap_or_default(),
-        fields: stored_fields(local, head, plan, times.response)?,
+        fields: stored_fields(local, head, plan, asked.times.response)?,
+        beginning: rules::may_keep_incomplete(plan).is_ok(),
         key,
+        ..place_of(local, asked, &plan.digest, nonce)
     })
 }
 
-fn meta(local: &Local, plan: &StorePlan, nonce: u64, times: Times) -> ObjectMeta {
-    ObjectMeta {
-        status: plan.digest.status,
-        request_time: times.request,
-        response_time: times.response,
-        expires: useless_at(local, &plan.digest),
-        rules: plan.digest.encode(),
-        nonce,
-        ..ObjectMeta::default()
+/// The place under the primary key of something with this digest, fields to be filled in.
+pub(super) fn place_of(
+    local: &Local,
+    asked: &Asked<'_>,
+    digest: &rules::Digest,
+    nonce: u64,
+) -> Place {
+    Place {
+        key: asked.ask.base.clone(),
+        hash: asked.ask.base_hash,
+        group: hash64(0, asked.ask.to.host.as_bytes()),
+        meta: ObjectMeta {
+            status: digest.status,
+            request_time: asked.times.request,
+            response_time: asked.times.response,
+            expires: useless_at(local, digest),
+            rules: digest.encode(),
+            nonce,
+            ..ObjectMeta::default()
+        },
+        vary: Bytes::new(),
+        fields: FieldBlockBuilder::default().finish(),
+        piece: None,
+        beginning: false,
     }
 }
 

@@ -1,10 +1,11 @@
 //! The way of a body into the store while it streams by, within the memory budget of all fills.
 
 use bytes::{Bytes, BytesMut};
-use foxy_store::{LargePut, NewLarge, NewObject, Put};
+use foxy_store::{LargePut, Lookup, NewLarge, NewObject, Put};
 
 use super::FillHead;
 use super::judge::Place;
+use super::part::Piece;
 use crate::fill::Fill;
 use crate::fill::budget::Reservation;
 use crate::local::Local;
@@ -19,6 +20,7 @@ pub(crate) struct Keeper {
     kept: Kept,
     memory: Option<Reservation>,
     window: usize,
+    length: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -45,6 +47,7 @@ impl Keeper {
             kept: Kept::Nothing,
             memory: local.proxy.fill_memory.reserve(0),
             window: 0,
+            length,
         };
         let limit = u64::from(local.proxy.engine.fragment_bytes());
         match place {
@@ -137,14 +140,9 @@ impl Keeper {
     ///
     /// # Errors
     /// [`UpstreamError::GivenUp`] if it does not.
-    pub(super) fn worth_finishing(
-        &self,
-        local: &Local,
-        done: u64,
-        length: Option<u64>,
-    ) -> Result<(), UpstreamError> {
+    pub(super) fn worth_finishing(&self, local: &Local, done: u64) -> Result<(), UpstreamError> {
         let config = &local.proxy.config.fill;
-        let near_end = length.is_some_and(|length| {
+        let near_end = self.length.is_some_and(|length| {
             let enough =
                 done.saturating_mul(100) / length.max(1) >= u64::from(config.finish_percent);
             length.saturating_sub(done) <= config.finish_remaining || enough
@@ -162,11 +160,24 @@ impl Keeper {
         match self.kept {
             Kept::Nothing => false,
             Kept::Large(large) => visible(fill.if_storable(|| large.finish())),
-            Kept::Small(small) => {
-                let new = new_object(*small);
-                visible(fill.if_storable(|| local.proxy.engine.put(new)))
-            }
+            Kept::Small(small) => small.put(local, fill),
         }
+    }
+
+    /// The body ended early: its beginning is stored if it can be completed later.
+    pub(super) fn cut(self, local: &Local, fill: &Fill<FillHead>) {
+        let Kept::Small(mut small) = self.kept else {
+            return;
+        };
+        if !small.place.beginning || small.len == 0 {
+            return;
+        }
+        if small.place.piece.is_none() {
+            let piece = self.length.and_then(|n| Piece::beginning(small.len, n));
+            let Some(piece) = piece else { return };
+            small.place.piece = Some(piece);
+        }
+        small.put(local, fill);
     }
 }
 
@@ -183,22 +194,46 @@ fn new_large(place: Place, length: Option<u64>) -> NewLarge {
     }
 }
 
-fn new_object(small: Small) -> NewObject {
-    let Small {
-        place,
-        mut pieces,
-        len,
-        ..
-    } = small;
-    let body = if pieces.len() == 1 {
-        pieces.remove(0)
-    } else {
-        let mut body = BytesMut::with_capacity(len);
-        for piece in &pieces {
-            body.extend_from_slice(piece);
+impl Small {
+    /// Stores it; true if it is stored.
+    fn put(self, local: &Local, fill: &Fill<FillHead>) -> bool {
+        let Self {
+            mut place,
+            mut pieces,
+            len,
+            ..
+        } = self;
+        let mut body = if pieces.len() == 1 {
+            pieces.remove(0)
+        } else {
+            let mut body = BytesMut::with_capacity(len);
+            pieces
+                .iter()
+                .for_each(|piece| body.extend_from_slice(piece));
+            body.freeze()
+        };
+        let part = place.piece.take();
+        let is_part = part.is_some();
+        if let Some(piece) = part {
+            let Some((range, all)) = piece.assemble(body) else {
+                return false;
+            };
+            let Ok(changed) = place.for_part(local, range) else {
+                return false;
+            };
+            (place, body) = (changed, all);
         }
-        body.freeze()
-    };
+        let engine = &local.proxy.engine;
+        let put = fill.if_storable(|| {
+            // What was stored since this part's head arrived is at least as good as a part.
+            let taken = is_part && !matches!(engine.lookup(place.hash, &place.key), Lookup::Miss);
+            (!taken).then(|| engine.put(new_object(place, body)))
+        });
+        put.flatten().is_some_and(|put| put.admitted.is_visible())
+    }
+}
+
+fn new_object(place: Place, body: Bytes) -> NewObject {
     NewObject {
         key: place.key,
         hash: place.hash,

@@ -3,6 +3,7 @@
 
 pub(crate) mod judge;
 mod keep;
+pub(crate) mod part;
 mod refresh;
 
 use std::net::SocketAddr;
@@ -24,7 +25,9 @@ use crate::upstream::UpstreamError;
 use crate::upstream::exchange::Leased;
 use crate::via::Changes;
 pub(crate) use judge::strong_etag;
+use judge::{Asked, Place, Times};
 use keep::Keeper;
+use part::Completion;
 
 /// What followers learn at header time.
 #[derive(Debug)]
@@ -56,8 +59,14 @@ pub(crate) struct FillHead {
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) ask: Rc<Ask>,
-    /// What is stored and may be revalidated.
-    pub(crate) stale: Option<Arc<Object>>,
+    /// What is stored whole and cannot be used as it is.
+    pub(crate) stored: Option<Arc<Object>>,
+    /// Ask with its validators.
+    pub(crate) validate: bool,
+    /// A part that is stored instead.
+    pub(crate) part: Option<Arc<Object>>,
+    /// Ask for the client's own range.
+    pub(crate) range: bool,
     /// The primary entry, if it has a Vary list.
     pub(crate) primary: Option<Primary>,
     /// Send the client's own conditions (there is nothing stored to use instead).
@@ -85,36 +94,78 @@ pub(crate) fn spawn(local: &Rc<Local>, job: Job, writer: FillWriter<FillHead>) {
     });
 }
 
+/// What an attempt to fetch builds on.
+struct Base<'a> {
+    /// To be revalidated.
+    stale: Option<&'a Arc<Object>>,
+    /// To be completed.
+    rest: Option<Completion>,
+}
+
+impl Job {
+    fn base(&self) -> Base<'_> {
+        let completes = !self.range && !self.own_conditions;
+        Base {
+            stale: self.stored.as_ref().filter(|_| self.validate),
+            rest: self
+                .part
+                .as_ref()
+                .filter(|_| completes)
+                .and_then(Completion::of),
+        }
+    }
+
+    fn asked(&self, times: Times) -> Asked<'_> {
+        Asked {
+            ask: &self.ask,
+            digest: judge::as_get(&self.ask),
+            stored: self.stored.as_ref(),
+            primary: self.primary.as_ref(),
+            part: self.part.as_ref(),
+            times,
+        }
+    }
+}
+
 async fn fetch(
     local: &Local,
     job: &Job,
     writer: &FillWriter<FillHead>,
 ) -> Result<Bytes, UpstreamError> {
-    let mut stale = job.stale.as_ref();
+    let mut base = job.base();
     loop {
-        let request_time = local.wall();
-        let (mut leased, parts) = ask(local, job, stale, writer).await?;
-        let times = judge::Times {
-            request: request_time,
-            response: local.wall(),
-        };
-        let Some(old) = stale.filter(|_| parts.status() == 304) else {
-            return stream(local, job, writer, leased, parts, times).await;
-        };
-        let refreshed = refresh::apply(local, job, writer, &leased, parts, old, times);
-        leased.up.buf.consume(parts.len());
-        let origin = leased.up.peer;
-        if parts.persistent(Method::Get) {
-            leased.give_back(local, &job.ask.to);
-        }
-        match refreshed {
-            Some(object) => {
+        let request = local.wall();
+        let (mut leased, parts) = ask(local, job, &base, writer).await?;
+        let response = local.wall();
+        let asked = job.asked(Times { request, response });
+        if let Some(old) = base.stale.filter(|_| parts.status() == 304) {
+            let refreshed = refresh::apply(local, &asked, writer, &leased, parts, old);
+            leased.up.buf.consume(parts.len());
+            let origin = leased.up.peer;
+            if parts.persistent(Method::Get) {
+                leased.give_back(local, &job.ask.to);
+            }
+            if let Some(object) = refreshed {
                 writer.head(refresh::head(object, origin), usize::MAX);
                 return Ok(Bytes::new());
             }
             // The 304 does not speak of what is stored: ask again, without conditions.
-            None => stale = None,
+            base.stale = None;
+            continue;
         }
+        let rest = base.rest.take_if(|_| matches!(parts.status(), 206 | 416));
+        let opened = match &rest {
+            None => open(local, &asked, writer, &leased, parts)?,
+            Some(rest) => match complete(local, &asked, rest, writer, &leased, parts) {
+                Some(opened) => opened,
+                None => {
+                    // Not the rest of what is stored: ask again, for the whole.
+                    leased.count(local);
+                    continue;
+                }
+            },
+        };
+        return stream(local, job, writer, leased, parts, opened).await;
     }
 }
 
@@ -122,11 +173,11 @@ async fn fetch(
 async fn ask(
     local: &Local,
     job: &Job,
-    stale: Option<&Arc<Object>>,
+    base: &Base<'_>,
     writer: &FillWriter<FillHead>,
 ) -> Result<(Leased, ResponseParts), UpstreamError> {
     let mut add: Vec<(&str, &[u8])> = Vec::new();
-    if let Some(object) = stale
+    if let Some(object) = base.stale
         && let Some(digest) = Digest::decode(&object.meta().rules)
     {
         let validators = conditional::validators(object.fields(), &digest);
@@ -137,9 +188,13 @@ async fn ask(
                 .map(|v| ("If-Modified-Since", v)),
         );
     }
+    if let Some(rest) = &base.rest {
+        add.push(("Range", rest.range.as_bytes()));
+        add.push(("If-Range", &rest.etag));
+    }
     let changes = Changes {
         drop_conditions: !job.own_conditions,
-        drop_range: true,
+        drop_range: !job.range,
         as_get: true,
         add: &add,
     };
@@ -165,52 +220,107 @@ pub(crate) fn interim_text(head: &ResponseHead<'_>) -> Vec<u8> {
     text
 }
 
+/// An answer that is about to be streamed.
+struct Opened {
+    head: FillHead,
+    place: Option<Place>,
+    /// Bytes that come before those of the answer.
+    before: Option<Bytes>,
+}
+
+/// Judges the head, and ends the life of what it replaces.
+fn open(
+    local: &Local,
+    asked: &Asked<'_>,
+    writer: &FillWriter<FillHead>,
+    leased: &Leased,
+    parts: ResponseParts,
+) -> Result<Opened, UpstreamError> {
+    let framing = parts.framing(Method::Get);
+    if framing == BodyFraming::Tunnel {
+        return Err(UpstreamError::BadResponse("unexpected-upgrade"));
+    }
+    let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
+    let (length, peer) = (framing.length(), leased.up.peer);
+    let (fill_head, place) = judge::judge(local, asked, writer.fill(), &head, length, peer)
+        .map_err(|_| UpstreamError::BadResponse("field-too-large"))?;
+    let etag = &fill_head.strong_etag;
+    local.proxy.fills.overtake(writer.fill(), |other| {
+        // A part says nothing against a whole of the same version.
+        head.status() == 206 && etag.is_some() && other.strong_etag == *etag
+    });
+    let superseded =
+        judge::superseded(asked, head.status()) || part::ends_stored(asked, &head, place.is_some());
+    if superseded {
+        let store = place.as_ref().map(|place| (place.hash, &place.key));
+        supersede(local, writer, store);
+    }
+    Ok(Opened {
+        head: fill_head,
+        place,
+        before: None,
+    })
+}
+
+/// The whole that this answer and the stored beginning make; `None` if they make none.
+fn complete(
+    local: &Local,
+    asked: &Asked<'_>,
+    rest: &Completion,
+    writer: &FillWriter<FillHead>,
+    leased: &Leased,
+    parts: ResponseParts,
+) -> Option<Opened> {
+    let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
+    let length = parts.framing(Method::Get).length();
+    let (place, whole) = rest.judge(local, asked, &head, length)?;
+    local.proxy.fills.overtake(writer.fill(), |_| false);
+    let vary = crate::key::split_vary(&rest.object);
+    let slice = |part: &[u8]| rest.object.vary().slice_ref(part);
+    Some(Opened {
+        head: FillHead {
+            status: 200,
+            origin: leased.up.peer,
+            fields: place.fields.clone(),
+            length: Some(whole),
+            digest: Digest::decode(&place.meta.rules),
+            age: None,
+            vary: vary.map(|(list, values)| (slice(list), slice(values))),
+            object: None,
+            shared: true,
+            not_stored: "",
+            strong_etag: Some(rest.etag.clone()),
+        },
+        place: Some(place),
+        before: Some(rest.object.body().clone()),
+    })
+}
+
 async fn stream(
     local: &Local,
     job: &Job,
     writer: &FillWriter<FillHead>,
     mut leased: Leased,
     parts: ResponseParts,
-    times: judge::Times,
+    opened: Opened,
 ) -> Result<Bytes, UpstreamError> {
-    let framing = parts.framing(Method::Get);
-    if framing == BodyFraming::Tunnel {
-        return Err(UpstreamError::BadResponse("unexpected-upgrade"));
-    }
-    let (head, plan) = judge::judge(local, job, writer.fill(), &leased, parts, times)
-        .map_err(|_| UpstreamError::BadResponse("field-too-large"))?;
     leased.up.buf.consume(parts.len());
-    local.proxy.fills.overtake(writer.fill());
-    let superseded = judge::superseded(&job.ask, parts.status());
-    if superseded {
-        supersede(
-            local,
-            writer,
-            plan.as_ref().map(|plan| (plan.hash, &plan.key)),
-        );
-    }
-    let length = head.length;
-    let mut keeper = Keeper::new(local, plan, length);
-    writer.head(head, keeper.window());
-    let mut reader = BodyReader::new(framing, &local.limits);
-    let trailers = loop {
-        let piece = leased
-            .up
-            .next_piece(&mut reader, local.patience.upstream)
-            .await?;
-        let bytes = Bytes::copy_from_slice(&leased.up.buf.filled()[piece.range]);
-        leased.up.buf.consume(piece.consumed);
-        if piece.end {
-            break bytes;
-        }
-        if keeper.push(local, &bytes) {
-            writer.keep(keeper.window());
-        }
+    let length = opened.head.length;
+    let mut keeper = Keeper::new(local, opened.place, length);
+    writer.head(opened.head, keeper.window());
+    if let Some(bytes) = opened.before {
+        keeper.push(local, &bytes);
         writer.push(bytes);
-        if writer.followers() == 0 && !job.background {
-            keeper.worth_finishing(local, writer.pushed(), length)?;
+    }
+    let framing = parts.framing(Method::Get);
+    let mut reader = BodyReader::new(framing, &local.limits);
+    let streamed = body(local, job, writer, &mut leased, &mut reader, &mut keeper).await;
+    let trailers = match streamed {
+        Ok(trailers) => trailers,
+        Err(error) => {
+            keeper.cut(local, writer.fill());
+            return Err(error);
         }
-        writer.room(local.proxy.config.fill.lag).await;
     };
     if keeper.finish(local, writer.fill()) {
         local.count(Event::FillsStored);
@@ -221,6 +331,36 @@ async fn stream(
         leased.count(local);
     }
     Ok(trailers)
+}
+
+/// Streams the body; the trailers.
+async fn body(
+    local: &Local,
+    job: &Job,
+    writer: &FillWriter<FillHead>,
+    leased: &mut Leased,
+    reader: &mut BodyReader,
+    keeper: &mut Keeper,
+) -> Result<Bytes, UpstreamError> {
+    loop {
+        let piece = leased
+            .up
+            .next_piece(reader, local.patience.upstream)
+            .await?;
+        let bytes = Bytes::copy_from_slice(&leased.up.buf.filled()[piece.range]);
+        leased.up.buf.consume(piece.consumed);
+        if piece.end {
+            return Ok(bytes);
+        }
+        if keeper.push(local, &bytes) {
+            writer.keep(keeper.window());
+        }
+        writer.push(bytes);
+        if writer.followers() == 0 && !job.background {
+            keeper.worth_finishing(local, writer.pushed())?;
+        }
+        writer.room(local.proxy.config.fill.lag).await;
+    }
 }
 
 /// Ends the life of what the answer replaces, before and regardless of storing it.

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use foxy_base::{Fields, first};
 use foxy_http_rules as rules;
 use foxy_http_rules::vary::{self, Vary};
-use foxy_http_rules::{Digest, RefreshEffect, invalidation, update};
+use foxy_http_rules::{Digest, RefreshEffect, update};
 use foxy_http1::ResponseParts;
 use foxy_store::{Object, ObjectMeta};
 
-use super::judge::{Times, as_get, useless_at};
-use super::{FillHead, Job};
+use super::FillHead;
+use super::judge::{Asked, rules_request, rules_response, useless_at};
 use crate::fill::FillWriter;
 use crate::key;
 use crate::local::Local;
@@ -21,39 +21,34 @@ use crate::upstream::exchange::Leased;
 /// is stored was replaced or purged meanwhile. Then the whole must be fetched.
 pub(super) fn apply(
     local: &Local,
-    job: &Job,
+    asked: &Asked<'_>,
     writer: &FillWriter<FillHead>,
     leased: &Leased,
     parts: ResponseParts,
     old: &Arc<Object>,
-    times: Times,
 ) -> Option<Arc<Object>> {
     let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
     if !update::selects(old.fields(), &head) {
         return None;
     }
     let stored = Digest::decode(&old.meta().rules)?;
-    let digest = as_get(&job.ask);
-    let request_head = job.ask.head();
-    let request = rules::Request {
-        digest: &digest,
-        target: invalidation::TargetUri::default(),
-        fields: &request_head,
-    };
-    let date = local.date(times.response);
+    let request_head = asked.ask.head();
+    let request = rules_request(asked, &request_head);
+    let date = local.date(asked.times.response);
     let dated = Dated {
         fields: &head,
         date: first(&head, "Date").is_none().then_some(&date),
     };
-    let response = rules::Response {
-        status: 304,
-        fields: &dated,
-        request_time: times.request,
-        response_time: times.response,
-    };
+    let response = rules_response(asked, 304, &dated);
     let config = &local.proxy.config.rules;
     let refreshed = rules::refresh(&request, old.fields(), &stored, &response, config).ok()?;
-    if matches!(refreshed.effect, RefreshEffect::Unstorable(_)) {
+    if let RefreshEffect::Unstorable(why) = refreshed.effect {
+        if !why.is_about_request() {
+            // It may not be kept, whatever becomes of the next attempt.
+            writer.fill().if_storable(|| {
+                local.proxy.engine.supersede(old.hash(), old.key());
+            });
+        }
         return None;
     }
     let list = match vary::of(&refreshed.fields) {
@@ -67,8 +62,8 @@ pub(super) fn apply(
         return None;
     }
     let meta = ObjectMeta {
-        request_time: times.request,
-        response_time: times.response,
+        request_time: asked.times.request,
+        response_time: asked.times.response,
         expires: useless_at(local, &refreshed.digest),
         rules: refreshed.digest.encode(),
         ..*old.meta()

@@ -122,10 +122,14 @@ impl<H> FillMap<H> {
     }
 
     /// `fill` has just received its head. Others for the same key that have theirs already hold
-    /// an earlier answer: they must not replace this one when they end later.
-    pub(crate) fn overtake(&self, fill: &Arc<Fill<H>>) {
+    /// an earlier answer: they must not replace this one when they end later, save those whose
+    /// heads `spare` accepts.
+    pub(crate) fn overtake(&self, fill: &Arc<Fill<H>>, spare: impl Fn(&H) -> bool) {
         for other in self.of(fill.base) {
-            if other.hash == fill.hash && !Arc::ptr_eq(&other, fill) && other.has_head() {
+            if other.hash == fill.hash
+                && !Arc::ptr_eq(&other, fill)
+                && other.published().is_some_and(|head| !spare(&head))
+            {
                 other.forbid_storing();
             }
         }

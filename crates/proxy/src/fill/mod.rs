@@ -128,8 +128,8 @@ impl<H> Fill<H> {
         self.hash
     }
 
-    fn has_head(&self) -> bool {
-        self.state.lock().head.is_some()
+    fn published(&self) -> Option<Arc<H>> {
+        self.state.lock().head.clone()
     }
 
     /// Whether the result may be stored, as far as is known now.

@@ -61,15 +61,24 @@ pub(crate) async fn find<F: Fields>(local: &Local, key: &mut Vec<u8>, request: &
             primary,
         };
     }
+    let primary_len = key.len();
     let mut wanted = Vec::new();
     vary::selecting_values(list, request, &mut wanted);
     key::push_variant(object.meta().nonce, &wanted, key);
     let variant = get(local, key_hash(key), key).await;
+    // Its key says that the values match; the list may have changed since.
+    let variant = variant.filter(|(object, _)| {
+        key::split_vary(object).is_some_and(|(l, v)| vary::matches(l, v, request))
+    });
+    if variant.is_none() && vary::satisfied_by_language(list, values, object.fields(), request) {
+        key.truncate(primary_len);
+        return Found {
+            object: Some((object, tier)),
+            primary,
+        };
+    }
     Found {
-        // Its key says that the values match; the list may have changed since.
-        object: variant.filter(|(object, _)| {
-            key::split_vary(object).is_some_and(|(l, v)| vary::matches(l, v, request))
-        }),
+        object: variant,
         primary,
     }
 }

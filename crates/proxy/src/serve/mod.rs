@@ -3,3 +3,4 @@
 pub(crate) mod find;
 pub(crate) mod large;
 pub(crate) mod memory;
+pub(crate) mod part;
