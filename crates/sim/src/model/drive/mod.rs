@@ -1,4 +1,12 @@
 //! Modelled drives: what a request costs, given where the head is and what is in the buffer.
+//!
+//! A disk has zones, a seek curve through the three figures of its data sheet, a platter whose
+//! angle follows from the time, skewed tracks, a segmented buffer that reads on by itself, and a
+//! write cache where the original had it on. A flash drive has latency, requests side by side, one
+//! shared path, and copying before erasing. [`Queue`] is the driver's elevator before either.
+//!
+//! Not modelled: spare sectors and errors, tracks that alternate direction, reads of a track in
+//! the order in which it passes, reordering by the drive itself of anything but cached writes.
 
 mod buffer;
 mod disk;

@@ -273,6 +273,29 @@ mod tests {
     }
 
     #[test]
+    fn look_goes_on_downwards_when_something_comes_in_above() {
+        let mut drive = Drive::named("st15150wc").unwrap();
+        let ready = drive.serve(SimTime::ZERO, Request::write(55 << 20, 512));
+        drive.stats_mut().record(100);
+        let mut queue = Queue::new(drive, Schedule::Look);
+        for place in [60, 30, 10] {
+            queue.submit(ready, Request::write(place << 20, 512));
+        }
+        queue.wait(
+            ready + SimTime::from_millis(12.0),
+            Request::write(45 << 20, 512),
+        );
+        let order: Vec<_> = queue
+            .drive()
+            .stats()
+            .trace
+            .iter()
+            .map(|t| t.at >> 20)
+            .collect();
+        assert_eq!(order, [60, 30, 10, 45]);
+    }
+
+    #[test]
     fn sorting_a_batch_saves_time() {
         let drive = Drive::named("st15150wc").unwrap();
         let requests: Vec<_> = (0..64u64)

@@ -272,9 +272,25 @@ fn the_buffer_answers_what_was_just_read_and_loses_what_is_written() {
     let next = drive.serve(now, Request::read((1 << 30) + 8_192, 65_536));
     assert_eq!(drive.stats().buffer_hits, 1);
     assert!(next - now < SimTime::from_millis(8.0), "{}", next - now);
-    now = drive.serve(next, Request::write((1 << 30) + 4_096, 4_096));
-    drive.serve(now, Request::read((1 << 30) + 4_096, 512));
-    assert_eq!(drive.stats().buffer_hits, 1);
+    // Read-ahead has come further meanwhile; a write in the midst of it makes it stale.
+    now = next + SimTime::from_millis(60.0);
+    now = drive.serve(now, Request::read((1 << 30) + 120_000, 8_192));
+    assert_eq!(drive.stats().buffer_hits, 2);
+    now = drive.serve(now, Request::write((1 << 30) + 150_000, 4_096));
+    now = drive.serve(now, Request::read((1 << 30) + 150_000, 512));
+    assert_eq!(drive.stats().buffer_hits, 2);
+    drive.serve(now, Request::read((1 << 30) + 150_000, 512));
+    assert_eq!(drive.stats().buffer_hits, 3);
+}
+
+#[test]
+fn another_surface_of_the_cylinder_costs_a_head_switch() {
+    let mut drive = Drive::named("st15150wc").unwrap();
+    let now = drive.serve(SimTime::ZERO, Request::write(0, 512));
+    let before = drive.stats().seeking;
+    drive.serve(now, Request::write(5 * 131 * 512, 512));
+    assert_eq!(drive.stats().seeking - before, SimTime::from_millis(0.8));
+    assert_eq!(drive.stats().cylinders, 0);
 }
 
 #[test]

@@ -281,6 +281,14 @@ fn large_directories_cost_scans_and_the_name_cache_saves_them() {
         ),
         (1, 1)
     );
+    // A scan goes as far as the name.
+    let mut cost = |name: u64| {
+        let before = fs.now();
+        fs.open(root, name).unwrap();
+        (fs.now() - before).as_millis()
+    };
+    let (near, far) = (cost(3), cost(40_000));
+    assert!(near < 1.0 && far > 9.0, "{near} {far}");
 }
 
 #[test]
