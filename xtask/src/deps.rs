@@ -27,7 +27,33 @@ const LICENCES: &[&str] = &[
 ];
 
 /// Crates that may appear in several versions, each with the reason.
-const DUPLICATES: &[(&str, &str)] = &[];
+const DUPLICATES: &[(&str, &str)] = &[
+    (
+        "base64",
+        "sfv is one version behind the certificates of test servers",
+    ),
+    (
+        "bitflags",
+        "the PNG encoder of the figures wants the old one",
+    ),
+    (
+        "cpufeatures",
+        "the websocket of test servers wants the old one",
+    ),
+    (
+        "getrandom",
+        "ring and the websocket of test servers want older ones",
+    ),
+    (
+        "miniz_oxide",
+        "the PNG encoder of the figures wants the old one",
+    ),
+    ("rand", "the websocket of test servers wants the old one"),
+    (
+        "rand_core",
+        "the websocket of test servers wants the old one",
+    ),
+];
 
 /// A crate from outside the workspace.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]

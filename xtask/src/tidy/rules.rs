@@ -80,7 +80,7 @@ pub(super) fn machine_paths(file: &Source) -> Vec<String> {
     if file.path.starts_with("xtask/src/tidy/") {
         return Vec::new();
     }
-    let paths = ["/home/", "/root/", "/work/", "/Users/", "/tmp/foxy", "C:\\"];
+    let paths = ["/home/", "/root/", "/work/", "/Users/", "/tmp/foxy"];
     complain(file, &paths, |path| {
         format!(
             "`{path}`: a path of some machine; use a relative path, a temporary folder or a parameter"
@@ -114,7 +114,7 @@ pub(super) fn reasons_for_exceptions(file: &Source) -> Vec<String> {
         if !opens.iter().any(|open| line.starts_with(open)) {
             continue;
         }
-        let whole: Vec<&str> = lines[i..].iter().take(6).copied().collect();
+        let whole: Vec<&str> = until_closed(&lines[i..]);
         if !whole.join(" ").contains("reason = ") {
             complaints.push(format!(
                 "line {}: a lint is switched off without `reason = \"...\"`",
@@ -123,6 +123,14 @@ pub(super) fn reasons_for_exceptions(file: &Source) -> Vec<String> {
         }
     }
     complaints
+}
+
+/// The lines of an attribute.
+fn until_closed<'a>(lines: &[&'a str]) -> Vec<&'a str> {
+    let end = lines
+        .iter()
+        .position(|line| line.trim_end().ends_with(")]"));
+    lines[..end.map_or(lines.len(), |end| end + 1)].to_vec()
 }
 
 /// No tabs in Rust, no trailing blanks, a newline at the end.
