@@ -289,6 +289,25 @@ mod tests {
     }
 
     #[test]
+    fn growth_that_fails_half_way_gives_everything_back() {
+        let config = FsConfig {
+            min_free: 0.0,
+            ..FsConfig::ufs(1 << 20)
+        };
+        let mut groups = Groups::new(&config, 20 << 20);
+        let blocks: Vec<_> = std::iter::from_fn(|| groups.allocate_block(0)).collect();
+        // Half of each block is free, but only one whole block.
+        blocks.iter().for_each(|at| groups.free(*at, 4));
+        groups.free(blocks[9] + 4, 4);
+        let free = groups.available();
+        let mut file = Inode::default();
+        let grown = file.grow(3 * 8_192, &mut groups, &config, &mut Vec::new());
+        assert_eq!(grown, Err(FsError::NoSpace));
+        assert_eq!((groups.available(), file.blocks.len()), (free, 0));
+        assert_eq!(groups.allocate_block(0), Some(blocks[9]));
+    }
+
+    #[test]
     fn names_take_the_first_free_place() {
         let mut directory = Directory::default();
         for name in 0..5 {
