@@ -201,8 +201,9 @@ pub enum ForwardedMode {
 pub struct HeaderConfig {
     /// Foxy's name in `Cache-Status`.
     pub name: String,
-    /// Foxy's name in `Via`, by which loops are recognised: a token that no other proxy on the
-    /// way has. Empty: `name`, a dash and a number drawn at the start.
+    /// What tells this Foxy from others of the same name. `Via` says `name-instance`, and a request
+    /// that comes back with exactly that is a loop. Empty: eight hexadecimal digits drawn at the
+    /// start.
     pub instance: String,
     /// `X-Forwarded-For`.
     pub x_forwarded_for: ForwardedMode,

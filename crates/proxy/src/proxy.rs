@@ -113,12 +113,41 @@ impl Proxy {
     }
 }
 
-/// The configured name for Via, or one that no other instance has.
+/// The name in Via: Foxy's name, which people can read, and what no other instance has.
 fn instance(config: &Config, clock: &dyn Clock) -> String {
-    if !config.headers.instance.is_empty() {
-        return config.headers.instance.clone();
+    // Via wants a token (RFC 9110 section 7.6.3); the name may be any text.
+    let token = |c: char| match c {
+        'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '.' | '_' => c,
+        _ => '-',
+    };
+    let name = config.headers.name.chars().map(token);
+    let own = if config.headers.instance.is_empty() {
+        let number = hash64(config.seed, &clock.wall().0.to_le_bytes());
+        let mixed = hash64(number, &std::process::id().to_le_bytes());
+        format!("{:08x}", mixed as u32)
+    } else {
+        config.headers.instance.clone()
+    };
+    name.chain(['-']).chain(own.chars().map(token)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foxy_base::{ManualClock, WallTime};
+
+    #[test]
+    fn the_name_in_via_is_readable_and_ones_own() {
+        let clock = ManualClock::new(WallTime::from_secs(1));
+        let mut config = Config::default();
+        let drawn = instance(&config, &clock);
+        let number = drawn.strip_prefix("foxy-").unwrap();
+        assert!(number.len() == 8 && number.bytes().all(|b| b.is_ascii_hexdigit()));
+        config.seed = 1;
+        assert_ne!(instance(&config, &clock), drawn);
+        config.headers.instance = "3fa9c012".into();
+        assert_eq!(instance(&config, &clock), "foxy-3fa9c012");
+        config.headers.name = "edge (north)".into();
+        assert_eq!(instance(&config, &clock), "edge--north--3fa9c012");
     }
-    let number = hash64(config.seed, &clock.wall().0.to_le_bytes());
-    let mixed = hash64(number, &std::process::id().to_le_bytes());
-    format!("{}-{:08x}", config.headers.name, mixed as u32)
 }

@@ -246,7 +246,7 @@ mod tests {
                 "508 loop-detected",
             ),
             (
-                "GET http://a/ HTTP/1.1\nHost: a\nVia: 1.1 meme, 1.1 x me\n",
+                "GET http://a/ HTTP/1.1\nHost: a\nVia: 1.1 meme, 1.1 x me, 1.1 ME, 1.1 me:80\n",
                 "http://a/",
             ),
         ] {
