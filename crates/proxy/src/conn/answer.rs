@@ -250,8 +250,8 @@ impl<T: Transport> Conn<T> {
         let decision = decide_miss(&ask.digest, Miss::Uri);
         let parts = ask.head().parts();
         // The head stays until an answer replaces it: its variants hang on it.
-        let stored = Some(hit.object);
-        match missed(&parts, &ask.digest, decision, stored, hit.primary) {
+        let known = Known::whole(hit.object, hit.primary);
+        match missed(&parts, &ask.digest, decision, known) {
             Short::Long(Long::Fill(want)) => self.through_fill(ask, want, keep).await,
             Short::Long(Long::Pass(reason)) => self.pass(ask, reason, keep).await,
             Short::Refuse(refusal, outcome) => self.refused(ask, refusal, outcome, keep).await,
