@@ -1,8 +1,6 @@
 //! The addresses of the admin listener.
 
-use foxy_base::key_hash;
 use foxy_http1::{RequestHead, Url};
-use foxy_store::Durable;
 
 use super::connection::Answer;
 use super::guard::{self, FIELD};
@@ -93,9 +91,7 @@ async fn purge(query: &str, state: &State) -> Answer {
         .filter(|p| site.as_ref().is_none_or(|site| site == *p));
     let (mut partitions, mut durable) = (0, true);
     for partition in chosen {
-        let key = [partition.as_bytes(), b" GET ", &normalised].concat();
-        let ticket = state.engine.purge(key_hash(&key), &key);
-        durable &= ticket.await == Durable::Yes;
+        durable &= state.proxy.purge(partition, &parsed).await.durable;
         partitions += 1;
     }
     if partitions == 0 {

@@ -1,10 +1,7 @@
 //! Requests that Foxy answers itself: OPTIONS and TRACE that end here, and PURGE.
 
-use std::time::Duration;
-
 use foxy_base::Fields;
 use foxy_http1::{RequestParts, write};
-use foxy_store::Durable;
 
 use super::{Conn, Finish};
 use crate::Outcome;
@@ -12,9 +9,6 @@ use crate::ask::Ask;
 use crate::net::Transport;
 use crate::reply::{send_page, send_plain};
 use crate::route::Refusal;
-
-/// How long a purge may take to become durable before the client is told that it is not.
-const DURABLE: Duration = Duration::from_secs(10);
 
 impl<T: Transport> Conn<T> {
     pub(super) async fn options(&mut self, parts: RequestParts, keep: bool) -> Finish {
@@ -90,15 +84,11 @@ impl<T: Transport> Conn<T> {
 
     async fn remove(&self, ask: &Ask) -> (u16, &'static str, Outcome) {
         let proxy = &self.local.proxy;
-        // Fills first: what they store before this is removed below, what they would store
-        // afterwards is not stored.
-        proxy.fills.invalidate(ask.base_hash);
-        let existed = proxy.engine.supersede(ask.base_hash, &ask.base);
-        let ticket = proxy.engine.purge(ask.base_hash, &ask.base);
-        match tokio::time::timeout(DURABLE, ticket).await {
-            Ok(Durable::Yes) if existed => (200, "purged", Outcome::Purge),
-            Ok(Durable::Yes) => (404, "not-stored", Outcome::Purge),
-            Ok(Durable::Failed) | Err(_) => (500, "purge-not-durable", Outcome::Purge),
+        let purged = proxy.purge_key(ask.base_hash, &ask.base).await;
+        match (purged.durable, purged.existed) {
+            (true, true) => (200, "purged", Outcome::Purge),
+            (true, false) => (404, "not-stored", Outcome::Purge),
+            (false, _) => (500, "purge-not-durable", Outcome::Purge),
         }
     }
 }
