@@ -12,6 +12,7 @@
 //! - An operation is done in full or fails. Short transfers are continued inside.
 //! - A completed write is *written* (reads see it) but *durable* only when a flush that was
 //!   submitted after that completion has completed. Until then a power cut keeps any part of it.
+//! - A cached write outlives the process as soon as it returns, and is durable like any other write.
 //! - Operations in flight together are not ordered, also when they overlap.
 //!
 //! This is the only crate of Foxy with `unsafe`; every block says why it is sound.

@@ -15,7 +15,7 @@ impl std::fmt::Debug for StoreUuid {
 /// The sizes chosen when a store was formatted. Everything is in bytes unless named otherwise.
 ///
 /// ```text
-/// superblock A | superblock B | purge journal (2 halves) | summary slots | segments
+/// superblock A | superblock B | purge journal (2 halves) | removal log | summary slots | segments
 /// 0              BLOCK          2 * BLOCK
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,9 @@ pub struct Geometry {
     pub slot_bytes: u32,
     /// Length of both halves of the purge journal together, a multiple of two [`BLOCK`]s.
     pub journal_bytes: u32,
+    /// Length of the removal log, a multiple of [`BLOCK`]. Written and read through the page
+    /// cache alone.
+    pub removals_bytes: u32,
 }
 
 impl Geometry {
@@ -49,10 +52,22 @@ impl Geometry {
         2 * BLOCK
     }
 
+    /// Byte offset of the removal log.
+    #[must_use]
+    pub const fn removals_at(&self) -> u64 {
+        self.journal_at() + self.journal_bytes as u64
+    }
+
+    /// Entries that the removal log has room for.
+    #[must_use]
+    pub const fn removal_places(&self) -> u64 {
+        self.removals_bytes as u64 / crate::REMOVAL_BYTES as u64
+    }
+
     /// Byte offset of the summary slot of segment `index`.
     #[must_use]
     pub const fn slot_at(&self, index: u32) -> u64 {
-        self.journal_at() + self.journal_bytes as u64 + index as u64 * self.slot_bytes as u64
+        self.removals_at() + self.removals_bytes as u64 + index as u64 * self.slot_bytes as u64
     }
 
     /// Byte offset of segment `index`.
@@ -91,7 +106,8 @@ impl Geometry {
         let slot =
             round_to_block(crate::SLOT_HEADER_BYTES as u64 + entries * crate::ENTRY_BYTES as u64);
         let journal = (total / 1024).clamp(4 * BLOCK, 2 << 20) / (2 * BLOCK) * (2 * BLOCK);
-        let fixed = 2 * BLOCK + journal;
+        let removals = (total / 1024).clamp(4 * BLOCK, 1 << 20) / BLOCK * BLOCK;
+        let fixed = 2 * BLOCK + journal + removals;
         let per_segment = slot + u64::from(segment_bytes);
         let segments = total.saturating_sub(fixed) / per_segment;
         let geometry = Self {
@@ -101,6 +117,8 @@ impl Geometry {
             slot_bytes: u32::try_from(slot).map_err(|_| FormatError::Invalid("slot length"))?,
             journal_bytes: u32::try_from(journal)
                 .map_err(|_| FormatError::Invalid("journal length"))?,
+            removals_bytes: u32::try_from(removals)
+                .map_err(|_| FormatError::Invalid("removal log length"))?,
         };
         geometry.check()?;
         Ok(geometry)
@@ -133,6 +151,10 @@ impl Geometry {
             (
                 "journal length",
                 u64::from(self.journal_bytes).is_multiple_of(2 * BLOCK) && self.journal_bytes != 0,
+            ),
+            (
+                "removal log length",
+                block(self.removals_bytes) && self.removals_bytes <= 64 << 20,
             ),
         ];
         match rules.iter().find(|(_, kept)| !kept) {

@@ -12,6 +12,7 @@ mod error;
 mod geometry;
 mod journal;
 mod record;
+mod removals;
 mod slot;
 mod superblock;
 
@@ -24,6 +25,7 @@ pub use record::{
     BODY_BLOCK_BYTES, RECORD_HEADER_BYTES, RULES_BYTES, RecordHead, RecordKind, RecordLayout,
     RecordPlace, RecordSections, encode_record, parse_record,
 };
+pub use removals::{REMOVAL_BYTES, RemovalEntry, Removed, read_removals};
 pub use slot::{SLOT_HEADER_BYTES, SegmentState, SlotHeader, decode_slot_entries, encode_slot};
 pub use superblock::{SUPERBLOCK_BYTES, Superblock};
 

@@ -39,10 +39,10 @@ impl Superblock {
             g.cluster_bytes,
             g.slot_bytes,
             g.journal_bytes,
+            g.removals_bytes,
         ] {
             put.u32(v);
         }
-        put.u32(0);
         put.u64(self.floor.0);
         put.u64(0);
         debug_assert_eq!(put.0.len(), USED);
@@ -73,9 +73,9 @@ impl Superblock {
             cluster_bytes: take.u32()?,
             slot_bytes: take.u32()?,
             journal_bytes: take.u32()?,
+            removals_bytes: take.u32()?,
         };
         geometry.check()?;
-        take.zeros(4)?;
         let floor = LogPosition(take.u64()?);
         take.zeros(SUPERBLOCK_BYTES - 4 - USED + 8)?;
         Ok(Self {

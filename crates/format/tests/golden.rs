@@ -43,6 +43,7 @@ fn geometry() -> Geometry {
         cluster_bytes: 256 << 10,
         slot_bytes: 8192,
         journal_bytes: 65536,
+        removals_bytes: 16384,
     }
 }
 
@@ -94,6 +95,37 @@ fn journal() -> JournalBlock {
             note(PurgeKind::All, true, b""),
         ],
     }
+}
+
+/// Three entries of a log with places for twelve.
+fn removals() -> Vec<RemovalEntry> {
+    let place = LogPosition::new(41, 77);
+    let removed = [
+        Removed::Place(place),
+        Removed::Key(key_hash(b"gone"), place),
+        Removed::Nothing,
+    ];
+    (25..)
+        .zip(removed)
+        .map(|(number, removed)| RemovalEntry {
+            number,
+            before: number as u32 - 25,
+            removed,
+        })
+        .collect()
+}
+
+fn removal_log() -> Vec<u8> {
+    let entries = removals().into_iter();
+    entries.flat_map(|e| e.encode(uuid())).collect()
+}
+
+fn removals_decode(bytes: &[u8]) -> bool {
+    let (places, rest) = bytes.as_chunks::<REMOVAL_BYTES>();
+    let decoded = (1..)
+        .zip(places)
+        .map(|(at, b)| RemovalEntry::decode(b, uuid(), at, 12));
+    rest.is_empty() && decoded.collect::<Result<Vec<_>, _>>() == Ok(removals())
 }
 
 fn record_head() -> RecordHead {
@@ -173,6 +205,7 @@ fn all() -> Vec<(&'static str, Vec<u8>, String)> {
             journal().encode().unwrap(),
             format!("{:#?}", journal()),
         ),
+        ("removals", removal_log(), format!("{:#?}", removals())),
     ]
 }
 
@@ -200,6 +233,7 @@ fn decodes(name: &str, bytes: &[u8]) -> bool {
                 && parts.into_iter().all(|(r, b)| bytes[r] == *b)
                 && bytes[layout.body] == BODY
         }),
+        "removals" => removals_decode(bytes),
         "journal" => JournalBlock::decode(bytes) == Ok(journal()),
         _ => panic!("unknown structure {name}"),
     }
@@ -344,6 +378,7 @@ fn the_page_on_the_format_agrees_with_the_code() {
         ("record header", RECORD_HEADER_BYTES as u64),
         ("body block", BODY_BLOCK_BYTES as u64),
         ("rules digest", RULES_BYTES as u64),
+        ("removal log entry", REMOVAL_BYTES as u64),
         ("journal block header", JOURNAL_BLOCK_HEADER_BYTES as u64),
     ];
     for (name, value) in sizes {
@@ -360,6 +395,7 @@ fn the_page_on_the_format_agrees_with_the_code() {
         ("## Entry", ENTRY_BYTES),
         ("## Record", RECORD_HEADER_BYTES),
         ("## Purge journal", JOURNAL_BLOCK_HEADER_BYTES),
+        ("## Removal log", REMOVAL_BYTES),
     ] {
         let section = page
             .split(title)
@@ -393,6 +429,64 @@ fn the_page_on_the_format_agrees_with_the_code() {
             .unwrap();
         assert_eq!(record[row.0..row.0 + row.1], bytes, "{field}");
     }
+}
+
+/// A log of `places` places in which the entries of these numbers were written in this order.
+fn ring(places: u64, entries: &[(u64, u32)]) -> Vec<u8> {
+    let mut log = vec![0; places as usize * REMOVAL_BYTES];
+    for (number, before) in entries.iter().copied() {
+        let entry = RemovalEntry {
+            number,
+            before,
+            removed: Removed::Place(LogPosition(number)),
+        };
+        let at = (number % places) as usize * REMOVAL_BYTES;
+        log[at..at + REMOVAL_BYTES].copy_from_slice(&entry.encode(uuid()));
+    }
+    log
+}
+
+fn live(log: &[u8]) -> (Vec<u64>, u64) {
+    let (entries, next) = read_removals(log, uuid());
+    (entries.iter().map(|e| e.number).collect(), next)
+}
+
+#[test]
+fn the_removal_log_counts_what_has_no_tombstone_yet() {
+    assert_eq!(live(&[0; 400]), (vec![], 1));
+    assert_eq!(
+        live(&ring(10, &[(1, 0), (2, 1), (3, 2)])),
+        (vec![1, 2, 3], 4)
+    );
+    assert_eq!(
+        live(&ring(10, &[(1, 0), (2, 1), (3, 1)])),
+        (vec![2, 3], 4),
+        "1 is done with"
+    );
+    let full: Vec<_> = (1..=25).map(|n| (n, 9.min(n as u32 - 1))).collect();
+    assert_eq!(live(&ring(10, &full)), ((16..=25).collect(), 26));
+    let mut other = uuid();
+    other.0[0] ^= 1;
+    assert_eq!(
+        read_removals(&ring(10, &full), other),
+        (vec![], 1),
+        "another store's"
+    );
+}
+
+#[test]
+fn lost_and_torn_removals_leave_no_former_round_in_their_place() {
+    // 12 to 14 were lost: their places hold 2 to 4.
+    let numbers = [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 15];
+    let log = ring(10, &numbers.map(|n| (n, 8)));
+    assert_eq!(live(&log), (vec![7, 8, 9, 10, 11, 15], 16));
+    // An entry that claims more than a round counts for a round.
+    let log = ring(10, &[(2, 0), (15, 1 << 20)]);
+    assert_eq!(live(&log), (vec![15], 16));
+    // The newest is torn: the one before it tells.
+    let mut log = ring(10, &[(1, 0), (2, 1), (3, 2)]);
+    log[3 * REMOVAL_BYTES + 20] ^= 1;
+    assert_eq!(live(&log), (vec![1, 2], 3));
 }
 
 fn field_row(line: &str) -> Option<(usize, usize, &str)> {

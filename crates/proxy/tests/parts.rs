@@ -1,6 +1,9 @@
 //! Stored parts on real sockets: reused, combined, completed, and never mixed.
 
-#![allow(clippy::unwrap_used, reason = "what fails in an origin's thread fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what fails in an origin's thread fails the test"
+)]
 
 mod common;
 

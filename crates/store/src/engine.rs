@@ -5,12 +5,13 @@ use std::sync::{Arc, OnceLock};
 
 use foxy_base::{Clock, KeyHash, hash64};
 use foxy_disk::Disk;
-use foxy_index::{Address, Entry, Index};
+use foxy_index::{Address, Candidates, Entry, Index};
 use foxy_policy::CachePolicy;
 use parking_lot::RwLock;
 
+use crate::removals::Removal;
 use crate::shard::{Shard, Stage};
-use crate::shared::{Removal, StoreShared, SyncRequest};
+use crate::shared::{StoreShared, SyncRequest};
 use crate::stats::{EngineCounters, OneStoreStats, StoreStats, add};
 use crate::ticket::SyncTicket;
 use crate::{EngineConfig, OpenError, StoreId, StoreOptions, Writer};
@@ -99,9 +100,7 @@ impl Engine {
     }
 
     pub(crate) fn store_at(&self, address: Address) -> Option<&Arc<StoreShared>> {
-        let units = address.units();
-        self.stores()
-            .find(|s| (s.base_units..s.end_units()).contains(&units))
+        self.stores().find(|s| s.holds(address))
     }
 
     /// Number and first address for the next store.
@@ -174,8 +173,8 @@ impl Engine {
             .unwrap_or(self.config.fragment_bytes)
     }
 
-    /// Removes the live entry of a key: from RAM, from what waits and from disk, durably within
-    /// the store's tombstone delay. Call it at header time for a response that replaces, before
+    /// Removes the live entry of a key: from RAM, from what waits and from disk. When it returns
+    /// a kill does not bring it back, and soon a power cut does not either. Call it at header time for a response that replaces, before
     /// and regardless of storing that. True if there was one. Never blocks on a disk.
     pub fn supersede(&self, hash: KeyHash, _key: &[u8]) -> bool {
         self.supersede_locked(&mut self.shard(hash).write(), hash)
@@ -183,26 +182,63 @@ impl Engine {
 
     /// As [`Engine::supersede`], for callers that hold the shard's lock.
     pub(crate) fn supersede_locked(&self, shard: &mut Shard, hash: KeyHash) -> bool {
+        let found = self.index.lookup(hash);
+        for store in self.stores() {
+            self.log_removal(store, shard, hash, &found, false);
+        }
+        self.take_away(shard, hash, &found)
+    }
+
+    /// What of a key may be on this store must not come back. Before it is taken away.
+    fn log_removal(
+        &self,
+        store: &StoreShared,
+        shard: &Shard,
+        hash: KeyHash,
+        found: &Candidates,
+        key_too: bool,
+    ) {
+        let mut removals = Vec::new();
+        // Its cluster may be on the disk already; a waiting one was never written.
+        if let Some(pending) = shard.pending.get(&hash)
+            && let Stage::Assembled(place) = pending.stage
+            && pending.store == store.id
+        {
+            removals.push(Removal::Place(place));
+        }
+        let here = found.iter().filter(|e| store.holds(e.address));
+        removals.extend(
+            here.filter_map(|e| store.position(e.address))
+                .map(Removal::Place),
+        );
+        let mut unloaded = false;
+        if store.loading.load(Ordering::Acquire)
+            && let Some(gone) = store.gone.lock().as_mut()
+        {
+            gone.add(hash);
+            unloaded = true;
+        }
+        // What is not loaded yet may hold the key.
+        if key_too || unloaded {
+            removals.push(Removal::Key(hash));
+        }
+        if !removals.is_empty() {
+            store.remove_all(&removals);
+        }
+    }
+
+    /// Takes away what a key holds in memory and its entries, `found` of which are logged.
+    fn take_away(&self, shard: &mut Shard, hash: KeyHash, found: &Candidates) -> bool {
         let mut existed = shard.ram.remove(&hash).is_some();
         if let Some(pending) = shard.pending.remove(&hash) {
             existed = true;
             self.release_pending(pending.object.memory_bytes());
-            // Its cluster may be on the disk already; a waiting one was never written.
-            if pending.stage == Stage::Assembled
-                && let Some(store) = self.store(pending.store)
-            {
-                store.remove(Removal::Key(hash));
-            }
         }
         for entry in self.index.remove(hash) {
             existed = true;
-            self.void(entry);
-        }
-        for store in self.stores().filter(|s| s.loading.load(Ordering::Acquire)) {
-            if let Some(gone) = store.gone.lock().as_mut() {
-                gone.add(hash);
-                // What is not loaded yet may hold the key.
-                store.remove(Removal::Key(hash));
+            // A twin may have come meanwhile, under another shard's lock.
+            if found.iter().all(|f| f.address != entry.address) {
+                self.void(entry);
             }
         }
         if existed {
@@ -211,22 +247,27 @@ impl Engine {
         existed
     }
 
-    /// Keeps the record that an index entry pointed to from coming back after a restart.
+    /// Keeps the record that an index entry points to from coming back after a restart.
     pub(crate) fn void(&self, entry: Entry) {
-        if let Some(store) = self.store_at(entry.address) {
-            store.remove_place(entry.address);
+        if let Some(store) = self.store_at(entry.address)
+            && let Some(place) = store.position(entry.address)
+        {
+            store.remove(Removal::Place(place));
         }
     }
 
     /// Removes a key like [`Engine::supersede`], whether or not it is known, and promises that it
     /// stays removed across power cuts once the ticket is done. Variants cannot be reached any
     /// more, since their keys contain the primary's nonce.
-    pub fn purge(&self, hash: KeyHash, key: &[u8]) -> SyncTicket {
-        self.supersede(hash, key);
-        add(&self.counters.purged, 1);
+    pub fn purge(&self, hash: KeyHash, _key: &[u8]) -> SyncTicket {
+        let mut shard = self.shard(hash).write();
+        let found = self.index.lookup(hash);
         for store in self.stores() {
-            store.remove(Removal::Key(hash));
+            self.log_removal(store, &shard, hash, &found, true);
         }
+        self.take_away(&mut shard, hash, &found);
+        drop(shard);
+        add(&self.counters.purged, 1);
         self.ticket(false)
     }
 

@@ -9,7 +9,8 @@ use foxy_base::{KeyHash, key_hash};
 use foxy_disk::AlignedBuf;
 use foxy_format::{RecordKind, parse_record};
 
-use crate::shared::{Removal, StoreShared};
+use crate::removals::Removal;
+use crate::shared::StoreShared;
 use crate::stats::{Health, add};
 use crate::{Engine, Lookup, Object, ReadMiss, ReadPlan};
 
@@ -147,15 +148,25 @@ impl Engine {
     /// Drops the entry of a damaged record. If it is not there any more, the segment was reused
     /// or the object superseded during the read, and nothing is wrong.
     fn clear_damaged(&self, plan: &ReadPlan, store: &StoreShared) -> ReadMiss {
-        let _shard = self.shard(plan.hash).write();
-        if self.index.remove_if(plan.hash, plan.address).is_none() {
+        if !self.drop_entry(plan, store) {
             return ReadMiss::Superseded;
         }
-        // The record might be readable again after a restart, when the key has a newer version.
-        store.remove(Removal::Key(plan.hash));
-        store.remove_place(plan.address);
         add(&store.counters.damaged, 1);
         ReadMiss::Damaged
+    }
+
+    /// Drops the entry that a read followed; false if it is not there any more.
+    fn drop_entry(&self, plan: &ReadPlan, store: &StoreShared) -> bool {
+        let _shard = self.shard(plan.hash).write();
+        let found = self.index.lookup(plan.hash);
+        if found.iter().all(|entry| entry.address != plan.address) {
+            return false;
+        }
+        // The record might be readable again after a restart, when the key has a newer version.
+        let place = store.position(plan.address).map(Removal::Place);
+        let key = Removal::Key(plan.hash);
+        store.remove_all(&[key, place.unwrap_or(key)]);
+        self.index.remove_if(plan.hash, plan.address).is_some()
     }
 
     fn promote(
@@ -227,11 +238,7 @@ impl Engine {
         };
         add(&store.counters.read_errors, 1);
         tracing::debug!(store = %store.disk.describe(), at = plan.at, %error, "read failed");
-        let _shard = self.shard(plan.hash).write();
-        if self.index.remove_if(plan.hash, plan.address).is_some() {
-            store.remove(Removal::Key(plan.hash));
-            store.remove_place(plan.address);
-        }
+        self.drop_entry(plan, store);
         if store.failed_reads.fetch_add(1, Ordering::Relaxed) + 1 >= READ_ERRORS_MAX {
             store.degrade(Health::Offline);
         }

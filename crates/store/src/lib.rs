@@ -16,6 +16,7 @@ mod lookup;
 mod object;
 mod options;
 mod recovery;
+mod removals;
 mod shard;
 mod shared;
 mod stats;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use foxy_base::KeyHash;
+use foxy_format::LogPosition;
 use foxy_policy::{CachePolicy, Evicted, S3Fifo};
 use hashbrown::HashMap;
 
@@ -17,8 +18,8 @@ use crate::{Object, StoreId};
 pub(crate) enum Stage {
     /// Waits in memory; a crash forgets it.
     Waiting,
-    /// In a cluster that is being written; a crash may keep it.
-    Assembled,
+    /// In a cluster that is being written, at this place; a crash may keep it.
+    Assembled(LogPosition),
 }
 
 #[derive(Clone, Debug)]

@@ -7,16 +7,14 @@ use std::time::Duration;
 
 use foxy_base::KeyHash;
 use foxy_disk::Disk;
-use foxy_format::{EntryKind, Geometry, LogPosition, RecordPlace, StoreUuid, UNIT};
+use foxy_format::{Geometry, LogPosition, RecordPlace, StoreUuid, UNIT};
 use foxy_index::{Address, SizeClass};
 use parking_lot::{Condvar, Mutex};
 
-use crate::stats::{Health, StoreCounters, add};
+use crate::removals::{Numbered, RemovalLog};
+use crate::stats::{Health, StoreCounters};
 use crate::ticket::TicketPart;
 use crate::{ReadPlan, StoreId};
-
-/// Removals waiting to be written; beyond this, everything older is declared void instead.
-const REMOVALS_MAX: usize = 1 << 20;
 
 /// An object on its way to disk: the pending table holds the object itself.
 #[derive(Clone, Copy, Debug)]
@@ -27,25 +25,6 @@ pub(crate) struct Item {
     pub(crate) group: u64,
     /// Length of the record on disk.
     pub(crate) bytes: u32,
-}
-
-/// Something that must not come back after a restart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Removal {
-    /// Everything older under this hash.
-    Key(KeyHash),
-    /// The record at this place.
-    Place(LogPosition),
-}
-
-impl Removal {
-    /// Kind and hash field of its entry on disk.
-    pub(crate) fn entry(self) -> (EntryKind, KeyHash) {
-        match self {
-            Self::Key(hash) => (EntryKind::Tombstone, hash),
-            Self::Place(at) => (EntryKind::Void, KeyHash(u128::from(at.0))),
-        }
-    }
 }
 
 /// What a caller waits for.
@@ -60,7 +39,7 @@ pub(crate) struct SyncRequest {
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     pub(crate) items: Vec<Item>,
-    pub(crate) removals: Vec<Removal>,
+    pub(crate) removals: Vec<Numbered>,
     pub(crate) requests: Vec<SyncRequest>,
     pub(crate) overflow: bool,
 }
@@ -131,6 +110,10 @@ pub(crate) struct StoreShared {
     pub(crate) weight: u32,
     /// The present life of each segment; 0 without one.
     pub(crate) lives: Box<[AtomicU64]>,
+    /// Clusters not yet assembled begin here or later: a [`LogPosition`].
+    pub(crate) log_end: AtomicU64,
+    /// Locked before the inbox.
+    pub(crate) removals: Mutex<RemovalLog>,
     pub(crate) inbox: Mutex<Inbox>,
     pub(crate) bell: Arc<Bell>,
     /// `Some` while recovery loads.
@@ -161,6 +144,8 @@ impl StoreShared {
             disk,
             weight,
             lives: (0..geometry.segments).map(|_| AtomicU64::new(0)).collect(),
+            log_end: AtomicU64::new(0),
+            removals: Mutex::new(RemovalLog::new(geometry.removal_places())),
             inbox: Mutex::default(),
             bell: Arc::default(),
             gone: Mutex::new(Some(Gone::new(gone_max))),
@@ -192,6 +177,11 @@ impl StoreShared {
 
     pub(crate) fn end_units(&self) -> u64 {
         self.base_units + self.geometry.total_bytes() / UNIT
+    }
+
+    /// Whether an address is of this store.
+    pub(crate) fn holds(&self, address: Address) -> bool {
+        (self.base_units..self.end_units()).contains(&address.units())
     }
 
     /// The address of a record in segment `index` at `offset_units`.
@@ -248,27 +238,10 @@ impl StoreShared {
         })
     }
 
-    /// Hands a removal to the writer.
-    pub(crate) fn remove(&self, removal: Removal) {
-        let mut inbox = self.inbox.lock();
-        if inbox.removals.len() >= REMOVALS_MAX {
-            inbox.removals.clear();
-            inbox.overflow = true;
-            add(&self.counters.tombstone_overflows, 1);
-        }
-        inbox.removals.push(removal);
-        let first = inbox.removals.len() == 1;
-        drop(inbox);
-        if first {
-            self.bell.ring();
-        }
-    }
-
-    /// Hands a removal of the record at `address` to the writer.
-    pub(crate) fn remove_place(&self, address: Address) {
-        if let Some((index, offset)) = self.locate(address) {
-            self.remove(Removal::Place(LogPosition::new(self.life(index), offset)));
-        }
+    /// Place in the log of a record at `address`, in the segment's present life.
+    pub(crate) fn position(&self, address: Address) -> Option<LogPosition> {
+        let (index, offset) = self.locate(address)?;
+        Some(LogPosition::new(self.life(index), offset))
     }
 
     /// Hands an object to the writer.

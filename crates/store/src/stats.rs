@@ -88,6 +88,12 @@ counters! {
         tombstones,
         /// Removals forgotten because they could not be written; older entries are void instead.
         tombstone_overflows,
+        /// Entries written to the removal log.
+        removals_logged,
+        /// Removals that found no room there: a kill could undo them until they are in a cluster.
+        removal_log_full,
+        /// Removals of an earlier run that were still in the removal log.
+        removals_recalled,
         /// Other bytes written: slots and superblocks.
         meta_bytes,
         /// Device writes.

@@ -1,3 +1,5 @@
+//! The load generator against an origin in this process.
+
 use std::net::Ipv4Addr;
 
 use foxy_base::{Rng, SystemClock};

@@ -1,3 +1,5 @@
+//! The origin over real sockets: bodies, knobs, ranges, counters.
+
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;

@@ -221,6 +221,14 @@ impl Disk for FileDisk {
         self.target.write_any(at, data)
     }
 
+    fn write_cached(&self, at: u64, data: &[u8]) -> io::Result<()> {
+        self.target.write_cached(at, data)
+    }
+
+    fn read_cached(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        self.target.read_cached(at, into)
+    }
+
     fn flush(&self) -> io::Result<()> {
         self.target.sync()
     }

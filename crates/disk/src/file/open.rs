@@ -4,9 +4,9 @@ use super::{Direct, OpenOptions, Report, Target, space};
 use crate::{AlignedBuf, DiskError};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
-use std::fs::{File, FileType};
+use std::fs::{File, FileType, Metadata};
 use std::io;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::Duration;
 
@@ -49,6 +49,9 @@ fn prepare(
         settle(path, &file)?;
     }
     let (direct, direct_refused) = set_direct(path, &file, options.direct)?;
+    let cached = direct
+        .then(|| open_cached(path, &file, options.read_only))
+        .transpose()?;
     let block = if direct || device {
         block_bytes(&file, device)
     } else {
@@ -65,7 +68,30 @@ fn prepare(
         sparse,
         block_bytes: block,
     };
-    Ok((Target::new(file, path.into(), block, direct, len), report))
+    Ok((Target::new(file, cached, path.into(), block, len), report))
+}
+
+/// A second descriptor of the open file or device, which goes through the page cache. The flag is
+/// a property of the opening, so a duplicate would not do.
+fn open_cached(path: &Path, file: &File, read_only: bool) -> Result<File, DiskError> {
+    let access = if read_only {
+        OFlags::RDONLY
+    } else {
+        OFlags::RDWR
+    };
+    let flags = access | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let fd = rustix::fs::open(path, flags, Mode::empty());
+    let cached: File = fd.map_err(|e| refusal(path, "open it again", e))?.into();
+    let same = |a: &Metadata, b: &Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
+    let (first, second) = (file.metadata(), cached.metadata());
+    let metas = first.and_then(|first| Ok((first, second?)));
+    let (first, second) = metas.map_err(|e| io_error(path, "read its properties", e))?;
+    if same(&first, &second) {
+        Ok(cached)
+    } else {
+        // Somebody put another file in its place between the two openings.
+        Err(DiskError::InUse { path: path.into() })
+    }
 }
 
 /// Makes a new file, and its name in the folder, survive a power cut.

@@ -15,6 +15,8 @@ const BOUNCE: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) file: File,
+    /// The same file or device through the page cache, if `file` bypasses it.
+    cached: Option<File>,
     pub(crate) path: PathBuf,
     /// Logical block, bytes.
     pub(crate) block: u32,
@@ -24,12 +26,20 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    pub(crate) fn new(file: File, path: PathBuf, block: u32, direct: bool, len: u64) -> Self {
+    /// `cached` is given if, and only if, `file` bypasses the page cache.
+    pub(crate) fn new(
+        file: File,
+        cached: Option<File>,
+        path: PathBuf,
+        block: u32,
+        len: u64,
+    ) -> Self {
         Self {
             file,
+            direct: cached.is_some(),
+            cached,
             path,
             block,
-            direct,
             len: AtomicU64::new(len),
         }
     }
@@ -44,6 +54,7 @@ impl Target {
 
     /// Makes everything written so far durable, including the file's length and allocation.
     pub(crate) fn sync(&self) -> io::Result<()> {
+        // Both descriptors are of one file: this writes back its cached pages too.
         retry(|| rustix_sync(&self.file))
     }
 
@@ -83,6 +94,38 @@ impl Target {
         } else {
             Ok(counted)
         }
+    }
+
+    fn cached(&self) -> &File {
+        self.cached.as_ref().unwrap_or(&self.file)
+    }
+
+    /// Writes any bytes through the page cache.
+    pub(crate) fn write_cached(&self, at: u64, data: &[u8]) -> io::Result<()> {
+        check::range(true, at, data.len() as u64, self.len())?;
+        let mut done = 0;
+        while done < data.len() {
+            let place = at + done as u64;
+            match retry(|| rustix::io::pwrite(self.cached(), &data[done..], place))? {
+                0 => return Err(ErrorKind::WriteZero.into()),
+                put => done += put,
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads any bytes through the page cache.
+    pub(crate) fn read_cached(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        check::range(false, at, into.len() as u64, self.len())?;
+        let mut done = 0;
+        while done < into.len() {
+            let place = at + done as u64;
+            match retry(|| rustix::io::pread(self.cached(), &mut into[done..], place))? {
+                0 => return Err(ErrorKind::UnexpectedEof.into()),
+                got => done += got,
+            }
+        }
+        Ok(())
     }
 
     /// Reads any bytes, through a bounce buffer where the file is direct.

@@ -8,6 +8,9 @@
 //! A flush covers only the writes whose completions were reaped before the flush was submitted,
 //! because a real device promises no more.
 //!
+//! A cached write ([`Disk::write_cached`]) is executed at once and by sectors; a kill keeps it, a
+//! power cut any part of it.
+//!
 //! Operations execute when their queue flushes submissions, in the order of submission; in step
 //! mode when the test releases them, in any order.
 
@@ -340,6 +343,18 @@ impl Disk for MemDisk {
         // Its caller sees the completion at once.
         let seen = Arc::new(AtomicU64::new(state.new_id()));
         state.write(at, data, blocking(fault)?, seen)
+    }
+
+    fn write_cached(&self, at: u64, data: &[u8]) -> io::Result<()> {
+        let mut state = self.0.lock();
+        check::range(true, at, data.len() as u64, state.len)?;
+        let fault = state.strike(None, OpClass::Write, at, data.len() as u64);
+        let seen = Arc::new(AtomicU64::new(state.new_id()));
+        state.write_cached(at, data, blocking(fault)?, &seen)
+    }
+
+    fn read_cached(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        self.read_at(at, into)
     }
 
     fn flush(&self) -> io::Result<()> {

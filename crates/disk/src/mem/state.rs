@@ -245,6 +245,26 @@ impl State {
         result
     }
 
+    /// A write through the cache: there at once for whoever comes after this process, but the
+    /// cache is written back in its own time and order, so that a power cut decides for each
+    /// sector, and for the parts of a write in two sectors, on its own.
+    pub(super) fn write_cached(
+        &mut self,
+        at: u64,
+        data: &[u8],
+        fault: Option<Fault>,
+        seen: &Seen,
+    ) -> io::Result<()> {
+        let mut done = 0;
+        while done < data.len() {
+            let place = at + done as u64;
+            let step = ((SECTOR - place % SECTOR) as usize).min(data.len() - done);
+            self.write(place, &data[done..done + step], fault, seen.clone())?;
+            done += step;
+        }
+        Ok(())
+    }
+
     /// Changes the medium itself: whatever a flush or a power cut makes of this place later, these
     /// are its bytes.
     pub(super) fn spoil(&mut self, at: u64, bytes: &[u8]) {

@@ -4,6 +4,7 @@ use super::*;
 use crate::{AlignedBuf, Completion, Op};
 use foxy_base::{ManualClock, WallTime};
 use proptest::prelude::*;
+use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::time::Duration;
 
@@ -360,4 +361,22 @@ proptest! {
             prop_assert!(place.contains(&found[0]), "{} is none of {place:?}", found[0]);
         }
     }
+}
+
+#[test]
+fn a_kill_keeps_cached_writes_and_a_power_cut_any_sectors_of_them() {
+    let disk = MemDisk::new(1 << 20, 4096, 1);
+    disk.write_cached(500, &[5; 40]).unwrap();
+    assert_eq!(disk.kill().peek(500, 40), [5; 40]);
+    assert_eq!(disk.crash(Keep::Nothing).peek(500, 40), [0; 40]);
+    let mut parts = HashSet::new();
+    for seed in 0..40 {
+        let after = disk.crash(Keep::Random(seed)).peek(500, 40);
+        assert!(after[..12].iter().all(|b| *b == after[0]));
+        assert!(after[12..].iter().all(|b| *b == after[12]));
+        parts.insert((after[0], after[12]));
+    }
+    assert_eq!(parts.len(), 4, "both parts, either, none: {parts:?}");
+    disk.flush().unwrap();
+    assert_eq!(disk.crash(Keep::Nothing).peek(500, 40), [5; 40]);
 }

@@ -348,3 +348,36 @@ pub(crate) fn buffers_come_back(disk: &Subject) {
     drop(body);
     assert_eq!(pool.idle_bytes(), 16_384);
 }
+
+/// A region that is only written through the cache, in the middle of others: every byte of both
+/// stays as written, at odd places and lengths, also after a flush.
+pub fn cached_writes_are_read_beside_others(disk: &Arc<dyn Disk>) {
+    let (at, len) = (64 << 10, 16 << 10);
+    for place in (0..128 << 10)
+        .step_by(4096)
+        .filter(|p| *p < at || *p >= at + len)
+    {
+        disk.write_at(place, &[7; 4096]).unwrap();
+    }
+    let mut expected = vec![0; usize::try_from(len).unwrap()];
+    for n in 0..300_usize {
+        let (place, piece) = (n * 53, [u8::try_from(n % 251).unwrap() + 1; 40]);
+        disk.write_cached(at + place as u64, &piece).unwrap();
+        expected[place..place + 40].copy_from_slice(&piece);
+        if n == 100 {
+            disk.write_at(at - 4096, &[8; 4096]).unwrap();
+            disk.write_at(at + len, &[9; 4096]).unwrap();
+            disk.flush().unwrap();
+        }
+    }
+    let mut found = vec![1; expected.len()];
+    disk.read_cached(at, &mut found).unwrap();
+    assert!(found == expected);
+    let mut beside = vec![0; 8192];
+    disk.read_at(at - 8192, &mut beside).unwrap();
+    assert!(beside[..4096] == [7; 4096] && beside[4096..] == [8; 4096]);
+    disk.read_at(at + len, &mut beside).unwrap();
+    assert!(beside[..4096] == [9; 4096] && beside[4096..] == [7; 4096]);
+    assert!(disk.write_cached(disk.len() - 8, &[0; 16]).is_err());
+    assert!(disk.read_cached(disk.len() - 8, &mut [0; 16]).is_err());
+}

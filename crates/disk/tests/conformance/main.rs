@@ -124,5 +124,6 @@ on_all!(
     several_queues_share_a_disk,
     random_operations_match_a_model,
     growing_keeps_contents,
+    cached_writes_are_read_beside_others,
     buffers_come_back,
 );

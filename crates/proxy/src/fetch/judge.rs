@@ -130,7 +130,7 @@ pub(super) fn rules_request<'a>(
 }
 
 /// The answer as the caching rules take it.
-pub(super) fn rules_response<'a, F: Fields>(
+pub(crate) fn rules_response<'a, F: Fields>(
     asked: &Asked<'_>,
     status: u16,
     fields: &'a F,

@@ -42,7 +42,7 @@ struct Small {
 }
 
 impl Keeper {
-    pub(super) fn new(local: &Local, place: Option<Place>, length: Option<u64>) -> Self {
+    pub(crate) fn new(local: &Local, place: Option<Place>, length: Option<u64>) -> Self {
         let mut keeper = Self {
             kept: Kept::Nothing,
             memory: local.proxy.fill_memory.reserve(0),
@@ -91,7 +91,7 @@ impl Keeper {
     }
 
     /// Takes a piece of the body; true if [`window`](Self::window) has changed.
-    pub(super) fn push(&mut self, local: &Local, bytes: &Bytes) -> bool {
+    pub(crate) fn push(&mut self, local: &Local, bytes: &Bytes) -> bool {
         match &mut self.kept {
             Kept::Nothing => false,
             Kept::Large(large) => {
@@ -117,7 +117,10 @@ impl Keeper {
 
     /// More than fits in memory: goes on piece by piece.
     fn outgrow(&mut self, local: &Local, bytes: &Bytes) {
-        if let Kept::Small(small) = std::mem::replace(&mut self.kept, Kept::Nothing) {
+        // A part has no form as a large object.
+        if let Kept::Small(small) = std::mem::replace(&mut self.kept, Kept::Nothing)
+            && small.place.piece.is_none()
+        {
             let Small {
                 place,
                 pieces,
@@ -155,7 +158,7 @@ impl Keeper {
     }
 
     /// The body is complete: stores it, unless that was forbidden meanwhile. True if it is stored.
-    pub(super) fn finish(self, local: &Local, fill: &Fill<FillHead>) -> bool {
+    pub(crate) fn finish(self, local: &Local, fill: &Fill<FillHead>) -> bool {
         let visible = |put: Option<Put>| put.is_some_and(|put| put.admitted.is_visible());
         match self.kept {
             Kept::Nothing => false,

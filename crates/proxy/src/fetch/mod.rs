@@ -2,9 +2,9 @@
 //! followers and into the store.
 
 pub(crate) mod judge;
-mod keep;
+pub(crate) mod keep;
 pub(crate) mod part;
-mod refresh;
+pub(crate) mod refresh;
 
 use std::net::SocketAddr;
 use std::rc::Rc;

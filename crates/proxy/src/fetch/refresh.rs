@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use foxy_base::{Fields, first};
+use foxy_base::{FieldBlock, Fields, first};
 use foxy_http_rules as rules;
 use foxy_http_rules::vary::{self, Vary};
 use foxy_http_rules::{Digest, RefreshEffect, update};
@@ -31,23 +31,38 @@ pub(super) fn apply(
     if !update::selects(old.fields(), &head) {
         return None;
     }
+    let (meta, fields) = updated(local, asked, 304, &head, old)?;
+    let put = writer.fill().if_storable(|| {
+        let (vary, tags) = (old.vary().clone(), old.tags().clone());
+        local.proxy.engine.refresh(old, meta, vary, tags, fields)
+    });
+    Some(put??.object)
+}
+
+/// What a 304, or a HEAD's answer that agrees, makes of a stored object's head; `None` if it may
+/// not be kept under it. Where that is for good, the object is gone.
+pub(crate) fn updated<F: Fields>(
+    local: &Local,
+    asked: &Asked<'_>,
+    status: u16,
+    fields: &F,
+    old: &Arc<Object>,
+) -> Option<(ObjectMeta, FieldBlock)> {
     let stored = Digest::decode(&old.meta().rules)?;
     let request_head = asked.ask.head();
     let request = rules_request(asked, &request_head);
     let date = local.date(asked.times.response);
     let dated = Dated {
-        fields: &head,
-        date: first(&head, "Date").is_none().then_some(&date),
+        fields,
+        date: first(fields, "Date").is_none().then_some(&date),
     };
-    let response = rules_response(asked, 304, &dated);
+    let response = rules_response(asked, status, &dated);
     let config = &local.proxy.config.rules;
     let refreshed = rules::refresh(&request, old.fields(), &stored, &response, config).ok()?;
     if let RefreshEffect::Unstorable(why) = refreshed.effect {
         if !why.is_about_request() {
-            // It may not be kept, whatever becomes of the next attempt.
-            writer.fill().if_storable(|| {
-                local.proxy.engine.supersede(old.hash(), old.key());
-            });
+            // Whatever becomes of the next attempt.
+            local.proxy.engine.supersede(old.hash(), old.key());
         }
         return None;
     }
@@ -58,9 +73,6 @@ pub(super) fn apply(
     };
     let same_list =
         key::split_vary(old).map(|(list, _)| list) == list.as_ref().map(|l| l.as_bytes());
-    if !same_list {
-        return None;
-    }
     let meta = ObjectMeta {
         request_time: asked.times.request,
         response_time: asked.times.response,
@@ -68,14 +80,7 @@ pub(super) fn apply(
         rules: refreshed.digest.encode(),
         ..*old.meta()
     };
-    let put = writer.fill().if_storable(|| {
-        let (vary, tags) = (old.vary().clone(), old.tags().clone());
-        local
-            .proxy
-            .engine
-            .refresh(old, meta, vary, tags, refreshed.fields)
-    });
-    Some(put??.object)
+    same_list.then_some((meta, refreshed.fields))
 }
 
 /// Fields with a Date, where the origin sent none: its time of receipt (RFC 9110 section 6.6.1).

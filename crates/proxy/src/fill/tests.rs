@@ -1,3 +1,5 @@
+//! Fills and followers, stepped by hand: windows, pacing, laggards, ends.
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};

@@ -10,56 +10,56 @@ use crate::{
 
 /// Each list is one axis of a sweep; `run` wants a single value in each.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Parameters {
+pub(super) struct Parameters {
     /// dec, dec-large, isp, polygraph or zipf (with :REQUESTS), or an access log
     #[arg(long, default_value = "dec:4000000")]
-    pub workload: Workload,
+    pub(super) workload: Workload,
     /// Seed of generated requests
     #[arg(long, default_value_t = 1)]
-    pub seed: u64,
+    pub(super) seed: u64,
     /// Stop after so many disk operations; 0: at the end of the workload
     #[arg(long, default_value_t = 1_000_000)]
-    pub ops: u64,
+    pub(super) ops: u64,
     /// Memory before the disk
     #[arg(long, value_delimiter = ',', default_value = "512MiB")]
-    pub ram: Vec<ByteSize>,
+    pub(super) ram: Vec<ByteSize>,
     /// Objects on disk, in bytes
     #[arg(long, value_delimiter = ',', default_value = "2GiB")]
-    pub disk: Vec<ByteSize>,
+    pub(super) disk: Vec<ByteSize>,
     /// lru, lru-th:SIZE, fifo, clock, sieve, s3-fifo, lfu-aging or w-tinylfu
     #[arg(long, value_delimiter = ',', default_value = "lru")]
-    pub ram_policy: Vec<PolicyKind>,
+    pub(super) ram_policy: Vec<PolicyKind>,
     /// The same for the disk
     #[arg(long, value_delimiter = ',', default_value = "lru")]
-    pub disk_policy: Vec<PolicyKind>,
+    pub(super) disk_policy: Vec<PolicyKind>,
     /// Water marks of the disk as shares, such as 0.90:0.95
     #[arg(long, value_parser = marks)]
-    pub watermarks: Option<Watermarks>,
+    pub(super) watermarks: Option<Watermarks>,
     /// simple, squid, multiple-dirs, buddy[:BLOCKS], stream, stream-packetizer, lazy-reads[:N],
     /// loc[:B] or lazy-reads-loc[:B]
     #[arg(long, value_delimiter = ',', default_value = "stream-packetizer")]
-    pub layout: Vec<LayoutSpec>,
+    pub(super) layout: Vec<LayoutSpec>,
     /// Share of the STREAM family's file that objects may fill
     #[arg(long, value_delimiter = ',', default_value = "0.71")]
-    pub utilisation: Vec<f64>,
+    pub(super) utilisation: Vec<f64>,
     /// Page of the packetizer
     #[arg(long, default_value = "8KiB")]
-    pub page: ByteSize,
+    pub(super) page: ByteSize,
     /// Size of a locality buffer
     #[arg(long, value_delimiter = ',', default_value = "64KiB")]
-    pub buffer: Vec<ByteSize>,
+    pub(super) buffer: Vec<ByteSize>,
     /// Longest that a lazy read waits, in milliseconds
     #[arg(long, default_value_t = 500.0)]
-    pub timeout_ms: f64,
+    pub(super) timeout_ms: f64,
     /// A modelled drive
     #[arg(long, value_delimiter = ',', default_value = "st15150wc")]
-    pub drive: Vec<String>,
+    pub(super) drive: Vec<String>,
     /// ufs, ufs-async, ufs-soft, journal or raw
     #[arg(long, value_delimiter = ',', default_value = "ufs")]
-    pub fs: Vec<FsKind>,
+    pub(super) fs: Vec<FsKind>,
     /// Memory for file pages
     #[arg(long, default_value = "320MiB")]
-    pub page_cache: ByteSize,
+    pub(super) page_cache: ByteSize,
 }
 
 fn marks(text: &str) -> Result<Watermarks, String> {
@@ -75,7 +75,7 @@ impl Parameters {
     ///
     /// # Errors
     /// A combination that makes no sense.
-    pub fn configs(&self) -> Result<Vec<RunConfig>, RunError> {
+    pub(super) fn configs(&self) -> Result<Vec<RunConfig>, RunError> {
         let mut configs = Vec::new();
         for layout in &self.layout {
             for utilisation in &self.utilisation {

@@ -106,16 +106,7 @@ where
         chart.draw_series(values).map_err(failed)?;
     }
     if figure.series.len() > 1 {
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperLeft)
-            .margin(14)
-            .legend_area_size(30)
-            .background_style(style::PAPER.mix(0.88))
-            .border_style(style::GRID)
-            .label_font(style::legend())
-            .draw()
-            .map_err(failed)?;
+        style::legend_box(&mut chart, SeriesLabelPosition::UpperLeft, 30)?;
     }
     Ok(())
 }

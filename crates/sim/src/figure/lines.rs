@@ -110,16 +110,7 @@ where
             .map_err(failed)?;
     }
     if figure.series.len() > 1 {
-        chart
-            .configure_series_labels()
-            .position(legend_corner(figure))
-            .margin(14)
-            .legend_area_size(34)
-            .background_style(style::PAPER.mix(0.88))
-            .border_style(style::GRID)
-            .label_font(style::legend())
-            .draw()
-            .map_err(failed)?;
+        style::legend_box(&mut chart, legend_corner(figure), 34)?;
     }
     Ok(())
 }

@@ -3,9 +3,13 @@
 use std::sync::Once;
 
 use plotters::{
+    coord::ranged1d::{Ranged, ValueFormatter},
     prelude::*,
     style::{FontStyle, register_font},
 };
+
+use super::failed;
+use crate::run::RunError;
 
 pub(super) const PAPER: RGBColor = RGBColor(255, 255, 255);
 const INK: RGBColor = RGBColor(34, 40, 49);
@@ -64,6 +68,29 @@ pub(super) fn axis_name() -> TextStyle<'static> {
     text(17, &INK)
 }
 
-pub(super) fn legend() -> TextStyle<'static> {
+fn legend() -> TextStyle<'static> {
     text(17, &INK)
+}
+
+/// The names of a chart's series, in a corner; `width` is the room for their samples.
+pub(super) fn legend_box<'a, B, X, Y>(
+    chart: &mut ChartContext<'a, B, Cartesian2d<X, Y>>,
+    corner: SeriesLabelPosition,
+    width: u32,
+) -> Result<(), RunError>
+where
+    B: DrawingBackend + 'a,
+    X: Ranged<ValueType = f64> + ValueFormatter<f64>,
+    Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
+{
+    chart
+        .configure_series_labels()
+        .position(corner)
+        .margin(14)
+        .legend_area_size(width)
+        .background_style(PAPER.mix(0.88))
+        .border_style(GRID)
+        .label_font(legend())
+        .draw()
+        .map_err(failed)
 }

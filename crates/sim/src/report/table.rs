@@ -3,9 +3,10 @@
 use std::fmt;
 
 /// Where a column's cells stand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Align {
     /// Words.
+    #[default]
     Left,
     /// Numbers.
     Right,
@@ -16,12 +17,6 @@ pub enum Align {
 pub struct Table {
     columns: Vec<(String, Align)>,
     rows: Vec<Vec<String>>,
-}
-
-impl Default for Align {
-    fn default() -> Self {
-        Self::Left
-    }
 }
 
 impl Table {

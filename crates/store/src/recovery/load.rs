@@ -4,16 +4,17 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use foxy_base::MonoTime;
+use foxy_base::{KeyHash, MonoTime};
 use foxy_disk::AlignedBuf;
 use foxy_format::{
-    Entry, EntryKind, LogPosition, SLOT_HEADER_BYTES, SegmentState, SlotHeader, UNIT,
+    Entry, EntryKind, LogPosition, Removed, SLOT_HEADER_BYTES, SegmentState, SlotHeader, UNIT,
     decode_slot_entries,
 };
 use foxy_index::{Entry as IndexEntry, Insert, SizeClass};
 
 use super::scan::{Scan, scan_segment};
 use crate::Engine;
+use crate::removals::Removal;
 use crate::shared::StoreShared;
 use crate::stats::add;
 use crate::writer::collect_voids;
@@ -120,6 +121,8 @@ pub(crate) struct Loader {
     slots: BTreeMap<u64, Option<AlignedBuf>>,
     /// Places removed, by life.
     voids: HashMap<u64, Vec<u32>>,
+    /// Keys that the removal log names: their records before this place are gone.
+    keys: HashMap<KeyHash, LogPosition>,
 }
 
 impl Loader {
@@ -133,12 +136,31 @@ impl Loader {
             asked: HashSet::new(),
             slots: BTreeMap::new(),
             voids: HashMap::new(),
+            keys: HashMap::new(),
         }
     }
 
     /// Adds a segment older than those before it.
     pub(crate) fn add(&mut self, part: Part) {
         self.parts.push_back(part);
+    }
+
+    /// Takes in what the removal log of the run before says.
+    pub(crate) fn recall(&mut self) -> std::io::Result<()> {
+        let (voids, keys) = (&mut self.voids, &mut self.keys);
+        self.store.recall_removals(|removed| match removed {
+            Removed::Nothing => {}
+            Removed::Place(at) => {
+                voids
+                    .entry(at.sequence())
+                    .or_default()
+                    .push(at.offset_units());
+            }
+            Removed::Key(hash, before) => {
+                let place = keys.entry(hash).or_default();
+                *place = before.max(*place);
+            }
+        })
     }
 
     /// Loads the newest segments up to the first that has a summary to read.
@@ -213,6 +235,8 @@ impl Loader {
     /// Too many removals to remember: what is older cannot be told from what they removed. Their
     /// removals are in the log, so the next start has all of it.
     fn give_up(&mut self) {
+        let keys = self.keys.drain().map(|(hash, _)| Removal::Key(hash));
+        self.store.remove_all(&keys.collect::<Vec<_>>());
         add(&self.store.counters.load_given_up, self.parts.len() as u64);
         self.parts.clear();
     }
@@ -238,7 +262,7 @@ impl Loader {
                 }
                 _ => {
                     let at = LogPosition::new(part.sequence, entry.offset_units);
-                    let void = voids.contains(&entry.offset_units);
+                    let void = voids.contains(&entry.offset_units) || self.removed(entry, at);
                     if void && let Some(gone) = self.store.gone.lock().as_mut() {
                         // It had replaced every older record of its key. Their own removals may
                         // have been lost in a power cut that this record survived.
@@ -254,6 +278,18 @@ impl Loader {
         }
         add(&self.store.counters.loaded, loaded);
         add(&self.store.counters.load_skipped, skipped);
+    }
+
+    /// Whether the removal log removes this record by its key. Then the place takes over: the
+    /// record is void, and through it everything older of the key.
+    fn removed(&mut self, entry: &Entry, at: LogPosition) -> bool {
+        let before = self.keys.get(&entry.hash);
+        if before.is_none_or(|before| at >= *before) {
+            return false;
+        }
+        self.keys.remove(&entry.hash);
+        self.store.remove(Removal::Place(at));
+        true
     }
 
     /// Takes one record in, unless its key was removed or has a newer record.
@@ -287,6 +323,7 @@ impl Loader {
     pub(crate) fn finish(&self, engine: &Engine) {
         *self.store.gone.lock() = None;
         self.store.loading.store(false, Ordering::Release);
+        self.store.removals.lock().hold = None;
         let took = self
             .began
             .map_or(0, |began| engine.clock.mono().since(began).as_nanos());
@@ -305,6 +342,7 @@ impl crate::Writer {
         };
         if loader.step(&self.engine) {
             loader.finish(&self.engine);
+            self.settle_removals();
             return;
         }
         for (sequence, at, len) in loader.wanted() {

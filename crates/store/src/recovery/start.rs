@@ -218,13 +218,10 @@ fn format(
         // an interrupted formatting begins anew.
         if options.force_format {
             disk.write_at(0, &[0; 2 * SUPERBLOCK_BYTES])?;
-            let zeros = vec![0; 1 << 20];
-            let mut at = geometry.journal_at();
-            while at < geometry.segment_at(0) {
-                let len = (geometry.segment_at(0) - at).min(zeros.len() as u64);
-                disk.write_at(at, &zeros[..len as usize])?;
-                at += len;
-            }
+            write_zeros(disk, geometry.journal_at()..geometry.removals_at())?;
+            let removals = vec![0; geometry.removals_bytes as usize];
+            disk.write_cached(geometry.removals_at(), &removals)?;
+            write_zeros(disk, geometry.slot_at(0)..geometry.segment_at(0))?;
             disk.flush()?;
         }
         write_superblock(disk, &superblock)?;
@@ -241,6 +238,17 @@ fn format(
         generation: 2,
         ..superblock
     })
+}
+
+fn write_zeros(disk: &dyn Disk, range: std::ops::Range<u64>) -> io::Result<()> {
+    let zeros = vec![0; 1 << 20];
+    let mut at = range.start;
+    while at < range.end {
+        let len = (range.end - at).min(zeros.len() as u64);
+        disk.write_at(at, &zeros[..len as usize])?;
+        at += len;
+    }
+    Ok(())
 }
 
 /// The identity must differ between stores and be unknown to origins, whose bodies end up here.
@@ -322,6 +330,14 @@ fn take_stock(
     for part in parts {
         loader.add(part);
     }
+    let end = match (&current, ready) {
+        (Some(open), _) => LogPosition::new(open.sequence, open.used_units),
+        (None, Some((_, sequence))) => LogPosition::new(sequence, 0),
+        (None, None) => LogPosition::new(next_sequence, 0),
+    };
+    store.log_end.store(end.0, Ordering::Release);
+    let recalled = loader.recall();
+    recalled.map_err(|e| failed(&store.disk.describe(), "read the removal log", e))?;
     loader.load_scanned(engine);
     Ok(Opened {
         store,

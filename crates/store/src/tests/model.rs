@@ -2,9 +2,8 @@
 //! knows what each key may hold.
 //!
 //! Per key the model keeps the states it went through, newest last. A lookup may give the newest
-//! state or a miss. After a power cut, a state may return that had not ended when the last sync
-//! (or the key's purge) was acknowledged; after a kill, one that had not ended when the last
-//! removal reached the disk.
+//! state or a miss; also after a kill, whenever it comes. After a power cut, a state may return
+//! that had not ended when the last sync (or the key's purge) was acknowledged.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -33,8 +32,6 @@ struct Model {
     op: u64,
     version: u64,
     states: HashMap<u64, Vec<State>>,
-    /// Operation up to which everything is durable, and to which removals were written.
-    written: u64,
     tickets: Vec<(SyncTicket, Option<u64>, u64)>,
     reads: Vec<(u64, ReadPlan, AlignedBuf)>,
     hits: u64,
@@ -48,7 +45,6 @@ impl Model {
             op: 0,
             version: 0,
             states: (0..KEYS).map(|k| (k, vec![State::default()])).collect(),
-            written: 0,
             tickets: Vec::new(),
             reads: Vec::new(),
             hits: 0,
@@ -130,9 +126,11 @@ impl Model {
     }
 
     fn turn_done(&mut self) {
-        if self.rig.writer.removals_written() {
-            self.written = self.op;
-        }
+        assert_eq!(
+            self.rig.counts().removal_log_full,
+            0,
+            "no room for strictness"
+        );
         let done: Vec<_> = self
             .tickets
             .extract_if(.., |(ticket, ..)| ticket.is_done())
@@ -246,11 +244,7 @@ impl Model {
         for key in 0..KEYS {
             let mut states = self.states[&key].clone();
             if !power {
-                let keep = states
-                    .iter()
-                    .rposition(|s| s.began <= self.written)
-                    .unwrap_or(0);
-                states.drain(..keep);
+                states.drain(..states.len() - 1);
             }
             if let Some(version) = self.found(key) {
                 let allowed = states.iter().any(|s| s.versions.contains(&version));
@@ -270,13 +264,12 @@ impl Model {
         } else {
             Keep::All
         };
-        let written = self.written;
         self.reads.clear();
         self.tickets.clear();
         self.rig = self.rig.crash_unloaded(keep);
         for key in 0..KEYS {
             if !power {
-                self.trim(key, written);
+                self.trim(key, self.op);
             }
             let states = self.states.entry(key).or_default();
             let versions = states.iter().flat_map(|s| s.versions.clone()).collect();
@@ -285,7 +278,6 @@ impl Model {
                 began: self.op,
             }];
         }
-        self.written = self.op;
         if self.rng.chance(0.5) {
             self.rig.settle();
             (0..KEYS).for_each(|key| self.check(key));
@@ -348,6 +340,9 @@ fn crashes_before_every_operation_keep_to_the_oracle() {
                     model.tickets.push((ticket, None, model.op));
                 }
             }
+            // Before anything else happens: what the operation did is not undone by a kill.
+            model.crash_here(false);
+            model.crash_here(true);
             model.turn_in_steps(&mut crashes);
         }
         reused += model.rig.counts().reused;

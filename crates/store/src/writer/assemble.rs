@@ -1,11 +1,12 @@
 //! Clusters: chosen from the ready line, encoded, written, and committed to the index.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use foxy_base::KeyHash;
 use foxy_disk::AlignedBuf;
 use foxy_format::{
-    ClusterHeader, ENTRY_BYTES, Entry, EntryKind, RecordKind, RecordPlace, UNIT,
+    ClusterHeader, ENTRY_BYTES, Entry, EntryKind, LogPosition, RecordKind, RecordPlace, UNIT,
     cluster_table_bytes, encode_record, round_to_block,
 };
 use foxy_index::{Address, Entry as IndexEntry, Insert, SizeClass};
@@ -14,8 +15,9 @@ use super::Writer;
 use super::io::Purpose;
 use super::segment::OpenSegment;
 use crate::Object;
+use crate::removals::{Numbered, Removal};
 use crate::shard::Stage;
-use crate::shared::{Item, Removal};
+use crate::shared::Item;
 use crate::stats::{Health, add};
 
 /// Clusters being written at once.
@@ -29,7 +31,7 @@ pub(super) struct Cluster {
     pub(super) number: u64,
     sequence: u64,
     records: Vec<Written>,
-    removals: Vec<Removal>,
+    removals: Vec<Numbered>,
 }
 
 /// A record in it.
@@ -67,6 +69,7 @@ impl Writer {
         ready >= full
             || (items && ready > 0)
             || self.gather.removals_due(now)
+            || (self.gather.removals() > 0 && self.store.removals.lock().is_pressed())
             || (forced && self.gather.removals() > 0)
     }
 
@@ -111,22 +114,18 @@ impl Writer {
             let Some(item) = self.gather.pop(room as u64) else {
                 break;
             };
-            let mut shard = self.engine.shard(item.hash).write();
-            let Some(pending) = shard
-                .pending
-                .get_mut(&item.hash)
-                .filter(|p| p.ticket == item.ticket)
-            else {
+            let shard = self.engine.shard(item.hash).read();
+            let pending = shard.pending.get(&item.hash);
+            let Some(pending) = pending.filter(|p| p.ticket == item.ticket) else {
                 continue;
             };
-            pending.stage = Stage::Assembled;
             chosen.push((item, pending.object.clone()));
             records += item.bytes as usize;
         }
         chosen
     }
 
-    fn write_cluster(&mut self, removals: Vec<Removal>, objects: &[(Item, Arc<Object>)]) {
+    fn write_cluster(&mut self, removals: Vec<Numbered>, objects: &[(Item, Arc<Object>)]) {
         let Some(mut segment) = self.current.take() else {
             return;
         };
@@ -142,6 +141,10 @@ impl Writer {
         let mut at = cluster_table_bytes(removals.len() + objects.len());
         for (item, object) in objects {
             let offset_units = base + (at as u64 / UNIT) as u32;
+            let place = LogPosition::new(segment.sequence, offset_units);
+            if !self.begin_record(item, place) {
+                continue;
+            }
             let encoded = self.encode(&segment, offset_units, object, &mut buf[at..]);
             let Some((len, written)) = encoded else {
                 self.forget(item.hash, item.ticket);
@@ -176,6 +179,8 @@ impl Writer {
         self.count_cluster(&removals, &records, len);
         let disk_at = self.store.geometry.segment_at(segment.index) + u64::from(base) * UNIT;
         segment.used_units += header.len_units;
+        let end = LogPosition::new(segment.sequence, segment.used_units);
+        self.store.log_end.store(end.0, Ordering::Release);
         segment.entries.append(&mut entries);
         segment.writing += 1;
         self.last_cluster += 1;
@@ -188,6 +193,15 @@ impl Writer {
             removals,
         });
         self.current = Some(segment);
+    }
+
+    /// From here on a crash may leave the object's record at `place`. False if it was superseded
+    /// since it was chosen.
+    fn begin_record(&self, item: &Item, place: LogPosition) -> bool {
+        let mut shard = self.engine.shard(item.hash).write();
+        let pending = shard.pending.get_mut(&item.hash);
+        let pending = pending.filter(|p| p.ticket == item.ticket);
+        pending.map(|p| p.stage = Stage::Assembled(place)).is_some()
     }
 
     fn encode(
@@ -217,7 +231,7 @@ impl Writer {
         ))
     }
 
-    fn count_cluster(&self, removals: &[Removal], records: &[Written], len: usize) {
+    fn count_cluster(&self, removals: &[Numbered], records: &[Written], len: usize) {
         let counters = &self.store.counters;
         add(&counters.clusters, 1);
         add(&counters.cluster_bytes, len as u64);
@@ -257,6 +271,7 @@ impl Writer {
                 for written in &cluster.records {
                     self.commit(written);
                 }
+                self.settle_removals();
             }
             Err(error) => self.cluster_failed(cluster, error),
         }
@@ -278,22 +293,36 @@ impl Writer {
         let replaced =
             old.is_some_and(|old| self.engine.index.replace_if(written.hash, *old, entry));
         if !replaced {
-            match self.engine.index.insert(written.hash, entry) {
-                // A twin lost its entry: its record must not come back when it is out of date.
-                Insert::Replaced(twin) => {
-                    self.engine.void(twin);
-                    add(&self.store.counters.index_displaced, 1);
-                }
-                Insert::Dropped => {
-                    self.store.remove(Removal::Key(written.hash));
-                    add(&self.store.counters.index_displaced, 1);
-                }
-                Insert::Stored | Insert::Present(_) => {}
-            }
+            self.insert_entry(written.hash, entry);
         }
         if let Some(pending) = shard.pending.remove(&written.hash) {
             self.engine.release_pending(pending.object.memory_bytes());
         }
+    }
+
+    fn insert_entry(&self, hash: KeyHash, entry: IndexEntry) {
+        // A twin loses its entry: its record must not come back when it is out of date.
+        for twin in self.engine.index.lookup(hash) {
+            self.engine.void(twin);
+        }
+        match self.engine.index.insert(hash, entry) {
+            Insert::Replaced(_) => add(&self.store.counters.index_displaced, 1),
+            Insert::Dropped => {
+                self.engine.void(entry);
+                add(&self.store.counters.index_displaced, 1);
+            }
+            Insert::Stored | Insert::Present(_) => {}
+        }
+    }
+
+    /// Tells the removal log what has tombstones in completed clusters.
+    pub(crate) fn settle_removals(&self) {
+        let under_way = self.clusters.iter().filter_map(|c| c.removals.first());
+        let waiting = under_way
+            .map(|r| r.number)
+            .chain(self.gather.first_removal())
+            .min();
+        self.store.removals_settled(waiting);
     }
 
     /// The records are dropped, the removals tried again; what may have reached the disk in spite
@@ -302,9 +331,14 @@ impl Writer {
         tracing::warn!(store = %self.store.disk.describe(), %error, "writing a cluster failed");
         add(&self.store.counters.write_errors, 1);
         self.gather.removals_again(cluster.removals, self.now);
+        let places = cluster
+            .records
+            .iter()
+            .map(|w| self.store.position(w.address));
+        let places: Vec<_> = places.flatten().map(Removal::Place).collect();
+        self.store.remove_all(&places);
         for written in &cluster.records {
             self.forget(written.hash, written.ticket);
-            self.gather.removal(Removal::Key(written.hash), self.now);
         }
         self.write_failed();
     }
@@ -333,9 +367,9 @@ impl Writer {
 }
 
 /// The entries of removals in a cluster at `base`.
-fn removal_entries(removals: &[Removal], base: u32) -> Vec<Entry> {
+fn removal_entries(removals: &[Numbered], base: u32) -> Vec<Entry> {
     let entries = removals.iter().map(|removal| {
-        let (kind, hash) = removal.entry();
+        let (kind, hash) = removal.removal.entry();
         Entry {
             hash,
             offset_units: base,

@@ -7,7 +7,8 @@ use foxy_base::MonoTime;
 use foxy_policy::{BufferId, GroupId, LocalityBuffers, LocalityConfig};
 
 use crate::StoreOptions;
-use crate::shared::{Item, Removal};
+use crate::removals::Numbered;
+use crate::shared::Item;
 
 /// What waits to be assembled. Counts everything that passes, so that a ticket can tell when
 /// what came before it has left.
@@ -18,7 +19,7 @@ pub(super) struct Gather {
     ready: VecDeque<Item>,
     ready_bytes: u64,
     ready_since: Option<MonoTime>,
-    removals: VecDeque<Removal>,
+    removals: VecDeque<Numbered>,
     removals_since: Option<MonoTime>,
     flush_age: Duration,
     tombstone_delay: Duration,
@@ -78,18 +79,20 @@ impl Gather {
         }
     }
 
-    pub(super) fn removal(&mut self, removal: Removal, now: MonoTime) {
+    pub(super) fn removal(&mut self, removal: Numbered, now: MonoTime) {
         self.came.removals += 1;
         self.removals.push_back(removal);
         self.removals_since.get_or_insert(now);
     }
 
     /// Puts removals back whose cluster could not be written.
-    pub(super) fn removals_again(&mut self, removals: Vec<Removal>, now: MonoTime) {
+    pub(super) fn removals_again(&mut self, removals: Vec<Numbered>, now: MonoTime) {
         for removal in removals.into_iter().rev() {
             self.removals.push_front(removal);
             self.left.removals = self.left.removals.saturating_sub(1);
         }
+        // Of two clusters that failed the later one may have come back first.
+        self.removals.make_contiguous().sort_by_key(|r| r.number);
         self.removals_since = (!self.removals.is_empty()).then_some(now);
     }
 
@@ -136,7 +139,7 @@ impl Gather {
     }
 
     /// Up to `max` removals, oldest first.
-    pub(super) fn pop_removals(&mut self, max: usize, now: MonoTime) -> Vec<Removal> {
+    pub(super) fn pop_removals(&mut self, max: usize, now: MonoTime) -> Vec<Numbered> {
         let taken: Vec<_> = self
             .removals
             .drain(..max.min(self.removals.len()))
@@ -148,6 +151,10 @@ impl Gather {
 
     pub(super) fn next_bytes(&self) -> Option<u32> {
         self.ready.front().map(|item| item.bytes)
+    }
+    /// Number of the oldest removal that waits.
+    pub(super) fn first_removal(&self) -> Option<u64> {
+        self.removals.front().map(|r| r.number)
     }
     pub(super) fn removals(&self) -> usize {
         self.removals.len()

@@ -310,14 +310,6 @@ impl Writer {
             && matches!(self.next, Next::Idle | Next::Ready { .. })
     }
 
-    /// Every removal made so far has been written, and nothing is being written.
-    #[cfg(test)]
-    pub(crate) fn removals_written(&self) -> bool {
-        self.store.inbox.lock().removals.is_empty()
-            && self.gather.removals() == 0
-            && self.clusters.is_empty()
-    }
-
     /// Writes everything that waits, makes it durable and writes the summary of the open segment,
     /// so that the next start has nothing to scan (that start goes on in the same segment). Blocks
     /// for at most about `at_most` of the calling thread's time. True if all of it was done.

@@ -1,3 +1,5 @@
+//! The compact form: what is written comes back, and damage is told.
+
 use super::*;
 use crate::generate::{ZipfWeb, ZipfWebConfig};
 use crate::{Options, Reader, TraceError};

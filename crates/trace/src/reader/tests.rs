@@ -1,3 +1,5 @@
+//! Every log format, bad lines, compression and detection.
+
 use super::*;
 use std::io::Write;
 

@@ -1,3 +1,5 @@
+//! One request and its answer: what is sent, and what each kind of answer is counted as.
+
 use super::*;
 
 const MODE: Mode = Mode::Forward { port: 80 };

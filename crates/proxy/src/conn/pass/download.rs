@@ -2,12 +2,13 @@
 
 use std::io::IoSlice;
 
-use foxy_base::{FieldBlock, FieldBlockBuilder, eq_name, first};
+use foxy_base::{FieldBlock, FieldBlockBuilder, WallTime, eq_name, first};
 use foxy_http_rules::{CacheStatus, Fwd};
 use foxy_http1::{
     BodyFraming, BodyReader, Method, ResponseHead, ResponseParts, Upgrade, Version, chunked, write,
 };
 
+use super::save::{Saving, freshen};
 use super::upload::{Upload, last_chunk};
 use super::{PassError, invalidate};
 use crate::ask::Ask;
@@ -26,6 +27,8 @@ pub(super) struct Download<'a, T> {
     pub(super) ask: &'a Ask,
     pub(super) reason: Fwd,
     pub(super) keep: bool,
+    /// When the request was sent.
+    pub(super) sent: WallTime,
     pub(super) upload: &'a Upload,
     pub(super) scratch: &'a mut Scratch,
 }
@@ -65,6 +68,9 @@ impl<T: Transport> Download<'_, T> {
         }
         let head = parts.head(up.buf.filled(), &up.slots);
         invalidate(self.local, self.ask, &head);
+        freshen(self.local, self.ask, &head, self.sent).await;
+        let length = framing.length();
+        let saving = Saving::start(self.local, self.ask, up, &head, length, self.sent);
         let mode = self.mode(parts, framing);
         // An answer before the end of the request: nobody will read the rest of that.
         self.keep &= mode != Mode::UntilClose && self.upload.is_done();
@@ -88,7 +94,8 @@ impl<T: Transport> Download<'_, T> {
                 upgraded: true,
             });
         }
-        self.body(up, parts, framing, mode, finish).await
+        let passed = (parts, framing, mode);
+        self.body(up, passed, finish, saving).await
     }
 
     async fn next_head(&self, up: &mut Upstream) -> Result<ResponseParts, PassError> {
@@ -180,10 +187,9 @@ impl<T: Transport> Download<'_, T> {
     async fn body(
         &mut self,
         up: &mut Upstream,
-        parts: ResponseParts,
-        framing: BodyFraming,
-        mode: Mode,
+        (parts, framing, mode): (ResponseParts, BodyFraming, Mode),
         mut finish: Finish,
+        mut saving: Option<Saving<'_>>,
     ) -> Result<Answered, PassError> {
         let status = parts.status();
         let mut reader = BodyReader::new(framing, &self.local.limits);
@@ -209,6 +215,9 @@ impl<T: Transport> Download<'_, T> {
                     self.scratch.head.extend_from_slice(&last);
                 }
                 up.buf.consume(piece.consumed);
+                if let Some(saving) = saving {
+                    saving.finish();
+                }
                 self.flush(status).await?;
                 let method = self.ask.head().method();
                 let reusable = parts.persistent(method) && reader.is_done();
@@ -219,6 +228,9 @@ impl<T: Transport> Download<'_, T> {
                 });
             }
             finish.body += data.len() as u64;
+            if let Some(saving) = &mut saving {
+                saving.push(data);
+            }
             let line = chunked::chunk_header(data.len() as u64);
             let (before, after): (&[u8], &[u8]) = if mode == Mode::Chunked {
                 (line.as_bytes(), chunked::CHUNK_END)

@@ -2,16 +2,18 @@
 //! paced by the other.
 
 mod download;
+mod save;
 mod upload;
 
 use std::rc::Rc;
 
-use foxy_base::key_hash;
+use foxy_base::{WallTime, key_hash};
 use foxy_http_rules::{Fwd, invalidation};
 use foxy_http1::{ResponseHead, ResponseParts, Url};
 
 use super::{Conn, Finish, tunnel};
 use crate::ask::Ask;
+use crate::fetch::judge::Target;
 use crate::local::Local;
 use crate::net::Transport;
 use crate::upstream::UpstreamError;
@@ -35,6 +37,7 @@ impl<T: Transport> Conn<T> {
     /// Sends the request on as it is and the answer back.
     pub(super) async fn pass(&mut self, ask: &Ask, reason: Fwd, keep: bool) -> Finish {
         let parts = ask.head().parts();
+        let sent = self.local.wall();
         let request = ask.upstream_head(&self.local, &Changes::default());
         let bodiless = parts.framing().is_empty();
         let replay = bodiless && parts.method().is_idempotent();
@@ -46,7 +49,9 @@ impl<T: Transport> Conn<T> {
         };
         let exchanged = match opened {
             Ok((mut leased, first)) => {
-                let answered = self.exchange(ask, reason, keep, &mut leased, first).await;
+                let answered = self
+                    .exchange(ask, (reason, sent), keep, &mut leased, first)
+                    .await;
                 answered.map(|answered| (leased, answered))
             }
             Err(error) => Err(PassError::Origin(error)),
@@ -87,7 +92,7 @@ impl<T: Transport> Conn<T> {
     async fn exchange(
         &mut self,
         ask: &Ask,
-        reason: Fwd,
+        (reason, sent): (Fwd, WallTime),
         keep: bool,
         leased: &mut Leased,
         first: Option<ResponseParts>,
@@ -108,6 +113,7 @@ impl<T: Transport> Conn<T> {
             ask,
             reason,
             keep,
+            sent,
             upload: &upload,
             scratch,
         };
@@ -166,14 +172,8 @@ fn invalidate(local: &Local, ask: &Ask, head: &ResponseHead<'_>) {
         return;
     }
     let Some(url) = ask.url() else { return };
-    let mut authority = Vec::new();
-    url.authority.write_normalised(url.scheme, &mut authority);
-    let target = invalidation::TargetUri {
-        scheme: url.scheme.as_str(),
-        authority: std::str::from_utf8(&authority).unwrap_or_default(),
-        path: std::str::from_utf8(url.path).unwrap_or_default(),
-    };
-    let gone = invalidation::invalidated_by(method, &target, head.status(), head);
+    let target = Target::of(ask);
+    let gone = invalidation::invalidated_by(method, &target.uri(), head.status(), head);
     if gone.target {
         local.proxy.forget(ask.base_hash, &ask.base);
     }
