@@ -12,6 +12,7 @@ mod report;
 mod steps;
 mod tests_step;
 mod tidy;
+mod tools;
 mod workspace;
 
 use std::process::ExitCode;

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use crate::report::Outcome;
+use crate::tools;
 use crate::workspace::{cargo, line};
 
 /// How much to run.
@@ -31,6 +32,10 @@ pub(crate) fn run(scope: Scope) -> Outcome {
         args.extend(["--lib", "--bins"]);
     }
     let mut command = cargo(&args);
+    if scope != Scope::Fast && tools::ensure() {
+        // From here on a client that cannot be started is a failure.
+        command.env("FOXY_CLIENTS", "required");
+    }
     if scope == Scope::Long {
         command.env("FOXY_LONG", "1");
     }
