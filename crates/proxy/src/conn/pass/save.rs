@@ -1,0 +1,129 @@
+//! What the cache learns from answers that pass by: a POST's may be one to GET as well (RFC 9110
+//! section 9.3.3), a HEAD's speaks of what GET stored (RFC 9111 section 4.3.5).
+
+use bytes::Bytes;
+use foxy_base::WallTime;
+use foxy_http_rules::update::{self, HeadUpdate};
+use foxy_http_rules::{Digest, Method};
+use foxy_http1::ResponseHead;
+
+use crate::Event;
+use crate::ask::Ask;
+use crate::fetch::judge::{Asked, Times, judge, rules_response};
+use crate::fetch::keep::Keeper;
+use crate::fetch::part::held;
+use crate::fetch::{FillHead, refresh};
+use crate::fill::FillWriter;
+use crate::local::Local;
+use crate::serve::find::{Found, find};
+use crate::upstream::exchange::Upstream;
+
+/// A POST's answer on its way into the store. Nobody can follow it, but purges and later answers
+/// reach it like any fill.
+pub(super) struct Saving<'a> {
+    local: &'a Local,
+    writer: FillWriter<FillHead>,
+    keeper: Option<Keeper>,
+}
+
+fn asked(ask: &Ask, sent: WallTime, now: WallTime) -> Asked<'_> {
+    Asked {
+        ask,
+        digest: ask.digest,
+        stored: None,
+        primary: None,
+        part: None,
+        times: Times {
+            request: sent,
+            response: now,
+        },
+    }
+}
+
+impl<'a> Saving<'a> {
+    /// Begins, if the answer may be stored. To be called after it has invalidated what is there.
+    pub(super) fn start(
+        local: &'a Local,
+        ask: &Ask,
+        up: &Upstream,
+        head: &ResponseHead<'_>,
+        length: Option<u64>,
+        sent: WallTime,
+    ) -> Option<Self> {
+        if ask.digest.method != Method::Post {
+            return None;
+        }
+        let fills = &local.proxy.fills;
+        let (writer, _) = fills.alone(ask.base_hash, &ask.base, ask.base_hash);
+        let mut saving = Self {
+            local,
+            writer,
+            keeper: None,
+        };
+        let asked = asked(ask, sent, local.wall());
+        let fill = saving.writer.fill();
+        let (fill_head, place) = judge(local, &asked, fill, head, length, up.peer).ok()?;
+        saving.keeper = Some(Keeper::new(local, Some(place?), length));
+        saving.writer.head(fill_head, 0);
+        Some(saving)
+    }
+
+    /// Takes a piece of the body.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        if let Some(keeper) = &mut self.keeper {
+            keeper.push(self.local, &Bytes::copy_from_slice(bytes));
+        }
+    }
+
+    /// The body is complete.
+    pub(super) fn finish(mut self) {
+        let stored = self
+            .keeper
+            .take()
+            .is_some_and(|keeper| keeper.finish(self.local, self.writer.fill()));
+        if stored {
+            self.local.count(Event::FillsStored);
+        }
+    }
+}
+
+impl Drop for Saving<'_> {
+    fn drop(&mut self) {
+        self.local.proxy.fills.leave(self.writer.fill());
+    }
+}
+
+/// Brings what GET stored up to date with the answer to a HEAD that was sent at `sent`.
+pub(super) async fn freshen(local: &Local, ask: &Ask, head: &ResponseHead<'_>, sent: WallTime) {
+    if ask.digest.method != Method::Head {
+        return;
+    }
+    let mut key = ask.base.to_vec();
+    let Found { object, .. } = find(local, &mut key, &ask.head()).await;
+    // What was stored after the HEAD was sent may know better.
+    let Some((object, _)) = object.filter(|(object, _)| object.meta().response_time <= sent) else {
+        return;
+    };
+    let Some(stored) = Digest::decode(&object.meta().rules) else {
+        return;
+    };
+    let asked = asked(ask, sent, local.wall());
+    let response = rules_response(&asked, head.status(), head);
+    let part = held(&object);
+    let length = part.map_or(Some(object.total_length()), |part| part.complete);
+    let engine = &local.proxy.engine;
+    match update::head_update(object.fields(), &stored, length, &response) {
+        HeadUpdate::Nothing => {}
+        HeadUpdate::Invalidate => {
+            engine.supersede(object.hash(), object.key());
+        }
+        HeadUpdate::Freshen => {
+            if let Some((meta, fields)) =
+                refresh::updated(local, &asked, head.status(), head, &object)
+            {
+                let (vary, tags) = (object.vary().clone(), object.tags().clone());
+                engine.refresh(&object, meta, vary, tags, fields);
+            }
+        }
+    }
+}
