@@ -25,6 +25,8 @@ pub(crate) struct Patience {
     pub(crate) upstream: Ticks,
     pub(crate) tunnel: Ticks,
     pub(crate) linger: Ticks,
+    /// After which an idle connection gives its memory back.
+    pub(crate) rest: Ticks,
 }
 
 impl Patience {
@@ -37,6 +39,7 @@ impl Patience {
             upstream: Ticks::of(timeouts.upstream_progress),
             tunnel: Ticks::of(timeouts.tunnel),
             linger: Ticks::of(Duration::from_secs(2)),
+            rest: Ticks::of(Duration::from_millis(250)),
         }
     }
 }

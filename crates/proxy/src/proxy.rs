@@ -84,6 +84,18 @@ impl Proxy {
         self.fill_memory.used()
     }
 
+    /// Fetches that run now, whether others can join them or not.
+    #[must_use]
+    pub fn fills(&self) -> usize {
+        self.fills.running().0
+    }
+
+    /// Requests that are answered by running fetches now.
+    #[must_use]
+    pub fn followers(&self) -> usize {
+        self.fills.running().1
+    }
+
     /// Asks all workers to stop accepting, finish what is in flight and end; callable from any
     /// thread, any number of times. [`Worker::run`](crate::Worker::run) returns when its worker
     /// is done, at the latest after [`Timeouts::drain`](crate::Timeouts::drain).

@@ -96,6 +96,41 @@ fn a_memory_hit_allocates_nothing() {
         assert_eq!(fewest, Some(0), "{request}");
     }
     assert_eq!(origin.asked(), 1);
+    idle_connections_hold_little(&proxy, addr, &get);
     proxy.shutdown();
     thread.join().unwrap();
+}
+
+/// A thousand clients ask once and stay connected.
+fn idle_connections_hold_little(proxy: &Proxy, addr: std::net::SocketAddr, get: &str) {
+    const CLIENTS: usize = 1000;
+    let mut buf = vec![0; 65536];
+    let mut clients = Vec::with_capacity(CLIENTS);
+    let region = Region::new(ALLOCATOR);
+    for _ in 0..CLIENTS {
+        let mut client = std::net::TcpStream::connect(addr).unwrap();
+        assert_eq!(ask(&mut client, &mut buf, get), *b"200");
+        clients.push(client);
+    }
+    assert!(proxy.connections() >= CLIENTS);
+    let held = |region: &Region<'_, System>| {
+        let change = region.change();
+        (change
+            .bytes_allocated
+            .saturating_sub(change.bytes_deallocated))
+            / CLIENTS
+    };
+    let busy = held(&region);
+    let mut tries = 100;
+    while held(&region) > 6 << 10 && tries > 0 {
+        tries -= 1;
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let idle = held(&region);
+    println!("bytes per connection: {busy} at once, {idle} when idle");
+    assert!(idle <= 6 << 10, "{idle} bytes per idle connection");
+    // And they still work.
+    for client in &mut clients {
+        assert_eq!(ask(client, &mut buf, get), *b"200");
+    }
 }

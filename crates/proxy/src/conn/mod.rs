@@ -104,17 +104,14 @@ impl<T: Transport> Conn<T> {
                 Err(reject) => return Err(NoRequest::Refused(reject.into())),
             }
             let idle = self.buf.is_empty();
-            let patience = &self.local.patience;
-            let deadline = if idle {
-                self.buf.release();
-                self.io.deadline(patience.idle)
-            } else {
-                *head_deadline.get_or_insert_with(|| self.io.deadline(patience.head))
-            };
             let max = self.local.limits.head_bytes + 1;
-            self.io.set_idle(idle);
-            let read = self.buf.fill(&self.io, max, deadline).await;
-            self.io.set_idle(false);
+            let read = if idle {
+                self.first_bytes(max).await
+            } else {
+                let patience = self.local.patience.head;
+                let deadline = *head_deadline.get_or_insert_with(|| self.io.deadline(patience));
+                self.buf.fill(&self.io, max, deadline).await
+            };
             match read {
                 Ok(0) => return Err(NoRequest::Closed),
                 Ok(_) => {}
@@ -134,6 +131,31 @@ impl<T: Transport> Conn<T> {
                 Err(_) => return Err(NoRequest::Closed),
             }
         }
+    }
+
+    /// Waits for the next request. A connection that stays idle gives its memory back; one that
+    /// does not keeps it, so that a hit allocates nothing.
+    async fn first_bytes(&mut self, max: usize) -> io::Result<usize> {
+        let patience = &self.local.patience;
+        let (soon, late) = (patience.rest.min(patience.idle), patience.idle);
+        self.io.set_idle(true);
+        self.buf.shorten();
+        let mut read = self.buf.fill(&self.io, max, self.io.deadline(soon)).await;
+        let timed_out = |read: &io::Result<usize>| {
+            read.as_ref()
+                .is_err_and(|error| error.kind() == io::ErrorKind::TimedOut)
+        };
+        if timed_out(&read) && soon < late {
+            self.buf.release();
+            self.scratch = Scratch::default();
+            let deadline = self.io.deadline(late);
+            read = match self.io.readable(deadline).await {
+                Ok(()) => self.buf.fill(&self.io, max, deadline).await,
+                Err(error) => Err(error),
+            };
+        }
+        self.io.set_idle(false);
+        read
     }
 
     /// Answers what could not be parsed.
@@ -162,14 +184,11 @@ impl<T: Transport> Conn<T> {
     /// what the client still sends for a moment. Closing with unread bytes would reset it.
     async fn linger(&mut self) {
         self.io.transport().shutdown_write();
+        // Bounded by time alone: an upload that was refused early may be long.
         let deadline = self.io.deadline(self.local.patience.linger);
-        let mut budget = 256 << 10;
-        loop {
+        self.buf.clear();
+        while let Ok(1..) = self.buf.fill(&self.io, 16 << 10, deadline).await {
             self.buf.clear();
-            match self.buf.fill(&self.io, 16 << 10, deadline).await {
-                Ok(n) if n > 0 && budget > n => budget -= n,
-                _ => return,
-            }
         }
     }
 

@@ -135,6 +135,17 @@ impl<H> FillMap<H> {
         }
     }
 
+    /// Fills, and followers of them, at this moment.
+    pub(crate) fn running(&self) -> (usize, usize) {
+        let mut sum = (0, 0);
+        for shard in &self.shards {
+            let fills: Vec<_> = shard.lock().by_base.values().flatten().cloned().collect();
+            sum.0 += fills.len();
+            sum.1 += fills.iter().map(|fill| fill.followers()).sum::<usize>();
+        }
+        sum
+    }
+
     pub(super) fn of(&self, base: KeyHash) -> Vec<Arc<Fill<H>>> {
         let shard = self.shard(base).lock();
         shard.by_base.get(&base).cloned().unwrap_or_default()

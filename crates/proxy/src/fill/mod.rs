@@ -123,6 +123,11 @@ impl<H> Fill<H> {
         &self.key
     }
 
+    /// Requests that hold a place in it, released ones included.
+    pub(crate) fn followers(&self) -> usize {
+        self.state.lock().readers.iter().flatten().count()
+    }
+
     /// Hash of [`key`](Self::key).
     pub(crate) fn hash(&self) -> KeyHash {
         self.hash

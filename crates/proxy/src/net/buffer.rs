@@ -49,9 +49,16 @@ impl ReadBuf {
         self.end = 0;
     }
 
-    /// Gives the memory back if nothing is in it: for connections that go idle.
+    /// Gives memory beyond the usual back if nothing is in it.
+    pub(crate) fn shorten(&mut self) {
+        if self.data.len() > FIRST {
+            self.release();
+        }
+    }
+
+    /// Gives all memory back if nothing is in it: for connections that stay idle.
     pub(crate) fn release(&mut self) {
-        if self.is_empty() && self.data.len() > FIRST {
+        if self.is_empty() {
             self.data = Vec::new();
         }
     }
@@ -111,6 +118,11 @@ mod tests {
         assert!(buf.spare(FIRST * 2).is_empty());
         buf.consume(FIRST * 2);
         assert!(buf.is_empty());
+        buf.shorten();
+        assert_eq!(buf.data.len(), 0);
+        buf.spare(FIRST);
+        buf.shorten();
+        assert_eq!(buf.data.len(), FIRST);
         buf.release();
         assert_eq!(buf.data.len(), 0);
     }

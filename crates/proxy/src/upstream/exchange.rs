@@ -85,7 +85,7 @@ impl Leased {
         if !self.up.buf.is_empty() || local.proxy.is_shutting_down() {
             return;
         }
-        self.up.buf.release();
+        self.up.buf.shorten();
         let pooled = Pooled {
             connection: self.up,
             born: self.born,
