@@ -351,7 +351,7 @@ pub(crate) fn buffers_come_back(disk: &Subject) {
 
 /// A region that is only written through the cache, in the middle of others: every byte of both
 /// stays as written, at odd places and lengths, also after a flush.
-pub fn cached_writes_are_read_beside_others(disk: &Arc<dyn Disk>) {
+pub(crate) fn cached_writes_are_read_beside_others(disk: &Subject) {
     let (at, len) = (64 << 10, 16 << 10);
     for place in (0..128 << 10)
         .step_by(4096)

@@ -4,5 +4,6 @@ mod basic;
 mod faults;
 mod model;
 mod ratio;
+mod removal_log;
 mod rig;
 mod rules;

@@ -1,0 +1,124 @@
+//! The removal log: a ring of fixed entries that tells what was removed before its tombstone is
+//! in the log, so that the death of the process brings nothing back.
+//!
+//! Entry `n` (from 1) is written to place `n` modulo the number of places. An entry names the
+//! oldest one that still counted when it was written; those before that one have their tombstones.
+
+use foxy_base::{KeyHash, crc32c};
+
+use crate::bytes_io::{Put, Take};
+use crate::{FormatError, LogPosition, StoreUuid};
+
+/// Length of an entry of the removal log.
+pub const REMOVAL_BYTES: usize = 40;
+
+/// What is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Removed {
+    /// Nothing: the entry only says that those before it do not count any more.
+    Nothing,
+    /// The record at this place.
+    Place(LogPosition),
+    /// What is stored under the hash before this place.
+    Key(KeyHash, LogPosition),
+}
+
+/// An entry of the removal log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RemovalEntry {
+    /// Its number, from 1.
+    pub number: u64,
+    /// How many of the entries before it counted when it was written, below 2^24.
+    pub before: u32,
+    /// What is removed.
+    pub removed: Removed,
+}
+
+impl RemovalEntry {
+    /// The bytes on disk. The store's identity is in the checksum.
+    #[must_use]
+    pub fn encode(&self, uuid: StoreUuid) -> [u8; REMOVAL_BYTES] {
+        let (kind, hash, place) = match self.removed {
+            Removed::Nothing => (0, KeyHash(0), LogPosition(0)),
+            Removed::Place(place) => (1, KeyHash(0), place),
+            Removed::Key(hash, place) => (2, hash, place),
+        };
+        let mut out = Vec::with_capacity(REMOVAL_BYTES);
+        let mut put = Put(&mut out);
+        put.bytes(&hash.to_bytes());
+        put.u64(place.0);
+        put.u64(self.number);
+        put.u32(self.before & 0xff_ffff | kind << 24);
+        let crc = checksum(uuid, put.0);
+        put.u32(crc);
+        let mut bytes = [0; REMOVAL_BYTES];
+        bytes.copy_from_slice(&out);
+        bytes
+    }
+
+    /// Reads the entry at place `place` of `places`.
+    ///
+    /// # Errors
+    /// `Empty` for zeros, `Checksum` for a torn entry or another store's, `Invalid` for one that
+    /// does not belong here.
+    pub fn decode(
+        bytes: &[u8; REMOVAL_BYTES],
+        uuid: StoreUuid,
+        place: u64,
+        places: u64,
+    ) -> Result<Self, FormatError> {
+        let (body, crc) = bytes.split_at(REMOVAL_BYTES - 4);
+        if checksum(uuid, body).to_le_bytes() != crc {
+            let empty = bytes.iter().all(|b| *b == 0);
+            return Err(if empty {
+                FormatError::Empty
+            } else {
+                FormatError::Checksum
+            });
+        }
+        let mut take = Take::new(body);
+        let hash = KeyHash::from_bytes(take.array()?);
+        let (at, number, word) = (LogPosition(take.u64()?), take.u64()?, take.u32()?);
+        let removed = match word >> 24 {
+            0 => Removed::Nothing,
+            1 => Removed::Place(at),
+            2 => Removed::Key(hash, at),
+            _ => return Err(FormatError::Invalid("removal kind")),
+        };
+        if number == 0 || number % places.max(1) != place {
+            return Err(FormatError::Invalid("removal place"));
+        }
+        Ok(Self {
+            number,
+            before: word & 0xff_ffff,
+            removed,
+        })
+    }
+}
+
+fn checksum(uuid: StoreUuid, body: &[u8]) -> u32 {
+    let mut bytes = [0; 16 + REMOVAL_BYTES - 4];
+    bytes[..16].copy_from_slice(&uuid.0);
+    bytes[16..].copy_from_slice(body);
+    crc32c(&bytes)
+}
+
+/// The entries of a removal log that still count, in order, and the number to go on with.
+/// Whatever is torn, of another store, of a former round or done with is left out.
+#[must_use]
+pub fn read_removals(log: &[u8], uuid: StoreUuid) -> (Vec<RemovalEntry>, u64) {
+    let (places, _) = log.as_chunks::<REMOVAL_BYTES>();
+    let count = places.len() as u64;
+    let mut entries: Vec<_> = (0..)
+        .zip(places)
+        .filter_map(|(at, bytes)| RemovalEntry::decode(bytes, uuid, at, count).ok())
+        .collect();
+    let Some(newest) = entries.iter().max_by_key(|e| e.number).copied() else {
+        return (Vec::new(), 1);
+    };
+    // A power cut can lose the newer entry of a place and leave one of the round before.
+    let first = newest.number - u64::from(newest.before).min(newest.number.min(count) - 1);
+    entries.retain(|e| e.number >= first && e.removed != Removed::Nothing);
+    entries.sort_by_key(|e| e.number);
+    (entries, newest.number + 1)
+}

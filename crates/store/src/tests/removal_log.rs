@@ -1,0 +1,406 @@
+//! The removal log: what was removed stays removed through a kill at any moment.
+
+use std::io;
+use std::sync::Arc;
+
+use foxy_disk::{Disk, Fault, FaultPlan, FaultRule, Keep, MemDisk, OpClass, Queue};
+use foxy_format::{Geometry, REMOVAL_BYTES, RemovalEntry, Removed, StoreUuid};
+use parking_lot::Mutex;
+
+use super::rig::{Rig, SEGMENT, hash, options};
+use crate::*;
+
+const MEMORY: u64 = 256 << 10;
+
+fn geometry(rig: &Rig) -> Geometry {
+    rig.engine.store(StoreId(0)).unwrap().geometry
+}
+
+/// A store with `k` on disk and nothing under way.
+fn with_old(seed: u64) -> Rig {
+    let mut rig = Rig::new(16, MEMORY, seed);
+    rig.put("k", b"old");
+    rig.put("other", b"other");
+    rig.settle();
+    rig
+}
+
+type Named = (&'static str, fn(&Rig));
+type Seen = Arc<Mutex<(Option<Arc<Engine>>, Vec<bool>)>>;
+
+#[test]
+fn a_kill_right_after_a_removal_does_not_undo_it() {
+    let removals: [Named; 4] = [
+        ("supersede", |rig| assert!(rig.supersede("k"))),
+        ("purge", |rig| drop(rig.engine.purge(hash("k"), b"k"))),
+        ("put", |rig| drop(rig.put("k", b"new"))),
+        ("damage", |rig| {
+            let plan = rig.plan("k").unwrap();
+            rig.engine.fail_read(&plan, &io::ErrorKind::Other.into());
+        }),
+    ];
+    for (name, remove) in removals {
+        let rig = with_old(1);
+        rig.engine
+            .shard(hash("k"))
+            .write()
+            .ram_remove_for_test(hash("k"));
+        remove(&rig);
+        let again = rig.kill();
+        assert_eq!(again.text("k"), None, "{name}");
+        assert_eq!(again.text("other").as_deref(), Some("other"), "{name}");
+        assert_eq!(again.kill().text("k"), None, "{name}: a second kill");
+    }
+}
+
+#[test]
+fn a_removal_while_older_segments_are_being_loaded_is_not_undone_by_a_kill() {
+    for purge in [false, true] {
+        let mut rig = with_old(2);
+        rig.fill("later", 120);
+        let loading = rig.crash_unloaded(Keep::All);
+        assert!(loading.engine.stats().stores[0].loading);
+        if purge {
+            drop(loading.engine.purge(hash("k"), b"k"));
+        } else {
+            loading.supersede("k");
+        }
+        let again = loading.kill();
+        assert_eq!(again.text("k"), None);
+        assert_eq!(again.text("other").as_deref(), Some("other"));
+        assert_eq!(again.kill().text("k"), None, "the void that took over");
+    }
+}
+
+/// The removal log is read before anything is loaded, and before the first lookup is answered.
+#[test]
+fn the_removal_log_counts_before_lookups_are_answered() {
+    let rig = with_old(3);
+    rig.supersede("k");
+    let again = rig.crash_unloaded(Keep::All);
+    assert!(
+        again.plan("other").is_some(),
+        "an open segment is loaded at once"
+    );
+    assert!(again.plan("k").is_none());
+}
+
+/// A newer version is not taken for the removed one, whatever the log still says.
+#[test]
+fn what_was_stored_after_the_removal_stays() {
+    let mut rig = with_old(4);
+    rig.fill("later", 120);
+    let mut rig = rig.crash_unloaded(Keep::All);
+    drop(rig.engine.purge(hash("k"), b"k"));
+    rig.put("k", b"new");
+    rig.put("other", b"newer");
+    rig.settle();
+    for n in 0..3 {
+        rig = rig.kill();
+        assert_eq!(rig.text("k").as_deref(), Some("new"), "{n}");
+        assert_eq!(rig.text("other").as_deref(), Some("newer"), "{n}");
+    }
+}
+
+/// As above, with the log as it was before the tombstones were written: a power cut can leave it.
+#[test]
+fn removals_that_come_back_concern_what_was_older_alone() {
+    let mut rig = with_old(5);
+    rig.fill("later", 120);
+    let mut rig = rig.crash_unloaded(Keep::All);
+    drop(rig.engine.purge(hash("k"), b"k"));
+    let g = geometry(&rig);
+    let log = rig.disk.peek(g.removals_at(), g.removals_bytes as usize);
+    rig.put("k", b"new");
+    rig.settle();
+    rig.disk.corrupt(g.removals_at(), log.len(), |bytes| {
+        bytes.copy_from_slice(&log);
+    });
+    let again = rig.kill();
+    assert!(again.counts().removals_recalled > 0);
+    assert_eq!(again.text("k").as_deref(), Some("new"));
+}
+
+/// A disk that looks, whenever something is written through the cache, whether the key still shows.
+#[derive(Debug)]
+struct Watched {
+    disk: MemDisk,
+    seen: Seen,
+}
+
+impl Disk for Watched {
+    fn len(&self) -> u64 {
+        self.disk.len()
+    }
+    fn block_bytes(&self) -> u32 {
+        self.disk.block_bytes()
+    }
+    fn describe(&self) -> String {
+        self.disk.describe()
+    }
+    fn open_queue(&self, depth: u32) -> io::Result<Box<dyn Queue>> {
+        self.disk.open_queue(depth)
+    }
+    fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        self.disk.read_at(at, into)
+    }
+    fn write_at(&self, at: u64, data: &[u8]) -> io::Result<()> {
+        self.disk.write_at(at, data)
+    }
+    fn write_cached(&self, at: u64, data: &[u8]) -> io::Result<()> {
+        let mut seen = self.seen.lock();
+        if let Some(engine) = &seen.0 {
+            // The index is what others see without the lock of the key's shard.
+            let shows = !engine.index.lookup(hash("k")).is_empty();
+            let locked = engine.shard(hash("k")).try_read().is_none();
+            seen.1.push(shows && locked);
+        }
+        drop(seen);
+        self.disk.write_cached(at, data)
+    }
+    fn read_cached(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        self.disk.read_cached(at, into)
+    }
+    fn flush(&self) -> io::Result<()> {
+        self.disk.flush()
+    }
+    fn grow(&self, new_len: u64) -> io::Result<()> {
+        self.disk.grow(new_len)
+    }
+}
+
+#[test]
+fn a_removal_is_logged_before_anybody_can_see_it() {
+    let removals: [fn(&Arc<Engine>); 4] = [
+        |engine| assert!(engine.supersede(hash("k"), b"k")),
+        |engine| drop(engine.purge(hash("k"), b"k")),
+        |engine| drop(engine.put(super::rig::object("k", b"new"))),
+        |engine| {
+            let Lookup::Disk(plan) = engine.lookup(hash("k"), b"k") else {
+                panic!("not on disk");
+            };
+            engine.fail_read(&plan, &io::ErrorKind::Other.into());
+        },
+    ];
+    for remove in removals {
+        let rig = with_old(6);
+        let seen = Arc::new(Mutex::new((None, Vec::new())));
+        let engine = Engine::new(EngineConfig::new(MEMORY, 7), rig.clock.clone());
+        let disk = Watched {
+            disk: rig.disk.kill(),
+            seen: seen.clone(),
+        };
+        let mut writer = engine.open_store(Arc::new(disk), options()).unwrap();
+        while !writer.is_idle() {
+            writer.turn();
+        }
+        seen.lock().0 = Some(engine.clone());
+        remove(&engine);
+        seen.lock().0 = None;
+        assert_eq!(
+            seen.lock().1,
+            [true],
+            "one write, made while it still showed"
+        );
+    }
+}
+
+#[test]
+fn torn_entries_remove_nothing_and_the_others_still_count() {
+    let mut rig = Rig::new(16, MEMORY, 8);
+    for n in 0..20 {
+        rig.put(&format!("k{n}"), b"old");
+    }
+    rig.settle();
+    let before = rig.counts().removals_logged;
+    (0..20).for_each(|n| assert!(rig.supersede(&format!("k{n}"))));
+    assert_eq!(rig.counts().removals_logged - before, 20);
+    for torn in 0..REMOVAL_BYTES as u64 {
+        let disk = rig.disk.kill();
+        // The last but nine, a byte of it.
+        let number = rig.counts().removals_logged - 9;
+        let at = geometry(&rig).removals_at() + number * REMOVAL_BYTES as u64 + torn;
+        disk.corrupt(at, 1, |b| b[0] ^= 0x40);
+        let again = Rig::open(disk, MEMORY, 9, options());
+        let back: Vec<_> = (0..20)
+            .filter(|n| again.plan(&format!("k{n}")).is_some())
+            .collect();
+        assert_eq!(back, [10], "byte {torn}");
+    }
+}
+
+#[test]
+fn a_power_cut_that_tears_the_log_keeps_other_objects() {
+    let mut rig = Rig::new(16, MEMORY, 10);
+    for n in 0..40 {
+        rig.put(&format!("k{n}"), b"old");
+    }
+    rig.settle();
+    let ticket = rig.engine.sync();
+    while !ticket.is_done() {
+        rig.writer.turn();
+    }
+    (0..20).for_each(|n| assert!(rig.supersede(&format!("k{n}"))));
+    let mut kept = std::collections::HashSet::new();
+    for seed in 0..30 {
+        let again = rig.crash(Keep::Random(seed));
+        let there = |n: &i32| again.text(&format!("k{n}")).is_some();
+        assert!((20..40).all(|n| there(&n)), "seed {seed}");
+        kept.insert((0..20).filter(there).count());
+    }
+    assert!(kept.len() > 3, "{kept:?}");
+}
+
+#[test]
+fn a_full_ring_counts_and_falls_back_to_tombstones() {
+    let mut rig = Rig::new(16, 4 << 20, 11);
+    rig.settle();
+    let places = geometry(&rig).removal_places();
+    let keys = places as usize + 50;
+    for n in 0..keys {
+        rig.put(&format!("k{n}"), b"old");
+    }
+    rig.settle();
+    (0..keys).for_each(|n| assert!(rig.supersede(&format!("k{n}"))));
+    assert_eq!(rig.counts().removal_log_full, 50);
+    let back = |rig: &Rig| {
+        (0..keys)
+            .filter(|n| rig.text(&format!("k{n}")).is_some())
+            .count()
+    };
+    assert_eq!(back(&rig.kill()), 50, "those that found no room");
+    rig.settle();
+    assert_eq!(back(&rig.kill()), 0);
+    // And there is room again, for several rounds.
+    for round in 0..4 {
+        for n in 0..300 {
+            rig.put(&format!("k{n}"), b"again");
+        }
+        rig.settle();
+        (0..300).for_each(|n| assert!(rig.supersede(&format!("k{n}"))));
+        assert_eq!(back(&rig.kill()), 0, "round {round}");
+        rig.settle();
+    }
+    assert_eq!(rig.counts().removal_log_full, 50);
+    assert!(rig.counts().removals_logged > 3 * places);
+}
+
+#[test]
+fn half_a_ring_is_reason_enough_to_write_tombstones() {
+    let mut rig = Rig::new(16, 4 << 20, 12);
+    rig.settle();
+    let half = geometry(&rig).removal_places() / 2 + 1;
+    for n in 0..half {
+        rig.put(&format!("k{n}"), b"old");
+    }
+    rig.settle();
+    let before = rig.counts().tombstones;
+    (1..half).for_each(|n| assert!(rig.supersede(&format!("k{n}"))));
+    rig.turns(3);
+    assert_eq!(rig.counts().tombstones, before);
+    rig.supersede("k0");
+    rig.turns(3);
+    assert_eq!(rig.counts().tombstones, before + half);
+}
+
+/// Puts entries into the log behind the store's back.
+fn forge(rig: &Rig, uuid: StoreUuid, entries: &[(u64, u32, Removed)]) -> Rig {
+    let (disk, g) = (rig.disk.kill(), geometry(rig));
+    for (number, before, removed) in entries.iter().copied() {
+        let entry = RemovalEntry {
+            number,
+            before,
+            removed,
+        };
+        let at = g.removals_at() + number % g.removal_places() * REMOVAL_BYTES as u64;
+        disk.corrupt(at, REMOVAL_BYTES, |b| {
+            b.copy_from_slice(&entry.encode(uuid));
+        });
+    }
+    Rig::open(disk, MEMORY, 13, options())
+}
+
+#[test]
+fn former_rounds_other_stores_and_former_lives_do_nothing() {
+    let rig = with_old(13);
+    let store = rig.engine.store(StoreId(0)).unwrap();
+    let address = rig.engine.index.lookup(hash("k")).first().unwrap().address;
+    let place = store.position(address).unwrap();
+    let places = geometry(&rig).removal_places();
+    let life = |n| foxy_format::LogPosition::new(place.sequence() + n, place.offset_units());
+    let here = Removed::Place(place);
+    let shows = |rig: Rig| rig.plan("k").is_some();
+    assert!(
+        !shows(forge(&rig, store.uuid, &[(700, 3, here)])),
+        "it would count"
+    );
+    assert!(shows(forge(
+        &rig,
+        StoreUuid(*b"some other store"),
+        &[(700, 3, here)]
+    )));
+    let newest = |n, before| (n, before, Removed::Nothing);
+    let past = forge(
+        &rig,
+        store.uuid,
+        &[(700, 3, here), newest(701 + places, 1 << 20)],
+    );
+    assert!(shows(past), "a whole round ago");
+    assert!(
+        shows(forge(&rig, store.uuid, &[(700, 3, here), newest(705, 4)])),
+        "done with"
+    );
+    assert!(!shows(forge(
+        &rig,
+        store.uuid,
+        &[(700, 3, here), newest(705, 5)]
+    )));
+    let segments = u64::from(geometry(&rig).segments);
+    assert!(shows(forge(
+        &rig,
+        store.uuid,
+        &[(700, 3, Removed::Place(life(segments)))]
+    )));
+    let key = |place| Removed::Key(hash("k"), place);
+    assert!(
+        shows(forge(&rig, store.uuid, &[(700, 3, key(place))])),
+        "older than the record"
+    );
+    let behind = foxy_format::LogPosition(place.0 + 1);
+    assert!(!shows(forge(&rig, store.uuid, &[(700, 3, key(behind))])));
+}
+
+/// Removals of records that a power cut took do not meet those written in their place.
+#[test]
+fn a_place_without_a_record_is_forgotten_before_it_is_used_again() {
+    let mut rig = Rig::new(16, MEMORY, 14);
+    rig.settle();
+    let store = rig.engine.store(StoreId(0)).unwrap();
+    let end = foxy_format::LogPosition(store.log_end.load(std::sync::atomic::Ordering::Relaxed));
+    let start = foxy_format::LogPosition::new(end.sequence().max(1), end.offset_units());
+    let entries: Vec<_> = (0..SEGMENT / 512)
+        .map(|n| {
+            (
+                700 + u64::from(n),
+                n,
+                Removed::Place(foxy_format::LogPosition(start.0 + u64::from(n))),
+            )
+        })
+        .collect();
+    let mut rig = forge(&rig, store.uuid, &entries);
+    rig.put("k", b"here");
+    rig.settle();
+    assert_eq!(rig.kill().text("k").as_deref(), Some("here"));
+}
+
+#[test]
+fn a_log_that_cannot_be_written_is_counted_and_tombstones_do() {
+    let mut rig = with_old(15);
+    let at = geometry(&rig).removals_at();
+    let broken = FaultRule::new(OpClass::Write, Fault::Errno(5)).within(at..at + 4096);
+    rig.disk.set_faults(FaultPlan::from(broken));
+    assert!(rig.supersede("k"));
+    assert!(rig.counts().write_errors > 0);
+    rig.settle();
+    assert_eq!(rig.kill().text("k"), None);
+}
