@@ -7,6 +7,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
 use foxy_disk::{AlignedBuf, BufPool, Completion, Op, Queue, Readiness};
 use foxy_store::{Engine, Object, ReadMiss, ReadPlan, StoreId};
@@ -17,6 +18,9 @@ use tokio::sync::Notify;
 const DEPTH: u32 = 128;
 /// Unused read buffers kept per worker.
 const IDLE_BUFFERS: usize = 8 << 20;
+
+/// How long a request waits for a disk before it goes to the origin instead.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a reader gets.
 type Answer = Result<Arc<Object>, ReadMiss>;
@@ -84,17 +88,16 @@ impl DiskReader {
         };
         let slot = Rc::new(RefCell::new(Slot::default()));
         let shared = queue.start(self, plan, Box::new(finish), Rc::clone(&slot));
-        let answer = poll_fn(|cx| {
-            let mut slot = slot.borrow_mut();
-            match slot.answer.take() {
-                Some(answer) => Poll::Ready(answer),
-                None => {
-                    slot.waker = Some(cx.waker().clone());
-                    Poll::Pending
-                }
+        let answer = tokio::time::timeout(PATIENCE, wait(&slot)).await;
+        let answer = answer.unwrap_or_else(|_| {
+            // A disk that is stuck must not hold requests: the read is given up, its buffer stays
+            // with it.
+            if !shared {
+                self.engine
+                    .fail_read(&plan, &io::ErrorKind::TimedOut.into());
             }
-        })
-        .await;
+            Err(ReadMiss::Device)
+        });
         (answer, shared)
     }
 
@@ -134,6 +137,20 @@ impl DiskReader {
         ));
         Ok(queue)
     }
+}
+
+async fn wait(slot: &RefCell<Slot>) -> Answer {
+    poll_fn(|cx| {
+        let mut slot = slot.borrow_mut();
+        match slot.answer.take() {
+            Some(answer) => Poll::Ready(answer),
+            None => {
+                slot.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    })
+    .await
 }
 
 impl StoreQueue {
@@ -217,7 +234,7 @@ async fn flush_turns(queue: Rc<StoreQueue>, engine: Arc<Engine>) {
         let flushed = queue.inner.borrow_mut().queue.flush_submissions();
         if let Err(error) = flushed {
             tracing::warn!(%error, "disk reads were not accepted; trying again");
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
             queue.staged.notify_one();
         }
         // What the device had in its cache is there already.

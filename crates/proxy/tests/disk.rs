@@ -3,7 +3,9 @@
 mod common;
 
 use common::{Origin, Stored};
+use foxy_disk::{Fault, FaultPlan, FaultRule, OpClass};
 use foxy_proxy::{Event, Outcome};
+use foxy_store::Health;
 
 /// Objects asked for: far more bytes than the memory holds.
 const OBJECTS: usize = 400;
@@ -44,4 +46,91 @@ fn what_left_memory_comes_from_disk_byte_for_byte() {
         "{totals:?}"
     );
     assert_eq!(totals.event(Event::DiskReadMisses), 0);
+}
+
+/// An origin whose bodies follow from their paths.
+fn origin() -> Origin {
+    Origin::start(|asked| {
+        let body = body(asked.path());
+        asked.reply("200 OK", "Cache-Control: max-age=86400\r\n", body);
+        true
+    })
+}
+
+/// Puts [`OBJECTS`] on disk, more than the memory holds.
+fn filled() -> (Stored, Origin) {
+    let (stored, origin) = (Stored::start(2 << 20, 64 << 20, 2), origin());
+    for n in 0..OBJECTS {
+        stored.foxy.get(&origin, &format!("/{n}"));
+        stored.settle(400_000);
+    }
+    stored.settle(0);
+    (stored, origin)
+}
+
+fn ask_for_all(stored: &Stored, origin: &Origin) {
+    for n in 0..OBJECTS {
+        let path = format!("/{n}");
+        let answer = stored.foxy.get(origin, &path);
+        assert!(answer.status == 200 && answer.whole, "{path}: {answer:?}");
+        assert!(answer.body == body(&path), "{path}");
+    }
+}
+
+#[test]
+fn a_disk_that_fails_or_lies_costs_no_request() {
+    for fault in [
+        Fault::EIO,
+        Fault::Short(512),
+        Fault::Misdirected(1 << 20),
+        Fault::BitRot(3),
+    ] {
+        let (stored, origin) = filled();
+        let rule = FaultRule::new(OpClass::Read, fault.clone()).chance(0.5);
+        stored.disk.set_faults(FaultPlan::none().and(rule));
+        ask_for_all(&stored, &origin);
+        ask_for_all(&stored, &origin);
+        let totals = stored.foxy.proxy.totals();
+        assert!(totals.event(Event::DiskReadMisses) > 0, "{fault:?}");
+        assert_eq!(totals.event(Event::Aborted), 0, "{fault:?}");
+    }
+}
+
+#[test]
+fn a_store_that_goes_offline_leaves_a_proxy_that_works_from_memory() {
+    let (stored, origin) = filled();
+    let always = |on| FaultRule::new(on, Fault::EIO);
+    let plan = FaultPlan::none()
+        .and(always(OpClass::Read))
+        .and(always(OpClass::Write))
+        .and(always(OpClass::Flush));
+    stored.disk.set_faults(plan);
+    ask_for_all(&stored, &origin);
+    ask_for_all(&stored, &origin);
+    let health = stored.foxy.engine.stats().stores[0].health;
+    assert_eq!(health, Health::Offline);
+    stored.foxy.get(&origin, "/new");
+    let again = stored.foxy.get(&origin, "/new");
+    assert!(again.cache().contains("memory-hit"), "{}", again.head);
+}
+
+#[test]
+fn a_disk_that_never_answers_is_not_waited_for() {
+    let (stored, origin) = filled();
+    let stuck = FaultRule::new(OpClass::Read, Fault::Stuck);
+    stored.disk.set_faults(FaultPlan::none().and(stuck));
+    let asked = origin.asked();
+    std::thread::scope(|scope| {
+        for n in 0..8 {
+            let (foxy, origin) = (&stored.foxy, &origin);
+            scope.spawn(move || {
+                let path = format!("/{n}");
+                assert!(foxy.get(origin, &path).body == body(&path), "{path}");
+            });
+        }
+    });
+    assert!(origin.asked() > asked, "some of them were on disk");
+    stored.disk.unstick();
+    stored.disk.set_faults(FaultPlan::none());
+    ask_for_all(&stored, &origin);
 }
