@@ -1,10 +1,15 @@
 //! What a connection needs from a socket. Another implementation (a ring, TLS) replaces this
 //! and nothing else.
 
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, Read as _};
 use std::task::{Context, Poll};
 
+use socket2::SockRef;
+use tokio::io::Interest;
 use tokio::net::TcpStream;
+
+/// Whether the runtime waits by epoll, edge-triggered.
+const EDGE_TRIGGERED: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
 /// A byte stream in both directions. All methods take `&self`, so one task can wait for both
 /// directions at once.
@@ -24,8 +29,20 @@ pub(crate) trait Transport: 'static {
 }
 
 impl Transport for TcpStream {
+    /// A read that fills less than its buffer has emptied the socket. Saying so to the runtime
+    /// spares the next wait a system call that would only find that out again; what arrives
+    /// after it is an event of its own.
     fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
-        Self::try_read(self, into)
+        let mut short = 0;
+        let read = self.try_io(Interest::READABLE, || {
+            let n = (&*SockRef::from(self)).read(into)?;
+            if EDGE_TRIGGERED && 0 < n && n < into.len() {
+                short = n;
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            Ok(n)
+        });
+        if short > 0 { Ok(short) } else { read }
     }
     fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         self.try_write_vectored(slices)
@@ -38,9 +55,9 @@ impl Transport for TcpStream {
     }
     fn shutdown_write(&self) {
         // A peer that is gone already is no news.
-        let _ = socket2::SockRef::from(self).shutdown(std::net::Shutdown::Write);
+        let _ = SockRef::from(self).shutdown(std::net::Shutdown::Write);
     }
     fn reset_on_close(&self) {
-        let _ = socket2::SockRef::from(self).set_linger(Some(std::time::Duration::ZERO));
+        let _ = SockRef::from(self).set_linger(Some(std::time::Duration::ZERO));
     }
 }
