@@ -242,3 +242,22 @@ fn a_large_object_comes_back_whole_and_in_parts() {
     assert!(part.body == body[255_000..=600_000]);
     assert_eq!(origin.asked(), 1);
 }
+
+#[test]
+fn a_stored_translation_answers_a_request_that_prefers_it_in_other_words() {
+    let foxy = Foxy::forward();
+    let origin = Origin::start(|asked| {
+        let fields =
+            "Cache-Control: max-age=60\r\nVary: Accept-Language\r\nContent-Language: de\r\n";
+        asked.reply("200 OK", fields, "hallo");
+        true
+    });
+    let get = |languages: &str| {
+        foxy.get_with(&origin, "/x", &format!("Accept-Language: {languages}\r\n"))
+    };
+    get("en, de");
+    assert!(get("fr;q=0.5, de").cache().contains("hit"));
+    assert_eq!(origin.asked(), 1);
+    get("fr, de;q=0.5");
+    assert_eq!(origin.asked(), 2);
+}

@@ -127,9 +127,11 @@ fn an_earlier_answer_does_not_replace_a_later_one() {
     let (slow, _a) = map.alone(hash, b"k", hash);
     slow.head(200, usize::MAX);
     let (waiting, _b) = map.alone(hash, b"k", hash);
+    let (spared, _d) = map.alone(hash, b"k", hash);
+    spared.head(206, usize::MAX);
     let (quick, _c) = map.alone(hash, b"k", hash);
     map.overtake(quick.fill(), |status| *status == 206);
-    assert!(!slow.fill().is_storable());
+    assert!(!slow.fill().is_storable() && spared.fill().is_storable());
     assert!(waiting.fill().is_storable() && quick.fill().is_storable());
 }
 
