@@ -53,6 +53,8 @@ pub(crate) struct Local {
     pub(crate) pool: Pool<Upstream>,
     pub(crate) disk: DiskReader,
     pub(crate) log: RefCell<Box<dyn LogSink>>,
+    /// Whether the log wants records.
+    pub(crate) logs: bool,
     pub(crate) limits: Limits,
     pub(crate) patience: Patience,
     /// Client connections and fills of this worker.
@@ -77,6 +79,7 @@ impl Local {
             sweep: Sweep::default(),
             pool: Pool::new(&config.upstream),
             disk: DiskReader::new(Arc::clone(&proxy.engine)),
+            logs: log.wanted(),
             log: RefCell::new(log),
             limits,
             patience: Patience::of(&config.timeouts),

@@ -57,6 +57,10 @@ pub struct LogRecord<'a> {
 pub trait LogSink: Debug + Send {
     /// Takes one record.
     fn record(&mut self, record: &LogRecord<'_>);
+    /// Whether records are wanted at all; asked once, when the worker starts.
+    fn wanted(&self) -> bool {
+        true
+    }
     /// Called a few times per second, and when the worker ends.
     fn flush(&mut self);
 }
@@ -67,5 +71,8 @@ pub struct NoLog;
 
 impl LogSink for NoLog {
     fn record(&mut self, _: &LogRecord<'_>) {}
+    fn wanted(&self) -> bool {
+        false
+    }
     fn flush(&mut self) {}
 }

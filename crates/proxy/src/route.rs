@@ -58,15 +58,14 @@ pub(crate) fn route<'b>(head: &RequestHead<'b>, role: &'b Role, instance: &str) 
 }
 
 fn forward<'b>(head: &RequestHead<'b>) -> Route<'b> {
-    let target = head.target();
-    match target.form {
+    match head.form() {
         TargetForm::Authority => Route::Connect,
         TargetForm::Asterisk => Route::Options,
         TargetForm::Origin => refuse(400, "not-a-proxy-request"),
-        TargetForm::Absolute if target.scheme == Some(Scheme::Https) => {
-            refuse(501, "https-needs-connect")
-        }
-        TargetForm::Absolute => to_url(head, head.url(Scheme::Http)),
+        TargetForm::Absolute => match head.url(Scheme::Http) {
+            Some(url) if url.scheme == Scheme::Https => refuse(501, "https-needs-connect"),
+            url => to_url(head, url),
+        },
     }
 }
 

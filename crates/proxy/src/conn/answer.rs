@@ -304,7 +304,7 @@ impl Hot<'_> {
                 outcome: self.shown.outcome,
                 status: sent.status,
                 body: sent.body,
-                fields: Some(object.fields().clone()),
+                object: Some(object),
                 keep,
                 ..Finish::default()
             },

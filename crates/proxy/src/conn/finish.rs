@@ -1,9 +1,11 @@
 //! The end of a request: log record and counters.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use foxy_base::{FieldBlock, Fields, MonoTime, first};
 use foxy_http1::{RequestHead, Version};
+use foxy_store::Object;
 
 use super::Conn;
 use crate::net::Transport;
@@ -20,8 +22,10 @@ pub(crate) struct Finish {
     pub(crate) body: u64,
     pub(crate) origin_status: u16,
     pub(crate) origin: Option<SocketAddr>,
-    /// Fields of the answer.
+    /// Fields of the answer, if it was no stored object.
     pub(crate) fields: Option<FieldBlock>,
+    /// The stored object that was sent.
+    pub(crate) object: Option<Arc<Object>>,
     /// The connection can carry another request.
     pub(crate) keep: bool,
 }
@@ -36,6 +40,7 @@ impl Default for Finish {
             origin_status: 0,
             origin: None,
             fields: None,
+            object: None,
             keep: false,
         }
     }
@@ -63,8 +68,12 @@ impl<T: Transport> Conn<T> {
         let local = &self.local;
         let duration = local.mono().since(started);
         local.counters().finished(finish.outcome, duration);
+        if !local.logs {
+            return;
+        }
         let text = |name| head.and_then(|head| find(head, name)).unwrap_or_default();
-        let fields = finish.fields.as_ref();
+        let stored = finish.object.as_ref().map(|object| object.fields());
+        let fields = stored.or(finish.fields.as_ref());
         let record = LogRecord {
             at: local.wall(),
             duration,

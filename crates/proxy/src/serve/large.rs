@@ -76,7 +76,7 @@ impl<T: Transport> Conn<T> {
         let hit = shown.hit(&local.proxy.config.headers.name, keep);
         let mut finish = Finish {
             outcome: shown.outcome,
-            fields: Some(object.fields().clone()),
+            object: Some(Arc::clone(object)),
             keep,
             ..Finish::default()
         };
