@@ -13,3 +13,4 @@ pub mod report;
 pub mod reproduce;
 pub mod run;
 pub mod size;
+pub mod systems;

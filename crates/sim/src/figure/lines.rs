@@ -136,6 +136,11 @@ fn legend_corner(figure: &Figure) -> SeriesLabelPosition {
         side.fold(f64::MIN, f64::max)
     };
     let (low, high) = figure.range(figure.y_scale, |p| p.1);
+    let low = if figure.y_scale == Scale::Linear {
+        0f64.min(low)
+    } else {
+        low
+    };
     let crowded = |top: f64| top > low + (high.max(figure.y_most.unwrap_or(high)) - low) * 0.8;
     match (top(true), top(false)) {
         (l, r) if crowded(l) && crowded(r) => SeriesLabelPosition::LowerRight,

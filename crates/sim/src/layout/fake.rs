@@ -7,52 +7,66 @@ use crate::model::{DirId, FileId, Files, FsCounters, FsError, SimTime};
 
 /// What the tests look at; shared, because a layout owns its file system.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     names: HashMap<(u32, u64), u32>,
     dirs: Vec<Vec<u64>>,
     files: u32,
     blocks_left: Option<u64>,
     /// Number of writes of each block of each file, by file and block.
-    pub(super) written: HashMap<(u32, u64), u32>,
+    pub(crate) written: HashMap<(u32, u64), u32>,
     sizes: HashMap<u32, u64>,
     /// Reads since they were last taken: file, start, length.
-    pub(super) reads: Vec<(u32, u64, u64)>,
+    pub(crate) reads: Vec<(u32, u64, u64)>,
 }
 
 impl Seen {
     /// The file of that name.
-    pub(super) fn file(&self, dir: DirId, name: u64) -> Option<(u32, u64)> {
+    pub(crate) fn file(&self, dir: DirId, name: u64) -> Option<(u32, u64)> {
         let file = *self.names.get(&(dir.0, name))?;
         Some((file, self.sizes.get(&file).copied().unwrap_or(0)))
     }
 
-    pub(super) fn blocks(at: u64, len: u64) -> std::ops::Range<u64> {
+    pub(crate) fn blocks(at: u64, len: u64) -> std::ops::Range<u64> {
         at / BLOCK..(at + len).div_ceil(BLOCK)
     }
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct FakeFiles {
-    pub(super) seen: Rc<RefCell<Seen>>,
+pub(crate) struct FakeFiles {
+    pub(crate) seen: Rc<RefCell<Seen>>,
     now: SimTime,
 }
 
 impl FakeFiles {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let fake = Self::default();
         fake.seen.borrow_mut().dirs.push(Vec::new());
         fake
     }
 
     /// One that is full after so many distinct blocks of writes.
-    pub(super) fn limited(blocks: u64) -> Self {
+    pub(crate) fn limited(blocks: u64) -> Self {
         let fake = Self::new();
         fake.seen.borrow_mut().blocks_left = Some(blocks);
         fake
     }
 
-    pub(super) fn path(&self, dir: DirId) -> Vec<u64> {
+    pub(crate) fn path(&self, dir: DirId) -> Vec<u64> {
         self.seen.borrow().dirs[dir.0 as usize].clone()
+    }
+
+    /// Files there are.
+    pub(crate) fn live(&self) -> usize {
+        self.seen.borrow().names.len()
+    }
+
+    /// Their bytes.
+    pub(crate) fn live_bytes(&self) -> u64 {
+        let seen = self.seen.borrow();
+        seen.names
+            .values()
+            .filter_map(|file| seen.sizes.get(file))
+            .sum()
     }
 
     fn tick(&mut self) {
@@ -137,9 +151,11 @@ impl Files for FakeFiles {
         self.tick();
         let mut seen = self.seen.borrow_mut();
         let file = seen.names.remove(&(dir.0, name)).ok_or(FsError::NotFound)?;
-        let before = seen.written.len();
-        seen.written.retain(|(f, _), _| *f != file);
-        let freed = (before - seen.written.len()) as u64;
+        let size = seen.sizes.remove(&file).unwrap_or(0);
+        let mut freed = 0;
+        for block in Seen::blocks(0, size) {
+            freed += u64::from(seen.written.remove(&(file, block)).is_some());
+        }
         if let Some(left) = &mut seen.blocks_left {
             *left += freed;
         }

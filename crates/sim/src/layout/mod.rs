@@ -143,6 +143,6 @@ pub trait Layout {
 }
 
 #[cfg(test)]
-mod fake;
+pub(crate) mod fake;
 #[cfg(test)]
 mod tests;

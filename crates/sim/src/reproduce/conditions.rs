@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::{
     layout::LayoutSpec,
     levels::LevelsConfig,
-    run::{RunConfig, Workload},
+    run::{Made, RunConfig, Workload},
 };
 
 /// Seed, size and threads.
@@ -65,6 +65,17 @@ impl Conditions {
             levels: self.levels(disk_gib),
             ops: self.scaled(ops),
             ..RunConfig::published(layout)
+        }
+    }
+
+    /// A run of the second reading: objects of 10.5 KB on average, as the bytes moved in the
+    /// published experiment say (papers.md section 3).
+    #[must_use]
+    pub fn second(&self, layout: LayoutSpec, disk_gib: f64, ops: u64) -> RunConfig {
+        let workload = Workload::Made(Made::DecLarge, u64::MAX);
+        RunConfig {
+            workload,
+            ..self.config(layout, disk_gib, ops)
         }
     }
 

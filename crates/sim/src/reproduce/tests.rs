@@ -22,7 +22,7 @@ fn a_small_reproduction_has_every_claim_and_figure() {
         done.claims.iter().filter(|c| c.source == "table 2").count(),
         8
     );
-    assert_eq!(done.runs.len(), 4 + 2 + 1 + 7 * 2);
+    assert_eq!(done.runs.len(), 4 + 2 + 1 + 7 * 2 + 9);
     let folder = tempfile::tempdir().unwrap();
     let files = done.save(folder.path()).unwrap();
     assert_eq!(files.len(), 5 + 2 * done.figures.len());

@@ -17,7 +17,7 @@ pub use error::RunError;
 pub use ops::OpStream;
 pub use result::{RunResult, Sample};
 pub use sweep::{SweepOptions, sweep};
-pub use workload::{RequestStream, Workload};
+pub use workload::{Made, RequestStream, Workload};
 
 use crate::{
     layout::{Layout, LayoutError},
