@@ -86,7 +86,7 @@ fn a_disk_that_fails_or_lies_costs_no_request() {
         Fault::BitRot(3),
     ] {
         let (stored, origin) = filled();
-        let rule = FaultRule::new(OpClass::Read, fault.clone()).chance(0.5);
+        let rule = FaultRule::new(OpClass::Read, fault).chance(0.5);
         stored.disk.set_faults(FaultPlan::none().and(rule));
         ask_for_all(&stored, &origin);
         ask_for_all(&stored, &origin);
