@@ -483,6 +483,11 @@ fn lost_and_torn_removals_leave_no_former_round_in_their_place() {
     // An entry that claims more than a round counts for a round.
     let log = ring(10, &[(2, 0), (15, 1 << 20)]);
     assert_eq!(live(&log), (vec![15], 16));
+    // An entry that does not belong where it lies.
+    let mut log = ring(10, &[(1, 0), (2, 1), (9, 8)]);
+    log.copy_within(9 * REMOVAL_BYTES.., 4 * REMOVAL_BYTES);
+    log[9 * REMOVAL_BYTES..].fill(0);
+    assert_eq!(live(&log), (vec![1, 2], 3));
     // The newest is torn: the one before it tells.
     let mut log = ring(10, &[(1, 0), (2, 1), (3, 2)]);
     log[3 * REMOVAL_BYTES + 20] ^= 1;

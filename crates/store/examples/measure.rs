@@ -12,6 +12,54 @@ use foxy_store::{
     Admission, Engine, EngineConfig, Lookup, NewObject, ObjectMeta, StoreOptions, Writer,
 };
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const MEMORY: u64 = 256 << 20;
+
+/// Resident bytes of this process, where the system tells.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) << 10
+}
+
+fn memory(engine: &Engine, most: u64) {
+    let mib = |bytes: u64| bytes >> 20;
+    let stats = engine.stats();
+    println!(
+        "memory: resident {} MiB (most {}) of {}; tier {} of {} MiB, {} objects; {:?}",
+        mib(resident()),
+        mib(most),
+        mib(stats.memory.budget),
+        mib(stats.ram_bytes),
+        mib(stats.ram_capacity),
+        stats.ram_objects,
+        stats.memory
+    );
+}
+
+/// What a removal costs its caller: a replacement's entry in the removal log.
+fn removals(engine: &Engine, clock: &SystemClock, objects: u64) {
+    let keys: Vec<_> = (0..objects.min(10_000))
+        .map(|n| key(objects - 1 - n))
+        .collect();
+    let before = engine.stats().stores[0].counts.removals_logged;
+    let start = clock.mono();
+    let gone = keys
+        .iter()
+        .filter(|k| engine.supersede(key_hash(k), k))
+        .count();
+    let took = clock.mono().since(start);
+    let logged = engine.stats().stores[0].counts.removals_logged - before;
+    let each = took / keys.len().max(1) as u32;
+    println!(
+        "superseded {gone} of {}, {logged} logged, {each:?} each",
+        keys.len()
+    );
+}
+
 fn open(path: &str, len: u64, clock: &Arc<SystemClock>) -> Option<(Arc<Engine>, Writer)> {
     let options = OpenOptions {
         create_len: Some(len),
@@ -20,7 +68,7 @@ fn open(path: &str, len: u64, clock: &Arc<SystemClock>) -> Option<(Arc<Engine>, 
     let disk = FileDisk::open(path, &options)
         .map_err(|e| eprintln!("{e}"))
         .ok()?;
-    let engine = Engine::new(EngineConfig::new(256 << 20, 1), clock.clone());
+    let engine = Engine::new(EngineConfig::new(MEMORY, 1), clock.clone());
     let opened = engine.open_store(Arc::new(disk), StoreOptions::default());
     let writer = opened.map_err(|e| eprintln!("{e}")).ok()?;
     Some((engine, writer))
@@ -33,7 +81,8 @@ fn key(n: u64) -> Bytes {
     ))
 }
 
-fn write(engine: &Arc<Engine>, writer: &mut Writer, objects: u64) {
+fn write(engine: &Arc<Engine>, writer: &mut Writer, objects: u64) -> u64 {
+    let mut most = 0;
     let mut rng = Rng::new(1);
     let data = Bytes::from(vec![0x5a; 64 << 10]);
     for n in 0..objects {
@@ -59,12 +108,16 @@ fn write(engine: &Arc<Engine>, writer: &mut Writer, objects: u64) {
         if n % 64 == 0 {
             writer.turn();
         }
+        if n % 8192 == 0 {
+            most = resident().max(most);
+        }
     }
     let ticket = engine.sync();
     while !ticket.is_done() {
         let turn = writer.turn();
         writer.park(turn);
     }
+    most
 }
 
 fn read_back(engine: &Engine, writer: &Writer, objects: u64) -> (u64, u64) {
@@ -101,8 +154,9 @@ fn main() {
         return;
     };
     let start = clock.mono();
-    write(&engine, &mut writer, objects);
+    let most = write(&engine, &mut writer, objects);
     let took = clock.mono().since(start);
+    memory(&engine, most);
     let stats = engine.stats();
     let counts = stats.stores[0].counts;
     let megabytes = counts.cluster_bytes as f64 / 1e6;
@@ -119,6 +173,7 @@ fn main() {
         "mean cluster {} KiB",
         counts.cluster_bytes / counts.clusters.max(1) / 1024
     );
+    removals(&engine, &clock, objects);
     drop((engine, writer));
 
     let start = clock.mono();

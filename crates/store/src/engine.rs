@@ -12,12 +12,16 @@ use parking_lot::RwLock;
 use crate::removals::Removal;
 use crate::shard::{Shard, Stage};
 use crate::shared::{StoreShared, SyncRequest};
-use crate::stats::{EngineCounters, OneStoreStats, StoreStats, add};
+use crate::stats::{EngineCounters, MemoryShares, OneStoreStats, StoreStats, add};
 use crate::ticket::SyncTicket;
 use crate::{EngineConfig, OpenError, StoreId, StoreOptions, Writer};
 
 /// Stores an engine can hold.
 const MAX_STORES: usize = 16;
+/// This part of the budget (1/n) is left to the allocator.
+const SLACK_PART: u64 = 20;
+/// Reads under way have their buffers within this, on any machine that keeps up with its disks.
+const READS_MAX: u64 = 8 << 20;
 
 /// The shared heart of the cache. See the crate's head for its promises.
 #[derive(Debug)]
@@ -50,7 +54,7 @@ impl Engine {
         config.pending_bytes_max = config.pending_bytes_max.min(config.memory_bytes / 2);
         let ram = config.memory_bytes - config.pending_bytes_max;
         let per_shard = ram / config.shards as u64;
-        Arc::new(Self {
+        let engine = Self {
             shards: (0..config.shards)
                 .map(|_| RwLock::new(Shard::new(per_shard)))
                 .collect(),
@@ -65,7 +69,9 @@ impl Engine {
             counters: EngineCounters::default(),
             config,
             clock,
-        })
+        };
+        engine.rebalance();
+        Arc::new(engine)
     }
 
     /// Adds a store: formats an empty disk, otherwise recovers what is on it. When this returns,
@@ -306,13 +312,31 @@ impl Engine {
             .fetch_sub(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Gives the RAM tier what the index and pending objects leave of the memory budget.
-    pub(crate) fn rebalance(&self) {
+    /// How the budget is shared out now.
+    fn shares(&self) -> MemoryShares {
         let budget = self.config.memory_bytes;
-        let others = self.config.pending_bytes_max + self.index.memory_bytes();
-        let want = budget.saturating_sub(others).max(budget / 16);
+        let writers = self
+            .stores()
+            .map(|s| s.writer_bytes.load(Ordering::Relaxed));
+        let mut shares = MemoryShares {
+            budget,
+            ram: 0,
+            pending: self.config.pending_bytes_max,
+            index: self.index.memory_bytes(),
+            writers: writers.sum(),
+            reads: (budget / 64).min(READS_MAX),
+            slack: budget / SLACK_PART,
+        };
+        let others = shares.pending + shares.index + shares.writers + shares.reads + shares.slack;
+        shares.ram = budget.saturating_sub(others).max(budget / 16);
+        shares
+    }
+
+    /// Gives the RAM tier what the other shares leave of the memory budget.
+    pub(crate) fn rebalance(&self) {
+        let want = self.shares().ram;
         let have = self.ram_capacity.load(Ordering::Relaxed);
-        if want.abs_diff(have) < budget / 64 {
+        if want.abs_diff(have) < self.config.memory_bytes / 256 {
             return;
         }
         self.ram_capacity.store(want, Ordering::Relaxed);
@@ -335,6 +359,7 @@ impl Engine {
             pending_bytes: self.pending_bytes.load(Ordering::Relaxed),
             disk_objects: self.index.len(),
             index_bytes: self.index.memory_bytes(),
+            memory: self.shares(),
             stores: self.stores().map(|s| self.store_stats(s)).collect(),
         };
         for shard in &self.shards {

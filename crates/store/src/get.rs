@@ -9,6 +9,7 @@ use foxy_base::{KeyHash, key_hash};
 use foxy_disk::AlignedBuf;
 use foxy_format::{RecordKind, parse_record};
 
+use crate::object::{aligned_size, good_size};
 use crate::removals::Removal;
 use crate::shared::StoreShared;
 use crate::stats::{Health, add};
@@ -135,12 +136,12 @@ impl Engine {
             .ok()
             .filter(|(head, _)| Some(head.place) == store.place(plan.address));
         let object = parsed.and_then(|(head, layout)| {
-            let (owned, capacity) = compact(
+            let (owned, held) = compact(
                 &bytes.slice(plan.skip as usize..),
                 layout.body.end,
                 capacity,
             );
-            Object::from_record(&head, &layout, &owned, capacity)
+            Object::from_record(&head, &layout, &owned, held)
         });
         object.ok_or_else(|| self.clear_damaged(plan, store))
     }
@@ -247,10 +248,11 @@ impl Engine {
 
 /// The record alone, if it would keep much more memory alive than it needs.
 fn compact(record: &Bytes, len: usize, capacity: usize) -> (Bytes, usize) {
-    if len * 5 / 4 + 256 < capacity {
-        (Bytes::copy_from_slice(&record[..len]), len)
+    let (copied, kept) = (good_size(len), aligned_size(capacity));
+    if copied * 5 / 4 < kept {
+        (Bytes::copy_from_slice(&record[..len]), copied)
     } else {
-        (record.clone(), capacity)
+        (record.clone(), kept)
     }
 }
 

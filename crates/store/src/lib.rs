@@ -31,6 +31,6 @@ pub use large::{LargePut, NewLarge};
 pub use lookup::{Admission, DropReason, Lookup, Put, ReadMiss, ReadPlan, StoreId};
 pub use object::{MAX_KEY_BYTES, NewObject, Object, ObjectMeta};
 pub use options::{EngineConfig, OpenError, StoreOptions};
-pub use stats::{EngineCounts, Health, OneStoreStats, StoreCounts, StoreStats};
+pub use stats::{EngineCounts, Health, MemoryShares, OneStoreStats, StoreCounts, StoreStats};
 pub use ticket::{Durable, SyncTicket};
 pub use writer::{Turn, WakeHandle, Writer};

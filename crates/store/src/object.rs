@@ -4,9 +4,14 @@ use bytes::Bytes;
 use foxy_base::{FieldBlock, KeyHash, WallTime};
 use foxy_format::{RULES_BYTES, RecordHead, RecordKind, RecordSections};
 
-/// Bytes that the engine spends per object beside its contents: the struct, its counters, a table
-/// slot and a queue slot.
-const OVERHEAD: usize = size_of::<Object>() + 96;
+/// Bytes that the engine spends per object beside its contents: the struct with its counters; its
+/// slot in the RAM tier and in the table that leads there (both grow by doubling); and its share
+/// of the tier's memory of keys that had to go, of which there are about as many as objects.
+const OVERHEAD: usize = good_size(size_of::<Object>() + 16) + TIER_SLOT + GHOST_SLOT;
+const TIER_SLOT: usize = 112;
+const GHOST_SLOT: usize = 96;
+/// A counter that `Bytes` allocates for a part when it is first shared.
+const SHARE: usize = 32;
 
 /// Facts about a stored response that the storer wants back with every hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,12 +205,17 @@ impl Object {
         if self.body.len() < COPY_BELOW {
             self.body = Bytes::copy_from_slice(&self.body);
         }
-        self.charge = OVERHEAD + self.sections_len();
-    }
-
-    fn sections_len(&self) -> usize {
-        let fields = self.fields.as_bytes().len();
-        self.key.len() + self.vary.len() + self.tags.len() + fields + self.body.len()
+        let sections = self.sections();
+        let parts = [
+            sections.key,
+            sections.vary,
+            sections.tags,
+            sections.fields,
+            sections.body,
+        ];
+        let parts = parts.iter().filter(|p| !p.is_empty());
+        let held: usize = parts.map(|p| good_size(p.len()) + SHARE).sum();
+        self.charge = OVERHEAD + held;
     }
 
     /// The variable parts as a record holds them.
@@ -241,12 +251,13 @@ impl Object {
         }
     }
 
-    /// The object of a parsed record. `record` is all memory that is kept alive; `capacity` its size.
+    /// The object of a parsed record. `record` is all memory that is kept alive; `held` what the
+    /// allocator spends for it.
     pub(crate) fn from_record(
         head: &RecordHead,
         layout: &foxy_format::RecordLayout,
         record: &Bytes,
-        capacity: usize,
+        held: usize,
     ) -> Option<Self> {
         let part = |range: &std::ops::Range<usize>| record.slice(range.clone());
         let fields = FieldBlock::parse(part(&layout.fields)).ok()?;
@@ -273,10 +284,25 @@ impl Object {
             total_length: head.total_length,
             fragment_size: head.fragment_size,
             fragment: head.fragment,
-            charge: OVERHEAD + capacity,
+            charge: OVERHEAD + held + SHARE,
         })
     }
 }
 
 /// Bodies below this are copied at `put`: cheaper than keeping a network buffer alive for them.
 const COPY_BELOW: usize = 32 << 10;
+
+/// Bytes that an allocator with size classes spends for `bytes`: four classes to each doubling, as
+/// in mimalloc and jemalloc.
+pub(crate) const fn good_size(bytes: usize) -> usize {
+    if bytes <= 64 {
+        return bytes.next_multiple_of(16);
+    }
+    let step = 1 << ((bytes - 1).ilog2() - 2);
+    bytes.next_multiple_of(step)
+}
+
+/// Bytes spent for an aligned buffer: allocators find the alignment by asking for more.
+pub(crate) const fn aligned_size(capacity: usize) -> usize {
+    good_size(capacity + 4096)
+}

@@ -68,6 +68,10 @@ impl Gone {
             self.full = true;
         }
     }
+    /// Memory of the set.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.keys.capacity() * 10
+    }
     pub(crate) fn has(&self, hash: KeyHash) -> bool {
         self.full || self.keys.contains(&hash.low())
     }
@@ -122,6 +126,8 @@ pub(crate) struct StoreShared {
     health: AtomicU8,
     /// Reads that failed since the last good one.
     pub(crate) failed_reads: AtomicU64,
+    /// Memory that the writer holds, in bytes.
+    pub(crate) writer_bytes: AtomicU64,
     pub(crate) counters: StoreCounters,
 }
 
@@ -152,6 +158,7 @@ impl StoreShared {
             loading: AtomicBool::new(true),
             health: AtomicU8::new(0),
             failed_reads: AtomicU64::new(0),
+            writer_bytes: AtomicU64::new(0),
             counters: StoreCounters::default(),
         }
     }

@@ -186,6 +186,26 @@ pub struct OneStoreStats {
     pub counts: StoreCounts,
 }
 
+/// How the memory budget is shared out, in bytes. The RAM tier may hold what the others leave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryShares {
+    /// All of it, as configured.
+    pub budget: u64,
+    /// Objects in the RAM tier may take so much; with the room of their allocations, their places
+    /// in the tier's tables and the keys it remembers.
+    pub ram: u64,
+    /// Objects on their way to disk may take so much (most of them are in the RAM tier as well).
+    pub pending: u64,
+    /// The index, as large as it is now.
+    pub index: u64,
+    /// Writers now: cluster buffers, tables of open and victim segments, queues, recovery.
+    pub writers: u64,
+    /// Buffers of reads under way.
+    pub reads: u64,
+    /// What an allocator holds beyond what was asked for: pages of a class not full, freed memory.
+    pub slack: u64,
+}
+
 /// Figures of the engine.
 #[derive(Clone, Debug)]
 pub struct StoreStats {
@@ -207,6 +227,8 @@ pub struct StoreStats {
     pub disk_objects: u64,
     /// Bytes of the index.
     pub index_bytes: u64,
+    /// How the memory budget is shared out.
+    pub memory: MemoryShares,
     /// Each store.
     pub stores: Vec<OneStoreStats>,
 }

@@ -15,7 +15,7 @@ use foxy_index::{Entry as IndexEntry, Insert, SizeClass};
 use super::scan::{Scan, scan_segment};
 use crate::Engine;
 use crate::removals::Removal;
-use crate::shared::StoreShared;
+use crate::shared::{Gone, StoreShared};
 use crate::stats::add;
 use crate::writer::collect_voids;
 
@@ -138,6 +138,20 @@ impl Loader {
             voids: HashMap::new(),
             keys: HashMap::new(),
         }
+    }
+
+    /// Memory of what was read ahead, of tables and of removed keys.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let entries: usize = self.parts.iter().map(|p| p.entries.capacity()).sum();
+        let ahead = (self.slots.len() + self.asked.len()) * self.store.geometry.slot_bytes as usize;
+        let voids: usize = self.voids.values().map(|v| v.capacity() * 4 + 64).sum();
+        let gone = self
+            .store
+            .gone
+            .lock()
+            .as_ref()
+            .map_or(0, Gone::memory_bytes);
+        entries * foxy_format::ENTRY_BYTES + ahead + voids + gone
     }
 
     /// Adds a segment older than those before it.

@@ -72,6 +72,19 @@ fn a_removal_while_older_segments_are_being_loaded_is_not_undone_by_a_kill() {
     }
 }
 
+/// A purge concerns whatever there is, also records that the index has lost sight of.
+#[test]
+fn a_purge_covers_what_the_index_does_not_know() {
+    let mut rig = with_old(17);
+    rig.engine.shard(hash("k")).write().ram_remove_for_test(hash("k"));
+    rig.engine.index.remove(hash("k"));
+    assert_eq!(rig.kill().text("k").as_deref(), Some("old"), "it is there");
+    drop(rig.engine.purge(hash("k"), b"k"));
+    assert_eq!(rig.kill().text("k"), None);
+    rig.settle();
+    assert_eq!(rig.kill().text("k"), None);
+}
+
 /// The removal log is read before anything is loaded, and before the first lookup is answered.
 #[test]
 fn the_removal_log_counts_before_lookups_are_answered() {

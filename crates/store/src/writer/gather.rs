@@ -149,6 +149,13 @@ impl Gather {
         taken
     }
 
+    /// Memory of the lines; objects are accounted for where they wait.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let items: usize = self.buffers.iter().map(Vec::capacity).sum();
+        (items + self.ready.capacity()) * size_of::<Item>()
+            + self.removals.capacity() * size_of::<Numbered>()
+    }
+
     pub(super) fn next_bytes(&self) -> Option<u32> {
         self.ready.front().map(|item| item.bytes)
     }

@@ -10,11 +10,12 @@ mod sync;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use foxy_base::MonoTime;
 use foxy_disk::{AlignedBuf, Disk};
-use foxy_format::Superblock;
+use foxy_format::{ENTRY_BYTES, Superblock};
 use foxy_policy::TokenBucket;
 
 use self::assemble::Cluster;
@@ -158,6 +159,8 @@ impl Writer {
         self.seal_step();
         self.sync_step();
         self.periodic_flush();
+        let held = self.memory_bytes() as u64;
+        self.store.writer_bytes.store(held, Ordering::Relaxed);
         self.engine.rebalance();
         self.io.submit(self.now);
         self.next_turn()
@@ -242,6 +245,22 @@ impl Writer {
                 self.write_failed();
             }
         }
+    }
+
+    /// Memory held: cluster buffers (in huge pages), tables of segments, lines, recovery.
+    fn memory_bytes(&self) -> usize {
+        const HUGE: usize = 2 << 20;
+        let cluster = (self.store.geometry.cluster_bytes as usize).next_multiple_of(HUGE);
+        let clusters = (self.buffers.len() + self.clusters.len()) * cluster;
+        let open = self
+            .current
+            .iter()
+            .chain(self.sealing.iter().map(|s| &s.segment));
+        let entries: usize =
+            open.map(|s| s.entries.capacity()).sum::<usize>() + self.next.entries();
+        let loading = self.loader.as_ref().map_or(0, Loader::memory_bytes);
+        let slots = self.store.geometry.slot_bytes as usize;
+        clusters + entries * ENTRY_BYTES + self.gather.memory_bytes() + loading + slots
     }
 
     fn next_turn(&mut self) -> Turn {

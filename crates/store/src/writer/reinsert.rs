@@ -12,6 +12,7 @@ use super::Writer;
 use super::io::Purpose;
 use super::reuse::Next;
 use crate::Object;
+use crate::object::good_size;
 use crate::shard::{Pending, Stage};
 use crate::shared::Item;
 use crate::stats::add;
@@ -200,7 +201,7 @@ impl Writer {
             let right = head.hash == entry.hash
                 && address.and_then(|a| self.store.place(a)) == Some(head.place);
             let owned = bytes::Bytes::copy_from_slice(record);
-            let object = Object::from_record(&head, &layout, &owned, owned.len());
+            let object = Object::from_record(&head, &layout, &owned, good_size(owned.len()));
             if let Some(object) = object.filter(|_| right) {
                 self.reinsert(work, entry, Arc::new(object));
             }

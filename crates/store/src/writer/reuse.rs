@@ -60,6 +60,19 @@ pub(super) enum Next {
     Ready { index: u32, sequence: u64 },
 }
 
+impl Next {
+    /// Room in the victim's table.
+    pub(super) const fn entries(&self) -> usize {
+        match self {
+            Self::Idle | Self::Ready { .. } | Self::Reading { .. } => 0,
+            Self::Reinserting { victim, .. }
+            | Self::Marking { victim, .. }
+            | Self::Flushing { victim, .. }
+            | Self::Dropping { victim, .. } => victim.capacity(),
+        }
+    }
+}
+
 impl Writer {
     /// Takes the preparation of the next segment a step further.
     pub(super) fn reuse_step(&mut self) {
