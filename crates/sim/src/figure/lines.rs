@@ -23,11 +23,13 @@ pub(super) fn draw<B: DrawingBackend>(
         Scale::Linear => 0f64.min(low)..if high > 0.0 { high * 1.06 } else { 1.0 },
         Scale::Log => low / 1.3..high * 1.3,
     };
+    // Sizes are labelled at powers of two.
+    let base = if figure.x_bytes { 2.0 } else { 10.0 };
     match (figure.x_scale, figure.y_scale) {
         (Scale::Linear, Scale::Linear) => chart(figure, area, x, y),
         (Scale::Linear, Scale::Log) => chart(figure, area, x, y.log_scale()),
-        (Scale::Log, Scale::Linear) => chart(figure, area, x.log_scale(), y),
-        (Scale::Log, Scale::Log) => chart(figure, area, x.log_scale(), y.log_scale()),
+        (Scale::Log, Scale::Linear) => chart(figure, area, x.log_scale().base(base), y),
+        (Scale::Log, Scale::Log) => chart(figure, area, x.log_scale().base(base), y.log_scale()),
     }
 }
 

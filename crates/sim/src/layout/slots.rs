@@ -1,6 +1,6 @@
 //! Free slots of a linear space, and the cursor that hands them out.
 //!
-//! Rule (STREAM, papers.md section 2 = USITS'99 section 3): the space consists of 512-byte
+//! Rule (STREAM, USITS'99 section 3): the space consists of 512-byte
 //! slots; an object takes an integer number of them, contiguous where they are free; allocation
 //! goes on at a cursor, skips slots in use and, at the end, goes on at the start.
 

@@ -69,7 +69,7 @@ impl Conditions {
     }
 
     /// A run of the second reading: objects of 10.5 KB on average, as the bytes moved in the
-    /// published experiment say (papers.md section 3).
+    /// published experiment say (both figures are in the two papers).
     #[must_use]
     pub fn second(&self, layout: LayoutSpec, disk_gib: f64, ops: u64) -> RunConfig {
         let workload = Workload::Made(Made::DecLarge, u64::MAX);

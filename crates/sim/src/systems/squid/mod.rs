@@ -1,4 +1,4 @@
-//! Squid 2.2 as wg-Squid replays it (Hummingbird draft and USENIX 2001; papers.md section 7).
+//! Squid 2.2 as wg-Squid replays it (Hummingbird: the draft of 1999 and USENIX 2001).
 //!
 //! Rules: one cache directory on the disk, 8 top-level directories for each GB, 256 directories
 //! in each; one file for each object, placed by its file number ([`numbers`]); replacement is
