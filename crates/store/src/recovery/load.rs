@@ -324,10 +324,13 @@ impl Loader {
             .insert_if_absent(entry.hash, IndexEntry::new(address, class))
         {
             Insert::Stored | Insert::Replaced(_) => true,
-            // The place is taken by a newer record of the key, or by a twin. In case the twin goes:
-            // an older record of this key must not take its place. Likewise when there is no room.
+            // The place is taken by a newer record of the key, or by a twin, or there is no room.
+            // In case the twin goes: an older record of this key must not take its place. And this
+            // one must not return once it is out of date, when nothing is known of it any more.
             Insert::Present(_) | Insert::Dropped => {
                 gone.add(entry.hash);
+                let place = self.store.position(address);
+                self.store.remove_all(place.map(Removal::Place).as_slice());
                 false
             }
         }

@@ -1,6 +1,6 @@
 //! One test for each rule that keeps old versions from coming back.
 
-use foxy_disk::{Fault, FaultPlan, FaultRule, Keep, OpClass};
+use foxy_disk::{Fault, FaultPlan, FaultRule, Keep, MemDisk, OpClass};
 
 use super::rig::{Rig, hash, options};
 use crate::*;
@@ -379,9 +379,8 @@ fn put_twin(rig: &Rig, key: &str, flip: u128, body: &[u8]) -> Put {
     rig.engine.put(new)
 }
 
-#[test]
-fn a_twin_pushed_out_of_the_index_does_not_come_back_out_of_date() {
-    let mut rig = Rig::new(16, SMALL_MEMORY, 18);
+/// The bit of the hash of `twin` that the index does not keep.
+fn twin_flip() -> u128 {
     let entry = |units| {
         let class = foxy_index::SizeClass::for_bytes(512).unwrap();
         foxy_index::Entry::new(foxy_index::Address::from_units(units).unwrap(), class)
@@ -392,7 +391,100 @@ fn a_twin_pushed_out_of_the_index_does_not_come_back_out_of_date() {
         let twin = foxy_base::KeyHash(hash("twin").0 ^ flip);
         !index.lookup(twin).is_empty()
     });
-    let flip = flip.expect("a bit that the index does not keep");
+    flip.expect("a bit that the index does not keep")
+}
+
+/// Two versions of `twin`, of which the removal of the first was lost, then its twin, each in a
+/// segment of its own that is sealed; the last is open.
+fn twins_in_segments(rig: &mut Rig, flip: u128) -> MemDisk {
+    rig.settle();
+    rig.put("twin", b"one");
+    rig.fill("first", 40);
+    forget_ram(rig, "twin");
+    // The entry goes without a trace, as if a power cut had taken it.
+    rig.engine.index.remove(hash("twin"));
+    rig.put("twin", b"two");
+    rig.fill("second", 40);
+    forget_ram(rig, "twin");
+    // The same for the twin, which would otherwise push the entry out and void it.
+    rig.engine.index.remove(hash("twin"));
+    put_twin(rig, "other twin", flip, b"other");
+    rig.fill("third", 40);
+    rig.disk.kill()
+}
+
+/// A record that finds its place in the index taken while it is loaded: nothing is known of it
+/// any more, so it is void, and what is older of its key is gone.
+#[test]
+fn a_record_without_a_place_in_the_index_is_void() {
+    let flip = twin_flip();
+    let mut rig = Rig::new(16, SMALL_MEMORY, 31);
+    let disk = twins_in_segments(&mut rig, flip);
+    let mut rig = Rig::open(disk, SMALL_MEMORY, 32, options());
+    rig.settle();
+    assert_eq!(rig.text("twin"), None, "its twin has the place");
+    // It is superseded while nothing is known of it; then the twin goes as well.
+    rig.supersede("twin");
+    put_dropped(&rig, "other twin");
+    let again = rig.kill();
+    assert_eq!(again.text("twin"), None);
+}
+
+#[test]
+fn nothing_older_takes_the_place_of_a_twin_that_goes_while_loading() {
+    let flip = twin_flip();
+    let mut rig = Rig::new(16, SMALL_MEMORY, 33);
+    let disk = twins_in_segments(&mut rig, flip);
+    let slow = StoreOptions {
+        load_steps: 1,
+        ..options()
+    };
+    let mut found = false;
+    // The twin goes after every possible number of turns.
+    for turns in 0..40 {
+        let mut rig = Rig::open(disk.kill(), SMALL_MEMORY, 34, slow.clone());
+        rig.turns(turns);
+        let twin = foxy_base::KeyHash(hash("twin").0 ^ flip);
+        // Only the twin's entry goes, as when its record is damaged.
+        for entry in rig.engine.index.lookup(twin) {
+            rig.engine.index.remove_if(twin, entry.address);
+            found = true;
+        }
+        rig.settle();
+        let text = rig.text("twin");
+        assert_ne!(text.as_deref(), Some("one"), "after {turns} turns");
+    }
+    assert!(found);
+}
+
+/// A device that lost all writes to a segment for a whole round, its mark included: what it
+/// still holds is out of date, and the removals of it may have been reused.
+#[test]
+fn a_segment_a_whole_round_behind_does_not_count() {
+    let mut rig = Rig::new(16, SMALL_MEMORY, 35);
+    rig.settle();
+    rig.put("k", b"old");
+    rig.fill("first", 30);
+    let g = rig.engine.store(StoreId(0)).unwrap().geometry;
+    let (slot, segment) = (g.slot_at(0), g.segment_at(0));
+    let saved = (
+        rig.disk.peek(slot, g.slot_bytes as usize),
+        rig.disk.peek(segment, g.segment_bytes as usize),
+    );
+    rig.supersede("k");
+    rig.fill("round", 1400);
+    assert!(rig.counts().reused > u64::from(g.segments));
+    for (at, bytes) in [(slot, &saved.0), (segment, &saved.1)] {
+        rig.disk
+            .corrupt(at, bytes.len(), |b| b.copy_from_slice(bytes));
+    }
+    assert_eq!(rig.kill().text("k"), None);
+}
+
+#[test]
+fn a_twin_pushed_out_of_the_index_does_not_come_back_out_of_date() {
+    let mut rig = Rig::new(16, SMALL_MEMORY, 18);
+    let flip = twin_flip();
     // Both wait together, so that the second finds the first in its place when it is written.
     rig.settle();
     put_twin(&rig, "twin", 0, b"old");
