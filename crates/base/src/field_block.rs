@@ -187,6 +187,11 @@ impl FieldBlockBuilder {
 
     /// Adds a field known to fit.
     fn push_unchecked(&mut self, name: &[u8], value: &[u8]) {
+        if self.count == 0 {
+            // Room for a usual head at once: growing step by step costs more than the copying.
+            self.table.reserve(16 * ENTRY);
+            self.text.reserve(768);
+        }
         self.table
             .extend_from_slice(&(self.text.len() as u32).to_le_bytes());
         self.table

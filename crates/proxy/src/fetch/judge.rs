@@ -88,7 +88,6 @@ pub(crate) fn judge(
     peer: SocketAddr,
 ) -> Result<(FillHead, Option<Place>), FieldBlockError> {
     let plan = storable(local, asked, head, length);
-    let fields = client_fields(local, head, asked.times.response)?;
     let (plan, not_stored) = match plan {
         Ok(plan) => (Some(plan), ""),
         Err(reason) => (None, reason),
@@ -100,6 +99,13 @@ pub(crate) fn judge(
             Some(part::place_part(local, asked, plan, head, place)?)
         }
         None => None,
+    };
+    let fields = match (&plan, &place) {
+        // Built once: these differ only where something is stripped, or in a part.
+        (Some(plan), Some(place)) if !plan.strip_listed && head.status() != 206 => {
+            place.fields.clone()
+        }
+        _ => client_fields(local, head, asked.times.response)?,
     };
     let fill_head = FillHead {
         status: head.status(),
