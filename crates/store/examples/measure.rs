@@ -169,6 +169,15 @@ fn main() {
         "device bytes per admitted byte {:.3}",
         (counts.cluster_bytes + counts.meta_bytes) as f64 / admitted
     );
+    let share = |bytes: u64| bytes as f64 / counts.payload_bytes.max(1) as f64;
+    println!(
+        "per byte of payload: record headers {:.3}, padding and cluster ends {:.3}, tables {:.3}, segment tails {:.3}, slots {:.3}",
+        share(counts.record_bytes - counts.payload_bytes),
+        share(counts.cluster_bytes - counts.record_bytes - counts.table_bytes),
+        share(counts.table_bytes),
+        share(counts.segment_tail_bytes),
+        share(counts.meta_bytes)
+    );
     println!(
         "mean cluster {} KiB",
         counts.cluster_bytes / counts.clusters.max(1) / 1024

@@ -203,6 +203,7 @@ impl LargePut {
         object.fragment = self.fragments;
         self.fragments += 1;
         add(&self.engine.counters.fragments, 1);
+        add(&self.engine.counters.put_bytes, object.body.len() as u64);
         let in_ram = self
             .new
             .length

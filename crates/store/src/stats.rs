@@ -52,7 +52,7 @@ counters! {
         miss_device,
         /// Objects put (heads included, fragments not).
         puts,
-        /// Bytes of them: keys, fields, bodies.
+        /// Bytes of them: keys, fields, bodies, and the bodies of fragments.
         put_bytes,
         /// Fragments put.
         fragments,
@@ -84,6 +84,12 @@ counters! {
         records,
         /// Bytes of records before padding: keys, fields, bodies, headers.
         record_bytes,
+        /// Of these, what was given to be stored: keys, Vary, tags, fields, bodies.
+        payload_bytes,
+        /// Bytes of cluster headers and entries, with the padding behind them.
+        table_bytes,
+        /// Bytes of segments left unused when they were full.
+        segment_tail_bytes,
         /// Removals written.
         tombstones,
         /// Removals forgotten because they could not be written; older entries are void instead.

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use foxy_base::KeyHash;
 use foxy_disk::AlignedBuf;
 use foxy_format::{
-    ClusterHeader, ENTRY_BYTES, Entry, EntryKind, LogPosition, RecordKind, RecordPlace, UNIT,
-    cluster_table_bytes, encode_record, round_to_block,
+    ClusterHeader, ENTRY_BYTES, Entry, EntryKind, LogPosition, RecordKind, RecordLayout,
+    RecordPlace, UNIT, cluster_table_bytes, encode_record, round_to_block,
 };
 use foxy_index::{Address, Entry as IndexEntry, Insert, SizeClass};
 
@@ -177,6 +177,7 @@ impl Writer {
         let first = cluster_table_bytes(removals.len() + objects.len());
         buf[table.len()..first].fill(0);
         self.count_cluster(&removals, &records, len);
+        add(&self.store.counters.table_bytes, first as u64);
         let disk_at = self.store.geometry.segment_at(segment.index) + u64::from(base) * UNIT;
         segment.used_units += header.len_units;
         let end = LogPosition::new(segment.sequence, segment.used_units);
@@ -218,7 +219,14 @@ impl Writer {
             sequence: segment.sequence,
             address_units: address.units() - self.store.base_units,
         };
-        let len = encode_record(&head, &object.sections(), out)?;
+        let sections = object.sections();
+        let len = encode_record(&head, &sections, out)?;
+        let layout = RecordLayout::of(&sections);
+        add(&self.store.counters.record_bytes, layout.body.end as u64);
+        add(
+            &self.store.counters.payload_bytes,
+            (layout.body.end - layout.key.start) as u64,
+        );
         let class = SizeClass::for_bytes(len as u64)?;
         Some((
             len,

@@ -117,6 +117,10 @@ impl Writer {
         self.next = Next::Idle;
         self.next_urgent = false;
         if let Some(full) = self.current.replace(OpenSegment::empty(index, sequence)) {
+            add(
+                &self.store.counters.segment_tail_bytes,
+                full.room_bytes(&geometry),
+            );
             self.sealing.push_back(Sealing::new(full));
         }
         true
