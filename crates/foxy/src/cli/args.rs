@@ -44,6 +44,9 @@ pub enum Command {
     /// Read, convert and generate access logs
     #[command(subcommand)]
     Trace(foxy_trace::cli::TraceCommand),
+    /// Simulate published systems, or what more memory and disk would do to your own log
+    #[command(subcommand)]
+    Sim(foxy_sim::cli::SimCommand),
     /// Load tools whose every byte can be checked
     #[command(subcommand)]
     Bench(foxy_bench::cli::BenchCommand),

@@ -32,6 +32,7 @@ pub fn main() -> ExitCode {
         Some(Command::Stats(args)) => stats::run(&args),
         Some(Command::Purge(args)) => purge::run(&args),
         Some(Command::Trace(command)) => command.run(),
+        Some(Command::Sim(command)) => command.run(),
         Some(Command::Bench(command)) => {
             let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
             command.run(&clock)

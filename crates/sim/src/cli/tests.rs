@@ -1,3 +1,5 @@
+//! The command line as a user types it: results, files, and messages for bad input.
+
 use clap::Parser;
 use foxy_trace::{
     Request,

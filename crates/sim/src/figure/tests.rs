@@ -1,3 +1,5 @@
+//! Figures are written, and say what they show.
+
 use super::*;
 
 fn lines() -> Figure {

@@ -1,3 +1,5 @@
+//! Levels against an independent cascade, and a consistent stream of operations.
+
 use std::collections::HashMap;
 
 use foxy_trace::{

@@ -1,3 +1,5 @@
+//! The study in small: every claim is there, and the same seed gives the same result.
+
 use super::*;
 
 #[test]

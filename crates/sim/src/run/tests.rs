@@ -1,3 +1,5 @@
+//! Runs and sweeps: the same numbers for a seed, whatever the order or the threads.
+
 use std::sync::Mutex;
 
 use super::*;

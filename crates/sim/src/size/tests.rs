@@ -1,3 +1,5 @@
+//! Sampled sizes against exact caches.
+
 use foxy_trace::{
     Request,
     generate::{ZipfWeb, ZipfWebConfig},

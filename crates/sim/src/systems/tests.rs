@@ -1,3 +1,5 @@
+//! Cache systems: conservation of requests, and Squid's rules as published.
+
 use std::collections::HashMap;
 
 use foxy_trace::generate::{ZipfWeb, ZipfWebConfig};
