@@ -73,7 +73,7 @@ pub const SETTINGS: &[Setting] = &[
     fixed("", "admin", AddressOrOff, "127.0.0.1:3129",
         "Where health, metrics, statistics and purging are served. Keep it on loopback or a management network."),
     free("", "memory", SizeOrShare(32 * MIB), "the smaller of 512MiB and 25% of the machine's or container's memory",
-        "The one memory budget: RAM tier, index, buffers, fills and connections."),
+        "The one memory budget: RAM tier, index, buffers, fills and connections. The process itself needs about 70 MiB of it, so smaller budgets than 192MiB are exceeded."),
     free("", "workers", Count(1, 1024), "the number of usable cores",
         "Network threads. Each accepts, serves and reads on its own."),
     fixed("", "pin_workers", Flag, "false",
