@@ -150,7 +150,7 @@ impl<T: Transport> Conn<T> {
         if let Some(reason) = past_the_cache(&parts) {
             return Short::Long(Long::Pass(reason));
         }
-        key_of(role.partition(), &url, &mut scratch.key);
+        key::primary(role.partition(), &url, &mut scratch.key);
         let Found { object, primary } = find(local, &mut scratch.key, &head).await;
         let request = RequestDigest::new(head.method_text(), &head);
         let Some((object, tier)) = object else {
@@ -323,10 +323,6 @@ fn to_fetch(route: Route<'_>) -> Result<Url<'_>, Short> {
         Route::Options => Long::Options,
         Route::Trace => Long::Trace,
     }))
-}
-
-fn key_of(partition: &str, url: &Url<'_>, out: &mut Vec<u8>) {
-    key::primary(partition, url, out);
 }
 
 fn has_body(shape: &Shape) -> bool {
