@@ -55,6 +55,10 @@ pub struct LoadArgs {
     /// Share of answers of which every byte is compared, 0 to 1
     #[arg(long, default_value_t = 1.0)]
     pub check: f64,
+    /// Never sleep: look for answers again and again. Nobody then pays for waking the generator,
+    /// which costs a server behind a hypervisor more than the answer itself
+    #[arg(long)]
+    pub poll: bool,
     /// Longest time for one answer
     #[arg(long, value_parser = time, default_value = "30s")]
     pub timeout: Duration,
@@ -131,6 +135,7 @@ impl LoadArgs {
             duration: self.duration,
             warm_up_requests: self.warm_up_requests,
             warm_up: self.warm_up,
+            poll: self.poll,
             timeout: self.timeout,
             seed: self.seed,
             pid: self.pid,

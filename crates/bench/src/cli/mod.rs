@@ -1,6 +1,7 @@
-//! Command line of the load tools: `origin`, `load`, `expect`.
+//! Command line of the load tools: `origin`, `load`, `expect`, `floor`.
 
 mod expect;
+mod floor;
 mod load;
 mod origin;
 mod workload;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use foxy_base::Clock;
 
 pub use expect::ExpectArgs;
+pub use floor::FloorArgs;
 pub use load::LoadArgs;
 pub use origin::OriginArgs;
 pub use workload::{SizesArg, WorkloadArgs};
@@ -29,6 +31,8 @@ pub enum BenchCommand {
     Load(Box<LoadArgs>),
     /// After a restart: ask for what an earlier load recorded, and tell how much is still a hit
     Expect(ExpectArgs),
+    /// Run the plainest server there can be: what the kernel alone costs per answer
+    Floor(FloorArgs),
 }
 
 impl BenchCommand {
@@ -40,6 +44,7 @@ impl BenchCommand {
             Self::Origin(args) => args.run(clock).map(|()| true),
             Self::Load(args) => args.run(clock),
             Self::Expect(args) => args.run(clock),
+            Self::Floor(args) => args.run(clock).map(|()| true),
         };
         match result {
             Ok(true) => ExitCode::SUCCESS,

@@ -26,6 +26,9 @@ pub struct OriginArgs {
     /// Share of requests answered by 503, 0 to 1
     #[arg(long, default_value_t = 0.0)]
     pub failures: f64,
+    /// Never sleep, so that a proxy does not pay for waking this core
+    #[arg(long)]
+    pub poll: bool,
     /// Seed of what is drawn
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -43,6 +46,7 @@ impl OriginArgs {
             latency: self.latency,
             bandwidth: self.bandwidth.bytes(),
             failures: self.failures,
+            poll: self.poll,
             seed: self.seed,
         };
         let mut origin = Origin::start(config, clock)?;

@@ -1,6 +1,7 @@
 //! One thread of the load generator: a readiness loop over its connections.
 
 mod links;
+mod spin;
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use super::timeline::Timeline;
 use super::wire;
 use super::work::{SharedSource, Work};
 use super::{LoadConfig, Outcome};
+use spin::Spin;
 
 /// Bytes read at once while a head is awaited, and while a body is checked or thrown away.
 const HEAD_READ: usize = 16 << 10;
@@ -34,6 +36,8 @@ const TIMER: Token = Token(usize::MAX);
 pub(crate) struct Finished {
     pub(crate) stats: Stats,
     pub(crate) timeline: Timeline,
+    /// CPU time of looking for answers when there were none.
+    pub(crate) in_vain: Duration,
 }
 
 pub(crate) struct Engine<'a> {
@@ -52,6 +56,7 @@ pub(crate) struct Engine<'a> {
     exhausted: bool,
     busy: usize,
     last_sweep: u64,
+    spin: Spin,
 }
 
 #[derive(Default)]
@@ -115,6 +120,7 @@ impl<'a> Engine<'a> {
             exhausted: false,
             busy: 0,
             last_sweep: now,
+            spin: Spin::default(),
             clock,
         })
     }
@@ -131,6 +137,9 @@ impl<'a> Engine<'a> {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 other => other?,
             }
+            if self.config.poll {
+                self.spin.looked(events.is_empty());
+            }
             for event in &events {
                 if event.token() != TIMER {
                     self.on_event(event);
@@ -138,6 +147,7 @@ impl<'a> Engine<'a> {
             }
             self.sweep();
         }
+        self.out.in_vain = self.spin.in_vain();
         Ok(self.out)
     }
 
@@ -167,6 +177,9 @@ impl<'a> Engine<'a> {
             if self.schedule.is_open() {
                 now = self.now();
             }
+        }
+        if self.config.poll {
+            return Ok(Duration::ZERO);
         }
         if self.exhausted || self.idle.is_empty() {
             return Ok(TICK);

@@ -66,6 +66,8 @@ pub struct LoadConfig {
     pub warm_up_requests: u64,
     /// Time before the measurement.
     pub warm_up: Duration,
+    /// Look for answers without ever sleeping, so that no server pays for the wake-up.
+    pub poll: bool,
     /// Longest time for one answer.
     pub timeout: Duration,
     /// Seed of everything drawn.
@@ -98,6 +100,7 @@ impl LoadConfig {
             threads: 1,
             pace: Pace::Closed,
             check: 1.0,
+            poll: false,
             requests: u64::MAX,
             duration: None,
             warm_up_requests: 0,
@@ -172,7 +175,7 @@ pub fn run(config: &LoadConfig, source: Source, clock: &Arc<dyn Clock>) -> io::R
     Ok(Report::new(&finished.stats, timeline, &around))
 }
 
-/// Runs one engine; the share of wall time that it was busy.
+/// Runs one engine; the share of wall time that it was busy. Looking in vain is not work.
 fn run_thread(
     config: &LoadConfig,
     shared: &Shared,
@@ -184,7 +187,9 @@ fn run_thread(
     let cpu = cpu::of_this_thread();
     let finished = Engine::new(config, shared, source, clock.clone(), thread)?.run()?;
     let wall = clock.mono().since(start).as_secs_f64().max(1e-9);
-    Ok((finished, (cpu::of_this_thread() - cpu).as_secs_f64() / wall))
+    let used = cpu::of_this_thread().saturating_sub(cpu);
+    let worked = used.saturating_sub(finished.in_vain);
+    Ok((finished, worked.as_secs_f64() / wall))
 }
 
 /// What is read at both ends of the measurement.

@@ -89,6 +89,22 @@ fn unchecked_bodies_are_counted_too() {
 }
 
 #[test]
+fn neither_side_needs_to_sleep() {
+    let config = OriginConfig {
+        poll: true,
+        ..OriginConfig::default()
+    };
+    let origin = Origin::start(config, &clock()).unwrap();
+    let mut config = self::config(&origin, None);
+    config.poll = true;
+    for pace in [Pace::Closed, Pace::Open(5000.0)] {
+        config.pace = pace;
+        let report = run(&config, Box::new(objects(500).into_iter()), &clock()).unwrap();
+        assert_eq!((report.answers, report.errors), (500, 0), "{report}");
+    }
+}
+
+#[test]
 fn faults_of_the_server_are_told() {
     let origin = origin();
     let ask = |knobs: &str| {

@@ -40,6 +40,9 @@ pub(super) async fn accept_all(listener: std::net::TcpListener, mut site: Site) 
     site.seed = rng.fork("connections");
     let site = Rc::new(site);
     let local = LocalSet::new();
+    if site.config.poll {
+        local.spawn_local(stay_awake());
+    }
     let serving = local.run_until(async {
         loop {
             // Out of descriptors or a client gone already: the next one may succeed.
@@ -61,6 +64,15 @@ pub(super) async fn accept_all(listener: std::net::TcpListener, mut site: Site) 
         _ = stopped.changed() => {}
     }
     Ok(())
+}
+
+/// Keeps the runtime from sleeping: it looks at its sockets between any two turns of this task,
+/// and whoever else wants the core gets it.
+async fn stay_awake() {
+    loop {
+        std::thread::yield_now();
+        tokio::task::yield_now().await;
+    }
 }
 
 struct Connection {

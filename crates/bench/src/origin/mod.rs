@@ -35,6 +35,8 @@ pub struct OriginConfig {
     pub bandwidth: u64,
     /// Share of requests answered by 503 instead, 0 to 1.
     pub failures: f64,
+    /// Never sleep, so that whoever asks does not pay for waking this core.
+    pub poll: bool,
     /// Seed of what is drawn.
     pub seed: u64,
 }
@@ -47,6 +49,7 @@ impl Default for OriginConfig {
             latency: Delay::None,
             bandwidth: 0,
             failures: 0.0,
+            poll: false,
             seed: 1,
         }
     }

@@ -1,0 +1,37 @@
+//! `bench floor`.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use foxy_base::{ByteSize, Clock};
+
+use crate::Floor;
+
+/// Options of the floor. A load that asks it: `--objects 1 --servers 1 --sizes SIZE`, and
+/// `--reverse HOST` unless `--host` is an address.
+#[derive(Debug, clap::Args)]
+pub struct FloorArgs {
+    /// Where to listen
+    #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDR")]
+    pub listen: SocketAddr,
+    /// Body of each answer
+    #[arg(long, default_value = "4KiB", value_name = "SIZE")]
+    pub size: ByteSize,
+    /// Whose object 0 it answers: `h1` is server 1 of a load with `--reverse`, 127.1.0.1 of one
+    /// without
+    #[arg(long, default_value = "127.1.0.1")]
+    pub host: String,
+}
+
+impl FloorArgs {
+    /// Serves until the process is ended.
+    ///
+    /// # Errors
+    /// It cannot listen.
+    pub fn run(&self, clock: &Arc<dyn Clock>) -> io::Result<()> {
+        let mut floor = Floor::bind(self.listen, &self.host, self.size.bytes(), &**clock)?;
+        println!("floor on {}", floor.address()?);
+        floor.run()
+    }
+}

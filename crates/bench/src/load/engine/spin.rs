@@ -1,0 +1,61 @@
+//! Waiting without sleeping: the core stays awake, so nobody has to wake it, and what is spent in
+//! vain is told apart from work.
+
+use std::time::Duration;
+
+use super::super::cpu;
+
+/// Accounts for the looks that found nothing.
+#[derive(Debug, Default)]
+pub(super) struct Spin {
+    /// Thread CPU time when the present run of vain looks began.
+    since: Option<Duration>,
+    total: Duration,
+}
+
+impl Spin {
+    /// After each look. In vain: whoever else wants this core, such as the origin, gets it.
+    pub(super) fn looked(&mut self, in_vain: bool) {
+        if in_vain {
+            if self.since.is_none() {
+                self.since = Some(cpu::of_this_thread());
+            }
+            std::thread::yield_now();
+        } else if let Some(since) = self.since.take() {
+            self.total += cpu::of_this_thread().saturating_sub(since);
+        }
+    }
+
+    /// CPU time of vain looks so far. The first look of each run counts as work.
+    pub(super) fn in_vain(&self) -> Duration {
+        let open = self
+            .since
+            .map(|since| cpu::of_this_thread().saturating_sub(since));
+        self.total + open.unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vain_looks_are_told_apart_from_work() {
+        let mut spin = Spin::default();
+        let start = cpu::of_this_thread();
+        while spin.in_vain() < Duration::from_millis(2) {
+            spin.looked(true);
+        }
+        spin.looked(false);
+        let vain = spin.in_vain();
+        assert!(vain <= cpu::of_this_thread() - start);
+        // Work between looks that find something is not counted.
+        let mut x = 1u64;
+        let work = cpu::of_this_thread();
+        while cpu::of_this_thread() - work < Duration::from_millis(2) {
+            x = x.wrapping_mul(3);
+        }
+        spin.looked(false);
+        assert_eq!(spin.in_vain(), vain, "{x}");
+    }
+}
