@@ -1,16 +1,18 @@
-//! The purge journal: two halves of blocks, each with a sequence and notes of purges.
+//! The purge journal: purges of many (prefix, host, tag, expression, all) and soft ones.
 //!
-//! In this version purges of single URLs are tombstones in the log; the journal is for purges of
-//! many (prefix, host, tag, expression, all), whose notes are defined here.
+//! Two halves of blocks take turns. A half begins with a snapshot: all purges that are active, in
+//! one block or more, written at once. Behind it come blocks with the purges made since. When a
+//! half is full, the other one gets a new snapshot; the half whose snapshot is newer counts.
 
 use crate::bytes_io::{Put, Take, check_crc, check_mark};
 use crate::{BLOCK, FORMAT_VERSION, FormatError, StoreUuid};
 
 /// Length of a journal block's header; the notes follow.
-pub const JOURNAL_BLOCK_HEADER_BYTES: usize = 40;
+pub const JOURNAL_BLOCK_HEADER_BYTES: usize = 72;
 const MAGIC: [u8; 4] = *b"FXPJ";
-const NOTE_HEADER: usize = 20;
-const MAX_TEXT: usize = BLOCK as usize - JOURNAL_BLOCK_HEADER_BYTES - NOTE_HEADER - 4;
+const NOTE_HEADER: usize = 24;
+/// Bytes of a block that notes may fill.
+pub const JOURNAL_BLOCK_NOTES: usize = BLOCK as usize - JOURNAL_BLOCK_HEADER_BYTES - 4;
 
 /// What a purge covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +43,37 @@ pub struct PurgeNote {
     pub sequence: u64,
     /// Wall time in milliseconds, for people.
     pub at: i64,
-    /// URL, prefix, host, tag or expression; at most about 4,000 bytes.
+    /// The partition it is limited to, at most 255 bytes; empty: all of them.
+    pub partition: Vec<u8>,
+    /// URL, prefix, host, tag or expression; empty for everything.
     pub text: Vec<u8>,
+}
+
+impl PurgeNote {
+    /// Bytes that it takes of [`JOURNAL_BLOCK_NOTES`].
+    #[must_use]
+    pub const fn encoded_len(&self) -> usize {
+        NOTE_HEADER + self.partition.len() + self.text.len()
+    }
+
+    fn encode(&self, put: &mut Put<'_>) -> Result<(), FormatError> {
+        let partition = u8::try_from(self.partition.len());
+        let text = u16::try_from(self.text.len());
+        let (Ok(partition), Ok(text)) = (partition, text) else {
+            return Err(FormatError::Invalid("purge text"));
+        };
+        put.u8(self.kind as u8);
+        put.u8(u8::from(self.soft));
+        put.u8(partition);
+        put.u8(0);
+        put.u16(text);
+        put.u16(0);
+        put.u64(self.sequence);
+        put.i64(self.at);
+        put.bytes(&self.partition);
+        put.bytes(&self.text);
+        Ok(())
+    }
 }
 
 /// A block of the journal.
@@ -52,6 +83,16 @@ pub struct JournalBlock {
     pub uuid: StoreUuid,
     /// Goes up by one with every block written.
     pub sequence: u64,
+    /// Sequence of the first block of the snapshot that this block belongs to or follows.
+    pub first: u64,
+    /// Blocks of that snapshot, at least 1.
+    pub snapshot: u32,
+    /// The highest purge number given when it was written.
+    pub seen: u64,
+    /// The highest number of a purge that is done with everywhere.
+    pub retired: u64,
+    /// Records of this store fetched under a smaller number are void.
+    pub floor: u64,
     /// The purges.
     pub notes: Vec<PurgeNote>,
 }
@@ -69,18 +110,15 @@ impl JournalBlock {
         put.u16(0);
         put.bytes(&self.uuid.0);
         put.u64(self.sequence);
+        put.u64(self.first);
+        put.u32(self.snapshot);
         put.u32(self.notes.len() as u32);
-        put.u32(0);
+        put.u64(self.seen);
+        put.u64(self.retired);
+        put.u64(self.floor);
+        debug_assert_eq!(put.0.len(), JOURNAL_BLOCK_HEADER_BYTES);
         for note in &self.notes {
-            if note.text.len() > MAX_TEXT {
-                return Err(FormatError::Invalid("purge text"));
-            }
-            put.u8(note.kind as u8);
-            put.u8(u8::from(note.soft));
-            put.u16(note.text.len() as u16);
-            put.u64(note.sequence);
-            put.i64(note.at);
-            put.bytes(&note.text);
+            note.encode(&mut put)?;
         }
         if out.len() > BLOCK as usize - 4 {
             return Err(FormatError::Invalid("number of notes"));
@@ -101,14 +139,23 @@ impl JournalBlock {
         check_mark(&mut take, MAGIC, bytes)?;
         check_crc(bytes, BLOCK as usize - 4)?;
         take.zeros(2)?;
-        let (uuid, sequence, count) = (StoreUuid(take.array()?), take.u64()?, take.u32()?);
-        take.zeros(4)?;
+        let (uuid, sequence, first) = (StoreUuid(take.array()?), take.u64()?, take.u64()?);
+        let (snapshot, count) = (take.u32()?, take.u32()?);
+        let (seen, retired, floor) = (take.u64()?, take.u64()?, take.u64()?);
+        if snapshot == 0 || first > sequence {
+            return Err(FormatError::Invalid("journal snapshot"));
+        }
         let notes = (0..count)
             .map(|_| decode_note(&mut take))
             .collect::<Result<_, _>>()?;
         Ok(Self {
             uuid,
             sequence,
+            first,
+            snapshot,
+            seen,
+            retired,
+            floor,
             notes,
         })
     }
@@ -129,14 +176,61 @@ fn decode_note(take: &mut Take<'_>) -> Result<PurgeNote, FormatError> {
         1 => true,
         _ => return Err(FormatError::Invalid("purge softness")),
     };
-    let len = usize::from(take.u16()?);
+    let partition = usize::from(take.u8()?);
+    take.zeros(1)?;
+    let text = usize::from(take.u16()?);
+    take.zeros(2)?;
     let (sequence, at) = (take.u64()?, take.i64()?);
-    let text = take.bytes(len)?.to_vec();
     Ok(PurgeNote {
         kind,
         soft,
         sequence,
         at,
-        text,
+        partition: take.bytes(partition)?.to_vec(),
+        text: take.bytes(text)?.to_vec(),
     })
+}
+
+/// Where a half of the journal stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalHalf {
+    /// Its newest block, without notes.
+    pub newest: JournalBlock,
+    /// Blocks in use.
+    pub blocks: u32,
+    /// Every purge in it, in order of writing.
+    pub notes: Vec<PurgeNote>,
+    /// Whole blocks lie behind one that is damaged: purges are lost.
+    pub holes: bool,
+}
+
+/// Reads one half; `None` if its snapshot is not whole (never written, torn or damaged).
+#[must_use]
+pub fn read_journal_half(half: &[u8], uuid: StoreUuid) -> Option<JournalHalf> {
+    let (blocks, _) = half.as_chunks::<{ BLOCK as usize }>();
+    let decode = |block: &[u8; BLOCK as usize]| {
+        let decoded = JournalBlock::decode(block).ok();
+        decoded.filter(|b| b.uuid == uuid)
+    };
+    let head = decode(blocks.first()?).filter(|b| b.sequence == b.first)?;
+    let mut read = JournalHalf {
+        newest: head.clone(),
+        blocks: 0,
+        notes: Vec::new(),
+        holes: false,
+    };
+    for (sequence, block) in (head.first..).zip(blocks) {
+        let follows = decode(block).filter(|b| b.first == head.first && b.sequence == sequence);
+        let Some(mut block) = follows else {
+            // Blocks are durable before the next one is written, so a torn one is the last.
+            let rest = &blocks[read.blocks as usize..];
+            let mut later = rest.iter().filter_map(decode);
+            read.holes = later.any(|b| b.first == head.first);
+            break;
+        };
+        read.notes.append(&mut block.notes);
+        read.newest = block;
+        read.blocks += 1;
+    }
+    (read.blocks >= head.snapshot).then_some(read)
 }

@@ -20,7 +20,10 @@ pub use cluster::{CLUSTER_HEADER_BYTES, ClusterHeader, cluster_table_bytes};
 pub use entry::{ENTRY_BYTES, Entry, EntryKind, LogPosition};
 pub use error::FormatError;
 pub use geometry::{Geometry, StoreUuid};
-pub use journal::{JOURNAL_BLOCK_HEADER_BYTES, JournalBlock, PurgeKind, PurgeNote};
+pub use journal::{
+    JOURNAL_BLOCK_HEADER_BYTES, JOURNAL_BLOCK_NOTES, JournalBlock, JournalHalf, PurgeKind,
+    PurgeNote, read_journal_half,
+};
 pub use record::{
     BODY_BLOCK_BYTES, RECORD_HEADER_BYTES, RULES_BYTES, RecordHead, RecordKind, RecordLayout,
     RecordPlace, RecordSections, encode_record, parse_record,

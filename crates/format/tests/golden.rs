@@ -85,11 +85,17 @@ fn journal() -> JournalBlock {
         soft,
         sequence: 9,
         at: 1_700_000_000_000,
+        partition: b"forward".to_vec(),
         text: text.to_vec(),
     };
     JournalBlock {
         uuid: uuid(),
         sequence: 12,
+        first: 10,
+        snapshot: 2,
+        seen: 9,
+        retired: 7,
+        floor: 3,
         notes: vec![
             note(PurgeKind::Host, false, b"example.com"),
             note(PurgeKind::All, true, b""),
