@@ -58,7 +58,7 @@ impl Engine {
             shards: (0..config.shards)
                 .map(|_| RwLock::new(Shard::new(per_shard)))
                 .collect(),
-            index: Index::with_limit(config.memory_bytes / 2),
+            index: Index::with_pages(config.memory_bytes / 2, Some(foxy_disk::prefer_huge_pages)),
             stores: Default::default(),
             count: AtomicUsize::new(0),
             opening: parking_lot::Mutex::new(()),
