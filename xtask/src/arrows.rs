@@ -39,8 +39,12 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Additional arrows of tests, benches and examples (`[dev-dependencies]`).
-const TEST_ARROWS: &[(&str, &[&str])] =
-    &[("foxy", &["proxy", "store"]), ("sim", &["format", "index"])];
+const TEST_ARROWS: &[(&str, &[&str])] = &[
+    ("foxy", &["proxy", "store"]),
+    ("sim", &["format", "index"]),
+    // Replayed traces measure the store's hit ratio.
+    ("store", &["trace"]),
+];
 
 /// Fails on any arrow between our crates that the tables do not have.
 pub(crate) fn run() -> Outcome {

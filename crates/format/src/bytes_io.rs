@@ -43,6 +43,10 @@ impl<'a> Take<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
+    /// Bytes left.
+    pub(crate) const fn len(&self) -> usize {
+        self.rest.len()
+    }
     pub(crate) fn bytes(&mut self, n: usize) -> Result<&'a [u8], FormatError> {
         let (head, rest) = self
             .rest

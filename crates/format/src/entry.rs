@@ -7,26 +7,31 @@ use foxy_base::KeyHash;
 /// Length of an entry.
 pub const ENTRY_BYTES: usize = 24;
 
+const OFFSET_BITS: u32 = 25;
+const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
+// The end of the longest segment is a place too.
+const _: () = assert!((256u64 << 20) / UNIT <= OFFSET_MASK);
+
 /// A place in the log, which orders everything ever written to a store: segment sequence in the
-/// upper 44 bits, offset in the segment in units in the lower 20.
+/// upper 39 bits, offset in the segment in units in the lower 25.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogPosition(pub u64);
 
 impl LogPosition {
-    /// From a segment sequence and an offset in units (below 2^20).
+    /// From a segment sequence and an offset in units (below 2^25).
     #[must_use]
     pub const fn new(sequence: u64, offset_units: u32) -> Self {
-        Self(sequence << 20 | (offset_units as u64 & 0xf_ffff))
+        Self(sequence << OFFSET_BITS | (offset_units as u64 & OFFSET_MASK))
     }
     /// The segment sequence.
     #[must_use]
     pub const fn sequence(self) -> u64 {
-        self.0 >> 20
+        self.0 >> OFFSET_BITS
     }
     /// Offset in the segment, in units.
     #[must_use]
     pub const fn offset_units(self) -> u32 {
-        (self.0 & 0xf_ffff) as u32
+        (self.0 & OFFSET_MASK) as u32
     }
 }
 

@@ -15,6 +15,7 @@ mod record;
 mod removals;
 mod slot;
 mod superblock;
+mod words;
 
 pub use cluster::{CLUSTER_HEADER_BYTES, ClusterHeader, cluster_table_bytes};
 pub use entry::{ENTRY_BYTES, Entry, EntryKind, LogPosition};
@@ -26,7 +27,7 @@ pub use journal::{
 };
 pub use record::{
     BODY_BLOCK_BYTES, RECORD_HEADER_BYTES, RULES_BYTES, RecordHead, RecordKind, RecordLayout,
-    RecordPlace, RecordSections, encode_record, parse_record,
+    RecordPlace, RecordSections, encode_record, fragment_hash, parse_record,
 };
 pub use removals::{REMOVAL_BYTES, RemovalEntry, Removed, read_removals};
 pub use slot::{SLOT_HEADER_BYTES, SegmentState, SlotHeader, decode_slot_entries, encode_slot};
@@ -35,8 +36,8 @@ pub use superblock::{SUPERBLOCK_BYTES, Superblock};
 /// Version of the format written by this code. Version 0 may still change.
 pub const FORMAT_VERSION: u16 = 0;
 
-/// The unit of addresses and of record packing, in bytes.
-pub const UNIT: u64 = 512;
+/// The unit of addresses and of record packing, in bytes. Measured: `docs/decisions`.
+pub const UNIT: u64 = 16;
 
 /// Alignment of superblocks, slots, segments and clusters, in bytes.
 pub const BLOCK: u64 = 4096;

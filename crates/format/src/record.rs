@@ -1,23 +1,27 @@
 //! The record: one cached response (or head, or fragment of a large one) as it lies on disk.
 //!
 //! Header, checksums of the body's blocks, key, Vary values, tags, field block, body, zeros up to
-//! the next unit. One checksum covers all but the body; each 64 KiB of the body has its own, so
-//! that a block can be checked before it is sent.
+//! the next unit. One checksum covers all but the body, and where the record belongs: store, life
+//! and address are not written but go into it. Each 64 KiB of the body has its own, so that a
+//! block can be checked before it is sent. The hash of the key is not written either.
 
 use std::ops::Range;
 
-use crate::bytes_io::{Put, Take, check_mark};
-use crate::{FORMAT_VERSION, FormatError, StoreUuid, round_to_unit};
-use foxy_base::{KeyHash, WallTime, crc32c, crc32c_append};
+use crate::bytes_io::Take;
+use crate::words::{Words, put_words, words_len};
+use crate::{FormatError, StoreUuid, round_to_unit};
+use foxy_base::{KeyHash, WallTime, crc32c, crc32c_append, key_hash};
 
-/// Length of a record's header.
-pub const RECORD_HEADER_BYTES: usize = 240;
+/// Length of the fixed part of a record's header: checksum, mark, kind, codes of the numbers.
+pub const RECORD_HEADER_BYTES: usize = FIXED_BYTES + NUMBERS.div_ceil(2);
 /// Length of the part of a body that has a checksum of its own.
 pub const BODY_BLOCK_BYTES: usize = 64 << 10;
 /// Length of the opaque digest of caching rules.
 pub const RULES_BYTES: usize = 64;
-const MAGIC: [u8; 4] = *b"FXRC";
-const CRC_AT: usize = RECORD_HEADER_BYTES - 4;
+const MAGIC: [u8; 2] = *b"FR";
+const FIXED_BYTES: usize = 4 + 2 + 1;
+/// Numbers of a header: 12 facts, 5 lengths, the digest in eights of bytes.
+const NUMBERS: usize = 17 + RULES_BYTES / 8;
 
 /// What a record holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -32,7 +36,8 @@ pub enum RecordKind {
     Fragment = 3,
 }
 
-/// Where and in which life of which store a record was written; compared at every read.
+/// Where and in which life of which store a record was written. A record read with another place
+/// than it was written with has a wrong checksum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordPlace {
     /// The store.
@@ -50,7 +55,7 @@ pub struct RecordHead {
     pub kind: RecordKind,
     /// Where it was written.
     pub place: RecordPlace,
-    /// Hash of the key (of key, version and number for fragments).
+    /// Hash of the key (of key, version and number for fragments). Not written: it follows.
     pub hash: KeyHash,
     /// Hash of the group it was placed with.
     pub group: u64,
@@ -136,9 +141,10 @@ pub struct RecordLayout {
 }
 
 impl RecordLayout {
-    /// Lays out sections of these lengths; `None` if they overflow.
-    fn new(key: usize, vary: usize, tags: usize, fields: usize, body: usize) -> Option<Self> {
-        let mut at = RECORD_HEADER_BYTES;
+    /// Lays out sections of these lengths behind a header; `None` if they overflow.
+    fn new(header: usize, lens: [usize; 5]) -> Option<Self> {
+        let [key, vary, tags, fields, body] = lens;
+        let mut at = header;
         let mut next = |len: usize| {
             let start = at;
             at = at.checked_add(len)?;
@@ -154,17 +160,11 @@ impl RecordLayout {
         })
     }
 
-    /// The layout of a record with these sections.
+    /// The layout of a record with this head and these sections.
     #[must_use]
-    pub fn of(sections: &RecordSections<'_>) -> Self {
-        Self::new(
-            sections.key.len(),
-            sections.vary.len(),
-            sections.tags.len(),
-            sections.fields.len(),
-            sections.body.len(),
-        )
-        .unwrap_or_default()
+    pub fn of(head: &RecordHead, sections: &RecordSections<'_>) -> Self {
+        let header = FIXED_BYTES + words_len(&numbers(head, sections));
+        Self::new(header, sections.lengths()).unwrap_or_default()
     }
 
     /// Length on disk: whole units.
@@ -174,19 +174,60 @@ impl RecordLayout {
     }
 }
 
+impl RecordSections<'_> {
+    const fn lengths(&self) -> [usize; 5] {
+        [
+            self.key.len(),
+            self.vary.len(),
+            self.tags.len(),
+            self.fields.len(),
+            self.body.len(),
+        ]
+    }
+}
+
+/// The numbers of a header, in their order on disk. The others are told from the first.
+fn numbers(head: &RecordHead, sections: &RecordSections<'_>) -> [u64; NUMBERS] {
+    let mut numbers = [0; NUMBERS];
+    numbers[..12].copy_from_slice(&[
+        head.response_time.0 as u64,
+        head.group,
+        head.version,
+        head.purge_sequence,
+        head.request_time.0 as u64,
+        head.expires.0 as u64,
+        head.nonce,
+        head.total_length.wrapping_sub(sections.body.len() as u64),
+        u64::from(head.fragment_size),
+        u64::from(head.fragment),
+        u64::from(head.status),
+        u64::from(head.flags),
+    ]);
+    for (number, len) in numbers[12..17].iter_mut().zip(sections.lengths()) {
+        *number = len as u64;
+    }
+    let (words, _) = head.rules.as_chunks::<8>();
+    for (number, word) in numbers[17..].iter_mut().zip(words) {
+        *number = u64::from_le_bytes(*word);
+    }
+    numbers
+}
+
 /// Writes a record to the beginning of `out` and zeros up to the next unit; returns its length on
-/// disk, or `None` if `out` is too short or a section is longer than 4 GiB.
+/// disk, or `None` if `out` is too short.
 #[must_use]
 pub fn encode_record(
     head: &RecordHead,
     sections: &RecordSections<'_>,
     out: &mut [u8],
 ) -> Option<usize> {
-    let layout = RecordLayout::of(sections);
+    let layout = RecordLayout::of(head, sections);
     let len = layout.disk_bytes();
     let out = out.get_mut(..len)?;
-    let header = encode_header(head, sections)?;
-    out[..CRC_AT].copy_from_slice(&header);
+    out[4..6].copy_from_slice(&MAGIC);
+    out[6] = head.kind as u8;
+    let header = &mut out[FIXED_BYTES..layout.sums.start];
+    put_words(&numbers(head, sections), header);
     for (sum, block) in out[layout.sums.clone()]
         .chunks_exact_mut(4)
         .zip(sections.body.chunks(BODY_BLOCK_BYTES))
@@ -199,69 +240,40 @@ pub fn encode_record(
     out[layout.fields.clone()].copy_from_slice(sections.fields);
     out[layout.body.clone()].copy_from_slice(sections.body);
     out[layout.body.end..].fill(0);
-    let crc = meta_crc(out, &layout);
-    out[CRC_AT..RECORD_HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
+    let crc = meta_crc(&head.place, out, &layout);
+    out[..4].copy_from_slice(&crc.to_le_bytes());
     Some(len)
 }
 
-fn encode_header(head: &RecordHead, sections: &RecordSections<'_>) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(RECORD_HEADER_BYTES);
-    let mut put = Put(&mut out);
-    put.bytes(&MAGIC);
-    put.u16(FORMAT_VERSION);
-    put.u8(head.kind as u8);
-    put.u8(0);
-    put.bytes(&head.place.uuid.0);
-    put.u64(head.place.sequence);
-    put.u64(head.place.address_units);
-    put.bytes(&head.hash.to_bytes());
-    for v in [head.group, head.version, head.purge_sequence] {
-        put.u64(v);
-    }
-    for v in [head.request_time, head.response_time, head.expires] {
-        put.i64(v.0);
-    }
-    put.u64(head.nonce);
-    put.u64(head.total_length);
-    put.u32(head.fragment_size);
-    put.u32(head.fragment);
-    put.u16(head.status);
-    put.u16(head.flags);
-    for section in [
-        sections.key,
-        sections.vary,
-        sections.tags,
-        sections.fields,
-        sections.body,
-    ] {
-        put.u32(u32::try_from(section.len()).ok()?);
-    }
-    put.bytes(&head.rules);
-    put.pad_to(CRC_AT);
-    debug_assert_eq!(out.len(), CRC_AT);
-    Some(out)
+/// Checksum of the place, the header and the variable parts before the body, without the field
+/// that holds it.
+fn meta_crc(place: &RecordPlace, record: &[u8], layout: &RecordLayout) -> u32 {
+    let crc = crc32c(&place.uuid.0);
+    let crc = crc32c_append(crc, &place.sequence.to_le_bytes());
+    let crc = crc32c_append(crc, &place.address_units.to_le_bytes());
+    crc32c_append(crc, &record[4..layout.body.start])
 }
 
-/// Checksum of header and variable parts before the body, without the field that holds it.
-fn meta_crc(record: &[u8], layout: &RecordLayout) -> u32 {
-    let crc = crc32c(&record[..CRC_AT]);
-    crc32c_append(crc, &record[RECORD_HEADER_BYTES..layout.body.start])
-}
-
-/// Reads a record from the beginning of `bytes` and checks everything, body included. Where it
-/// lies (`head.place`) and whose it is (`hash`, key) is for the caller to compare.
+/// Reads a record from the beginning of `bytes` and checks everything, body included, and that it
+/// was written for `place`. Whose it is (hash, key) is for the caller to compare.
 ///
 /// # Errors
-/// Any damage is refused as a whole; `Truncated` if `bytes` ends before the record does.
-pub fn parse_record(bytes: &[u8]) -> Result<(RecordHead, RecordLayout), FormatError> {
+/// Any damage, and any other place, is refused as a whole; `Truncated` if `bytes` ends before the
+/// record does.
+pub fn parse_record(
+    bytes: &[u8],
+    place: &RecordPlace,
+) -> Result<(RecordHead, RecordLayout), FormatError> {
     let mut take = Take::new(bytes);
-    check_mark(&mut take, MAGIC, bytes.get(..4).unwrap_or(&[]))?;
-    let (head, layout) = decode_header(&mut take)?;
+    let stored = take.array::<4>()?;
+    if take.array()? != MAGIC {
+        return Err(FormatError::Foreign);
+    }
+    let (mut head, layout) = decode_header(&mut take, bytes.len())?;
     let record = bytes
         .get(..layout.disk_bytes())
         .ok_or(FormatError::Truncated)?;
-    let stored = &record[CRC_AT..RECORD_HEADER_BYTES];
-    if meta_crc(record, &layout).to_le_bytes() != stored {
+    if meta_crc(place, record, &layout).to_le_bytes() != stored {
         return Err(FormatError::Checksum);
     }
     let sums = record[layout.sums.clone()].chunks_exact(4);
@@ -272,49 +284,66 @@ pub fn parse_record(bytes: &[u8]) -> Result<(RecordHead, RecordLayout), FormatEr
     {
         return Err(FormatError::Checksum);
     }
+    head.place = *place;
+    head.hash = hash_of(&head, &record[layout.key.clone()]);
     Ok((head, layout))
 }
 
-fn decode_header(take: &mut Take<'_>) -> Result<(RecordHead, RecordLayout), FormatError> {
-    let kind = match take.u8()? {
-        1 => RecordKind::Object,
-        2 => RecordKind::Head,
-        3 => RecordKind::Fragment,
-        _ => return Err(FormatError::Invalid("record kind")),
-    };
-    take.zeros(1)?;
-    let place = RecordPlace {
-        uuid: StoreUuid(take.array()?),
-        sequence: take.u64()?,
-        address_units: take.u64()?,
-    };
+fn hash_of(head: &RecordHead, key: &[u8]) -> KeyHash {
+    let hash = key_hash(key);
+    if head.kind == RecordKind::Fragment {
+        fragment_hash(hash, head.version, head.fragment)
+    } else {
+        hash
+    }
+}
+
+/// Hash of fragment `n` of version `version` of an object: 28 bytes hashed.
+#[must_use]
+pub fn fragment_hash(head: KeyHash, version: u64, n: u32) -> KeyHash {
+    let mut bytes = [0u8; 28];
+    bytes[..16].copy_from_slice(&head.to_bytes());
+    bytes[16..24].copy_from_slice(&version.to_le_bytes());
+    bytes[24..].copy_from_slice(&n.to_le_bytes());
+    key_hash(&bytes)
+}
+
+/// `len` is that of all bytes from the record's beginning.
+fn decode_header(
+    take: &mut Take<'_>,
+    len: usize,
+) -> Result<(RecordHead, RecordLayout), FormatError> {
     let mut head = RecordHead {
-        kind,
-        place,
-        hash: KeyHash::from_bytes(take.array()?),
+        kind: match take.u8()? {
+            1 => RecordKind::Object,
+            2 => RecordKind::Head,
+            3 => RecordKind::Fragment,
+            _ => return Err(FormatError::Invalid("record kind")),
+        },
         ..RecordHead::default()
     };
-    (head.group, head.version, head.purge_sequence) = (take.u64()?, take.u64()?, take.u64()?);
-    head.request_time = WallTime(take.i64()?);
-    head.response_time = WallTime(take.i64()?);
-    head.expires = WallTime(take.i64()?);
-    (head.nonce, head.total_length) = (take.u64()?, take.u64()?);
-    (head.fragment_size, head.fragment) = (take.u32()?, take.u32()?);
-    (head.status, head.flags) = (take.u16()?, take.u16()?);
+    let mut words = Words::new(take, NUMBERS)?;
+    let mut next = || words.next(take);
+    head.response_time = WallTime(next()? as i64);
+    (head.group, head.version, head.purge_sequence) = (next()?, next()?, next()?);
+    (head.request_time, head.expires) = (WallTime(next()? as i64), WallTime(next()? as i64));
+    (head.nonce, head.total_length) = (next()?, next()?);
+    (head.fragment_size, head.fragment) = (narrow(next()?)?, narrow(next()?)?);
+    (head.status, head.flags) = (narrow(next()?)?, narrow(next()?)?);
     let mut lens = [0usize; 5];
     for len in &mut lens {
-        *len = take.u32()? as usize;
+        *len = narrow::<u32>(next()?)? as usize;
     }
-    head.rules = take.array()?;
-    take.zeros(CRC_AT - HEADER_USED)?;
-    take.u32()?;
-    let [key, vary, tags, fields, body] = lens;
-    let layout = RecordLayout::new(key, vary, tags, fields, body)
-        .ok_or(FormatError::Invalid("section length"))?;
+    let (rules, _) = head.rules.as_chunks_mut::<8>();
+    for word in rules {
+        *word = next()?.to_le_bytes();
+    }
+    head.total_length = head.total_length.wrapping_add(lens[4] as u64);
+    let header = len - take.len();
+    let layout = RecordLayout::new(header, lens).ok_or(FormatError::Invalid("section length"))?;
     Ok((head, layout))
 }
 
-/// Bytes of the header that carry something, checksum not counted.
-const HEADER_USED: usize =
-    4 + 2 + 1 + 1 + 16 + 8 + 8 + 16 + 6 * 8 + 2 * 8 + 2 * 4 + 2 * 2 + 5 * 4 + RULES_BYTES;
-const _: () = assert!(HEADER_USED <= CRC_AT);
+fn narrow<T: TryFrom<u64>>(number: u64) -> Result<T, FormatError> {
+    T::try_from(number).map_err(|_| FormatError::Invalid("number in a record"))
+}

@@ -73,8 +73,8 @@ fn cluster_header() -> ClusterHeader {
         uuid: uuid(),
         sequence: 69,
         segment: 4,
-        offset_units: 8,
-        len_units: 8,
+        offset_units: 256,
+        len_units: 256,
         entries: 5,
     }
 }
@@ -227,7 +227,7 @@ fn decodes(name: &str, bytes: &[u8]) -> bool {
             header == expected && decode_slot_entries(&header, bytes, 1 << 20) == Ok(entries())
         }),
         "cluster" => ClusterHeader::decode(bytes, 1 << 20) == Ok((cluster_header(), entries())),
-        "record" => parse_record(bytes).is_ok_and(|(head, layout)| {
+        "record" => parse_record(bytes, &record_head().place).is_ok_and(|(head, layout)| {
             let s = sections();
             let parts = [
                 (layout.key, s.key),
@@ -310,7 +310,8 @@ fn every_flipped_byte_and_every_truncation_is_refused() {
                 let mut damaged = bytes.clone();
                 damaged[at] ^= flip;
                 // Zeros behind a record's body fill up its last unit: nobody reads them.
-                let padding = name == "record" && at >= RecordLayout::of(&sections()).body.end;
+                let padding = name == "record"
+                    && at >= RecordLayout::of(&record_head(), &sections()).body.end;
                 assert!(
                     !decodes(name, &damaged) || padding,
                     "{name}: byte {at} flipped by {flip:#x}"
@@ -415,26 +416,39 @@ fn the_page_on_the_format_agrees_with_the_code() {
         }
         assert_eq!(at, length, "{title}: fields do not add up");
     }
-    // And a few offsets, held by the bytes themselves.
+    // And the order of the numbers, held by the bytes themselves.
     let record = record();
-    for (field, bytes) in [
-        ("segment sequence", 69u64.to_le_bytes().to_vec()),
-        ("own address", 8201u64.to_le_bytes().to_vec()),
-        ("object version", 99u64.to_le_bytes().to_vec()),
-        ("purge sequence", 8u64.to_le_bytes().to_vec()),
-        ("status", 200u16.to_le_bytes().to_vec()),
-        ("nonce", 0xabcdu64.to_le_bytes().to_vec()),
-        ("body length", 600u32.to_le_bytes().to_vec()),
-        ("rules digest", record_head().rules.to_vec()),
-    ] {
-        let section = page.split("## Record").nth(1).unwrap();
-        let row = section
-            .lines()
-            .filter_map(field_row)
-            .find(|row| row.2.starts_with(field))
-            .unwrap();
-        assert_eq!(record[row.0..row.0 + row.1], bytes, "{field}");
+    let section = page.split("## Record").nth(1).unwrap();
+    let rows: Vec<_> = section.lines().filter_map(number_row).collect();
+    let mut at = RECORD_HEADER_BYTES;
+    for (n, name) in rows.iter().enumerate() {
+        let code = record[7 + n / 2] >> (n % 2 * 4) & 15;
+        let len = usize::from(if code > 10 { code - 10 } else { code % 9 });
+        let bytes = &record[at..at + len];
+        at += len;
+        let expected: &[u8] = match *name {
+            name if name.starts_with("response time") => &1_700_000_000_150u64.to_le_bytes()[..6],
+            "object version" => &[99],
+            name if name.starts_with("purge sequence") => &[8],
+            // 149 ms before the response: zigzag 297.
+            "request time" => &[0x29, 0x01],
+            name if name.starts_with("nonce") => &[0xcd, 0xab],
+            "status" => &[200],
+            "key length" => &[31],
+            "body length" => &[0x58, 0x02],
+            _ => continue,
+        };
+        assert_eq!(bytes, expected, "{name}");
     }
+    assert_eq!(rows.len(), 18, "the digest has one row for eight numbers");
+}
+
+fn number_row(line: &str) -> Option<&str> {
+    let mut cells = line.trim().trim_matches('|').split('|').map(str::trim);
+    let number = cells.next()?;
+    let name = cells.next()?;
+    let numbered = number.split(' ').next()?.parse::<u32>().is_ok();
+    (numbered && cells.next().is_none()).then_some(name)
 }
 
 /// A log of `places` places in which the entries of these numbers were written in this order.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use foxy_base::FieldBlock;
-use foxy_format::RecordLayout;
 
 use crate::large::NewLarge;
 use crate::shard::{Pending, Stage};
@@ -108,7 +107,7 @@ impl Engine {
             add(&counters.drop_no_store, 1);
             return Err(DropReason::NoStore);
         };
-        let bytes = RecordLayout::of(&object.sections()).disk_bytes();
+        let bytes = object.record_bytes();
         if bytes > largest_record(store.geometry.cluster_bytes) {
             add(&counters.drop_too_large, 1);
             return Err(DropReason::TooLarge);

@@ -12,6 +12,7 @@ use parking_lot::RwLock;
 use crate::removals::Removal;
 use crate::shard::{Shard, Stage};
 use crate::shared::{StoreShared, SyncRequest};
+use crate::spot::Spot;
 use crate::stats::{EngineCounters, MemoryShares, OneStoreStats, StoreStats, add};
 use crate::ticket::SyncTicket;
 use crate::{EngineConfig, OpenError, StoreId, StoreOptions, Writer};
@@ -112,7 +113,7 @@ impl Engine {
     /// Number and first address for the next store.
     pub(crate) fn next_store(&self) -> Option<(StoreId, u64)> {
         let count = self.count.load(Ordering::Acquire);
-        let base = self.stores().map(|s| s.end_units()).max().unwrap_or(0);
+        let base = self.stores().map(|s| s.end_sectors()).max().unwrap_or(0);
         (count < MAX_STORES).then_some((StoreId(count as u8), base))
     }
 
@@ -214,7 +215,7 @@ impl Engine {
         }
         let here = found.iter().filter(|e| store.holds(e.address));
         removals.extend(
-            here.filter_map(|e| store.position(e.address))
+            here.filter_map(|e| store.position(Spot::of(&e)))
                 .map(Removal::Place),
         );
         let mut unloaded = false;
@@ -243,7 +244,7 @@ impl Engine {
         for entry in self.index.remove(hash) {
             existed = true;
             // A twin may have come meanwhile, under another shard's lock.
-            if found.iter().all(|f| f.address != entry.address) {
+            if found.iter().all(|f| Spot::of(&f) != Spot::of(&entry)) {
                 self.void(entry);
             }
         }
@@ -256,7 +257,7 @@ impl Engine {
     /// Keeps the record that an index entry points to from coming back after a restart.
     pub(crate) fn void(&self, entry: Entry) {
         if let Some(store) = self.store_at(entry.address)
-            && let Some(place) = store.position(entry.address)
+            && let Some(place) = store.position(Spot::of(&entry))
         {
             store.remove(Removal::Place(place));
         }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use foxy_base::{KeyHash, key_hash};
+use foxy_base::KeyHash;
 use foxy_disk::AlignedBuf;
-use foxy_format::{RecordKind, parse_record};
+use foxy_format::{RecordKind, fragment_hash, parse_record};
 
 use crate::object::{aligned_size, good_size};
 use crate::removals::Removal;
 use crate::shared::StoreShared;
+use crate::spot::Spot;
 use crate::stats::{Health, add};
 use crate::{Engine, Lookup, Object, ReadMiss, ReadPlan};
 
@@ -63,7 +64,7 @@ impl Engine {
         let plan = found.and_then(|entry| {
             let store = self.store_at(entry.address)?;
             let usable = store.health() != Health::Offline;
-            usable.then(|| store.plan(hash, entry.address, entry.class))?
+            usable.then(|| store.plan(hash, &entry))?
         });
         match plan {
             Some(plan) => {
@@ -132,9 +133,8 @@ impl Engine {
         let capacity = buf.capacity();
         let bytes = buf.into_bytes();
         let record = bytes.get(plan.skip as usize..).unwrap_or(&[]);
-        let parsed = parse_record(record)
-            .ok()
-            .filter(|(head, _)| Some(head.place) == store.place(plan.address));
+        let place = store.place(plan.spot);
+        let parsed = place.and_then(|place| parse_record(record, &place).ok());
         let object = parsed.and_then(|(head, layout)| {
             let (owned, held) = compact(
                 &bytes.slice(plan.skip as usize..),
@@ -160,14 +160,14 @@ impl Engine {
     fn drop_entry(&self, plan: &ReadPlan, store: &StoreShared) -> bool {
         let _shard = self.shard(plan.hash).write();
         let found = self.index.lookup(plan.hash);
-        if found.iter().all(|entry| entry.address != plan.address) {
+        if found.iter().all(|entry| Spot::of(&entry) != plan.spot) {
             return false;
         }
         // The record might be readable again after a restart, when the key has a newer version.
-        let place = store.position(plan.address).map(Removal::Place);
+        let place = store.position(plan.spot).map(Removal::Place);
         let key = Removal::Key(plan.hash);
         store.remove_all(&[key, place.unwrap_or(key)]);
-        self.index.remove_if(plan.hash, plan.address).is_some()
+        self.index.remove_if(plan.hash, plan.spot.address).is_some()
     }
 
     fn promote(
@@ -185,7 +185,7 @@ impl Engine {
             };
         }
         let mut present = self.index.lookup(plan.hash).into_iter();
-        if !present.any(|entry| entry.address == plan.address) {
+        if !present.any(|entry| Spot::of(&entry) == plan.spot) {
             let moved = !self.index.lookup(plan.hash).is_empty();
             return Err(if moved {
                 ReadMiss::Moved
@@ -196,7 +196,7 @@ impl Engine {
         if !wanted(&object) {
             return Err(ReadMiss::Twin);
         }
-        self.index.touch(plan.hash, plan.address);
+        self.index.touch(plan.hash, plan.spot.address);
         let object = Arc::new(object);
         let keep =
             object.kind != RecordKind::Fragment || object.total_length() <= self.large_in_ram();
@@ -254,15 +254,6 @@ fn compact(record: &Bytes, len: usize, capacity: usize) -> (Bytes, usize) {
     } else {
         (record.clone(), kept)
     }
-}
-
-/// Index key of fragment `n` of version `version` of an object.
-pub(crate) fn fragment_hash(head: KeyHash, version: u64, n: u32) -> KeyHash {
-    let mut bytes = [0u8; 28];
-    bytes[..16].copy_from_slice(&head.to_bytes());
-    bytes[16..24].copy_from_slice(&version.to_le_bytes());
-    bytes[24..].copy_from_slice(&n.to_le_bytes());
-    key_hash(&bytes)
 }
 
 fn is_fragment_of(object: &Object, head: &Object, n: u32) -> bool {

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use foxy_base::{FieldBlock, KeyHash};
-use foxy_format::RecordKind;
+use foxy_format::{RecordKind, fragment_hash};
 
-use crate::get::fragment_hash;
 use crate::stats::add;
 use crate::{Admission, DropReason, Engine, NewObject, Object, ObjectMeta, Put};
 

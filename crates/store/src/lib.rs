@@ -19,6 +19,7 @@ mod recovery;
 mod removals;
 mod shard;
 mod shared;
+mod spot;
 mod stats;
 mod ticket;
 mod writer;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use foxy_base::KeyHash;
-use foxy_index::Address;
 use thiserror::Error;
 
 use crate::Object;
+use crate::spot::Spot;
 
 /// Number of a store within an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -38,7 +38,7 @@ pub struct ReadPlan {
     /// Whose record is expected.
     pub(crate) hash: KeyHash,
     /// The index entry that this follows.
-    pub(crate) address: Address,
+    pub(crate) spot: Spot,
 }
 
 impl ReadPlan {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use foxy_base::{FieldBlock, KeyHash, WallTime};
-use foxy_format::{RULES_BYTES, RecordHead, RecordKind, RecordSections};
+use foxy_format::{RULES_BYTES, RecordHead, RecordKind, RecordLayout, RecordSections};
 
 /// Bytes that the engine spends per object beside its contents: the struct with its counters; its
 /// slot in the RAM tier and in the table that leads there (both grow by doubling); and its share
@@ -229,6 +229,11 @@ impl Object {
         }
     }
 
+    /// Length of the object's record on disk.
+    pub(crate) fn record_bytes(&self) -> usize {
+        RecordLayout::of(&self.record_head(), &self.sections()).disk_bytes()
+    }
+
     /// The fixed part of the object's record; the place is the writer's to fill in.
     pub(crate) fn record_head(&self) -> RecordHead {
         RecordHead {
@@ -255,7 +260,7 @@ impl Object {
     /// allocator spends for it.
     pub(crate) fn from_record(
         head: &RecordHead,
-        layout: &foxy_format::RecordLayout,
+        layout: &RecordLayout,
         record: &Bytes,
         held: usize,
     ) -> Option<Self> {

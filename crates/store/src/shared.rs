@@ -8,10 +8,11 @@ use std::time::Duration;
 use foxy_base::KeyHash;
 use foxy_disk::Disk;
 use foxy_format::{Geometry, LogPosition, RecordPlace, StoreUuid, UNIT};
-use foxy_index::{Address, SizeClass};
+use foxy_index::{Address, Entry, UNIT_BYTES};
 use parking_lot::{Condvar, Mutex};
 
 use crate::removals::{Numbered, RemovalLog};
+use crate::spot::Spot;
 use crate::stats::{Health, StoreCounters};
 use crate::ticket::TicketPart;
 use crate::{ReadPlan, StoreId};
@@ -105,8 +106,8 @@ impl Bell {
 #[derive(Debug)]
 pub(crate) struct StoreShared {
     pub(crate) id: StoreId,
-    /// First unit of this store in the engine's address space.
-    pub(crate) base_units: u64,
+    /// First sector of this store in the engine's address space.
+    pub(crate) base_sectors: u64,
     pub(crate) uuid: StoreUuid,
     pub(crate) geometry: Geometry,
     pub(crate) disk: Arc<dyn Disk>,
@@ -134,7 +135,7 @@ pub(crate) struct StoreShared {
 impl StoreShared {
     pub(crate) fn new(
         id: StoreId,
-        base_units: u64,
+        base_sectors: u64,
         uuid: StoreUuid,
         geometry: Geometry,
         disk: Arc<dyn Disk>,
@@ -143,7 +144,7 @@ impl StoreShared {
     ) -> Self {
         Self {
             id,
-            base_units,
+            base_sectors,
             uuid,
             geometry,
             block_bytes: u64::from(disk.block_bytes()),
@@ -182,24 +183,29 @@ impl StoreShared {
         self.health() == Health::Good
     }
 
-    pub(crate) fn end_units(&self) -> u64 {
-        self.base_units + self.geometry.total_bytes() / UNIT
+    pub(crate) fn end_sectors(&self) -> u64 {
+        self.base_sectors + self.geometry.total_bytes() / UNIT_BYTES
     }
 
     /// Whether an address is of this store.
     pub(crate) fn holds(&self, address: Address) -> bool {
-        (self.base_units..self.end_units()).contains(&address.units())
+        (self.base_sectors..self.end_sectors()).contains(&address.units())
     }
 
-    /// The address of a record in segment `index` at `offset_units`.
-    pub(crate) fn address(&self, index: u32, offset_units: u32) -> Option<Address> {
+    /// First unit of this store in the engine's address space.
+    const fn base_units(&self) -> u64 {
+        self.base_sectors * (UNIT_BYTES / UNIT)
+    }
+
+    /// The spot of a record in segment `index` at `offset_units`.
+    pub(crate) fn spot(&self, index: u32, offset_units: u32) -> Option<Spot> {
         let units = self.geometry.segment_at(index) / UNIT + u64::from(offset_units);
-        Address::from_units(self.base_units + units)
+        Spot::from_units(self.base_units() + units)
     }
 
-    /// Segment and offset in it of an address of this store.
-    pub(crate) fn locate(&self, address: Address) -> Option<(u32, u32)> {
-        let local = address.units().checked_sub(self.base_units)?;
+    /// Segment and offset in it of a spot of this store.
+    pub(crate) fn locate(&self, spot: Spot) -> Option<(u32, u32)> {
+        let local = spot.units().checked_sub(self.base_units())?;
         let units = local.checked_sub(self.geometry.segment_at(0) / UNIT)?;
         let per_segment = u64::from(self.geometry.segment_bytes) / UNIT;
         let index = u32::try_from(units / per_segment).ok()?;
@@ -212,42 +218,38 @@ impl StoreShared {
             .map_or(0, |life| life.load(Ordering::Acquire))
     }
 
-    /// Where a record at `address` says it is, in the segment's present life.
-    pub(crate) fn place(&self, address: Address) -> Option<RecordPlace> {
-        let (index, _) = self.locate(address)?;
+    /// What a record at `spot` was written for, in the segment's present life.
+    pub(crate) fn place(&self, spot: Spot) -> Option<RecordPlace> {
+        let (index, _) = self.locate(spot)?;
         Some(RecordPlace {
             uuid: self.uuid,
             sequence: self.life(index),
-            address_units: address.units() - self.base_units,
+            address_units: spot.units() - self.base_units(),
         })
     }
 
-    /// The aligned read that covers a record of `class` at `address`.
-    pub(crate) fn plan(
-        &self,
-        hash: KeyHash,
-        address: Address,
-        class: SizeClass,
-    ) -> Option<ReadPlan> {
-        let (index, _) = self.locate(address)?;
+    /// The aligned read that covers the record of an index entry.
+    pub(crate) fn plan(&self, hash: KeyHash, entry: &Entry) -> Option<ReadPlan> {
+        let spot = Spot::of(entry);
+        let (index, _) = self.locate(spot)?;
         let segment_end = self.geometry.segment_at(index) + u64::from(self.geometry.segment_bytes);
-        let start = (address.units() - self.base_units) * UNIT;
-        let end = (start + class.bytes()).min(segment_end);
-        let at = start / self.block_bytes * self.block_bytes;
+        let sector = (spot.address.units() - self.base_sectors) * UNIT_BYTES;
+        let end = (sector + entry.class.bytes()).min(segment_end);
+        let at = sector / self.block_bytes * self.block_bytes;
         let len = end.div_ceil(self.block_bytes) * self.block_bytes - at;
         Some(ReadPlan {
             store: self.id,
             at,
             len: u32::try_from(len).ok()?,
-            skip: (start - at) as u32,
+            skip: (sector + spot.skip() - at) as u32,
             hash,
-            address,
+            spot,
         })
     }
 
-    /// Place in the log of a record at `address`, in the segment's present life.
-    pub(crate) fn position(&self, address: Address) -> Option<LogPosition> {
-        let (index, offset) = self.locate(address)?;
+    /// Place in the log of a record at `spot`, in the segment's present life.
+    pub(crate) fn position(&self, spot: Spot) -> Option<LogPosition> {
+        let (index, offset) = self.locate(spot)?;
         Some(LogPosition::new(self.life(index), offset))
     }
 

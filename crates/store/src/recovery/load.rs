@@ -10,7 +10,7 @@ use foxy_format::{
     Entry, EntryKind, LogPosition, Removed, SLOT_HEADER_BYTES, SegmentState, SlotHeader, UNIT,
     decode_slot_entries,
 };
-use foxy_index::{Entry as IndexEntry, Insert, SizeClass};
+use foxy_index::Insert;
 
 use super::scan::{Scan, scan_segment};
 use crate::Engine;
@@ -308,9 +308,10 @@ impl Loader {
 
     /// Takes one record in, unless its key was removed or has a newer record.
     fn insert(&self, engine: &Engine, index: u32, entry: &Entry) -> bool {
-        let class = SizeClass::for_bytes(u64::from(entry.len_units) * UNIT);
-        let (Some(address), Some(class)) = (self.store.address(index, entry.offset_units), class)
-        else {
+        let Some(spot) = self.store.spot(index, entry.offset_units) else {
+            return false;
+        };
+        let Some(new) = spot.entry(u64::from(entry.len_units) * UNIT) else {
             return false;
         };
         // The lock orders this with a removal of the same key.
@@ -319,17 +320,14 @@ impl Loader {
         let Some(gone) = gone.as_mut().filter(|gone| !gone.has(entry.hash)) else {
             return false;
         };
-        match engine
-            .index
-            .insert_if_absent(entry.hash, IndexEntry::new(address, class))
-        {
+        match engine.index.insert_if_absent(entry.hash, new) {
             Insert::Stored | Insert::Replaced(_) => true,
             // The place is taken by a newer record of the key, or by a twin, or there is no room.
             // In case the twin goes: an older record of this key must not take its place. And this
             // one must not return once it is out of date, when nothing is known of it any more.
             Insert::Present(_) | Insert::Dropped => {
                 gone.add(entry.hash);
-                let place = self.store.position(address);
+                let place = self.store.position(spot);
                 self.store.remove_all(place.map(Removal::Place).as_slice());
                 false
             }

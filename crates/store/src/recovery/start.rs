@@ -66,7 +66,7 @@ pub(crate) fn open(
     write_superblock(&*disk, &superblock).map_err(|e| failed(&name, "write the superblock", e))?;
     let too_many = || OpenError::TooMany { disk: name.clone() };
     let (id, base) = engine.next_store().ok_or_else(too_many)?;
-    foxy_index::Address::from_units(base + needed / foxy_format::UNIT).ok_or_else(too_many)?;
+    foxy_index::Address::from_units(base + needed / foxy_index::UNIT_BYTES).ok_or_else(too_many)?;
     let weight = options
         .weight
         .unwrap_or(u32::try_from(needed >> 20).unwrap_or(u32::MAX).max(1));

@@ -349,8 +349,8 @@ fn forge(rig: &Rig, uuid: StoreUuid, entries: &[(u64, u32, Removed)]) -> Rig {
 fn former_rounds_other_stores_and_former_lives_do_nothing() {
     let rig = with_old(13);
     let store = rig.engine.store(StoreId(0)).unwrap();
-    let address = rig.engine.index.lookup(hash("k")).first().unwrap().address;
-    let place = store.position(address).unwrap();
+    let entry = rig.engine.index.lookup(hash("k")).first().unwrap();
+    let place = store.position(spot::Spot::of(&entry)).unwrap();
     let places = geometry(&rig).removal_places();
     let life = |n| foxy_format::LogPosition::new(place.sequence() + n, place.offset_units());
     let here = Removed::Place(place);
@@ -403,7 +403,7 @@ fn a_place_without_a_record_is_forgotten_before_it_is_used_again() {
     let store = rig.engine.store(StoreId(0)).unwrap();
     let end = foxy_format::LogPosition(store.log_end.load(std::sync::atomic::Ordering::Relaxed));
     let start = foxy_format::LogPosition::new(end.sequence().max(1), end.offset_units());
-    let entries: Vec<_> = (0..SEGMENT / 512)
+    let entries: Vec<_> = (0..SEGMENT / foxy_format::UNIT as u32)
         .map(|n| {
             (
                 700 + u64::from(n),

@@ -299,7 +299,7 @@ fn a_damaged_record_is_a_miss_now_and_after_a_restart() {
     rig.settle();
     forget_ram(&rig, "k");
     let plan = rig.plan("k").unwrap();
-    let at = plan.at + 250;
+    let at = plan.at + u64::from(plan.skip) + 40;
     rig.disk.corrupt(at, 1, |b| b[0] ^= 4);
     assert_eq!(rig.text("k"), None);
     assert_eq!(rig.engine.stats().counts.miss_damaged, 1);
@@ -344,15 +344,16 @@ fn a_record_at_another_place_or_of_another_life_is_refused() {
     rig.settle();
     forget_ram(&rig, "k");
     let old = rig.plan("k").unwrap();
-    let record = rig.disk.peek(old.at, 512);
+    let record = rig.disk.peek(old.at + u64::from(old.skip), 256);
     rig.put("k", b"new version");
     rig.settle();
     forget_ram(&rig, "k");
     let new = rig.plan("k").unwrap();
     assert_ne!(old.at, new.at);
     // A write that went to the wrong place: whole, of the right key, and out of date.
-    rig.disk
-        .corrupt(new.at, 512, |b| b.copy_from_slice(&record));
+    rig.disk.corrupt(new.at + u64::from(new.skip), 256, |b| {
+        b.copy_from_slice(&record);
+    });
     assert_eq!(rig.text("k"), None);
     assert_eq!(rig.engine.stats().counts.miss_damaged, 1);
 }

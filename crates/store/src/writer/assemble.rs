@@ -9,7 +9,7 @@ use foxy_format::{
     ClusterHeader, ENTRY_BYTES, Entry, EntryKind, LogPosition, RecordKind, RecordLayout,
     RecordPlace, UNIT, cluster_table_bytes, encode_record, round_to_block,
 };
-use foxy_index::{Address, Entry as IndexEntry, Insert, SizeClass};
+use foxy_index::{Entry as IndexEntry, Insert};
 
 use super::Writer;
 use super::io::Purpose;
@@ -18,6 +18,7 @@ use crate::Object;
 use crate::removals::{Numbered, Removal};
 use crate::shard::Stage;
 use crate::shared::Item;
+use crate::spot::Spot;
 use crate::stats::{Health, add};
 
 /// Clusters being written at once.
@@ -39,8 +40,7 @@ pub(super) struct Cluster {
 struct Written {
     hash: KeyHash,
     ticket: u64,
-    address: Address,
-    class: SizeClass,
+    entry: IndexEntry,
 }
 
 impl Writer {
@@ -212,29 +212,27 @@ impl Writer {
         object: &Object,
         out: &mut [u8],
     ) -> Option<(usize, Written)> {
-        let address = self.store.address(segment.index, offset_units)?;
+        let spot = self.store.spot(segment.index, offset_units)?;
         let mut head = object.record_head();
         head.place = RecordPlace {
-            uuid: self.store.uuid,
             sequence: segment.sequence,
-            address_units: address.units() - self.store.base_units,
+            ..self.store.place(spot)?
         };
         let sections = object.sections();
         let len = encode_record(&head, &sections, out)?;
-        let layout = RecordLayout::of(&sections);
+        let layout = RecordLayout::of(&head, &sections);
         add(&self.store.counters.record_bytes, layout.body.end as u64);
         add(
             &self.store.counters.payload_bytes,
             (layout.body.end - layout.key.start) as u64,
         );
-        let class = SizeClass::for_bytes(len as u64)?;
+        let entry = spot.entry(len as u64)?;
         Some((
             len,
             Written {
                 hash: object.hash(),
                 ticket: 0,
-                address,
-                class,
+                entry,
             },
         ))
     }
@@ -295,7 +293,7 @@ impl Writer {
         {
             return;
         }
-        let entry = IndexEntry::new(written.address, written.class);
+        let entry = written.entry;
         // A reinserted record replaces its own earlier entry.
         let old = self.reinserting.get(&written.ticket);
         let replaced =
@@ -342,7 +340,7 @@ impl Writer {
         let places = cluster
             .records
             .iter()
-            .map(|w| self.store.position(w.address));
+            .map(|w| self.store.position(Spot::of(&w.entry)));
         let places: Vec<_> = places.flatten().map(Removal::Place).collect();
         self.store.remove_all(&places);
         for written in &cluster.records {

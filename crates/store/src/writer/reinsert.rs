@@ -15,6 +15,7 @@ use crate::Object;
 use crate::object::good_size;
 use crate::shard::{Pending, Stage};
 use crate::shared::Item;
+use crate::spot::Spot;
 use crate::stats::add;
 
 /// Longest read of the victim.
@@ -75,13 +76,13 @@ impl Writer {
 
     /// How often a record was used since it was written, if it is still the one.
     fn uses(&self, index: u32, entry: &Entry) -> Option<u8> {
-        let address = self.store.address(index, entry.offset_units)?;
+        let spot = self.store.spot(index, entry.offset_units)?;
         let found = self
             .engine
             .index
             .lookup(entry.hash)
             .into_iter()
-            .find(|e| e.address == address)?;
+            .find(|e| Spot::of(e) == spot)?;
         // What is in RAM this long after it was written is in use, though not on disk.
         let in_ram = self
             .engine
@@ -193,13 +194,13 @@ impl Writer {
             let Some(record) = bytes.get(at..at + len) else {
                 continue;
             };
-            let Ok((head, layout)) = parse_record(record) else {
+            let place = self.store.spot(work.index, entry.offset_units);
+            let place = place.and_then(|spot| self.store.place(spot));
+            let Some(Ok((head, layout))) = place.map(|place| parse_record(record, &place)) else {
                 add(&self.store.counters.damaged, 1);
                 continue;
             };
-            let address = self.store.address(work.index, entry.offset_units);
-            let right = head.hash == entry.hash
-                && address.and_then(|a| self.store.place(a)) == Some(head.place);
+            let right = head.hash == entry.hash;
             let owned = bytes::Bytes::copy_from_slice(record);
             let object = Object::from_record(&head, &layout, &owned, good_size(owned.len()));
             if let Some(object) = object.filter(|_| right) {
@@ -210,7 +211,7 @@ impl Writer {
 
     /// Sends a record of the victim to disk again, if it is still what its key holds.
     fn reinsert(&mut self, work: &mut Reinsertion, entry: &Entry, object: Arc<Object>) {
-        let Some(address) = self.store.address(work.index, entry.offset_units) else {
+        let Some(spot) = self.store.spot(work.index, entry.offset_units) else {
             return;
         };
         if !self.worth_keeping(&object, self.engine.clock.wall()) {
@@ -223,7 +224,7 @@ impl Writer {
             .index
             .lookup(entry.hash)
             .into_iter()
-            .any(|e| e.address == address);
+            .any(|e| Spot::of(&e) == spot);
         // Superseded meanwhile, or being replaced: then it must not be written after that.
         if !present
             || shard.pending.contains_key(&entry.hash)
@@ -231,7 +232,7 @@ impl Writer {
         {
             return;
         }
-        let bytes = foxy_format::RecordLayout::of(&object.sections()).disk_bytes() as u32;
+        let bytes = object.record_bytes() as u32;
         let group = object.group();
         let pending = Pending {
             object,
@@ -241,7 +242,7 @@ impl Writer {
         };
         shard.pending.insert(entry.hash, pending);
         drop(shard);
-        self.reinserting.insert(ticket, address);
+        self.reinserting.insert(ticket, spot.address);
         work.outstanding.push((entry.hash, ticket));
         self.gather.item(
             Item {

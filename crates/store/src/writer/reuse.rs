@@ -246,11 +246,16 @@ impl Writer {
         let rest = victim.len().saturating_sub(DROP_STEP);
         let mut dropped = 0;
         for entry in victim.drain(rest..).filter(Entry::is_record) {
-            let Some(address) = self.store.address(index, entry.offset_units) else {
+            let Some(spot) = self.store.spot(index, entry.offset_units) else {
                 continue;
             };
             let _shard = self.engine.shard(entry.hash).write();
-            dropped += u64::from(self.engine.index.remove_if(entry.hash, address).is_some());
+            dropped += u64::from(
+                self.engine
+                    .index
+                    .remove_if(entry.hash, spot.address)
+                    .is_some(),
+            );
         }
         add(&self.store.counters.reuse_dropped, dropped);
         if !victim.is_empty() {
@@ -275,12 +280,9 @@ impl Writer {
         if !std::mem::take(&mut self.tables_damaged) {
             return;
         }
-        let start = self
-            .store
-            .address(index, 0)
-            .map_or(0, foxy_index::Address::units);
-        let units = u64::from(self.store.geometry.segment_bytes) / UNIT;
-        let removed = self.engine.index.sweep(start..start + units).run();
+        let start = self.store.spot(index, 0).map_or(0, |s| s.address.units());
+        let sectors = u64::from(self.store.geometry.segment_bytes) / foxy_index::UNIT_BYTES;
+        let removed = self.engine.index.sweep(start..start + sectors).run();
         add(&self.store.counters.reuse_dropped, removed);
     }
 }

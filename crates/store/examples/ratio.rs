@@ -1,0 +1,360 @@
+//! Hit ratio against write amplification, beside an exact LRU of the same bytes, and what the
+//! packing costs: replayed traces and generated streams on a store in memory.
+//!
+//! `cargo run --release -p foxy-store --example ratio [-- STREAM [REQUESTS [DISK-PERCENT]]]`
+//! with STREAM one of `bu98` (if its file is there), `dec`, `isp`, `all`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use foxy_base::{FieldBlock, FieldBlockBuilder, KeyHash, ManualClock, WallTime, key_hash};
+use foxy_disk::{AlignedBuf, Disk, MemDisk};
+use foxy_store::{
+    Engine, EngineConfig, Lookup, NewObject, Object, ObjectMeta, OneStoreStats, ReadMiss, ReadPlan,
+    StoreOptions, StoreStats, Writer,
+};
+use foxy_trace::generate::{SessionConfig, Sessions};
+use foxy_trace::{Access, ByteLru, Options, files::Known, open};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Segments of every store here.
+const SEGMENTS: u64 = 128;
+/// Bytes per second that clients ask for.
+const RATE: u64 = 20_000_000;
+const MEMORY: u64 = 12 << 20;
+/// Of it, for what waits to be written: nothing may be dropped here.
+const PENDING: u64 = 8 << 20;
+
+/// What is asked for: which object, in which version, of which size.
+#[derive(Clone, Copy)]
+struct Asked {
+    object: u64,
+    version: u32,
+    size: u64,
+}
+
+fn stream(name: &str, requests: u64) -> Option<Vec<Asked>> {
+    let asked = |r: foxy_trace::Request| Asked {
+        object: r.object,
+        version: r.version,
+        size: r.size,
+    };
+    let sessions = |config: SessionConfig| {
+        let config = SessionConfig { requests, ..config };
+        Sessions::new(config, 1).take(requests as usize).map(asked)
+    };
+    Some(match name {
+        "dec" => sessions(SessionConfig::dec()).collect(),
+        "isp" => sessions(SessionConfig::isp()).collect(),
+        "bu98" => {
+            let path = Known::Bu98.path().map_err(|e| println!("{e}")).ok()?;
+            let reader = open(&path, Options::default()).ok()?;
+            reader
+                .filter_map(Result::ok)
+                .take(requests as usize)
+                .map(asked)
+                .collect()
+        }
+        _ => return None,
+    })
+}
+
+/// A head as origins send it, with its facts.
+fn head(size: u64) -> FieldBlock {
+    let mut fields = FieldBlockBuilder::default();
+    let length = size.to_string();
+    for (name, value) in [
+        ("Date", "Mon, 01 Jan 2024 00:00:00 GMT"),
+        ("Server", "Apache"),
+        ("Content-Type", "text/html; charset=utf-8"),
+        ("Content-Length", length.as_str()),
+        ("Last-Modified", "Mon, 01 Jan 2023 00:00:00 GMT"),
+        ("ETag", "\"5f3a-5b1e2c3d4e5f6\""),
+        ("Cache-Control", "max-age=3600"),
+    ] {
+        if let Err(error) = fields.push(name.as_bytes(), value.as_bytes()) {
+            println!("{error}");
+        }
+    }
+    fields.finish()
+}
+
+fn facts(now: WallTime) -> ObjectMeta {
+    let mut rules = [0; 64];
+    rules[0..6].copy_from_slice(&[1, 2, 0x60, 2, 200, 0]);
+    let times = [
+        now.0 - 120,
+        now.0,
+        0,
+        now.0 / 1000 * 1000,
+        now.0 - 30_000_000_000,
+    ];
+    for (place, time) in rules[8..48].chunks_exact_mut(8).zip(times) {
+        place.copy_from_slice(&time.to_le_bytes());
+    }
+    rules[48..52].copy_from_slice(&3600u32.to_le_bytes());
+    rules[52..60].fill(0xff);
+    ObjectMeta {
+        request_time: WallTime(now.0 - 120),
+        response_time: now,
+        expires: WallTime(now.0 + 30 * 86_400_000),
+        rules,
+        ..ObjectMeta::default()
+    }
+}
+
+fn key(object: u64) -> Bytes {
+    Bytes::from(format!(
+        "f G http://www{}.example.com/{object:016x}.html",
+        object % 997
+    ))
+}
+
+struct Replay {
+    engine: Arc<Engine>,
+    writer: Writer,
+    disk: MemDisk,
+    clock: Arc<ManualClock>,
+    body: Bytes,
+    reads: u64,
+    read_bytes: u64,
+    disk_hits: u64,
+}
+
+impl Replay {
+    fn new(disk_bytes: u64, options: &StoreOptions) -> Option<Self> {
+        let segment = (disk_bytes / SEGMENTS / 4096 * 4096).clamp(64 << 10, 32 << 20);
+        let options = StoreOptions {
+            segment_bytes: Some(segment as u32),
+            cluster_bytes: (segment / 8).clamp(32 << 10, 512 << 10) as u32,
+            ..options.clone()
+        };
+        let slots = segment / 2048 * 24 + 8192;
+        let disk = MemDisk::new((segment + slots) * SEGMENTS + (8 << 20), 512, 1);
+        let clock = Arc::new(ManualClock::new(WallTime::from_secs(1_700_000_000)));
+        let config = EngineConfig {
+            pending_bytes_max: PENDING,
+            ..EngineConfig::new(MEMORY, 1)
+        };
+        let engine = Engine::new(config, clock.clone());
+        let writer = engine.open_store(Arc::new(disk.clone()), options);
+        let writer = writer.map_err(|e| println!("{e}")).ok()?;
+        Some(Self {
+            engine,
+            writer,
+            disk,
+            clock,
+            body: Bytes::from(vec![0x5a; 17 << 20]),
+            reads: 0,
+            read_bytes: 0,
+            disk_hits: 0,
+        })
+    }
+
+    fn read(
+        &mut self,
+        lookup: Lookup,
+        finish: impl FnOnce(&ReadPlan, AlignedBuf) -> Result<Arc<Object>, ReadMiss>,
+    ) -> Option<Arc<Object>> {
+        match lookup {
+            Lookup::Memory(object) => Some(object),
+            Lookup::Miss => None,
+            Lookup::Disk(plan) => {
+                self.reads += 1;
+                self.read_bytes += u64::from(plan.len);
+                let mut buf = AlignedBuf::new(plan.len as usize);
+                self.disk.read_at(plan.at, &mut buf).ok()?;
+                let object = finish(&plan, buf).ok()?;
+                self.disk_hits += 1;
+                Some(object)
+            }
+        }
+    }
+
+    fn get(&mut self, hash: KeyHash, key: &Bytes) -> Option<Arc<Object>> {
+        let engine = self.engine.clone();
+        let object = self.read(engine.lookup(hash, key), |plan, buf| {
+            engine.finish_read(plan, key, buf)
+        })?;
+        for n in 0..object.fragment_count() {
+            self.read(engine.fragment_lookup(&object, n), |plan, buf| {
+                engine.finish_fragment(plan, &object, n, buf)
+            })?;
+        }
+        Some(object)
+    }
+
+    /// True for a hit of the version asked for.
+    fn ask(&mut self, asked: &Asked) -> bool {
+        let key = key(asked.object);
+        let hash = key_hash(&key);
+        let found = self.get(hash, &key);
+        let hit = found.is_some_and(|o| {
+            o.total_length() == asked.size && u32::from(o.meta().flags) == asked.version & 0xffff
+        });
+        if !hit {
+            let meta = ObjectMeta {
+                flags: asked.version as u16,
+                ..facts(foxy_base::Clock::wall(&*self.clock))
+            };
+            let size = (asked.size as usize).min(self.body.len());
+            let _ = self.engine.put(NewObject {
+                hash,
+                key,
+                group: asked.object % 997,
+                meta,
+                vary: Bytes::new(),
+                tags: Bytes::new(),
+                fields: head(asked.size),
+                body: self.body.slice(..size),
+            });
+        }
+        let nanos = asked.size * 1_000_000_000 / RATE + 1000;
+        self.clock.advance(Duration::from_nanos(nanos));
+        self.writer.turn();
+        hit
+    }
+}
+
+/// What an exact LRU of so many bytes would hit after the first `warm` requests.
+fn lru(stream: &[Asked], bytes: u64, warm: usize) -> (u64, u64) {
+    let mut lru = ByteLru::new(bytes);
+    let mut versions = std::collections::HashMap::new();
+    let (mut hits, mut hit_bytes) = (0, 0);
+    for (n, asked) in stream.iter().enumerate() {
+        let size = asked.size + 60 + head(asked.size).as_bytes().len() as u64;
+        let same = versions.insert(asked.object, asked.version) == Some(asked.version);
+        if !same {
+            lru.remove(asked.object);
+        }
+        if lru.access(asked.object, size) == Access::Hit && n >= warm {
+            hits += 1;
+            hit_bytes += asked.size;
+        }
+    }
+    (hits, hit_bytes)
+}
+
+fn line(
+    name: &str,
+    hits: u64,
+    warm: u64,
+    replay: &Replay,
+    store: &OneStoreStats,
+    all: &StoreStats,
+) {
+    let c = &store.counts;
+    let admitted = all.counts.put_bytes.max(1) as f64;
+    let device = (c.cluster_bytes + c.meta_bytes) as f64;
+    println!(
+        "{name:>22}  hits {:6.2} %  WA {:.3}  device/admitted {:.3}  reinserted {:.3}  reads/hit {:.4}  {:5.0} B/read  cluster {} KiB  residency {:?}",
+        100.0 * hits as f64 / warm.max(1) as f64,
+        device / (device - c.reinserted_bytes as f64),
+        device / admitted,
+        c.reinserted_bytes as f64 / device,
+        replay.reads as f64 / replay.disk_hits.max(1) as f64,
+        replay.read_bytes as f64 / replay.reads.max(1) as f64,
+        c.cluster_bytes / c.clusters.max(1) / 1024,
+        store.residency.map(|r| r.as_secs()),
+    );
+}
+
+fn shares(all: &StoreStats) {
+    let c = &all.stores[0].counts;
+    let share = |bytes: u64| bytes as f64 / c.payload_bytes.max(1) as f64;
+    println!(
+        "{:>22}  record headers {:.4}, padding and cluster ends {:.4}, tables {:.4}, slots {:.4}; mean record {} B",
+        "per byte of payload",
+        share(c.record_bytes - c.payload_bytes),
+        share(c.cluster_bytes - c.record_bytes - c.table_bytes),
+        share(c.table_bytes),
+        share(c.meta_bytes),
+        c.record_bytes / c.records.max(1),
+    );
+}
+
+/// What units of packing would cost, computed from the stream: mean bytes lost per record.
+fn units(stream: &[Asked]) {
+    for unit in [1u64, 8, 16, 64, 512, 4096] {
+        let lost: u64 = stream
+            .iter()
+            .map(|a| a.size + 370)
+            .map(|record| record.next_multiple_of(unit) - record)
+            .sum();
+        let bytes: u64 = stream.iter().map(|a| a.size + 290).sum();
+        println!(
+            "{:>22}  {:.4} of what is admitted",
+            format!("unit {unit}"),
+            lost as f64 / bytes as f64
+        );
+    }
+}
+
+fn run(name: &str, requests: u64, percent: u64) {
+    let Some(stream) = stream(name, requests) else {
+        return;
+    };
+    let mut distinct = std::collections::HashMap::new();
+    for asked in &stream {
+        distinct.insert(asked.object, asked.size + 350);
+    }
+    let disk_bytes = distinct.values().sum::<u64>() * percent / 100;
+    let warm = stream.len() / 3;
+    println!(
+        "{name}: {} requests, {} objects; disk {:.1} MB in {SEGMENTS} segments",
+        stream.len(),
+        distinct.len(),
+        disk_bytes as f64 / 1e6
+    );
+    units(&stream);
+    for reinsert in [0, 5, 10, 15, 20, 30, 40, 60] {
+        let options = StoreOptions {
+            reinsert_percent: reinsert,
+            ..StoreOptions::default()
+        };
+        let Some(mut replay) = Replay::new(disk_bytes, &options) else {
+            return;
+        };
+        let mut hits = 0;
+        for (n, asked) in stream.iter().enumerate() {
+            hits += u64::from(replay.ask(asked) && n >= warm);
+        }
+        let all = replay.engine.stats();
+        let store = &all.stores[0];
+        if reinsert == 0 {
+            let bytes = u64::from(store.segments) * u64::from(store.segment_bytes);
+            let measured = (stream.len() - warm) as u64;
+            let (hits, _) = lru(&stream, bytes + all.ram_capacity, warm);
+            println!(
+                "{:>22}  hits {:6.2} %  ({} KB of RAM beside the disk)",
+                "exact LRU",
+                100.0 * hits as f64 / measured as f64,
+                all.ram_capacity >> 10
+            );
+            shares(&all);
+        }
+        let measured = (stream.len() - warm) as u64;
+        line(
+            &format!("reinsert {reinsert} %"),
+            hits,
+            measured,
+            &replay,
+            store,
+            &all,
+        );
+    }
+}
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    let name = args.next().unwrap_or_else(|| "all".into());
+    let requests = args.next().and_then(|n| n.parse().ok()).unwrap_or(400_000);
+    let percent = args.next().and_then(|n| n.parse().ok()).unwrap_or(10);
+    let names = ["bu98", "dec", "isp"];
+    for each in names.iter().filter(|n| name == **n || name == "all") {
+        run(each, requests, percent);
+    }
+}
