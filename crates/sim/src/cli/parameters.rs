@@ -51,6 +51,9 @@ pub(super) struct Parameters {
     /// Longest that a lazy read waits, in milliseconds
     #[arg(long, default_value_t = 500.0)]
     pub(super) timeout_ms: f64,
+    /// The STREAM family's file grows as it is written; else it is there at full size beforehand
+    #[arg(long)]
+    pub(super) file_grows: bool,
     /// A modelled drive
     #[arg(long, value_delimiter = ',', default_value = "st15150wc")]
     pub(super) drive: Vec<String>,
@@ -91,6 +94,7 @@ impl Parameters {
                             page: self.page.bytes(),
                             buffer: buffer.bytes(),
                             timeout_ms: self.timeout_ms,
+                            file_exists: !self.file_grows,
                             backend: backend.clone(),
                         }));
                     }

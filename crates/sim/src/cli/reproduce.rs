@@ -1,19 +1,29 @@
 //! `reproduce`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{Form, bar, saved, threads};
 use crate::{
-    reproduce::{Conditions, usits},
+    reproduce::{Conditions, PARTS, Part, Reproduction, run_parts},
     run::RunError,
 };
 
 /// Arguments of `reproduce`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ReproduceArgs {
-    /// Folder for tables, JSON and figures
+    /// Folder for the page `index.html`, tables, JSON and figures. What is finished stays there:
+    /// after Ctrl-C the same command goes on
     #[arg(long, short)]
     out: Option<PathBuf>,
+    /// Do these parts only; `--list` names them
+    #[arg(long, value_delimiter = ',')]
+    parts: Vec<String>,
+    /// Name the parts and end
+    #[arg(long)]
+    list: bool,
+    /// Write docs/reproduction.md and its figures; the folder may be given
+    #[arg(long, value_name = "DOCS", num_args = 0..=1, default_missing_value = "docs")]
+    write_docs: Option<PathBuf>,
     /// Seed of the generated stream
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -23,9 +33,6 @@ pub struct ReproduceArgs {
     /// Runs side by side; as many as there are processors if not given
     #[arg(long)]
     threads: Option<usize>,
-    /// A file that keeps finished runs
-    #[arg(long)]
-    resume: Option<PathBuf>,
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     form: Form,
@@ -33,28 +40,88 @@ pub struct ReproduceArgs {
 
 impl ReproduceArgs {
     pub(super) fn text(&self) -> Result<String, RunError> {
+        if self.list {
+            return Ok(list());
+        }
         if !(1..=1000).contains(&self.scale) {
             return Err(RunError::Config("scale must be from 1 to 1000".into()));
+        }
+        let parts = self.chosen()?;
+        if let Some(docs) = &self.write_docs {
+            self.check_docs(docs)?;
         }
         let conditions = Conditions {
             seed: self.seed,
             scale: self.scale,
             threads: threads(self.threads),
-            resume: self.resume.clone(),
+            resume: self.out.as_deref().map(runs_file).transpose()?,
             ..Conditions::default()
         };
-        let bar = bar(1, "{msg:16} {wide_bar} {pos} of {len}, {elapsed}");
+        let bar = bar(1, "{msg:46} {wide_bar} {pos} of {len}, {elapsed}");
         let tell = |what: &str, done: usize, of: usize| {
             bar.set_message(what.to_owned());
             bar.set_length(of as u64);
             bar.set_position(done as u64);
         };
-        let done = usits(&conditions, &tell)?;
+        let mut files = Vec::new();
+        let mut after = |all: &Reproduction| {
+            if let Some(folder) = &self.out {
+                files = all.save(folder)?;
+            }
+            Ok(())
+        };
+        let done = run_parts(&parts, &conditions, self.out.as_deref(), &tell, &mut after)?;
         bar.finish_and_clear();
         let mut text = self.form.print(&done.table(), &done)?;
-        if let Some(folder) = &self.out {
-            text += &saved(&done.save(folder)?);
+        if let Some(docs) = &self.write_docs {
+            files.extend(done.write_docs(docs)?);
+        }
+        if self.form == Form::Table {
+            text += &saved(&files);
         }
         Ok(text)
     }
+
+    fn chosen(&self) -> Result<Vec<Part>, RunError> {
+        if self.parts.is_empty() {
+            return Ok(PARTS.to_vec());
+        }
+        let find = |id: &String| {
+            PARTS.iter().find(|p| p.id == id).copied().ok_or_else(|| {
+                RunError::Config(format!("part `{id}` is not known; there are\n{}", list()))
+            })
+        };
+        self.parts.iter().map(find).collect()
+    }
+
+    /// The page is about the published conditions and has all parts.
+    fn check_docs(&self, docs: &Path) -> Result<(), RunError> {
+        let bad = |text: String| Err(RunError::Config(text));
+        if self.scale > 1 || !self.parts.is_empty() {
+            return bad("--write-docs goes without --scale and --parts".into());
+        }
+        if !docs.is_dir() {
+            let docs = docs.display();
+            return bad(format!("--write-docs: {docs} is not a folder; give the one of the documentation"));
+        }
+        Ok(())
+    }
+}
+
+/// Where finished runs of layouts are kept; those of another build are not used.
+fn runs_file(folder: &Path) -> Result<PathBuf, RunError> {
+    let runs = folder.join("runs");
+    std::fs::create_dir_all(&runs).map_err(|source| RunError::Output {
+        path: runs.clone(),
+        source,
+    })?;
+    let build = crate::reproduce::fingerprint();
+    Ok(runs.join(format!("{build:016x}.jsonl")))
+}
+
+fn list() -> String {
+    PARTS
+        .iter()
+        .map(|part| format!("{:<12} {}\n", part.id, part.title))
+        .collect()
 }

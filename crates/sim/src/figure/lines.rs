@@ -97,6 +97,15 @@ where
         }
         let colour = style::colour(colours);
         colours += 1;
+        if series.dots {
+            let at = |p| Circle::new(p, 1, colour.filled());
+            chart
+                .draw_series(points.into_iter().map(at))
+                .map_err(failed)?
+                .label(&series.name)
+                .legend(move |(x, y)| Circle::new((x + 12, y), 4, colour.filled()));
+            continue;
+        }
         let dots = if points.len() <= 40 {
             points.clone()
         } else {

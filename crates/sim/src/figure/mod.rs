@@ -5,16 +5,20 @@
 
 mod bars;
 mod lines;
+mod maps;
 mod style;
+
+pub(crate) use style::FACES;
 
 use std::path::{Path, PathBuf};
 
 use plotters::{coord::Shift, prelude::*};
+use serde::{Deserialize, Serialize};
 
 use crate::run::RunError;
 
 /// One line of points, or one set of bars.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// Its name in the legend.
     pub name: String,
@@ -22,6 +26,8 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
     /// Drawn dashed and grey: something to compare with.
     pub reference: bool,
+    /// Points alone, small, without a line between them.
+    pub dots: bool,
 }
 
 impl Series {
@@ -31,8 +37,14 @@ impl Series {
         Self {
             name: name.into(),
             points,
-            reference: false,
+            ..Self::default()
         }
+    }
+
+    /// The same as points alone.
+    #[must_use]
+    pub fn as_dots(self) -> Self {
+        Self { dots: true, ..self }
     }
 
     /// The same as something to compare with.
@@ -46,7 +58,7 @@ impl Series {
 }
 
 /// How an axis counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Scale {
     /// Evenly.
     #[default]
@@ -55,8 +67,19 @@ pub enum Scale {
     Log,
 }
 
+/// A map of shades, column after column from its lower left corner.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Map {
+    /// What it shows.
+    pub name: String,
+    /// Cells in a column.
+    pub rows: usize,
+    /// From 0 (light) to 1 (dark).
+    pub cells: Vec<f32>,
+}
+
 /// A figure.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// What it shows.
     pub title: String,
@@ -78,6 +101,8 @@ pub struct Figure {
     pub x_bytes: bool,
     /// The vertical axis goes at least so far.
     pub y_most: Option<f64>,
+    /// Maps side by side, instead of series.
+    pub maps: Vec<Map>,
 }
 
 /// Width and height in pixels.
@@ -120,7 +145,7 @@ impl Figure {
     }
 
     fn draw<B: DrawingBackend>(&self, root: &DrawingArea<B, Shift>) -> Result<(), RunError> {
-        if self.series.iter().all(|s| s.points.is_empty()) {
+        if self.maps.is_empty() && self.series.iter().all(|s| s.points.is_empty()) {
             return Err(RunError::Figure("there is nothing to draw".into()));
         }
         root.fill(&style::PAPER).map_err(failed)?;
@@ -132,7 +157,9 @@ impl Figure {
             head.draw(&Text::new(self.note.as_str(), at(54), style::note()))
                 .map_err(failed)?;
         }
-        if self.labels.is_empty() {
+        if !self.maps.is_empty() {
+            maps::draw(&self.maps, &body)
+        } else if self.labels.is_empty() {
             lines::draw(self, &body)
         } else {
             bars::draw(self, &body)

@@ -34,17 +34,29 @@ pub(super) const fn colour(number: usize) -> RGBColor {
     PALETTE[number % PALETTE.len()]
 }
 
+/// From nearly white (0) to a dark blue (1).
+pub(super) fn shade(value: f64) -> RGBColor {
+    let mix = |light: u8, dark: u8| {
+        (f64::from(light) + value.clamp(0.0, 1.0) * (f64::from(dark) - f64::from(light))) as u8
+    };
+    RGBColor(mix(244, 12), mix(246, 52), mix(250, 96))
+}
+
 const FAMILY: &str = "Roboto";
+
+/// The built-in letters: weight as style sheets name it, and file.
+pub(crate) const FACES: [(&str, &[u8]); 2] = [
+    ("normal", include_bytes!("../../assets/Roboto-Regular.ttf")),
+    ("bold", include_bytes!("../../assets/Roboto-Medium.ttf")),
+];
 
 /// Makes the built-in letters known, once.
 pub(super) fn register() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let regular = include_bytes!("../../assets/Roboto-Regular.ttf");
-        let medium = include_bytes!("../../assets/Roboto-Medium.ttf");
         // A font that is refused shows as an error of the first text drawn.
-        let _ = register_font(FAMILY, FontStyle::Normal, regular);
-        let _ = register_font(FAMILY, FontStyle::Bold, medium);
+        let _ = register_font(FAMILY, FontStyle::Normal, FACES[0].1);
+        let _ = register_font(FAMILY, FontStyle::Bold, FACES[1].1);
     });
 }
 

@@ -39,7 +39,7 @@ pub trait Area {
     fn counters(&self) -> FsCounters;
 }
 
-/// One file of a file system. It grows as it is written.
+/// One file of a file system: it grows as it is written, or all of it is there before.
 #[derive(Clone, Debug)]
 pub struct FileArea<F> {
     files: F,
@@ -54,6 +54,21 @@ impl<F: Files> FileArea<F> {
     pub fn new(mut files: F) -> Result<Self, LayoutError> {
         let file = files.create(files.root(), 1)?;
         Ok(Self { files, file })
+    }
+
+    /// The same with a file of `bytes` bytes that was written before, front to back. Whoever then
+    /// writes a part of a page that is not in memory has it read first.
+    ///
+    /// # Errors
+    /// [`LayoutError::Full`], [`LayoutError::Fs`].
+    pub fn existing(files: F, bytes: u64) -> Result<Self, LayoutError> {
+        const PIECE: u64 = 1 << 20;
+        let mut area = Self::new(files)?;
+        for at in (0..bytes).step_by(PIECE as usize) {
+            area.files.write(area.file, at, PIECE.min(bytes - at))?;
+        }
+        area.files.sync();
+        Ok(area)
     }
 
     /// The file system.

@@ -123,6 +123,13 @@ pub trait Layout {
     /// What the layout did and holds.
     fn stats(&self) -> LayoutStats;
 
+    /// Shares in use of so many equal parts of the shared file, in order; empty where a layout
+    /// has no such file.
+    fn usage(&self, parts: usize) -> Vec<f32> {
+        let _ = parts;
+        Vec::new()
+    }
+
     /// The moment the process has reached.
     fn now(&self) -> SimTime;
 

@@ -177,6 +177,20 @@ impl Slots {
         self.cursor
     }
 
+    /// Shares in use of `parts` equal parts, in order.
+    #[must_use]
+    pub fn usage(&self, parts: usize) -> Vec<f32> {
+        let part = self.slots.div_ceil(parts.max(1) as u32).max(1);
+        let used = |from: u32| {
+            let end = from.saturating_add(part).min(self.slots);
+            let used = (from..end).filter(|s| {
+                self.free[(s / 64) as usize] >> (s % 64) & 1 == 0
+            });
+            used.count() as f32 / (end - from) as f32
+        };
+        (0..self.slots).step_by(part as usize).map(used).collect()
+    }
+
     /// Every maximal run of free slots, in order.
     pub fn free_runs(&self) -> impl Iterator<Item = Run> + '_ {
         let mut from = 0;
@@ -215,6 +229,7 @@ mod tests {
         assert_eq!(slots.take(2), None);
         assert_eq!(slots.free_runs().collect::<Vec<_>>(), [run(2, 1)]);
         assert_eq!(slots.take(0), None);
+        assert_eq!(slots.usage(5), [1.0, 0.5, 1.0, 1.0, 1.0]);
     }
 
     #[test]

@@ -50,6 +50,8 @@ pub struct LayoutSizes {
     pub buffer: u64,
     /// Longest that a lazy read waits.
     pub timeout: crate::model::SimTime,
+    /// The one file is there, at full size, before the first operation.
+    pub exists: bool,
 }
 
 impl LayoutSizes {
@@ -61,6 +63,7 @@ impl LayoutSizes {
             page: 8 << 10,
             buffer: 64 << 10,
             timeout: LazyConfig::default().timeout,
+            exists: false,
         }
     }
 }
@@ -142,6 +145,7 @@ impl LayoutSpec {
             Self::Squid => Box::new(Squid::new(files)?),
             Self::MultipleDirs => Box::new(MultipleDirs::new(files)),
             Self::Buddy(threshold) => Box::new(Buddy::new(files, threshold)?),
+            _ if sizes.exists => self.stream(FileArea::existing(files, sizes.bytes)?, sizes),
             _ => self.stream(FileArea::new(files)?, sizes),
         })
     }

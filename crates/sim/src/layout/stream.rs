@@ -262,6 +262,10 @@ impl<A: Area> Layout for Stream<A> {
         stats
     }
 
+    fn usage(&self, parts: usize) -> Vec<f32> {
+        self.slots.usage(parts)
+    }
+
     fn now(&self) -> SimTime {
         self.area.now()
     }

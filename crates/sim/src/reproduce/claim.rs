@@ -1,11 +1,11 @@
 //! One published figure beside ours.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::report::{Align, Table};
 
 /// What kind of comparison a figure allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Comparison {
     /// A rule or arithmetic: must be equal.
@@ -16,6 +16,8 @@ pub enum Comparison {
     Band,
     /// Only shape and order: the published plot has no axes, or the digits are lost.
     Shape,
+    /// Only who comes before whom, and by about what factor.
+    Order,
 }
 
 impl Comparison {
@@ -24,18 +26,19 @@ impl Comparison {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Exact => "exact",
-            Self::Input => "input",
+            Self::Input => "calibration input",
             Self::Band => "band",
             Self::Shape => "shape",
+            Self::Order => "order only",
         }
     }
 }
 
 /// A published figure and ours.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Claim {
     /// Where it was published: `table 2`.
-    pub source: &'static str,
+    pub source: String,
     /// What it is, with its unit.
     pub what: String,
     /// As published.
@@ -47,15 +50,16 @@ pub struct Claim {
 }
 
 impl Claim {
-    pub(crate) fn new(
-        source: &'static str,
+    /// A claim.
+    pub fn new(
+        source: impl Into<String>,
         what: impl Into<String>,
         published: f64,
         ours: f64,
         comparison: Comparison,
     ) -> Self {
         Self {
-            source,
+            source: source.into(),
             what: what.into(),
             published,
             ours,
@@ -72,11 +76,39 @@ impl Claim {
             self.ours / self.published
         }
     }
+
+    /// How it came out.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        let off = (self.ratio() - 1.0).abs();
+        let within = |most: f64| if off <= most { Verdict::Met } else { Verdict::Off };
+        match self.comparison {
+            _ if off.is_nan() => Verdict::Off,
+            Comparison::Exact => within(1e-9),
+            Comparison::Input => within(0.1),
+            Comparison::Band => within(BAND),
+            Comparison::Shape | Comparison::Order => Verdict::Shown,
+        }
+    }
+}
+
+/// How far from 1 the ratio of a figure may be that is compared within a band.
+pub const BAND: f64 = 0.25;
+
+/// How a claim came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Equal, within a tenth (calibration input), or within the band.
+    Met,
+    /// Not so.
+    Off,
+    /// Not to be judged by a number.
+    Shown,
 }
 
 /// All claims as a table.
 #[must_use]
-pub fn claims_table(claims: &[Claim]) -> Table {
+pub fn claims_table<'a>(claims: impl IntoIterator<Item = &'a Claim>) -> Table {
     let mut table = Table::new(&[
         ("source", Align::Left),
         ("figure", Align::Left),
@@ -87,7 +119,7 @@ pub fn claims_table(claims: &[Claim]) -> Table {
     ]);
     for claim in claims {
         table.row([
-            claim.source.to_owned(),
+            claim.source.clone(),
             claim.what.clone(),
             digits(claim.published),
             digits(claim.ours),
@@ -99,7 +131,7 @@ pub fn claims_table(claims: &[Claim]) -> Table {
 }
 
 /// About four digits.
-fn digits(value: f64) -> String {
+pub(crate) fn digits(value: f64) -> String {
     match value.abs() {
         v if v >= 1000.0 => format!("{value:.0}"),
         v if v >= 100.0 => format!("{value:.1}"),
@@ -123,5 +155,11 @@ mod tests {
             "{csv}"
         );
         assert!(csv.contains("NaN"));
+        let verdict = |ours, comparison| Claim::new("", "", 100.0, ours, comparison).verdict();
+        assert_eq!(verdict(124.0, Comparison::Band), Verdict::Met);
+        assert_eq!(verdict(74.0, Comparison::Band), Verdict::Off);
+        assert_eq!(verdict(111.0, Comparison::Input), Verdict::Off);
+        assert_eq!(verdict(100.5, Comparison::Exact), Verdict::Off);
+        assert_eq!(verdict(9.0, Comparison::Shape), Verdict::Shown);
     }
 }

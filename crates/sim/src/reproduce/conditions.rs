@@ -46,6 +46,17 @@ impl Default for Conditions {
 const RAM: u64 = 512 << 20;
 
 impl Conditions {
+    /// What results depend on.
+    pub(super) fn key(&self) -> impl std::fmt::Debug + use<'_> {
+        (
+            self.seed,
+            self.scale,
+            &self.utilisations,
+            &self.thresholds,
+            &self.disks,
+        )
+    }
+
     fn scaled(&self, n: u64) -> u64 {
         n / self.scale.max(1)
     }

@@ -9,6 +9,7 @@ mod error;
 mod ops;
 mod result;
 mod sweep;
+mod watch;
 mod workload;
 
 pub use backend::{Backend, FsKind};
@@ -17,11 +18,13 @@ pub use error::RunError;
 pub use ops::OpStream;
 pub use result::{RunResult, Sample};
 pub use sweep::{SweepOptions, sweep};
+pub use watch::{HeadAt, Watched, watch};
 pub use workload::{Made, RequestStream, Workload};
 
 use crate::{
     layout::{Layout, LayoutError},
     levels::DiskOp,
+    model::SimTime,
 };
 
 /// Samples of a run's course that a result keeps.
@@ -44,10 +47,23 @@ pub fn run_ops(config: &RunConfig, ops: &OpStream) -> Result<RunResult, RunError
     let mut layout = config.build()?;
     let start = layout.now();
     let before = layout.counters();
+    let course = drive_ops(&mut *layout, ops, start)?;
+    let sequential = config.backend.sequential()?;
+    Ok(RunResult::new(
+        config, ops, &*layout, &before, start, course, sequential,
+    ))
+}
+
+/// All operations, then what the layout still holds.
+fn drive_ops(
+    layout: &mut dyn Layout,
+    ops: &OpStream,
+    start: SimTime,
+) -> Result<Course, RunError> {
     let mut course = Course::default();
     let every = (ops.ops.len() / SAMPLES).max(1);
     for (number, op) in ops.ops.iter().enumerate() {
-        course.apply(&mut *layout, op)?;
+        course.apply(layout, op)?;
         if (number + 1) % every == 0 {
             let at = layout.now() - start;
             course
@@ -56,10 +72,7 @@ pub fn run_ops(config: &RunConfig, ops: &OpStream) -> Result<RunResult, RunError
         }
     }
     layout.finish().map_err(RunError::Layout)?;
-    let sequential = config.backend.sequential()?;
-    Ok(RunResult::new(
-        config, ops, &*layout, &before, start, course, sequential,
-    ))
+    Ok(course)
 }
 
 /// What happened on the way.

@@ -1,0 +1,192 @@
+//! The reproduction as one page that needs no other file: style, letters and figures are in it.
+
+use std::{fmt::Write as _, path::Path};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+
+use super::{BAND, Claim, Comparison, Drawn, Reproduction, Section, Verdict, claim::digits, save};
+use crate::{figure, run::RunError};
+
+/// Figures with more than so many points are shown as pictures: smaller, and quicker to show.
+const POINTS: usize = 2_000;
+
+/// The page; `folder` has the figures as PNG.
+///
+/// # Errors
+/// A figure cannot be drawn or read.
+pub(super) fn page(all: &Reproduction, folder: &Path) -> Result<String, RunError> {
+    let mut text = head();
+    text += &tiles(all);
+    text += "<nav>";
+    for (number, section) in all.sections.iter().enumerate() {
+        let _ = write!(text, "<a href=\"#s{number}\">{}</a>", escaped(&section.title));
+    }
+    text += "</nav>\n";
+    for (number, section) in all.sections.iter().enumerate() {
+        text += &one(number, section, folder)?;
+    }
+    text += "<footer>Made by <code>foxy sim reproduce</code>. All times are simulated, so the same \
+             command gives the same page on every machine. No constant of the models was fitted \
+             to these results.</footer></div></body></html>\n";
+    Ok(text)
+}
+
+fn head() -> String {
+    let faces: String = figure::FACES
+        .iter()
+        .map(|(weight, bytes)| {
+            format!(
+                "@font-face{{font-family:Roboto;font-weight:{weight};src:url(data:font/ttf;base64,{})}}\n",
+                STANDARD.encode(bytes)
+            )
+        })
+        .collect();
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>The papers, running</title>\n<style>\n{faces}{}</style></head>\n<body>\n\
+         <header><div class=\"wide\"><h1>The papers, running</h1>\
+         <p>Published experiments on the disks of web proxies, done again on modelled drives and \
+         file systems of their time. Each row has the published value, ours, and what the \
+         comparison is worth.</p></div></header>\n<div class=\"wide\">\n",
+        include_str!("page.css")
+    )
+}
+
+fn tiles(all: &Reproduction) -> String {
+    let count = |comparison: &[Comparison], met: bool| {
+        all.claims()
+            .filter(|c| comparison.contains(&c.comparison))
+            .filter(|c| !met || c.verdict() == Verdict::Met)
+            .count()
+    };
+    let tile = |classes: &[Comparison], what: &str| {
+        if count(classes, false) == 0 {
+            return String::new();
+        }
+        format!(
+            "<div class=\"tile\"><b>{} <small>of {}</small></b><span>{what}</span></div>",
+            count(classes, true),
+            count(classes, false)
+        )
+    };
+    let shown = count(&[Comparison::Shape, Comparison::Order], false);
+    let mut text = String::from("<div class=\"tiles\">");
+    let band = format!("within {:.0} % of a published figure", 100.0 * BAND);
+    text += &tile(&[Comparison::Band], &band);
+    text += &tile(&[Comparison::Exact], "rules and arithmetic met exactly");
+    text += &tile(&[Comparison::Input], "inputs as published (within a tenth)");
+    let _ = write!(
+        text,
+        "<div class=\"tile\"><b>{shown}</b><span>comparisons of shape or order alone</span></div></div>"
+    );
+    if all.scale > 1 {
+        let _ = write!(
+            text,
+            "<p class=\"warn\">A quick look: memory, disks and numbers of operations were divided \
+             by {}. Nothing here compares with the published figures.</p>",
+            all.scale
+        );
+    }
+    text
+}
+
+fn one(number: usize, section: &Section, folder: &Path) -> Result<String, RunError> {
+    let mut text = format!(
+        "<section id=\"s{number}\"><h2>{}</h2><p class=\"about\">{}</p>\n",
+        escaped(&section.title),
+        escaped(&section.about)
+    );
+    if !section.claims.is_empty() {
+        text += "<div class=\"scroll\"><table><thead><tr><th>source</th><th>figure</th>\
+                 <th class=\"n\">published</th><th class=\"n\">ours</th><th class=\"n\">ratio</th>\
+                 <th></th><th>comparison</th></tr></thead><tbody>\n";
+        section.claims.iter().for_each(|claim| text += &row(claim));
+        text += "</tbody></table></div>\n";
+    }
+    if !section.figures.is_empty() {
+        text += "<div class=\"figures\">\n";
+        for drawn in &section.figures {
+            text += &picture(drawn, folder)?;
+        }
+        text += "</div>\n";
+    }
+    if !section.notes.is_empty() {
+        text += "<h3>Differences, and what is known about them</h3><div class=\"notes\">\n";
+        for (heading, words) in &section.notes {
+            let (heading, words) = (escaped(heading), escaped(words));
+            let _ = writeln!(text, "<p><b>{heading}</b>{words}</p>");
+        }
+        text += "</div>\n";
+    }
+    Ok(text + "</section>\n")
+}
+
+fn row(claim: &Claim) -> String {
+    let class = match claim.verdict() {
+        Verdict::Met => "met",
+        Verdict::Off => "off",
+        Verdict::Shown => "shown",
+    };
+    let (bar, ratio) = if claim.ratio().is_finite() {
+        // From a quarter to four times, the published value in the middle.
+        let at = 50.0 + 25.0 * claim.ratio().max(1e-6).log2();
+        let at = at.clamp(4.0, 96.0);
+        let bar = format!("<div class=\"bar\"><i class=\"dot-{class}\" style=\"left:{at:.1}%\"></i></div>");
+        (bar, format!("{:.2}", claim.ratio()))
+    } else {
+        (String::new(), "-".to_owned())
+    };
+    format!(
+        "<tr><td class=\"s\">{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
+         <td class=\"n {class}\">{ratio}</td><td>{bar}</td><td><span class=\"tag\">{}</span></td></tr>\n",
+        escaped(&claim.source),
+        escaped(&claim.what),
+        digits(claim.published),
+        digits(claim.ours),
+        claim.comparison.name(),
+    )
+}
+
+fn picture(drawn: &Drawn, folder: &Path) -> Result<String, RunError> {
+    let title = escaped(&drawn.figure.title);
+    let body = if is_heavy(drawn) {
+        let path = folder.join(&drawn.stem).with_extension("png");
+        let bytes = std::fs::read(&path).map_err(|source| save::output(&path, source))?;
+        let bytes = STANDARD.encode(bytes);
+        format!("<img alt=\"{title}\" src=\"data:image/png;base64,{bytes}\">")
+    } else {
+        drawn.figure.svg()?
+    };
+    let caption = escaped(&drawn.caption);
+    Ok(format!("<figure>{body}<figcaption>{caption}</figcaption></figure>\n"))
+}
+
+pub(super) fn is_heavy(drawn: &Drawn) -> bool {
+    let points: usize = drawn.figure.series.iter().map(|s| s.points.len()).sum();
+    !drawn.figure.maps.is_empty() || points > POINTS
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_marked_by_how_they_came_out() {
+        let row_of = |ours, comparison| row(&Claim::new("t", "a < b", 100.0, ours, comparison));
+        assert!(row_of(120.0, Comparison::Band).contains("dot-met"));
+        assert!(row_of(140.0, Comparison::Band).contains("dot-off"));
+        assert!(row_of(900.0, Comparison::Shape).contains("dot-shown"));
+        assert!(row_of(100.0, Comparison::Exact).contains("left:50.0%"));
+        assert!(row_of(1.0, Comparison::Band).contains("a &lt; b"));
+        let nothing = row(&Claim::new("t", "x", 0.0, 1.0, Comparison::Band));
+        assert!(!nothing.contains("NaN") && nothing.contains(">-<"));
+    }
+}

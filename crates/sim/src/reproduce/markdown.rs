@@ -1,0 +1,87 @@
+//! The reproduction as a page of the documentation.
+
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
+
+use super::{Reproduction, Section, claims_table, html::is_heavy, save::output};
+use crate::run::RunError;
+
+const HEAD: &str = "\
+# The papers, done again
+
+This page is written by `foxy sim reproduce --write-docs`; its figures are in `reproduction/`.
+All times are simulated: the same command gives the same figures on every machine. How the models
+were made, and that nothing was fitted to these results, is in
+[decision 10](decisions/0010-frozen-model-constants.md).
+
+What a comparison is worth: *exact* is a rule or arithmetic; *calibration input* is what generator or
+model were made to meet; *band* is a modelled drive under a generated stream, where a quarter more or
+less counts as met; *shape* is a plot without axes, or a figure whose digits are partly lost; *order
+only* says who comes before whom, and by about what factor.
+";
+
+impl Reproduction {
+    /// Writes `reproduction.md` and its figures into a folder of documentation; returns the files.
+    ///
+    /// # Errors
+    /// A file cannot be written, a figure cannot be drawn.
+    pub fn write_docs(&self, docs: &Path) -> Result<Vec<PathBuf>, RunError> {
+        let folder = docs.join("reproduction");
+        std::fs::create_dir_all(&folder).map_err(|source| output(&folder, source))?;
+        let mut text = HEAD.to_owned();
+        let mut files = Vec::new();
+        for section in &self.sections {
+            text += &words(section);
+            for drawn in &section.figures {
+                let (kind, other) = if is_heavy(drawn) { ("png", "svg") } else { ("svg", "png") };
+                let stem = folder.join(&drawn.stem);
+                drawn.figure.save(&stem)?;
+                let unused = stem.with_extension(other);
+                std::fs::remove_file(&unused).map_err(|source| output(&unused, source))?;
+                files.push(stem.with_extension(kind));
+                let _ = writeln!(
+                    text,
+                    "\n![{}](reproduction/{}.{kind})\n\n{}",
+                    drawn.figure.title, drawn.stem, drawn.caption
+                );
+            }
+        }
+        let path = docs.join("reproduction.md");
+        std::fs::write(&path, text).map_err(|source| output(&path, source))?;
+        files.push(path);
+        Ok(files)
+    }
+}
+
+fn words(section: &Section) -> String {
+    let mut text = format!("\n## {}\n{}\n", section.title, wrapped(&section.about));
+    if !section.claims.is_empty() {
+        let _ = write!(text, "\n{}", claims_table(&section.claims).markdown());
+    }
+    if !section.notes.is_empty() {
+        text += "\n### Differences\n";
+    }
+    for (heading, note) in &section.notes {
+        let _ = writeln!(text, "\n{}", wrapped(&format!("**{heading}.** {note}")));
+    }
+    text
+}
+
+/// Lines of at most 100 characters.
+fn wrapped(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() || line.len() + word.len() < 100 => {
+                if !line.is_empty() {
+                    line.push(' ');
+                }
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.join("\n")
+}

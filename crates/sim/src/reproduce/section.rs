@@ -1,0 +1,50 @@
+//! One part of the reproduction: claims, runs, figures, and what is to be said about them.
+
+use serde::{Deserialize, Serialize};
+
+use super::Claim;
+use crate::{figure::Figure, run::RunResult};
+
+/// A figure of a section.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Drawn {
+    /// Its file name without extension; unique in a reproduction.
+    pub stem: String,
+    /// What to look at, in one or two sentences.
+    pub caption: String,
+    /// The figure.
+    pub figure: Figure,
+}
+
+/// What a part has to show. A plain value: it is kept on disk and read back.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Section {
+    /// Its heading; filled in by [`super::run_parts`].
+    pub title: String,
+    /// The publication and what was measured there; filled in likewise.
+    pub about: String,
+    /// Everything that has a published figure.
+    pub claims: Vec<Claim>,
+    /// Figures in the order in which they are shown.
+    pub figures: Vec<Drawn>,
+    /// Paragraphs on differences, each with a few words as its heading.
+    pub notes: Vec<(String, String)>,
+    /// The runs of layouts behind them, if any.
+    pub runs: Vec<RunResult>,
+}
+
+impl Section {
+    /// Adds a figure.
+    pub fn draw(&mut self, stem: &str, caption: &str, figure: Figure) {
+        self.figures.push(Drawn {
+            stem: stem.into(),
+            caption: caption.into(),
+            figure,
+        });
+    }
+
+    /// Adds a paragraph on a difference.
+    pub fn note(&mut self, heading: &str, text: impl Into<String>) {
+        self.notes.push((heading.into(), text.into()));
+    }
+}
