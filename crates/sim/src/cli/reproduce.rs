@@ -102,7 +102,9 @@ impl ReproduceArgs {
         }
         if !docs.is_dir() {
             let docs = docs.display();
-            return bad(format!("--write-docs: {docs} is not a folder; give the one of the documentation"));
+            return bad(format!(
+                "--write-docs: {docs} is not a folder; give the one of the documentation"
+            ));
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use plotters::{
     coord::{
         Shift,
-        ranged1d::{AsRangedCoord, ValueFormatter},
+        ranged1d::{AsRangedCoord, Ranged, ValueFormatter},
     },
     prelude::*,
 };
@@ -81,6 +81,22 @@ where
         .axis_desc_style(style::axis_name())
         .draw()
         .map_err(failed)?;
+    lines(figure, &mut chart)?;
+    if figure.series.len() > 1 {
+        style::legend_box(&mut chart, legend_corner(figure), 34)?;
+    }
+    Ok(())
+}
+
+fn lines<'a, B, X, Y>(
+    figure: &Figure,
+    chart: &mut ChartContext<'a, B, Cartesian2d<X, Y>>,
+) -> Result<(), RunError>
+where
+    B: DrawingBackend + 'a,
+    X: Ranged<ValueType = f64>,
+    Y: Ranged<ValueType = f64>,
+{
     let mut colours = 0;
     for series in &figure.series {
         let points = drawable(figure, series);
@@ -119,9 +135,6 @@ where
         chart
             .draw_series(dots.into_iter().map(|p| Circle::new(p, 4, colour.filled())))
             .map_err(failed)?;
-    }
-    if figure.series.len() > 1 {
-        style::legend_box(&mut chart, legend_corner(figure), 34)?;
     }
     Ok(())
 }

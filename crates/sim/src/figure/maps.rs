@@ -38,10 +38,7 @@ fn one<B: DrawingBackend>(map: &Map, panel: &DrawingArea<B, Shift>) -> Result<()
     for (column, cells) in map.cells.chunks(rows).enumerate() {
         let mut from = 0;
         for run in cells.chunk_by(|a, b| shade(*a) == shade(*b)) {
-            let corners = [
-                (x(column), y(from + run.len())),
-                (x(column + 1), y(from)),
-            ];
+            let corners = [(x(column), y(from + run.len())), (x(column + 1), y(from))];
             let colour = style::shade(f64::from(shade(run[0])) / f64::from(SHADES - 1));
             panel
                 .draw(&Rectangle::new(corners, colour.filled()))

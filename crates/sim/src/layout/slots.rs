@@ -183,9 +183,7 @@ impl Slots {
         let part = self.slots.div_ceil(parts.max(1) as u32).max(1);
         let used = |from: u32| {
             let end = from.saturating_add(part).min(self.slots);
-            let used = (from..end).filter(|s| {
-                self.free[(s / 64) as usize] >> (s % 64) & 1 == 0
-            });
+            let used = (from..end).filter(|s| self.free[(s / 64) as usize] >> (s % 64) & 1 == 0);
             used.count() as f32 / (end - from) as f32
         };
         (0..self.slots).step_by(part as usize).map(used).collect()

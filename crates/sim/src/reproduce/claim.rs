@@ -81,7 +81,13 @@ impl Claim {
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let off = (self.ratio() - 1.0).abs();
-        let within = |most: f64| if off <= most { Verdict::Met } else { Verdict::Off };
+        let within = |most: f64| {
+            if off <= most {
+                Verdict::Met
+            } else {
+                Verdict::Off
+            }
+        };
         match self.comparison {
             _ if off.is_nan() => Verdict::Off,
             Comparison::Exact => within(1e-9),

@@ -35,7 +35,11 @@ impl Reproduction {
         for section in &self.sections {
             text += &words(section);
             for drawn in &section.figures {
-                let (kind, other) = if is_heavy(drawn) { ("png", "svg") } else { ("svg", "png") };
+                let (kind, other) = if is_heavy(drawn) {
+                    ("png", "svg")
+                } else {
+                    ("svg", "png")
+                };
                 let stem = folder.join(&drawn.stem);
                 drawn.figure.save(&stem)?;
                 let unused = stem.with_extension(other);

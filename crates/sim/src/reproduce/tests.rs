@@ -19,17 +19,40 @@ fn a_small_reproduction_has_every_claim_and_figure() {
     let seen = Mutex::new(Vec::new());
     let tell = |what: &str, done, of| seen.lock().unwrap().push((what.to_owned(), done, of));
     let folder = tempfile::tempdir().unwrap();
-    let parts = [usits::WORKLOAD, usits::FILES, usits::STREAM, usits::SECOND, usits::DISK];
+    let parts = [
+        usits::WORKLOAD,
+        usits::FILES,
+        usits::STREAM,
+        usits::SECOND,
+        usits::DISK,
+    ];
     let mut finished = Vec::new();
-    let done = run_parts(&parts, &conditions(), Some(folder.path()), &tell, &mut |r| {
-        finished.push(r.sections.len());
-        Ok(())
-    })
+    let done = run_parts(
+        &parts,
+        &conditions(),
+        Some(folder.path()),
+        &tell,
+        &mut |r| {
+            finished.push(r.sections.len());
+            Ok(())
+        },
+    )
     .unwrap();
     assert_eq!(finished, [1, 2, 3, 4, 5]);
     for source in [
-        "cascade", "figure 2", "figure 3", "figure 4", "figure 5", "table 2", "figure 6",
-        "figure 7", "figure 8", "table 1", "efficiency", "journal figure 14", "journal figure 15",
+        "cascade",
+        "figure 2",
+        "figure 3",
+        "figure 4",
+        "figure 5",
+        "table 2",
+        "figure 6",
+        "figure 7",
+        "figure 8",
+        "table 1",
+        "efficiency",
+        "journal figure 14",
+        "journal figure 15",
     ] {
         assert!(done.claims().any(|c| c.source == source), "{source}");
     }
@@ -50,24 +73,44 @@ fn a_small_reproduction_has_every_claim_and_figure() {
 
 #[test]
 fn finished_parts_are_not_done_again_unless_conditions_changed() {
-    fn part(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, crate::run::RunError> {
+    fn part(
+        conditions: &Conditions,
+        progress: Progress<'_>,
+    ) -> Result<Section, crate::run::RunError> {
         progress("work", 1, 1);
         let mut out = Section::default();
-        out.claims.push(Claim::new("x", "y", 1.0, conditions.seed as f64, Comparison::Exact));
+        out.claims.push(Claim::new(
+            "x",
+            "y",
+            1.0,
+            conditions.seed as f64,
+            Comparison::Exact,
+        ));
         Ok(out)
     }
-    let parts = [Part { id: "x", title: "X", about: "About x.", run: part }];
+    let parts = [Part {
+        id: "x",
+        title: "X",
+        about: "About x.",
+        run: part,
+    }];
     let folder = tempfile::tempdir().unwrap();
     let times = Mutex::new(0);
     let count = |what: &str, _, _| *times.lock().unwrap() += u32::from(what == "work");
     let go = |conditions: &Conditions| {
-        run_parts(&parts, conditions, Some(folder.path()), &count, &mut |_| Ok(())).unwrap()
+        run_parts(&parts, conditions, Some(folder.path()), &count, &mut |_| {
+            Ok(())
+        })
+        .unwrap()
     };
     let first = go(&conditions());
     assert_eq!(first.sections[0].title, "X");
     assert_eq!(go(&conditions()).sections, first.sections);
     assert_eq!(*times.lock().unwrap(), 1);
-    let other = Conditions { seed: 2, ..conditions() };
+    let other = Conditions {
+        seed: 2,
+        ..conditions()
+    };
     assert!(go(&other).sections[0].claims[0].ours > 1.5);
     assert_eq!(*times.lock().unwrap(), 2);
     // A file that was cut short counts for nothing.

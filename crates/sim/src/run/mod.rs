@@ -55,11 +55,7 @@ pub fn run_ops(config: &RunConfig, ops: &OpStream) -> Result<RunResult, RunError
 }
 
 /// All operations, then what the layout still holds.
-fn drive_ops(
-    layout: &mut dyn Layout,
-    ops: &OpStream,
-    start: SimTime,
-) -> Result<Course, RunError> {
+fn drive_ops(layout: &mut dyn Layout, ops: &OpStream, start: SimTime) -> Result<Course, RunError> {
     let mut course = Course::default();
     let every = (ops.ops.len() / SAMPLES).max(1);
     for (number, op) in ops.ops.iter().enumerate() {

@@ -19,7 +19,11 @@ pub(super) fn page(all: &Reproduction, folder: &Path) -> Result<String, RunError
     text += &tiles(all);
     text += "<nav>";
     for (number, section) in all.sections.iter().enumerate() {
-        let _ = write!(text, "<a href=\"#s{number}\">{}</a>", escaped(&section.title));
+        let _ = write!(
+            text,
+            "<a href=\"#s{number}\">{}</a>",
+            escaped(&section.title)
+        );
     }
     text += "</nav>\n";
     for (number, section) in all.sections.iter().enumerate() {
@@ -132,7 +136,9 @@ fn row(claim: &Claim) -> String {
         // From a quarter to four times, the published value in the middle.
         let at = 50.0 + 25.0 * claim.ratio().max(1e-6).log2();
         let at = at.clamp(4.0, 96.0);
-        let bar = format!("<div class=\"bar\"><i class=\"dot-{class}\" style=\"left:{at:.1}%\"></i></div>");
+        let bar = format!(
+            "<div class=\"bar\"><i class=\"dot-{class}\" style=\"left:{at:.1}%\"></i></div>"
+        );
         (bar, format!("{:.2}", claim.ratio()))
     } else {
         (String::new(), "-".to_owned())
@@ -159,7 +165,9 @@ fn picture(drawn: &Drawn, folder: &Path) -> Result<String, RunError> {
         drawn.figure.svg()?
     };
     let caption = escaped(&drawn.caption);
-    Ok(format!("<figure>{body}<figcaption>{caption}</figcaption></figure>\n"))
+    Ok(format!(
+        "<figure>{body}<figcaption>{caption}</figcaption></figure>\n"
+    ))
 }
 
 pub(super) fn is_heavy(drawn: &Drawn) -> bool {

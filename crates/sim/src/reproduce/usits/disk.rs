@@ -62,9 +62,24 @@ fn efficiency(best: &Watched, out: &mut Section) {
         out.claims.push(claim);
     };
     let all = run.of_sequential * run.device_bytes_per_byte;
-    claim("sequential write, MB/s", 4.7, run.sequential_mb_per_s, Comparison::Input);
-    claim("of sequential with 128 buffers, % (object bytes)", 78.0, 100.0 * run.of_sequential, Comparison::Band);
-    claim("of sequential with 128 buffers, % (all bytes moved)", 78.0, 100.0 * all, Comparison::Band);
+    claim(
+        "sequential write, MB/s",
+        4.7,
+        run.sequential_mb_per_s,
+        Comparison::Input,
+    );
+    claim(
+        "of sequential with 128 buffers, % (object bytes)",
+        78.0,
+        100.0 * run.of_sequential,
+        Comparison::Band,
+    );
+    claim(
+        "of sequential with 128 buffers, % (all bytes moved)",
+        78.0,
+        100.0 * all,
+        Comparison::Band,
+    );
 }
 
 /// Share of a run's time that a snapshot of the head shows.
@@ -85,11 +100,16 @@ fn heads(buddy: &Watched, stream: &Watched, out: &mut Section) {
             "The line is the cursor; the points off it are the reads.",
         ),
     ] {
-        let (from, length) = (watched.result.seconds * 0.7, watched.result.seconds * SNAPSHOT);
+        let (from, length) = (
+            watched.result.seconds * 0.7,
+            watched.result.seconds * SNAPSHOT,
+        );
         let of = |op: Op| {
             let window = watched.head.iter().filter(|h| h.op == op);
             let window = window.filter(|h| (from..from + length).contains(&h.seconds));
-            window.map(|h| (h.seconds - from, h.at as f64 / 1e9)).collect()
+            window
+                .map(|h| (h.seconds - from, h.at as f64 / 1e9))
+                .collect()
         };
         let series = vec![
             Series::new("writes", of(Op::Write)).as_dots(),
@@ -147,7 +167,11 @@ fn free_pieces(without: &Watched, with: &Watched, out: &mut Section) {
     });
     let series = if series.iter().all(|s| s.points.is_empty()) {
         both.map(|(name, w)| {
-            let points = w.result.samples.iter().map(|s| (s.ops as f64, s.free_chunk / 1e3));
+            let points = w
+                .result
+                .samples
+                .iter()
+                .map(|s| (s.ops as f64, s.free_chunk / 1e3));
             Series::new(name, points.collect())
         })
     } else {
@@ -155,10 +179,24 @@ fn free_pieces(without: &Watched, with: &Watched, out: &mut Section) {
     };
     let end = |w: &Watched| w.result.free_chunk / 1e3;
     let mut claim = |what: &str, published, ours| {
-        out.claims.push(Claim::new("journal figure 14", what, published, ours, Comparison::Shape));
+        out.claims.push(Claim::new(
+            "journal figure 14",
+            what,
+            published,
+            ours,
+            Comparison::Shape,
+        ));
     };
-    claim("mean free piece with 128 buffers at the end, KB", 145.0, end(with));
-    claim("with over without, at the end, times (above 1)", 1.0, end(with) / end(without));
+    claim(
+        "mean free piece with 128 buffers at the end, KB",
+        145.0,
+        end(with),
+    );
+    claim(
+        "with over without, at the end, times (above 1)",
+        1.0,
+        end(with) / end(without),
+    );
     let drawn = Figure {
         y_scale: Scale::Log,
         ..figure(
@@ -177,19 +215,45 @@ fn free_pieces(without: &Watched, with: &Watched, out: &mut Section) {
 fn distances(without: &Watched, with: &Watched, out: &mut Section) {
     let (a, b) = (&without.result, &with.result);
     let mut claim = |what: &str, published, ours| {
-        out.claims.push(Claim::new("journal figure 15", what, published, ours, Comparison::Shape));
+        out.claims.push(Claim::new(
+            "journal figure 15",
+            what,
+            published,
+            ours,
+            Comparison::Shape,
+        ));
     };
-    claim("reads within 10 blocks without buffers, %", 6.0, 100.0 * a.read_within_10);
-    claim("reads within 10 blocks with 128 buffers, %", 17.0, 100.0 * b.read_within_10);
-    claim("with over without, within 10 blocks, times", 8_400.0 / 3_200.0, b.read_within_10 / a.read_within_10);
-    claim("with over without, very next block, times", 1_885.0 / 611.0, b.read_next / a.read_next);
+    claim(
+        "reads within 10 blocks without buffers, %",
+        6.0,
+        100.0 * a.read_within_10,
+    );
+    claim(
+        "reads within 10 blocks with 128 buffers, %",
+        17.0,
+        100.0 * b.read_within_10,
+    );
+    claim(
+        "with over without, within 10 blocks, times",
+        8_400.0 / 3_200.0,
+        b.read_within_10 / a.read_within_10,
+    );
+    claim(
+        "with over without, very next block, times",
+        1_885.0 / 611.0,
+        b.read_next / a.read_next,
+    );
     let share = |name: &str, run: &crate::run::RunResult| {
         let all = run.read_pairs.max(1) as f64;
         let mut sum = 0.0;
-        let points = run.read_distances.iter().enumerate().map(|(bucket, count)| {
-            sum += *count as f64;
-            (f64::from(1u32 << bucket.min(31)), 100.0 * sum / all)
-        });
+        let points = run
+            .read_distances
+            .iter()
+            .enumerate()
+            .map(|(bucket, count)| {
+                sum += *count as f64;
+                (f64::from(1u32 << bucket.min(31)), 100.0 * sum / all)
+            });
         Series::new(name, points.collect())
     };
     let drawn = Figure {
@@ -199,7 +263,10 @@ fn distances(without: &Watched, with: &Watched, out: &mut Section) {
             "share of reads that begin nearer than so many blocks to the end of the one before",
             "distance, blocks of 512 bytes",
             "share of reads, %",
-            vec![share("without buffers", a), share("128 buffers of 64 KB", b)],
+            vec![
+                share("without buffers", a),
+                share("128 buffers of 64 KB", b),
+            ],
         )
     };
     let caption = "Buffers bring together what is read together.";

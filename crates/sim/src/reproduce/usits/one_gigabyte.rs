@@ -39,7 +39,13 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
 fn table_2(results: &[RunResult], out: &mut Section) {
     for (result, published) in results.iter().zip(TABLE_2) {
         let what = format!("{}, operations/s", result.layout.to_uppercase());
-        let claim = Claim::new("table 2", what, published, result.ops_per_s, Comparison::Band);
+        let claim = Claim::new(
+            "table 2",
+            what,
+            published,
+            result.ops_per_s,
+            Comparison::Band,
+        );
         out.claims.push(claim);
     }
     let bars = |values: Vec<f64>| values.into_iter().map(|v| (0.0, v)).collect();

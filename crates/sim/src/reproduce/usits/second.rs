@@ -89,6 +89,12 @@ pub(super) fn second_stream(
             )
         },
     );
+    words(&mut out);
+    out.runs = results;
+    Ok(out)
+}
+
+fn words(out: &mut Section) {
     out.note(
         "Which reading is right",
         "Neither fits everything. The stream of 5.4 KB has the published number of deletes; the \
@@ -98,8 +104,6 @@ pub(super) fn second_stream(
          move 1.85 bytes for each byte of objects, because the pages that it writes are read \
          first. But the 7.6 GB were published for the layout with buffers, which avoids that.",
     );
-    out.runs = results;
-    Ok(out)
 }
 
 /// Table 1's improvements over STREAM-PACKETIZER.
