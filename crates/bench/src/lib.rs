@@ -14,6 +14,7 @@ mod histogram;
 mod knobs;
 pub mod load;
 mod origin;
+mod spin;
 
 pub use body::{BodyKey, Identity};
 pub use chunked::{Dechunk, Piece};

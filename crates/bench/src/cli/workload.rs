@@ -41,6 +41,9 @@ pub struct WorkloadArgs {
     /// web: share of requests that find their object modified
     #[arg(long, default_value_t = 0.0)]
     pub modified: f64,
+    /// scan: seed of the order, to ask for the same objects otherwise; default the seed itself
+    #[arg(long)]
+    pub order: Option<u64>,
     /// scan: first object
     #[arg(long, default_value_t = 0)]
     pub first: u64,
@@ -134,7 +137,10 @@ impl WorkloadArgs {
             }
             Kind::Scan => {
                 let mut objects = self.objects(seed);
-                shuffle(&mut objects, &mut Rng::new(seed).fork("scan"));
+                shuffle(
+                    &mut objects,
+                    &mut Rng::new(self.order.unwrap_or(seed)).fork("scan"),
+                );
                 Box::new(objects.into_iter())
             }
             Kind::Polygraph => {

@@ -101,6 +101,11 @@ impl<'b> Head<'b> {
             3 if is("age") && self.served == Served::Unknown && value != b"0" => {
                 self.served = Served::Hit;
             }
+            3 if is("via") => {
+                if let Some(served) = via(value) {
+                    self.served = served;
+                }
+            }
             7 if is("x-cache") && self.served == Served::Unknown => {
                 self.served = x_cache(value);
             }
@@ -172,6 +177,17 @@ fn split_outside_quotes(text: &[u8], at: u8) -> impl Iterator<Item = &[u8]> {
     })
 }
 
+/// The codes that Traffic Server puts into `Via`: `[uScRs f p eN:t cCHi p sS]`. The pair `c?` is
+/// the result of its lookup: `H` and `R` are hits on disk and in memory.
+fn via(value: &[u8]) -> Option<Served> {
+    let start = value.windows(2).rposition(|w| w == b"[u")?;
+    match value.get(start + 3..start + 5)? {
+        [b'c', b'H' | b'R'] => Some(Served::Hit),
+        [b'c', _] => Some(Served::Miss),
+        _ => None,
+    }
+}
+
 /// `X-Cache: HIT from proxy`, `X-Cache-Status: MISS` and the like.
 fn x_cache(value: &[u8]) -> Served {
     let upper = value.to_ascii_uppercase();
@@ -227,6 +243,18 @@ mod tests {
             Served::Miss
         );
         assert_eq!(head("").unwrap().served, Served::Unknown);
+        for (codes, served) in [
+            ("1.1 proxy (X/9 [uScRs f p eN:t cCHi p sS])", Served::Hit),
+            (
+                "1.1 a, 1.1 proxy (X/9 [uScMsSfWpSeN:t cCMp sS])",
+                Served::Miss,
+            ),
+            ("1.1 [u", Served::Unknown),
+            ("1.1 squid", Served::Unknown),
+        ] {
+            let fields = format!("Via: {codes}\r\n");
+            assert_eq!(head(&fields).unwrap().served, served, "{codes}");
+        }
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! One thread of the load generator: a readiness loop over its connections.
 
 mod links;
-mod spin;
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
@@ -20,7 +19,7 @@ use super::timeline::Timeline;
 use super::wire;
 use super::work::{SharedSource, Work};
 use super::{LoadConfig, Outcome};
-use spin::Spin;
+use crate::spin::Spin;
 
 /// Bytes read at once while a head is awaited, and while a body is checked or thrown away.
 const HEAD_READ: usize = 16 << 10;

@@ -101,6 +101,8 @@ fn neither_side_needs_to_sleep() {
         config.pace = pace;
         let report = run(&config, Box::new(objects(500).into_iter()), &clock()).unwrap();
         assert_eq!((report.answers, report.errors), (500, 0), "{report}");
+        let busy = report.origin.unwrap().busy_ns as f64 / 1e9;
+        assert!(busy > 0.0 && busy < report.seconds, "{report}");
     }
 }
 

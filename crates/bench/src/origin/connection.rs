@@ -1,5 +1,6 @@
 //! One connection of the origin: requests in, answers out, pipelined ones in one write.
 
+use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,6 +19,8 @@ use super::request::{self, Body, Request, Target};
 use super::response::{self, Answer};
 use crate::chunked::{Dechunk, Piece};
 use crate::knobs::Knobs;
+use crate::load::cpu;
+use crate::spin::Spin;
 
 /// What all connections of a thread share.
 pub(super) struct Site {
@@ -27,6 +30,7 @@ pub(super) struct Site {
     pub(super) thread: usize,
     pub(super) seed: Rng,
     pub(super) stopped: watch::Receiver<bool>,
+    pub(super) spin: RefCell<Spin>,
 }
 
 /// Bytes of body made at a time.
@@ -41,7 +45,7 @@ pub(super) async fn accept_all(listener: std::net::TcpListener, mut site: Site) 
     let site = Rc::new(site);
     let local = LocalSet::new();
     if site.config.poll {
-        local.spawn_local(stay_awake());
+        local.spawn_local(stay_awake(site.clone()));
     }
     let serving = local.run_until(async {
         loop {
@@ -68,10 +72,23 @@ pub(super) async fn accept_all(listener: std::net::TcpListener, mut site: Site) 
 
 /// Keeps the runtime from sleeping: it looks at its sockets between any two turns of this task,
 /// and whoever else wants the core gets it.
-async fn stay_awake() {
+async fn stay_awake(site: Rc<Site>) {
+    let counters = site.counters.of(site.thread);
+    let mut answered = 0;
     loop {
-        std::thread::yield_now();
+        let now = counters.requests.load(Relaxed);
+        site.spin.borrow_mut().looked(now == answered);
+        answered = now;
         tokio::task::yield_now().await;
+    }
+}
+
+impl Site {
+    /// Brings the CPU time of this thread up to date.
+    fn count_cpu(&self) {
+        let worked = cpu::of_this_thread().saturating_sub(self.spin.borrow().in_vain());
+        let nanos = u64::try_from(worked.as_nanos()).unwrap_or(u64::MAX);
+        self.counters.of(self.thread).busy_ns.store(nanos, Relaxed);
     }
 }
 
@@ -159,6 +176,7 @@ impl Connection {
         match request.target {
             Target::Object(knobs) => self.answer_object(&request, knobs).await,
             Target::Counters => {
+                self.site.count_cpu();
                 let json = serde_json::to_vec(&self.site.counters.sum())?;
                 response::write_plain(200, "application/json", &json, &mut self.out);
                 Ok(!request.close)

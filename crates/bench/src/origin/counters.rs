@@ -29,6 +29,10 @@ pub struct OriginCounters {
     pub broken: u64,
     /// Requests that could not be parsed.
     pub bad: u64,
+    /// CPU time of the threads, looking in vain left out, ns. Exact for the thread that answers
+    /// the request for the counters.
+    #[serde(default)]
+    pub busy_ns: u64,
 }
 
 impl OriginCounters {
@@ -47,6 +51,7 @@ impl OriginCounters {
             server_errors: self.server_errors.saturating_sub(earlier.server_errors),
             broken: self.broken.saturating_sub(earlier.broken),
             bad: self.bad.saturating_sub(earlier.bad),
+            busy_ns: self.busy_ns.saturating_sub(earlier.busy_ns),
         }
     }
 }
@@ -66,6 +71,7 @@ pub(super) struct PerThread {
     pub(super) server_errors: AtomicU64,
     pub(super) broken: AtomicU64,
     pub(super) bad: AtomicU64,
+    pub(super) busy_ns: AtomicU64,
 }
 
 impl PerThread {
@@ -111,6 +117,7 @@ impl Shared {
             server_errors: sum(|t| &t.server_errors),
             broken: sum(|t| &t.broken),
             bad: sum(|t| &t.bad),
+            busy_ns: sum(|t| &t.busy_ns),
         }
     }
 }

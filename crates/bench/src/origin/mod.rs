@@ -85,6 +85,7 @@ impl Origin {
                 thread,
                 seed: Rng::new(config.seed).fork(&format!("thread {thread}")),
                 stopped: stopped.clone(),
+                spin: Default::default(),
             };
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()

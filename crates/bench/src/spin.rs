@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use super::super::cpu;
+use crate::load::cpu;
 
 /// Accounts for the looks that found nothing.
 #[derive(Debug, Default)]
-pub(super) struct Spin {
+pub(crate) struct Spin {
     /// Thread CPU time when the present run of vain looks began.
     since: Option<Duration>,
     total: Duration,
@@ -15,7 +15,7 @@ pub(super) struct Spin {
 
 impl Spin {
     /// After each look. In vain: whoever else wants this core, such as the origin, gets it.
-    pub(super) fn looked(&mut self, in_vain: bool) {
+    pub(crate) fn looked(&mut self, in_vain: bool) {
         if in_vain {
             if self.since.is_none() {
                 self.since = Some(cpu::of_this_thread());
@@ -27,7 +27,7 @@ impl Spin {
     }
 
     /// CPU time of vain looks so far. The first look of each run counts as work.
-    pub(super) fn in_vain(&self) -> Duration {
+    pub(crate) fn in_vain(&self) -> Duration {
         let open = self
             .since
             .map(|since| cpu::of_this_thread().saturating_sub(since));
