@@ -35,7 +35,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "scenarios",
         &["foxy", "proxy", "store", "disk", "http1", "base"],
     ),
-    ("xtask", &["base"]),
+    ("xtask", &["sim", "base"]),
 ];
 
 /// Additional arrows of tests, benches and examples (`[dev-dependencies]`).

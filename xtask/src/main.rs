@@ -5,6 +5,7 @@
 
 mod accept;
 mod arrows;
+mod bench;
 mod conformance;
 mod deps;
 mod generated;
@@ -67,6 +68,9 @@ enum Command {
     },
     /// What a release must show on this machine, measured: replays, restarts, cost of a hit
     Accept(accept::Wanted),
+    /// Figures that anyone can repeat: Foxy beside its peers
+    #[command(subcommand)]
+    Bench(bench::Bench),
     /// The documentation builds without warnings
     Doc,
     /// Generated documents are what the code says
@@ -92,6 +96,7 @@ fn main() -> ExitCode {
             report.step("conformance", || conformance::run(&wanted));
         }
         Command::Accept(wanted) => accept::run(&mut report, &wanted),
+        Command::Bench(what) => bench::run(&mut report, &what),
         Command::Doc => report.step("documentation", steps::doc),
         Command::Generated => report.step("generated documents", generated::check),
         Command::Generate => report.step("generate documents", generated::write),

@@ -177,11 +177,16 @@ fn split_outside_quotes(text: &[u8], at: u8) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The codes that Traffic Server puts into `Via`: `[uScRs f p eN:t cCHi p sS]`. The pair `c?` is
-/// the result of its lookup: `H` and `R` are hits on disk and in memory.
+/// The codes that Traffic Server puts into `Via`: `[cHs f ]`, or `[uScRs f p eN:t cCHi p sS]`. The
+/// pair `c?` is the result of its lookup: `H` and `R` are hits on disk and in memory.
 fn via(value: &[u8]) -> Option<Served> {
-    let start = value.windows(2).rposition(|w| w == b"[u")?;
-    match value.get(start + 3..start + 5)? {
+    let start = value.iter().rposition(|b| *b == b'[')? + 1;
+    let client = if value.get(start) == Some(&b'u') {
+        2
+    } else {
+        0
+    };
+    match value.get(start + client..start + client + 2)? {
         [b'c', b'H' | b'R'] => Some(Served::Hit),
         [b'c', _] => Some(Served::Miss),
         _ => None,
@@ -249,7 +254,10 @@ mod tests {
                 "1.1 a, 1.1 proxy (X/9 [uScMsSfWpSeN:t cCMp sS])",
                 Served::Miss,
             ),
+            ("http/1.1 proxy (X/9 [cHs f ])", Served::Hit),
+            ("http/1.1 proxy (X/9 [cMsSfW])", Served::Miss),
             ("1.1 [u", Served::Unknown),
+            ("1.1 [::1]", Served::Unknown),
             ("1.1 squid", Served::Unknown),
         ] {
             let fields = format!("Via: {codes}\r\n");

@@ -70,15 +70,25 @@ pub(super) async fn accept_all(listener: std::net::TcpListener, mut site: Site) 
     Ok(())
 }
 
+/// Without requests for so long the runtime may sleep after all: nobody is waiting.
+const QUIET: Duration = Duration::from_millis(20);
+
 /// Keeps the runtime from sleeping: it looks at its sockets between any two turns of this task,
 /// and whoever else wants the core gets it.
 async fn stay_awake(site: Rc<Site>) {
     let counters = site.counters.of(site.thread);
-    let mut answered = 0;
+    let (mut answered, mut last) = (0, site.clock.mono());
     loop {
-        let now = counters.requests.load(Relaxed);
-        site.spin.borrow_mut().looked(now == answered);
-        answered = now;
+        let (seen, now) = (counters.requests.load(Relaxed), site.clock.mono());
+        if seen != answered {
+            (answered, last) = (seen, now);
+            site.spin.borrow_mut().looked(false);
+        } else if now.since(last) < QUIET {
+            site.spin.borrow_mut().looked(true);
+        } else {
+            tokio::time::sleep(QUIET).await;
+            continue;
+        }
         tokio::task::yield_now().await;
     }
 }

@@ -1,0 +1,130 @@
+//! The rows as figures: CPU per request, and the paper's three curves over offered load.
+
+use std::path::Path;
+
+use foxy_sim::figure::{Figure, Scale, Series};
+
+use super::results::{Cell, Results};
+use super::servers::{KINDS, Kind};
+
+const BARS: [(&str, &str, &str); 4] = [
+    ("s1", "closed", "S1 memory hits"),
+    ("s2", "closed", "S2 disk hits"),
+    ("s3", "all", "S3 misses"),
+    ("s4", "0 ms", "S4 mix"),
+];
+/// Name of the file, what is drawn, axis, scale.
+const CURVES: [(&str, &str, &str, Scale); 3] = [
+    (
+        "peers-throughput",
+        "rate",
+        "answers per second",
+        Scale::Linear,
+    ),
+    (
+        "peers-response",
+        "response ms",
+        "mean response time, ms",
+        Scale::Log,
+    ),
+    (
+        "peers-origin",
+        "origin share",
+        "bytes from the origin per byte sent",
+        Scale::Linear,
+    ),
+];
+
+/// Draws what there are rows for, as SVG and PNG.
+pub(super) fn save(results: &Results, folder: &Path) -> Result<(), String> {
+    std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    for (file, figure, title, note) in [
+        (
+            "peers-cpu",
+            "cpu",
+            "CPU per request, us",
+            "User and kernel time of the proxy's processes",
+        ),
+        (
+            "peers-rate",
+            "rate",
+            "Requests per second, one core",
+            "Closed loop; load and origin on another core",
+        ),
+    ] {
+        draw(&bars(results, figure, title, note), &folder.join(file))?;
+    }
+    for (file, figure, axis, scale) in CURVES {
+        draw(&curves(results, figure, axis, scale), &folder.join(file))?;
+    }
+    Ok(())
+}
+
+fn draw(figure: &Figure, stem: &Path) -> Result<(), String> {
+    if figure.series.iter().all(|s| s.points.is_empty()) {
+        return Ok(());
+    }
+    figure
+        .save(stem)
+        .map(|_| ())
+        .map_err(|e| format!("{}: {e}", stem.display()))
+}
+
+fn cell<'a>(results: &'a Results, scenario: &'a str, kind: Kind) -> Option<&'a Cell> {
+    results.of(scenario).find(|c| c.proxy == kind.name())
+}
+
+fn bars(results: &Results, figure: &str, title: &str, note: &str) -> Figure {
+    let present: Vec<_> = BARS
+        .iter()
+        .filter(|(scenario, ..)| results.of(scenario).next().is_some())
+        .collect();
+    let series = KINDS
+        .into_iter()
+        .filter(|k| k.is_proxy() && *k != Kind::FoxyReverse);
+    let series = series.filter_map(|kind| {
+        let value = |(scenario, part, _): &&(&str, &str, &str)| {
+            cell(results, scenario, kind)?.get(&format!("{part} {figure}"))
+        };
+        let values: Vec<_> = present.iter().map(value).collect();
+        let points = values
+            .iter()
+            .enumerate()
+            .map(|(at, v)| (at as f64, v.unwrap_or(0.0)));
+        let any = values.iter().any(Option::is_some);
+        any.then(|| Series::new(kind.name(), points.collect()))
+    });
+    Figure {
+        title: title.into(),
+        note: note.into(),
+        y: title.into(),
+        labels: present
+            .iter()
+            .map(|(.., label)| (*label).to_owned())
+            .collect(),
+        series: series.collect(),
+        ..Figure::default()
+    }
+}
+
+fn curves(results: &Results, figure: &str, axis: &str, scale: Scale) -> Figure {
+    let series = KINDS.into_iter().filter_map(|kind| {
+        let cell = cell(results, "s6", kind)?;
+        let suffix = format!(" {figure}");
+        let point = |(name, value): (&String, &f64)| {
+            Some((name.strip_suffix(&suffix)?.parse::<f64>().ok()?, *value))
+        };
+        let mut points: Vec<_> = cell.figures.iter().filter_map(point).collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Some(Series::new(kind.name(), points))
+    });
+    Figure {
+        title: "Polygraph mix at rising load, one core".into(),
+        note: "Document hit ratio 40 %, Zipf 0.6, mean 5 KB, origin 100 ms; open loop, times from the intended moment".into(),
+        x: "offered requests per second".into(),
+        y: axis.into(),
+        y_scale: scale,
+        series: series.collect(),
+        ..Figure::default()
+    }
+}

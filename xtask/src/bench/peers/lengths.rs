@@ -1,0 +1,54 @@
+//! How long each measurement takes.
+
+use std::time::Duration;
+
+/// Lengths of all parts. The whole table takes about 15 minutes, `--quick` about 4.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lengths {
+    pub(super) warm_up: Duration,
+    pub(super) closed: Duration,
+    pub(super) open: Duration,
+    /// Objects of the store that S3 fills and S2 and S5 use, and the longest time for that.
+    pub(super) objects: u64,
+    pub(super) fill_limit: Duration,
+    /// Objects asked for after a restart.
+    pub(super) sample: usize,
+    /// Traffic Server loses its contents when stopped within a minute of its first start.
+    pub(super) age_of_store: Duration,
+    pub(super) sweep_step: Duration,
+    pub(super) sweep: &'static [u32],
+}
+
+impl Lengths {
+    /// For the table.
+    pub(super) const FULL: Self = Self {
+        warm_up: Duration::from_millis(1000),
+        closed: Duration::from_secs(6),
+        open: Duration::from_secs(4),
+        objects: 300_000,
+        fill_limit: Duration::from_secs(75),
+        sample: 2400,
+        age_of_store: Duration::from_secs(75),
+        sweep_step: Duration::from_secs(3),
+        sweep: &[
+            1_000, 2_000, 4_000, 6_000, 8_000, 11_000, 14_000, 18_000, 23_000, 29_000, 36_000,
+        ],
+    };
+    /// To see that everything works.
+    pub(super) const QUICK: Self = Self {
+        warm_up: Duration::from_millis(300),
+        closed: Duration::from_millis(1500),
+        open: Duration::from_millis(1000),
+        objects: 15_000,
+        fill_limit: Duration::from_secs(20),
+        sample: 400,
+        age_of_store: Duration::ZERO,
+        sweep_step: Duration::from_millis(1000),
+        sweep: &[1_000, 3_000, 9_000],
+    };
+}
+
+/// A time as the load tools read it.
+pub(super) fn text(time: Duration) -> String {
+    format!("{}ms", time.as_millis())
+}

@@ -1,0 +1,213 @@
+//! `cargo xtask bench peers`: Foxy and its peers, one core each, side by side, in one table.
+//!
+//! Rows are kept as soon as they are measured; `--resume` goes on where a run was ended. Nothing
+//! that was started outlives the command.
+
+mod figures;
+mod host;
+mod lengths;
+mod load;
+mod results;
+mod scenario;
+mod servers;
+mod table;
+mod tools;
+
+use std::path::{Path, PathBuf};
+
+use foxy_base::{Clock, SystemClock};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::report::Outcome;
+use crate::workspace::{cargo, root, succeed};
+
+use host::Host;
+use lengths::Lengths;
+use load::{Origin, Run};
+use results::Results;
+use scenario::{Job, SCENARIOS, Scenario};
+use servers::{KINDS, Kind};
+
+/// What to measure, and where to put it.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Wanted {
+    /// Only these scenarios: s1 to s6
+    #[arg(long, value_delimiter = ',', value_name = "SCENARIO")]
+    only: Vec<Scenario>,
+    /// Only these rows, such as foxy,nginx
+    #[arg(long, value_delimiter = ',', value_name = "PROXY")]
+    proxies: Vec<Kind>,
+    /// Short measurements, to see that everything works; the figures mean little
+    #[arg(long)]
+    quick: bool,
+    /// Keep the rows of an interrupted run and measure only what is missing
+    #[arg(long)]
+    resume: bool,
+    /// Where stores are put; needs about 30 GB on the disk to be measured. Default: target
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Where tables and figures are put; default: target/bench/peers
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// A Foxy that is already built; default: a release build of this tree
+    #[arg(long, value_name = "FILE")]
+    foxy: Option<PathBuf>,
+    /// Leave stores, configurations and logs of the servers
+    #[arg(long)]
+    keep: bool,
+    /// Put the tables into docs/performance.md and the figures beside it
+    #[arg(long)]
+    write_docs: bool,
+    /// Measure nothing: tables and figures of the rows that are there
+    #[arg(long)]
+    print: bool,
+}
+
+/// Measures and prints.
+pub(super) fn run(wanted: &Wanted) -> Result<Outcome, String> {
+    let target = target();
+    let out = wanted
+        .out
+        .clone()
+        .unwrap_or_else(|| target.join("bench/peers"));
+    let mut results = Results::open(&out, wanted.resume || wanted.print)?;
+    let jobs = if wanted.print {
+        Vec::new()
+    } else {
+        wanted.jobs(&results)
+    };
+    if !jobs.is_empty() {
+        measure(wanted, &jobs, &mut results, &target)?;
+    }
+    let text = table::markdown(&results);
+    println!("{text}");
+    let path = out.join("table.md");
+    std::fs::write(&path, &text).map_err(|e| format!("{}: {e}", path.display()))?;
+    figures::save(&results, &out)?;
+    println!("   {}: table.md, results.json, figures", out.display());
+    if let Ok(previous) = Results::read(&out.join("previous.json")) {
+        println!("{}", table::order_beside(&results, &previous));
+    }
+    if wanted.write_docs {
+        table::write_docs(&text)?;
+        figures::save(&results, &root().join("docs/figures"))?;
+    }
+    Ok(judge(&results))
+}
+
+fn judge(results: &Results) -> Outcome {
+    let mut outcome = Outcome::default();
+    for cell in &results.cells {
+        let name = format!("{} {}", cell.scenario, cell.proxy);
+        outcome.note(match cell.problems.as_slice() {
+            [] => Ok(()),
+            problems => Err(format!("{name}: {}", problems.join("; "))),
+        });
+    }
+    outcome
+}
+
+impl Wanted {
+    fn jobs(&self, results: &Results) -> Vec<Job> {
+        let all = |some: &[Scenario]| {
+            if some.is_empty() {
+                SCENARIOS.to_vec()
+            } else {
+                some.to_vec()
+            }
+        };
+        let kinds = if self.proxies.is_empty() {
+            KINDS.to_vec()
+        } else {
+            self.proxies.clone()
+        };
+        let mut jobs = scenario::jobs(&all(&self.only), &kinds);
+        for job in &mut jobs {
+            job.scenarios.retain(|s| !results.has(s.name(), job.kind));
+        }
+        jobs.retain(|job| !job.scenarios.is_empty());
+        jobs
+    }
+}
+
+fn target() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    target.unwrap_or_else(|| root().join("target"))
+}
+
+fn measure(
+    wanted: &Wanted,
+    jobs: &[Job],
+    results: &mut Results,
+    target: &Path,
+) -> Result<(), String> {
+    let mut kinds: Vec<_> = jobs.iter().map(|job| job.kind).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    tools::ensure(&kinds)?;
+    let foxy = match &wanted.foxy {
+        Some(path) => path.clone(),
+        None => build(target)?,
+    };
+    let foxy = foxy
+        .canonicalize()
+        .map_err(|e| format!("{}: {e}", foxy.display()))?;
+    let host = Host::new(wanted.dir.as_deref().unwrap_or(target), wanted.keep)?;
+    let origin = Origin::start(&host, &foxy)?;
+    let lengths = if wanted.quick {
+        Lengths::QUICK
+    } else {
+        Lengths::FULL
+    };
+    results.about = table::about(&host, &kinds, wanted.quick);
+    let run = Run {
+        host,
+        foxy,
+        lengths,
+        origin,
+    };
+    let clock = SystemClock::default();
+    let begun = clock.mono();
+    go(&run, jobs, results)?;
+    let seconds = clock.mono().since(begun).as_secs();
+    results.about.insert(
+        "took".into(),
+        format!("{} min {} s", seconds / 60, seconds % 60),
+    );
+    results.save()
+}
+
+fn go(run: &Run, jobs: &[Job], results: &mut Results) -> Result<(), String> {
+    let bar = ProgressBar::new(jobs.len() as u64);
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} [{elapsed}, {eta} left]");
+    bar.set_style(style.map_err(|e| e.to_string())?);
+    bar.enable_steady_tick(std::time::Duration::from_millis(500));
+    for job in jobs {
+        let names: Vec<_> = job.scenarios.iter().map(|s| s.name()).collect();
+        bar.set_message(format!("{} {}", names.join("+"), job.kind));
+        let mut missing = job.scenarios.clone();
+        let mut keep = |cell: results::Cell| {
+            missing.retain(|s| s.name() != cell.scenario);
+            bar.suspend(|| println!("   {}", table::line(&cell)));
+            results.keep(cell)
+        };
+        // One proxy that fails must not take the others' rows along.
+        if let Err(problem) = scenario::run(run, job, &mut keep) {
+            for scenario in missing {
+                let mut cell = results::Cell::new(scenario.name(), job.kind);
+                cell.problems.push(problem.clone());
+                bar.suspend(|| println!("   {} {}: FAILED: {problem}", scenario.name(), job.kind));
+                results.keep(cell)?;
+            }
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+fn build(target: &Path) -> Result<PathBuf, String> {
+    let mut build = cargo(&["build", "--release", "--package", "foxy"]);
+    succeed(&mut build, "the messages above name file and line")?;
+    Ok(target.join("release/foxy"))
+}

@@ -1,0 +1,168 @@
+//! Figures by scenario and proxy, kept in a file from the first one on.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::load::number;
+use super::servers::Kind;
+
+/// One row of a table.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Cell {
+    /// `s1` to `s6`.
+    pub(super) scenario: String,
+    /// The proxy as the table names it.
+    pub(super) proxy: String,
+    /// Figures by name: `<part> <what>`.
+    pub(super) figures: BTreeMap<String, f64>,
+    /// What a reader must know of this row.
+    pub(super) notes: Vec<String>,
+    /// Errors, wrong bodies, a server that did not start.
+    pub(super) problems: Vec<String>,
+}
+
+/// Busier than this, the load is what is measured.
+const BUSY: f64 = 0.9;
+
+impl Cell {
+    pub(super) fn new(scenario: &str, kind: Kind) -> Self {
+        Self {
+            scenario: scenario.to_owned(),
+            proxy: kind.name().to_owned(),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn set(&mut self, name: &str, value: f64) {
+        self.figures.insert(name.to_owned(), value);
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<f64> {
+        self.figures.get(name).copied()
+    }
+
+    pub(super) fn note(&mut self, text: impl Into<String>) {
+        let text = text.into();
+        if !self.notes.contains(&text) {
+            self.notes.push(text);
+        }
+    }
+
+    /// Takes over what a load reports, under names that begin with `part`.
+    pub(super) fn take(&mut self, part: &str, report: &Value) {
+        let mut copy = |name: &str, path: &[&str], factor: f64| {
+            if let Some(value) = number(report, path) {
+                self.figures
+                    .insert(format!("{part} {name}"), value * factor);
+            }
+        };
+        copy("rate", &["rate"], 1.0);
+        copy("MB/s", &["bytes_per_second"], 1e-6);
+        copy("cpu", &["cpu_us", "total"], 1.0);
+        copy("user", &["cpu_us", "user"], 1.0);
+        copy("system", &["cpu_us", "system"], 1.0);
+        copy("cores", &["cpu_us", "cores"], 1.0);
+        copy("hit ratio", &["origin_hit_ratio"], 1.0);
+        copy("answers", &["answers"], 1.0);
+        for group in ["hits", "misses", "unknown"] {
+            for time in ["mean", "p50", "p99", "p999"] {
+                copy(&format!("{group} {time}"), &[group, time], 1e-3);
+            }
+            copy(&format!("{group} count"), &[group, "count"], 1.0);
+        }
+        self.judge(part, report);
+    }
+
+    /// Errors are problems; a load that was too busy, or a part that was not, is a note.
+    fn judge(&mut self, part: &str, report: &Value) {
+        let get = |path: &[&str]| number(report, path).unwrap_or(0.0);
+        let (errors, wrong) = (get(&["errors"]), get(&["wrong"]));
+        *self.figures.entry("errors".into()).or_default() += errors;
+        *self.figures.entry("wrong".into()).or_default() += wrong;
+        if errors + wrong > 0.0 {
+            let text = &report["described"][0];
+            self.problems.push(format!(
+                "{part}: {errors} errors, {wrong} wrong answers: {text}"
+            ));
+        }
+        if get(&["answers"]) < 1.0 {
+            self.problems.push(format!("{part}: no answers"));
+        }
+        // Load and origin share a core, so it is their sum that must leave some of it idle.
+        let origin = get(&["origin", "busy_ns"]) / 1e9 / get(&["seconds"]).max(1e-9);
+        let busy = get(&["generator_busy"]) + origin;
+        self.set(&format!("{part} busy"), busy);
+        if busy >= BUSY {
+            self.note(format!(
+                "{part}: the load's core was {:.0} % busy",
+                busy * 100.0
+            ));
+        }
+    }
+}
+
+/// All rows of a run.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Results {
+    /// What the rows were measured on and with.
+    pub(super) about: BTreeMap<String, String>,
+    pub(super) cells: Vec<Cell>,
+    #[serde(skip)]
+    path: PathBuf,
+}
+
+impl Results {
+    /// The results in `folder`: those of an interrupted run with `resume`, else none; an older
+    /// file becomes `previous.json`.
+    pub(super) fn open(folder: &Path, resume: bool) -> Result<Self, String> {
+        fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        let path = folder.join("results.json");
+        let mut results = Self::default();
+        if resume && path.exists() {
+            results = Self::read(&path)?;
+        } else if path.exists() {
+            let _ = fs::rename(&path, folder.join("previous.json"));
+        }
+        results.path = path;
+        Ok(results)
+    }
+
+    pub(super) fn read(path: &Path) -> Result<Self, String> {
+        let shown = path.display();
+        let text = fs::read_to_string(path).map_err(|e| format!("{shown}: {e}"))?;
+        serde_json::from_str(&text).map_err(|e| format!("{shown}: {e}"))
+    }
+
+    /// Whether a row is there and without problems.
+    pub(super) fn has(&self, scenario: &str, kind: Kind) -> bool {
+        self.cells
+            .iter()
+            .any(|c| c.scenario == scenario && c.proxy == kind.name() && c.problems.is_empty())
+    }
+
+    /// Adds or replaces a row and writes the file, so that an end at any time loses nothing.
+    pub(super) fn keep(&mut self, cell: Cell) -> Result<(), String> {
+        self.cells
+            .retain(|c| (&c.scenario, &c.proxy) != (&cell.scenario, &cell.proxy));
+        self.cells.push(cell);
+        self.save()
+    }
+
+    pub(super) fn save(&self) -> Result<(), String> {
+        let shown = self.path.display();
+        let text = serde_json::to_string_pretty(self).map_err(|e| e.to_string())?;
+        // Written aside and renamed: whoever reads it meanwhile sees a whole file.
+        let aside = self.path.with_extension("part");
+        fs::write(&aside, text).map_err(|e| format!("{shown}: {e}"))?;
+        fs::rename(&aside, &self.path).map_err(|e| format!("{shown}: {e}"))
+    }
+
+    /// The rows of a scenario.
+    pub(super) fn of<'a>(&'a self, scenario: &'a str) -> impl Iterator<Item = &'a Cell> {
+        self.cells.iter().filter(move |c| c.scenario == scenario)
+    }
+}

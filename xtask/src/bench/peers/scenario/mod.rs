@@ -1,0 +1,139 @@
+//! The scenarios: what is asked, and what is kept of the answers.
+
+mod device;
+mod mix;
+mod ram;
+mod restart;
+mod store;
+
+use std::str::FromStr;
+
+use super::load::Run;
+use super::results::Cell;
+use super::servers::Kind;
+
+/// Page cache counts here, so that no peer keeps its whole store in memory.
+const LIMIT: u64 = 1 << 30;
+
+/// One question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Scenario {
+    /// Hits in memory.
+    S1,
+    /// Hits on disk.
+    S2,
+    /// Misses, stored.
+    S3,
+    /// The mix of the Foxy paper.
+    S4,
+    /// Restarts.
+    S5,
+    /// Load up to saturation.
+    S6,
+}
+
+pub(super) const SCENARIOS: [Scenario; 6] = [
+    Scenario::S1,
+    Scenario::S2,
+    Scenario::S3,
+    Scenario::S4,
+    Scenario::S5,
+    Scenario::S6,
+];
+
+impl Scenario {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::S1 => "s1",
+            Self::S2 => "s2",
+            Self::S3 => "s3",
+            Self::S4 => "s4",
+            Self::S5 => "s5",
+            Self::S6 => "s6",
+        }
+    }
+
+    /// Whether this row makes sense.
+    pub(super) const fn suits(self, kind: Kind) -> bool {
+        match kind {
+            Kind::Floor | Kind::FoxyReverse => matches!(self, Self::S1),
+            Kind::Device => matches!(self, Self::S2 | Self::S3),
+            _ => true,
+        }
+    }
+}
+
+impl FromStr for Scenario {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = SCENARIOS.into_iter().find(|s| s.name() == text);
+        found.ok_or_else(|| format!("`{text}` is none of s1 to s6"))
+    }
+}
+
+/// Scenarios that one server instance goes through: the store that S3 fills serves S2 and S5.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Job {
+    pub(super) kind: Kind,
+    pub(super) scenarios: Vec<Scenario>,
+}
+
+/// All jobs for the scenarios and kinds wanted.
+pub(super) fn jobs(scenarios: &[Scenario], kinds: &[Kind]) -> Vec<Job> {
+    let groups: [&[Scenario]; 4] = [
+        &[Scenario::S1],
+        &[Scenario::S3, Scenario::S2, Scenario::S5],
+        &[Scenario::S4],
+        &[Scenario::S6],
+    ];
+    let mut jobs = Vec::new();
+    for group in groups {
+        for kind in kinds {
+            let wanted = |s: &Scenario| scenarios.contains(s) && s.suits(*kind);
+            let scenarios: Vec<_> = group.iter().copied().filter(wanted).collect();
+            if !scenarios.is_empty() {
+                jobs.push(Job {
+                    kind: *kind,
+                    scenarios,
+                });
+            }
+        }
+    }
+    jobs
+}
+
+/// Where rows go as soon as they are there.
+pub(super) type Keep<'a> = &'a mut dyn FnMut(Cell) -> Result<(), String>;
+
+/// Runs a job.
+pub(super) fn run(run: &Run, job: &Job, keep: Keep<'_>) -> Result<(), String> {
+    match (job.kind, job.scenarios[0]) {
+        (Kind::Device, _) => device::run(run, &job.scenarios, keep),
+        (kind, Scenario::S1) => keep(ram::run(run, kind)?),
+        (kind, Scenario::S4) => keep(mix::run(run, kind)?),
+        (kind, Scenario::S6) => keep(mix::sweep(run, kind)?),
+        (kind, _) => store::run(run, kind, &job.scenarios, keep),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_instance_serves_the_scenarios_of_its_store() {
+        let scenarios = [Scenario::S1, Scenario::S2, Scenario::S5];
+        let jobs = jobs(&scenarios, &[Kind::Floor, Kind::Foxy, Kind::Device]);
+        let told: Vec<_> = jobs.iter().map(|j| (j.kind, j.scenarios.len())).collect();
+        let want = [
+            (Kind::Floor, 1),
+            (Kind::Foxy, 1),
+            (Kind::Foxy, 2),
+            (Kind::Device, 1),
+        ];
+        assert_eq!(told, want);
+        assert_eq!("s3".parse(), Ok(Scenario::S3));
+        assert!("s7".parse::<Scenario>().is_err());
+    }
+}

@@ -1,0 +1,53 @@
+//! S1: hits in memory. 1000 objects of 4 KiB, Zipf 0.6, all warm.
+
+use super::super::lengths::text;
+use super::super::load::Run;
+use super::super::results::Cell;
+use super::super::servers::{Kind, Server};
+
+pub(super) fn run(run: &Run, kind: Kind) -> Result<Cell, String> {
+    let mut server = Server::new(&run.host, &run.foxy, kind, "s1", run.origin.port, false)?;
+    server.start()?;
+    let mut cell = Cell::new("s1", kind);
+    let objects: &[&str] = if kind == Kind::Floor {
+        &["--objects", "1", "--servers", "1", "--sizes", "4KiB"]
+    } else {
+        &["--objects", "1000", "--sizes", "4KiB", "--alpha", "0.6"]
+    };
+    if kind != Kind::Floor {
+        let all = [objects, &["--workload", "scan", "--requests", "1000"]].concat();
+        // Twice: some admit to memory what is asked for again.
+        for _ in 0..2 {
+            run.load(&server, &all)?;
+        }
+    }
+    let (warm_up, closed, open) = (
+        text(run.lengths.warm_up),
+        text(run.lengths.closed),
+        text(run.lengths.open),
+    );
+    let args = [
+        "--connections",
+        "100",
+        "--warm-up",
+        &warm_up,
+        "--duration",
+        &closed,
+    ];
+    cell.take("closed", &run.load(&server, &[objects, &args].concat())?);
+    let args = [
+        "--connections",
+        "100",
+        "--rate",
+        "5000",
+        "--warm-up",
+        &warm_up,
+        "--duration",
+        &open,
+    ];
+    cell.take("open", &run.load(&server, &[objects, &args].concat())?);
+    cell.set("memory MB", server.memory() as f64 / 1e6);
+    cell.set("resident MB", server.resident() as f64 / 1e6);
+    server.discard();
+    Ok(cell)
+}

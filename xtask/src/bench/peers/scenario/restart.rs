@@ -1,0 +1,128 @@
+//! S5: stop and start, kill and start: how soon there are hits, what is kept.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use foxy_base::Clock;
+use serde_json::Value;
+
+use super::super::host::pause;
+use super::super::load::{Run, number};
+use super::super::results::Cell;
+use super::store::Filled;
+
+/// The check begins so long before the server is started, and waits for it.
+const AHEAD: Duration = Duration::from_millis(100);
+/// First of the objects stored right before the kill.
+const LAST: &str = "100000000";
+
+pub(super) fn run(run: &Run, filled: &mut Filled) -> Result<Cell, String> {
+    let mut cell = Cell::new("s5", filled.server.kind);
+    let age = filled.clock.mono().since(filled.begun);
+    pause(run.lengths.age_of_store.saturating_sub(age));
+    let known = sample(&filled.record, run.lengths.sample)?;
+    cell.set("stop s", filled.server.stop()?);
+    run.host.drop_caches()?;
+    let report = start_and_ask(run, filled, &known)?;
+    take(&mut cell, "stop", &report);
+    let read = filled.server.group.bytes_read();
+    cell.set("stop MB read", read as f64 / 1e6);
+    filled.server.pin()?;
+
+    let last = run
+        .host
+        .scratch
+        .join(format!("{}.last", filled.server.kind));
+    let record = last.to_string_lossy().into_owned();
+    let count = (run.lengths.objects / 60).to_string();
+    let args = [
+        "--workload",
+        "scan",
+        "--first",
+        LAST,
+        "--objects",
+        &count,
+        "--sizes",
+        "exp:8000",
+        "--connections",
+        "100",
+        "--record",
+        &record,
+    ];
+    let report = run.load(&filled.server, &args)?;
+    cell.take("last", &report);
+    filled.server.kill();
+    run.host.drop_caches()?;
+    let report = start_and_ask(run, filled, &known)?;
+    take(&mut cell, "kill", &report);
+    let report = expect(run, filled, &last, None)?.wait_with_output();
+    let output = report.map_err(|e| format!("expect: {e}"))?;
+    let report: Value =
+        serde_json::from_slice(&output.stdout).map_err(|e| format!("expect: {e}"))?;
+    take(&mut cell, "newest", &report);
+    Ok(cell)
+}
+
+/// Starts the server while the check is already knocking.
+fn start_and_ask(run: &Run, filled: &mut Filled, known: &Path) -> Result<Value, String> {
+    let asking = expect(run, filled, known, Some("400"))?;
+    pause(AHEAD);
+    filled.server.spawn()?;
+    let output = asking
+        .wait_with_output()
+        .map_err(|e| format!("expect: {e}"))?;
+    serde_json::from_slice(&output.stdout).map_err(|e| format!("expect: no report: {e}"))
+}
+
+fn expect(
+    run: &Run,
+    filled: &Filled,
+    record: &Path,
+    rate: Option<&str>,
+) -> Result<std::process::Child, String> {
+    let mut command = run.tool("expect", &filled.server)?;
+    command
+        .arg("--record")
+        .arg(record)
+        .args(["--older-than", "0s", "--least", "0"])
+        .stdout(Stdio::piped());
+    if let Some(rate) = rate {
+        command.args(["--rate", rate]);
+    }
+    command.spawn().map_err(|e| format!("expect: {e}"))
+}
+
+fn take(cell: &mut Cell, part: &str, report: &Value) {
+    cell.take(part, report);
+    let ahead = AHEAD.as_secs_f64();
+    for (name, field) in [
+        ("first answer s", "first_answer"),
+        ("first hit s", "first_hit"),
+        ("90 % s", "ninety"),
+    ] {
+        if let Some(seconds) = number(report, &["restart", field]) {
+            cell.set(&format!("{part} {name}"), (seconds - ahead).max(0.0));
+        }
+    }
+    let all = number(report, &["share_of_hits"]).unwrap_or(0.0);
+    cell.set(&format!("{part} hits from the start"), all);
+    // Asked too early, an object that is not loaded yet is a miss but not lost: the second half
+    // tells. The newest are asked for last, when all is loaded.
+    let later = number(report, &["restart", "later_level"]).unwrap_or(0.0);
+    let kept = if part == "newest" { all } else { later };
+    cell.set(&format!("{part} retained"), kept);
+}
+
+/// Lines of a record, evenly spread: reading 300,000 of them would take longer than a start.
+fn sample(record: &Path, count: usize) -> Result<PathBuf, String> {
+    let shown = record.display();
+    let text = fs::read_to_string(record).map_err(|e| format!("{shown}: {e}"))?;
+    let lines: Vec<&str> = text.lines().collect();
+    let step = (lines.len() / count.max(1)).max(1);
+    let chosen: Vec<&str> = lines.into_iter().step_by(step).collect();
+    let path = record.with_extension("sample");
+    fs::write(&path, chosen.join("\n") + "\n").map_err(|e| format!("{}: {e}", path.display()))?;
+    Ok(path)
+}

@@ -1,0 +1,399 @@
+//! The servers compared: how each is configured, started, pinned, stopped and looked at.
+//!
+//! All get one core, 256 MB of memory for contents, 8 GB of disk and no log, and whatever else
+//! is their own best configuration for small objects.
+
+mod ats;
+mod foxy;
+mod nginx;
+mod squid;
+mod varnish;
+
+use std::fmt;
+use std::fs::{self, File};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::str::FromStr;
+use std::time::Duration;
+
+use foxy_base::{Clock, SystemClock};
+
+use super::host::{Core, Group, Host, pause, signal};
+
+/// Memory for contents, MiB.
+const MEMORY_MIB: u64 = 256;
+/// Disk, GiB.
+const DISK_GIB: u64 = 8;
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    /// The plainest server there can be.
+    Floor,
+    /// The raw device, by fio.
+    Device,
+    /// Foxy as a forward proxy.
+    Foxy,
+    /// Foxy as a reverse proxy, beside nginx and Varnish.
+    FoxyReverse,
+    Ats,
+    Nginx,
+    SquidRock,
+    SquidAufs,
+    Varnish,
+}
+
+/// All, in the order of the tables.
+pub(super) const KINDS: [Kind; 9] = [
+    Kind::Floor,
+    Kind::Device,
+    Kind::Foxy,
+    Kind::FoxyReverse,
+    Kind::Ats,
+    Kind::Nginx,
+    Kind::SquidRock,
+    Kind::SquidAufs,
+    Kind::Varnish,
+];
+
+impl Kind {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Floor => "floor",
+            Self::Device => "device",
+            Self::Foxy => "foxy",
+            Self::FoxyReverse => "foxy-reverse",
+            Self::Ats => "ats",
+            Self::Nginx => "nginx",
+            Self::SquidRock => "squid-rock",
+            Self::SquidAufs => "squid-aufs",
+            Self::Varnish => "varnish",
+        }
+    }
+
+    /// Asked by path with a fixed Host instead of by absolute URL.
+    pub(super) const fn is_reverse(self) -> bool {
+        matches!(
+            self,
+            Self::Floor | Self::FoxyReverse | Self::Nginx | Self::Varnish
+        )
+    }
+
+    /// A proxy, and not something to compare proxies with.
+    pub(super) const fn is_proxy(self) -> bool {
+        !matches!(self, Self::Floor | Self::Device)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Kind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let names = KINDS.map(Kind::name).join(", ");
+        let found = KINDS.into_iter().find(|kind| kind.name() == text);
+        found.ok_or_else(|| format!("`{text}` is none of {names}"))
+    }
+}
+
+/// What a configuration is made from.
+pub(super) struct Site<'a> {
+    pub(super) host: &'a Host,
+    /// The server's own folder.
+    pub(super) folder: PathBuf,
+    pub(super) port: u16,
+    /// A second port, for those who have an admin address.
+    pub(super) admin: u16,
+    pub(super) origin: u16,
+    /// Hits come from the disk, so reads must not block the one worker.
+    pub(super) disk: bool,
+    pub(super) foxy: &'a Path,
+}
+
+/// How to start a server: program, arguments, environment.
+#[derive(Debug, Default)]
+pub(super) struct Start {
+    pub(super) program: PathBuf,
+    pub(super) args: Vec<String>,
+    pub(super) env: Vec<(String, String)>,
+}
+
+impl Start {
+    fn new<S: Into<String>>(program: PathBuf, args: impl IntoIterator<Item = S>) -> Self {
+        Self {
+            program,
+            args: args.into_iter().map(Into::into).collect(),
+            env: Vec::new(),
+        }
+    }
+}
+
+/// A configured server with its contents; started, stopped and started again.
+pub(super) struct Server {
+    pub(super) kind: Kind,
+    pub(super) group: Group,
+    pub(super) port: u16,
+    pub(super) admin: u16,
+    folder: PathBuf,
+    start: Start,
+    child: Option<Child>,
+}
+
+impl Server {
+    /// Writes the configuration with empty contents. `label` names its folder.
+    pub(super) fn new(
+        host: &Host,
+        foxy: &Path,
+        kind: Kind,
+        label: &str,
+        origin: u16,
+        disk: bool,
+    ) -> Result<Self, String> {
+        let folder = host.scratch.join(format!("{label}-{kind}"));
+        fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        let (port, admin) = (free_port(), free_port());
+        let site = Site {
+            host,
+            folder: folder.clone(),
+            port,
+            admin,
+            origin,
+            disk,
+            foxy,
+        };
+        let start = match kind {
+            Kind::Floor => foxy::floor(&site),
+            Kind::Foxy | Kind::FoxyReverse => foxy::start(&site, kind == Kind::FoxyReverse),
+            Kind::Ats => ats::start(&site)?,
+            Kind::Nginx => nginx::start(&site)?,
+            Kind::SquidRock => squid::start(&site, squid::Disk::Rock)?,
+            Kind::SquidAufs => squid::start(&site, squid::Disk::Aufs)?,
+            Kind::Varnish => varnish::start(&site)?,
+            Kind::Device => return Err("the device is no server".into()),
+        };
+        Ok(Self {
+            kind,
+            group: host.group(&format!("{label}-{kind}"))?,
+            port,
+            admin,
+            folder,
+            start,
+            child: None,
+        })
+    }
+
+    /// Starts it and waits until it accepts connections, then pins its threads.
+    pub(super) fn start(&mut self) -> Result<(), String> {
+        self.spawn()?;
+        let clock = SystemClock::default();
+        let begun = clock.mono();
+        while clock.mono().since(begun) < Duration::from_secs(60) {
+            if TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
+                // Some go on opening their store after they listen.
+                pause(Duration::from_secs(1));
+                return self.pin();
+            }
+            if let Some(status) = self
+                .child
+                .as_mut()
+                .and_then(|c| c.try_wait().ok().flatten())
+            {
+                return Err(format!(
+                    "{} ended ({status}): {}",
+                    self.kind,
+                    self.log_tail()
+                ));
+            }
+            pause(Duration::from_millis(10));
+        }
+        Err(format!(
+            "{} does not listen: {}",
+            self.kind,
+            self.log_tail()
+        ))
+    }
+
+    /// Starts it and waits for nothing.
+    pub(super) fn spawn(&mut self) -> Result<(), String> {
+        let log = self.folder.join("output.log");
+        let problem = |e: std::io::Error| format!("{}: {e}", self.kind);
+        let file = File::options()
+            .create(true)
+            .append(true)
+            .open(&log)
+            .map_err(problem)?;
+        let copy = file.try_clone().map_err(problem)?;
+        let mut command = self.group.command(Core::Proxy, &self.start.program);
+        command
+            .args(&self.start.args)
+            .envs(self.start.env.iter().cloned())
+            .current_dir(&self.folder)
+            .stdout(file)
+            .stderr(copy);
+        self.child = Some(command.spawn().map_err(problem)?);
+        Ok(())
+    }
+
+    /// Every thread on the proxy's core: some set their own affinity at start.
+    pub(super) fn pin(&self) -> Result<(), String> {
+        let core = Core::Proxy.number();
+        for _ in 0..3 {
+            for pid in self.group.pids() {
+                let _ = Command::new("taskset")
+                    .args(["-a", "-c", "-p", core, &pid.to_string()])
+                    .stdout(Stdio::null())
+                    .stderr(Stdio::null())
+                    .status();
+            }
+            if self
+                .group
+                .pids()
+                .into_iter()
+                .all(|pid| is_pinned(pid, core))
+            {
+                return Ok(());
+            }
+        }
+        Err(format!(
+            "{}: not all threads stay on core {core}",
+            self.kind
+        ))
+    }
+
+    /// The process whose tree is the server.
+    pub(super) fn pid(&self) -> u32 {
+        self.child.as_ref().map_or(0, Child::id)
+    }
+
+    /// Asks it to stop; the seconds until its last process is gone.
+    pub(super) fn stop(&mut self) -> Result<f64, String> {
+        let clock = SystemClock::default();
+        let begun = clock.mono();
+        signal("TERM", &[self.pid()]);
+        let mut left = true;
+        while left && clock.mono().since(begun) < Duration::from_secs(60) {
+            self.reap();
+            left = !self.group.pids().is_empty();
+            pause(Duration::from_millis(2));
+        }
+        let took = clock.mono().since(begun).as_secs_f64();
+        if left {
+            self.kill();
+            return Err(format!("{}: SIGTERM had no effect in 60 s", self.kind));
+        }
+        Ok(took)
+    }
+
+    /// SIGKILL to all its processes.
+    pub(super) fn kill(&mut self) {
+        self.group.kill();
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        let _ = fs::remove_file(self.folder.join("squid.pid"));
+    }
+
+    fn reap(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.try_wait();
+        }
+    }
+
+    /// Anonymous and shared memory of all its processes, bytes; pages mapped from files left out.
+    pub(super) fn memory(&self) -> u64 {
+        self.group
+            .pids()
+            .into_iter()
+            .map(anonymous_and_shared)
+            .sum()
+    }
+
+    /// Resident memory of all its processes, shared pages counted once, bytes.
+    pub(super) fn resident(&self) -> u64 {
+        self.group
+            .pids()
+            .into_iter()
+            .map(|pid| rollup(pid, &["Pss:"]))
+            .sum()
+    }
+
+    fn log_tail(&self) -> String {
+        let text = fs::read_to_string(self.folder.join("output.log")).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().rev().take(6).collect();
+        lines.into_iter().rev().collect::<Vec<_>>().join(" | ")
+    }
+
+    /// Ends it and frees its disk, unless that is many files: deleting those slows ext4 down for
+    /// minutes, so they stay until the end of the run.
+    pub(super) fn discard(mut self) {
+        self.kill();
+        if !matches!(self.kind, Kind::Nginx | Kind::SquidAufs) {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn is_pinned(pid: u32, core: &str) -> bool {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return true;
+    };
+    tasks.flatten().all(|task| {
+        let status = fs::read_to_string(task.path().join("status")).unwrap_or_default();
+        let allowed = status
+            .lines()
+            .find_map(|l| l.strip_prefix("Cpus_allowed_list:"));
+        allowed.is_none_or(|list| list.trim() == core)
+    })
+}
+
+fn anonymous_and_shared(pid: u32) -> u64 {
+    rollup(pid, &["Pss_Anon:", "Pss_Shmem:"])
+}
+
+/// Sum of fields of `/proc/<pid>/smaps_rollup`, bytes.
+fn rollup(pid: u32, fields: &[&str]) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+    let kib = |line: &str| {
+        let (name, rest) = line.split_once(char::is_whitespace)?;
+        fields
+            .contains(&name)
+            .then(|| rest.split_whitespace().next()?.parse::<u64>().ok())?
+    };
+    text.lines().filter_map(kib).sum::<u64>() * 1024
+}
+
+/// A port that was free a moment ago.
+pub(super) fn free_port() -> u16 {
+    let bound = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr());
+    bound.map_or(0, |address| address.port())
+}
+
+/// Writes one file of a configuration.
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// Bytes of Foxy's index, as it counts them itself.
+pub(super) fn foxy_index_bytes(server: &Server) -> Option<f64> {
+    use std::io::{Read, Write};
+    let mut stream = TcpStream::connect(("127.0.0.1", server.admin)).ok()?;
+    stream.write_all(b"GET /stats HTTP/1.0\r\n\r\n").ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let (_, body) = answer.split_once("\r\n\r\n")?;
+    let stats: serde_json::Value = serde_json::from_str(body).ok()?;
+    stats["memory"]["index_bytes"].as_f64()
+}

@@ -1,0 +1,59 @@
+//! nginx: one worker, cache files by levels, Host as part of the key.
+
+use super::super::tools;
+use super::{DISK_GIB, Site, Start, write};
+
+pub(super) fn start(site: &Site<'_>) -> Result<Start, String> {
+    let folder = site.folder.display();
+    let (port, origin) = (site.port, site.origin);
+    // Reading from the disk in the worker would block all other connections; from the page cache
+    // a thread pool is only a detour.
+    let aio = if site.disk { "aio threads;" } else { "" };
+    // `tcp_nopush on` holds back the last part of an answer on loopback.
+    let text = format!(
+        "user root;
+daemon off;
+worker_processes 1;
+worker_rlimit_nofile 65536;
+pid {folder}/nginx.pid;
+error_log {folder}/error.log crit;
+events {{ worker_connections 16384; }}
+http {{
+    access_log off;
+    sendfile on;
+    tcp_nopush off;
+    tcp_nodelay on;
+    {aio}
+    keepalive_timeout 120s;
+    keepalive_requests 100000000;
+    open_file_cache max=2000 inactive=60s;
+    client_body_temp_path {folder}/client;
+    proxy_temp_path {folder}/temp;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    proxy_cache_path {folder}/cache levels=1:2 keys_zone=all:128m max_size={DISK_GIB}g inactive=1d use_temp_path=off;
+    upstream origin {{ server 127.0.0.1:{origin}; keepalive 2000; keepalive_requests 100000000; }}
+    server {{
+        listen 127.0.0.1:{port} backlog=4096;
+        location / {{
+            proxy_pass http://origin;
+            proxy_http_version 1.1;
+            proxy_set_header Connection \"\";
+            proxy_set_header Host $host;
+            proxy_cache all;
+            proxy_cache_key $host$request_uri;
+            add_header X-Cache-Status $upstream_cache_status;
+        }}
+    }}
+}}
+"
+    );
+    let config = site.folder.join("nginx.conf");
+    write(&config, &text)?;
+    let config = config.to_string_lossy().into_owned();
+    Ok(Start::new(
+        tools::path("nginx")?,
+        ["-c", config.as_str(), "-p", &folder.to_string()],
+    ))
+}
