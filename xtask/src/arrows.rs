@@ -35,6 +35,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         "scenarios",
         &["foxy", "proxy", "store", "disk", "http1", "base"],
     ),
+    ("micro", &["format", "index", "http-rules", "http1", "base"]),
+    ("fork-proxy", &["base"]),
     ("xtask", &["sim", "base"]),
 ];
 

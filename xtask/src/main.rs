@@ -121,4 +121,7 @@ fn check(report: &mut Report, fast: bool, long: bool) {
     });
     report.step("generated documents", generated::check);
     report.step("documentation", steps::doc);
+    if long {
+        bench::gate(report);
+    }
 }

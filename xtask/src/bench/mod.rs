@@ -1,6 +1,10 @@
 //! `cargo xtask bench`: figures that anyone can repeat with one command each.
 
+mod micro;
 mod peers;
+
+use std::net::TcpListener;
+use std::path::PathBuf;
 
 use crate::report::{Outcome, Report};
 
@@ -9,15 +13,40 @@ use crate::report::{Outcome, Report};
 pub(crate) enum Bench {
     /// One table of Foxy, Squid, Traffic Server, nginx and Varnish, measured side by side
     Peers(peers::Wanted),
+    /// Instructions per call of the hot paths, held against bench/micro/baseline.toml
+    Micro(micro::Wanted),
+    /// A process per request and a file per URL beside Foxy, with and without a cache
+    Fork(peers::fork::Wanted),
 }
 
 /// Runs one of them.
 pub(crate) fn run(report: &mut Report, bench: &Bench) {
     match bench {
         Bench::Peers(wanted) => report.step("bench peers", || outcome(peers::run(wanted))),
+        Bench::Fork(wanted) => report.step("bench fork", || outcome(peers::fork::run(wanted))),
+        Bench::Micro(wanted) => report.step("bench micro", || outcome(micro::run(wanted))),
     }
+}
+
+/// The part of `check --long`: no hot path costs more instructions than it did.
+pub(crate) fn gate(report: &mut Report) {
+    report.step("bench micro", || {
+        outcome(micro::run(&micro::Wanted::default()))
+    });
 }
 
 fn outcome(result: Result<Outcome, String>) -> Outcome {
     result.unwrap_or_else(|problem| Outcome::single(Err(problem)))
+}
+
+/// Where cargo puts what it builds.
+fn target() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    target.unwrap_or_else(|| crate::workspace::root().join("target"))
+}
+
+/// A port that was free a moment ago.
+fn free_port() -> u16 {
+    let bound = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr());
+    bound.map_or(0, |address| address.port())
 }

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::super::free_port;
 use super::host::{Core, Host, pause};
 use super::lengths::Lengths;
-use super::servers::{Server, free_port};
+use super::servers::Server;
 
 /// What all measurements of a run share.
 pub(super) struct Run {

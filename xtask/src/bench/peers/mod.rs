@@ -4,6 +4,7 @@
 //! that was started outlives the command.
 
 mod figures;
+pub(crate) mod fork;
 mod host;
 mod lengths;
 mod load;
@@ -65,7 +66,7 @@ pub(crate) struct Wanted {
 
 /// Measures and prints.
 pub(super) fn run(wanted: &Wanted) -> Result<Outcome, String> {
-    let target = target();
+    let target = super::target();
     let out = wanted
         .out
         .clone()
@@ -128,11 +129,6 @@ impl Wanted {
         jobs.retain(|job| !job.scenarios.is_empty());
         jobs
     }
-}
-
-fn target() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    target.unwrap_or_else(|| root().join("target"))
 }
 
 fn measure(

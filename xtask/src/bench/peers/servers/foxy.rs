@@ -1,4 +1,4 @@
-//! Foxy, and the floor.
+//! Foxy, the floor, and the model with a process per request.
 
 use super::{DISK_GIB, MEMORY_MIB, Site, Start};
 
@@ -34,4 +34,14 @@ pub(super) fn floor(site: &Site<'_>) -> Start {
     let listen = format!("127.0.0.1:{}", site.port);
     let args = ["bench", "floor", "--listen", &listen, "--host", "h1"];
     Start::new(site.foxy.to_path_buf(), args)
+}
+
+pub(super) fn fork(site: &Site<'_>, cache: bool) -> Start {
+    let listen = format!("127.0.0.1:{}", site.port);
+    let mut args = vec!["serve".to_owned(), "--listen".into(), listen];
+    if cache {
+        let folder = site.folder.join("files");
+        args.extend(["--cache".into(), folder.to_string_lossy().into_owned()]);
+    }
+    Start::new(super::super::fork::program(site.foxy), args)
 }

@@ -11,7 +11,7 @@ mod varnish;
 
 use std::fmt;
 use std::fs::{self, File};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::str::FromStr;
@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use foxy_base::{Clock, SystemClock};
 
+use super::super::free_port;
 use super::host::{Core, Group, Host, pause, signal};
 
 /// Memory for contents, MiB.
@@ -42,6 +43,9 @@ pub(super) enum Kind {
     SquidRock,
     SquidAufs,
     Varnish,
+    /// The model with a process per request; with files, and without. In a table of their own.
+    Fork,
+    ForkBare,
 }
 
 /// All, in the order of the tables.
@@ -69,6 +73,8 @@ impl Kind {
             Self::SquidRock => "squid-rock",
             Self::SquidAufs => "squid-aufs",
             Self::Varnish => "varnish",
+            Self::Fork => "fork-proxy",
+            Self::ForkBare => "fork-proxy-bare",
         }
     }
 
@@ -175,6 +181,8 @@ impl Server {
             Kind::SquidRock => squid::start(&site, squid::Disk::Rock)?,
             Kind::SquidAufs => squid::start(&site, squid::Disk::Aufs)?,
             Kind::Varnish => varnish::start(&site)?,
+            Kind::Fork => foxy::fork(&site, true),
+            Kind::ForkBare => foxy::fork(&site, false),
             Kind::Device => return Err("the device is no server".into()),
         };
         Ok(Self {
@@ -373,12 +381,6 @@ fn rollup(pid: u32, fields: &[&str]) -> u64 {
             .then(|| rest.split_whitespace().next()?.parse::<u64>().ok())?
     };
     text.lines().filter_map(kib).sum::<u64>() * 1024
-}
-
-/// A port that was free a moment ago.
-pub(super) fn free_port() -> u16 {
-    let bound = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr());
-    bound.map_or(0, |address| address.port())
 }
 
 /// Writes one file of a configuration.

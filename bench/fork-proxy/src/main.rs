@@ -1,0 +1,104 @@
+//! A model of the CERN proxy as Maltzahn, Richardson and Grunwald measured it: a process for each
+//! request, a file for each URL, and a separate process that collects garbage.
+//!
+//! It is here to be measured against, not to be used: it believes its clients and its origin, and
+//! stores whatever comes with status 200. CERN's processes were forked without an `exec`; a safe
+//! program cannot do that, so each process here also costs an `exec`.
+
+mod collect;
+mod request;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitCode, Stdio};
+
+use clap::{Parser, Subcommand};
+
+/// A proxy with a process per request and a file per URL.
+#[derive(Parser)]
+struct Args {
+    #[command(subcommand)]
+    role: Role,
+}
+
+#[derive(Subcommand)]
+enum Role {
+    /// Listen, and start a process for each connection
+    Serve {
+        /// Where to listen
+        #[arg(long)]
+        listen: SocketAddr,
+        /// Folder of the cached files; without it nothing is cached
+        #[arg(long)]
+        cache: Option<PathBuf>,
+        /// Bytes of files that the collector leaves
+        #[arg(long, default_value_t = 8 << 30)]
+        size: u64,
+    },
+    /// One request on standard input, which is the connection
+    Handle {
+        /// As above
+        #[arg(long)]
+        cache: Option<PathBuf>,
+    },
+    /// Look through the files again and again, remove the oldest
+    Collect {
+        /// As above
+        #[arg(long)]
+        cache: PathBuf,
+        /// As above
+        #[arg(long)]
+        size: u64,
+    },
+}
+
+fn main() -> ExitCode {
+    let result = match Args::parse().role {
+        Role::Serve {
+            listen,
+            cache,
+            size,
+        } => serve(listen, cache, size),
+        Role::Handle { cache } => request::handle(cache.as_deref()),
+        Role::Collect { cache, size } => collect::run(&cache, size),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("fork-proxy: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Children that may run at a time; further connections wait in the listen queue.
+const MOST: usize = 256;
+
+fn serve(listen: SocketAddr, cache: Option<PathBuf>, size: u64) -> io::Result<()> {
+    let listener = TcpListener::bind(listen)?;
+    let program = std::env::current_exe()?;
+    let mut handle = vec!["handle".into()];
+    let mut children: Vec<Child> = Vec::new();
+    if let Some(cache) = cache {
+        std::fs::create_dir_all(&cache)?;
+        handle.extend(["--cache".into(), cache.clone().into_os_string()]);
+        let mut collector = Command::new(&program);
+        collector.arg("collect").arg("--cache").arg(&cache);
+        collector.arg("--size").arg(size.to_string()).spawn()?;
+    }
+    loop {
+        let (stream, _) = listener.accept()?;
+        let mut command = Command::new(&program);
+        command
+            .args(&handle)
+            .stdin(Stdio::from(OwnedFd::from(stream)))
+            .stdout(Stdio::null());
+        children.push(command.spawn()?);
+        children.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+        if children.len() >= MOST {
+            children.remove(0).wait()?;
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Small pieces of the hot paths, run a given number of times: `foxy-micro CASE COUNT`.
+//!
+//! Measures nothing itself: `cargo xtask bench micro` runs it twice under callgrind with
+//! two counts and divides the difference, so that start-up and set-up cancel.
+
+use std::hint::black_box;
+use std::process::ExitCode;
+
+use foxy_base::{KeyHash, Rng, WallTime};
+use foxy_format::{RecordHead, RecordPlace, RecordSections, encode_record, parse_record};
+use foxy_http_rules::invalidation::TargetUri;
+use foxy_http_rules::{Config, Request, RequestDigest, Response, can_store, decide};
+use foxy_http1::{FieldSlots, HeadScanner, Limits, Method, RequestHead, ResponseHead};
+use foxy_index::{Address, Entry, Index, SizeClass};
+
+const REQUEST: &[u8] = b"GET http://www.example.com/images/logo.png?v=12 HTTP/1.1\r\n\
+    Host: www.example.com\r\nUser-Agent: Mozilla/5.0 (X11; Linux x86_64)\r\n\
+    Accept: image/avif,image/webp,*/*;q=0.8\r\nAccept-Encoding: gzip, deflate, br\r\n\
+    Connection: keep-alive\r\n\r\n";
+const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\n\
+    Server: x\r\nContent-Type: image/png\r\nContent-Length: 4096\r\n\
+    Cache-Control: max-age=3600\r\nETag: \"0123456789abcdef\"\r\n\
+    Last-Modified: Thu, 01 Jan 1970 00:00:00 GMT\r\nConnection: keep-alive\r\n\r\n";
+/// Entries of the index that is looked at; counts must stay below.
+const ENTRIES: u64 = 200_000;
+
+type Case = (&'static str, fn(u64) -> Option<()>);
+
+const CASES: [Case; 8] = [
+    ("request-head", request_head),
+    ("response-head", response_head),
+    ("decide", decide_hit),
+    ("can-store", decide_storing),
+    ("index-lookup", index_lookup),
+    ("index-insert", index_insert),
+    ("record-encode", record_encode),
+    ("record-parse", record_parse),
+];
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let found = args
+        .first()
+        .and_then(|name| CASES.iter().find(|(n, _)| n == name));
+    let count = args.get(1).and_then(|n| n.parse().ok());
+    let (Some((_, run)), Some(count)) = (found, count) else {
+        let names: Vec<_> = CASES.iter().map(|(name, _)| *name).collect();
+        eprintln!("usage: foxy-micro CASE COUNT; cases: {}", names.join(", "));
+        return ExitCode::from(2);
+    };
+    match run(count) {
+        Some(()) => ExitCode::SUCCESS,
+        None => {
+            eprintln!("the case went another way than it should");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn request_head(count: u64) -> Option<()> {
+    let (limits, mut scanner, mut slots) = parser();
+    for _ in 0..count {
+        let head = RequestHead::parse(black_box(REQUEST), &mut scanner, &mut slots, &limits);
+        black_box(head.ok()??.persistent());
+    }
+    Some(())
+}
+
+fn response_head(count: u64) -> Option<()> {
+    let (limits, mut scanner, mut slots) = parser();
+    for _ in 0..count {
+        let head = ResponseHead::parse(black_box(RESPONSE), &mut scanner, &mut slots, &limits);
+        black_box(head.ok()??.persistent(Method::Get));
+    }
+    Some(())
+}
+
+fn parser() -> (Limits, HeadScanner, FieldSlots) {
+    (Limits::default(), HeadScanner::new(), FieldSlots::new())
+}
+
+/// What is decided about a fresh hit: the request's digest, and the decision.
+fn decide_hit(count: u64) -> Option<()> {
+    let (limits, mut scanner, mut slots) = parser();
+    let head = RequestHead::parse(REQUEST, &mut scanner, &mut slots, &limits).ok()??;
+    let (mut scanner, mut slots) = (HeadScanner::new(), FieldSlots::new());
+    let answer = ResponseHead::parse(RESPONSE, &mut scanner, &mut slots, &limits).ok()??;
+    let config = Config::default();
+    let plan = plan(&head, &answer, &config)?;
+    for _ in 0..count {
+        let digest = RequestDigest::new(black_box(b"GET"), black_box(&head));
+        black_box(decide(
+            &digest,
+            black_box(&plan),
+            WallTime::from_secs(60),
+            &config,
+        ));
+    }
+    Some(())
+}
+
+/// What is decided at the head of an origin's answer.
+fn decide_storing(count: u64) -> Option<()> {
+    let (limits, mut scanner, mut slots) = parser();
+    let head = RequestHead::parse(REQUEST, &mut scanner, &mut slots, &limits).ok()??;
+    let (mut scanner, mut slots) = (HeadScanner::new(), FieldSlots::new());
+    let answer = ResponseHead::parse(RESPONSE, &mut scanner, &mut slots, &limits).ok()??;
+    let config = Config::default();
+    for _ in 0..count {
+        black_box(plan(black_box(&head), black_box(&answer), &config)?);
+    }
+    Some(())
+}
+
+fn plan(
+    head: &RequestHead<'_>,
+    answer: &ResponseHead<'_>,
+    config: &Config,
+) -> Option<foxy_http_rules::Digest> {
+    let digest = RequestDigest::new(b"GET", head);
+    let request = Request {
+        digest: &digest,
+        target: TargetUri {
+            scheme: "http",
+            authority: "www.example.com",
+            path: "/images/logo.png?v=12",
+        },
+        fields: head,
+    };
+    let response = Response {
+        status: 200,
+        fields: answer,
+        request_time: WallTime::from_secs(1),
+        response_time: WallTime::from_secs(2),
+    };
+    can_store(&request, &response, config)
+        .ok()
+        .map(|plan| plan.digest)
+}
+
+fn filled() -> Option<(Index, Vec<KeyHash>)> {
+    let (index, mut rng) = (Index::new(), Rng::new(1));
+    let hashes: Vec<_> = (0..ENTRIES)
+        .map(|_| KeyHash(u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64())))
+        .collect();
+    for (n, hash) in hashes.iter().enumerate() {
+        let _ = index.insert(*hash, entry(n as u64)?);
+    }
+    Some((index, hashes))
+}
+
+fn entry(n: u64) -> Option<Entry> {
+    Some(Entry::new(
+        Address::from_units(n * 17)?,
+        SizeClass::for_bytes(6000)?,
+    ))
+}
+
+fn index_lookup(count: u64) -> Option<()> {
+    let (index, hashes) = filled()?;
+    for hash in hashes.iter().cycle().take(usize::try_from(count).ok()?) {
+        black_box(index.lookup(black_box(*hash)).first()?);
+    }
+    Some(())
+}
+
+/// In place of what is there, so that the index does not grow meanwhile.
+fn index_insert(count: u64) -> Option<()> {
+    let (index, hashes) = filled()?;
+    for (n, hash) in hashes
+        .iter()
+        .cycle()
+        .take(usize::try_from(count).ok()?)
+        .enumerate()
+    {
+        let _ = black_box(index.insert(black_box(*hash), entry(n as u64)?));
+    }
+    Some(())
+}
+
+/// A record with a body of 8 KB.
+fn record<'a>(body: &'a [u8]) -> (RecordHead, RecordSections<'a>) {
+    let head = RecordHead {
+        status: 200,
+        version: 7,
+        total_length: body.len() as u64,
+        ..RecordHead::default()
+    };
+    let sections = RecordSections {
+        key: b"fG http://www.example.com/images/logo.png?v=12",
+        fields: RESPONSE,
+        body,
+        ..RecordSections::default()
+    };
+    (head, sections)
+}
+
+fn record_encode(count: u64) -> Option<()> {
+    let (body, mut out) = (vec![7; 8000], vec![0; 16 << 10]);
+    let (head, sections) = record(&body);
+    for _ in 0..count {
+        black_box(encode_record(black_box(&head), &sections, &mut out)?);
+    }
+    Some(())
+}
+
+fn record_parse(count: u64) -> Option<()> {
+    let (body, mut out) = (vec![7; 8000], vec![0; 16 << 10]);
+    let (head, sections) = record(&body);
+    let length = encode_record(&head, &sections, &mut out)?;
+    let place = RecordPlace::default();
+    for _ in 0..count {
+        black_box(parse_record(black_box(&out[..length]), &place).ok()?.0);
+    }
+    Some(())
+}

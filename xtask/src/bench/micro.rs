@@ -1,0 +1,301 @@
+//! `cargo xtask bench micro`: instruction counts of the hot paths, held against a baseline.
+//!
+//! Each case runs under callgrind with two counts; the difference, divided, is its cost without
+//! start-up. Instructions repeat where times do not, so they are what is judged.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use foxy_base::{Clock, SystemClock};
+use serde::{Deserialize, Serialize};
+
+use super::free_port;
+use crate::report::Outcome;
+use crate::workspace::{cargo, root, succeed};
+
+/// What to do with the counts.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Wanted {
+    /// Write the counts into the baseline instead of judging them
+    #[arg(long)]
+    bless: bool,
+    /// Only these cases
+    #[arg(value_name = "CASE")]
+    cases: Vec<String>,
+}
+
+/// Cases of `foxy-micro` with their two counts.
+const CODE: [(&str, u64, u64); 8] = [
+    ("request-head", 2_000, 12_000),
+    ("response-head", 2_000, 12_000),
+    ("decide", 2_000, 12_000),
+    ("can-store", 1_000, 6_000),
+    ("index-lookup", 10_000, 60_000),
+    ("index-insert", 10_000, 60_000),
+    ("record-encode", 200, 1_200),
+    ("record-parse", 200, 1_200),
+];
+/// Requests of a whole Foxy on one connection, contents in memory only: arguments of the load.
+const WHOLE: [(&str, &[&str]); 2] = [
+    ("hit", &["--workload", "popular", "--objects", "1"]),
+    ("miss", &["--workload", "scan", "--objects", "100000"]),
+];
+const FEW: u64 = 500;
+const MANY: u64 = 4_500;
+
+/// The committed counts.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Baseline {
+    /// Growth that is still noise, per cent.
+    tolerance: f64,
+    /// Instructions by case.
+    instructions: BTreeMap<String, u64>,
+}
+
+pub(super) fn run(wanted: &Wanted) -> Result<Outcome, String> {
+    Command::new("valgrind")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status()
+        .map_err(|e| format!("valgrind: {e}; get it with: apt-get install valgrind"))?;
+    let mut build = cargo(&["build", "--release", "-p", "foxy", "-p", "foxy-micro"]);
+    succeed(&mut build, "the messages above name file and line")?;
+    let target = super::target().join("release");
+    let asked = |name: &str| wanted.cases.is_empty() || wanted.cases.iter().any(|c| c == name);
+    let mut counts = BTreeMap::new();
+    println!("   {:<16} {:>12} {:>10}", "case", "instructions", "wall ns");
+    for (name, few, many) in CODE.into_iter().filter(|(name, ..)| asked(name)) {
+        let program = target.join("foxy-micro");
+        let count = |n: u64| under_callgrind(&program, name, n);
+        counts.insert(name.to_owned(), per(count(few)?, count(many)?, many - few));
+        let wall = wall(&program, name, few, many)?;
+        println!("   {name:<16} {:>12} {wall:>10.0}", counts[name]);
+    }
+    for (name, load) in WHOLE.into_iter().filter(|(name, _)| asked(name)) {
+        let program = target.join("foxy");
+        let (few, many) = (whole(&program, load, FEW)?, whole(&program, load, MANY)?);
+        counts.insert(name.to_owned(), per(few, many, MANY - FEW));
+        println!("   {name:<16} {:>12} {:>10}", counts[name], "-");
+    }
+    let mut outcome = held(wanted, &counts)?;
+    if asked("hit") {
+        outcome.note(no_allocations());
+    }
+    Ok(outcome)
+}
+
+const fn per(few: u64, many: u64, times: u64) -> u64 {
+    many.saturating_sub(few) / times
+}
+
+fn path() -> PathBuf {
+    root().join("bench/micro/baseline.toml")
+}
+
+fn held(wanted: &Wanted, counts: &BTreeMap<String, u64>) -> Result<Outcome, String> {
+    let path = path();
+    let shown = path.display();
+    let text = fs::read_to_string(&path).unwrap_or_default();
+    let mut baseline: Baseline = if text.is_empty() {
+        Baseline {
+            tolerance: 3.0,
+            ..Baseline::default()
+        }
+    } else {
+        toml::from_str(&text).map_err(|e| format!("{shown}: {e}"))?
+    };
+    if wanted.bless {
+        baseline.instructions.extend(counts.clone());
+        let text = toml::to_string(&baseline).map_err(|e| e.to_string())?;
+        let head = "# Instructions per call, as `cargo xtask bench micro --bless` counted them.\n";
+        fs::write(&path, format!("{head}{text}")).map_err(|e| format!("{shown}: {e}"))?;
+        println!("   {shown} written");
+    }
+    let mut outcome = Outcome::default();
+    for (name, now) in counts {
+        outcome.note(judge(name, *now, &baseline));
+    }
+    Ok(outcome)
+}
+
+fn judge(name: &str, now: u64, baseline: &Baseline) -> Result<(), String> {
+    let Some(before) = baseline.instructions.get(name) else {
+        return Err(format!("{name}: not in the baseline; add it with --bless"));
+    };
+    let grown = (now as f64 / (*before).max(1) as f64 - 1.0) * 100.0;
+    if grown > baseline.tolerance {
+        return Err(format!(
+            "{name}: {now} instructions, {grown:.1} % more than {before}: mend it, or say why in \
+             the commit and use --bless"
+        ));
+    }
+    if grown < -baseline.tolerance {
+        println!("   {name}: {:.1} % fewer; --bless keeps that", -grown);
+    }
+    Ok(())
+}
+
+fn callgrind(program: &Path, out: &Path) -> Command {
+    let mut command = Command::new("valgrind");
+    command
+        .args(["--tool=callgrind", "-q"])
+        .arg(format!("--callgrind-out-file={}", out.display()))
+        .arg(program);
+    command
+}
+
+fn under_callgrind(program: &Path, case: &str, count: u64) -> Result<u64, String> {
+    let out = out_file()?;
+    let mut command = callgrind(program, out.path());
+    let status = command.args([case, &count.to_string()]).status();
+    match status {
+        Ok(status) if status.success() => total(out.path()),
+        Ok(status) => Err(format!("{case}: {status}")),
+        Err(e) => Err(format!("valgrind: {e}")),
+    }
+}
+
+fn out_file() -> Result<tempfile::NamedTempFile, String> {
+    tempfile::NamedTempFile::new().map_err(|e| format!("a scratch file: {e}"))
+}
+
+/// The `totals:` or `summary:` line of callgrind's output.
+fn total(out: &Path) -> Result<u64, String> {
+    let text = fs::read_to_string(out).map_err(|e| format!("callgrind's output: {e}"))?;
+    let line = text.lines().rev().find_map(|l| {
+        l.strip_prefix("totals: ")
+            .or_else(|| l.strip_prefix("summary: "))
+    });
+    let count = line.and_then(|l| l.split_whitespace().next()?.parse().ok());
+    count.ok_or_else(|| "callgrind's output has no total".into())
+}
+
+/// Nanoseconds per call without callgrind; information only.
+fn wall(program: &Path, case: &str, few: u64, many: u64) -> Result<f64, String> {
+    let clock = SystemClock::default();
+    let time = |count: u64| -> Result<f64, String> {
+        let begun = clock.mono();
+        let status = Command::new(program)
+            .args([case, &count.to_string()])
+            .status();
+        status.map_err(|e| format!("{case}: {e}"))?;
+        Ok(clock.mono().since(begun).as_nanos() as f64)
+    };
+    Ok(((time(many * 10)? - time(few * 10)?) / ((many - few) as f64 * 10.0)).max(0.0))
+}
+
+/// A child that does not outlive the measurement.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Instructions of a whole Foxy that answers so many requests on one connection.
+fn whole(program: &Path, load: &[&str], requests: u64) -> Result<u64, String> {
+    let (port, origin_port) = (free_port(), free_port());
+    let origin = Command::new(program)
+        .args([
+            "bench",
+            "origin",
+            "--listen",
+            &format!("0.0.0.0:{origin_port}"),
+        ])
+        .stdout(Stdio::null())
+        .spawn()
+        .map_err(|e| format!("{}: {e}", program.display()))?;
+    let _origin = Ended(origin);
+    let out = out_file()?;
+    let mut command = callgrind(program, out.path());
+    command
+        .args([
+            "serve",
+            "--store",
+            "off",
+            "--workers",
+            "1",
+            "--memory",
+            "256MiB",
+        ])
+        .args(["--access-log", "off", "--admin", "off"])
+        .args(["--listen", &format!("127.0.0.1:{port}")])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut foxy = Ended(command.spawn().map_err(|e| format!("valgrind: {e}"))?);
+    ready(port)?;
+    let status = Command::new(program)
+        .args([
+            "bench",
+            "load",
+            "--quiet",
+            "--connections",
+            "1",
+            "--servers",
+            "1",
+        ])
+        .args(["--target", &format!("127.0.0.1:{port}")])
+        .args(["--origin", &format!("127.0.0.1:{origin_port}")])
+        .args(["--requests", &requests.to_string()])
+        .args(load)
+        .stdout(Stdio::null())
+        .status();
+    if !status.is_ok_and(|status| status.success()) {
+        return Err("the load against Foxy under callgrind failed".into());
+    }
+    let pid = foxy.0.id().to_string();
+    let _ = Command::new("kill").args(["-s", "TERM", &pid]).status();
+    let _ = foxy.0.wait();
+    total(out.path())
+}
+
+fn ready(port: u16) -> Result<(), String> {
+    for _ in 0..600 {
+        if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Err("Foxy under callgrind does not listen after 30 s".into())
+}
+
+fn no_allocations() -> Result<(), String> {
+    let mut test = cargo(&["test", "-q", "-p", "foxy-proxy", "--test", "allocations"]);
+    succeed(&mut test, "a memory hit allocates")?;
+    println!("   allocations per memory hit: 0 (the test that counts them passed)");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_beyond_the_tolerance_is_named() {
+        let baseline = Baseline {
+            tolerance: 3.0,
+            instructions: BTreeMap::from([("hit".to_owned(), 1000)]),
+        };
+        assert!(judge("hit", 1029, &baseline).is_ok());
+        assert!(judge("hit", 500, &baseline).is_ok());
+        let problem = judge("hit", 1031, &baseline).unwrap_err();
+        assert!(
+            problem.contains("hit") && problem.contains("3.1 %"),
+            "{problem}"
+        );
+        assert!(judge("new", 1, &baseline).is_err());
+    }
+
+    #[test]
+    fn totals_are_read() {
+        let out = out_file().unwrap();
+        fs::write(out.path(), "events: Ir\nfn=x\n1 2\ntotals: 4711\n").unwrap();
+        assert_eq!(total(out.path()), Ok(4711));
+    }
+}

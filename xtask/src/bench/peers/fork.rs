@@ -1,0 +1,165 @@
+//! `cargo xtask bench fork`: a process per request and a file per URL, beside Foxy, with a cache
+//! and without: what Maltzahn, Richardson and Grunwald asked of CERN and Harvest, asked again.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::host::{Host, pause, sync};
+use super::lengths::{Lengths, text};
+use super::load::{Origin, Run, number};
+use super::servers::{Kind, Server};
+use crate::report::Outcome;
+use crate::workspace::{cargo, succeed};
+
+/// What to measure.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Wanted {
+    /// Short measurements, to see that everything works
+    #[arg(long)]
+    quick: bool,
+    /// Where stores are put; default: target
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// A folder with `foxy` and `foxy-fork-proxy` already built; default: a release build
+    #[arg(long, value_name = "DIR")]
+    programs: Option<PathBuf>,
+}
+
+/// Name, server, whether answers may be stored.
+const SYSTEMS: [(&str, Kind, bool); 4] = [
+    ("process per request, cache", Kind::Fork, true),
+    ("process per request, no cache", Kind::ForkBare, true),
+    ("Foxy", Kind::Foxy, true),
+    ("Foxy, nothing cacheable", Kind::Foxy, false),
+];
+
+pub(in super::super) fn run(wanted: &Wanted) -> Result<Outcome, String> {
+    let target = super::super::target();
+    let programs = match &wanted.programs {
+        Some(folder) => folder.clone(),
+        None => {
+            let mut build = cargo(&["build", "--release", "-p", "foxy", "-p", "foxy-fork-proxy"]);
+            succeed(&mut build, "the messages above name file and line")?;
+            target.join("release")
+        }
+    };
+    let programs = programs
+        .canonicalize()
+        .map_err(|e| format!("{}: {e}", programs.display()))?;
+    let host = Host::new(wanted.dir.as_deref().unwrap_or(&target), false)?;
+    let foxy = programs.join("foxy");
+    let origin = Origin::start(&host, &foxy)?;
+    let lengths = if wanted.quick {
+        Lengths::QUICK
+    } else {
+        Lengths::FULL
+    };
+    let run = Run {
+        host,
+        foxy,
+        lengths,
+        origin,
+    };
+    println!(
+        "| | load | req/s | service ms mean | p50 / p99 | user us | kernel us | hit ratio | memory MB | \
+         KB written/request |\n|---|---|{}",
+        "---:|".repeat(8)
+    );
+    let mut outcome = Outcome::default();
+    for (name, kind, cacheable) in SYSTEMS {
+        outcome.note(system(&run, name, kind, cacheable));
+    }
+    Ok(outcome)
+}
+
+/// Low load: Harvest's 10 clients with 200 requests each. High load: 100 clients, closed loop.
+fn system(run: &Run, name: &str, kind: Kind, cacheable: bool) -> Result<(), String> {
+    let label = if cacheable { "fork" } else { "fork-bare" };
+    let mut server = Server::new(&run.host, &run.foxy, kind, label, run.origin.port, true)?;
+    server.start()?;
+    let knobs = if cacheable { "" } else { "&n=1" };
+    let mix = [
+        "--workload",
+        "polygraph",
+        "--recurrence",
+        "0.3",
+        "--alpha",
+        "0.6",
+        "--sizes",
+        "exp:5000",
+        "--knobs",
+        knobs,
+    ];
+    let closed = text(run.lengths.closed);
+    let low = ["--connections", "10", "--requests", "2000", "--seed", "1"];
+    let high = ["--connections", "100", "--duration", &closed, "--seed", "2"];
+    let mut faults = 0.0;
+    for (load, args) in [("low", &low), ("high", &high)] {
+        sync();
+        let before = run.host.device();
+        let (report, memory) = watched(run, &server, &[&mix[..], args].concat())?;
+        sync();
+        let written = run.host.device().written.saturating_sub(before.written);
+        row(name, load, &report, memory, written);
+        faults += number(&report, &["errors"]).unwrap_or(1.0);
+    }
+    server.kill();
+    if faults > 0.0 {
+        return Err(format!("{name}: {faults} errors"));
+    }
+    Ok(())
+}
+
+/// A load, and the most memory that the server had meanwhile.
+fn watched(run: &Run, server: &Server, args: &[&str]) -> Result<(Value, u64), String> {
+    let (over, most) = (AtomicBool::new(false), AtomicU64::new(0));
+    let report = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Relaxed) {
+                most.fetch_max(server.resident(), Relaxed);
+                pause(Duration::from_millis(200));
+            }
+        });
+        let report = run.load(server, args);
+        over.store(true, Relaxed);
+        report
+    })?;
+    Ok((report, most.into_inner()))
+}
+
+fn row(name: &str, load: &str, report: &Value, memory: u64, written: u64) {
+    let get = |path: &[&str]| number(report, path).unwrap_or(0.0);
+    let groups = ["hits", "misses", "unknown"];
+    let count = |group: &str| get(&[group, "count"]);
+    let all: f64 = groups.iter().map(|g| count(g)).sum::<f64>().max(1.0);
+    let mean: f64 = groups
+        .iter()
+        .map(|g| count(g) * get(&[g, "mean"]))
+        .sum::<f64>()
+        / all;
+    let most = if count("misses") > count("unknown") {
+        "misses"
+    } else {
+        "unknown"
+    };
+    println!(
+        "| {name} | {load} | {:.0} | {:.2} | {:.2} / {:.2} | {:.0} | {:.0} | {:.3} | {:.0} | {:.1} |",
+        get(&["rate"]),
+        mean / 1000.0,
+        get(&[most, "p50"]) / 1000.0,
+        get(&[most, "p99"]) / 1000.0,
+        get(&["cpu_us", "user"]),
+        get(&["cpu_us", "system"]),
+        get(&["origin_hit_ratio"]),
+        memory as f64 / 1e6,
+        written as f64 / 1000.0 / get(&["answers"]).max(1.0),
+    );
+}
+
+/// The model, found beside Foxy.
+pub(super) fn program(foxy: &Path) -> PathBuf {
+    foxy.with_file_name("foxy-fork-proxy")
+}
