@@ -8,6 +8,7 @@ mod hit_cost;
 mod process;
 mod replay;
 mod restart;
+mod size;
 
 use std::path::PathBuf;
 
@@ -16,7 +17,7 @@ use crate::report::Report;
 /// What to run.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Wanted {
-    /// Only these parts: replay, stream, restart, hit
+    /// Only these parts: replay, stream, size, restart, hit
     #[arg(value_name = "PART")]
     parts: Vec<String>,
     /// Where stores and records are put; needs about 16 GiB, on a file system with direct I/O
@@ -43,6 +44,11 @@ pub(crate) fn run(report: &mut Report, wanted: &Wanted) {
     if asked("stream") {
         report.step("synthetic stream", || {
             replay::stream(&bench, wanted.requests)
+        });
+    }
+    if asked("size") {
+        report.step("predicted sizes", || {
+            replay::with_log(|log| size::run(&bench, log))
         });
     }
     if asked("restart") {

@@ -60,6 +60,11 @@ impl Bench {
         })
     }
 
+    /// The program, for other commands.
+    pub(crate) fn program(&self) -> Command {
+        Command::new(&self.program)
+    }
+
     /// A path in the scratch directory.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)

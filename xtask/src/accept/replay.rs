@@ -1,6 +1,6 @@
 //! Replays: real traces and the synthetic stream, every byte checked, beside an exact LRU.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -21,18 +21,8 @@ const TRACES: [(&str, &str, &str); 3] = [
 /// The real traces; what is absent is named and not run.
 pub(crate) fn traces(bench: &Bench) -> Outcome {
     let mut outcome = Outcome::default();
-    let places = [
-        std::env::var_os("FOXY_TRACES").map(PathBuf::from),
-        Some(root().join("../shared/traces")),
-    ];
     for (file, disk, memory) in TRACES {
-        let found = places
-            .iter()
-            .flatten()
-            .map(|dir| dir.join(file))
-            .find(|path| path.exists());
-        let Some(path) = found else {
-            println!("   {file}: absent, not replayed; set FOXY_TRACES to the folder that has it");
+        let Some(path) = find(file) else {
             continue;
         };
         let path = path.to_string_lossy().into_owned();
@@ -49,6 +39,25 @@ pub(crate) fn traces(bench: &Bench) -> Outcome {
         outcome.note(replay(bench, file, disk, memory, &load));
     }
     outcome
+}
+
+/// Runs `part` on the proxy log, if it is there.
+pub(crate) fn with_log(part: impl FnOnce(&Path) -> Outcome) -> Outcome {
+    find(TRACES[0].0).map_or_else(Outcome::default, |log| part(&log))
+}
+
+/// A trace's file; if it is absent, says so.
+fn find(file: &str) -> Option<PathBuf> {
+    let places = [
+        std::env::var_os("FOXY_TRACES").map(PathBuf::from),
+        Some(root().join("../shared/traces")),
+    ];
+    let mut files = places.into_iter().flatten().map(|dir| dir.join(file));
+    let found = files.find(|path| path.exists());
+    if found.is_none() {
+        println!("   {file}: absent, not replayed; set FOXY_TRACES to the folder that has it");
+    }
+    found
 }
 
 /// Many requests of 200 origin servers, data 10x memory and 2x disk.

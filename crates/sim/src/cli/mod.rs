@@ -3,6 +3,7 @@
 //! The `foxy` binary mounts [`SimCommand`] as `foxy sim`. Tables go to standard output, progress
 //! to standard error. Exit codes: 0 done, 1 something failed at run time, 2 wrong usage.
 
+mod files;
 mod parameters;
 mod reproduce;
 mod run;
@@ -28,6 +29,8 @@ pub enum SimCommand {
     Reproduce(reproduce::ReproduceArgs),
     /// What more memory, more disk or another policy would do to your own access log
     Size(size::SizeArgs),
+    /// What creating and deleting files costs (HBENCH lat_fs), on modelled or real file systems
+    Files(files::FilesArgs),
 }
 
 impl SimCommand {
@@ -57,6 +60,7 @@ impl SimCommand {
             Self::Sweep(args) => args.text(),
             Self::Reproduce(args) => args.text(),
             Self::Size(args) => args.text(),
+            Self::Files(args) => args.text(),
         }
     }
 }

@@ -60,6 +60,9 @@ pub(super) struct Parameters {
     /// ufs, ufs-async, ufs-soft, journal or raw
     #[arg(long, value_delimiter = ',', default_value = "ufs")]
     pub(super) fs: Vec<FsKind>,
+    /// Real files below this folder instead of a modelled drive; give it a file system of its own
+    #[arg(long)]
+    pub(super) dir: Option<std::path::PathBuf>,
     /// Memory for file pages
     #[arg(long, default_value = "320MiB")]
     pub(super) page_cache: ByteSize,
@@ -110,6 +113,7 @@ impl Parameters {
             drive: drive.clone(),
             fs: *fs,
             page_cache: self.page_cache.bytes(),
+            dir: self.dir.clone(),
         };
         self.drive
             .iter()

@@ -69,7 +69,12 @@ impl SweepArgs {
         let results = sweep(
             &configs,
             &SweepOptions {
-                threads: threads(self.threads),
+                // Real files share one device: one run at a time.
+                threads: if self.parameters.dir.is_some() {
+                    1
+                } else {
+                    threads(self.threads)
+                },
                 resume: self.resume.clone(),
                 progress: Some(&tell),
             },

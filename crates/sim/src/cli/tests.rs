@@ -118,3 +118,25 @@ fn size_reads_a_log_and_advises() {
     assert!(text.contains("\"byte_hit_ratio\""));
     assert!(folder.path().join("curve-bytes.png").exists());
 }
+
+#[test]
+fn files_and_layouts_on_a_real_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().display();
+    let text = call(&format!(
+        "files --dir {dir} --count 4 --rounds 2 --form csv"
+    ))
+    .unwrap();
+    assert_eq!(text.lines().count(), 1 + 14);
+    let text = call(&format!(
+        "sweep --layout stream,squid {SMALL} --dir {dir} --form csv"
+    ))
+    .unwrap();
+    assert!(text.contains("stream,real,") && text.contains("squid,real,"));
+    assert!(matches!(
+        call("files --dir no-such-folder"),
+        Err(RunError::Output { .. })
+    ));
+    let modelled = call("files --count 8 --rounds 1 --form csv").unwrap();
+    assert!(modelled.contains("ufs on st15150wc"));
+}

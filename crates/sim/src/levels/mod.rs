@@ -7,14 +7,16 @@
 //! first deletes the old one. Objects that the disk policy refuses are not written.
 
 mod config;
+mod lru_pair;
 mod op;
+mod store;
 
 pub use config::{AnyCache, LevelsConfig, PolicyKind, Watermarks};
 pub use op::{DiskOp, DiskOpKind};
 
-use foxy_policy::Evicted;
 use foxy_trace::Request;
 use serde::Serialize;
+use store::Store;
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -99,6 +101,14 @@ struct Stamp {
 }
 
 impl Stamp {
+    const fn of(request: &Request) -> Self {
+        Self {
+            size: request.size,
+            version: request.version,
+            server: request.server,
+        }
+    }
+
     /// Another version shows by its number or by its size; an unknown size shows nothing.
     const fn is(self, request: &Request) -> bool {
         self.version == request.version && (request.size == 0 || self.size == request.size)
@@ -108,10 +118,8 @@ impl Stamp {
 /// Memory before disk.
 pub struct Levels {
     config: LevelsConfig,
-    ram: Option<AnyCache<Stamp>>,
-    disk: AnyCache<Stamp>,
+    store: Store,
     counts: LevelCounts,
-    evicted: Vec<Evicted<u64, Stamp>>,
 }
 
 impl std::fmt::Debug for Levels {
@@ -128,10 +136,8 @@ impl Levels {
     pub fn new(config: LevelsConfig) -> Self {
         Self {
             config,
-            ram: (config.ram > 0).then(|| config.ram_policy.build(config.ram)),
-            disk: config.disk_policy.build(config.disk),
+            store: Store::new(&config),
             counts: LevelCounts::default(),
-            evicted: Vec::new(),
         }
     }
 
@@ -167,72 +173,29 @@ impl Levels {
         if !request.is_cacheable() {
             return Outcome::Bypass;
         }
-        let mut modified = false;
-        if let Some(ram) = &mut self.ram
-            && let Some(stamp) = ram.get(&request.object)
-        {
-            if stamp.is(request) {
-                return Outcome::RamHit;
-            }
-            modified = true;
-        }
-        if let Some(stamp) = self.disk.get(&request.object).copied() {
-            if stamp.is(request) {
-                ops.push(op(DiskOpKind::Read, request.object, stamp));
-                self.keep_in_ram(request.object, stamp);
-                return Outcome::DiskHit;
-            }
-            modified = true;
-        }
-        if request.size == 0 {
-            return Outcome::Bypass;
-        }
-        self.store(request, ops);
-        if modified {
-            Outcome::Modified
-        } else {
-            Outcome::Miss
-        }
-    }
-
-    fn keep_in_ram(&mut self, object: u64, stamp: Stamp) {
-        if let Some(ram) = &mut self.ram {
-            // Whether memory takes it does not matter to the disk: it is there already.
-            let _ = ram.insert(object, stamp, stamp.size, &mut self.evicted);
-            self.evicted.clear();
-        }
-    }
-
-    fn store(&mut self, request: &Request, ops: &mut Vec<DiskOp>) {
-        let stamp = Stamp {
-            size: request.size,
-            version: request.version,
-            server: request.server,
-        };
-        self.keep_in_ram(request.object, stamp);
         let before = ops.len();
-        let inserted = self
-            .disk
-            .insert(request.object, stamp, stamp.size, &mut self.evicted);
-        if let Some(old) = inserted.replaced {
-            ops.push(op(DiskOpKind::Delete, request.object, old));
+        let outcome = self.store.request(request, ops);
+        if matches!(outcome, Outcome::Miss | Outcome::Modified) {
+            self.count_ops(&ops[before..]);
+            let after = ops.len();
+            self.sweep(ops);
+            self.counts.deletes += (ops.len() - after) as u64;
         }
-        // A rule that lets objects compete may throw out the newcomer itself: then it was never
-        // on disk.
-        let stays = inserted.stored && !self.evicted.iter().any(|e| e.key == request.object);
-        for gone in self.evicted.drain(..).filter(|e| e.key != request.object) {
-            ops.push(op(DiskOpKind::Delete, gone.key, gone.value));
+        outcome
+    }
+
+    /// What a miss asked of the disk.
+    fn count_ops(&mut self, ops: &[DiskOp]) {
+        for op in ops {
+            match op.kind {
+                DiskOpKind::Write => {
+                    self.counts.writes += 1;
+                    self.counts.write_bytes += op.size;
+                }
+                DiskOpKind::Delete => self.counts.deletes += 1,
+                DiskOpKind::Read => {}
+            }
         }
-        if stays {
-            self.counts.writes += 1;
-            self.counts.write_bytes += stamp.size;
-            ops.push(op(DiskOpKind::Write, request.object, stamp));
-        }
-        self.sweep(ops);
-        let deletes = ops[before..]
-            .iter()
-            .filter(|op| op.kind == DiskOpKind::Delete);
-        self.counts.deletes += deletes.count() as u64;
     }
 
     /// The replacement daemon: from the high mark down to the low mark.
@@ -241,14 +204,14 @@ impl Levels {
             return;
         };
         let capacity = self.config.disk as f64;
-        if (self.disk.used() as f64) < marks.high * capacity {
+        if (self.disk_used() as f64) < marks.high * capacity {
             return;
         }
-        while self.disk.used() as f64 > marks.low * capacity {
-            let Some(gone) = self.disk.evict() else {
+        while self.disk_used() as f64 > marks.low * capacity {
+            let Some((object, stamp)) = self.store.evict() else {
                 return;
             };
-            ops.push(op(DiskOpKind::Delete, gone.key, gone.value));
+            ops.push(op(DiskOpKind::Delete, object, stamp));
         }
     }
 
@@ -261,13 +224,13 @@ impl Levels {
     /// Bytes of the objects that are on disk.
     #[must_use]
     pub fn disk_used(&self) -> u64 {
-        self.disk.used()
+        self.store.disk_used()
     }
 
     /// Objects that are on disk.
     #[must_use]
     pub fn disk_objects(&self) -> usize {
-        self.disk.len()
+        self.store.disk_objects()
     }
 }
 

@@ -215,3 +215,37 @@ fn consistent(config: LevelsConfig) {
         "{config:?} {counts:?}"
     );
 }
+
+#[test]
+fn the_quick_form_of_lru_over_lru_is_the_plain_one() {
+    for (ram, disk) in [
+        (8 << 20, 60 << 20),
+        (0, 10 << 20),
+        (20 << 20, 5 << 20),
+        (9_000, 7_000),
+    ] {
+        for watermarks in [None, Watermarks::new(0.7, 0.9).ok()] {
+            let config = LevelsConfig {
+                watermarks,
+                ..LevelsConfig::lru(ram, disk)
+            };
+            let (mut quick, mut plain) = (Levels::new(config), Levels::new(config));
+            plain.store = Store::any(&config);
+            for (number, mut request) in stream(30_000).enumerate() {
+                if number % 50 == 0 {
+                    request.size = 0;
+                }
+                let (mut a, mut b) = (Vec::new(), Vec::new());
+                let outcomes = (
+                    quick.request(&request, &mut a),
+                    plain.request(&request, &mut b),
+                );
+                assert_eq!(outcomes.0, outcomes.1, "{number} of {config:?}");
+                assert_eq!(a, b, "{number} of {config:?}");
+                assert_eq!(quick.disk_used(), plain.disk_used());
+            }
+            assert_eq!(quick.counts(), plain.counts());
+            assert_eq!(quick.disk_objects(), plain.disk_objects());
+        }
+    }
+}

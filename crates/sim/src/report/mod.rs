@@ -19,6 +19,8 @@ pub fn runs_table(results: &[RunResult]) -> Table {
         ("MB/s", Align::Right),
         ("of seq. %", Align::Right),
         ("I/Os per op", Align::Right),
+        ("bytes x", Align::Right),
+        ("CPU us", Align::Right),
         ("meta %", Align::Right),
         ("busy %", Align::Right),
         ("seek %", Align::Right),
@@ -40,6 +42,8 @@ pub fn runs_table(results: &[RunResult]) -> Table {
             format!("{:.2}", r.mb_per_s),
             percent(r.of_sequential),
             format!("{:.3}", r.device_ios_per_op),
+            format!("{:.2}", r.device_bytes_per_byte),
+            format!("{:.1}", r.cpu_us_per_op),
             percent(r.metadata_share),
             percent(r.busy),
             percent(r.seeking),
@@ -71,6 +75,6 @@ mod tests {
         let lines: Vec<_> = csv.lines().collect();
         assert_eq!(lines.len(), 3);
         assert!(lines[1].starts_with("stream,,,295.0,"));
-        assert!(lines.iter().all(|l| l.split(',').count() == 17));
+        assert!(lines.iter().all(|l| l.split(',').count() == 19));
     }
 }

@@ -1,10 +1,14 @@
 //! What a layout stands on: a modelled drive under a modelled file system, or raw.
 
-use std::{fmt, str::FromStr};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 use serde::{Serialize, Serializer};
 
-use super::RunError;
+use super::{RealFiles, RunError};
 use crate::{
     layout::{Area, FileArea, Layout, LayoutSpec, spec::LayoutSizes},
     model::{Drive, FsConfig, Raw, Schedule, Ufs},
@@ -88,6 +92,9 @@ pub struct Backend {
     pub fs: FsKind,
     /// Memory for file pages, bytes.
     pub page_cache: u64,
+    /// Real files below this folder instead of a model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dir: Option<PathBuf>,
 }
 
 impl Default for Backend {
@@ -98,6 +105,7 @@ impl Default for Backend {
             drive: "st15150wc".into(),
             fs: FsKind::Ufs,
             page_cache: 320 << 20,
+            dir: None,
         }
     }
 }
@@ -141,6 +149,9 @@ impl Backend {
         spec: LayoutSpec,
         sizes: LayoutSizes,
     ) -> Result<Box<dyn Layout>, RunError> {
+        if let Some(dir) = &self.dir {
+            return spec.build(real(dir)?, sizes).map_err(RunError::Layout);
+        }
         if self.fs != FsKind::Raw {
             return spec.build(self.ufs()?, sizes).map_err(RunError::Layout);
         }
@@ -153,7 +164,11 @@ impl Backend {
     /// # Errors
     /// The drive is not known.
     pub fn sequential(&self) -> Result<f64, RunError> {
-        if self.fs == FsKind::Raw {
+        if let Some(dir) = &self.dir {
+            FileArea::new(real(dir)?)
+                .map_err(RunError::Layout)
+                .and_then(sequential)
+        } else if self.fs == FsKind::Raw {
             sequential(self.raw()?)
         } else {
             FileArea::new(self.ufs()?)
@@ -161,6 +176,13 @@ impl Backend {
                 .and_then(sequential)
         }
     }
+}
+
+fn real(dir: &Path) -> Result<RealFiles, RunError> {
+    RealFiles::new(dir).map_err(|source| RunError::Output {
+        path: dir.to_owned(),
+        source,
+    })
 }
 
 fn sequential(mut area: impl Area) -> Result<f64, RunError> {

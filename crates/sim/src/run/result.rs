@@ -76,6 +76,9 @@ pub struct RunResult {
     pub metadata_share: f64,
     /// Bytes to and from the drive per object byte.
     pub device_bytes_per_byte: f64,
+    /// Processor time of this process per disk operation, microseconds (real files only).
+    #[serde(default)]
+    pub cpu_us_per_op: f64,
     /// Share of the time in which the drive was busy.
     pub busy: f64,
     /// Share of the busy time spent moving the arm.
@@ -125,8 +128,14 @@ impl RunResult {
         let per_s = |n: f64| if seconds > 0.0 { n / seconds } else { 0.0 };
         let mut result = Self {
             layout: config.layout.to_string(),
-            drive: config.backend.drive.clone(),
-            fs: config.backend.fs.to_string(),
+            drive: match &config.backend.dir {
+                Some(_) => "real".to_owned(),
+                None => config.backend.drive.clone(),
+            },
+            fs: match &config.backend.dir {
+                Some(dir) => dir.display().to_string(),
+                None => config.backend.fs.to_string(),
+            },
             gets: ops.counts.requests,
             ram_hit_ratio: ratio(ops.counts.ram_hits, ops.counts.requests),
             disk_hit_ratio: ratio(ops.counts.disk_hits, ops.counts.requests),
@@ -169,6 +178,8 @@ impl RunResult {
         self.metadata_share = ratio(all - (data(after) - data(before)), all);
         self.device_bytes_per_byte = ratio(moved(after) - moved(before), bytes);
         self.read_modify_writes = after.read_modify_writes - before.read_modify_writes;
+        let cpu = (after.cpu - before.cpu).as_secs();
+        self.cpu_us_per_op = 1e6 * cpu / ops.max(1) as f64;
         let span = |f: fn(&FsCounters) -> SimTime| (f(after) - f(before)).as_secs();
         let busy = span(|c| c.drive.busy);
         let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };

@@ -60,6 +60,8 @@ pub struct FsCounters {
     pub evicted_dirty: u64,
     /// The drive's own sums.
     pub drive: DriveStats,
+    /// Processor time of this process (real files only).
+    pub cpu: SimTime,
 }
 
 impl FsCounters {

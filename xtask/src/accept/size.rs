@@ -1,0 +1,59 @@
+//! Sizes: what `foxy sim size` predicts of a log, beside what Foxy then achieves on that log.
+
+use std::path::Path;
+
+use super::process::{Bench, number, report_of};
+use crate::report::Outcome;
+
+/// How far the prediction may be off, in points of hit ratio.
+const POINTS: f64 = 1.5;
+/// Stores that are tried, and the memory beside them.
+const SIZES: [&str; 3] = ["60MB", "100MB", "140MB"];
+const MEMORY: &str = "64MiB";
+/// The store reuses its segments in sequence: first in, first out.
+const POLICY: &str = "fifo";
+
+/// Each size once, with an empty store.
+pub(crate) fn run(bench: &Bench, log: &Path) -> Outcome {
+    let mut outcome = Outcome::default();
+    let log = log.to_string_lossy().into_owned();
+    for (row, size) in SIZES.iter().enumerate() {
+        outcome.note(one(bench, &log, row, size));
+    }
+    outcome
+}
+
+fn one(bench: &Bench, log: &str, row: usize, size: &str) -> Result<(), String> {
+    let sizes = SIZES.join(",");
+    let mut sim = bench.program();
+    sim.args(["sim", "size", log, "--form", "json"]).args([
+        "--policies",
+        POLICY,
+        "--sizes",
+        &sizes,
+    ]);
+    let report = report_of(&mut sim)?;
+    let point = &report["curves"][0]["points"][row];
+    let predicted = number(point, &["hit_ratio"]);
+    let store = bench.path("size-store");
+    let _ = std::fs::remove_file(&store);
+    let store = store.to_string_lossy().into_owned();
+    let foxy = bench.foxy(&["--store", &store, "--store-size", size, "--memory", MEMORY])?;
+    let load = [
+        "--workload",
+        "trace",
+        "--trace",
+        log,
+        "--versions",
+        "reload",
+    ];
+    let real = number(&bench.load(&foxy, &load)?, &["hit_ratio"]);
+    let off = 100.0 * (predicted - real);
+    println!("   {size}: predicted {predicted:.4}, achieved {real:.4} ({off:+.2} points)");
+    if off.abs() > POINTS {
+        return Err(format!(
+            "{size}: predicted {off:+.2} points off, over {POINTS} are too many"
+        ));
+    }
+    Ok(())
+}
