@@ -59,7 +59,8 @@ pub struct StoreOptions {
     pub tombstone_delay: Duration,
     /// Bytes per second for clusters; `None`: unlimited.
     pub write_rate: Option<u64>,
-    /// Part of a segment that reinsertion may fill, in percent.
+    /// Bytes that reinsertion may write for each hundred bytes newly stored: 20 keeps the write
+    /// amplification within 1.20. The default is where more gains nothing (docs/decisions/0031).
     pub reinsert_percent: u32,
     /// Removed keys that recovery remembers while it loads; beyond it the rest is not loaded.
     pub gone_max: usize,

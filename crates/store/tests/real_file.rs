@@ -14,6 +14,10 @@ use foxy_store::{
     StoreOptions, Writer,
 };
 
+/// As in production. The system's would write zeros all over the index's reserved memory.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const OBJECTS: u64 = 2000;
 
 fn open(path: &Path, seed: u64) -> (Arc<Engine>, Writer) {

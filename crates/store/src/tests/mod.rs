@@ -1,6 +1,16 @@
 //! Tests of the whole store, on a disk in memory.
 
+/// As in production. The system's would write zeros all over the index's reserved memory.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Whether many more seeds are wanted (`cargo xtask check --long`).
+fn is_long() -> bool {
+    std::env::var_os("FOXY_LONG").is_some()
+}
+
 mod basic;
+mod crash_points;
 mod faults;
 mod model;
 mod ratio;

@@ -224,6 +224,7 @@ impl Model {
                 *crashes += 1;
             }
             self.crash_here(false);
+            *crashes += 1;
             self.rig.disk.release(op.id);
         }
         self.turn_done();
@@ -288,7 +289,8 @@ impl Model {
 #[test]
 fn random_histories_keep_to_the_oracle() {
     let (mut hits, mut reused) = (0, 0);
-    for seed in 0..60 {
+    let seeds = if super::is_long() { 4000 } else { 60 };
+    for seed in 0..seeds {
         let mut model = Model::new(seed);
         for _ in 0..1500 {
             model.step();
@@ -308,7 +310,8 @@ fn random_histories_keep_to_the_oracle() {
 #[test]
 fn crashes_before_every_operation_keep_to_the_oracle() {
     let (mut crashes, mut reused) = (0, 0);
-    for seed in 100..106 {
+    let seeds = if super::is_long() { 106 } else { 6 };
+    for seed in 100..100 + seeds {
         let mut model = Model::new(seed);
         // A history that fills the store, then one in steps.
         for _ in 0..400 {
@@ -343,12 +346,13 @@ fn crashes_before_every_operation_keep_to_the_oracle() {
             // Before anything else happens: what the operation did is not undone by a kill.
             model.crash_here(false);
             model.crash_here(true);
+            crashes += 2;
             model.turn_in_steps(&mut crashes);
         }
         reused += model.rig.counts().reused;
     }
     assert!(
-        crashes > 800 && reused > 20,
+        crashes > 2500 && reused > 20,
         "{crashes} crashes, {reused} segments reused"
     );
 }

@@ -431,6 +431,39 @@ fn a_record_without_a_place_in_the_index_is_void() {
     assert_eq!(again.text("twin"), None);
 }
 
+/// Entries of nobody, until the index takes no more.
+fn fill_index(rig: &Rig) {
+    let class = foxy_index::SizeClass::for_bytes(512).unwrap();
+    let mut refused = 0;
+    for n in 0..10_000_000u64 {
+        let nowhere = foxy_index::Address::from_units(1 << 35 | n).unwrap();
+        let entry = foxy_index::Entry::new(nowhere, class);
+        let taken = rig.engine.index.insert(hash(&format!("filler {n}")), entry);
+        refused = if taken.is_stored() { 0 } else { refused + 1 };
+        if refused == 1000 {
+            return;
+        }
+    }
+    panic!("the index has no limit");
+}
+
+/// A record that finds no room in the index when its cluster is written is void as well.
+#[test]
+fn a_record_that_the_full_index_does_not_take_is_void() {
+    let mut rig = Rig::new(16, 64 << 10, 33);
+    fill_index(&rig);
+    rig.put("k", b"not in the index");
+    rig.settle();
+    assert_eq!(rig.counts().index_displaced, 1, "the index is full");
+    forget_ram(&rig, "k");
+    // It is superseded while nothing is known of it, and comes to a start with room.
+    rig.supersede("k");
+    let mut again = Rig::open(rig.disk.kill(), SMALL_MEMORY, 34, options());
+    again.settle();
+    assert_eq!(again.text("k"), None);
+    assert_eq!(again.counts().load_skipped, 1, "the record was there");
+}
+
 #[test]
 fn nothing_older_takes_the_place_of_a_twin_that_goes_while_loading() {
     let flip = twin_flip();

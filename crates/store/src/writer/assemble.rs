@@ -41,6 +41,8 @@ struct Written {
     hash: KeyHash,
     ticket: u64,
     entry: IndexEntry,
+    /// Length of the record on disk.
+    bytes: u32,
 }
 
 impl Writer {
@@ -233,11 +235,15 @@ impl Writer {
                 hash: object.hash(),
                 ticket: 0,
                 entry,
+                bytes: len as u32,
             },
         ))
     }
 
-    fn count_cluster(&self, removals: &[Numbered], records: &[Written], len: usize) {
+    fn count_cluster(&mut self, removals: &[Numbered], records: &[Written], len: usize) {
+        let again = &self.reinserting;
+        let new = records.iter().filter(|w| !again.contains_key(&w.ticket));
+        self.rewrites.earn(new.map(|w| u64::from(w.bytes)).sum());
         let counters = &self.store.counters;
         add(&counters.clusters, 1);
         add(&counters.cluster_bytes, len as u64);

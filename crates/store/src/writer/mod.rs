@@ -16,7 +16,7 @@ use std::time::Duration;
 use foxy_base::MonoTime;
 use foxy_disk::{AlignedBuf, Disk};
 use foxy_format::{ENTRY_BYTES, Superblock};
-use foxy_policy::TokenBucket;
+use foxy_policy::{RewriteBudget, TokenBucket};
 
 use self::assemble::Cluster;
 use self::gather::Gather;
@@ -77,7 +77,7 @@ pub struct Writer {
     /// Writing waits for the next segment.
     next_urgent: bool,
     reinserting: Reinserting,
-    reinsert_percent: u32,
+    rewrites: RewriteBudget,
     /// A table could not be read: reuse has to search the index instead.
     tables_damaged: bool,
     waiting: Vec<Waiting>,
@@ -88,6 +88,11 @@ pub struct Writer {
     retry_at: Option<MonoTime>,
     /// Time of this turn.
     now: MonoTime,
+}
+
+/// Bytes that may come back from one victim: it must leave room, or reuse would gain nothing.
+fn reinsert_max(store: &StoreShared) -> u64 {
+    u64::from(store.geometry.segment_bytes) * 6 / 10
 }
 
 impl Writer {
@@ -131,7 +136,7 @@ impl Writer {
             next_sequence,
             next_urgent: false,
             reinserting: Reinserting::new(),
-            reinsert_percent: options.reinsert_percent.min(90),
+            rewrites: RewriteBudget::new(options.reinsert_percent, reinsert_max(&store)),
             tables_damaged,
             waiting: Vec::new(),
             sync_interval: options.sync_interval,

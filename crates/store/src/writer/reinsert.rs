@@ -51,8 +51,7 @@ impl Writer {
                 entry.offset_units,
             )
         });
-        let segment = u64::from(self.store.geometry.segment_bytes);
-        let mut budget = segment * u64::from(self.reinsert_percent) / 100 / UNIT;
+        let mut budget = self.rewrites.bytes() / UNIT;
         let mut chosen = Vec::new();
         for (_, entry) in used {
             if u64::from(entry.len_units) > budget {
@@ -233,6 +232,11 @@ impl Writer {
             return;
         }
         let bytes = object.record_bytes() as u32;
+        if !self.rewrites.spend(u64::from(bytes)) {
+            self.engine.release_pending(object.memory_bytes());
+            add(&self.store.counters.reinsert_over_budget, 1);
+            return;
+        }
         let group = object.group();
         let pending = Pending {
             object,
