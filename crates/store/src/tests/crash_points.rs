@@ -201,10 +201,10 @@ fn every_flipped_byte_of_a_small_store_is_a_miss_or_harmless() {
     let step = if super::is_long() { 1 } else { 4096 };
     let (mut flips, mut misses) = (0u64, 0u64);
     for at in 0..len {
-        // Zeros are many and alike; in the ordinary run bodies are too, and of the others a third
+        // Zeros are many and alike; in the ordinary run bodies are too, and of the others an eighth
         // must do. (Records have a test of their own.)
         let plain = bytes[at as usize] == 0 || (b'a'..=b'f').contains(&bytes[at as usize]);
-        if at % (if plain { step } else { step.min(3) }) != 0 {
+        if at % (if plain { step } else { step.min(8) }) != 0 {
             continue;
         }
         flips += 1;
@@ -224,7 +224,7 @@ fn every_flipped_byte_of_a_small_store_is_a_miss_or_harmless() {
             );
         }
     }
-    assert!(flips > 600 && misses > 50, "{flips} flips, {misses} misses");
+    assert!(flips > 200 && misses > 10, "{flips} flips, {misses} misses");
 }
 
 /// A flip anywhere in key, head or body of a record makes the read a miss.
