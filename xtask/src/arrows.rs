@@ -20,7 +20,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("proxy", &["http1", "http-rules", "store", "disk", "base"]),
     ("sim", &["policy", "store", "disk", "trace", "base"]),
-    ("bench", &["http1", "trace", "base"]),
+    (
+        "bench",
+        &["http1", "sim", "store", "index", "disk", "trace", "base"],
+    ),
     ("store", &["format", "index", "policy", "disk", "base"]),
     ("disk", &["base"]),
     ("policy", &["base"]),

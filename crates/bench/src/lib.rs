@@ -15,6 +15,7 @@ mod knobs;
 pub mod load;
 mod origin;
 mod spin;
+pub mod store;
 
 pub use body::{BodyKey, Identity};
 pub use chunked::{Dechunk, Piece};

@@ -21,6 +21,7 @@ pub use origin::OriginArgs;
 pub use workload::{SizesArg, WorkloadArgs};
 
 use crate::load::Report;
+use crate::store::StoreCommand;
 
 /// The load tools.
 #[derive(Debug, clap::Subcommand)]
@@ -31,6 +32,9 @@ pub enum BenchCommand {
     Load(Box<LoadArgs>),
     /// After a restart: ask for what an earlier load recorded, and tell how much is still a hit
     Expect(ExpectArgs),
+    /// Measure the storage engine alone, beside fio, file systems and another engine
+    #[command(subcommand)]
+    Store(StoreCommand),
     /// Run the plainest server there can be: what the kernel alone costs per answer
     Floor(FloorArgs),
 }
@@ -44,6 +48,7 @@ impl BenchCommand {
             Self::Origin(args) => args.run(clock).map(|()| true),
             Self::Load(args) => args.run(clock),
             Self::Expect(args) => args.run(clock),
+            Self::Store(command) => command.run(clock),
             Self::Floor(args) => args.run(clock).map(|()| true),
         };
         match result {

@@ -1,0 +1,169 @@
+//! `index`: bytes of memory per object as the system counts them, and what a lookup waits for.
+
+use std::hint::black_box;
+use std::io;
+
+use foxy_base::{KeyHash, Rng};
+use foxy_index::{Address, Entry, Index, SizeClass};
+
+use super::Context;
+use super::report::{Goal, Section};
+use super::system;
+use crate::load::cpu;
+
+const MILLION: u64 = 1_000_000;
+/// Lookups of a turn; the best and the middle turn count, since others use the machine too.
+const LOOKUPS: usize = 50_000;
+const TURNS: u64 = 15;
+
+/// Memory at every million, times at 1, 10, and the last.
+pub(super) fn index(context: &Context<'_>) -> io::Result<Vec<Section>> {
+    let millions = context
+        .objects
+        .map_or(context.quick_or(3, 50), |n| n / MILLION);
+    let millions = millions.max(1);
+    let mut section = Section::new(
+        "index",
+        format!("the index alone, from 1 to {millions} million"),
+    );
+    let index = Index::with_pages(u64::MAX, Some(foxy_disk::prefer_huge_pages));
+    // What the process weighs without an index; the empty index's share is put back.
+    let base = system::resident().saturating_sub(index.memory_bytes());
+    let (mut resident, mut counted) = (Vec::new(), Vec::new());
+    for million in 1..=millions {
+        let cpu = cpu::of_this_thread();
+        for n in (million - 1) * MILLION..million * MILLION {
+            let _ = black_box(index.insert(hash(n), entry(n)));
+        }
+        let took = cpu::of_this_thread().saturating_sub(cpu);
+        let len = index.len() as f64;
+        let bytes = system::resident().saturating_sub(base) as f64 / len;
+        resident.push((million as f64, bytes));
+        counted.push((million as f64, index.memory_bytes() as f64 / len));
+        if million == 1 || million == 10 || million == millions {
+            let ns = took.as_nanos() as f64 / MILLION as f64;
+            section.row(format!("insertion at {million} M"), ns, "ns");
+            times(&mut section, &index, million);
+        }
+    }
+    let most = resident.iter().map(|p| p.1).fold(0.0, f64::max);
+    section
+        .row(
+            "resident bytes per object, the most at any million",
+            most,
+            "B",
+        )
+        .goal(Goal::Most(16.0));
+    let stats = index.stats();
+    let per_object = stats.dropped as f64 / index.len() as f64;
+    section.row("insertions dropped, per object", per_object, "");
+    false_hits(&mut section, &index);
+    section.curves = vec![("resident".into(), resident), ("counted".into(), counted)];
+    section.axes = ("millions of objects", "bytes per object");
+    Ok(vec![section])
+}
+
+/// Times of a hit and of a miss, one after the other as in a server that waits for each, beside
+/// the reads of memory that nothing can do without.
+fn times(section: &mut Section, index: &Index, million: u64) {
+    let count = million * MILLION;
+    let memory = index.memory_bytes();
+    let floor = Floor::new(memory);
+    let mut all = [(); 4].map(|()| Vec::new());
+    for turn in 0..TURNS {
+        // All in every turn: load of others then meets all alike.
+        let mut rng = Rng::new(turn << 32 | million);
+        let draw = |rng: &mut Rng, bit: u64| -> Vec<KeyHash> {
+            (0..LOOKUPS).map(|_| hash(rng.below(count) | bit)).collect()
+        };
+        let (hits, misses) = (draw(&mut rng, 0), draw(&mut rng, 1 << 40));
+        all[0].push(lookups(index, &hits));
+        all[1].push(lookups(index, &misses));
+        all[2].push(floor.chase(&hits, 1));
+        all[3].push(floor.chase(&hits, 2));
+    }
+    for ns in &mut all {
+        ns.sort_by(f64::total_cmp);
+    }
+    let [hits, misses, one, two] = all;
+    let middle = |ns: &[f64]| ns[ns.len() / 2];
+    let name = |what: &str| format!("{what} at {million} M");
+    section
+        .row(name("hit"), middle(&hits), "ns")
+        .beside("two reads", middle(&two))
+        .goal(Goal::Most(150.0));
+    section
+        .row(name("hit, best turn"), hits[0], "ns")
+        .beside("two reads", two[0]);
+    section
+        .row(name("miss"), middle(&misses), "ns")
+        .beside("two reads", middle(&two))
+        .goal(Goal::Most(150.0));
+    section.row(
+        name("one dependent read of as much memory"),
+        middle(&one),
+        "ns",
+    );
+}
+
+/// Nanoseconds of a lookup that starts when the one before it has answered.
+fn lookups(index: &Index, hashes: &[KeyHash]) -> f64 {
+    let nothing = black_box(0u128);
+    let mut last = 0u128;
+    let cpu = cpu::of_this_thread();
+    for hash in hashes {
+        let found = index.lookup(KeyHash(hash.0 ^ (last & nothing)));
+        last = u128::from(found.first().map_or(1, |e| e.address.units()));
+    }
+    black_box(last);
+    cpu::of_this_thread().saturating_sub(cpu).as_nanos() as f64 / hashes.len() as f64
+}
+
+/// As much memory as the index has, in huge pages where there are any.
+struct Floor(Vec<u64>);
+
+impl Floor {
+    fn new(bytes: u64) -> Self {
+        let words: Vec<u64> = (0..bytes / 8).collect();
+        foxy_disk::prefer_huge_pages(words.as_ptr().cast(), (bytes / 8 * 8) as usize);
+        Self(words)
+    }
+
+    /// Nanoseconds of `reads` (1 or 2) random reads at once that start after the ones before.
+    fn chase(&self, hashes: &[KeyHash], reads: usize) -> f64 {
+        let nothing = black_box(0u64);
+        let words = self.0.len() as u128;
+        // The place follows from a multiplication, not from a division.
+        let place = |bits: u64| ((u128::from(bits) * words) >> 64) as usize;
+        let mut last = 0u64;
+        let cpu = cpu::of_this_thread();
+        for hash in hashes {
+            let bits = hash.high() ^ (last & nothing);
+            last = self.0[place(bits)];
+            if reads == 2 {
+                last ^= self.0[place(bits.wrapping_mul(0x9e37_79b9_7f4a_7c15))];
+            }
+        }
+        black_box(last);
+        cpu::of_this_thread().saturating_sub(cpu).as_nanos() as f64 / hashes.len() as f64
+    }
+}
+
+fn false_hits(section: &mut Section, index: &Index) {
+    const MISSES: u64 = 10 * MILLION;
+    let found = (0..MISSES).filter(|n| !index.lookup(hash(n | 1 << 41)).is_empty());
+    let share = found.count() as f64 / MISSES as f64;
+    section
+        .row("false hits (a wasted read each) per miss", share, "")
+        .goal(Goal::Most(1e-4));
+}
+
+fn hash(n: u64) -> KeyHash {
+    KeyHash(u128::from(Rng::new(n).next_u64()) << 64)
+}
+
+fn entry(n: u64) -> Entry {
+    let address = Address::from_units(n * 13 % Address::MAX.units()).unwrap_or(Address::MAX);
+    let class = SizeClass::for_bytes(6000).unwrap_or(SizeClass::MAX);
+    Entry::new(address, class)
+}

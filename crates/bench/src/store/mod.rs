@@ -1,0 +1,237 @@
+//! `bench store`: the storage engine alone, without HTTP, beside what the same disk gives others.
+//!
+//! Every figure that depends on the machine stands beside one of fio, of a file system or of
+//! another engine, taken in the same run on the same file with the same pattern, size and depth.
+
+mod files;
+mod fio;
+mod index;
+mod read;
+mod reader;
+mod recover;
+mod report;
+mod rig;
+mod system;
+mod trace;
+mod write;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use foxy_base::{ByteSize, Clock};
+
+pub use recover::VictimArgs;
+pub use report::{Goal, Row, Section};
+pub use trace::ReplayArgs;
+
+/// What is measured.
+#[derive(Debug, clap::Subcommand)]
+pub enum StoreCommand {
+    /// Memory per object and lookup times, to 50 million objects
+    Index(StoreArgs),
+    /// Disk hits of 8 KiB objects beside fio's random reads
+    Read(StoreArgs),
+    /// Disk hits while 200 MB/s are admitted
+    Mixed(StoreArgs),
+    /// Admission without limit beside fio's sequential writes; bytes written per byte stored
+    Write(StoreArgs),
+    /// Killed with a full store: how soon what is back
+    Recover(StoreArgs),
+    /// A stream of requests beside another cache engine at equal memory and disk
+    Trace(StoreArgs),
+    /// One stream of reads, writes and deletions beside one file per object on ext4 and XFS
+    Files(StoreArgs),
+    /// All of them
+    All(StoreArgs),
+    /// The process that `recover` kills
+    #[command(hide = true)]
+    Victim(VictimArgs),
+    /// The process that `trace` measures
+    #[command(hide = true)]
+    Replay(ReplayArgs),
+}
+
+/// Options of every measurement.
+#[derive(Debug, clap::Args)]
+pub struct StoreArgs {
+    /// Folder for stores, on the disk to be measured; they are deleted afterwards
+    #[arg(long, default_value = ".", value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Size of a store
+    #[arg(long, default_value = "3GiB", value_name = "SIZE")]
+    pub size: ByteSize,
+    /// Less of everything: shows that it works, figures are rough
+    #[arg(long)]
+    pub quick: bool,
+    /// Objects (index: 50 million; recover: 1 million)
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub objects: Option<u64>,
+    /// Requests (trace: 1 million; files: 300,000)
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub requests: Option<u64>,
+    /// The program of the peer engine for `trace` (default: what `cargo build --release
+    /// --manifest-path bench/store-peers/Cargo.toml` has built)
+    #[arg(long, value_name = "PROGRAM")]
+    pub peers: Option<PathBuf>,
+    /// Also write all figures as JSON (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Draw the figures into this folder (SVG and PNG)
+    #[arg(long, value_name = "DIR")]
+    pub figures: Option<PathBuf>,
+}
+
+/// A number such as `300000`, `300k` or `10M`.
+fn count(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 1000),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 1_000_000),
+        _ => (text, 1),
+    };
+    let number = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(unit));
+    number
+        .filter(|n| *n > 0)
+        .ok_or_else(|| format!("`{text}` is not a count; write 300000, 300k or 10M"))
+}
+
+/// What the measurements share.
+struct Context<'a> {
+    folder: &'a Path,
+    size: u64,
+    quick: bool,
+    objects: Option<u64>,
+    requests: Option<u64>,
+    peers: Option<PathBuf>,
+    clock: &'a Arc<dyn Clock>,
+}
+
+impl Context<'_> {
+    fn quick_or<T>(&self, quick: T, full: T) -> T {
+        if self.quick { quick } else { full }
+    }
+    /// How often a measurement and its yardstick take turns.
+    fn turns(&self) -> u64 {
+        self.quick_or(1, 2)
+    }
+    fn turn_time(&self) -> Duration {
+        Duration::from_secs(self.quick_or(1, 4))
+    }
+}
+
+type Measurement = fn(&Context<'_>) -> io::Result<Vec<Section>>;
+
+/// In the order in which they run: the index first, in a process that has not held anything yet.
+const ALL: &[(&str, Measurement)] = &[
+    ("index", index::index),
+    ("read", read::read),
+    ("mixed", read::mixed),
+    ("write", write::write),
+    ("recover", recover::recover),
+    ("trace", trace::trace),
+    ("files", files::files),
+];
+
+impl StoreCommand {
+    /// Measures and prints; false if something could not be measured at all.
+    ///
+    /// # Errors
+    /// The folder cannot be written, or the disk fails.
+    pub fn run(&self, clock: &Arc<dyn Clock>) -> io::Result<bool> {
+        let (name, args) = match self {
+            Self::Victim(args) => return recover::victim(args, clock).map(|()| true),
+            Self::Replay(args) => return trace::replay(args, clock).map(|()| true),
+            Self::Index(args) => ("index", args),
+            Self::Read(args) => ("read", args),
+            Self::Mixed(args) => ("mixed", args),
+            Self::Write(args) => ("write", args),
+            Self::Recover(args) => ("recover", args),
+            Self::Trace(args) => ("trace", args),
+            Self::Files(args) => ("files", args),
+            Self::All(args) => ("all", args),
+        };
+        args.measure(name, clock)
+    }
+}
+
+impl StoreArgs {
+    fn measure(&self, name: &str, clock: &Arc<dyn Clock>) -> io::Result<bool> {
+        std::fs::create_dir_all(&self.dir)?;
+        let small = ByteSize::mib(768).bytes();
+        let context = Context {
+            folder: &self.dir,
+            size: if self.quick {
+                self.size.bytes().min(small)
+            } else {
+                self.size.bytes()
+            },
+            quick: self.quick,
+            objects: self.objects,
+            requests: self.requests,
+            peers: self.peers.clone().or_else(built_peers),
+            clock,
+        };
+        let (mut sections, mut complete) = (Vec::new(), true);
+        for (_, run) in ALL.iter().filter(|(n, _)| name == "all" || *n == name) {
+            match run(&context) {
+                Ok(more) => {
+                    for section in more {
+                        println!("{}", section.table());
+                        if let Some(folder) = &self.figures {
+                            section.draw(folder)?;
+                        }
+                        sections.push(section);
+                    }
+                }
+                Err(error) if name == "all" => {
+                    eprintln!("error: {error}");
+                    complete = false;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if let Some(path) = &self.json {
+            let text = serde_json::to_string_pretty(&sections)? + "\n";
+            if path.as_os_str() == "-" {
+                print!("{text}");
+            } else {
+                std::fs::write(path, text)?;
+            }
+        }
+        Ok(complete)
+    }
+}
+
+/// Fills a store once over with bodies of so many bytes; how many objects that were.
+fn fill(rig: &rig::Rig, bytes: usize) -> u64 {
+    let capacity = rig.disk.len();
+    let mut number = 0;
+    // Not the last segments: those that are reused would take objects with them.
+    while rig.used_bytes() < capacity / 100 * 92 {
+        for _ in 0..512 {
+            rig.put(number, bytes);
+            number += 1;
+        }
+    }
+    rig.sync();
+    number
+}
+
+/// The peers' program where a build leaves it.
+fn built_peers() -> Option<PathBuf> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    let target = target.unwrap_or_else(|| "bench/store-peers/target".into());
+    Some(target.join("release/foxy-store-peers")).filter(|program| program.is_file())
+}
+
+/// The arguments that lead to `bench store` in this program, whatever it is called.
+fn own_command() -> Vec<String> {
+    let mut before: Vec<String> = std::env::args().skip(1).collect();
+    let store = before
+        .iter()
+        .position(|a| a == "store")
+        .map_or(0, |n| n + 1);
+    before.truncate(store);
+    before
+}

@@ -1,0 +1,243 @@
+//! `read` and `mixed`: disk hits of 8 KiB objects, alone and beside admissions.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::fio::{self, Job, Measured};
+use super::reader::{self, Reads};
+use super::report::{Goal, Section};
+use super::rig::{Rig, Wanted};
+use super::system::{Loop, Scratch};
+use super::{Context, fill};
+
+/// Body of the objects.
+const BODY: usize = 8 << 10;
+/// Memory of the engine: the index and little else.
+const MEMORY: u64 = 96 << 20;
+
+/// Disk hits on a file, and on a device with blocks of 4096 bytes.
+pub(super) fn read(context: &Context<'_>) -> io::Result<Vec<Section>> {
+    let file = Scratch::new(context.folder, "bench-read.store");
+    let mut sections = vec![read_on(context, "read", &file.0, Some(context.size))?];
+    drop(file);
+    let bytes = context.size.min(2 << 30);
+    let on_loop = Loop::new(context.folder, "bench-4096.img", bytes, 4096)
+        .and_then(|device| read_on(context, "read-4096", &device.device, None));
+    sections.push(on_loop.unwrap_or_else(|error| {
+        let mut section = Section::new("read-4096", "a loop device with blocks of 4096 bytes");
+        section.missing(error.to_string());
+        section
+    }));
+    Ok(sections)
+}
+
+fn read_on(
+    context: &Context<'_>,
+    name: &'static str,
+    path: &Path,
+    size: Option<u64>,
+) -> io::Result<Section> {
+    let rig = Rig::start(&wanted(path, size), context.clock)?;
+    let objects = fill(&rig, BODY);
+    let mut section = Section::new(
+        name,
+        format!(
+            "disk hits of objects with bodies of 8 KiB, {objects} of them, one thread, blocks of {}",
+            rig.disk.block_bytes()
+        ),
+    );
+    let mut curve: (Vec<_>, Vec<_>) = Default::default();
+    for depth in [1u32, 8, 32] {
+        // One after the other in short turns, so that a change of the machine's load meets both.
+        let mut best: Option<(Reads, Option<Measured>)> = None;
+        for turn in 0..context.turns() {
+            let seed = u64::from(depth) << 8 | turn;
+            let reads = reader::run(&rig, 0..objects, depth as usize, context.turn_time(), seed)?;
+            let fio = reader_job(context, &rig, path, &reads, depth);
+            let better = best.as_ref().is_none_or(|(b, _)| reads.rate() > b.rate());
+            let fio = [fio, best.as_ref().and_then(|(_, f)| *f)];
+            let fio = fio
+                .into_iter()
+                .flatten()
+                .max_by(|a, b| a.iops.total_cmp(&b.iops));
+            best = match (best, better) {
+                (Some((old, _)), false) => Some((old, fio)),
+                _ => Some((reads, fio)),
+            };
+        }
+        if let Some((reads, fio)) = best {
+            curve.0.push((f64::from(depth), reads.rate()));
+            curve.1.extend(fio.map(|f| (f64::from(depth), f.iops)));
+            rows(&mut section, depth, &reads, fio);
+        }
+    }
+    section.curves = vec![("Foxy".into(), curve.0)];
+    if curve.1.is_empty() {
+        section.missing("fio's figures: fio is not installed (Debian: apt install fio) or failed");
+    } else {
+        section.curves.push(("fio".into(), curve.1));
+    }
+    section.axes = ("reads under way", "per second");
+    Ok(section)
+}
+
+/// fio with reads as long as the engine's, on the part of the file that holds something.
+fn reader_job(
+    context: &Context<'_>,
+    rig: &Rig,
+    path: &Path,
+    reads: &Reads,
+    depth: u32,
+) -> Option<Measured> {
+    let align = u64::from(rig.disk.block_bytes());
+    let job = Job {
+        file: path,
+        pattern: "randread",
+        block: (reads.mean_read() / align).max(1) * align,
+        align,
+        depth,
+        size: rig.used_bytes(),
+        rate: None,
+    };
+    let seconds = context.turn_time().as_secs().max(1) as u32;
+    fio::run(&[job], seconds).ok()?.first().copied()
+}
+
+fn rows(section: &mut Section, depth: u32, reads: &Reads, fio: Option<Measured>) {
+    let at = |what: &str| format!("{what}, {depth} under way");
+    let row = section.row(at("disk hits"), reads.rate(), "1/s");
+    if let Some(fio) = fio {
+        row.beside("fio", fio.iops);
+        if depth == 32 {
+            row.goal(Goal::Least(fio.iops * 0.85));
+        }
+    }
+    let p99 = reads.times.quantile(0.99).as_secs_f64() * 1e6;
+    let row = section.row(at("p99"), p99, "us");
+    if let Some(fio) = fio {
+        row.beside("fio", fio.p99_us);
+    }
+    let row = section.row(at("CPU per hit"), reads.cpu_us(), "us");
+    if let Some(fio) = fio {
+        row.beside("fio", fio.cpu_us);
+        if depth == 32 {
+            row.goal(Goal::Most(fio.cpu_us + 5.0));
+        }
+    }
+    if depth == 32 {
+        let per_hit = |n: u64| reads.per_hit(n as f64);
+        section
+            .row("device reads per hit", per_hit(reads.queue.reads), "")
+            .goal(Goal::Most(1.001));
+        let calls = reads.queue.submit_calls + reads.queue.wait_calls;
+        section.row("ring calls per hit", per_hit(calls), "");
+        section.row("context switches per hit", per_hit(reads.switches), "");
+        section.row("bytes per device read", reads.mean_read() as f64, "B");
+        section.row("failed reads", reads.failed as f64, "");
+        let memory = reads.memory_hits as f64 / (reads.memory_hits + reads.disk_hits) as f64;
+        section.row("hits from memory, not counted above", memory * 100.0, "%");
+    }
+}
+
+/// Disk hits while 200 MB/s are admitted.
+pub(super) fn mixed(context: &Context<'_>) -> io::Result<Vec<Section>> {
+    const RATE: u64 = 200_000_000;
+    const DEPTH: u32 = 16;
+    let file = Scratch::new(context.folder, "bench-mixed.store");
+    let rig = Rig::start(&wanted(&file.0, Some(context.size)), context.clock)?;
+    let objects = fill(&rig, BODY);
+    let mut section = Section::new(
+        "mixed",
+        format!(
+            "disk hits of 8 KiB, {DEPTH} under way, while 200 MB/s of 32 KiB objects are admitted"
+        ),
+    );
+    let stop = AtomicBool::new(false);
+    let before = rig.counts();
+    // The newest half: what is written meanwhile takes the place of the oldest segments.
+    let newest = objects / 2..objects;
+    let (reads, admitted) = std::thread::scope(|scope| {
+        let producer = scope.spawn(|| admit(&rig, RATE, &stop));
+        let reads = reader::run(&rig, newest, DEPTH as usize, context.turn_time() * 2, 3);
+        stop.store(true, Ordering::Relaxed);
+        (reads, producer.join().unwrap_or(0))
+    });
+    let reads = reads?;
+    let written = rig.counts().cluster_bytes - before.cluster_bytes;
+    let scratch = Scratch::new(context.folder, "bench-mixed.fio");
+    let used = rig.used_bytes();
+    let job = |file, pattern, block, depth, rate| Job {
+        file,
+        pattern,
+        block,
+        align: 512,
+        depth,
+        size: used,
+        rate,
+    };
+    let fio = fio::run(
+        &[
+            job(
+                &file.0,
+                "randread",
+                reads.mean_read() / 512 * 512,
+                DEPTH,
+                None,
+            ),
+            job(&scratch.0, "write", 512 << 10, 2, Some(RATE)),
+        ],
+        context.turn_time().as_secs().max(1) as u32 * 2,
+    );
+    let fio = fio.map_err(|e| section.missing(e.to_string())).ok();
+    let fio = fio.and_then(|jobs| jobs.first().copied());
+    let row = section.row("disk hits", reads.rate(), "1/s");
+    row.goal(Goal::Least(60_000.0));
+    if let Some(fio) = fio {
+        row.beside("fio", fio.iops);
+    }
+    let p99 = reads.times.quantile(0.99).as_secs_f64() * 1e6;
+    let row = section.row("p99", p99, "us");
+    row.goal(Goal::Most(1000.0));
+    if let Some(fio) = fio {
+        row.beside("fio", fio.p99_us);
+    }
+    section.row("CPU per hit", reads.cpu_us(), "us");
+    let per_second = |bytes: u64| bytes as f64 / 1e6 / reads.seconds;
+    section.row("admitted meanwhile", per_second(admitted), "MB/s");
+    section.row("written meanwhile", per_second(written), "MB/s");
+    let lost = reads.misses + reads.failed;
+    section.row(
+        "misses (reused meanwhile)",
+        reads.per_hit(lost as f64) * 100.0,
+        "%",
+    );
+    Ok(vec![section])
+}
+
+/// Admits objects of 32 KiB at `rate` bytes per second until told to stop; bytes admitted.
+pub(super) fn admit(rig: &Rig, rate: u64, stop: &AtomicBool) -> u64 {
+    const BODY: usize = 32 << 10;
+    let start = rig.clock.mono();
+    let (mut number, mut bytes) = (1u64 << 40, 0u64);
+    while !stop.load(Ordering::Relaxed) {
+        let due = (rig.clock.mono().since(start).as_secs_f64() * rate as f64) as u64;
+        while bytes < due {
+            rig.put(number, BODY);
+            number += 1;
+            bytes += BODY as u64;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    bytes
+}
+
+fn wanted(path: &Path, size: Option<u64>) -> Wanted<'_> {
+    Wanted {
+        path,
+        size,
+        memory: MEMORY,
+        options: foxy_store::StoreOptions::default(),
+    }
+}

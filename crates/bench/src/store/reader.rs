@@ -1,0 +1,155 @@
+//! Reads through the engine as a network thread does it: look up, one direct read, check.
+
+use std::io;
+use std::time::Duration;
+
+use bytes::Bytes;
+use foxy_base::{MonoTime, Rng};
+use foxy_disk::{BufPool, Completion, Op, Queue, QueueStats};
+use foxy_store::{Lookup, ReadPlan};
+
+use super::rig::{Rig, keyed};
+use super::system;
+use crate::Histogram;
+use crate::load::cpu;
+
+/// What a run of reads gave.
+#[derive(Debug, Default)]
+pub(super) struct Reads {
+    pub(super) disk_hits: u64,
+    pub(super) memory_hits: u64,
+    pub(super) misses: u64,
+    pub(super) failed: u64,
+    pub(super) seconds: f64,
+    pub(super) cpu: Duration,
+    pub(super) switches: u64,
+    pub(super) queue: QueueStats,
+    pub(super) times: Histogram,
+}
+
+impl Reads {
+    /// Disk hits per second.
+    pub(super) fn rate(&self) -> f64 {
+        self.disk_hits as f64 / self.seconds.max(1e-9)
+    }
+
+    /// Any amount per disk hit.
+    pub(super) fn per_hit(&self, amount: f64) -> f64 {
+        amount / self.disk_hits.max(1) as f64
+    }
+
+    /// CPU time of the thread per disk hit, microseconds.
+    pub(super) fn cpu_us(&self) -> f64 {
+        self.per_hit(self.cpu.as_secs_f64() * 1e6)
+    }
+
+    /// Bytes of the mean device read.
+    pub(super) fn mean_read(&self) -> u64 {
+        self.queue.read_bytes / self.queue.reads.max(1)
+    }
+}
+
+struct Flight {
+    plan: ReadPlan,
+    key: Bytes,
+    since: MonoTime,
+}
+
+struct Loop<'a> {
+    rig: &'a Rig,
+    queue: Box<dyn Queue>,
+    pool: BufPool,
+    flights: Vec<Option<Flight>>,
+    free: Vec<usize>,
+    rng: Rng,
+    objects: std::ops::Range<u64>,
+    reads: Reads,
+}
+
+/// Asks for random objects of `objects` for so long, with `depth` reads under way.
+///
+/// # Errors
+/// There is no queue to be had, or it fails.
+pub(super) fn run(
+    rig: &Rig,
+    objects: std::ops::Range<u64>,
+    depth: usize,
+    time: Duration,
+    seed: u64,
+) -> io::Result<Reads> {
+    let mut state = Loop {
+        rig,
+        queue: rig.disk.open_queue(depth as u32)?,
+        pool: BufPool::new(depth * 2),
+        flights: (0..depth).map(|_| None).collect(),
+        free: (0..depth).collect(),
+        rng: Rng::new(seed),
+        objects,
+        reads: Reads::default(),
+    };
+    let start = rig.clock.mono();
+    let (cpu, switches) = (cpu::of_this_thread(), system::context_switches());
+    let mut done = Vec::new();
+    while rig.clock.mono().since(start) < time {
+        state.fill();
+        state.queue.wait(Duration::from_secs(1))?;
+        state.reap(&mut done);
+    }
+    state.reads.cpu = cpu::of_this_thread().saturating_sub(cpu);
+    state.reads.switches = system::context_switches() - switches;
+    state.reads.seconds = rig.clock.mono().since(start).as_secs_f64();
+    state.reads.queue = state.queue.stats();
+    Ok(state.reads)
+}
+
+impl Loop<'_> {
+    fn fill(&mut self) {
+        // Memory hits take no place, so a tier that holds everything must not keep us here.
+        for _ in 0..self.flights.len() * 4 {
+            if self.free.is_empty() {
+                return;
+            }
+            let span = self.objects.end - self.objects.start;
+            let (key, hash) = keyed(self.objects.start + self.rng.below(span));
+            match self.rig.engine.lookup(hash, &key) {
+                Lookup::Memory(_) => self.reads.memory_hits += 1,
+                Lookup::Miss => self.reads.misses += 1,
+                Lookup::Disk(plan) => self.submit(plan, key),
+            }
+        }
+    }
+
+    fn submit(&mut self, plan: ReadPlan, key: Bytes) {
+        let Some(place) = self.free.pop() else { return };
+        let buf = self.pool.take(plan.len as usize);
+        let since = self.rig.clock.mono();
+        self.queue
+            .submit(Op::read(place as u64, plan.at, plan.len as usize, buf));
+        self.flights[place] = Some(Flight { plan, key, since });
+    }
+
+    fn reap(&mut self, done: &mut Vec<Completion>) {
+        self.queue.reap(done);
+        for completion in done.drain(..) {
+            let place = completion.token as usize;
+            let Some(flight) = self.flights[place].take() else {
+                continue;
+            };
+            self.free.push(place);
+            let found = completion.buf.filter(|_| completion.result.is_ok());
+            let found = found.map(|buf| {
+                self.rig
+                    .engine
+                    .finish_read(&flight.plan, &flight.key, buf)
+                    .is_ok()
+            });
+            if found == Some(true) {
+                self.reads.disk_hits += 1;
+                let took = self.rig.clock.mono().since(flight.since);
+                self.reads.times.add(took.as_nanos() as u64);
+            } else {
+                self.reads.failed += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! `recover`: a process is killed with a full store; what the next one has, and when.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use foxy_base::{Clock, Rng};
+use foxy_disk::{AlignedBuf, Disk};
+use foxy_store::{Engine, Lookup, StoreOptions};
+
+use super::report::{Goal, Section};
+use super::rig::{self, Rig, Wanted, keyed};
+use super::system::{self, Scratch};
+use super::{Context, own_command};
+
+/// Records of 2 KiB.
+const BODY: usize = 1500;
+const RECORD: u64 = 2048;
+
+/// Options of the process that is killed.
+#[derive(Debug, clap::Args)]
+pub struct VictimArgs {
+    /// The store
+    #[arg(long)]
+    path: std::path::PathBuf,
+    /// Objects to write before it can be killed
+    #[arg(long)]
+    objects: u64,
+}
+
+fn wanted(path: &Path, objects: u64, create: bool) -> Wanted<'_> {
+    Wanted {
+        path,
+        size: create.then(|| objects * RECORD * 9 / 8 + (256 << 20)),
+        memory: objects * 40 + (256 << 20),
+        options: StoreOptions::default(),
+    }
+}
+
+/// Fills the store, says so on standard output, and goes on writing until it is killed.
+pub(super) fn victim(args: &VictimArgs, clock: &Arc<dyn Clock>) -> io::Result<()> {
+    let rig = Rig::start(&wanted(&args.path, args.objects, true), clock)?;
+    for number in 0..args.objects {
+        rig.put(number, BODY);
+    }
+    rig.sync();
+    println!("{}", rig.counts().sealed);
+    io::stdout().flush()?;
+    for number in args.objects..args.objects + args.objects / 50 {
+        rig.put(number, BODY);
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    std::thread::sleep(Duration::from_secs(60));
+    Ok(())
+}
+
+/// Kills, drops the page cache, opens again.
+pub(super) fn recover(context: &Context<'_>) -> io::Result<Vec<Section>> {
+    let objects = context
+        .objects
+        .unwrap_or(context.quick_or(200_000, 1_000_000));
+    let file = Scratch::new(context.folder, "bench-recover.store");
+    let path = file.0.display().to_string();
+    let count = objects.to_string();
+    let mut child = Command::new(std::env::current_exe()?)
+        .args(own_command())
+        .args(["victim", "--path", &path, "--objects", &count])
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut line = String::new();
+    if let Some(output) = child.stdout.take() {
+        BufReader::new(output).read_line(&mut line)?;
+    }
+    // In the middle of further writing.
+    std::thread::sleep(Duration::from_millis(300));
+    child.kill()?;
+    child.wait()?;
+    let Ok(sealed) = line.trim().parse::<u64>() else {
+        return Err(io::Error::other(
+            "the process to be killed did not fill its store",
+        ));
+    };
+    let mut section = Section::new(
+        "recover",
+        format!(
+            "killed with {objects} objects ({sealed} segments sealed) while writing, then opened again"
+        ),
+    );
+    if !system::drop_caches() {
+        section.missing("a cold page cache: needs root (the store itself is read past the cache)");
+    }
+    reopen(context, &file.0, objects, &mut section)?;
+    Ok(vec![section])
+}
+
+fn reopen(
+    context: &Context<'_>,
+    path: &Path,
+    objects: u64,
+    section: &mut Section,
+) -> io::Result<()> {
+    let clock = context.clock;
+    let start = clock.mono();
+    let since = || clock.mono().since(start).as_secs_f64();
+    let (engine, mut writer, disk) = rig::open(&wanted(path, objects, false), clock)?;
+    let opened = since();
+    let mut rng = Rng::new(11);
+    let (mut first, mut most) = (None, None);
+    let mut curve = vec![(opened, 0.0)];
+    loop {
+        let turn = writer.turn();
+        for _ in 0..32 {
+            if first.is_none() && hit(&engine, &*disk, rng.below(objects)) {
+                first = Some(since());
+            }
+        }
+        let stats = engine.stats();
+        let share = stats.disk_objects as f64 / objects as f64;
+        curve.push((since(), share * 100.0));
+        if most.is_none() && share >= 0.9 {
+            most = Some(since());
+        }
+        if stats.stores.iter().all(|s| !s.loading) {
+            break;
+        }
+        writer.park(turn);
+    }
+    let all = since();
+    // Everything put before the last sync was durable: every one of those objects must be there.
+    let asked = objects.min(20_000);
+    let back = (0..asked).filter(|_| hit(&engine, &*disk, rng.below(objects)));
+    let back = back.count() as f64 / asked as f64 * 100.0;
+    let per_10m = 1e7 / objects as f64;
+    section.row("opened, lookups right", opened, "s");
+    section
+        .row("first disk hit", first.unwrap_or(f64::INFINITY), "s")
+        .goal(Goal::Most(0.3));
+    section.row("90 % of former hits", most.unwrap_or(f64::INFINITY), "s");
+    section
+        .row(
+            "90 % of former hits, for 10 M",
+            most.map_or(f64::INFINITY, |s| s * per_10m),
+            "s",
+        )
+        .goal(Goal::Most(1.0));
+    section.row("everything", all, "s");
+    section
+        .row("everything, for 10 M", all * per_10m, "s")
+        .goal(Goal::Most(1.0));
+    section
+        .row("durable objects back (sample)", back, "%")
+        .goal(Goal::Least(100.0));
+    let counts = engine.stats().stores.first().map(|s| s.counts);
+    let counts = counts.unwrap_or_default();
+    section.row("segments by their summary", counts.load_slots as f64, "");
+    section.row("segments by scan", counts.load_scans as f64, "");
+    section.row("bytes read", counts.load_bytes as f64 / 1e6, "MB");
+    // Thousands of turns: a few hundred points draw the same curve.
+    let step = curve.len() / 300 + 1;
+    section.curves = vec![(
+        "objects back".into(),
+        curve.into_iter().step_by(step).collect(),
+    )];
+    section.axes = ("seconds since the start", "percent of the objects");
+    Ok(())
+}
+
+fn hit(engine: &Engine, disk: &dyn Disk, number: u64) -> bool {
+    let (key, hash) = keyed(number);
+    match engine.lookup(hash, &key) {
+        Lookup::Memory(_) => true,
+        Lookup::Miss => false,
+        Lookup::Disk(plan) => {
+            let mut buf = AlignedBuf::new(plan.len as usize);
+            disk.read_at(plan.at, &mut buf).is_ok() && engine.finish_read(&plan, &key, buf).is_ok()
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! What the measurements say: aligned tables, JSON, figures. A row is one figure with its unit;
+//! beside it what a peer gave in the same run, and what was aimed at.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::Path;
+
+use foxy_sim::figure::{Figure, Series};
+use serde::Serialize;
+
+/// What a figure is held against.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Goal {
+    /// Not above.
+    Most(f64),
+    /// Not below.
+    Least(f64),
+}
+
+impl Goal {
+    fn is_met(self, value: f64) -> bool {
+        match self {
+            Self::Most(most) => value <= most,
+            Self::Least(least) => value >= least,
+        }
+    }
+}
+
+/// One figure.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// What it is.
+    pub name: String,
+    /// How much.
+    pub value: f64,
+    /// Of what.
+    pub unit: &'static str,
+    /// Who else was measured in the same run, and what that gave in the same unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer: Option<(String, f64)>,
+    /// What was aimed at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub goal: Option<Goal>,
+    /// Whether that was reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub met: Option<bool>,
+}
+
+/// The figures of one measurement.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Section {
+    /// Short name, as on the command line.
+    pub name: &'static str,
+    /// What was done, in a sentence.
+    pub what: String,
+    /// The figures.
+    pub rows: Vec<Row>,
+    /// What could not be measured, and what would mend it.
+    pub missing: Vec<String>,
+    /// Curves for a figure: a name, and points.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub curves: Vec<(String, Vec<(f64, f64)>)>,
+    /// Names of the curves' axes.
+    #[serde(skip)]
+    pub axes: (&'static str, &'static str),
+}
+
+impl Section {
+    /// An empty one.
+    pub(super) fn new(name: &'static str, what: impl Into<String>) -> Self {
+        Self {
+            name,
+            what: what.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a figure; what follows (`beside`, `goal`) is about it.
+    pub(super) fn row(
+        &mut self,
+        name: impl Into<String>,
+        value: f64,
+        unit: &'static str,
+    ) -> &mut Row {
+        self.rows.push(Row {
+            name: name.into(),
+            value,
+            unit,
+            peer: None,
+            goal: None,
+            met: None,
+        });
+        let last = self.rows.len() - 1;
+        &mut self.rows[last]
+    }
+
+    /// Says what could not be measured.
+    pub(super) fn missing(&mut self, why: impl Into<String>) {
+        self.missing.push(why.into());
+    }
+
+    /// The table as text.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let mut text = format!("\n== {}: {}\n", self.name, self.what);
+        let width = self.rows.iter().map(|r| r.name.chars().count()).max();
+        let width = width.unwrap_or(0);
+        for row in &self.rows {
+            let value = number(row.value);
+            let _ = write!(text, "  {:<width$}  {value:>9} {:<7}", row.name, row.unit);
+            let peer = row.peer.as_ref();
+            let peer = peer.map_or_else(String::new, |(n, v)| format!("{n} {}", number(*v)));
+            let _ = write!(text, " {peer:<22}");
+            let goal = match row.goal {
+                Some(Goal::Most(most)) => format!("goal <= {}", number(most)),
+                Some(Goal::Least(least)) => format!("goal >= {}", number(least)),
+                None => String::new(),
+            };
+            let met = row.met.map_or("", |met| if met { "met" } else { "MISSED" });
+            let _ = writeln!(text, " {goal:<16} {met}");
+        }
+        for why in &self.missing {
+            let _ = writeln!(text, "  not measured: {why}");
+        }
+        text
+    }
+
+    /// The figures this section draws: its curves, and what stands beside a peer as a share of it.
+    fn figures(&self) -> Vec<(&'static str, Figure)> {
+        let mut all = Vec::new();
+        if !self.curves.is_empty() {
+            let series = self.curves.iter();
+            all.push((
+                "curves",
+                Figure {
+                    title: format!("foxy bench store {}", self.name),
+                    note: self.what.clone(),
+                    x: self.axes.0.into(),
+                    y: self.axes.1.into(),
+                    series: series
+                        .map(|(name, points)| Series::new(name.clone(), points.clone()))
+                        .collect(),
+                    ..Figure::default()
+                },
+            ));
+        }
+        let beside: Vec<_> = self.rows.iter().filter_map(share).collect();
+        if !beside.is_empty() {
+            all.push((
+                "peers",
+                Figure {
+                    title: format!("foxy bench store {}: beside others, same run", self.name),
+                    note: self.what.clone(),
+                    y: "percent of the other's figure".into(),
+                    labels: beside.iter().map(|(name, _)| name.clone()).collect(),
+                    series: vec![Series::new(
+                        "Foxy",
+                        (0u32..)
+                            .zip(&beside)
+                            .map(|(n, (_, v))| (f64::from(n), *v))
+                            .collect(),
+                    )],
+                    y_most: Some(100.0),
+                    ..Figure::default()
+                },
+            ));
+        }
+        all
+    }
+
+    /// Draws the figures into a folder.
+    ///
+    /// # Errors
+    /// The folder or a file cannot be written.
+    pub fn draw(&self, folder: &Path) -> io::Result<()> {
+        std::fs::create_dir_all(folder)?;
+        for (kind, figure) in self.figures() {
+            let stem = folder.join(format!("store-{}-{kind}", self.name));
+            let drawn = figure
+                .save(&stem)
+                .map_err(|e| io::Error::other(e.to_string()))?;
+            println!("  figure {}", drawn[0].display());
+        }
+        Ok(())
+    }
+}
+
+fn share(row: &Row) -> Option<(String, f64)> {
+    let (name, other) = row.peer.as_ref()?;
+    (*other > 0.0).then(|| {
+        (
+            format!("{}\nof {name}", row.name),
+            row.value / other * 100.0,
+        )
+    })
+}
+
+impl Row {
+    /// What a peer gave.
+    pub(super) fn beside(&mut self, name: impl Into<String>, value: f64) -> &mut Self {
+        self.peer = Some((name.into(), value));
+        self
+    }
+
+    /// What is aimed at.
+    pub(super) fn goal(&mut self, goal: Goal) -> &mut Self {
+        self.met = Some(goal.is_met(self.value));
+        self.goal = Some(goal);
+        self
+    }
+}
+
+/// Four digits or so, whatever the magnitude.
+fn number(value: f64) -> String {
+    match value.abs() {
+        v if v >= 100_000.0 => format!("{:.0}k", value / 1000.0),
+        v if v >= 100.0 || (v - v.round()).abs() < 1e-9 => format!("{value:.0}"),
+        v if v >= 10.0 => format!("{value:.1}"),
+        v if v >= 0.1 => format!("{value:.3}"),
+        _ => format!("{value:.2e}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_says_value_peer_goal_and_what_is_missing() {
+        let mut section = Section::new("read", "hits");
+        section
+            .row("hits", 90_000.0, "1/s")
+            .beside("fio", 100_000.0)
+            .goal(Goal::Least(85_000.0));
+        section.row("reads per hit", 1.2, "").goal(Goal::Most(1.1));
+        section.missing("loop device: needs root");
+        let text = section.table();
+        for part in [
+            "90000",
+            "fio 100k",
+            "goal >= 85000",
+            "met",
+            "MISSED",
+            "needs root",
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        assert_eq!(section.figures().len(), 1);
+        assert_eq!(number(0.000_01), "1.00e-5");
+    }
+}

@@ -1,0 +1,194 @@
+//! An engine with one store in a file or on a device, its writer on a thread of its own, and
+//! objects whose keys and bodies follow from a number.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use bytes::Bytes;
+use foxy_base::{Clock, FieldBlock, FieldBlockBuilder, KeyHash, key_hash};
+use foxy_disk::{Disk, FileDisk, OpenOptions};
+use foxy_store::{
+    Admission, Engine, EngineConfig, NewObject, ObjectMeta, StoreCounts, StoreOptions, WakeHandle,
+    Writer,
+};
+
+/// The engine under measurement.
+pub(super) struct Rig {
+    pub(super) engine: Arc<Engine>,
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) clock: Arc<dyn Clock>,
+    fields: FieldBlock,
+    stock: Bytes,
+    stop: Arc<AtomicBool>,
+    wake: WakeHandle,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What a run needs to be opened.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted<'a> {
+    pub(super) path: &'a Path,
+    /// `None`: a device, or a file that is there.
+    pub(super) size: Option<u64>,
+    pub(super) memory: u64,
+    pub(super) options: StoreOptions,
+}
+
+/// Opens store and engine without a thread.
+pub(super) fn open(
+    wanted: &Wanted<'_>,
+    clock: &Arc<dyn Clock>,
+) -> io::Result<(Arc<Engine>, Writer, Arc<dyn Disk>)> {
+    let options = OpenOptions {
+        create_len: wanted.size,
+        ..OpenOptions::default()
+    };
+    let disk =
+        FileDisk::open(wanted.path, &options).map_err(|e| io::Error::other(e.to_string()))?;
+    let disk: Arc<dyn Disk> = Arc::new(disk);
+    let engine = Engine::new(EngineConfig::new(wanted.memory, 1), clock.clone());
+    let opened = engine.open_store(disk.clone(), wanted.options.clone());
+    let writer = opened.map_err(|e| io::Error::other(e.to_string()))?;
+    Ok((engine, writer, disk))
+}
+
+impl Rig {
+    /// Opens it and starts the writer.
+    pub(super) fn start(wanted: &Wanted<'_>, clock: &Arc<dyn Clock>) -> io::Result<Self> {
+        let (engine, mut writer, disk) = open(wanted, clock)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let wake = writer.wake_handle();
+        let flag = stop.clone();
+        let thread = std::thread::Builder::new()
+            .name("writer".into())
+            .spawn(move || {
+                while !flag.load(Ordering::Relaxed) {
+                    let turn = writer.turn();
+                    writer.park(turn);
+                }
+                writer.drain(Duration::from_secs(20));
+            })?;
+        Ok(Self {
+            engine,
+            disk,
+            clock: clock.clone(),
+            fields: usual_fields(),
+            stock: stock(),
+            stop,
+            wake,
+            thread: Some(thread),
+        })
+    }
+
+    /// Stores object `number` with a body of `bytes`; waits while too much waits to be written.
+    pub(super) fn put(&self, number: u64, bytes: usize) {
+        while self.try_put(number, bytes) != Admission::Disk {
+            self.wake.wake();
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+
+    /// Stores object `number` if there is room.
+    pub(super) fn try_put(&self, number: u64, bytes: usize) -> Admission {
+        let new = object(
+            number,
+            body(&self.stock, number, bytes),
+            self.fields.clone(),
+        );
+        self.engine.put(new).admitted
+    }
+
+    /// Everything put so far is durable when this returns.
+    pub(super) fn sync(&self) {
+        let ticket = self.engine.sync();
+        while !ticket.is_done() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Counters of the store.
+    pub(super) fn counts(&self) -> StoreCounts {
+        let stats = self.engine.stats();
+        stats.stores.first().map(|s| s.counts).unwrap_or_default()
+    }
+
+    /// Bytes of segments that hold something.
+    pub(super) fn used_bytes(&self) -> u64 {
+        let stats = self.engine.stats();
+        stats.stores.first().map_or(0, |s| s.used_bytes)
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.wake.wake();
+        if let Some(thread) = self.thread.take() {
+            // A writer that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Key of object `number`, some 50 bytes as a forward proxy would write it.
+pub(super) fn key(number: u64) -> Bytes {
+    Bytes::from(format!(
+        "forward GET http://origin{}.example/object/{number}",
+        number % 200
+    ))
+}
+
+/// Key and hash.
+pub(super) fn keyed(number: u64) -> (Bytes, KeyHash) {
+    let key = key(number);
+    let hash = key_hash(&key);
+    (key, hash)
+}
+
+/// The fields of a usual answer, some 200 bytes.
+pub(super) fn usual_fields() -> FieldBlock {
+    let mut builder = FieldBlockBuilder::default();
+    for (name, value) in [
+        ("Content-Type", "text/html; charset=utf-8"),
+        ("Cache-Control", "public, max-age=3600"),
+        ("ETag", "\"6f1e2d3c4b5a69788796a5b4\""),
+        ("Last-Modified", "Fri, 20 Nov 2020 20:20:20 GMT"),
+        ("Server", "origin"),
+    ] {
+        // The names above are good ones.
+        let _ = builder.push(name.as_bytes(), value.as_bytes());
+    }
+    builder.finish()
+}
+
+/// Bytes that bodies are cut from.
+pub(super) fn stock() -> Bytes {
+    let mut rng = foxy_base::Rng::new(7);
+    let words = (0..256 << 10).flat_map(|_| rng.next_u64().to_le_bytes());
+    Bytes::from(words.collect::<Vec<u8>>())
+}
+
+/// A body that differs from object to object.
+pub(super) fn body(stock: &Bytes, number: u64, bytes: usize) -> Bytes {
+    let bytes = bytes.min(stock.len() - 4096);
+    let from = (number.wrapping_mul(64) % 4096) as usize;
+    stock.slice(from..from + bytes)
+}
+
+pub(super) fn object(number: u64, body: Bytes, fields: FieldBlock) -> NewObject {
+    let (key, hash) = keyed(number);
+    NewObject {
+        key,
+        hash,
+        group: number / 16,
+        meta: ObjectMeta::default(),
+        vary: Bytes::new(),
+        tags: Bytes::new(),
+        fields,
+        body,
+    }
+}

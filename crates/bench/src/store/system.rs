@@ -1,0 +1,191 @@
+//! What the operating system tells about this process, and what it is asked to do for a run.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Resident memory of this process, bytes; 0 where it is not told.
+pub(super) fn resident() -> u64 {
+    status_line("/proc/self/status", "VmRSS:") * 1024
+}
+
+/// How often this thread was put to sleep or interrupted so far.
+pub(super) fn context_switches() -> u64 {
+    let at = "/proc/thread-self/status";
+    status_line(at, "voluntary_ctxt_switches:") + status_line(at, "nonvoluntary_ctxt_switches:")
+}
+
+/// CPU time of this process so far, all threads, seconds.
+pub(super) fn cpu_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// Bytes that this process had written to devices so far; 0 where it is not told.
+pub(super) fn written_bytes() -> u64 {
+    status_line("/proc/self/io", "write_bytes:")
+}
+
+fn status_line(path: &str, name: &str) -> u64 {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let value = text.lines().find_map(|line| line.strip_prefix(name));
+    value
+        .and_then(|v| v.split_whitespace().next()?.parse().ok())
+        .unwrap_or(0)
+}
+
+/// Whether this process may mount, and drop the page cache.
+pub(super) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Forgets the page cache, if allowed; says whether it was.
+pub(super) fn drop_caches() -> bool {
+    let _ = run("sync", &[]);
+    std::fs::write("/proc/sys/vm/drop_caches", "3").is_ok()
+}
+
+/// Runs a program to its end; its output.
+///
+/// # Errors
+/// With what it wrote to standard error.
+pub(super) fn run(program: &str, arguments: &[&str]) -> io::Result<String> {
+    let output = Command::new(program).args(arguments).output();
+    let output = output.map_err(|e| io::Error::new(e.kind(), format!("{program}: {e}")))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(io::Error::other(format!("{program}: {}", said.trim())))
+}
+
+/// A file that is deleted when it goes out of use.
+#[derive(Debug)]
+pub(super) struct Scratch(pub(super) PathBuf);
+
+impl Scratch {
+    /// A name in `folder`; whatever was there is deleted.
+    pub(super) fn new(folder: &Path, name: &str) -> Self {
+        let path = folder.join(name);
+        let _ = std::fs::remove_file(&path);
+        Self(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// A loop device over a file.
+#[derive(Debug)]
+pub(super) struct Loop {
+    pub(super) device: PathBuf,
+    _file: Scratch,
+}
+
+impl Loop {
+    /// A device with blocks of `block` bytes over a new file of `bytes` bytes.
+    ///
+    /// # Errors
+    /// Not root, or the system has none to give.
+    pub(super) fn new(folder: &Path, name: &str, bytes: u64, block: u32) -> io::Result<Self> {
+        if !is_root() {
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "a loop device needs root; run it as root to have this figure",
+            ));
+        }
+        let file = Scratch::new(folder, name);
+        let path = file.0.display().to_string();
+        run("fallocate", &["-l", &bytes.to_string(), &path])?;
+        let block = block.to_string();
+        let device = run(
+            "losetup",
+            &["--find", "--show", "--direct-io=on", "-b", &block, &path],
+        )?;
+        Ok(Self {
+            device: device.into(),
+            _file: file,
+        })
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = run("losetup", &["-d", &self.device.display().to_string()]);
+    }
+}
+
+/// A file system on a loop device.
+#[derive(Debug)]
+pub(super) struct Mounted {
+    pub(super) at: PathBuf,
+    _device: Loop,
+}
+
+impl Mounted {
+    /// A new file system of `kind` (`ext4`, `xfs`) and of `bytes` bytes.
+    ///
+    /// # Errors
+    /// Not root, or the tools are not installed.
+    pub(super) fn new(folder: &Path, kind: &str, bytes: u64) -> io::Result<Self> {
+        let device = Loop::new(folder, &format!("bench-{kind}.img"), bytes, 512)?;
+        let name = device.device.display().to_string();
+        run(
+            &format!("mkfs.{kind}"),
+            &[if kind == "ext4" { "-Fq" } else { "-fq" }, &name],
+        )?;
+        let at = folder.join(format!("bench-{kind}"));
+        std::fs::create_dir_all(&at)?;
+        run(
+            "mount",
+            &["-o", "noatime", &name, &at.display().to_string()],
+        )?;
+        Ok(Self {
+            at,
+            _device: device,
+        })
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = run("umount", &[&self.at.display().to_string()]);
+        let _ = std::fs::remove_dir(&self.at);
+    }
+}
+
+/// Keeps this process, page cache included, within a memory limit (cgroup v1, root only).
+#[derive(Debug)]
+pub(super) struct MemoryLimit {
+    folder: PathBuf,
+    before: PathBuf,
+}
+
+impl MemoryLimit {
+    /// Limits it to `bytes` until dropped; `None` where that is not to be had.
+    pub(super) fn new(bytes: u64) -> Option<Self> {
+        let root = Path::new("/sys/fs/cgroup/memory");
+        let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+        let own = groups.lines().find_map(|l| l.split_once(":memory:/"))?.1;
+        let folder = root.join(format!("foxy-bench-{}", std::process::id()));
+        std::fs::create_dir(&folder).ok()?;
+        let limit = Self {
+            folder,
+            before: root.join(own).join("cgroup.procs"),
+        };
+        let file = limit.folder.join("memory.limit_in_bytes");
+        std::fs::write(file, bytes.to_string()).ok()?;
+        let joined = std::fs::write(limit.folder.join("cgroup.procs"), "0");
+        joined.ok().map(|()| limit)
+    }
+}
+
+impl Drop for MemoryLimit {
+    fn drop(&mut self) {
+        let _ = std::fs::write(&self.before, "0");
+        let _ = std::fs::remove_dir(&self.folder);
+    }
+}

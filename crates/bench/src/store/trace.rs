@@ -1,0 +1,362 @@
+//! `trace`: a stream of requests through the engine, and through another engine with the same
+//! memory, disk, admission (everything) and pace; each in a process of its own.
+
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use foxy_base::{ByteSize, Clock};
+use foxy_disk::AlignedBuf;
+use foxy_store::{Admission, Lookup, StoreOptions};
+use foxy_trace::generate::{ZipfWeb, ZipfWebConfig};
+use serde::{Deserialize, Serialize};
+
+use super::report::{Goal, Section};
+use super::rig::{Rig, Wanted, keyed};
+use super::system::{self, Scratch};
+use super::{Context, own_command};
+use crate::Histogram;
+
+/// Longer answers are not asked for: how engines cut large objects is another question.
+const LONGEST: u64 = 200 << 10;
+/// Bytes admitted per second at most, so that no engine drops what it could have written.
+const PACE: f64 = 250e6;
+
+/// Options of the process that is measured; the peer's program takes the same.
+#[derive(Debug, clap::Args)]
+pub struct ReplayArgs {
+    /// Requests: 8 bytes of object, 4 of size, little-endian
+    #[arg(long)]
+    requests: PathBuf,
+    /// The store
+    #[arg(long)]
+    path: PathBuf,
+    /// Its size
+    #[arg(long)]
+    disk: ByteSize,
+    /// All memory
+    #[arg(long)]
+    memory: ByteSize,
+    /// Only open what an earlier run left
+    #[arg(long)]
+    reopen: bool,
+}
+
+/// What a replay gave.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Replayed {
+    hits: f64,
+    dropped: f64,
+    resident: f64,
+    p50_us: f64,
+    p99_us: f64,
+    p99_hit_us: f64,
+    cpu_us: f64,
+    written: f64,
+    /// Seconds until everything was there again.
+    recovered: f64,
+}
+
+/// The stream and what it takes.
+struct Stream {
+    name: &'static str,
+    requests: Vec<(u64, u32)>,
+    disk: u64,
+    memory: u64,
+}
+
+impl Stream {
+    fn new(name: &'static str, requests: impl Iterator<Item = foxy_trace::Request>) -> Self {
+        let kept = requests.filter(|r| r.size > 0 && r.size <= LONGEST);
+        let requests: Vec<(u64, u32)> = kept.map(|r| (r.object, r.size as u32)).collect();
+        let mut distinct = std::collections::HashMap::new();
+        for (object, size) in &requests {
+            distinct.insert(*object, u64::from(*size));
+        }
+        let bytes: u64 = distinct.values().sum();
+        // A third of what is asked for, so that space has to be reused.
+        let disk = (bytes / 3).max(192 << 20) >> 22 << 22;
+        Self {
+            name,
+            requests,
+            disk,
+            memory: (disk / 10).max(64 << 20),
+        }
+    }
+
+    fn write(&self, path: &Path) -> io::Result<()> {
+        let mut file = BufWriter::new(std::fs::File::create(path)?);
+        for (object, size) in &self.requests {
+            file.write_all(&object.to_le_bytes())?;
+            file.write_all(&size.to_le_bytes())?;
+        }
+        file.flush()
+    }
+}
+
+/// Both streams through both engines.
+pub(super) fn trace(context: &Context<'_>) -> io::Result<Vec<Section>> {
+    let requests = context
+        .requests
+        .unwrap_or(context.quick_or(100_000, 1_000_000));
+    let config = ZipfWebConfig {
+        requests,
+        objects: requests,
+        ..ZipfWebConfig::default()
+    };
+    let mut sections = vec![both(context, &Stream::new("web", ZipfWeb::new(config, 9)))?];
+    if context.quick {
+        return Ok(sections);
+    }
+    let known = foxy_trace::files::Known::Bu98.path().and_then(|path| {
+        let options = foxy_trace::Options::default();
+        foxy_trace::open(&path, options).map_err(|e| e.to_string())
+    });
+    match known {
+        Ok(reader) => {
+            let stream = Stream::new("bu98", reader.filter_map(Result::ok));
+            sections.push(both(context, &stream)?);
+        }
+        Err(why) => sections[0].missing(why),
+    }
+    Ok(sections)
+}
+
+fn both(context: &Context<'_>, stream: &Stream) -> io::Result<Section> {
+    let name = if stream.name == "web" {
+        "trace-web"
+    } else {
+        "trace-bu98"
+    };
+    let mut section = Section::new(
+        name,
+        format!(
+            "{} requests ({}), disk {} MiB, memory {} MiB, everything admitted",
+            stream.requests.len(),
+            stream.name,
+            stream.disk >> 20,
+            stream.memory >> 20
+        ),
+    );
+    let requests = Scratch::new(context.folder, "bench-trace.requests");
+    stream.write(&requests.0)?;
+    let own = (
+        std::env::current_exe()?,
+        [own_command(), vec!["replay".into()]].concat(),
+    );
+    let foxy = measure(context, stream, &requests.0, &own)?;
+    let peer = context
+        .peers
+        .as_ref()
+        .map(|p| measure(context, stream, &requests.0, &(p.clone(), vec![])));
+    let peer = match peer {
+        Some(Ok(peer)) => Some(peer),
+        Some(Err(error)) => {
+            section.missing(format!("the peer: {error}"));
+            None
+        }
+        None => {
+            section.missing(
+                "the peer (foyer): build bench/store-peers and name its program with --peers",
+            );
+            None
+        }
+    };
+    rows(
+        &mut section,
+        stream.requests.len() as f64,
+        &foxy,
+        peer.as_ref(),
+    );
+    Ok(section)
+}
+
+fn rows(section: &mut Section, requests: f64, foxy: &Replayed, peer: Option<&Replayed>) {
+    type Figure = (&'static str, &'static str, bool, fn(&Replayed, f64) -> f64);
+    let figures: [Figure; 9] = [
+        ("hit ratio", "%", true, |r, n| r.hits / n * 100.0),
+        ("resident memory", "MB", false, |r, _| r.resident / 1e6),
+        ("opened and everything back", "s", false, |r, _| r.recovered),
+        ("p99 of a request", "us", false, |r, _| r.p99_us),
+        ("p99 of a hit", "us", false, |r, _| r.p99_hit_us),
+        ("median of a request", "us", false, |r, _| r.p50_us),
+        ("CPU per request, all threads", "us", false, |r, _| r.cpu_us),
+        ("bytes written by the process", "MB", false, |r, _| {
+            r.written / 1e6
+        }),
+        ("admissions dropped", "%", false, |r, n| {
+            r.dropped / n * 100.0
+        }),
+    ];
+    for (name, unit, more, of) in figures {
+        let row = section.row(name, of(foxy, requests), unit);
+        let Some(peer) = peer else { continue };
+        let other = of(peer, requests);
+        row.beside("foyer", other);
+        if name != "admissions dropped" {
+            row.goal(if more {
+                Goal::Least(other)
+            } else {
+                Goal::Most(other)
+            });
+        }
+    }
+}
+
+/// Runs a program over the stream, kills it, and has it open what is left.
+fn measure(
+    context: &Context<'_>,
+    stream: &Stream,
+    requests: &Path,
+    (program, before): &(PathBuf, Vec<String>),
+) -> io::Result<Replayed> {
+    let store = Scratch::new(context.folder, "bench-trace.store");
+    let start = |more: &[&str]| -> io::Result<Replayed> {
+        let mut child = Command::new(program)
+            .args(before)
+            .args(["--requests".as_ref(), requests.as_os_str()])
+            .args(["--path".as_ref(), store.0.as_os_str()])
+            .args(["--disk", &stream.disk.to_string()])
+            .args(["--memory", &stream.memory.to_string()])
+            .args(more)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut line = String::new();
+        if let Some(output) = child.stdout.take() {
+            BufReader::new(output).read_line(&mut line)?;
+        }
+        // Not closed, not drained: as a crash leaves it.
+        child.kill()?;
+        child.wait()?;
+        serde_json::from_str(&line).map_err(|e| {
+            io::Error::other(format!(
+                "{}: said `{}`: {e}",
+                program.display(),
+                line.trim()
+            ))
+        })
+    };
+    let replayed = start(&[])?;
+    system::drop_caches();
+    let again = start(&["--reopen"])?;
+    Ok(Replayed {
+        recovered: again.recovered,
+        ..replayed
+    })
+}
+
+/// The process that is measured.
+pub(super) fn replay(args: &ReplayArgs, clock: &Arc<dyn Clock>) -> io::Result<()> {
+    let begun = clock.mono();
+    let options = StoreOptions::default();
+    let wanted = Wanted {
+        path: &args.path,
+        size: (!args.reopen).then(|| args.disk.bytes()),
+        memory: args.memory.bytes(),
+        options,
+    };
+    let rig = Rig::start(&wanted, clock)?;
+    let mut answer = Replayed::default();
+    if args.reopen {
+        while rig.engine.stats().stores.iter().any(|s| s.loading) {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        answer.recovered = clock.mono().since(begun).as_secs_f64();
+    } else {
+        run(&rig, &args.requests, &mut answer)?;
+    }
+    println!("{}", serde_json::to_string(&answer)?);
+    io::stdout().flush()?;
+    // Until killed, or until whoever started us is gone.
+    let _ = io::stdin().read(&mut [0]);
+    Ok(())
+}
+
+fn run(rig: &Rig, requests: &Path, answer: &mut Replayed) -> io::Result<()> {
+    let data = std::fs::read(requests)?;
+    let (mut all, mut hits) = (Histogram::default(), Histogram::default());
+    let (start, cpu) = (rig.clock.mono(), system::cpu_seconds());
+    let mut admitted = 0.0;
+    for (object, size) in parse(&data) {
+        let since = rig.clock.mono();
+        let hit = ask(rig, object);
+        if !hit {
+            let put = rig.try_put(object, size as usize);
+            answer.dropped += f64::from(u8::from(put != Admission::Disk));
+            admitted += f64::from(size);
+        }
+        let took = rig.clock.mono().since(since).as_nanos() as u64;
+        all.add(took);
+        if hit {
+            answer.hits += 1.0;
+            hits.add(took);
+        } else {
+            let due = Duration::from_secs_f64(admitted / PACE);
+            let ahead = due.saturating_sub(rig.clock.mono().since(start));
+            if ahead > Duration::from_millis(1) {
+                std::thread::sleep(ahead);
+            }
+        }
+    }
+    rig.sync();
+    let us = |time: Duration| time.as_secs_f64() * 1e6;
+    answer.p50_us = us(all.quantile(0.5));
+    answer.p99_us = us(all.quantile(0.99));
+    answer.p99_hit_us = us(hits.quantile(0.99));
+    answer.cpu_us = (system::cpu_seconds() - cpu) * 1e6 / (data.len() / 12).max(1) as f64;
+    answer.written = system::written_bytes() as f64;
+    drop(data);
+    answer.resident = system::resident() as f64;
+    Ok(())
+}
+
+fn parse(data: &[u8]) -> impl Iterator<Item = (u64, u32)> + '_ {
+    data.chunks_exact(12).map(|one| {
+        let (object, size) = one.split_at(8);
+        let object = object.try_into().map_or(0, u64::from_le_bytes);
+        (object, size.try_into().map_or(0, u32::from_le_bytes))
+    })
+}
+
+/// Whether the engine gives the object, one read at a time.
+fn ask(rig: &Rig, object: u64) -> bool {
+    let (key, hash) = keyed(object);
+    match rig.engine.lookup(hash, &key) {
+        Lookup::Memory(_) => true,
+        Lookup::Miss => false,
+        Lookup::Disk(plan) => {
+            let mut buf = AlignedBuf::new(plan.len as usize);
+            rig.disk.read_at(plan.at, &mut buf).is_ok()
+                && rig.engine.finish_read(&plan, &key, buf).is_ok()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_read_as_they_were_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let request = |object, size| foxy_trace::Request {
+            object,
+            size,
+            ..foxy_trace::Request::default()
+        };
+        let all = [
+            request(7, 100),
+            request(1 << 60, LONGEST),
+            request(8, LONGEST + 1),
+        ];
+        let stream = Stream::new("web", all.into_iter());
+        let path = folder.path().join("requests");
+        stream.write(&path).unwrap();
+        let data = std::fs::read(path).unwrap();
+        let read: Vec<_> = parse(&data).collect();
+        assert_eq!(read, [(7, 100), (1 << 60, LONGEST as u32)]);
+    }
+}

@@ -1,0 +1,154 @@
+//! `write`: admission without limit, and at the rates of ordinary proxies.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use foxy_base::Rng;
+use foxy_trace::generate::Sizes;
+
+use super::Context;
+use super::fio::{self, Job};
+use super::report::{Goal, Section};
+use super::rig::{Rig, Wanted};
+use super::system::Scratch;
+use crate::load::cpu;
+
+/// Writing at full speed and at 10 MB/s.
+pub(super) fn write(context: &Context<'_>) -> io::Result<Vec<Section>> {
+    let mut section = Section::new(
+        "write",
+        "admission without limit, and at 10 MB/s; new files, then the same space again",
+    );
+    // A new file each, reserved and never written, and after that the same space again.
+    let scratch = Scratch::new(context.folder, "bench-write.fio");
+    let mut fios = Vec::new();
+    for _ in 0..2 {
+        let job = Job {
+            file: &scratch.0,
+            pattern: "write",
+            block: 512 << 10,
+            align: 512,
+            depth: 2,
+            size: context.size,
+            rate: None,
+        };
+        match fio::run(&[job], context.turn_time().as_secs().max(1) as u32 * 2) {
+            Ok(jobs) => fios.extend(jobs.first().map(|j| j.bytes_per_second)),
+            Err(error) => section.missing(error.to_string()),
+        }
+    }
+    drop(scratch);
+    let best_fio = fios.into_iter().max_by(f64::total_cmp);
+    for (name, sizes) in [
+        ("64 KiB", Some(64 << 10)),
+        ("8 KiB", Some(8 << 10)),
+        ("web", None),
+    ] {
+        full_speed(context, &mut section, name, sizes, best_fio)?;
+    }
+    at_ten(context, &mut section)?;
+    Ok(vec![section])
+}
+
+fn rig(context: &Context<'_>, file: &Scratch) -> io::Result<Rig> {
+    let wanted = Wanted {
+        path: &file.0,
+        size: Some(context.size),
+        memory: 256 << 20,
+        options: foxy_store::StoreOptions::default(),
+    };
+    Rig::start(&wanted, context.clock)
+}
+
+/// A body's length: fixed, or as on the web (long ones cut at 200 KiB: no fragments here).
+fn length(rng: &mut Rng, fixed: Option<usize>) -> usize {
+    fixed.unwrap_or_else(|| Sizes::web().draw(rng).min(200 << 10) as usize)
+}
+
+fn full_speed(
+    context: &Context<'_>,
+    section: &mut Section,
+    name: &str,
+    fixed: Option<usize>,
+    fio: Option<f64>,
+) -> io::Result<()> {
+    let file = Scratch::new(context.folder, "bench-write.store");
+    let rig = rig(context, &file)?;
+    let mut rng = Rng::new(5);
+    let mut number = 0;
+    let start = rig.clock.mono();
+    let cpu = cpu::of_this_thread();
+    // The space twice over, or until the time is over.
+    let most = context.turn_time() * 2;
+    while rig.clock.mono().since(start) < most && rig.counts().cluster_bytes < context.size * 2 {
+        for _ in 0..256 {
+            rig.put(number, length(&mut rng, fixed));
+            number += 1;
+        }
+    }
+    rig.sync();
+    let seconds = rig.clock.mono().since(start).as_secs_f64();
+    let put_us = (cpu::of_this_thread().saturating_sub(cpu)).as_secs_f64() * 1e6 / number as f64;
+    let counts = rig.counts();
+    let rate = (counts.cluster_bytes + counts.meta_bytes) as f64 / seconds;
+    let row = section.row(format!("written, objects of {name}"), rate / 1e6, "MB/s");
+    if let Some(fio) = fio {
+        row.beside("fio", fio / 1e6)
+            .goal(Goal::Least(fio * 0.9 / 1e6));
+    }
+    section.row(
+        format!("objects of {name} put"),
+        number as f64 / seconds,
+        "1/s",
+    );
+    section.row(format!("CPU of a put of {name}"), put_us, "us");
+    ratio(section, &format!("device bytes per byte put, {name}"), &rig);
+    Ok(())
+}
+
+fn ratio(section: &mut Section, name: &str, rig: &Rig) {
+    let counts = rig.counts();
+    let device = counts.cluster_bytes + counts.meta_bytes;
+    let payload = counts.payload_bytes.max(1);
+    let goal = Goal::Most(1.08);
+    section
+        .row(name, device as f64 / payload as f64, "")
+        .goal(goal);
+}
+
+/// 10 MB/s of web objects: how long the device's writes are then.
+fn at_ten(context: &Context<'_>, section: &mut Section) -> io::Result<()> {
+    const RATE: f64 = 10e6;
+    let file = Scratch::new(context.folder, "bench-write.store");
+    let rig = rig(context, &file)?;
+    let stop = AtomicBool::new(false);
+    let time = context.turn_time() * 2;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut rng, start) = (Rng::new(6), rig.clock.mono());
+            let (mut number, mut bytes) = (0u64, 0u64);
+            while !stop.load(Ordering::Relaxed) {
+                let due = (rig.clock.mono().since(start).as_secs_f64() * RATE) as u64;
+                while bytes < due {
+                    let length = length(&mut rng, None);
+                    rig.put(number, length);
+                    number += 1;
+                    bytes += length as u64;
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        });
+        std::thread::sleep(time);
+        stop.store(true, Ordering::Relaxed);
+    });
+    let counts = rig.counts();
+    let mean = counts.cluster_bytes as f64 / counts.clusters.max(1) as f64 / 1024.0;
+    section
+        .row("mean device write at 10 MB/s", mean, "KiB")
+        .goal(Goal::Least(256.0));
+    ratio(section, "device bytes per byte put at 10 MB/s", &rig);
+    let per_second = counts.flushes as f64 / time.as_secs_f64();
+    section.row("flushes at 10 MB/s", per_second, "1/s");
+    Ok(())
+}
