@@ -23,7 +23,6 @@ mod disk;
 mod error;
 mod file;
 mod mem;
-mod pages;
 mod pool;
 #[cfg(feature = "tokio")]
 mod readiness;
@@ -38,6 +37,5 @@ pub use file::{Backend, Direct, FileDisk, OpenOptions, Report};
 pub use mem::{
     Counts, Fault, FaultPlan, FaultRule, HeldOp, Keep, LoggedOp, MemDisk, OpClass, Unsynced,
 };
-pub use pages::prefer_huge_pages;
 #[cfg(feature = "tokio")]
 pub use readiness::Readiness;

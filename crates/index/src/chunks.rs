@@ -1,79 +1,70 @@
-//! The lines of a shard by number: chunks that are added, never moved and never freed before the
-//! end, each a sixteenth of what was there, so that growth is smooth.
+//! The memory of a shard: chunks that are added, never moved and never freed before the end,
+//! each a sixteenth of what was there, so that growth is smooth and readers need no guard.
 
-use crate::arena::{Arena, REGION_BITS};
+use std::sync::OnceLock;
+
 use crate::bits::{BASE_BITS, LINE_BITS_MAX};
 use crate::line::Line;
-use crate::sync::{AtomicU32, Ordering};
 
 /// `2^STEP_BITS` chunks double a shard, once it is large enough for chunks of `2^BASE_BITS`
-/// lines; smaller ones would cost more in their directory than they save.
+/// lines; smaller ones would cost more in the allocator than they save.
 const STEP_BITS: u32 = BASE_BITS;
 /// Lines below this number lie in chunks of the smallest size.
 const SMALL_BITS: u32 = BASE_BITS + STEP_BITS;
 const CHUNKS: usize = ((LINE_BITS_MAX - SMALL_BITS + 1) << STEP_BITS) as usize;
 
-const _: () = assert!(LINE_BITS_MAX - 1 - STEP_BITS <= REGION_BITS);
-
-/// Where the chunks of a shard are.
+/// Lines by number.
 #[derive(Debug)]
 pub(crate) struct Chunks {
-    /// Number of a chunk's first line in the arena, plus one; 0 without a chunk.
-    starts: Box<[AtomicU32]>,
+    chunks: Box<[OnceLock<Box<[Line]>>]>,
 }
 
 impl Chunks {
     /// The first `2^BASE_BITS` lines.
-    pub(crate) fn new(arena: &Arena) -> Self {
-        let starts = (0..CHUNKS).map(|_| AtomicU32::new(0)).collect();
-        let chunks = Self { starts };
-        chunks.ensure(0, arena);
+    pub(crate) fn new() -> Self {
+        let chunks = (0..CHUNKS).map(|_| OnceLock::new()).collect();
+        let chunks = Self { chunks };
+        chunks.chunk(0);
         chunks
     }
 
     /// Line `number`; `None` if [`Chunks::ensure`] was never called for it.
-    #[inline]
-    pub(crate) fn line<'a>(&self, number: u32, arena: &'a Arena) -> Option<&'a Line> {
+    pub(crate) fn line(&self, number: u32) -> Option<&Line> {
         let (chunk, offset, _) = place(number);
-        let start = self.starts.get(chunk)?.load(Ordering::Acquire);
-        arena.line(start.checked_sub(1)? + offset)
+        self.chunks.get(chunk)?.get()?.get(offset)
     }
 
     /// Bytes that line `number` would cost if it is not there yet.
     pub(crate) fn cost(&self, number: u32) -> u64 {
         let (chunk, _, lines) = place(number);
-        match self.starts.get(chunk) {
-            Some(start) if start.load(Ordering::Relaxed) == 0 => {
-                u64::from(lines) * size_of::<Line>() as u64
-            }
+        match self.chunks.get(chunk) {
+            Some(chunk) if chunk.get().is_none() => (lines * size_of::<Line>()) as u64,
             _ => 0,
         }
     }
 
-    /// Makes line `number` if it is not there (under the shard's lock only); false beyond the
-    /// greatest size.
-    pub(crate) fn ensure(&self, number: u32, arena: &Arena) -> bool {
-        let (chunk, _, lines) = place(number);
-        let Some(start) = self.starts.get(chunk) else {
-            return false;
-        };
-        if start.load(Ordering::Relaxed) > 0 {
-            return true;
+    /// Makes line `number` if it is not there; false beyond the greatest size.
+    pub(crate) fn ensure(&self, number: u32) -> bool {
+        let (chunk, _, _) = place(number);
+        chunk < CHUNKS && {
+            self.chunk(number);
+            true
         }
-        let taken = arena.take(lines);
-        start.store(taken.map_or(0, |first| first + 1), Ordering::Release);
-        taken.is_some()
+    }
+
+    fn chunk(&self, number: u32) {
+        let (chunk, _, lines) = place(number);
+        self.chunks[chunk].get_or_init(|| (0..lines).map(|_| Line::new()).collect());
     }
 
     /// Bytes of the directory and of the first lines.
     pub(crate) const fn base_bytes() -> u64 {
-        (CHUNKS * size_of::<AtomicU32>() + (size_of::<Line>() << BASE_BITS)) as u64
+        (CHUNKS * size_of::<OnceLock<Box<[Line]>>>() + (size_of::<Line>() << BASE_BITS)) as u64
     }
 }
 
 /// Chunk number, offset in it and its size in lines.
-#[inline]
-const fn place(number: u32) -> (usize, u32, u32) {
+const fn place(number: u32) -> (usize, usize, usize) {
     let level = if number < 1 << SMALL_BITS {
         SMALL_BITS
     } else {
@@ -84,7 +75,7 @@ const fn place(number: u32) -> (usize, u32, u32) {
     // the leading bit of `number` makes of them.
     let chunk = ((level - SMALL_BITS) << STEP_BITS) + (number >> size_bits);
     let offset = number & ((1 << size_bits) - 1);
-    (chunk as usize, offset, 1 << size_bits)
+    (chunk as usize, offset as usize, 1 << size_bits)
 }
 
 #[cfg(all(test, not(loom)))]
@@ -97,7 +88,7 @@ mod tests {
         for number in 0..100_000 {
             let (chunk, offset, size) = place(number);
             assert_eq!((chunk, offset), expected);
-            assert!(size <= 16.max(number / 16), "steps of a sixteenth");
+            assert!(size <= 16.max(number as usize / 16), "steps of a sixteenth");
             expected = if offset + 1 == size {
                 (chunk + 1, 0)
             } else {
@@ -109,12 +100,11 @@ mod tests {
 
     #[test]
     fn growth_ends_at_the_greatest_size() {
-        let arena = Arena::new(u64::MAX, 0, None);
-        let chunks = Chunks::new(&arena);
-        assert!(chunks.line(15, &arena).is_some() && chunks.line(16, &arena).is_none());
+        let chunks = Chunks::new();
+        assert!(chunks.line(15).is_some() && chunks.line(16).is_none());
         assert_eq!(chunks.cost(16), 1024);
-        assert!(chunks.ensure(16, &arena) && chunks.line(16, &arena).is_some());
+        assert!(chunks.ensure(16) && chunks.line(16).is_some());
         assert_eq!(chunks.cost(16), 0);
-        assert!(!chunks.ensure(1 << LINE_BITS_MAX, &arena));
+        assert!(!chunks.ensure(1 << LINE_BITS_MAX));
     }
 }

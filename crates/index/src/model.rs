@@ -5,10 +5,9 @@ use loom::sync::Arc;
 use loom::thread;
 
 use crate::address::Address;
-use crate::arena::Arena;
 use crate::bits::{FP_BITS, Fingerprint};
 use crate::entry::{Entry, IndexStats, Insert};
-use crate::shard::Shard;
+use crate::shard::{Budget, Shard};
 use crate::size_class::SizeClass;
 
 fn entry(units: u64) -> Entry {
@@ -36,16 +35,10 @@ fn check(scenario: impl Fn() + Sync + Send + 'static) {
     builder.check(scenario);
 }
 
-/// An empty shard that may use so much memory beside its first lines.
-fn shard_within(limit: u64) -> Arc<Shard> {
-    let arena = Arena::new(limit, 0, None);
-    Arc::new(Shard::new(std::sync::Arc::new(arena)))
-}
-
-fn shard_with(keys: u64) -> Arc<Shard> {
-    let shard = shard_within(u64::MAX);
+fn shard_with(keys: u64, budget: &Budget) -> Arc<Shard> {
+    let shard = Arc::new(Shard::new());
     for n in 1..=keys {
-        assert_eq!(shard.insert(fp(n), entry(n), false), Insert::Stored);
+        assert_eq!(shard.insert(fp(n), entry(n), false, budget), Insert::Stored);
     }
     shard
 }
@@ -53,12 +46,13 @@ fn shard_with(keys: u64) -> Arc<Shard> {
 #[test]
 fn a_present_key_is_found_while_the_table_grows() {
     check(|| {
-        let shard = shard_within(u64::MAX);
+        let budget = Budget::new(u64::MAX, 0);
+        let shard = Arc::new(Shard::new());
         // The seventh entry of eight slots makes line 4 out of line 0.
         let keys = [[0, 1], [0, 1], [2, 3], [2, 3], [2, 1], [2, 3], [0, 3]];
         let keys: Vec<Fingerprint> = (0..7).map(|n| fp_in(keys[n], n * 3)).collect();
         for (n, fp) in keys[..6].iter().enumerate() {
-            let _ = shard.insert(*fp, entry(n as u64 + 1), false);
+            let _ = shard.insert(*fp, entry(n as u64 + 1), false, &budget);
         }
         let moves = keys
             .iter()
@@ -69,7 +63,7 @@ fn a_present_key_is_found_while_the_table_grows() {
             let found = reader.lookup(key).first();
             assert_eq!(found, Some(entry(moves as u64 + 1)));
         });
-        let _ = shard.insert(keys[6], entry(7), false);
+        let _ = shard.insert(keys[6], entry(7), false, &budget);
         reading.join().unwrap();
     });
 }
@@ -79,8 +73,9 @@ fn a_present_key_is_found_while_it_is_displaced() {
     for movable in [[0, 3], [3, 0]] {
         check(move || {
             // No memory to grow: the last insertion has to push `movable` from line 0 to 3.
-            let shard = shard_within(0);
-            let put = |fp, n| assert!(shard.insert(fp, entry(n), false).is_stored());
+            let budget = Budget::new(0, 0);
+            let shard = Arc::new(Shard::new());
+            let put = |fp, n| assert!(shard.insert(fp, entry(n), false, &budget).is_stored());
             put(fp_in([3, 2], 0), 1);
             put(fp_in([3, 2], 1), 2);
             put(fp_in([2, 3], 2), 3);
@@ -110,7 +105,8 @@ fn a_present_key_is_found_while_it_is_displaced() {
 #[test]
 fn a_replaced_key_shows_its_old_or_its_new_place() {
     check(|| {
-        let shard = shard_with(2);
+        let budget = Budget::new(u64::MAX, 0);
+        let shard = shard_with(2, &budget);
         let reader = shard.clone();
         let reading = thread::spawn(move || {
             let first = reader.lookup(fp(1)).first().unwrap().address.units();
@@ -126,11 +122,12 @@ fn a_replaced_key_shows_its_old_or_its_new_place() {
 #[test]
 fn a_slot_that_changes_its_key_never_mixes_the_two() {
     check(|| {
-        let shard = shard_within(u64::MAX);
+        let budget = Budget::new(u64::MAX, 0);
+        let shard = Arc::new(Shard::new());
         // Same slot and same tag in the word; they differ beside it.
         let keys = [fp(1), Fingerprint(fp(1).0 ^ 1 << 10)];
         assert_eq!(keys.map(|fp| fp.stored().0), [fp(1).stored().0; 2]);
-        let _ = shard.insert(keys[0], entry(1), false);
+        let _ = shard.insert(keys[0], entry(1), false, &budget);
         let reader = shard.clone();
         let reading = thread::spawn(move || {
             for (n, key) in (1..).zip(keys) {
@@ -141,7 +138,7 @@ fn a_slot_that_changes_its_key_never_mixes_the_two() {
         let removed = shard.remove(keys[0], Some(entry(1).address));
         assert!(removed.first().is_some());
         assert!(shard.lookup(keys[0]).is_empty());
-        let _ = shard.insert(keys[1], entry(2), false);
+        let _ = shard.insert(keys[1], entry(2), false, &budget);
         reading.join().unwrap();
     });
 }
@@ -149,7 +146,8 @@ fn a_slot_that_changes_its_key_never_mixes_the_two() {
 #[test]
 fn a_touch_never_brings_back_what_was_removed() {
     check(|| {
-        let shard = shard_with(1);
+        let budget = Budget::new(u64::MAX, 0);
+        let shard = shard_with(1, &budget);
         let toucher = shard.clone();
         let touching = thread::spawn(move || toucher.touch(fp(1), entry(1).address));
         let _ = shard.remove(fp(1), Some(entry(1).address));
@@ -161,12 +159,13 @@ fn a_touch_never_brings_back_what_was_removed() {
 #[test]
 fn two_writers_leave_one_entry_of_a_key() {
     check(|| {
-        let shard = shard_with(1);
-        let other = shard.clone();
+        let budget = Arc::new(Budget::new(u64::MAX, 0));
+        let shard = shard_with(1, &budget);
+        let (other, other_budget) = (shard.clone(), budget.clone());
         let writing = thread::spawn(move || {
-            let _ = other.insert(fp(2), entry(20), false);
+            let _ = other.insert(fp(2), entry(20), false, &other_budget);
         });
-        let _ = shard.insert(fp(2), entry(21), false);
+        let _ = shard.insert(fp(2), entry(21), false, &budget);
         writing.join().unwrap();
         assert_eq!(shard.lookup(fp(2)).iter().count(), 1);
         assert_eq!(shard.remove(fp(2), None).iter().count(), 1);

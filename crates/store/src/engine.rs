@@ -59,7 +59,7 @@ impl Engine {
             shards: (0..config.shards)
                 .map(|_| RwLock::new(Shard::new(per_shard)))
                 .collect(),
-            index: Index::with_pages(config.memory_bytes / 2, Some(foxy_disk::prefer_huge_pages)),
+            index: Index::with_limit(config.memory_bytes / 2),
             stores: Default::default(),
             count: AtomicUsize::new(0),
             opening: parking_lot::Mutex::new(()),
