@@ -26,7 +26,7 @@ pub(super) fn index(context: &Context<'_>) -> io::Result<Vec<Section>> {
         "index",
         format!("the index alone, from 1 to {millions} million"),
     );
-    let index = Index::with_pages(u64::MAX, Some(foxy_disk::prefer_huge_pages));
+    let index = Index::new();
     // What the process weighs without an index; the empty index's share is put back.
     let base = system::resident().saturating_sub(index.memory_bytes());
     let (mut resident, mut counted) = (Vec::new(), Vec::new());
@@ -119,14 +119,12 @@ fn lookups(index: &Index, hashes: &[KeyHash]) -> f64 {
     cpu::of_this_thread().saturating_sub(cpu).as_nanos() as f64 / hashes.len() as f64
 }
 
-/// As much memory as the index has, in huge pages where there are any.
+/// As much memory as the index has, from the same allocator.
 struct Floor(Vec<u64>);
 
 impl Floor {
     fn new(bytes: u64) -> Self {
-        let words: Vec<u64> = (0..bytes / 8).collect();
-        foxy_disk::prefer_huge_pages(words.as_ptr().cast(), (bytes / 8 * 8) as usize);
-        Self(words)
+        Self((0..bytes / 8).collect())
     }
 
     /// Nanoseconds of `reads` (1 or 2) random reads at once that start after the ones before.

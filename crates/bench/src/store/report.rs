@@ -188,12 +188,10 @@ impl Section {
 
 fn share(row: &Row) -> Option<(String, f64)> {
     let (name, other) = row.peer.as_ref()?;
-    (*other > 0.0).then(|| {
-        (
-            format!("{}\nof {name}", row.name),
-            row.value / other * 100.0,
-        )
-    })
+    // Rates only: for times and bytes less is better, and one axis cannot say both.
+    let rate = matches!(row.unit, "1/s" | "MB/s" | "%");
+    let name = format!("{} / {name}", row.name.replace(" under way", ""));
+    (rate && *other > 0.0).then(|| (name, row.value / other * 100.0))
 }
 
 impl Row {

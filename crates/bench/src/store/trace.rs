@@ -224,10 +224,13 @@ fn measure(
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
-        let mut line = String::new();
-        if let Some(output) = child.stdout.take() {
-            BufReader::new(output).read_line(&mut line)?;
-        }
+        // Some libraries talk on standard output: the answer is the line that is an object.
+        let output = child.stdout.take().map(BufReader::new);
+        let lines = output.into_iter().flat_map(BufRead::lines);
+        let line = lines
+            .map_while(Result::ok)
+            .find(|line| line.starts_with('{'))
+            .unwrap_or_default();
         // Not closed, not drained: as a crash leaves it.
         child.kill()?;
         child.wait()?;
