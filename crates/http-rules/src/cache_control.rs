@@ -128,12 +128,15 @@ fn listed_names(argument: Argument<'_>) -> impl Iterator<Item = &[u8]> {
         .filter(|name| !name.is_empty())
 }
 
-/// Whether `name` is listed by private="..." or no-cache="..." of a response.
-pub fn is_listed<F: Fields + ?Sized>(fields: &F, name: &[u8]) -> bool {
+/// Visits the names listed by private="..." or no-cache="..." of a response.
+pub(crate) fn for_each_listed<'a, F: Fields + ?Sized>(
+    fields: &'a F,
+    mut visit: impl FnMut(&'a [u8]),
+) {
     values(fields, "Cache-Control")
         .flat_map(directives)
         .filter(|d| d.is("private") || d.is("no-cache"))
-        .any(|d| listed_names(d.argument).any(|listed| listed.eq_ignore_ascii_case(name)))
+        .for_each(|d| listed_names(d.argument).for_each(&mut visit));
 }
 
 #[cfg(test)]

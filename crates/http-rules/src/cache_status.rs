@@ -25,6 +25,8 @@ pub struct CacheStatus<'a> {
     pub key: Option<&'a [u8]>,
     /// A word of [`crate::NoStore`] or [`crate::Outcome`] or of the caller (2.8).
     pub detail: Option<&'a str>,
+    /// The operator's rule that had a say; part of the detail.
+    pub rule: Option<&'a str>,
 }
 
 impl CacheStatus<'static> {
@@ -78,10 +80,16 @@ impl CacheStatus<'_> {
         if let Some(key) = self.key {
             push_parameter(out, "key", |out| push_string(out, key));
         }
-        if let Some(detail) = self.detail {
-            push_parameter(out, "detail", |out| {
+        match (self.detail, self.rule) {
+            (Some(detail), None) => push_parameter(out, "detail", |out| {
                 push_token_or_string(out, detail.as_bytes());
-            });
+            }),
+            (detail, Some(rule)) => push_parameter(out, "detail", |out| {
+                let gap = if detail.is_some() { ", rule " } else { "rule " };
+                let texts = [detail.unwrap_or_default(), gap, rule];
+                push_strings(out, texts.map(str::as_bytes));
+            }),
+            (None, None) => {}
         }
     }
 
@@ -131,8 +139,13 @@ fn push_token_or_string(out: &mut Vec<u8>, text: &[u8]) {
 
 /// A quoted string; bytes outside printable ASCII become `?` since strings cannot hold them.
 fn push_string(out: &mut Vec<u8>, text: &[u8]) {
+    push_strings(out, [text]);
+}
+
+/// Several pieces as one quoted string.
+fn push_strings<const N: usize>(out: &mut Vec<u8>, pieces: [&[u8]; N]) {
     out.push(b'"');
-    for byte in text {
+    for byte in pieces.into_iter().flatten() {
         match byte {
             b'"' | b'\\' => out.extend_from_slice(&[b'\\', *byte]),
             0x20..=0x7e => out.push(*byte),

@@ -24,7 +24,8 @@ pub struct Config {
     /// Lifetime of 500, 502, 503 and 504 without freshness information.
     pub server_error_ttl_s: Option<u32>,
     /// Lifetimes below this are raised to it; never makes a response storable that says no-store
-    /// or private, nor gives life to one without any information.
+    /// or private, nor gives life to one without any information; what is configured for
+    /// errors stays as it is.
     pub ttl_min_s: Option<u32>,
     /// Lifetimes above this are lowered to it.
     pub ttl_max_s: Option<u32>,
@@ -45,6 +46,16 @@ pub struct Config {
     pub vary_fields_max: usize,
     /// Most ranges of one request that are answered singly; beyond it the whole is sent.
     pub ranges_max: usize,
+    /// What selects among stored responses besides their own Vary: names of request fields in
+    /// lower case, and `cookie:NAME`.
+    pub key_parts: Vec<String>,
+    /// Set-Cookie is taken off responses that are stored, for everybody. Never without being
+    /// told: a shared cookie is a shared session.
+    pub strip_set_cookie: bool,
+    /// Bodies of fewer bytes are not stored.
+    pub store_bytes_min: u64,
+    /// Bodies of more bytes are not stored.
+    pub store_bytes_max: u64,
 }
 
 /// The two ways to treat `private="field"` and `no-cache="field"` (RFC 9111 5.2.2.4, 5.2.2.7).
@@ -77,6 +88,10 @@ impl Default for Config {
             obey_request: true,
             vary_fields_max: 16,
             ranges_max: 16,
+            key_parts: Vec::new(),
+            strip_set_cookie: false,
+            store_bytes_min: 0,
+            store_bytes_max: u64::MAX,
         }
     }
 }

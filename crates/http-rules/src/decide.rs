@@ -48,6 +48,20 @@ pub enum Decision {
     OnlyIfCached504,
 }
 
+impl Decision {
+    /// Whether the origin is to be asked beside the answer, unless it is being asked already.
+    #[must_use]
+    pub const fn asks_in_background(&self) -> bool {
+        matches!(
+            self,
+            Self::Stale {
+                why: StaleUse::WhileRevalidate,
+                ..
+            }
+        )
+    }
+}
+
 /// By whose leave a stale response is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StaleUse {

@@ -196,7 +196,10 @@ fn configured(status: u16, config: &Config) -> Option<Lifetime> {
 
 fn overridden(found: Lifetime, config: &Config) -> Lifetime {
     if let Some(least) = config.ttl_min_s
-        && found.source != LifetimeSource::None
+        && !matches!(
+            found.source,
+            LifetimeSource::None | LifetimeSource::Negative
+        )
         && found.seconds < least
     {
         return Lifetime {

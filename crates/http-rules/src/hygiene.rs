@@ -4,7 +4,7 @@ use foxy_base::{
     FieldBlock, FieldBlockBuilder, FieldBlockError, Fields, FieldsIter, eq_name, tokens,
 };
 
-use crate::cache_control::is_listed;
+use crate::cache_control::for_each_listed;
 use crate::storing::StorePlan;
 
 /// Fields that concern one connection only, and those of proxy authentication (RFC 9110 section
@@ -31,7 +31,8 @@ pub fn is_hop_by_hop(name: &[u8]) -> bool {
 /// The fields of a response as they are stored: without hop-by-hop fields, those that Connection
 /// lists, those that the plan strips, Age (it is calculated), Content-Length (the object knows
 /// its length), and the Content-Range of a 206 (it follows from the parts). Everything else
-/// stays as it is, Set-Cookie and unknown fields included.
+/// stays as it is, Set-Cookie (unless the configuration says otherwise) and unknown fields
+/// included. Linear in the size of the head, whatever the origin lists.
 ///
 /// # Errors
 /// A field too large for a field block; the response is not stored then.
@@ -39,28 +40,62 @@ pub fn stored_fields<F: Fields + ?Sized>(
     fields: &F,
     plan: &StorePlan,
 ) -> Result<FieldBlock, FieldBlockError> {
+    let sieve = Sieve::new(fields, plan.digest.status == 206, plan.strip_listed);
     let mut builder = FieldBlockBuilder::default();
     for (name, value) in FieldsIter::new(fields) {
-        if is_stored(fields, name, plan.digest.status == 206, plan.strip_listed) {
+        let cookie = plan.strip_set_cookie && eq_name(name, b"Set-Cookie");
+        if !cookie && sieve.keeps(name) {
             builder.push(name, value)?;
         }
     }
     Ok(builder.finish())
 }
 
-/// Whether one field of a response is stored.
-pub(crate) fn is_stored<F: Fields + ?Sized>(
-    fields: &F,
-    name: &[u8],
+/// Tells the fields of one response that are stored.
+#[derive(Debug)]
+pub(crate) struct Sieve<'a> {
+    /// Names that Connection or a list directive takes out, ordered without regard to case.
+    listed: Vec<&'a [u8]>,
     part: bool,
-    strip: bool,
-) -> bool {
-    let never = is_hop_by_hop(name)
-        || eq_name(name, b"Age")
-        || eq_name(name, b"Content-Length")
-        || part && eq_name(name, b"Content-Range");
-    let listed = tokens(fields, "Connection").any(|listed| eq_name(listed, name));
-    !(never || listed || strip && is_listed(fields, name))
+}
+
+impl<'a> Sieve<'a> {
+    /// Reads what `fields` say of each other. `strip`: those listed by private="..." or
+    /// no-cache="..." go as well.
+    pub(crate) fn new<F: Fields + ?Sized>(fields: &'a F, part: bool, strip: bool) -> Self {
+        let mut listed: Vec<&[u8]> = tokens(fields, "Connection")
+            .filter(|name| !is_connection_option(name))
+            .collect();
+        if strip {
+            for_each_listed(fields, |name| listed.push(name));
+        }
+        listed.sort_unstable_by(|a, b| order(a, b));
+        Self { listed, part }
+    }
+
+    /// Whether the field is stored.
+    pub(crate) fn keeps(&self, name: &[u8]) -> bool {
+        let never = match name.len() {
+            2 | 7 | 10 | 16 | 17 | 18 | 19 | 25 => is_hop_by_hop(name),
+            3 => eq_name(name, b"Age"),
+            13 => self.part && eq_name(name, b"Content-Range"),
+            14 => eq_name(name, b"Content-Length"),
+            _ => false,
+        };
+        let found = |listed: &&[u8]| order(listed, name);
+        !(never || !self.listed.is_empty() && self.listed.binary_search_by(found).is_ok())
+    }
+}
+
+/// Options that name no field: they need no place in the list.
+fn is_connection_option(name: &[u8]) -> bool {
+    eq_name(name, b"close") || eq_name(name, b"keep-alive")
+}
+
+fn order(a: &[u8], b: &[u8]) -> std::cmp::Ordering {
+    let (a, b) = (a.iter(), b.iter());
+    a.map(u8::to_ascii_lowercase)
+        .cmp(b.map(u8::to_ascii_lowercase))
 }
 
 #[cfg(test)]

@@ -17,13 +17,16 @@ pub mod date;
 mod decide;
 mod digest;
 pub mod etag;
+pub mod explain;
 pub mod freshness;
 mod hygiene;
 pub mod invalidation;
 mod method;
 pub mod range;
 mod reason;
+mod relevant;
 mod request;
+pub mod rules;
 pub mod status;
 mod storing;
 mod surrogate;
@@ -42,8 +45,10 @@ pub use hygiene::{is_hop_by_hop, stored_fields};
 pub use method::Method;
 pub use reason::{Fwd, LifetimeSource, NoStore, Outcome};
 pub use request::RequestDigest;
+pub use rules::{RuleId, RuleSet};
 pub use status::is_understood;
 pub use storing::{
-    Request, Response, StorePlan, StoreUnder, can_store, may_keep_incomplete, supersedes,
+    Request, Response, StorePlan, StoreUnder, can_store, check_size, may_keep_incomplete,
+    supersedes,
 };
 pub use update::{Refresh, RefreshEffect, refresh};

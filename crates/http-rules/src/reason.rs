@@ -70,6 +70,10 @@ words! {
         ConfiguredOff = "configured-off",
         /// Fields listed by private="..." or no-cache="..." and the configuration refuses those.
         ListedFields = "listed-fields",
+        /// The body is smaller than the configuration wants stored.
+        TooSmall = "below-minimum-size",
+        /// The body is larger than the configuration wants stored.
+        TooLarge = "above-maximum-size",
         /// The message ended before its length and cannot be stored as a part.
         Incomplete = "incomplete",
     }

@@ -12,6 +12,7 @@ use crate::invalidation::{TargetUri, same_target};
 use crate::method::Method;
 use crate::range::ContentRange;
 use crate::reason::{LifetimeSource, NoStore};
+use crate::relevant::Relevant;
 use crate::request::RequestDigest;
 use crate::status;
 use crate::vary::{self, Vary, VaryList};
@@ -63,6 +64,8 @@ pub struct StorePlan {
     pub under: StoreUnder,
     /// Some fields are not stored because private or no-cache lists them.
     pub strip_listed: bool,
+    /// Set-Cookie is not stored, nor sent to anybody, because the configuration says so.
+    pub strip_set_cookie: bool,
 }
 
 /// Decides at header time whether a response is stored.
@@ -79,6 +82,12 @@ where
     R: Fields + ?Sized,
 {
     check_status(response.status)?;
+    let response = &Response {
+        status: response.status,
+        fields: &Relevant::of(response.fields, config),
+        request_time: response.request_time,
+        response_time: response.response_time,
+    };
     let control = ResponseControl::of(response.fields, config);
     check_directives(request.digest, response.status, &control, config)?;
     let times = Times::of(
@@ -101,7 +110,22 @@ where
         part,
         under,
         strip_listed,
+        strip_set_cookie: config.strip_set_cookie,
     })
+}
+
+/// Whether a body of this length is to be stored, as far as the configuration limits it.
+///
+/// # Errors
+/// [`NoStore::TooSmall`] or [`NoStore::TooLarge`].
+pub const fn check_size(length: u64, config: &Config) -> Result<(), NoStore> {
+    if length < config.store_bytes_min {
+        Err(NoStore::TooSmall)
+    } else if length > config.store_bytes_max {
+        Err(NoStore::TooLarge)
+    } else {
+        Ok(())
+    }
 }
 
 fn check_status(status: u16) -> Result<(), NoStore> {
@@ -183,7 +207,7 @@ fn check_vary<R: Fields + ?Sized>(
     fields: &R,
     config: &Config,
 ) -> Result<Option<VaryList>, NoStore> {
-    match vary::of(fields) {
+    match vary::of_with(fields, &config.key_parts) {
         Vary::None => Ok(None),
         Vary::Star => Err(NoStore::VaryStar),
         Vary::List(list) if list.len() > config.vary_fields_max => Err(NoStore::VaryTooWide),
@@ -235,7 +259,8 @@ fn check_use<R: Fields + ?Sized>(
         freshness::ttl_ms(digest, digest.response_time) > 0 && !digest.flags.has(Flags::NO_CACHE);
     let validator = digest.flags.0 & (Flags::HAS_ETAG.0 | Flags::HAS_LAST_MODIFIED.0) != 0;
     let stale_use = digest.stale_while_revalidate_s.max(digest.stale_if_error_s) > Some(0);
-    if !explicit && values(fields, "Set-Cookie").next().is_some() {
+    let cookie = !config.strip_set_cookie && values(fields, "Set-Cookie").next().is_some();
+    if !explicit && cookie {
         return Err(NoStore::SetCookieWithoutFreshness);
     }
     if alive || validator || stale_use {

@@ -4,12 +4,12 @@ use foxy_base::{
     FieldBlock, FieldBlockBuilder, FieldBlockError, Fields, FieldsIter, eq_name, first,
 };
 
-use crate::cache_control::{ResponseControl, is_listed};
+use crate::cache_control::{ResponseControl, for_each_listed};
 use crate::config::Config;
 use crate::digest::{Digest, Flags};
 use crate::etag::{self, ETag};
 use crate::freshness::expires_at;
-use crate::hygiene::is_stored;
+use crate::hygiene::Sieve;
 use crate::method::Method;
 use crate::reason::NoStore;
 use crate::request::RequestDigest;
@@ -67,11 +67,17 @@ where
 }
 
 /// Whether a field of a 304 or HEAD response never replaces the stored one: those that describe
-/// the stored bytes and cannot have changed without them.
+/// the stored bytes and cannot have changed without them (RFC 9111 section 3.2 leaves out what the
+/// integrity of the stored response needs). A digest beside a 304 is that of its own, empty body.
 fn is_never_updated(name: &[u8]) -> bool {
-    ["Content-Length", "Content-Range", "Content-Encoding"]
-        .iter()
-        .any(|kept| eq_name(name, kept.as_bytes()))
+    let kept = [
+        "Content-Length",
+        "Content-Range",
+        "Content-Encoding",
+        "Content-MD5",
+        "Content-Digest",
+    ];
+    kept.iter().any(|kept| eq_name(name, kept.as_bytes()))
 }
 
 /// The stored fields with those of `new` in place of their namesakes (RFC 9111 section 3.2).
@@ -87,8 +93,8 @@ where
     S: Fields + ?Sized,
     N: Fields + ?Sized,
 {
-    let replaces =
-        |name: &[u8]| !is_never_updated(name) && is_stored(new, name, false, strip_listed);
+    let sieve = Sieve::new(new, false, strip_listed);
+    let replaces = |name: &[u8]| !is_never_updated(name) && sieve.keeps(name);
     let mut builder = FieldBlockBuilder::default();
     for (name, value) in FieldsIter::new(stored) {
         let replaced =
@@ -165,11 +171,17 @@ where
 /// Without the fields that the updated private or no-cache now lists.
 fn without_listed(fields: FieldBlock, config: &Config) -> FieldBlock {
     let control = ResponseControl::of(&fields, config);
+    let mut gone: Vec<&[u8]> = Vec::new();
     if control.private_listed || control.no_cache_listed {
-        fields.filtered(|name, _| !is_listed(&fields, name))
-    } else {
-        fields
+        for_each_listed(&fields, |name| gone.push(name));
     }
+    if config.strip_set_cookie {
+        gone.push(b"Set-Cookie");
+    }
+    if gone.is_empty() {
+        return fields;
+    }
+    fields.filtered(|name, _| !gone.iter().any(|listed| eq_name(listed, name)))
 }
 
 /// Fields with an Age in front.

@@ -4,12 +4,17 @@
 //! The canonical form is text, one line per listed field in the list's order: `name=value` where
 //! the request has the field, `name` where it has not. Two requests match under a list if and
 //! only if their canonical forms are equal, so the form serves as part of a variant's key.
+//!
+//! An operator's rule can add parts to a response's own list: further fields, and single cookies,
+//! written `cookie:NAME` (no field name has a colon). They select variants like any other.
 
+mod cookie;
 mod language;
 mod normal;
 
 use foxy_base::{Fields, eq_name, tokens};
 
+pub(crate) use cookie::cookies;
 pub use language::satisfied_by_language;
 use normal::{Compare, Sink};
 
@@ -45,7 +50,14 @@ impl VaryList {
 
 /// Reads all Vary lines of a response.
 pub fn of<F: Fields + ?Sized>(fields: &F) -> Vary {
-    let mut names: Vec<Vec<u8>> = Vec::new();
+    of_with(fields, &[])
+}
+
+/// As [`of`], with the parts that an operator's rule adds ([`Config::key_parts`]).
+///
+/// [`Config::key_parts`]: crate::Config::key_parts
+pub fn of_with<F: Fields + ?Sized>(fields: &F, parts: &[String]) -> Vary {
+    let mut names: Vec<Vec<u8>> = parts.iter().map(|part| part.clone().into_bytes()).collect();
     for name in tokens(fields, "Vary") {
         if name == b"*" {
             return Vary::Star;
@@ -59,6 +71,15 @@ pub fn of<F: Fields + ?Sized>(fields: &F) -> Vary {
     } else {
         Vary::List(VaryList(names.join(&b',')))
     }
+}
+
+/// Whether a stored list has all the parts that a rule wants of it. What was stored before there
+/// was the rule has not, and is no answer to anybody.
+#[must_use]
+pub fn has_parts(list: &[u8], parts: &[String]) -> bool {
+    parts
+        .iter()
+        .all(|part| names(list).any(|name| name == part.as_bytes()))
 }
 
 /// The names in a stored list.
@@ -86,6 +107,14 @@ fn write_values<F: Fields + ?Sized, S: Sink>(list: &[u8], request: &F, out: &mut
 
 fn write_value<F: Fields + ?Sized, S: Sink>(name: &[u8], request: &F, out: &mut S) {
     out.put(name);
+    if let Some(cookie) = name.strip_prefix(cookie::PREFIX) {
+        if let Some(value) = cookie::value(cookie, request) {
+            out.put(b"=");
+            out.put(value);
+        }
+        out.put(b"\n");
+        return;
+    }
     let present = foxy_base::FieldsIter::new(request).any(|(other, _)| eq_name(other, name));
     if present {
         out.put(b"=");

@@ -10,14 +10,11 @@ fn crate_dir() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The rows of the first table: source, level, rule, function, test.
-fn rows() -> Vec<Vec<String>> {
+/// The rows of a section's table: source, level, rule, function, test.
+fn rows(title: &str) -> Vec<Vec<String>> {
     let document = fs::read_to_string(crate_dir().join("../../docs/http-caching.md"));
     let document = document.unwrap_or_else(|error| panic!("docs/http-caching.md: {error}"));
-    let section = document
-        .split("## Decided in http-rules")
-        .nth(1)
-        .unwrap_or_default();
+    let section = document.split(title).nth(1).unwrap_or_default();
     let section = section.split("\n## ").next().unwrap_or_default();
     let lines = section.lines().filter(|line| line.starts_with("| "));
     let cells = |line: &str| {
@@ -29,20 +26,34 @@ fn rows() -> Vec<Vec<String>> {
     lines.skip(1).map(cells).collect()
 }
 
+/// Which crate a table is about.
+#[derive(Clone, Copy)]
+enum About {
+    Rules,
+    Proxy,
+}
+
 /// The source of the module with this path, whether a file or a folder's child.
-fn source(module: &[&str]) -> Option<String> {
-    let mut path: PathBuf = crate_dir().join("src");
+fn source(about: About, module: &[&str]) -> Option<String> {
+    let mut path: PathBuf = match about {
+        About::Rules => crate_dir().join("src"),
+        About::Proxy => crate_dir().join("../proxy"),
+    };
+    if matches!(about, About::Proxy) && module.first() != Some(&"tests") {
+        path.push("src");
+    }
     path.extend(module);
-    fs::read_to_string(path.with_extension("rs")).ok()
+    let file = fs::read_to_string(path.with_extension("rs")).ok();
+    file.or_else(|| fs::read_to_string(path.join("mod.rs")).ok())
 }
 
 /// What is wrong with a `module::function` path; `None` if it names a function.
-fn missing(path: &str, test: bool) -> Option<String> {
+fn missing(about: About, path: &str, test: bool) -> Option<String> {
     let mut module: Vec<&str> = path.trim_matches('`').split("::").collect();
     let name = module.pop()?;
-    let in_file = source(&module);
+    let in_file = source(about, &module);
     // Short test modules are inside their module's file.
-    let text = in_file.or_else(|| source(module.strip_suffix(&["tests"])?));
+    let text = in_file.or_else(|| source(about, module.strip_suffix(&["tests"])?));
     let Some(text) = text else {
         return Some(format!("{path}: no such module"));
     };
@@ -59,11 +70,10 @@ fn missing(path: &str, test: bool) -> Option<String> {
     }
 }
 
-#[test]
-fn every_rule_names_a_function_and_a_test_that_exist() {
-    let rows = rows();
+fn check(about: About, title: &str, least: usize) {
+    let rows = rows(title);
     assert!(
-        rows.len() > 100,
+        rows.len() > least,
         "the table has {} rows only: has its shape changed?",
         rows.len()
     );
@@ -76,8 +86,8 @@ fn every_rule_names_a_function_and_a_test_that_exist() {
         if source.is_empty() || rule.is_empty() || !LEVELS.contains(&level.as_str()) {
             wrong.push(format!("{row:?}: unknown level or empty cell"));
         }
-        wrong.extend(missing(function, false));
-        wrong.extend(missing(test, true));
+        wrong.extend(missing(about, function, false));
+        wrong.extend(missing(about, test, true));
     }
     assert!(
         wrong.is_empty(),
@@ -87,16 +97,29 @@ fn every_rule_names_a_function_and_a_test_that_exist() {
 }
 
 #[test]
+fn every_rule_names_a_function_and_a_test_that_exist() {
+    check(About::Rules, "## Decided in http-rules", 100);
+    check(About::Proxy, "## Carried out by the proxy", 30);
+}
+
+#[test]
 fn the_check_notices_what_is_gone() {
-    assert_eq!(missing("`date::parse`", false), None);
+    assert_eq!(missing(About::Rules, "`date::parse`", false), None);
     assert!(
-        missing("`date::pars`", false).is_some(),
+        missing(About::Rules, "`date::pars`", false).is_some(),
         "a prefix is not the function"
     );
-    assert!(missing("`nowhere::parse`", false).is_some());
-    assert!(missing("`date::parse`", true).is_some(), "not a test");
+    assert!(missing(About::Rules, "`nowhere::parse`", false).is_some());
+    assert!(
+        missing(About::Rules, "`date::parse`", true).is_some(),
+        "not a test"
+    );
     assert_eq!(
-        missing("`text::tests::directives_are_split_outside_quotes`", true),
+        missing(
+            About::Rules,
+            "`text::tests::directives_are_split_outside_quotes`",
+            true
+        ),
         None
     );
 }

@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use foxy_base::{KeyHash, key_hash};
-use foxy_http_rules::RequestDigest;
+use foxy_http_rules::rules::BypassWhy;
+use foxy_http_rules::{RequestDigest, RuleId, RuleSet};
 use foxy_http1::{FieldSlots, RequestHead, RequestParts, Url};
 
 use crate::route::{self, destination};
@@ -26,6 +27,28 @@ pub(crate) struct Ask {
     /// The primary key.
     pub(crate) base: Bytes,
     pub(crate) base_hash: KeyHash,
+    /// The rule of the operator that decides.
+    pub(crate) rule: RuleId,
+    /// Why that rule sends the request past the cache, if it does.
+    pub(crate) bypass: Option<BypassWhy>,
+}
+
+/// Who asks, and under which rules.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Who<'a> {
+    pub(crate) role: &'a Rc<Role>,
+    pub(crate) client: SocketAddr,
+    pub(crate) rules: &'a RuleSet,
+}
+
+impl<'a> Who<'a> {
+    pub(crate) const fn new(role: &'a Rc<Role>, client: SocketAddr, rules: &'a RuleSet) -> Self {
+        Self {
+            role,
+            client,
+            rules,
+        }
+    }
 }
 
 impl Ask {
@@ -34,25 +57,28 @@ impl Ask {
         slots: &FieldSlots,
         parts: RequestParts,
         url: &Url<'_>,
-        role: &Rc<Role>,
-        client: SocketAddr,
+        who: &Who<'_>,
     ) -> Self {
+        let (role, rules) = (who.role, who.rules);
         let bytes = Bytes::copy_from_slice(&bytes[..parts.len()]);
         let slots = slots.clone();
         let head = parts.head(&bytes, &slots);
         let digest = RequestDigest::new(head.method_text(), &head);
         let mut base = Vec::new();
-        key::primary(role.partition(), url, &mut base);
+        let rule = key::primary(rules, role.partition(), url, &mut base);
+        let bypass = rules.get(rule).and_then(|rule| rule.bypass.of(&head));
         Self {
             bytes,
             slots,
             parts,
             role: Rc::clone(role),
-            client,
+            client: who.client,
             digest,
             to: destination(role, url),
             base_hash: key_hash(&base),
             base: base.into(),
+            rule,
+            bypass,
         }
     }
 

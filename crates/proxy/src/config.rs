@@ -22,6 +22,8 @@ pub struct Config {
     pub headers: HeaderConfig,
     /// The caching rules.
     pub rules: foxy_http_rules::Config,
+    /// What is ruled otherwise for some hosts and paths.
+    pub user_rules: foxy_http_rules::RuleSet,
     /// Random numbers follow from it and the time of the start. Draw it at random in production.
     pub seed: u64,
 }

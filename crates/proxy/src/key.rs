@@ -4,15 +4,23 @@
 //! appended; the nonce is the primary entry's, so that replacing or purging the primary puts all
 //! its variants out of reach.
 
+use foxy_http_rules::{RuleId, RuleSet};
 use foxy_http1::Url;
 use foxy_store::Object;
 
-/// Writes the primary key into `out`, which is cleared first.
-pub(crate) fn primary(partition: &str, url: &Url<'_>, out: &mut Vec<u8>) {
+/// Writes the primary key into `out`, which is cleared first. Says which rule of the operator
+/// decides about it.
+pub(crate) fn primary(
+    rules: &RuleSet,
+    partition: &str,
+    url: &Url<'_>,
+    out: &mut Vec<u8>,
+) -> RuleId {
     out.clear();
     out.extend_from_slice(partition.as_bytes());
     out.extend_from_slice(b" GET ");
     url.write_normalised(out);
+    rules.apply(partition, out)
 }
 
 /// Appends what makes a variant's key out of its primary's.
@@ -49,7 +57,7 @@ mod tests {
             path: path.as_bytes(),
         };
         let mut key = b"rest of the last one".to_vec();
-        primary(partition, &url, &mut key);
+        primary(&RuleSet::default(), partition, &url, &mut key);
         String::from_utf8(key).unwrap()
     }
 

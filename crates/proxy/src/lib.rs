@@ -21,11 +21,13 @@ mod net;
 mod outcome;
 mod proxy;
 mod purge;
+mod recent;
 mod reply;
 mod route;
 mod serve;
 mod upstream;
 mod via;
+mod why;
 mod worker;
 
 pub use config::{
@@ -33,10 +35,13 @@ pub use config::{
     UpstreamConfig,
 };
 pub use counters::{BUCKETS, Counters, Event, Latency, Totals};
+pub use foxy_http_rules as rules;
 pub use listener::{Listener, bind};
 pub use log::{LogRecord, LogSink, NoLog};
 pub use outcome::Outcome;
 pub use proxy::Proxy;
 pub use purge::Purged;
+pub use recent::Recent;
 pub use upstream::{FixedNames, ResolveError, Resolved, Resolver, Resolving, SystemResolver};
+pub use why::{StoredWhy, Why, WhyRequest};
 pub use worker::Worker;

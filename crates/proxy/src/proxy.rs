@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use foxy_base::{Clock, hash64};
+use foxy_http_rules::RuleId;
 use foxy_store::Engine;
 use tokio::sync::watch;
 
 use crate::fetch::FillHead;
 use crate::fill::FillMap;
 use crate::fill::budget::Budget;
+use crate::recent::RecentTable;
 use crate::upstream::dns::DnsCache;
 use crate::{Config, Counters, Resolver, Totals};
 
@@ -29,6 +31,8 @@ pub struct Proxy {
     pub(crate) instance: String,
     /// The Via line of answers.
     pub(crate) via_line: Vec<u8>,
+    /// What became of requests that were more than a hit.
+    pub(crate) recent: RecentTable,
     counters: Vec<Counters>,
     shutdown: watch::Sender<bool>,
 }
@@ -57,6 +61,7 @@ impl Proxy {
             clock,
             resolver,
             connections: AtomicUsize::new(0),
+            recent: RecentTable::default(),
             counters: (0..workers.max(1)).map(|_| Counters::default()).collect(),
             shutdown: watch::Sender::new(false),
         })
@@ -107,6 +112,22 @@ impl Proxy {
     #[must_use]
     pub fn is_shutting_down(&self) -> bool {
         *self.shutdown.borrow()
+    }
+
+    /// The caching rules of a request about which this rule decides.
+    pub(crate) fn rules(&self, rule: RuleId) -> &foxy_http_rules::Config {
+        match self.config.user_rules.get(rule) {
+            Some(rule) => &rule.config,
+            None => &self.config.rules,
+        }
+    }
+
+    /// The name of the rule that decides, for people.
+    pub(crate) fn rule_name(&self, rule: RuleId) -> Option<&str> {
+        self.config
+            .user_rules
+            .get(rule)
+            .map(|rule| rule.name.as_str())
     }
 
     /// Removes what is stored under a primary key, and keeps what is being fetched under it from

@@ -27,7 +27,7 @@ impl Proxy {
     /// holds, whether the future is awaited to its end or not.
     pub async fn purge(&self, partition: &str, url: &Url<'_>) -> Purged {
         let mut bytes = Vec::new();
-        key::primary(partition, url, &mut bytes);
+        key::primary(&self.config.user_rules, partition, url, &mut bytes);
         self.purge_key(key_hash(&bytes), &bytes).await
     }
 

@@ -10,8 +10,10 @@ mod guard;
 mod metrics;
 mod routes;
 mod stats;
+mod why;
 
 pub use stats::{Durations, Stats};
+pub use why::{Stored as WhyStored, Why as WhyAnswer};
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -42,6 +44,8 @@ pub(crate) struct State {
     memory: u64,
     hosts: Vec<String>,
     partitions: Vec<String>,
+    /// Sites whose objects are under their origin's name, and that name.
+    origins: Vec<(String, String)>,
     addresses: Addresses,
 }
 
@@ -66,10 +70,23 @@ impl State {
             started: clock.mono(),
             memory: config.memory,
             hosts,
+            origins: origins(config),
             partitions: forward.into_iter().chain(sites).collect(),
             addresses: addresses.clone(),
         }
     }
+}
+
+fn origins(config: &Config) -> Vec<(String, String)> {
+    let own = config.sites.iter().filter(|site| !site.preserve_host);
+    own.map(|site| {
+        let host = match site.origin.host.contains(':') {
+            true => format!("[{}]", site.origin.host),
+            false => site.origin.host.clone(),
+        };
+        (site.name.clone(), format!("{host}:{}", site.origin.port))
+    })
+    .collect()
 }
 
 /// Binds the admin address.

@@ -5,7 +5,7 @@ use foxy_http1::{RequestHead, Url};
 use super::connection::Answer;
 use super::guard::{self, FIELD};
 use super::stats::Stats;
-use super::{State, metrics};
+use super::{State, metrics, why};
 
 const PAGE: &str = include_str!("page.html");
 
@@ -17,6 +17,7 @@ pub(super) async fn answer(head: &RequestHead<'_>, state: &State) -> Answer {
     let target = String::from_utf8_lossy(head.target_text()).into_owned();
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     match (head.method_text(), path) {
+        (b"GET" | b"HEAD", "/why") => why::answer(query, state),
         (b"GET" | b"HEAD", _) => get(path, state),
         (b"POST", "/purge") if !guard::may_change(head) => {
             Answer::text(403, &format!("changes need the field `{FIELD}: 1`"))
@@ -44,11 +45,14 @@ fn get(path: &str, state: &State) -> Answer {
         },
         "/stats" => json(200, &Stats::of(state)),
         "/purge" => Answer::text(405, "purging changes something: use POST"),
-        _ => Answer::text(404, "try /, /healthz, /readyz, /metrics or /stats"),
+        _ => Answer::text(
+            404,
+            "try /, /healthz, /readyz, /metrics, /stats or /why?url=...",
+        ),
     }
 }
 
-fn json<T: serde::Serialize>(status: u16, value: &T) -> Answer {
+pub(super) fn json<T: serde::Serialize>(status: u16, value: &T) -> Answer {
     match serde_json::to_vec_pretty(value) {
         Ok(mut body) => {
             body.push(b'\n');
@@ -108,10 +112,23 @@ async fn purge(query: &str, state: &State) -> Answer {
 }
 
 /// A parameter of a query, decoded; `+` is a plus sign, as URLs have them.
-fn parameter(query: &str, name: &str) -> Option<String> {
-    let value = query
+pub(super) fn parameter(query: &str, name: &str) -> Option<String> {
+    let value = values(query, name).next()?;
+    decoded(value)
+}
+
+/// Every parameter of that name; what cannot be decoded is left out.
+pub(super) fn parameters(query: &str, name: &str) -> Vec<String> {
+    values(query, name).filter_map(decoded).collect()
+}
+
+fn values<'q>(query: &'q str, name: &str) -> impl Iterator<Item = &'q str> {
+    query
         .split('&')
-        .find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))?;
+        .filter_map(move |pair| pair.strip_prefix(name)?.strip_prefix('='))
+}
+
+fn decoded(value: &str) -> Option<String> {
     let mut decoded = Vec::with_capacity(value.len());
     let mut bytes = value.bytes();
     while let Some(byte) = bytes.next() {
@@ -136,6 +153,7 @@ mod tests {
         assert_eq!(parameter(query, "url").as_deref(), Some("http://a/b?c+d"));
         assert_eq!(parameter(query, "site").as_deref(), Some("www"));
         assert_eq!(parameter(query, "ur"), None);
+        assert_eq!(parameters("h=a&h=b%3A&x=c", "h"), ["a", "b:"]);
         assert_eq!(parameter("url=%", "url"), None);
         assert_eq!(parameter("url=%zz", "url"), None);
     }

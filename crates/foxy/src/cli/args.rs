@@ -41,6 +41,8 @@ pub enum Command {
     Stats(StatsArgs),
     /// Make a running Foxy forget a URL, all its variants included
     Purge(PurgeArgs),
+    /// Say what would become of a request now, and why
+    Why(WhyArgs),
     /// Read, convert and generate access logs
     #[command(subcommand)]
     Trace(foxy_trace::cli::TraceCommand),
@@ -126,6 +128,25 @@ pub struct PurgeArgs {
     /// The URL, such as http://example.com/page
     pub url: String,
     /// Only in this site's contents (`forward` for the forward proxy's)
+    #[arg(long, value_name = "NAME")]
+    pub site: Option<String>,
+    /// Whom to ask
+    #[command(flatten)]
+    pub admin: AdminArgs,
+}
+
+/// What to explain.
+#[derive(Clone, Debug, Args)]
+pub struct WhyArgs {
+    /// The URL, such as http://example.com/page
+    pub url: String,
+    /// A header of the request, such as 'Accept-Language: de'; may be repeated
+    #[arg(short = 'H', long = "header", value_name = "HEADER")]
+    pub header: Vec<String>,
+    /// The method, if it is not GET
+    #[arg(short = 'X', long, value_name = "METHOD")]
+    pub method: Option<String>,
+    /// In which site's contents (`forward` for the forward proxy's)
     #[arg(long, value_name = "NAME")]
     pub site: Option<String>,
     /// Whom to ask

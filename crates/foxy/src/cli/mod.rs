@@ -9,6 +9,7 @@ mod purge;
 mod reload;
 mod serve;
 mod stats;
+mod why;
 
 pub use args::{Cli, Command, ServeArgs};
 
@@ -31,6 +32,7 @@ pub fn main() -> ExitCode {
         Some(Command::Check(args)) => check::run(&args),
         Some(Command::Stats(args)) => stats::run(&args),
         Some(Command::Purge(args)) => purge::run(&args),
+        Some(Command::Why(args)) => why::run(&args),
         Some(Command::Trace(command)) => command.run(),
         Some(Command::Sim(command)) => command.run(),
         Some(Command::Bench(command)) => {
@@ -38,6 +40,21 @@ pub fn main() -> ExitCode {
             command.run(&clock)
         }
     }
+}
+
+/// Everything but letters, digits and `-._~` as `%XX`.
+fn encoded(text: &str) -> String {
+    use std::fmt::Write;
+    let mut out = String::with_capacity(text.len() * 3);
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
 }
 
 /// Says what failed at run time.

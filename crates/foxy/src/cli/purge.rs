@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use super::args::PurgeArgs;
-use super::{USAGE, client, failed};
+use super::{USAGE, client, encoded, failed};
 
 /// Asks for the purge; done when it would survive a power cut.
 pub(super) fn run(args: &PurgeArgs) -> ExitCode {
@@ -28,18 +28,4 @@ pub(super) fn run(args: &PurgeArgs) -> ExitCode {
         Ok((status, body)) => failed(format!("{status}: {}", body.trim())),
         Err(error) => failed(error),
     }
-}
-
-/// Everything but letters, digits and `-._~` as `%XX`.
-fn encoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() * 3);
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            // Writing to a string cannot fail.
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-    out
 }

@@ -10,8 +10,8 @@ use super::kind::Value;
 use super::machine::Machine;
 use super::origin::OriginUrl;
 use super::problem::Problem;
-use super::proxy_settings;
 use super::values::Values;
+use super::{proxy_settings, rules};
 
 /// Everything Foxy was told, checked and complete.
 #[derive(Clone, Debug)]
@@ -148,11 +148,16 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
     } else {
         Vec::new()
     };
+    let mut proxy = proxy_settings::all_but_access(given, problems);
+    proxy.user_rules = rules::rules(
+        repeated(given, "rule"),
+        &proxy.rules,
+        &sites,
+        !listen.is_empty(),
+        problems,
+    );
     Config {
-        proxy: foxy_proxy::Config {
-            access,
-            ..proxy_settings::all_but_access(given, problems)
-        },
+        proxy: foxy_proxy::Config { access, ..proxy },
         log: log(single("log"), problems),
         listen,
         admin,

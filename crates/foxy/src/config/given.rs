@@ -28,7 +28,7 @@ pub type Section = BTreeMap<String, Given>;
 pub struct AllGiven {
     /// The top and the sections that occur once.
     pub single: BTreeMap<String, Section>,
-    /// `store` and `site`.
+    /// `store`, `site` and `rule`.
     pub repeated: BTreeMap<String, Vec<Section>>,
 }
 

@@ -7,6 +7,7 @@ use foxy_base::ByteSize;
 use ipnet::IpNet;
 
 use super::origin::OriginUrl;
+use super::pattern::Of;
 
 /// What a setting accepts.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +46,8 @@ pub enum Kind {
     Ports,
     /// The URL of an origin: scheme, host and port.
     Origin,
+    /// Names or patterns of a rule.
+    Patterns(Of),
 }
 
 /// A value that was read and found right.
@@ -80,7 +83,12 @@ impl Kind {
     pub fn is_list(self) -> bool {
         matches!(
             self,
-            Self::FieldNames | Self::HostNames | Self::Addresses | Self::Networks | Self::Ports
+            Self::FieldNames
+                | Self::HostNames
+                | Self::Addresses
+                | Self::Networks
+                | Self::Ports
+                | Self::Patterns(_)
         )
     }
 
@@ -122,6 +130,7 @@ impl Kind {
             }
             Self::Networks => "a list of networks such as 10.0.0.0/8, or \"all\"".to_owned(),
             Self::Ports => "a list of ports from 1 to 65535".to_owned(),
+            Self::Patterns(of) => of.allowed().to_owned(),
             Self::Origin => "a URL of scheme http, host and port, without a path".to_owned(),
         }
     }
@@ -166,6 +175,8 @@ impl Kind {
             Self::Networks => networks(given).map(Value::Networks),
             Self::Ports => each(given, port).map(Value::Ports),
             Self::Origin => one.parse().map(Value::Origin),
+            Self::Patterns(_) if given.is_empty() => Err("the list is empty".to_owned()),
+            Self::Patterns(of) => each(given, |text| of.read(text)).map(Value::Texts),
         }
     }
 }
@@ -251,7 +262,7 @@ pub(crate) fn seconds(seconds: u64) -> String {
         )
 }
 
-fn name(text: &str) -> Result<String, String> {
+pub(super) fn name(text: &str) -> Result<String, String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     if text.is_empty() || text.len() > 64 || !text.chars().all(fits) {
         return Err("it is not such a name".to_owned());
@@ -259,7 +270,7 @@ fn name(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-fn token(text: &str) -> Result<String, String> {
+pub(super) fn token(text: &str) -> Result<String, String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     if text.is_empty() || !text.chars().all(fits) {
         return Err("it is not a field name".to_owned());

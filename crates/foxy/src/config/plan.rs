@@ -54,6 +54,9 @@ impl Config {
                 human(store.size)
             );
         }
+        for rule in self.proxy.user_rules.all() {
+            let _ = writeln!(text, "rule           {}", rule.words());
+        }
         let _ = writeln!(text, "access log     {}", self.access_log());
         text
     }

@@ -1,6 +1,7 @@
 //! Every setting there is, in one table: it feeds reading, messages, defaults and the reference.
 
 use super::kind::Kind::{self, *};
+use super::pattern::Of;
 
 /// One setting.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +62,7 @@ const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
 /// Sections that may be given several times, as `[[section]]`.
-pub(super) const REPEATED: [&str; 2] = ["store", "site"];
+pub(super) const REPEATED: [&str; 3] = ["store", "site", "rule"];
 
 const FORWARDED: Kind = Word(&["transparent", "append", "replace", "remove"]);
 
@@ -177,7 +178,7 @@ pub const SETTINGS: &[Setting] = &[
     fixed("cache", "server_error_ttl", DurationOrOff(0, YEAR), "off",
         "Lifetime of 500, 502, 503 and 504 that say nothing."),
     fixed("cache", "ttl_min", DurationOrOff(0, YEAR), "off",
-        "Shorter lifetimes are raised to this (never those of `no-store` or `private`)."),
+        "Shorter lifetimes are raised to this (never those of `no-store` or `private`, nor those of errors)."),
     fixed("cache", "ttl_max", DurationOrOff(0, YEAR), "off",
         "Longer lifetimes are lowered to this."),
     fixed("cache", "stale_on_disconnect", Duration(0, YEAR), "1d",
@@ -188,7 +189,52 @@ pub const SETTINGS: &[Setting] = &[
         "`stale-while-revalidate` of answers that do not say (RFC 5861)."),
     fixed("cache", "obey_request", Flag, "true",
         "Whether `Cache-Control` and `Pragma` of requests count (a reload asks the origin)."),
+
+    free("rule", "name", Name, "`rule-1` for the first, and so on",
+        "What the rule is called in `Cache-Status`, the log and `foxy why`."),
+    free("rule", "site", Patterns(Of::Site), "all",
+        "Sites that the rule is for; `forward` is the forward proxy."),
+    free("rule", "host", Patterns(Of::Host), "all",
+        "Hosts that the rule is for. Behind a site without `preserve_host` every host is the origin's: use `site` there."),
+    free("rule", "path", Patterns(Of::Path), "all",
+        "Paths that the rule is for, without the query."),
+    free("rule", "query_ignore", Patterns(Of::Parameter), "none",
+        "Query parameters that make no difference: URLs that differ in them alone share one object."),
+    free("rule", "query_keep", Patterns(Of::Parameter), "all",
+        "The only query parameters that make a difference. Not together with `query_ignore`."),
+    free("rule", "query_sort", Flag, "`false`",
+        "Whether the order of query parameters makes no difference. The origin is asked with the client's own order."),
+    free("rule", "key_headers", FieldNames, "none",
+        "Request fields by which answers differ although the origin's `Vary` does not say so. Purging a URL purges them all."),
+    free("rule", "key_cookies", Patterns(Of::Cookie), "none",
+        "Cookies by which answers differ."),
+    free("rule", "bypass", Flag, "`false`",
+        "Whether all these requests pass by the cache: neither answered from it nor kept."),
+    free("rule", "bypass_headers", Patterns(Of::Field), "none",
+        "Request fields that send a request past the cache."),
+    free("rule", "bypass_cookies", Patterns(Of::CookiePattern), "none",
+        "Cookies that send a request past the cache."),
+    free("rule", "strip_set_cookie", Flag, "`false`",
+        "Take `Set-Cookie` off answers that are stored, for all clients. A cookie that a client needs is lost."),
+    free("rule", "min_size", Size(0, 1 << 50), "`0`",
+        "Smaller answers are not stored."),
+    free("rule", "max_size", Size(0, 1 << 50), "no limit",
+        "Larger answers are not stored."),
+    free("rule", "default_ttl", DurationOrOff(0, YEAR), AS_IN_CACHE, SEE_CACHE),
+    free("rule", "negative_ttl", DurationOrOff(0, YEAR), AS_IN_CACHE, SEE_CACHE),
+    free("rule", "server_error_ttl", DurationOrOff(0, YEAR), AS_IN_CACHE, SEE_CACHE),
+    free("rule", "ttl_min", DurationOrOff(0, YEAR), AS_IN_CACHE, SEE_CACHE),
+    free("rule", "ttl_max", DurationOrOff(0, YEAR), AS_IN_CACHE, SEE_CACHE),
+    free("rule", "heuristic_percent", Count(0, 100), AS_IN_CACHE, SEE_CACHE),
+    free("rule", "heuristic_max", Duration(0, YEAR), AS_IN_CACHE, SEE_CACHE),
+    free("rule", "stale_on_disconnect", Duration(0, YEAR), AS_IN_CACHE, SEE_CACHE),
+    free("rule", "stale_if_error", DurationOrOff(0, YEAR), AS_IN_CACHE, SEE_CACHE),
+    free("rule", "stale_while_revalidate", DurationOrOff(0, YEAR), AS_IN_CACHE, SEE_CACHE),
+    free("rule", "obey_request", Flag, AS_IN_CACHE, SEE_CACHE),
 ];
+
+const AS_IN_CACHE: &str = "as in `[cache]`";
+const SEE_CACHE: &str = "As in `[cache]`, for what the rule is for.";
 
 /// Introductions to the sections, for the reference.
 pub const SECTIONS: &[(&str, &str)] = &[
@@ -212,4 +258,8 @@ pub const SECTIONS: &[(&str, &str)] = &[
     ("fill", "Fetches that serve many clients at once."),
     ("headers", "Fields that Foxy adds."),
     ("cache", "Where the caching rules leave a choice."),
+    (
+        "rule",
+        "One `[[rule]]` per group of hosts and paths that is treated otherwise. The first rule that fits a request decides alone; what it does not say is as in `[cache]`. Lifetimes count from when an answer is stored or validated: what is stored already keeps its own. In patterns `*` stands for anything.",
+    ),
 ];

@@ -123,9 +123,30 @@ proptest! {
         let member = CacheStatus {
             cache: &cache, hit, fwd: Some(Fwd::ALL[fwd]), fwd_status: Some(status),
             ttl: Some(ttl), stored: true, collapsed: true, key: Some(&key), detail: Some(&detail),
+            rule: None,
         };
         member.write(&mut out);
         let parsed: Result<sfv::List, _> = sfv::Parser::new(&out).parse();
         prop_assert_eq!(parsed.map(|list| list.len()).ok(), Some(1));
     }
+}
+
+#[test]
+fn the_rule_that_had_a_say_is_part_of_the_detail() {
+    let written = |detail, rule| {
+        let mut out = Vec::new();
+        let status = CacheStatus {
+            hit: true,
+            detail,
+            rule: Some(rule),
+            ..CacheStatus::default()
+        };
+        status.write(&mut out);
+        String::from_utf8(out).unwrap()
+    };
+    assert_eq!(
+        written(Some("memory-hit"), "images"),
+        "foxy; hit; detail=\"memory-hit, rule images\""
+    );
+    assert_eq!(written(None, "a\"b"), "foxy; hit; detail=\"rule a\\\"b\"");
 }

@@ -1,7 +1,8 @@
 //! Which fields reach the store.
 
 use super::*;
-use crate::testing::{fields, store};
+use crate::Config;
+use crate::testing::{fields, store, store_with};
 
 fn check(status: u16, response: &str, expected: &str) {
     let plan = store(status, response).unwrap();
@@ -58,4 +59,32 @@ fn listed_fields_are_stripped() {
         "Cache-Control: max-age=9, no-cache=\"a\", private=\"b, set-cookie\" | A: 1 | B: 2 | C: 3 | Set-Cookie: x=y",
         "Cache-Control: max-age=9, no-cache=\"a\", private=\"b, set-cookie\" | C: 3",
     );
+}
+
+#[test]
+fn set_cookie_goes_only_when_told() {
+    let response = "Expires: @60 | Set-Cookie: a=b | X: y";
+    check(200, response, response);
+    let told = Config {
+        strip_set_cookie: true,
+        ..Config::default()
+    };
+    let plan = store_with("GET", "", 200, response, &told).unwrap();
+    let kept = stored_fields(&fields(response), &plan).unwrap();
+    assert_eq!(kept, fields("Expires: @60 | X: y"));
+    // What is guessed to be fresh is stored then, for it has no cookie any more.
+    let guessed = "Last-Modified: @-1000 | Set-Cookie: a=b";
+    assert!(store(200, guessed).is_err());
+    assert!(store_with("GET", "", 200, guessed, &told).is_ok());
+}
+
+#[test]
+fn a_long_connection_list_is_no_more_work_than_its_length() {
+    let names: Vec<String> = (0..4000).map(|i| format!("x-{i}")).collect();
+    let response = format!("Connection: {} | X-77: a | Y: b", names.join(","));
+    let response = fields(&response);
+    let sieve = Sieve::new(&response, false, false);
+    assert!(!sieve.keeps(b"X-77") && !sieve.keeps(b"x-3999") && sieve.keeps(b"x-4000"));
+    let usual = fields("Connection: keep-alive, Close");
+    assert!(Sieve::new(&usual, false, false).listed.is_empty());
 }

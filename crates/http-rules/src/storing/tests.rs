@@ -371,3 +371,41 @@ fn facts_are_remembered() {
         .digest;
     assert_eq!(weak.flags, Flags::PROXY_REVALIDATE.with(Flags::HAS_ETAG));
 }
+
+#[test]
+fn sizes_are_limited_by_configuration_only() {
+    let limited = Config {
+        store_bytes_min: 10,
+        store_bytes_max: 100,
+        ..Config::default()
+    };
+    for (length, result) in [
+        (9, Err(NoStore::TooSmall)),
+        (10, Ok(())),
+        (100, Ok(())),
+        (101, Err(NoStore::TooLarge)),
+    ] {
+        assert_eq!(check_size(length, &limited), result, "{length}");
+        assert_eq!(check_size(length, &Config::default()), Ok(()));
+    }
+}
+
+#[test]
+fn key_parts_of_a_rule_join_the_vary_list() {
+    let config = Config {
+        key_parts: vec!["x-device".into()],
+        vary_fields_max: 2,
+        ..Config::default()
+    };
+    let list = |response: &str| {
+        let plan = store_with("GET", "", 200, response, &config)?;
+        Ok::<_, NoStore>(plan.vary.map(|list| list.as_bytes().to_vec()))
+    };
+    assert_eq!(list("Expires: @60"), Ok(Some(b"x-device".to_vec())));
+    assert_eq!(
+        list("Expires: @60 | Vary: Accept, X-Device"),
+        Ok(Some(b"accept,x-device".to_vec()))
+    );
+    assert_eq!(list("Expires: @60 | Vary: *"), Err(NoStore::VaryStar));
+    assert_eq!(list("Expires: @60 | Vary: a, b"), Err(NoStore::VaryTooWide));
+}

@@ -4,14 +4,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use foxy_http_rules::{
-    CacheStatus, Decision, Digest, Flags, Fwd, Miss, RequestDigest, StaleUse, decide, decide_miss,
+    CacheStatus, Decision, Digest, Flags, Fwd, Miss, RequestDigest, RuleId, decide, decide_miss,
 };
 use foxy_http1::{BodyFraming, Method, RequestHead, RequestParts, Upgrade, Url};
 use foxy_store::Object;
 
 use super::follow::Want;
 use super::{Conn, Finish};
-use crate::ask::Ask;
+use crate::ask::{Ask, Who};
 use crate::local::Local;
 use crate::net::{Io, Transport};
 use crate::reply::{Scratch, send_page};
@@ -19,7 +19,7 @@ use crate::route::{Refusal, Route, route};
 use crate::serve::find::{Found, Primary, Tier, find};
 use crate::serve::memory::{self, Hit, Shape};
 use crate::serve::part;
-use crate::{Outcome, key};
+use crate::{Outcome, Proxy, key};
 
 /// What the short way came to.
 enum Short {
@@ -59,16 +59,37 @@ pub(crate) struct Shown {
     pub(crate) age: u32,
     pub(crate) ttl: i64,
     pub(crate) outcome: Outcome,
+    /// The rule of the operator that decided.
+    pub(crate) rule: RuleId,
 }
 
 impl Shown {
     /// A fresh hit.
-    fn hit_in(tier: Tier, age: u32, ttl: i64) -> Self {
+    fn hit_in(tier: Tier, age: u32, ttl: i64, rule: RuleId) -> Self {
         let outcome = match tier {
             Tier::Memory => Outcome::MemoryHit,
             Tier::Disk => Outcome::DiskHit,
         };
-        Self { age, ttl, outcome }
+        Self {
+            age,
+            ttl,
+            outcome,
+            rule,
+        }
+    }
+
+    /// What a decision shows, if it is to send what is stored.
+    fn of(decision: &Decision, tier: Tier, rule: RuleId) -> Option<Self> {
+        match *decision {
+            Decision::Fresh { age, ttl } => Some(Self::hit_in(tier, age, ttl, rule)),
+            Decision::Stale { age, ttl, .. } => Some(Self {
+                age,
+                ttl,
+                outcome: Outcome::StaleHit,
+                rule,
+            }),
+            _ => None,
+        }
     }
 
     /// The end of a request that was answered so.
@@ -81,14 +102,15 @@ impl Shown {
     }
 
     /// For the answer's head.
-    pub(crate) fn hit<'a>(&self, name: &'a str, keep: bool) -> Hit<'a> {
+    pub(crate) fn hit<'a>(&self, proxy: &'a Proxy, keep: bool) -> Hit<'a> {
         Hit {
             age: self.age,
             cache: CacheStatus {
-                cache: name,
+                cache: &proxy.config.headers.name,
                 hit: true,
                 ttl: Some(self.ttl),
                 detail: Some(self.outcome.word()),
+                rule: proxy.rule_name(self.rule),
                 ..CacheStatus::default()
             },
             keep,
@@ -150,8 +172,14 @@ impl<T: Transport> Conn<T> {
         if let Some(reason) = past_the_cache(&parts) {
             return Short::Long(Long::Pass(reason));
         }
-        key::primary(role.partition(), &url, &mut scratch.key);
-        let Found { object, primary } = find(local, &mut scratch.key, &head).await;
+        let user_rules = &local.proxy.config.user_rules;
+        let rule = key::primary(user_rules, role.partition(), &url, &mut scratch.key);
+        if user_rules.bypasses(rule, &head) {
+            return Short::Long(Long::Pass(Fwd::Bypass));
+        }
+        let rules = local.proxy.rules(rule);
+        let Found { object, primary } =
+            find(local, &mut scratch.key, &head, &rules.key_parts).await;
         let request = RequestDigest::new(head.method_text(), &head);
         let Some((object, tier)) = object else {
             let miss = primary.as_ref().map_or(Miss::Uri, |_| Miss::Vary);
@@ -164,33 +192,26 @@ impl<T: Transport> Conn<T> {
         };
         let now = local.wall();
         if stored.flags.has(Flags::PARTIAL) {
-            let slice = part::slice(local, &head, &request, &object, &stored, now);
+            let slice = part::slice(rules, &head, &request, &object, &stored, now);
             let Some(slice) = slice else {
                 let decision = decide_miss(&request, Miss::Partial);
                 return missed(&parts, &request, decision, Known::part(object, primary));
             };
-            let shown = Shown::hit_in(tier, slice.age, slice.ttl);
-            let hit = shown.hit(&local.proxy.config.headers.name, keep);
+            let shown = Shown::hit_in(tier, slice.age, slice.ttl, rule);
+            let hit = shown.hit(&local.proxy, keep);
             let finish = part::send(local, io, scratch, &head, &object, &slice, &hit).await;
             return Short::Done(shown.finish(finish));
         }
-        let decision = decide(&request, &stored, now, &local.proxy.config.rules);
-        let shown = match decision {
-            Decision::Fresh { age, ttl } => Shown::hit_in(tier, age, ttl),
-            Decision::Stale { age, ttl, why } => {
-                if why == StaleUse::WhileRevalidate {
-                    let ask = Ask::new(buf.filled(), slots, parts, &url, role, self.client);
-                    let primary = primary.clone();
-                    super::follow::revalidate(local, Rc::new(ask), &object, primary, &scratch.key);
-                }
-                Shown {
-                    age,
-                    ttl,
-                    outcome: Outcome::StaleHit,
-                }
-            }
-            other => return missed(&parts, &request, other, Known::whole(object, primary)),
+        let decision = decide(&request, &stored, now, rules);
+        let Some(shown) = Shown::of(&decision, tier, rule) else {
+            return missed(&parts, &request, decision, Known::whole(object, primary));
         };
+        if decision.asks_in_background() {
+            let who = Who::new(role, self.client, user_rules);
+            let ask = Ask::new(buf.filled(), slots, parts, &url, &who);
+            let primary = primary.clone();
+            super::follow::revalidate(local, Rc::new(ask), &object, primary, &scratch.key);
+        }
         let hot = Hot {
             head: &head,
             request: &request,
@@ -225,7 +246,9 @@ impl<T: Transport> Conn<T> {
             return false;
         };
         let bytes = self.buf.filled();
-        let ask = Ask::new(bytes, &self.slots, parts, &url, &self.role, self.client);
+        let rules = &self.local.proxy.config.user_rules;
+        let who = Who::new(&self.role, self.client, rules);
+        let ask = Ask::new(bytes, &self.slots, parts, &url, &who);
         let ask = Rc::new(ask);
         self.buf.consume(parts.len());
         let finish = match long {
@@ -235,6 +258,10 @@ impl<T: Transport> Conn<T> {
             Long::Pass(reason) => self.pass(&ask, reason, keep).await,
             Long::Tunnel | Long::Options | Long::Trace => Finish::default(),
         };
+        self.local
+            .proxy
+            .recent
+            .note(ask.base_hash, finish.recent(self.local.wall()));
         self.finished(Some(&ask.head()), started, &finish);
         finish.keep
     }
@@ -297,7 +324,7 @@ impl Hot<'_> {
                 primary: self.primary,
             })));
         }
-        let hit = self.shown.hit(&local.proxy.config.headers.name, keep);
+        let hit = self.shown.hit(&local.proxy, keep);
         let sent = memory::send(local, io, scratch, head, &object, &shape, &hit).await;
         Short::Done(match sent {
             Ok(sent) => Finish {

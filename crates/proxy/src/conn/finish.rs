@@ -3,13 +3,13 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use foxy_base::{FieldBlock, Fields, MonoTime, first};
+use foxy_base::{FieldBlock, Fields, MonoTime, WallTime, first};
 use foxy_http1::{RequestHead, Version};
 use foxy_store::Object;
 
 use super::Conn;
 use crate::net::Transport;
-use crate::{LogRecord, Outcome};
+use crate::{LogRecord, Outcome, Recent};
 
 /// What became of a request.
 #[derive(Clone, Debug)]
@@ -47,6 +47,17 @@ impl Default for Finish {
 }
 
 impl Finish {
+    /// What is remembered of it.
+    pub(crate) const fn recent(&self, at: WallTime) -> Recent {
+        Recent {
+            at,
+            outcome: self.outcome,
+            reason: self.reason,
+            status: self.status,
+            origin_status: self.origin_status,
+        }
+    }
+
     /// The client left or stalled.
     pub(crate) fn gone(status: u16) -> Self {
         Self {

@@ -276,7 +276,7 @@ impl<T: Transport> Conn<T> {
     ) -> Option<Finish> {
         let object = want.stored.as_ref()?;
         let stored = Digest::decode(&object.meta().rules)?;
-        let config = &self.local.proxy.config.rules;
+        let config = self.local.proxy.rules(ask.rule);
         let now = self.local.wall();
         let decision = stale_on_failure(&ask.digest, &stored, now, failure, config)?;
         let (Decision::Stale { age, ttl, .. } | Decision::Fresh { age, ttl }) = decision else {
@@ -286,6 +286,7 @@ impl<T: Transport> Conn<T> {
             age,
             ttl,
             outcome: Outcome::StaleHit,
+            rule: ask.rule,
         };
         self.object(ask, object, &stored, shown, keep).await
     }
@@ -304,6 +305,7 @@ impl<T: Transport> Conn<T> {
             age: freshness::age(&stored, now),
             ttl: freshness::ttl_ms(&stored, now).div_euclid(1000),
             outcome: Outcome::Revalidated,
+            rule: ask.rule,
         };
         let finish = self.object(ask, object, &stored, shown, keep).await?;
         Some(Finish {
@@ -351,7 +353,7 @@ fn fits(local: &Local, ask: &Ask, head: &FillHead) -> bool {
     let Some(digest) = &head.digest else {
         return false;
     };
-    let config = &local.proxy.config.rules;
+    let config = local.proxy.rules(ask.rule);
     let judged = decide(&ask.digest, digest, local.wall(), config);
     // One that must be validated at each use has just come from the origin.
     head.object.is_some() || !matches!(judged, Decision::Forward { .. })

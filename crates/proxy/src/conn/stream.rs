@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use foxy_http_rules::{CacheStatus, freshness};
-use foxy_http1::{Version, chunked, write};
+use foxy_http1::{chunked, write};
 
 use super::follow::Want;
 use super::pass::last_chunk;
@@ -36,7 +36,7 @@ impl<T: Transport> Conn<T> {
             _ => Mode::of(head.length, version),
         };
         let keep = keep && mode != Mode::UntilClose;
-        self.write_stream_head(want, head, collapsed, mode, keep, version);
+        self.write_stream_head(want, head, collapsed, mode, keep, ask);
         let mut finish = streamed(want, head, collapsed, keep);
         let mut pending = std::mem::take(&mut self.scratch.head);
         let patience = self.local.patience.progress;
@@ -94,7 +94,7 @@ impl<T: Transport> Conn<T> {
         collapsed: bool,
         mode: Mode,
         keep: bool,
-        version: Version,
+        ask: &Ask,
     ) {
         let local = &self.local;
         let out = &mut self.scratch.head;
@@ -123,6 +123,7 @@ impl<T: Transport> Conn<T> {
             stored: head.not_stored.is_empty(),
             collapsed,
             detail: Some(head.not_stored).filter(|why| !why.is_empty()),
+            rule: local.proxy.rule_name(ask.rule),
             ..CacheStatus::default()
         };
         let own = Own {
@@ -130,7 +131,7 @@ impl<T: Transport> Conn<T> {
             age: age.filter(|age| *age > 0),
             cache: Some(cache),
             keep,
-            version,
+            version: ask.head().version(),
         };
         own_fields(out, local, &own);
     }

@@ -9,7 +9,9 @@ use foxy_base::{
     hash64, key_hash,
 };
 use foxy_http_rules as rules;
-use foxy_http_rules::{Failure, RequestDigest, StorePlan, etag, freshness, invalidation, vary};
+use foxy_http_rules::{
+    Failure, RequestDigest, RuleId, StorePlan, etag, freshness, invalidation, vary,
+};
 use foxy_http1::{RequestHead, ResponseHead};
 use foxy_store::{Object, ObjectMeta};
 
@@ -41,6 +43,8 @@ pub(crate) struct Place {
     pub(super) piece: Option<Piece>,
     /// A beginning of the body is worth keeping.
     pub(super) beginning: bool,
+    /// The operator's rule that decided.
+    pub(super) rule: RuleId,
 }
 
 /// A question to the origin, as far as its answer is judged by it.
@@ -105,7 +109,10 @@ pub(crate) fn judge(
         (Some(plan), Some(place)) if !plan.strip_listed && head.status() != 206 => {
             place.fields.clone()
         }
-        _ => client_fields(local, head, asked.times.response)?,
+        _ => {
+            let cookies = plan.as_ref().is_none_or(|plan| !plan.strip_set_cookie);
+            client_fields(local, head, asked.times.response, cookies)?
+        }
     };
     let fill_head = FillHead {
         status: head.status(),
@@ -163,8 +170,12 @@ fn storable(
         ..rules_request(asked, &request_head)
     };
     let response = rules_response(asked, head.status(), head);
-    let config = &local.proxy.config.rules;
+    let config = local.proxy.rules(asked.ask.rule);
     let plan = rules::can_store(&request, &response, config).map_err(|reason| reason.as_str())?;
+    let whole = plan.part.as_ref().map_or(length, |part| part.complete);
+    if let Some(whole) = whole {
+        rules::check_size(whole, config).map_err(|reason| reason.as_str())?;
+    }
     if plan.part.is_some() {
         let fits = length.is_some_and(|n| n <= u64::from(local.proxy.engine.fragment_bytes()));
         return match asked.stored {
@@ -228,10 +239,12 @@ fn client_fields(
     local: &Local,
     head: &ResponseHead<'_>,
     now: WallTime,
+    cookies: bool,
 ) -> Result<FieldBlock, FieldBlockError> {
     let mut builder = FieldBlockBuilder::default();
     for (name, value) in head.forward_fields() {
-        if !eq_name(name, b"content-length") && !eq_name(name, b"age") {
+        let cookie = !cookies && eq_name(name, b"set-cookie");
+        if !cookie && !eq_name(name, b"content-length") && !eq_name(name, b"age") {
             builder.push(name, value)?;
         }
     }
@@ -315,7 +328,7 @@ pub(super) fn place_of(
             status: digest.status,
             request_time: asked.times.request,
             response_time: asked.times.response,
-            expires: useless_at(local, digest),
+            expires: useless_at(local.proxy.rules(asked.ask.rule), digest),
             rules: digest.encode(),
             nonce,
             ..ObjectMeta::default()
@@ -324,12 +337,13 @@ pub(super) fn place_of(
         fields: FieldBlockBuilder::default().finish(),
         piece: None,
         beginning: false,
+        rule: asked.ask.rule,
     }
 }
 
 /// When an object is past every use.
-pub(super) fn useless_at(local: &Local, digest: &rules::Digest) -> WallTime {
-    let useless = freshness::useless_at(digest, &local.proxy.config.rules);
+pub(super) fn useless_at(config: &rules::Config, digest: &rules::Digest) -> WallTime {
+    let useless = freshness::useless_at(digest, config);
     let flags = digest.flags;
     if flags.has(rules::Flags::HAS_ETAG) || flags.has(rules::Flags::HAS_LAST_MODIFIED) {
         return WallTime(useless.0.saturating_add(VALIDATOR_DAYS * 86_400_000));

@@ -21,6 +21,9 @@ pub(crate) struct Keeper {
     memory: Option<Reservation>,
     window: usize,
     length: Option<u64>,
+    /// Bytes so far, and how many the operator's rules want stored at least and at most.
+    done: u64,
+    sizes: (u64, u64),
 }
 
 #[derive(Debug)]
@@ -48,6 +51,8 @@ impl Keeper {
             memory: local.proxy.fill_memory.reserve(0),
             window: 0,
             length,
+            done: 0,
+            sizes: sizes(local, place.as_ref()),
         };
         let limit = u64::from(local.proxy.engine.fragment_bytes());
         match place {
@@ -92,6 +97,13 @@ impl Keeper {
 
     /// Takes a piece of the body; true if [`window`](Self::window) has changed.
     pub(crate) fn push(&mut self, local: &Local, bytes: &Bytes) -> bool {
+        self.done = self.done.saturating_add(bytes.len() as u64);
+        if self.done > self.sizes.1 && !matches!(self.kept, Kept::Nothing) {
+            // Longer than the operator wants stored; its length was not announced.
+            self.kept = Kept::Nothing;
+            self.open_window(local);
+            return true;
+        }
         match &mut self.kept {
             Kept::Nothing => false,
             Kept::Large(large) => {
@@ -162,6 +174,7 @@ impl Keeper {
         let visible = |put: Option<Put>| put.is_some_and(|put| put.admitted.is_visible());
         match self.kept {
             Kept::Nothing => false,
+            _ if self.done < self.sizes.0 => false,
             Kept::Large(large) => visible(fill.if_storable(|| large.finish())),
             Kept::Small(small) => small.put(local, fill),
         }
@@ -181,6 +194,17 @@ impl Keeper {
             small.place.piece = Some(piece);
         }
         small.put(local, fill);
+    }
+}
+
+/// The sizes that are stored; a part is judged by the size of its whole, at header time.
+fn sizes(local: &Local, place: Option<&Place>) -> (u64, u64) {
+    match place {
+        Some(place) if place.piece.is_none() => {
+            let rules = local.proxy.rules(place.rule);
+            (rules.store_bytes_min, rules.store_bytes_max)
+        }
+        _ => (0, u64::MAX),
     }
 }
 

@@ -90,7 +90,7 @@ fn merge(
     let request_head = asked.ask.head();
     let request = rules_request(asked, &request_head);
     let response = rules_response(asked, head.status(), head);
-    let config = &local.proxy.config.rules;
+    let config = local.proxy.rules(asked.ask.rule);
     let refreshed = rules::refresh(&request, old.fields(), &digest, &response, config)?;
     let same_vary = match (vary::of(old.fields()), vary::of(&refreshed.fields)) {
         (Vary::Star, _) | (_, Vary::Star) => false,
@@ -185,7 +185,7 @@ impl Place {
         };
         self.meta.status = digest.status;
         self.meta.rules = digest.encode();
-        self.meta.expires = useless_at(local, &digest);
+        self.meta.expires = useless_at(local.proxy.rules(self.rule), &digest);
         Ok(self)
     }
 }

@@ -57,7 +57,7 @@ pub(crate) fn updated<F: Fields>(
         date: first(fields, "Date").is_none().then_some(&date),
     };
     let response = rules_response(asked, status, &dated);
-    let config = &local.proxy.config.rules;
+    let config = local.proxy.rules(asked.ask.rule);
     let refreshed = rules::refresh(&request, old.fields(), &stored, &response, config).ok()?;
     if let RefreshEffect::Unstorable(why) = refreshed.effect {
         if !why.is_about_request() {
@@ -66,7 +66,7 @@ pub(crate) fn updated<F: Fields>(
         }
         return None;
     }
-    let list = match vary::of(&refreshed.fields) {
+    let list = match vary::of_with(&refreshed.fields, &config.key_parts) {
         Vary::None => None,
         Vary::Star => return None,
         Vary::List(list) => Some(list),
@@ -76,7 +76,7 @@ pub(crate) fn updated<F: Fields>(
     let meta = ObjectMeta {
         request_time: asked.times.request,
         response_time: asked.times.response,
-        expires: useless_at(local, &refreshed.digest),
+        expires: useless_at(config, &refreshed.digest),
         rules: refreshed.digest.encode(),
         ..*old.meta()
     };

@@ -35,10 +35,17 @@ pub(crate) struct Found {
 }
 
 /// Looks up the primary key in `key`; if its values do not match, `key` becomes the variant's
-/// and that is looked up too.
-pub(crate) async fn find<F: Fields>(local: &Local, key: &mut Vec<u8>, request: &F) -> Found {
+/// and that is looked up too. What was stored without the key `parts` that a rule wants is
+/// nothing.
+pub(crate) async fn find<F: Fields>(
+    local: &Local,
+    key: &mut Vec<u8>,
+    request: &F,
+    parts: &[String],
+) -> Found {
     let hash = key_hash(key);
-    let Some((object, tier)) = get(local, hash, key).await else {
+    let found = get(local, hash, key).await;
+    let Some((object, tier)) = found.filter(|(object, _)| has_parts(object, parts)) else {
         return Found {
             object: None,
             primary: None,
@@ -81,6 +88,11 @@ pub(crate) async fn find<F: Fields>(local: &Local, key: &mut Vec<u8>, request: &
         object: variant,
         primary,
     }
+}
+
+fn has_parts(object: &Object, parts: &[String]) -> bool {
+    let list = || key::split_vary(object).map_or(&[][..], |(list, _)| list);
+    parts.is_empty() || vary::has_parts(list(), parts)
 }
 
 /// The object under exactly this key.

@@ -73,7 +73,7 @@ impl<T: Transport> Conn<T> {
             && body
             && matches!(shape, Shape::Whole | Shape::One(_) | Shape::Many(_));
         let local = Rc::clone(&self.local);
-        let hit = shown.hit(&local.proxy.config.headers.name, keep);
+        let hit = shown.hit(&local.proxy, keep);
         let mut finish = Finish {
             outcome: shown.outcome,
             object: Some(Arc::clone(object)),

@@ -28,7 +28,7 @@ pub(crate) struct Slice {
 
 /// The bytes of a stored part that answer a request; `None` if the origin must be asked.
 pub(crate) fn slice(
-    local: &Local,
+    rules: &foxy_http_rules::Config,
     head: &RequestHead<'_>,
     request: &RequestDigest,
     object: &Object,
@@ -38,7 +38,7 @@ pub(crate) fn slice(
     if head.method() != Method::Get || !request.range {
         return None;
     }
-    let decision = decide(request, stored, now, &local.proxy.config.rules);
+    let decision = decide(request, stored, now, rules);
     let Decision::Fresh { age, ttl } = decision else {
         return None;
     };

@@ -3,6 +3,7 @@
 use std::io::IoSlice;
 
 use foxy_base::{FieldBlock, FieldBlockBuilder, WallTime, eq_name, first};
+use foxy_http_rules::rules::BypassWhy;
 use foxy_http_rules::{CacheStatus, Fwd};
 use foxy_http1::{
     BodyFraming, BodyReader, Method, ResponseHead, ResponseParts, Upgrade, Version, chunked, write,
@@ -68,9 +69,13 @@ impl<T: Transport> Download<'_, T> {
         }
         let head = parts.head(up.buf.filled(), &up.slots);
         invalidate(self.local, self.ask, &head);
-        freshen(self.local, self.ask, &head, self.sent).await;
-        let length = framing.length();
-        let saving = Saving::start(self.local, self.ask, up, &head, length, self.sent);
+        let saving = if self.ask.bypass.is_none() {
+            freshen(self.local, self.ask, &head, self.sent).await;
+            let length = framing.length();
+            Saving::start(self.local, self.ask, up, &head, length, self.sent)
+        } else {
+            None
+        };
         let mode = self.mode(parts, framing);
         // An answer before the end of the request: nobody will read the rest of that.
         self.keep &= mode != Mode::UntilClose && self.upload.is_done();
@@ -78,7 +83,10 @@ impl<T: Transport> Download<'_, T> {
         up.buf.consume(parts.len());
         let finish = Finish {
             outcome: Outcome::Bypass,
-            reason: self.reason.as_str(),
+            reason: match self.ask.bypass {
+                Some(why) => why.as_str(),
+                None => self.reason.as_str(),
+            },
             status: parts.status(),
             origin_status: parts.status(),
             origin: Some(up.peer),
@@ -162,6 +170,8 @@ impl<T: Transport> Download<'_, T> {
             cache: &self.local.proxy.config.headers.name,
             fwd: Some(self.reason),
             fwd_status: Some(head.status()),
+            detail: self.ask.bypass.map(BypassWhy::as_str),
+            rule: self.local.proxy.rule_name(self.ask.rule),
             ..CacheStatus::default()
         };
         let own = Own {

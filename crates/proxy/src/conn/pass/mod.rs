@@ -183,7 +183,8 @@ fn invalidate(local: &Local, ask: &Ask, head: &ResponseHead<'_>) {
             path: path.as_bytes(),
             ..url
         };
-        key::primary(ask.role.partition(), &other, &mut key);
+        let rules = &local.proxy.config.user_rules;
+        key::primary(rules, ask.role.partition(), &other, &mut key);
         local.proxy.forget(key_hash(&key), &key);
     }
 }

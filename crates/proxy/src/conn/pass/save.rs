@@ -99,7 +99,8 @@ pub(super) async fn freshen(local: &Local, ask: &Ask, head: &ResponseHead<'_>, s
         return;
     }
     let mut key = ask.base.to_vec();
-    let Found { object, .. } = find(local, &mut key, &ask.head()).await;
+    let parts = &local.proxy.rules(ask.rule).key_parts;
+    let Found { object, .. } = find(local, &mut key, &ask.head(), parts).await;
     // What was stored after the HEAD was sent may know better.
     let Some((object, _)) = object.filter(|(object, _)| object.meta().response_time <= sent) else {
         return;

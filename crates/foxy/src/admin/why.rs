@@ -1,0 +1,202 @@
+//! `/why`: what would become of a request now, and why.
+
+use foxy_base::{FieldBlock, FieldBlockBuilder};
+use foxy_http1::{Authority, Url};
+use foxy_proxy::{StoredWhy, WhyRequest};
+use serde::{Deserialize, Serialize};
+
+use super::State;
+use super::connection::Answer;
+use super::routes::{json, parameter, parameters};
+
+/// The answer, as JSON has it.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Why {
+    /// The URL asked about, as the origin has it.
+    pub url: String,
+    /// `forward` or the site's name.
+    pub site: String,
+    /// `hit`, `stale-hit`, `revalidate`, `fetch`, `pass` or `only-if-cached`.
+    pub decision: String,
+    /// Why the origin would be asked: a word of RFC 9211, or empty.
+    pub fwd: String,
+    /// What decided, in sentences.
+    pub because: Vec<String>,
+    /// The cache key.
+    pub key: String,
+    /// The rule that decides.
+    pub rule: Option<String>,
+    /// What is stored for the request.
+    pub stored: Option<Stored>,
+    /// The last time that the origin or more than a lookup was needed.
+    pub last: Option<Last>,
+}
+
+/// What is stored.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Stored {
+    /// Status code.
+    pub status: u16,
+    /// Seconds.
+    pub age: u32,
+    /// Seconds left, negative when stale.
+    pub ttl: i64,
+    /// Seconds.
+    pub lifetime: u32,
+    /// Where the lifetime came from.
+    pub lifetime_from: String,
+    /// Bytes of the body.
+    pub length: u64,
+    /// Only a part of it is stored.
+    pub partial: bool,
+    /// What selects it, one per line.
+    pub variant: String,
+    /// `memory` or `disk`.
+    pub tier: String,
+    /// Where on disk.
+    pub disk: Option<Place>,
+}
+
+/// A place on disk.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Place {
+    /// The disk.
+    pub store: String,
+    /// Segments that are reused before its own.
+    pub segments_before: u32,
+    /// All segments.
+    pub segments: u32,
+    /// Seconds until then at the present rate of writing, if that is known.
+    pub expected_seconds: Option<u64>,
+}
+
+/// What happened last.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Last {
+    /// Seconds ago.
+    pub seconds_ago: i64,
+    /// The outcome's word.
+    pub outcome: String,
+    /// Why, in a word; may be empty.
+    pub reason: String,
+    /// What that means.
+    pub words: Option<String>,
+    /// Status sent to the client.
+    pub status: u16,
+    /// Status of the origin; 0 if it was not asked.
+    pub origin_status: u16,
+}
+
+/// `?url=...`, and optionally `&site=NAME`, `&method=GET`, `&h=Name: value` any number of times.
+pub(super) fn answer(query: &str, state: &State) -> Answer {
+    match why(query, state) {
+        Ok(why) => json(200, &why),
+        Err((status, text)) => Answer::text(status, &text),
+    }
+}
+
+fn why(query: &str, state: &State) -> Result<Why, (u16, String)> {
+    let usage = "say what it is about: /why?url=http%3A%2F%2Fexample.com%2F";
+    let text = parameter(query, "url").ok_or((400, usage.to_owned()))?;
+    let wrong = || (400, format!("{text}: this is not an http URL with a host"));
+    let mut url = Url::parse(text.as_bytes()).map_err(|_| wrong())?;
+    let site = site(parameter(query, "site"), state).map_err(|text| (404, text))?;
+    // A site that does not keep the client's Host has everything under its origin's name.
+    let own = state.origins.iter().find(|(name, _)| *name == site);
+    if let Some((_, authority)) = own {
+        url.authority = Authority::parse(authority.as_bytes()).map_err(|_| wrong())?;
+    }
+    let fields = fields(&parameters(query, "h")).map_err(|text| (400, text))?;
+    let method = parameter(query, "method").unwrap_or_else(|| "GET".to_owned());
+    let answer = state.proxy.why(&WhyRequest {
+        partition: &site,
+        url,
+        method: &method,
+        fields: &fields,
+    });
+    let mut normalised = Vec::new();
+    url.write_normalised(&mut normalised);
+    let now = state.clock.wall();
+    Ok(Why {
+        url: String::from_utf8_lossy(&normalised).into_owned(),
+        decision: answer.decision.to_owned(),
+        fwd: answer.fwd.to_owned(),
+        because: answer.because,
+        key: answer.key,
+        rule: answer.rule,
+        stored: answer.stored.map(stored),
+        last: answer.last.map(|last| Last {
+            seconds_ago: now.secs().saturating_sub(last.at.secs()),
+            outcome: last.outcome.word().to_owned(),
+            reason: last.reason.to_owned(),
+            words: answer.last_words.map(str::to_owned),
+            status: last.status,
+            origin_status: last.origin_status,
+        }),
+        site,
+    })
+}
+
+/// The site named, or the one that goes without saying.
+fn site(named: Option<String>, state: &State) -> Result<String, String> {
+    let all = || state.partitions.join(", ");
+    match (named, &state.partitions[..]) {
+        (Some(name), all) if all.contains(&name) => Ok(name),
+        (Some(name), _) => Err(format!("there is no site `{name}`; there are: {}", all())),
+        (None, [first, ..]) if first == "forward" => Ok(first.clone()),
+        (None, [only]) => Ok(only.clone()),
+        (None, _) => Err(format!("say of which site: {}", all())),
+    }
+}
+
+fn fields(lines: &[String]) -> Result<FieldBlock, String> {
+    let mut builder = FieldBlockBuilder::default();
+    for line in lines {
+        let wrong = || format!("{line}: a header is written `Name: value`");
+        let (name, value) = line.split_once(':').ok_or_else(wrong)?;
+        let name = name.trim();
+        let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+        if name.is_empty() || !name.bytes().all(token) || line.contains(['\r', '\n', '\0']) {
+            return Err(wrong());
+        }
+        let pushed = builder.push(name.as_bytes(), value.trim().as_bytes());
+        pushed.map_err(|error| format!("{line}: {error}"))?;
+    }
+    Ok(builder.finish())
+}
+
+fn stored(stored: StoredWhy) -> Stored {
+    Stored {
+        status: stored.status,
+        age: stored.age,
+        ttl: stored.ttl,
+        lifetime: stored.lifetime,
+        lifetime_from: stored.lifetime_from.to_owned(),
+        length: stored.length,
+        partial: stored.partial,
+        variant: stored.variant,
+        tier: stored.tier.to_owned(),
+        disk: stored.place.map(|place| Place {
+            store: place.disk,
+            segments_before: place.segments_before,
+            segments: place.segments,
+            expected_seconds: place.expected.map(|time| time.as_secs()),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_read_as_curl_writes_them() {
+        let lines = ["Accept: a, b".to_owned(), "X-A:1".to_owned()];
+        let block = fields(&lines).unwrap();
+        assert_eq!(block.text(), b"Accept: a, b\r\nX-A: 1\r\n");
+        for wrong in ["Accept", ": a", "a b: c", "a: b\r\nc: d"] {
+            let error = fields(&[wrong.to_owned()]).unwrap_err();
+            assert!(error.contains("`Name: value`"), "{error}");
+        }
+    }
+}

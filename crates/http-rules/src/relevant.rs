@@ -1,0 +1,148 @@
+//! The few fields of a response that decisions look at, picked out in one pass, so that each
+//! question about them does not walk the whole head again.
+
+use foxy_base::{Fields, eq_name};
+
+use crate::config::Config;
+
+/// Fields beyond these are not picked out: then all are looked at.
+const MAX: usize = 24;
+
+/// A view of the fields that matter to caching, and maybe a few that do not.
+#[derive(Debug)]
+pub(crate) struct Relevant<'a, F: ?Sized> {
+    fields: &'a F,
+    at: [u16; MAX],
+    count: usize,
+    /// There are too many to pick out.
+    all: bool,
+}
+
+impl<'a, F: Fields + ?Sized> Relevant<'a, F> {
+    pub(crate) fn of(fields: &'a F, config: &Config) -> Self {
+        let mut view = Self {
+            fields,
+            at: [0; MAX],
+            count: 0,
+            all: false,
+        };
+        for i in 0..fields.count() {
+            let (name, _) = fields.field(i);
+            if !matters(name, config) {
+                continue;
+            }
+            match (view.at.get_mut(view.count), u16::try_from(i)) {
+                (Some(place), Ok(i)) => *place = i,
+                _ => {
+                    view.all = true;
+                    break;
+                }
+            }
+            view.count += 1;
+        }
+        view
+    }
+}
+
+/// Whether a field may be one that decisions look at: by length and first letter, which costs
+/// less than its name. Too many are harmless, too few would be wrong.
+fn matters(name: &[u8], config: &Config) -> bool {
+    let first = name.first().map_or(0, u8::to_ascii_lowercase);
+    match (name.len(), first) {
+        // Age, Date, ETag, Vary, Pragma, Expires, Set-Cookie
+        (3, b'a') | (4, b'd' | b'e' | b'v') | (6, b'p') | (7, b'e') | (10, b's') => true,
+        // Cache-Control, Content-Range, Last-Modified, Content-Location, Surrogate-Control
+        (13, b'c' | b'l') | (16, b'c') | (17, b's') => true,
+        _ => config
+            .targeted
+            .iter()
+            .any(|field| eq_name(name, field.as_bytes())),
+    }
+}
+
+impl<F: Fields + ?Sized> Fields for Relevant<'_, F> {
+    fn count(&self) -> usize {
+        if self.all {
+            self.fields.count()
+        } else {
+            self.count
+        }
+    }
+
+    fn field(&self, i: usize) -> (&[u8], &[u8]) {
+        let i = if self.all { i } else { usize::from(self.at[i]) };
+        self.fields.field(i)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::fields;
+    use foxy_base::{first, values};
+
+    /// Every field name that a decision about storing asks for.
+    const ASKED: [&str; 13] = [
+        "Age",
+        "Cache-Control",
+        "CDN-Cache-Control",
+        "Content-Location",
+        "Content-Range",
+        "Date",
+        "ETag",
+        "Expires",
+        "Foxy-Cache-Control",
+        "Last-Modified",
+        "Pragma",
+        "Set-Cookie",
+        "Vary",
+    ];
+
+    #[test]
+    fn nothing_that_decides_is_left_out() {
+        let config = Config::default();
+        for name in ASKED.into_iter().chain(["Surrogate-Control"]) {
+            for spelt in [name.to_owned(), name.to_lowercase(), name.to_uppercase()] {
+                let response = fields(&format!("X: 1 | {spelt}: a | Server: b | {spelt}: c"));
+                let view = Relevant::of(&response, &config);
+                assert_eq!(values(&view, name).count(), 2, "{spelt}");
+            }
+        }
+        let response = fields("Server: a | Content-Type: b | Accept-Ranges: c");
+        assert_eq!(Relevant::of(&response, &config).count(), 0);
+    }
+
+    #[test]
+    fn the_names_asked_for_are_those_in_the_source() {
+        let sources = [
+            include_str!("storing.rs"),
+            include_str!("storing/facts.rs"),
+            include_str!("freshness.rs"),
+            include_str!("cache_control.rs"),
+            include_str!("etag.rs"),
+            include_str!("vary.rs"),
+        ];
+        let config = Config::default();
+        for source in sources {
+            for call in ["first(", "values(", "tokens(", "read("] {
+                for rest in source.split(call).skip(1) {
+                    let arguments = rest.split(')').next().unwrap_or_default();
+                    let name = arguments.split('"').nth(1).unwrap_or_default();
+                    let is_field = name.starts_with(|c: char| c.is_ascii_uppercase());
+                    assert!(!is_field || matters(name.as_bytes(), &config), "{name}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn many_fields_are_all_looked_at() {
+        let many = vec!["Vary: x"; 30].join(" | ") + " | Date: last";
+        let response = fields(&many);
+        let view = Relevant::of(&response, &Config::default());
+        assert_eq!(
+            (view.count(), first(&view, "Date")),
+            (31, Some(&b"last"[..]))
+        );
+    }
+}

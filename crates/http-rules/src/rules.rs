@@ -1,0 +1,167 @@
+//! What an operator rules otherwise for some hosts and paths. The first rule that fits a request
+//! decides alone; what it does not say is as for every other request.
+//!
+//! Without rules a request costs one comparison more.
+
+mod bypass;
+mod pattern;
+mod query;
+
+pub use bypass::{Bypass, BypassWhy};
+pub use pattern::Pattern;
+pub use query::{QueryRule, Which};
+
+use foxy_base::Fields;
+
+use crate::config::Config;
+
+/// One rule.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rule {
+    /// What it is called in `Cache-Status`, log and `foxy why`.
+    pub name: String,
+    /// Partitions (`forward` or a site's name) that it is about; none means all.
+    pub sites: Vec<String>,
+    /// Hosts, in lower case, with the port where it is not the scheme's; none means all.
+    pub hosts: Vec<Pattern>,
+    /// Paths without query; none means all.
+    pub paths: Vec<Pattern>,
+    /// What of the query counts in the key.
+    pub query: QueryRule,
+    /// Requests that pass by the cache.
+    pub bypass: Bypass,
+    /// The caching rules where this one fits, complete.
+    pub config: Config,
+}
+
+/// The rules, in the order in which they are tried.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RuleSet {
+    rules: Vec<Rule>,
+}
+
+/// Which rule decides about a request; the set of rules resolves it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RuleId(Option<u16>);
+
+/// More rules than this are not taken.
+pub const RULES_MAX: usize = 1000;
+
+impl RuleSet {
+    /// The set; rules beyond [`RULES_MAX`] are left out.
+    #[must_use]
+    pub fn new(mut rules: Vec<Rule>) -> Self {
+        rules.truncate(RULES_MAX);
+        Self { rules }
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// The rule, if one decides.
+    #[must_use]
+    pub fn get(&self, id: RuleId) -> Option<&Rule> {
+        self.rules.get(usize::from(id.0?))
+    }
+
+    /// Whether the rule sends this request past the cache.
+    pub fn bypasses<F: Fields + ?Sized>(&self, id: RuleId, request: &F) -> bool {
+        self.get(id)
+            .is_some_and(|rule| rule.bypass.of(request).is_some())
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn all(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// Finds the rule for the primary key of a plain request, `<partition> GET
+    /// <scheme>://<authority><path?query>`, and makes the key what the rule wants it to be.
+    pub fn apply(&self, partition: &str, key: &mut Vec<u8>) -> RuleId {
+        if self.rules.is_empty() {
+            return RuleId(None);
+        }
+        let Some(parts) = Parts::of(partition, key) else {
+            return RuleId(None);
+        };
+        let found = self
+            .rules
+            .iter()
+            .position(|rule| rule.fits(partition, &parts));
+        let path_at = parts.path_at;
+        if let Some(rule) = found.and_then(|i| self.rules.get(i))
+            && !rule.query.is_plain()
+        {
+            rule.query.apply(key, path_at);
+        }
+        RuleId(found.and_then(|i| u16::try_from(i).ok()))
+    }
+}
+
+/// Host and path in a key.
+struct Parts<'k> {
+    host: &'k [u8],
+    path: &'k [u8],
+    path_at: usize,
+}
+
+impl<'k> Parts<'k> {
+    fn of(partition: &str, key: &'k [u8]) -> Option<Self> {
+        let from = partition.len();
+        let scheme = key.get(from..)?.windows(3).position(|w| w == b"://")?;
+        let host_at = from + scheme + 3;
+        let host_len = key[host_at..].iter().position(|b| *b == b'/')?;
+        let path_at = host_at + host_len;
+        let path = key[path_at..].split(|b| *b == b'?').next()?;
+        Some(Self {
+            host: &key[host_at..path_at],
+            path,
+            path_at,
+        })
+    }
+}
+
+impl Rule {
+    /// Name and what it is for, in one line.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let join = |patterns: &[Pattern]| {
+            let texts = patterns
+                .iter()
+                .map(|p| String::from_utf8_lossy(p.as_bytes()));
+            texts.collect::<Vec<_>>().join(", ")
+        };
+        let about = [
+            ("site", self.sites.join(", ")),
+            ("host", join(&self.hosts)),
+            ("path", join(&self.paths)),
+        ];
+        let about: Vec<String> = about
+            .into_iter()
+            .filter(|(_, text)| !text.is_empty())
+            .map(|(what, text)| format!("{what} {text}"))
+            .collect();
+        let about = if about.is_empty() {
+            "everything".to_owned()
+        } else {
+            about.join("; ")
+        };
+        format!("{}: {about}", self.name)
+    }
+
+    fn fits(&self, partition: &str, parts: &Parts<'_>) -> bool {
+        let any = |patterns: &[Pattern], text: &[u8]| {
+            patterns.is_empty() || patterns.iter().any(|pattern| pattern.fits(text))
+        };
+        (self.sites.is_empty() || self.sites.iter().any(|site| site == partition))
+            && any(&self.hosts, parts.host)
+            && any(&self.paths, parts.path)
+    }
+}
+
+#[cfg(test)]
+mod tests;

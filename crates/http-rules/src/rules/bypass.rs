@@ -1,0 +1,95 @@
+//! Which requests a rule sends past the cache.
+
+use foxy_base::{Fields, FieldsIter, eq_name};
+
+use super::Pattern;
+use crate::vary::cookies;
+
+/// Requests that neither are answered from the cache nor fill it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bypass {
+    /// All.
+    pub always: bool,
+    /// Those with one of these fields; with a pattern, if the value fits.
+    pub fields: Vec<(String, Option<Pattern>)>,
+    /// Those with one of these cookies.
+    pub cookies: Vec<Pattern>,
+}
+
+/// What sent a request past the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BypassWhy {
+    /// The rule sends all.
+    Always,
+    /// A field.
+    Field,
+    /// A cookie.
+    Cookie,
+}
+
+impl BypassWhy {
+    /// The stable word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Always => "rule-bypass",
+            Self::Field => "rule-bypass-header",
+            Self::Cookie => "rule-bypass-cookie",
+        }
+    }
+}
+
+impl Bypass {
+    /// Whether a request passes by, and why.
+    pub fn of<F: Fields + ?Sized>(&self, request: &F) -> Option<BypassWhy> {
+        if self.always {
+            return Some(BypassWhy::Always);
+        }
+        let fits = |name: &[u8], value: &[u8]| {
+            self.fields.iter().any(|(wanted, pattern)| {
+                eq_name(name, wanted.as_bytes()) && pattern.as_ref().is_none_or(|p| p.fits(value))
+            })
+        };
+        if !self.fields.is_empty() && FieldsIter::new(request).any(|(n, v)| fits(n, v)) {
+            return Some(BypassWhy::Field);
+        }
+        let listed = |name: &[u8]| self.cookies.iter().any(|pattern| pattern.fits(name));
+        (!self.cookies.is_empty() && cookies(request).any(|(name, _)| listed(name)))
+            .then_some(BypassWhy::Cookie)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::fields;
+
+    #[test]
+    fn fields_and_cookies_send_requests_past_the_cache() {
+        let bypass = Bypass {
+            always: false,
+            fields: vec![
+                ("X-Preview".into(), None),
+                ("User-Agent".into(), Some(Pattern::new("*curl*"))),
+            ],
+            cookies: vec![Pattern::new("sess*")],
+        };
+        for (request, why) in [
+            ("", None),
+            ("x-preview: 0", Some(BypassWhy::Field)),
+            ("User-Agent: curl/8", Some(BypassWhy::Field)),
+            ("User-Agent: firefox", None),
+            ("Cookie: a=1; session=2", Some(BypassWhy::Cookie)),
+            ("Cookie: a=session", None),
+            ("Cookie: a=1 | Cookie: sess=", Some(BypassWhy::Cookie)),
+        ] {
+            assert_eq!(bypass.of(&fields(request)), why, "{request}");
+        }
+        let always = Bypass {
+            always: true,
+            ..Bypass::default()
+        };
+        assert_eq!(always.of(&fields("")), Some(BypassWhy::Always));
+        assert_eq!(Bypass::default().of(&fields("Cookie: a=1")), None);
+    }
+}

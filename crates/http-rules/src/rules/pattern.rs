@@ -1,0 +1,103 @@
+//! Patterns with `*`: any characters, none included. Everything else stands for itself.
+
+/// A pattern over bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern(Box<[u8]>);
+
+impl Pattern {
+    /// The pattern written so.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        Self(text.as_bytes().into())
+    }
+
+    /// As [`new`](Self::new), for texts that are compared in lower case.
+    #[must_use]
+    pub fn lower(text: &str) -> Self {
+        Self(text.to_ascii_lowercase().into_bytes().into())
+    }
+
+    /// As it was written.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Whether all of `text` fits. Takes at most the product of both lengths in steps, and keeps
+    /// nothing but two positions.
+    #[must_use]
+    pub fn fits(&self, text: &[u8]) -> bool {
+        let pattern = &*self.0;
+        let (mut p, mut t) = (0, 0);
+        // Where the last star was, and how much of the text it has taken so far.
+        let mut star: Option<(usize, usize)> = None;
+        while t < text.len() {
+            if pattern.get(p) == Some(&b'*') {
+                star = Some((p, t));
+                p += 1;
+            } else if pattern.get(p) == Some(&text[t]) {
+                p += 1;
+                t += 1;
+            } else if let Some((at, taken)) = star {
+                star = Some((at, taken + 1));
+                p = at + 1;
+                t = taken + 1;
+            } else {
+                return false;
+            }
+        }
+        pattern[p..].iter().all(|b| *b == b'*')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_star_takes_anything() {
+        for (pattern, text, fits) in [
+            ("", "", true),
+            ("", "a", false),
+            ("*", "", true),
+            ("*", "anything/at all", true),
+            ("/img/*", "/img/a/b.png", true),
+            ("/img/*", "/img", false),
+            ("*.jpg", "/a.jpg", true),
+            ("*.jpg", "/a.jpg/b", false),
+            ("/*/x*.y", "/1/2/xx.y.y", true),
+            ("*.example.com", "example.com", false),
+            ("a*b*c", "abcabc", true),
+            ("a*b*c", "abcab", false),
+        ] {
+            assert_eq!(
+                Pattern::new(pattern).fits(text.as_bytes()),
+                fits,
+                "{pattern} {text}"
+            );
+        }
+        assert!(Pattern::lower("EX.com").fits(b"ex.com"));
+    }
+
+    /// The definition, without regard to cost.
+    fn fits_slowly(pattern: &[u8], text: &[u8]) -> bool {
+        match (pattern.split_first(), text.split_first()) {
+            (None, rest) => rest.is_none(),
+            (Some((b'*', more)), Some((_, rest))) => {
+                fits_slowly(more, text) || fits_slowly(pattern, rest)
+            }
+            (Some((b'*', more)), None) => fits_slowly(more, text),
+            (Some((p, more)), Some((t, rest))) => p == t && fits_slowly(more, rest),
+            (Some(_), None) => false,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn fitting_is_what_the_definition_says(pattern in "[ab*]{0,8}", text in "[ab]{0,10}") {
+            let expected = fits_slowly(pattern.as_bytes(), text.as_bytes());
+            prop_assert_eq!(Pattern::new(&pattern).fits(text.as_bytes()), expected);
+        }
+    }
+}

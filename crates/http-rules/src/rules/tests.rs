@@ -1,0 +1,84 @@
+use super::*;
+
+fn rule(name: &str, host: &str, path: &str) -> Rule {
+    let some = |text: &str| {
+        let given = !text.is_empty();
+        given.then(|| Pattern::new(text)).into_iter().collect()
+    };
+    Rule {
+        name: name.into(),
+        hosts: some(host),
+        paths: some(path),
+        ..Rule::default()
+    }
+}
+
+fn applied(set: &RuleSet, partition: &str, url: &str) -> (String, String) {
+    let mut key = format!("{partition} GET {url}").into_bytes();
+    let id = set.apply(partition, &mut key);
+    let name = set.get(id).map_or("", |rule| &rule.name).to_owned();
+    let url = key.split_off(partition.len() + 5);
+    (name, String::from_utf8(url).unwrap())
+}
+
+#[test]
+fn the_first_rule_that_fits_decides() {
+    let mut shop = rule("shop", "", "/a/*");
+    shop.sites = vec!["shop".into()];
+    let set = RuleSet::new(vec![
+        shop,
+        rule("images", "*.example.com", "*.png"),
+        rule("host", "www.example.com", ""),
+        rule("port", "other.test:8080", ""),
+        rule("path", "", "/a/*"),
+    ]);
+    for (partition, url, name) in [
+        ("forward", "http://www.example.com/x.png?a=1", "images"),
+        ("forward", "http://www.example.com/x", "host"),
+        ("forward", "http://example.com/x.png", ""),
+        ("forward", "http://other.test:8080/", "port"),
+        ("forward", "http://other.test/", ""),
+        ("forward", "http://other.test/a/b", "path"),
+        ("shop", "http://other.test/a/b", "shop"),
+        ("forward", "http://other.test/?/a/b", ""),
+    ] {
+        assert_eq!(applied(&set, partition, url).0, name, "{partition} {url}");
+    }
+}
+
+#[test]
+fn only_the_query_of_a_key_is_rewritten_and_only_by_its_rule() {
+    let mut strip = rule("strip", "e.com", "/s/*");
+    strip.query.which = Which::Ignore(vec![Pattern::new("*")]);
+    let set = RuleSet::new(vec![strip]);
+    for (url, key) in [
+        ("http://e.com/s/a?x=1", "http://e.com/s/a"),
+        ("http://e.com/t/a?x=1", "http://e.com/t/a?x=1"),
+        ("http://f.com/s/a?x=1", "http://f.com/s/a?x=1"),
+    ] {
+        assert_eq!(applied(&set, "forward", url).1, key);
+    }
+}
+
+#[test]
+fn no_rules_change_nothing() {
+    let set = RuleSet::default();
+    let (name, key) = applied(&set, "forward", "http://e.com/?b&a");
+    assert_eq!((name.as_str(), key.as_str()), ("", "http://e.com/?b&a"));
+    assert!(set.is_empty() && set.get(RuleId::default()).is_none());
+}
+
+#[test]
+fn keys_of_any_bytes_are_taken() {
+    let set = RuleSet::new(vec![rule("all", "", "")]);
+    for key in [
+        &b""[..],
+        b"forward",
+        b"forward GET http:/",
+        b"forward GET http://x",
+    ] {
+        let mut owned = key.to_vec();
+        set.apply("forward", &mut owned);
+        assert_eq!(owned, key);
+    }
+}

@@ -1,0 +1,83 @@
+//! What became of recent requests that were more than a hit, by key: for `foxy why`. A table of
+//! fixed size in which newer ones push out older ones. Hits do not come here: they cost nothing.
+
+use std::sync::{Mutex, PoisonError};
+
+use foxy_base::{KeyHash, WallTime};
+
+use crate::Outcome;
+
+/// Places in the table: about 300 KiB.
+const PLACES: usize = 4096;
+
+/// The last time that more than a lookup was needed for a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recent {
+    /// When the answer was complete.
+    pub at: WallTime,
+    /// What happened.
+    pub outcome: Outcome,
+    /// Why, in a stable word; may be empty.
+    pub reason: &'static str,
+    /// Status sent to the client; 0 if none was.
+    pub status: u16,
+    /// Status of the origin's answer, or 0.
+    pub origin_status: u16,
+}
+
+/// The table.
+#[derive(Debug)]
+pub(crate) struct RecentTable {
+    places: Mutex<Box<[Place]>>,
+}
+
+type Place = Option<(KeyHash, Recent)>;
+
+impl Default for RecentTable {
+    fn default() -> Self {
+        Self {
+            places: Mutex::new(vec![None; PLACES].into()),
+        }
+    }
+}
+
+impl RecentTable {
+    fn place(key: KeyHash) -> usize {
+        key.low() as usize % PLACES
+    }
+
+    pub(crate) fn note(&self, key: KeyHash, recent: Recent) {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        places[Self::place(key)] = Some((key, recent));
+    }
+
+    pub(crate) fn of(&self, key: KeyHash) -> Option<Recent> {
+        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        places[Self::place(key)]
+            .filter(|(owner, _)| *owner == key)
+            .map(|(_, recent)| recent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newer_ones_push_out_older_ones_and_nobody_gets_anothers() {
+        let table = RecentTable::default();
+        let recent = |status| Recent {
+            at: WallTime(0),
+            outcome: Outcome::Miss,
+            reason: "",
+            status,
+            origin_status: 0,
+        };
+        let (a, twin) = (KeyHash(1), KeyHash(1 + PLACES as u128));
+        table.note(a, recent(200));
+        assert_eq!(table.of(a), Some(recent(200)));
+        assert_eq!(table.of(twin), None);
+        table.note(twin, recent(404));
+        assert_eq!((table.of(a), table.of(twin)), (None, Some(recent(404))));
+    }
+}

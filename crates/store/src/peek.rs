@@ -1,0 +1,102 @@
+//! Looking without touching: for explanations. Nothing is counted, moved between tiers or marked
+//! as used.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use foxy_base::KeyHash;
+use foxy_disk::AlignedBuf;
+use foxy_format::parse_record;
+use foxy_index::Address;
+
+use crate::{Engine, Object};
+
+/// What is stored under a key, and where.
+#[derive(Clone, Debug)]
+pub struct Peek {
+    /// The object.
+    pub object: Arc<Object>,
+    /// It is in memory.
+    pub in_memory: bool,
+    /// Its place on disk, if it has one already.
+    pub place: Option<DiskPlace>,
+}
+
+/// Where a record is in its store's log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskPlace {
+    /// The disk.
+    pub disk: String,
+    /// Segments that are reused before the record's own.
+    pub segments_before: u32,
+    /// All segments of the store.
+    pub segments: u32,
+    /// How long until the record's segment is reused at the present rate of writing; `None`
+    /// before the first reuse.
+    pub expected: Option<Duration>,
+}
+
+impl Engine {
+    /// What is stored under a key. May read the disk and wait for it: not for network threads.
+    /// What cannot be read is `None`, like what is not stored.
+    #[must_use]
+    pub fn peek(&self, hash: KeyHash, key: &[u8]) -> Option<Peek> {
+        let in_memory = {
+            let shard = self.shard(hash).read();
+            shard.in_memory(hash).cloned()
+        };
+        let found = self.index.lookup(hash).first();
+        let place = found.and_then(|entry| self.disk_place(entry.address));
+        if let Some(object) = in_memory {
+            let same = object.key() == key && !object.is_fragment();
+            return same.then_some(Peek {
+                object,
+                in_memory: true,
+                place,
+            });
+        }
+        let entry = found?;
+        let store = self.store_at(entry.address)?;
+        let plan = store.plan(hash, entry.address, entry.class)?;
+        let mut buf = AlignedBuf::new(plan.len as usize);
+        buf.set_len(plan.len as usize);
+        store.disk.read_at(plan.at, &mut buf).ok()?;
+        let bytes = buf.into_bytes().slice(plan.skip as usize..);
+        let (head, layout) = parse_record(&bytes).ok()?;
+        let object = Object::from_record(&head, &layout, &bytes, layout.body.end)?;
+        let same = Some(head.place) == store.place(entry.address)
+            && object.key() == key
+            && !object.is_fragment();
+        same.then(|| Peek {
+            object: Arc::new(object),
+            in_memory: false,
+            place,
+        })
+    }
+
+    fn disk_place(&self, address: Address) -> Option<DiskPlace> {
+        let store = self.store_at(address)?;
+        let (index, _) = store.locate(address)?;
+        let own = store.life(index);
+        let before = store
+            .lives
+            .iter()
+            .filter(|life| life.load(Ordering::Relaxed) < own)
+            .count();
+        let segments = store.geometry.segments;
+        let before = u32::try_from(before).unwrap_or(u32::MAX);
+        let stats = self.stats();
+        let residency = stats
+            .stores
+            .iter()
+            .find(|one| one.store == store.id)
+            .and_then(|one| one.residency);
+        Some(DiskPlace {
+            disk: store.disk.describe(),
+            segments_before: before,
+            segments,
+            expected: residency.map(|all| all * before / segments.max(1)),
+        })
+    }
+}
