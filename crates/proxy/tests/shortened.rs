@@ -79,7 +79,7 @@ fn after_a_restart() {
     let (disk, clock) = (stored.disk.clone(), stored.foxy.clock.clone());
     drop(stored);
     let engine = Engine::new(EngineConfig::new(2 << 20, 3), clock.clone());
-    let again: Arc<MemDisk> = disk.clone();
+    let again: Arc<MemDisk> = disk;
     assert!(again.len() > 0);
     let mut writer = engine.open_store(again, StoreOptions::default()).unwrap();
     for _ in 0..1000 {

@@ -1,6 +1,8 @@
 //! `foxy why` in forty situations: why a miss, why not stored, why revalidated, why stale, why
 //! past the cache. Each is brought about on real sockets, then asked about.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod common;
 
 use std::time::Duration;

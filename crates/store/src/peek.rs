@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use bytes::Bytes;
 use foxy_base::KeyHash;
-use foxy_disk::AlignedBuf;
 use foxy_format::parse_record;
-use foxy_index::Address;
+use foxy_index::Entry;
 
+use crate::spot::Spot;
 use crate::{Engine, Object};
 
 /// What is stored under a key, and where.
@@ -47,7 +48,7 @@ impl Engine {
             shard.in_memory(hash).cloned()
         };
         let found = self.index.lookup(hash).first();
-        let place = found.and_then(|entry| self.disk_place(entry.address));
+        let place = found.and_then(|entry| self.disk_place(&entry));
         if let Some(object) = in_memory {
             let same = object.key() == key && !object.is_fragment();
             return same.then_some(Peek {
@@ -58,16 +59,13 @@ impl Engine {
         }
         let entry = found?;
         let store = self.store_at(entry.address)?;
-        let plan = store.plan(hash, entry.address, entry.class)?;
-        let mut buf = AlignedBuf::new(plan.len as usize);
-        buf.set_len(plan.len as usize);
-        store.disk.read_at(plan.at, &mut buf).ok()?;
-        let bytes = buf.into_bytes().slice(plan.skip as usize..);
-        let (head, layout) = parse_record(&bytes).ok()?;
+        let plan = store.plan(hash, &entry)?;
+        let mut record = vec![0; plan.len as usize];
+        store.disk.read_at(plan.at, &mut record).ok()?;
+        let bytes = Bytes::from(record).slice(plan.skip as usize..);
+        let (head, layout) = parse_record(&bytes, &store.place(plan.spot)?).ok()?;
         let object = Object::from_record(&head, &layout, &bytes, layout.body.end)?;
-        let same = Some(head.place) == store.place(entry.address)
-            && object.key() == key
-            && !object.is_fragment();
+        let same = object.hash() == hash && object.key() == key && !object.is_fragment();
         same.then(|| Peek {
             object: Arc::new(object),
             in_memory: false,
@@ -75,9 +73,9 @@ impl Engine {
         })
     }
 
-    fn disk_place(&self, address: Address) -> Option<DiskPlace> {
-        let store = self.store_at(address)?;
-        let (index, _) = store.locate(address)?;
+    fn disk_place(&self, entry: &Entry) -> Option<DiskPlace> {
+        let store = self.store_at(entry.address)?;
+        let (index, _) = store.locate(Spot::of(entry))?;
         let own = store.life(index);
         let before = store
             .lives

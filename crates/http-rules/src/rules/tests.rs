@@ -1,3 +1,5 @@
+//! Which rule decides, and what becomes of keys.
+
 use super::*;
 
 fn rule(name: &str, host: &str, path: &str) -> Rule {
