@@ -12,7 +12,7 @@ const MAX: usize = 24;
 #[derive(Debug)]
 pub(crate) struct Relevant<'a, F: ?Sized> {
     fields: &'a F,
-    at: [u16; MAX],
+    picked: [(&'a [u8], &'a [u8]); MAX],
     count: usize,
     /// There are too many to pick out.
     all: bool,
@@ -22,22 +22,20 @@ impl<'a, F: Fields + ?Sized> Relevant<'a, F> {
     pub(crate) fn of(fields: &'a F, config: &Config) -> Self {
         let mut view = Self {
             fields,
-            at: [0; MAX],
+            picked: [(&[], &[]); MAX],
             count: 0,
             all: false,
         };
         for i in 0..fields.count() {
-            let (name, _) = fields.field(i);
+            let (name, value) = fields.field(i);
             if !matters(name, config) {
                 continue;
             }
-            match (view.at.get_mut(view.count), u16::try_from(i)) {
-                (Some(place), Ok(i)) => *place = i,
-                _ => {
-                    view.all = true;
-                    break;
-                }
-            }
+            let Some(place) = view.picked.get_mut(view.count) else {
+                view.all = true;
+                break;
+            };
+            *place = (name, value);
             view.count += 1;
         }
         view
@@ -56,7 +54,7 @@ fn matters(name: &[u8], config: &Config) -> bool {
         _ => config
             .targeted
             .iter()
-            .any(|field| eq_name(name, field.as_bytes())),
+            .any(|field| field.len() == name.len() && eq_name(name, field.as_bytes())),
     }
 }
 
@@ -70,8 +68,11 @@ impl<F: Fields + ?Sized> Fields for Relevant<'_, F> {
     }
 
     fn field(&self, i: usize) -> (&[u8], &[u8]) {
-        let i = if self.all { i } else { usize::from(self.at[i]) };
-        self.fields.field(i)
+        if self.all {
+            self.fields.field(i)
+        } else {
+            self.picked[i]
+        }
     }
 }
 

@@ -57,6 +57,16 @@ pub fn of<F: Fields + ?Sized>(fields: &F) -> Vary {
 ///
 /// [`Config::key_parts`]: crate::Config::key_parts
 pub fn of_with<F: Fields + ?Sized>(fields: &F, parts: &[String]) -> Vary {
+    if parts.is_empty() {
+        // The usual cases, without a list of lists: no Vary, or a single name.
+        let mut listed = tokens(fields, "Vary");
+        match (listed.next(), listed.next()) {
+            (None, _) => return Vary::None,
+            (Some(b"*"), _) => return Vary::Star,
+            (Some(name), None) => return Vary::List(VaryList(name.to_ascii_lowercase())),
+            _ => {}
+        }
+    }
     let mut names: Vec<Vec<u8>> = parts.iter().map(|part| part.clone().into_bytes()).collect();
     for name in tokens(fields, "Vary") {
         if name == b"*" {
