@@ -18,7 +18,7 @@
 
 pub mod drive;
 pub mod fs;
-mod hash;
+pub(crate) mod hash;
 mod time;
 
 pub use drive::{Drive, DriveStats, Op, Queue, Request, Schedule};

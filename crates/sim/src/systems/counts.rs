@@ -1,12 +1,39 @@
-//! What a cache system did with a stream, in the columns of the Hummingbird tables.
+//! What a cache system did with a stream, in the columns of the Hummingbird and UCFS tables.
 
 use foxy_trace::Request;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use super::{CacheSystem, Extras};
 use crate::{
     levels::{Outcome, ratio},
     model::{FsCounters, SimTime},
 };
+
+/// Times by powers of two of a millisecond: entry 0 counts those below 1/16 ms (memory), entry k
+/// those below 2^(k-4) ms, the last one all longer ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Histogram(pub [u64; 16]);
+
+impl Histogram {
+    fn add(&mut self, span: SimTime) {
+        let sixteenths = (span.as_millis() * 16.0) as u64;
+        let bucket = (u64::BITS - sixteenths.leading_zeros()) as usize;
+        self.0[bucket.min(15)] += 1;
+    }
+
+    /// Upper end of an entry, ms.
+    #[must_use]
+    pub fn upper_ms(entry: usize) -> f64 {
+        (1u64 << entry.min(15)) as f64 / 16.0
+    }
+
+    /// The shares.
+    #[must_use]
+    pub fn shares(&self) -> [f64; 16] {
+        let all = self.0.iter().sum();
+        self.0.map(|n| ratio(n, all))
+    }
+}
 
 /// Sums over the requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -25,6 +52,10 @@ pub struct SystemCounts {
     pub reading: SimTime,
     /// Time of all misses.
     pub writing: SimTime,
+    /// Times of hits.
+    pub read_times: Histogram,
+    /// Times of misses.
+    pub write_times: Histogram,
 }
 
 impl SystemCounts {
@@ -39,19 +70,21 @@ impl SystemCounts {
             Outcome::DiskHit => self.disk_hits += 1,
             Outcome::Miss | Outcome::Modified | Outcome::Bypass => {
                 self.writing += span;
+                self.write_times.add(span);
                 return;
             }
         }
         self.hit_bytes += request.size;
         self.reading += span;
+        self.read_times.add(span);
     }
 }
 
 /// The figures of a system.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SystemResult {
     /// The system.
-    pub system: &'static str,
+    pub system: String,
     /// Requests.
     pub requests: u64,
     /// Share of requests answered (proxy hit rate).
@@ -64,53 +97,106 @@ pub struct SystemResult {
     pub read_ms: f64,
     /// Mean time of a miss, ms (`write_file`).
     pub write_ms: f64,
-    /// Requests to the drive.
-    pub device_ios: u64,
+    /// Time of all hits, hours.
+    pub read_hours: f64,
+    /// Time of all misses, hours.
+    pub write_hours: f64,
+    /// Read requests to the drive.
+    pub device_reads: u64,
+    /// Write requests to the drive.
+    pub device_writes: u64,
     /// Requests to the drive per request.
     pub ios_per_request: f64,
     /// Mean time of a request to the drive, ms.
     pub io_ms: f64,
+    /// Bytes to and from the drive per byte requested.
+    pub device_bytes_per_byte: f64,
     /// Run time, seconds.
     pub seconds: f64,
     /// Requests per second.
     pub requests_per_s: f64,
+    /// Share of the objects that came along with a read that were then asked for.
+    pub prefetch_hit_ratio: f64,
+    /// Such objects per disk hit.
+    pub prefetched_per_read: f64,
+    /// Bytes of memory that tables take, where the system says.
+    pub table_bytes: u64,
+    /// Misses that could not be stored.
+    pub refused: u64,
+    /// The system stopped for want of space before the stream's end.
+    pub stopped: bool,
+    /// Times of hits.
+    pub read_times: Histogram,
+    /// Times of misses.
+    pub write_times: Histogram,
 }
 
 impl SystemResult {
     pub(super) fn new(
-        system: &'static str,
-        counts: SystemCounts,
-        span: SimTime,
-        before: &FsCounters,
-        after: &FsCounters,
+        system: &dyn CacheSystem,
+        counts: &SystemCounts,
+        begun: &(SimTime, FsCounters, Extras),
+        stopped: bool,
     ) -> Self {
+        let (start, before, had) = begun;
+        let (after, have) = (system.counters(), system.extras());
         let hits = counts.ram_hits + counts.disk_hits;
-        let device_ios = after.drive.requests() - before.drive.requests();
-        let mean = |time: SimTime, n: u64| {
-            if n == 0 {
-                0.0
-            } else {
-                time.as_millis() / n as f64
-            }
-        };
-        let seconds = span.as_secs();
+        let reads = after.drive.reads - before.drive.reads;
+        let writes = after.drive.writes - before.drive.writes;
+        let moved = after.drive.read_bytes + after.drive.written_bytes
+            - before.drive.read_bytes
+            - before.drive.written_bytes;
+        let seconds = (system.now() - *start).as_secs();
+        let prefetched = have.prefetched - had.prefetched;
         Self {
-            system,
+            system: system.name().to_owned(),
             requests: counts.requests,
             hit_ratio: ratio(hits, counts.requests),
             byte_hit_ratio: ratio(counts.hit_bytes, counts.bytes),
             ram_share: ratio(counts.ram_hits, hits),
             read_ms: mean(counts.reading, hits),
             write_ms: mean(counts.writing, counts.requests - hits),
-            device_ios,
-            ios_per_request: ratio(device_ios, counts.requests),
-            io_ms: mean(after.drive.busy - before.drive.busy, device_ios),
+            read_hours: counts.reading.as_secs() / 3600.0,
+            write_hours: counts.writing.as_secs() / 3600.0,
+            device_reads: reads,
+            device_writes: writes,
+            ios_per_request: ratio(reads + writes, counts.requests),
+            io_ms: mean(after.drive.busy - before.drive.busy, reads + writes),
+            device_bytes_per_byte: ratio(moved, counts.bytes),
             seconds,
             requests_per_s: if seconds > 0.0 {
                 counts.requests as f64 / seconds
             } else {
                 0.0
             },
+            prefetch_hit_ratio: ratio(have.prefetch_hits - had.prefetch_hits, prefetched),
+            prefetched_per_read: ratio(prefetched, counts.disk_hits),
+            table_bytes: have.table_bytes,
+            refused: have.refused - had.refused,
+            stopped,
+            read_times: counts.read_times,
+            write_times: counts.write_times,
         }
+    }
+
+    /// Requests to the drive.
+    #[must_use]
+    pub const fn device_ios(&self) -> u64 {
+        self.device_reads + self.device_writes
+    }
+
+    /// Time of all requests, hours (total disk latency).
+    #[must_use]
+    pub fn hours(&self) -> f64 {
+        self.read_hours + self.write_hours
+    }
+}
+
+/// Mean time in ms; 0 of nothing.
+fn mean(time: SimTime, n: u64) -> f64 {
+    if n == 0 {
+        0.0
+    } else {
+        time.as_millis() / n as f64
     }
 }

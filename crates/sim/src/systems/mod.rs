@@ -1,18 +1,29 @@
 //! Cache systems: they own their memory and their replacement, are fed the requests themselves,
 //! and are compared at equal memory, equal disk and equal requests.
 
+mod clusters;
 mod counts;
+pub mod hummingbird;
+mod replay;
+mod spec;
 pub mod squid;
+pub mod store;
+pub mod ucfs;
 
-pub use counts::{SystemCounts, SystemResult};
+pub use clusters::{ClusterDisk, FreeMap, Stored, Written};
+pub use counts::{Histogram, SystemCounts, SystemResult};
+pub use hummingbird::{Hummingbird, HummingbirdConfig, WgHummingbird};
+pub use replay::{Pace, Replay, run_system};
+pub use spec::{SystemConfig, SystemSpec};
 pub use squid::{Squid, SquidConfig};
+pub use store::Store;
+pub use ucfs::{Ucfs, UcfsConfig};
 
-use foxy_trace::{Request, TraceError};
+use foxy_trace::Request;
 
 use crate::{
     levels::Outcome,
     model::{FsCounters, FsError, SimTime},
-    run::RunError,
 };
 
 /// A whole cache.
@@ -23,8 +34,15 @@ pub trait CacheSystem {
     /// One request, until the object is read (a hit) or handed to the system (a miss).
     ///
     /// # Errors
-    /// What the file system or partition below refuses, want of space apart.
+    /// What the file system or partition below refuses; [`FsError::NoSpace`] only where the
+    /// system's rules say that it stops (Hummingbird without a free cluster).
     fn request(&mut self, request: &Request) -> Result<Outcome, FsError>;
+
+    /// Nothing is asked before `until`: time for daemons.
+    ///
+    /// # Errors
+    /// As [`CacheSystem::request`].
+    fn idle(&mut self, until: SimTime) -> Result<(), FsError>;
 
     /// Waits until everything is on the drive.
     ///
@@ -37,34 +55,24 @@ pub trait CacheSystem {
 
     /// What it cost the drive.
     fn counters(&self) -> FsCounters;
+
+    /// What only some systems have.
+    fn extras(&self) -> Extras {
+        Extras::default()
+    }
 }
 
-/// Feeds a stream to a system back to back, as fast as the system goes (THROTTLE).
-///
-/// # Errors
-/// The stream's, or the file system's.
-pub fn run_system(
-    system: &mut dyn CacheSystem,
-    requests: impl Iterator<Item = Result<Request, TraceError>>,
-) -> Result<SystemResult, RunError> {
-    let fs = |error| RunError::Layout(crate::layout::LayoutError::Fs(error));
-    let (start, before) = (system.now(), system.counters());
-    let mut counts = SystemCounts::default();
-    for request in requests {
-        let request = request?;
-        let begin = system.now();
-        let outcome = system.request(&request).map_err(fs)?;
-        counts.add(&request, outcome, system.now() - begin);
-    }
-    system.finish().map_err(fs)?;
-    let span = system.now() - start;
-    Ok(SystemResult::new(
-        system.name(),
-        counts,
-        span,
-        &before,
-        &system.counters(),
-    ))
+/// Counts that only some systems have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// Objects that came into memory with another one's read.
+    pub prefetched: u64,
+    /// Those of them that were then asked for while they were there.
+    pub prefetch_hits: u64,
+    /// Bytes of memory that tables take.
+    pub table_bytes: u64,
+    /// Misses that could not be stored.
+    pub refused: u64,
 }
 
 #[cfg(test)]

@@ -114,10 +114,10 @@ fn directories_are_eight_for_each_gigabyte() {
 fn the_figures_of_a_run_fit_together() {
     let files = Backend::default().ufs().unwrap();
     let mut squid = Squid::new(files, small()).unwrap();
-    let result = run_system(&mut squid, stream(5_000).map(Ok)).unwrap();
+    let result = run_system(&mut squid, stream(5_000).map(Ok), Replay::default()).unwrap();
     assert_eq!(result.requests, 5_000);
     let reads = result.hit_ratio * 5_000.0 * result.read_ms;
     let writes = (1.0 - result.hit_ratio) * 5_000.0 * result.write_ms;
     assert!((reads + writes) / 1e3 <= result.seconds + 1e-6);
-    assert!(result.device_ios > 0 && result.requests_per_s > 1.0 && result.io_ms > 0.1);
+    assert!(result.device_ios() > 0 && result.requests_per_s > 1.0 && result.io_ms > 0.1);
 }

@@ -93,6 +93,13 @@ impl Raw {
         Ok(())
     }
 
+    /// Waits until at most `bytes` of queued writes have not been given to the drive; returns how
+    /// long that took.
+    pub fn wait_below(&mut self, bytes: u64) -> SimTime {
+        let end = self.queue.wait_below(self.now, bytes);
+        self.reach(end)
+    }
+
     /// Reads several ranges, given to the drive together in the order of the schedule;
     /// returns how long it took until the last one was there.
     ///

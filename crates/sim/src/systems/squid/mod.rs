@@ -6,17 +6,24 @@
 //! one; `cache_mem` bytes of objects in memory, LRU. A disk hit opens, reads and closes the file
 //! in pieces of 4 KB and puts the object into memory; a miss creates and writes it; a replaced
 //! or evicted object's file is unlinked. Marks of 90 and 95 % are Squid's defaults.
+//!
+//! SQUIDL puts the objects of one origin server into one directory; SQUIDM keeps objects below
+//! 8 KB in [`mapped`] files; SQUIDML does both; SQUIDMLA aligns them besides.
 
+pub mod mapped;
 pub mod numbers;
+
+use std::collections::HashMap;
 
 use foxy_policy::{CachePolicy, Evicted, Lru};
 use foxy_trace::Request;
 
-use super::CacheSystem;
+use super::{CacheSystem, Extras};
 use crate::{
     levels::{Outcome, Watermarks},
     model::{DirId, Files, FsCounters, FsError, SimTime},
 };
+use mapped::Mapped;
 use numbers::Numbers;
 
 /// Parameters.
@@ -30,6 +37,12 @@ pub struct SquidConfig {
     pub watermarks: Watermarks,
     /// Bytes of one read() or write().
     pub piece: u64,
+    /// A directory for each origin server (SQUIDL).
+    pub by_server: bool,
+    /// Share of `cache_dir` for mapped files of small objects (SQUIDM; lost); 0: none.
+    pub mapped: f64,
+    /// Mapped objects do not cross pages (SQUIDMLA).
+    pub aligned: bool,
 }
 
 impl SquidConfig {
@@ -44,7 +57,20 @@ impl SquidConfig {
                 high: 0.95,
             },
             piece: 4 << 10,
+            by_server: false,
+            mapped: 0.0,
+            aligned: false,
         }
+    }
+
+    fn mapped_bytes(&self) -> u64 {
+        (self.cache_dir as f64 * self.mapped.clamp(0.0, 0.9)) as u64
+    }
+
+    /// Bytes for objects in files of their own.
+    #[must_use]
+    pub fn file_bytes(&self) -> u64 {
+        self.cache_dir - self.mapped_bytes()
     }
 
     /// Top-level directories: 8 for each GB, at least one.
@@ -58,6 +84,8 @@ impl SquidConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     number: u64,
+    /// Its origin server, where directories are by server.
+    server: u32,
     size: u64,
     version: u32,
 }
@@ -69,8 +97,11 @@ pub struct Squid<F> {
     files: F,
     dirs: Vec<DirId>,
     numbers: Numbers,
-    /// Every object, by last use.
+    servers: HashMap<u32, DirId>,
+    /// Every object that has a file, by last use.
     index: Lru<u64, Entry>,
+    /// Small objects.
+    mapped: Option<Mapped>,
     /// Objects in memory.
     memory: Lru<u64, ()>,
     evicted: Vec<Evicted<u64, ()>>,
@@ -83,18 +114,29 @@ impl<F: Files> Squid<F> {
     /// Those of the file system.
     pub fn new(mut files: F, config: SquidConfig) -> Result<Self, FsError> {
         let mut dirs = Vec::new();
-        for top in 0..config.top_directories() {
+        let top = if config.by_server {
+            0
+        } else {
+            config.top_directories()
+        };
+        for top in 0..top {
             let parent = files.mkdir(files.root(), top)?;
             for second in 0..numbers::SECOND {
                 dirs.push(files.mkdir(parent, second)?);
             }
         }
+        let root = files.root();
+        let mapped = (config.mapped > 0.0)
+            .then(|| Mapped::new(&mut files, root, config.mapped_bytes(), config.aligned))
+            .transpose()?;
         Ok(Self {
             config,
             files,
             dirs,
+            mapped,
+            servers: HashMap::new(),
             numbers: Numbers::default(),
-            index: Lru::new(config.cache_dir),
+            index: Lru::new(config.file_bytes()),
             memory: Lru::new(config.cache_mem),
             evicted: Vec::new(),
         })
@@ -108,22 +150,33 @@ impl<F: Files> Squid<F> {
     /// Objects on disk.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.index.len()
+        self.index.len() + self.mapped.as_ref().map_or(0, Mapped::len)
     }
 
     /// No object on disk.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.index.is_empty()
+        self.len() == 0
     }
 
-    fn dir(&self, number: u64) -> DirId {
-        let (top, second) = numbers::directories(number, self.config.top_directories());
-        self.dirs[(top * numbers::SECOND + second) as usize]
+    fn dir(&mut self, entry: Entry) -> Result<DirId, FsError> {
+        if !self.config.by_server {
+            let top = self.config.top_directories();
+            let (top, second) = numbers::directories(entry.number, top);
+            return Ok(self.dirs[(top * numbers::SECOND + second) as usize]);
+        }
+        if let Some(dir) = self.servers.get(&entry.server) {
+            return Ok(*dir);
+        }
+        let name = (1 << 40) | u64::from(entry.server);
+        let dir = self.files.mkdir(self.files.root(), name)?;
+        self.servers.insert(entry.server, dir);
+        Ok(dir)
     }
 
     fn read(&mut self, entry: Entry) -> Result<(), FsError> {
-        let file = self.files.open(self.dir(entry.number), entry.number)?;
+        let dir = self.dir(entry)?;
+        let file = self.files.open(dir, entry.number)?;
         for (at, len) in pieces(entry.size, self.config.piece) {
             self.files.read(file, at, len)?;
         }
@@ -132,7 +185,8 @@ impl<F: Files> Squid<F> {
     }
 
     fn write(&mut self, entry: Entry) -> Result<(), FsError> {
-        let file = self.files.create(self.dir(entry.number), entry.number)?;
+        let dir = self.dir(entry)?;
+        let file = self.files.create(dir, entry.number)?;
         let written = pieces(entry.size, self.config.piece)
             .try_for_each(|(at, len)| self.files.write(file, at, len));
         self.files.close(file);
@@ -147,27 +201,28 @@ impl<F: Files> Squid<F> {
 
     fn release(&mut self, object: u64, entry: Entry) -> Result<(), FsError> {
         self.memory.remove(&object);
-        self.files.delete(self.dir(entry.number), entry.number)?;
+        let dir = self.dir(entry)?;
+        self.files.delete(dir, entry.number)?;
         self.numbers.give(entry.number);
         Ok(())
     }
 
     fn store(&mut self, request: &Request) -> Result<(), FsError> {
-        if request.size > self.config.cache_dir {
+        if request.size > self.config.file_bytes() {
+            return Ok(());
+        }
+        if self.store_small(request)? {
             return Ok(());
         }
         let number = self.numbers.take();
         let entry = Entry {
             number,
+            server: request.server,
             size: request.size,
             version: request.version,
         };
         match self.write(entry) {
-            Err(FsError::NoSpace) => {
-                self.files.delete(self.dir(number), number)?;
-                self.numbers.give(number);
-                return Ok(());
-            }
+            Err(FsError::NoSpace) => return self.give_up(entry),
             done => done?,
         }
         self.remember(request.object, request.size);
@@ -180,9 +235,64 @@ impl<F: Files> Squid<F> {
         self.maintain()
     }
 
+    /// The file system is full: what was written of a file goes again.
+    fn give_up(&mut self, entry: Entry) -> Result<(), FsError> {
+        let dir = self.dir(entry)?;
+        match self.files.delete(dir, entry.number) {
+            // It was not even created.
+            Ok(()) | Err(FsError::NotFound) => {}
+            Err(error) => return Err(error),
+        }
+        self.numbers.give(entry.number);
+        Ok(())
+    }
+
+    /// Into a mapped file; false if it has a file of its own to get.
+    fn store_small(&mut self, request: &Request) -> Result<bool, FsError> {
+        let (object, size) = (request.object, request.size);
+        if size >= mapped::LARGEST {
+            return Ok(false);
+        }
+        let Some(mapped) = &mut self.mapped else {
+            return Ok(false);
+        };
+        let written = mapped.write(&mut self.files, object, size, request.version)?;
+        let Some(gone) = written else {
+            return Ok(false);
+        };
+        if let Some(gone) = gone {
+            self.memory.remove(&gone);
+        }
+        self.remember(object, size);
+        Ok(true)
+    }
+
+    /// A request of a mapped object; `None` if it is not one.
+    fn small(&mut self, request: &Request) -> Result<Option<Outcome>, FsError> {
+        let Some(mapped) = &mut self.mapped else {
+            return Ok(None);
+        };
+        let Some(place) = mapped.find(request.object) else {
+            return Ok(None);
+        };
+        if (place.size, place.version) != (request.size, request.version) {
+            mapped.remove(request.object);
+            self.memory.remove(&request.object);
+            self.store(request)?;
+            return Ok(Some(Outcome::Modified));
+        }
+        mapped.touch(place);
+        if self.memory.get(&request.object).is_some() {
+            return Ok(Some(Outcome::RamHit));
+        }
+        mapped.read(&mut self.files, place)?;
+        self.remember(request.object, request.size);
+        Ok(Some(Outcome::DiskHit))
+    }
+
     /// From the high mark down to the low mark.
     fn maintain(&mut self) -> Result<(), FsError> {
-        let share = |mark: f64| (self.config.cache_dir as f64 * mark) as u64;
+        let share = |mark: f64| (self.config.file_bytes() as f64 * mark) as u64;
         let (low, high) = (
             share(self.config.watermarks.low),
             share(self.config.watermarks.high),
@@ -207,12 +317,21 @@ fn pieces(size: u64, piece: u64) -> impl Iterator<Item = (u64, u64)> {
 
 impl<F: Files> CacheSystem for Squid<F> {
     fn name(&self) -> &'static str {
-        "squid"
+        match (self.config.by_server, self.config.mapped > 0.0) {
+            (false, false) => "squid",
+            (true, false) => "squidl",
+            (false, true) => "squidm",
+            (true, true) if self.config.aligned => "squidmla",
+            (true, true) => "squidml",
+        }
     }
 
     fn request(&mut self, request: &Request) -> Result<Outcome, FsError> {
         if !request.is_cacheable() || request.size == 0 {
             return Ok(Outcome::Bypass);
+        }
+        if let Some(outcome) = self.small(request)? {
+            return Ok(outcome);
         }
         let Some(entry) = self.index.get(&request.object).copied() else {
             self.store(request)?;
@@ -232,6 +351,12 @@ impl<F: Files> CacheSystem for Squid<F> {
         Ok(Outcome::DiskHit)
     }
 
+    fn idle(&mut self, until: SimTime) -> Result<(), FsError> {
+        let now = self.files.now();
+        self.files.advance(until - now);
+        Ok(())
+    }
+
     fn finish(&mut self) -> Result<(), FsError> {
         self.files.sync();
         Ok(())
@@ -243,5 +368,13 @@ impl<F: Files> CacheSystem for Squid<F> {
 
     fn counters(&self) -> FsCounters {
         self.files.counters()
+    }
+
+    fn extras(&self) -> Extras {
+        Extras {
+            // An entry of 56 bytes and its key of 16 for each object.
+            table_bytes: 72 * self.len() as u64,
+            ..Extras::default()
+        }
     }
 }

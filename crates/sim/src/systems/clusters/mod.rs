@@ -1,0 +1,8 @@
+//! What UCFS and Hummingbird share: a raw partition of fixed-size clusters, and the map of free
+//! ones.
+
+mod disk;
+mod free;
+
+pub use disk::{ClusterDisk, Stored, Written};
+pub use free::FreeMap;

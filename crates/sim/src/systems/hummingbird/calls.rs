@@ -1,0 +1,336 @@
+//! The calls of the interface: write, read and its end, delete, collocate, write past memory.
+
+use super::{
+    Hummingbird, HummingbirdError,
+    files::{FileNo, hash},
+};
+use crate::{
+    model::SimTime,
+    systems::{ClusterDisk, Stored},
+};
+
+/// A buffer that a read lends until [`Hummingbird::done_read_file`]; its version stands for the
+/// bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contents {
+    /// Bytes.
+    pub size: u64,
+    /// The version written.
+    pub version: u32,
+    /// Whether memory had it.
+    pub from_memory: bool,
+}
+
+/// Sums.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HummingbirdCounts {
+    /// Clusters read.
+    pub cluster_reads: u64,
+    /// Clusters written.
+    pub cluster_writes: u64,
+    /// Time of these reads and writes.
+    pub reading: SimTime,
+    /// As above.
+    pub writing: SimTime,
+    /// Files that came along with a wanted one.
+    pub prefetched: u64,
+    /// Those of them that were then wanted, each read of a cluster counted anew.
+    pub prefetch_hits: u64,
+    /// Files put into clusters, replicas counted.
+    pub packed: u64,
+    /// Those of them that were in another cluster already.
+    pub replicas: u64,
+    /// Bytes of files in the clusters written.
+    pub packed_bytes: u64,
+    /// Files forgotten because their clusters were freed or overwritten.
+    pub expired: u64,
+    /// Hints that failed.
+    pub hints_failed: u64,
+    /// Clusters read whose name was another one's.
+    pub collisions: u64,
+}
+
+type Done<T> = Result<T, HummingbirdError>;
+
+impl Hummingbird {
+    /// Stores a file; the library owns its buffer from now on. Returns its size.
+    ///
+    /// # Errors
+    /// [`HummingbirdError::TooLarge`]; [`HummingbirdError::NoCluster`] if memory cannot be freed;
+    /// [`HummingbirdError::Exists`] for a name that memory knows (a name known on disk only is
+    /// replaced, as the newest of a name is the one that counts).
+    pub fn write_file(&mut self, name: u64, size: u64, version: u32) -> Done<u64> {
+        self.disk.advance(self.config.call_cpu);
+        if size + self.config.head_bytes > self.config.cluster {
+            return Err(HummingbirdError::TooLarge);
+        }
+        if self.known(name).is_some() {
+            return Err(HummingbirdError::Exists);
+        }
+        self.make_room(size)?;
+        let tick = self.next_tick();
+        let file = self.files.add(hash(name), tick, self.disk.now());
+        self.files.make_loose(file, name, size, version);
+        Ok(size)
+    }
+
+    /// Stores a file without a place in memory: it is written at once into clusters of its own,
+    /// and what a later read brings is dropped by its [`Hummingbird::done_read_file`].
+    ///
+    /// # Errors
+    /// [`HummingbirdError::NoCluster`] without so many free clusters in a row,
+    /// [`HummingbirdError::Exists`] as above.
+    pub fn write_nomem_file(&mut self, name: u64, size: u64, version: u32) -> Done<u64> {
+        self.disk.advance(self.config.call_cpu);
+        if self.known(name).is_some() {
+            return Err(HummingbirdError::Exists);
+        }
+        let count = (size + self.config.head_bytes).div_ceil(self.config.cluster) as u32;
+        let near = self.near();
+        let (first, found) = self
+            .clusters
+            .free
+            .run(near, count)
+            .ok_or(HummingbirdError::NoCluster)?;
+        if found < count {
+            return Err(HummingbirdError::NoCluster);
+        }
+        let mut records = vec![Vec::new(); count as usize];
+        records[0].push(Stored {
+            name,
+            size,
+            version,
+        });
+        self.write_clusters(first, records)?;
+        let tick = self.next_tick();
+        let now = self.disk.now();
+        let file = self.files.add(hash(name), tick, now);
+        let entry = self.files.get_mut(file);
+        entry.nomem = true;
+        entry.clusters.push(first);
+        (0..count).for_each(|n| {
+            self.clusters.free.take(first + n);
+        });
+        let sequence = self.disk.peek(first).map_or(0, |w| w.sequence);
+        let cluster = self.clusters.get_mut(first);
+        cluster.files.push(file);
+        (cluster.used, cluster.span, cluster.sequence) = (now, count - 1, sequence);
+        Ok(size)
+    }
+
+    /// Finds a file and lends its buffer; reads a cluster where memory has none with it. Every
+    /// success must be followed by one [`Hummingbird::done_read_file`].
+    ///
+    /// # Errors
+    /// [`HummingbirdError::NotFound`]; [`HummingbirdError::NoCluster`] if memory for the cluster
+    /// cannot be freed.
+    pub fn read_file(&mut self, name: u64) -> Done<Contents> {
+        self.disk.advance(self.config.call_cpu);
+        if let Some((file, stored)) = self.known(name) {
+            let used_cluster = self.memory_cluster(file);
+            if let Some(cluster) = used_cluster {
+                let hit = self.clusters.take_fetched(cluster, file);
+                self.counts.prefetch_hits += u64::from(hit);
+            }
+            self.lend(file, used_cluster);
+            return Ok(contents(stored, true));
+        }
+        let mut next = self.files.first(hash(name));
+        while let Some(file) = next {
+            next = self.files.next(file);
+            // What memory knows was compared above: this one has another name.
+            if self.in_memory(file) {
+                continue;
+            }
+            if let Some(stored) = self.fetch(file, name)? {
+                return Ok(contents(stored, false));
+            }
+            self.counts.collisions += 1;
+        }
+        Err(HummingbirdError::NotFound)
+    }
+
+    /// Ends a read.
+    ///
+    /// # Errors
+    /// [`HummingbirdError::NotFound`] without a read to end.
+    pub fn done_read_file(&mut self, name: u64) -> Done<u64> {
+        let mut next = self.files.first(hash(name));
+        while let Some(file) = next {
+            next = self.files.next(file);
+            let entry = self.files.get(file);
+            if entry.readers == 0 || self.name_of(file).is_none_or(|s| s.name != name) {
+                continue;
+            }
+            let (nomem, clusters) = (entry.nomem, entry.clusters.clone());
+            self.files.get_mut(file).readers -= 1;
+            for cluster in clusters {
+                let cluster = self.clusters.get_mut(cluster);
+                cluster.pins = cluster.pins.saturating_sub(1);
+            }
+            let tick = self.next_tick();
+            if !nomem {
+                self.files.touch(file, tick, self.disk.now());
+            }
+            return Ok(0);
+        }
+        Err(HummingbirdError::NotFound)
+    }
+
+    /// Removes a file from memory and disk.
+    ///
+    /// # Errors
+    /// [`HummingbirdError::Busy`] with readers, [`HummingbirdError::NotFound`].
+    pub fn delete_file(&mut self, name: u64) -> Done<u64> {
+        self.disk.advance(self.config.call_cpu);
+        let mut file = match self.known(name) {
+            Some((file, _)) => file,
+            None => self.on_disk(name).ok_or(HummingbirdError::NotFound)?,
+        };
+        loop {
+            if self.files.get(file).readers > 0 {
+                return Err(HummingbirdError::Busy);
+            }
+            if !self.files.get(file).clusters.is_empty() {
+                self.log_delete(hash(name))?;
+            }
+            self.forget(file);
+            // An older file of the name, which a write could not know, goes with it.
+            match self.on_disk(name) {
+                Some(older) => file = older,
+                None => return Ok(0),
+            }
+        }
+    }
+
+    /// A hint: put `second` beside `first`. Both must have been written before.
+    ///
+    /// # Errors
+    /// [`HummingbirdError::NotFound`] where the hint cannot be kept: one of them is not known to
+    /// memory, or `first` was packed already. A client may ignore it.
+    pub fn collocate_files(&mut self, first: u64, second: u64) -> Done<u64> {
+        let both = (self.known(first), self.known(second));
+        let (Some((first, _)), Some((second, _))) = both else {
+            self.counts.hints_failed += 1;
+            return Err(HummingbirdError::NotFound);
+        };
+        let Some(loose) = &mut self.files.get_mut(first).loose else {
+            self.counts.hints_failed += 1;
+            return Err(HummingbirdError::NotFound);
+        };
+        if first != second && !loose.hints.contains(&second) {
+            loose.hints.push(second);
+        }
+        Ok(0)
+    }
+
+    /// The file of a name that memory has, by its contents in memory.
+    pub(super) fn known(&self, name: u64) -> Option<(FileNo, Stored)> {
+        let files = std::iter::successors(self.files.first(hash(name)), |n| self.files.next(*n));
+        files
+            .filter(|file| self.in_memory(*file))
+            .find_map(|file| Some((file, self.name_of(file).filter(|s| s.name == name)?)))
+    }
+
+    pub(super) fn in_memory(&self, file: FileNo) -> bool {
+        self.files.get(file).loose.is_some() || self.memory_cluster(file).is_some()
+    }
+
+    /// A cluster in memory that holds the file.
+    pub(super) fn memory_cluster(&self, file: FileNo) -> Option<u32> {
+        let mut clusters = self.files.get(file).clusters.iter().rev();
+        clusters
+            .find(|c| self.clusters.get(**c).in_memory)
+            .copied()
+    }
+
+    /// Name, size and version of a file: from its metadata, or as its newest cluster has it
+    /// (which only a cluster in memory shows for nothing).
+    pub(super) fn name_of(&self, file: FileNo) -> Option<Stored> {
+        let entry = self.files.get(file);
+        if let Some(loose) = &entry.loose {
+            return Some(Stored {
+                name: loose.name,
+                size: loose.size,
+                version: loose.version,
+            });
+        }
+        let cluster = self.memory_cluster(file).or(entry.clusters.last().copied())?;
+        record(&self.disk, self.clusters.get(cluster), cluster, file)
+    }
+
+    fn lend(&mut self, file: FileNo, cluster: Option<u32>) {
+        let tick = self.next_tick();
+        let now = self.disk.now();
+        let entry = self.files.get_mut(file);
+        entry.readers += 1;
+        let clusters = entry.clusters.clone();
+        for each in clusters {
+            self.clusters.get_mut(each).pins += 1;
+        }
+        self.files.touch(file, tick, now);
+        if let Some(cluster) = cluster {
+            self.clusters.touch(cluster, tick, now);
+        }
+    }
+
+    /// Reads the cluster of a file; what the file is if its name is the wanted one.
+    fn fetch(&mut self, file: FileNo, name: u64) -> Done<Option<Stored>> {
+        let Some(&cluster) = self.files.get(file).clusters.last() else {
+            return Ok(None);
+        };
+        let nomem = self.files.get(file).nomem;
+        if !nomem {
+            // The cluster must not be freed or overwritten while memory is made for it.
+            self.clusters.get_mut(cluster).pins += 1;
+            let room = self.make_room(self.config.cluster);
+            self.clusters.get_mut(cluster).pins -= 1;
+            room?;
+        }
+        let begin = self.disk.now();
+        let span = self.clusters.get(cluster).span;
+        self.disk.read(cluster, span + 1)?;
+        self.counts.cluster_reads += 1;
+        self.counts.reading += self.disk.now() - begin;
+        let found = record(&self.disk, self.clusters.get(cluster), cluster, file)
+            .filter(|stored| stored.name == name);
+        if !nomem {
+            let tick = self.next_tick();
+            self.clusters.enter(cluster, tick);
+            self.counts.prefetched += self.clusters.mark_fetched(cluster, file);
+        }
+        if found.is_some() {
+            self.lend(file, Some(cluster));
+        }
+        Ok(found)
+    }
+
+    /// The newest file of a name that is on disk only.
+    fn on_disk(&self, name: u64) -> Option<FileNo> {
+        let mut files =
+            std::iter::successors(self.files.first(hash(name)), |n| self.files.next(*n));
+        files.find(|file| {
+            !self.in_memory(*file) && self.name_of(*file).is_some_and(|s| s.name == name)
+        })
+    }
+}
+
+const fn contents(stored: Stored, from_memory: bool) -> Contents {
+    Contents {
+        size: stored.size,
+        version: stored.version,
+        from_memory,
+    }
+}
+
+/// The record of a file in a cluster: records and the cluster's list of files have one order.
+fn record(
+    disk: &ClusterDisk,
+    cluster: &super::clusters::Cluster,
+    number: u32,
+    file: FileNo,
+) -> Option<Stored> {
+    let place = cluster.files.iter().position(|f| *f == file)?;
+    let written = disk.peek(number).filter(|w| w.sequence == cluster.sequence)?;
+    written.records.get(place).copied()
+}

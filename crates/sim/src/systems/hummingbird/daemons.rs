@@ -1,0 +1,128 @@
+//! Daemons: packing, freeing memory, freeing disk space, and the log of hot clusters. They run in
+//! turn, in idle time, once in so many calls, or when a call needs what they give.
+
+use super::{Hummingbird, HummingbirdError, Placement};
+use crate::model::SimTime;
+
+impl Hummingbird {
+    /// The client has done one more event: at each thousandth (a knob) one daemon runs.
+    ///
+    /// # Errors
+    /// Those of the partition.
+    pub fn tick(&mut self) -> Result<(), HummingbirdError> {
+        self.calls += 1;
+        if self.config.daemon_every > 0 && self.calls.is_multiple_of(self.config.daemon_every) {
+            self.run_daemon()?;
+        }
+        Ok(())
+    }
+
+    /// The client is idle until `until`: daemons run, one after the other, as long as there is
+    /// time, each once.
+    ///
+    /// # Errors
+    /// Those of the partition.
+    pub fn idle(&mut self, until: SimTime) -> Result<(), HummingbirdError> {
+        for _ in 0..4 {
+            if self.now() >= until {
+                return Ok(());
+            }
+            if self.scan_at.is_some() {
+                self.scan_some()?;
+            } else {
+                self.run_daemon()?;
+            }
+        }
+        let now = self.now();
+        self.advance(until - now);
+        Ok(())
+    }
+
+    /// The next daemon, round robin.
+    fn run_daemon(&mut self) -> Result<(), HummingbirdError> {
+        self.daemon = (self.daemon + 1) % 4;
+        let done = match self.daemon {
+            1 => self.pack_files(),
+            2 => self.free_main_memory_data(),
+            3 => {
+                self.free_disk_space();
+                Ok(())
+            }
+            _ => self.sync_logs(),
+        };
+        match done {
+            // A daemon that finds no cluster leaves it to the call that needs one.
+            Err(HummingbirdError::NoCluster | HummingbirdError::Busy) => Ok(()),
+            done => done,
+        }
+    }
+
+    /// Packs the oldest files as long as files take more of memory than they should.
+    ///
+    /// # Errors
+    /// As packing.
+    pub fn pack_files(&mut self) -> Result<(), HummingbirdError> {
+        let most = self.share(self.config.pack_at);
+        while self.files.loose_bytes > most {
+            self.pack()?;
+        }
+        Ok(())
+    }
+
+    /// Frees memory down to its low mark, oldest of files and clusters first.
+    ///
+    /// # Errors
+    /// As packing.
+    pub fn free_main_memory_data(&mut self) -> Result<(), HummingbirdError> {
+        if self.memory_used() <= self.share(self.config.pack_at) {
+            return Ok(());
+        }
+        self.shrink_to(self.share(self.config.free_to))
+    }
+
+    /// Frees clusters and deletes files by their lifetimes. Not run for a log, which overwrites.
+    pub fn free_disk_space(&mut self) {
+        if self.config.placement == Placement::Log {
+            return;
+        }
+        if let Some(life) = self.config.file_life {
+            self.delete_file_policy(life);
+        }
+        if let Some(life) = self.config.cluster_life {
+            self.delete_cluster_policy(life);
+        }
+    }
+
+    /// Deletes files that were not used for `life`.
+    fn delete_file_policy(&mut self, life: SimTime) {
+        let now = self.disk.now();
+        let old = |n: &u32| {
+            let file = self.files.get(*n);
+            file.readers == 0 && now - file.used > life
+        };
+        let expired: Vec<_> = self.files.numbers().filter(old).collect();
+        for file in expired {
+            self.forget(file);
+            self.counts.expired += 1;
+        }
+    }
+
+    /// Frees clusters none of whose files was used for `life`.
+    fn delete_cluster_policy(&mut self, life: SimTime) {
+        let now = self.disk.now();
+        for cluster in 0..self.clusters.count() {
+            let entry = self.clusters.get(cluster);
+            if entry.files.is_empty() || entry.pins > 0 || now - entry.used <= life {
+                continue;
+            }
+            let used = |n: &u32| *n != super::files::NONE && now - self.files.get(*n).used <= life;
+            if !entry.files.iter().any(used) {
+                self.clear_cluster(cluster);
+            }
+        }
+    }
+
+    fn share(&self, share: f64) -> u64 {
+        (self.config.memory as f64 * share) as u64
+    }
+}

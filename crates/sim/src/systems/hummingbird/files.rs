@@ -1,0 +1,285 @@
+//! File metadata: an index by a 32-bit hash of the name, and the list of files that are not
+//! packed, least recently used first out.
+//!
+//! Rule: name, size and hints are kept only until the file is packed; then the name is on disk
+//! alone, and a look-up may read a cluster only to find another name with the same hash.
+
+use std::collections::HashMap;
+
+use crate::model::{SimTime, hash::BuildIdHasher};
+
+/// Number of a file.
+pub(super) type FileNo = u32;
+pub(super) const NONE: u32 = u32::MAX;
+
+/// What is known of a file until it is packed.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Loose {
+    pub(super) name: u64,
+    pub(super) size: u64,
+    pub(super) version: u32,
+    /// Files to be put beside it.
+    pub(super) hints: Vec<FileNo>,
+    older: FileNo,
+    newer: FileNo,
+}
+
+/// Metadata of a file.
+#[derive(Clone, Debug, Default)]
+pub(super) struct File {
+    pub(super) hash: u32,
+    /// Files with the same hash.
+    next: FileNo,
+    pub(super) readers: u32,
+    pub(super) used: SimTime,
+    /// Order of use; rises with each use of any file.
+    pub(super) tick: u64,
+    /// Clusters that hold it, oldest first; several: replicas.
+    pub(super) clusters: Vec<u32>,
+    pub(super) loose: Option<Box<Loose>>,
+    /// Bypasses memory.
+    pub(super) nomem: bool,
+    pub(super) live: bool,
+}
+
+/// All files.
+#[derive(Clone, Debug)]
+pub(super) struct FileTable {
+    files: Vec<File>,
+    free: Vec<FileNo>,
+    index: HashMap<u32, FileNo, BuildIdHasher>,
+    oldest: FileNo,
+    newest: FileNo,
+    live: usize,
+    /// Bytes of files that are not packed.
+    pub(super) loose_bytes: u64,
+    pub(super) loose_count: usize,
+}
+
+impl FileTable {
+    pub(super) fn new() -> Self {
+        Self {
+            files: Vec::new(),
+            free: Vec::new(),
+            index: HashMap::default(),
+            oldest: NONE,
+            newest: NONE,
+            live: 0,
+            loose_bytes: 0,
+            loose_count: 0,
+        }
+    }
+
+    pub(super) fn get(&self, file: FileNo) -> &File {
+        &self.files[file as usize]
+    }
+
+    pub(super) fn get_mut(&mut self, file: FileNo) -> &mut File {
+        &mut self.files[file as usize]
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.live
+    }
+
+    /// Bytes that the published structures would take: 36 for each file (hash, number, state,
+    /// count, time, list links, one cluster), 4 for each replica, and 16 a name not yet packed.
+    pub(super) fn metadata_bytes(&self) -> u64 {
+        36 * self.live as u64 + 24 * self.loose_count as u64
+    }
+
+    /// Live files, by number.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = FileNo> + '_ {
+        (0..self.files.len() as u32).filter(|n| self.files[*n as usize].live)
+    }
+
+    /// First file with that hash.
+    pub(super) fn first(&self, hash: u32) -> Option<FileNo> {
+        self.index.get(&hash).copied()
+    }
+
+    /// The next file with the same hash.
+    pub(super) fn next(&self, file: FileNo) -> Option<FileNo> {
+        let next = self.get(file).next;
+        (next != NONE).then_some(next)
+    }
+
+    /// A new file without contents.
+    pub(super) fn add(&mut self, hash: u32, tick: u64, used: SimTime) -> FileNo {
+        let next = self.index.get(&hash).copied().unwrap_or(NONE);
+        let file = File {
+            hash,
+            next,
+            tick,
+            used,
+            live: true,
+            ..File::default()
+        };
+        let number = if let Some(number) = self.free.pop() {
+            self.files[number as usize] = file;
+            number
+        } else {
+            self.files.push(file);
+            (self.files.len() - 1) as u32
+        };
+        self.index.insert(hash, number);
+        self.live += 1;
+        number
+    }
+
+    /// Makes a file one that is not packed, used last.
+    pub(super) fn make_loose(&mut self, number: FileNo, name: u64, size: u64, version: u32) {
+        self.get_mut(number).loose = Some(Box::new(Loose {
+            name,
+            size,
+            version,
+            hints: Vec::new(),
+            older: NONE,
+            newer: NONE,
+        }));
+        self.loose_bytes += size;
+        self.loose_count += 1;
+        self.link(number);
+    }
+
+    /// Takes name, size and hints of a file that is packed or deleted.
+    pub(super) fn take_loose(&mut self, number: FileNo) -> Option<Box<Loose>> {
+        self.unlink(number);
+        let loose = self.get_mut(number).loose.take()?;
+        self.loose_bytes -= loose.size;
+        self.loose_count -= 1;
+        Some(loose)
+    }
+
+    /// The file was used.
+    pub(super) fn touch(&mut self, number: FileNo, tick: u64, now: SimTime) {
+        let file = self.get_mut(number);
+        (file.tick, file.used) = (tick, now);
+        if file.loose.is_some() && self.newest != number {
+            self.unlink(number);
+            self.link(number);
+        }
+    }
+
+    /// The file that is not packed and was used least recently.
+    pub(super) fn oldest(&self) -> Option<FileNo> {
+        (self.oldest != NONE).then_some(self.oldest)
+    }
+
+    /// The one used after it.
+    pub(super) fn newer(&self, number: FileNo) -> Option<FileNo> {
+        let newer = self.get(number).loose.as_ref()?.newer;
+        (newer != NONE).then_some(newer)
+    }
+
+    /// Forgets a file that is in no cluster and not in memory.
+    pub(super) fn remove(&mut self, number: FileNo) {
+        let (hash, next) = {
+            let file = self.get(number);
+            (file.hash, file.next)
+        };
+        self.leave_bucket(number, hash, next);
+        let file = self.get_mut(number);
+        *file = File::default();
+        file.next = NONE;
+        self.free.push(number);
+        self.live -= 1;
+    }
+
+    fn leave_bucket(&mut self, number: FileNo, hash: u32, next: FileNo) {
+        let Some(first) = self.first(hash) else {
+            return;
+        };
+        if first == number {
+            if next == NONE {
+                self.index.remove(&hash);
+            } else {
+                self.index.insert(hash, next);
+            }
+            return;
+        }
+        let mut at = first;
+        while let Some(after) = self.next(at) {
+            if after == number {
+                self.get_mut(at).next = next;
+                return;
+            }
+            at = after;
+        }
+    }
+
+    fn link(&mut self, number: FileNo) {
+        let last = self.newest;
+        if let Some(loose) = &mut self.get_mut(number).loose {
+            (loose.older, loose.newer) = (last, NONE);
+        }
+        match self.loose_of(last) {
+            Some(loose) => loose.newer = number,
+            None => self.oldest = number,
+        }
+        self.newest = number;
+    }
+
+    fn unlink(&mut self, number: FileNo) {
+        let Some(loose) = &self.get(number).loose else {
+            return;
+        };
+        let (older, newer) = (loose.older, loose.newer);
+        match self.loose_of(older) {
+            Some(loose) => loose.newer = newer,
+            None => self.oldest = newer,
+        }
+        match self.loose_of(newer) {
+            Some(loose) => loose.older = older,
+            None => self.newest = older,
+        }
+    }
+
+    fn loose_of(&mut self, number: FileNo) -> Option<&mut Loose> {
+        self.files
+            .get_mut(number as usize)
+            .and_then(|f| f.loose.as_deref_mut())
+    }
+}
+
+/// The 32-bit hash of a name.
+pub(super) const fn hash(name: u64) -> u32 {
+    let mixed = (name ^ (name >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    (mixed >> 32) as u32 ^ (mixed >> 7) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_keep_all_files_of_a_hash() {
+        let mut table = FileTable::new();
+        let numbers = [0u64, 1, 2].map(|t| table.add(7, t, SimTime::ZERO));
+        let bucket = |table: &FileTable| {
+            std::iter::successors(table.first(7), |n| table.next(*n)).collect::<Vec<_>>()
+        };
+        assert_eq!(bucket(&table), [numbers[2], numbers[1], numbers[0]]);
+        table.remove(numbers[1]);
+        assert_eq!(bucket(&table), [numbers[2], numbers[0]]);
+        table.remove(numbers[2]);
+        table.remove(numbers[0]);
+        assert_eq!((table.first(7), table.len()), (None, 0));
+        assert_eq!(table.add(8, 9, SimTime::ZERO), numbers[0]);
+    }
+
+    #[test]
+    fn loose_files_leave_in_the_order_of_use() {
+        let mut table = FileTable::new();
+        for tick in 0..4u64 {
+            let number = table.add(tick as u32, tick, SimTime::ZERO);
+            table.make_loose(number, tick, 10, 0);
+        }
+        table.touch(0, 9, SimTime::ZERO);
+        table.take_loose(2);
+        let order: Vec<_> =
+            std::iter::successors(table.oldest(), |n| table.newer(*n)).collect();
+        assert_eq!(order, [1, 3, 0]);
+        assert_eq!((table.loose_bytes, table.loose_count), (30, 3));
+    }
+}

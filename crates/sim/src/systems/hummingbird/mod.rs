@@ -1,0 +1,149 @@
+//! Hummingbird: a library file system for web proxies (Gabber, Shriver, Stein 1999; Shriver,
+//! Gabber, Huang, Stein, USENIX 2001).
+//!
+//! Rules: files are packed into clusters of fixed size as late as possible, when memory is
+//! wanted, and a cluster is written as soon as it is packed, so that it is always clean. Packing
+//! begins with the least recently used file, adds the files that the client asked to be put
+//! beside it as far as they are in memory (also those that are in another cluster already:
+//! replicas), and goes on with the next least recently used files up to the fill threshold. A
+//! read of a file reads its cluster, and brings all files in it into memory. Files and clusters
+//! in memory are two LRU lists; the oldest of both leaves first, files by being packed. Daemons
+//! pack, free memory and free disk space (by lifetimes). The package has no protection and one
+//! client, which calls it directly.
+//!
+//! Readings where the sources are silent: a packed cluster is as old as its most recently used
+//! file; of several replicas one in memory is taken, else the newest; a file that was packed
+//! takes no more hints (its list is gone).
+
+mod calls;
+mod clusters;
+mod config;
+mod daemons;
+mod files;
+mod logs;
+mod pack;
+mod recovery;
+#[cfg(test)]
+mod tests;
+mod wg;
+
+pub use calls::{Contents, HummingbirdCounts};
+pub use config::{HummingbirdConfig, HummingbirdError, LogConfig, Placement};
+pub use recovery::{CrashImage, RecoveryReport};
+pub use wg::{WgConfig, WgHummingbird};
+
+use super::ClusterDisk;
+use crate::model::{FsCounters, Raw, SimTime};
+use clusters::ClusterTable;
+use files::FileTable;
+use logs::Logs;
+
+/// The library.
+#[derive(Clone, Debug)]
+pub struct Hummingbird {
+    config: HummingbirdConfig,
+    disk: ClusterDisk,
+    files: FileTable,
+    clusters: ClusterTable,
+    logs: Logs,
+    counts: HummingbirdCounts,
+    tick: u64,
+    calls: u64,
+    daemon: u8,
+    /// After a crash: the next cluster to scan. Nothing is written until all were scanned.
+    scan_at: Option<u32>,
+}
+
+impl Hummingbird {
+    /// An empty one on a partition.
+    #[must_use]
+    pub fn new(raw: Raw, config: HummingbirdConfig) -> Self {
+        let disk = ClusterDisk::new(raw, config.cluster, config.logs.reserved);
+        Self {
+            clusters: ClusterTable::new(disk.count()),
+            files: FileTable::new(),
+            logs: Logs::new(disk.now()),
+            counts: HummingbirdCounts::default(),
+            tick: 0,
+            calls: 0,
+            daemon: 0,
+            scan_at: None,
+            disk,
+            config,
+        }
+    }
+
+    /// Its knobs.
+    #[must_use]
+    pub const fn config(&self) -> &HummingbirdConfig {
+        &self.config
+    }
+
+    /// Lifetime of files, changeable while it runs.
+    pub const fn update_file_lifetime(&mut self, life: Option<SimTime>) {
+        self.config.file_life = life;
+    }
+
+    /// Lifetime of clusters, changeable while it runs.
+    pub const fn update_cluster_lifetime(&mut self, life: Option<SimTime>) {
+        self.config.cluster_life = life;
+    }
+
+    /// Files it knows.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    /// No file.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of memory that contents take.
+    #[must_use]
+    pub fn memory_used(&self) -> u64 {
+        self.files.loose_bytes + self.clusters.in_memory() as u64 * self.config.cluster
+    }
+
+    /// Bytes of memory that the tables take, as the published structures would.
+    #[must_use]
+    pub fn metadata_bytes(&self) -> u64 {
+        self.files.metadata_bytes() + self.clusters.metadata_bytes()
+    }
+
+    /// Clusters that are free.
+    #[must_use]
+    pub const fn free_clusters(&self) -> u32 {
+        self.clusters.free.total()
+    }
+
+    /// What it did.
+    #[must_use]
+    pub const fn counts(&self) -> &HummingbirdCounts {
+        &self.counts
+    }
+
+    /// The moment it has reached.
+    #[must_use]
+    pub const fn now(&self) -> SimTime {
+        self.disk.now()
+    }
+
+    /// Lets the client sleep.
+    pub fn advance(&mut self, span: SimTime) {
+        self.disk.advance(span);
+    }
+
+    /// What it cost the drive.
+    #[must_use]
+    pub fn device(&self) -> FsCounters {
+        self.disk.counters()
+    }
+
+    fn next_tick(&mut self) -> u64 {
+        self.tick += 1;
+        self.tick
+    }
+}

@@ -1,0 +1,207 @@
+//! Packing: which files share a cluster, where it goes, and how memory is freed.
+
+use super::{
+    Hummingbird, HummingbirdError, Placement,
+    files::{FileNo, NONE},
+};
+use crate::systems::Stored;
+
+/// Files further up the list that packing looks at for one that still fits.
+const LOOK: usize = 64;
+
+/// What goes into a cluster.
+#[derive(Debug, Default)]
+struct Parcel {
+    files: Vec<FileNo>,
+    records: Vec<Stored>,
+    bytes: u64,
+    /// The newest use among them.
+    tick: u64,
+}
+
+impl Hummingbird {
+    /// Makes memory for `bytes` more: the oldest of files and clusters leaves, until it fits.
+    ///
+    /// # Errors
+    /// [`HummingbirdError::NoCluster`] if only files are left and none can be packed.
+    pub(super) fn make_room(&mut self, bytes: u64) -> Result<(), HummingbirdError> {
+        let most = self.config.memory.saturating_sub(bytes);
+        self.shrink_to(most)
+    }
+
+    /// Frees memory down to `most` bytes.
+    pub(super) fn shrink_to(&mut self, most: u64) -> Result<(), HummingbirdError> {
+        while self.memory_used() > most {
+            let file = self.files.oldest().map(|f| self.files.get(f).tick);
+            let cluster = self.clusters.oldest();
+            match (file, cluster) {
+                (Some(file), Some((tick, oldest))) => {
+                    // Files older than the oldest cluster are packed first.
+                    if tick < file || self.pack().is_err() {
+                        self.clusters.leave(oldest);
+                    }
+                }
+                (Some(_), None) => self.pack()?,
+                (None, Some((_, oldest))) => self.clusters.leave(oldest),
+                (None, None) => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Packs one cluster, beginning with the least recently used file, and writes it.
+    ///
+    /// # Errors
+    /// [`HummingbirdError::NoCluster`]; [`HummingbirdError::Busy`] if all files have readers.
+    pub(super) fn pack(&mut self) -> Result<(), HummingbirdError> {
+        if self.scan_at.is_some() {
+            // Writing is off until it is known which clusters are free.
+            self.finish_scan()?;
+        }
+        let Some(cluster) = self.place() else {
+            return Err(HummingbirdError::NoCluster);
+        };
+        let parcel = self.parcel();
+        if parcel.files.is_empty() {
+            return Err(HummingbirdError::Busy);
+        }
+        self.disk
+            .advance(self.config.copy_cpu * parcel.bytes.div_ceil(4 << 10));
+        self.clusters.free.take(cluster);
+        self.write_clusters(cluster, vec![parcel.records])?;
+        self.counts.packed += parcel.files.len() as u64;
+        self.counts.packed_bytes += parcel.bytes;
+        for file in &parcel.files {
+            self.files.take_loose(*file);
+            let clusters = &mut self.files.get_mut(*file).clusters;
+            self.counts.replicas += u64::from(!clusters.is_empty());
+            clusters.push(cluster);
+        }
+        let now = self.disk.now();
+        let sequence = self.disk.sequence();
+        let entry = self.clusters.get_mut(cluster);
+        entry.files = parcel.files;
+        (entry.used, entry.sequence, entry.uses) = (now, sequence, 0);
+        self.clusters.enter(cluster, parcel.tick);
+        Ok(())
+    }
+
+    /// Collects files: the oldest with its hints, then the next ones.
+    fn parcel(&self) -> Parcel {
+        let mut parcel = Parcel::default();
+        let enough = (self.config.cluster as f64 * self.config.fill) as u64;
+        let mut next = self.files.oldest();
+        let mut refused = 0;
+        while let Some(file) = next {
+            next = self.files.newer(file);
+            if parcel.files.contains(&file) {
+                continue;
+            }
+            if !self.add(&mut parcel, file) {
+                refused += 1;
+            } else if let Some(loose) = &self.files.get(file).loose {
+                let hints = loose.hints.iter().filter(|h| **h != NONE);
+                // A set that is larger than the cluster is cut.
+                for hint in hints {
+                    self.add(&mut parcel, *hint);
+                }
+            }
+            if parcel.bytes >= enough || refused >= LOOK {
+                break;
+            }
+        }
+        parcel
+    }
+
+    /// Adds a file that is in memory, fits, and is not being read.
+    fn add(&self, parcel: &mut Parcel, file: FileNo) -> bool {
+        let entry = self.files.get(file);
+        if !entry.live || entry.nomem || entry.readers > 0 || !self.in_memory(file) {
+            return false;
+        }
+        let Some(record) = self.name_of(file) else {
+            return false;
+        };
+        let bytes = record.size + self.config.head_bytes;
+        if parcel.bytes + bytes > self.config.cluster || parcel.files.contains(&file) {
+            return false;
+        }
+        parcel.tick = parcel.tick.max(entry.tick);
+        parcel.bytes += bytes;
+        parcel.files.push(file);
+        parcel.records.push(record);
+        true
+    }
+
+    /// The cluster to write next, free by now.
+    fn place(&mut self) -> Option<u32> {
+        if self.config.placement == Placement::Log {
+            return self.next_of_log();
+        }
+        if self.clusters.free.total() == 0 {
+            self.free_disk_space();
+        }
+        self.clusters.free.nearest(self.near())
+    }
+
+    /// What new clusters should be near to.
+    pub(super) fn near(&self) -> u32 {
+        match self.config.placement {
+            Placement::Closest => self.disk.position(),
+            Placement::PreviousWrite | Placement::Log => self.clusters.last_written,
+        }
+    }
+
+    /// The next cluster without readers; what it holds is forgotten.
+    fn next_of_log(&mut self) -> Option<u32> {
+        for _ in 0..self.clusters.count() {
+            let at = self.clusters.next;
+            self.clusters.next = (at + 1) % self.clusters.count();
+            if self.clusters.free.is_free(at) {
+                return Some(at);
+            }
+            if self.clusters.get(at).pins == 0 && !self.clusters.get(at).files.is_empty() {
+                self.clear_cluster(at);
+                return Some(at);
+            }
+        }
+        None
+    }
+
+    /// Writes clusters and counts it.
+    pub(super) fn write_clusters(
+        &mut self,
+        first: u32,
+        clusters: Vec<Vec<Stored>>,
+    ) -> Result<(), HummingbirdError> {
+        let begin = self.disk.now();
+        self.counts.cluster_writes += clusters.len() as u64;
+        self.disk.write(first, clusters)?;
+        self.counts.writing += self.disk.now() - begin;
+        self.clusters.last_written = first;
+        Ok(())
+    }
+
+    /// Empties a cluster; files that are in no other and not in memory are forgotten.
+    pub(super) fn clear_cluster(&mut self, cluster: u32) {
+        for file in self.clusters.clear(cluster) {
+            let entry = self.files.get_mut(file);
+            entry.clusters.retain(|c| *c != cluster);
+            if entry.clusters.is_empty() && entry.loose.is_none() {
+                self.files.remove(file);
+                self.counts.expired += 1;
+            }
+        }
+    }
+
+    /// Forgets a file and what it leaves empty.
+    pub(super) fn forget(&mut self, file: FileNo) {
+        self.files.take_loose(file);
+        for cluster in std::mem::take(&mut self.files.get_mut(file).clusters) {
+            if self.clusters.drop_file(cluster, file) {
+                self.clusters.clear(cluster);
+            }
+        }
+        self.files.remove(file);
+    }
+}

@@ -1,0 +1,270 @@
+//! Shutdown, crash and what comes back.
+//!
+//! Rule (published version): after a start the hot clusters are read, then the mappings, then the
+//! delete intents are applied; from here on the library serves. The other clusters are read when
+//! it is idle, and nothing is written before all were: until then it is not known which are free.
+
+use super::{
+    Hummingbird, HummingbirdConfig, HummingbirdError,
+    clusters::ClusterTable,
+    files::{FileNo, FileTable, NONE, hash},
+    logs::{DELETE_BYTES, Delete, HOT_BYTES, LogRegions, Logs, MAPPING_BYTES},
+};
+use crate::{
+    model::SimTime,
+    systems::{ClusterDisk, Stored},
+};
+
+/// The disk as a crash or a shutdown left it.
+#[derive(Clone, Debug)]
+pub struct CrashImage {
+    disk: ClusterDisk,
+    regions: LogRegions,
+}
+
+/// What a start cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RecoveryReport {
+    /// Seconds until it serves.
+    pub serving_s: f64,
+    /// Files known by then.
+    pub files: u64,
+    /// Hot clusters read.
+    pub hot: u64,
+    /// Deletes applied.
+    pub deletes: u64,
+}
+
+impl Hummingbird {
+    /// The power fails: memory is lost.
+    #[must_use]
+    pub fn crash(self) -> CrashImage {
+        CrashImage {
+            disk: self.disk,
+            regions: self.logs.on_disk,
+        }
+    }
+
+    /// Packs what is in memory, writes the logs and ends.
+    ///
+    /// # Errors
+    /// As packing; the disk is then as a crash would leave it.
+    pub fn shutdown(mut self) -> Result<CrashImage, HummingbirdError> {
+        while self.files.oldest().is_some() {
+            self.pack()?;
+        }
+        self.sync_logs()?;
+        self.write_mappings()?;
+        self.disk.flush();
+        Ok(self.crash())
+    }
+
+    /// Starts on what a crash left.
+    ///
+    /// # Errors
+    /// Those of the partition.
+    pub fn recover(
+        image: CrashImage,
+        config: HummingbirdConfig,
+    ) -> Result<(Self, RecoveryReport), HummingbirdError> {
+        let CrashImage { disk, regions } = image;
+        let begin = disk.now();
+        let mut library = Self {
+            clusters: ClusterTable::new(disk.count()),
+            files: FileTable::new(),
+            logs: Logs::new(begin),
+            counts: super::HummingbirdCounts::default(),
+            tick: 0,
+            calls: 0,
+            daemon: 0,
+            scan_at: Some(0),
+            disk,
+            config,
+        };
+        let hot = library.load_hot(&regions.hot)?;
+        library.load_mappings(&regions)?;
+        let bytes = regions.deletes.len() as u64 * DELETE_BYTES;
+        library.disk.read_reserved(1 << 20, bytes.max(512))?;
+        let deletes = library.apply(&regions.deletes);
+        library.logs.on_disk = regions;
+        let report = RecoveryReport {
+            serving_s: (library.now() - begin).as_secs(),
+            files: library.len() as u64,
+            hot,
+            deletes,
+        };
+        Ok((library, report))
+    }
+
+    /// Reads the hot clusters, in the order of the disk.
+    fn load_hot(&mut self, hot: &[u32]) -> Result<u64, HummingbirdError> {
+        self.disk
+            .read_reserved(0, (hot.len() as u64 * HOT_BYTES).max(512))?;
+        let fit = (self.config.memory / self.config.cluster) as usize;
+        let mut hot: Vec<u32> = hot.iter().copied().take(fit).collect();
+        hot.sort_unstable();
+        let count = hot.len() as u64;
+        for cluster in hot {
+            if self.disk.read(cluster, 1)?.is_none() {
+                continue;
+            }
+            self.learn(cluster);
+            let tick = self.next_tick();
+            if !self.clusters.get(cluster).files.is_empty() {
+                self.clusters.enter(cluster, tick);
+            }
+        }
+        Ok(count)
+    }
+
+    /// Takes over the mappings of clusters that are not known yet.
+    fn load_mappings(&mut self, regions: &LogRegions) -> Result<(), HummingbirdError> {
+        let bytes = regions.mappings.len() as u64 * MAPPING_BYTES;
+        self.disk.read_reserved(2 << 20, bytes.max(512))?;
+        for mapping in &regions.mappings {
+            for (cluster, sequence, place) in &mapping.places {
+                // The region cannot tell whether the cluster was written anew since: a read
+                // finds another name then.
+                let known = self.clusters.get(*cluster);
+                if known.sequence > 0 && known.sequence != *sequence {
+                    continue;
+                }
+                self.attach(mapping.hash, *cluster, *sequence, *place as usize);
+            }
+        }
+        Ok(())
+    }
+
+    /// The file at a place of a cluster, from its hash alone.
+    fn attach(&mut self, hash: u32, cluster: u32, sequence: u64, place: usize) {
+        let entry = self.clusters.get(cluster);
+        if entry.files.get(place).is_some_and(|f| *f != NONE) {
+            return;
+        }
+        let now = self.disk.now();
+        let tick = self.next_tick();
+        let file = self.files.add(hash, tick, now);
+        self.files.get_mut(file).clusters.push(cluster);
+        self.clusters.free.take(cluster);
+        let entry = self.clusters.get_mut(cluster);
+        (entry.sequence, entry.used) = (sequence, now);
+        if entry.files.len() <= place {
+            entry.files.resize(place + 1, NONE);
+        }
+        entry.files[place] = file;
+    }
+
+    /// Takes over what a cluster that was read holds. Of two versions of a name the one that was
+    /// written later counts.
+    fn learn(&mut self, cluster: u32) {
+        let Some(written) = self.disk.peek(cluster).cloned() else {
+            return;
+        };
+        let known = self.clusters.get(cluster);
+        if known.sequence == written.sequence {
+            return;
+        }
+        if !known.files.is_empty() {
+            // The mappings were of an earlier write of this cluster.
+            self.clear_cluster(cluster);
+        }
+        let now = self.disk.now();
+        let mut files = Vec::with_capacity(written.records.len());
+        for record in &written.records {
+            files.push(self.learn_record(cluster, written.sequence, *record));
+        }
+        if files.iter().all(|f| *f == NONE) {
+            return;
+        }
+        let first = written.records.first().map_or(0, |r| r.size);
+        let span = (first + self.config.head_bytes).div_ceil(self.config.cluster) as u32;
+        (cluster..cluster + span.max(1)).for_each(|c| {
+            self.clusters.free.take(c);
+        });
+        let entry = self.clusters.get_mut(cluster);
+        entry.files = files;
+        (entry.sequence, entry.used) = (written.sequence, now);
+        entry.span = span.max(1) - 1;
+    }
+
+    fn learn_record(&mut self, cluster: u32, sequence: u64, record: Stored) -> FileNo {
+        let hash = hash(record.name);
+        let older = std::iter::successors(self.files.first(hash), |n| self.files.next(*n))
+            .find(|n| self.name_of(*n).is_some_and(|s| s.name == record.name));
+        if let Some(file) = older {
+            let place = self.files.get(file).clusters.last().copied();
+            let theirs = place.map_or(0, |c| self.clusters.get(c).sequence);
+            let same = self.name_of(file).is_some_and(|s| s.version == record.version);
+            if same {
+                let clusters = &mut self.files.get_mut(file).clusters;
+                if theirs > sequence {
+                    clusters.insert(0, cluster);
+                } else {
+                    clusters.push(cluster);
+                }
+                return file;
+            }
+            if theirs > sequence {
+                return NONE;
+            }
+            self.forget(file);
+        }
+        let tick = self.next_tick();
+        let file = self.files.add(hash, tick, self.disk.now());
+        let entry = self.files.get_mut(file);
+        entry.clusters.push(cluster);
+        entry.nomem = record.size + self.config.head_bytes > self.config.cluster;
+        file
+    }
+
+    /// Removes what the delete intents name, unless it was written after them.
+    fn apply(&mut self, deletes: &[Delete]) -> u64 {
+        let mut applied = 0;
+        for (hash, sequence) in deletes {
+            let bucket = std::iter::successors(self.files.first(*hash), |n| self.files.next(*n));
+            let before = |n: &FileNo| {
+                let clusters = &self.files.get(*n).clusters;
+                clusters
+                    .iter()
+                    .all(|c| self.clusters.get(*c).sequence <= *sequence)
+            };
+            let gone: Vec<_> = bucket.filter(before).collect();
+            applied += gone.len() as u64;
+            gone.into_iter().for_each(|file| self.forget(file));
+        }
+        applied
+    }
+
+    /// Scans some of the clusters that are left: 64 by one request.
+    ///
+    /// # Errors
+    /// Those of the partition.
+    pub fn scan_some(&mut self) -> Result<(), HummingbirdError> {
+        let Some(at) = self.scan_at else {
+            return Ok(());
+        };
+        let count = 64.min(self.clusters.count() - at);
+        if count == 0 {
+            self.scan_at = None;
+            let deletes = self.logs.on_disk.deletes.clone();
+            self.apply(&deletes);
+            return Ok(());
+        }
+        self.disk.read(at, count)?;
+        (at..at + count).for_each(|c| self.learn(c));
+        self.scan_at = Some(at + count);
+        Ok(())
+    }
+
+    /// Scans the rest now; returns how long it took.
+    ///
+    /// # Errors
+    /// Those of the partition.
+    pub fn finish_scan(&mut self) -> Result<SimTime, HummingbirdError> {
+        let begin = self.now();
+        while self.scan_at.is_some() {
+            self.scan_some()?;
+        }
+        Ok(self.now() - begin)
+    }
+}

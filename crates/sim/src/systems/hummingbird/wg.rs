@@ -1,0 +1,194 @@
+//! wg-Hummingbird: the calls that a proxy would make, from a log.
+//!
+//! Rule: for each event read_file; a hit ends with done_read_file, a miss with write_file. A
+//! bounded table holds the last HTML page of each client; after the write of an object that is
+//! no page comes the hint to put it beside the client's page. The published text says that any
+//! request of a page sets the client's page, its pseudo-code that only a write does: a choice.
+
+use foxy_policy::{CachePolicy, Lru};
+use foxy_trace::{Class, Request};
+
+use super::{Hummingbird, HummingbirdConfig, HummingbirdError};
+use crate::{
+    levels::Outcome,
+    model::{FsCounters, FsError, Raw, SimTime},
+    systems::{CacheSystem, Extras},
+};
+
+/// Choices of the generator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WgConfig {
+    /// Clients that are remembered.
+    pub clients: u64,
+    /// Hints at all.
+    pub hints: bool,
+    /// Only a written page becomes the client's page (the pseudo-code).
+    pub pages_by_write: bool,
+    /// Objects too large for a cluster are written past memory; otherwise they are not stored.
+    pub large: bool,
+}
+
+impl Default for WgConfig {
+    fn default() -> Self {
+        Self {
+            clients: 10_000,
+            hints: true,
+            pages_by_write: false,
+            large: false,
+        }
+    }
+}
+
+/// Hummingbird under its generator, as a cache system.
+#[derive(Debug)]
+pub struct WgHummingbird {
+    library: Hummingbird,
+    config: WgConfig,
+    pages: Lru<u32, u64>,
+    /// Misses that could not be stored.
+    refused: u64,
+}
+
+impl WgHummingbird {
+    /// An empty cache on a partition.
+    #[must_use]
+    pub fn new(raw: Raw, library: HummingbirdConfig, config: WgConfig) -> Self {
+        Self::over(Hummingbird::new(raw, library), config)
+    }
+
+    /// Over a library that was filled or recovered before.
+    #[must_use]
+    pub fn over(library: Hummingbird, config: WgConfig) -> Self {
+        Self {
+            library,
+            config,
+            pages: Lru::new(config.clients),
+            refused: 0,
+        }
+    }
+
+    /// The library.
+    #[must_use]
+    pub const fn library(&self) -> &Hummingbird {
+        &self.library
+    }
+
+    /// The library, to shut it down or crash it.
+    #[must_use]
+    pub fn into_library(self) -> Hummingbird {
+        self.library
+    }
+
+    fn set_page(&mut self, request: &Request) {
+        let mut gone = Vec::new();
+        let _ = self
+            .pages
+            .insert(request.client, request.object, 1, &mut gone);
+    }
+
+    fn event(&mut self, request: &Request) -> Result<Outcome, HummingbirdError> {
+        let page = request.class == Class::Html;
+        let mut outcome = Outcome::Miss;
+        match self.library.read_file(request.object) {
+            Ok(found) => {
+                self.library.done_read_file(request.object)?;
+                let fresh = (found.version, found.size) == (request.version, request.size);
+                if fresh {
+                    if page && !self.config.pages_by_write {
+                        self.set_page(request);
+                    }
+                    return Ok(if found.from_memory {
+                        Outcome::RamHit
+                    } else {
+                        Outcome::DiskHit
+                    });
+                }
+                self.library.delete_file(request.object)?;
+                outcome = Outcome::Modified;
+            }
+            Err(HummingbirdError::NotFound) => {}
+            Err(error) => return Err(error),
+        }
+        if !self.write(request)? {
+            self.refused += 1;
+            return Ok(outcome);
+        }
+        if page {
+            self.set_page(request);
+        } else if self.config.hints
+            && let Some(page) = self.pages.get(&request.client).copied()
+        {
+            // May fail silently.
+            let _ = self.library.collocate_files(page, request.object);
+        }
+        Ok(outcome)
+    }
+
+    /// Stores a miss; false for what does not fit a cluster.
+    fn write(&mut self, request: &Request) -> Result<bool, HummingbirdError> {
+        let (name, size, version) = (request.object, request.size, request.version);
+        match self.library.write_file(name, size, version) {
+            Ok(_) => Ok(true),
+            Err(HummingbirdError::TooLarge) if self.config.large => {
+                match self.library.write_nomem_file(name, size, version) {
+                    Ok(_) => Ok(true),
+                    Err(HummingbirdError::NoCluster) => Ok(false),
+                    Err(error) => Err(error),
+                }
+            }
+            Err(HummingbirdError::TooLarge) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// How an error of the library ends a run.
+const fn stop(error: HummingbirdError) -> FsError {
+    match error {
+        HummingbirdError::NoCluster => FsError::NoSpace,
+        HummingbirdError::Disk(error) => error,
+        _ => FsError::Io,
+    }
+}
+
+impl CacheSystem for WgHummingbird {
+    fn name(&self) -> &'static str {
+        "hummingbird"
+    }
+
+    fn request(&mut self, request: &Request) -> Result<Outcome, FsError> {
+        if !request.is_cacheable() || request.size == 0 {
+            return Ok(Outcome::Bypass);
+        }
+        let outcome = self.event(request).map_err(stop)?;
+        self.library.tick().map_err(stop)?;
+        Ok(outcome)
+    }
+
+    fn idle(&mut self, until: SimTime) -> Result<(), FsError> {
+        self.library.idle(until).map_err(stop)
+    }
+
+    fn finish(&mut self) -> Result<(), FsError> {
+        self.library.disk.flush();
+        Ok(())
+    }
+
+    fn now(&self) -> SimTime {
+        self.library.now()
+    }
+
+    fn counters(&self) -> FsCounters {
+        self.library.device()
+    }
+
+    fn extras(&self) -> Extras {
+        let counts = self.library.counts();
+        Extras {
+            prefetched: counts.prefetched,
+            prefetch_hits: counts.prefetch_hits,
+            table_bytes: self.library.metadata_bytes(),
+            refused: self.refused,
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! UCFS, a user-space cluster file system for web proxies (Wang, Hu; IEEE Trans. Computers 2002).
+//!
+//! Rules: files live in memory and leave it in clusters of fixed size; the disk is read and
+//! written in whole clusters only, and has no directories. Two tables in memory say where
+//! everything is ([`tables`]); a memory cache in three parts says what leaves ([`buffers`]); what
+//! leaves is grouped by site, then by count, and written near the head, several clusters by one
+//! request ([`swap`]). A disk hit reads the whole cluster and brings all its files. Reading blanks
+//! a cluster, or better: its disk copy is kept as long as none of its files changes (a virtual
+//! cluster), and costs no write when all its files have come to the cold buffer. Clusters of
+//! one-timers are voided first, then the least used. Nothing survives a crash; a clean shutdown
+//! saves tables and memory ([`superblock`]).
+//!
+//! Readings where the paper is silent: a hit in cold moves to hot like any hit; of a disk hit the
+//! wanted file goes to hot, the others to medium; a virtual cluster some files of which are hot
+//! or medium is broken up when another one has to leave (the older rule); files with a valid
+//! copy on disk are not put into new clusters.
+
+mod buffers;
+mod config;
+mod superblock;
+mod swap;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+pub use config::UcfsConfig;
+pub use superblock::{SaveReport, UcfsImage};
+
+use foxy_trace::{Class, Request};
+
+use super::{CacheSystem, ClusterDisk, Extras};
+use crate::{
+    levels::Outcome,
+    model::{FsCounters, FsError, Raw, SimTime},
+};
+use buffers::{Buffers, Held, Part};
+use tables::{Entry, NONE, Tables};
+
+/// A file as it is in its cluster: URL (site and path), size, version, count; then the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Record {
+    name: u64,
+    size: u64,
+    version: u32,
+    host: u32,
+    path: u64,
+    page: bool,
+    count: u32,
+}
+
+/// How requests ended, beside what every system counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UcfsCounts {
+    /// Memory had another version.
+    pub memory_stale: u64,
+    /// The disk had another version.
+    pub disk_stale: u64,
+    /// Conditional requests answered by a hit.
+    pub ims_hits: u64,
+    /// Requests to read clusters.
+    pub reads: u64,
+    /// Requests to write clusters, and clusters written.
+    pub writes: u64,
+    /// As above.
+    pub clusters_written: u64,
+    /// Bytes of files in them.
+    pub file_bytes_written: u64,
+    /// Clusters that left memory without a write.
+    pub clean_evictions: u64,
+    /// Files that came along, and those of them that were asked for.
+    pub prefetched: u64,
+    /// As above.
+    pub prefetch_hits: u64,
+    /// Files lost with voided clusters: one-timers, and by replacement.
+    pub one_timers: u64,
+    /// As above.
+    pub replaced: u64,
+}
+
+/// The system.
+#[derive(Debug)]
+pub struct Ucfs {
+    config: UcfsConfig,
+    disk: ClusterDisk<Record>,
+    tables: Tables,
+    memory: Buffers,
+    counts: UcfsCounts,
+    /// Recorded time of the stream, from its first event on.
+    clock: SimTime,
+    first_ms: Option<i64>,
+    refused: u64,
+}
+
+impl Ucfs {
+    /// An empty cache on a partition; its superblock area can take all of memory.
+    #[must_use]
+    pub fn new(raw: Raw, config: UcfsConfig) -> Self {
+        let reserved = config.reserved + config.memory;
+        let disk = ClusterDisk::new(raw, config.cluster, reserved);
+        Self {
+            tables: Tables::new(disk.count()),
+            memory: Buffers::new(&config),
+            counts: UcfsCounts::default(),
+            clock: SimTime::ZERO,
+            first_ms: None,
+            refused: 0,
+            disk,
+            config,
+        }
+    }
+
+    /// What it did.
+    #[must_use]
+    pub const fn counts(&self) -> &UcfsCounts {
+        &self.counts
+    }
+
+    /// Files it knows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.tables.files.len()
+    }
+
+    /// No file.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of files in memory.
+    #[must_use]
+    pub const fn memory_used(&self) -> u64 {
+        self.memory.used()
+    }
+
+    /// Clusters that are free.
+    #[must_use]
+    pub const fn free_clusters(&self) -> u32 {
+        self.tables.free.total()
+    }
+
+    fn row(&self, name: u64) -> Option<Entry> {
+        self.tables.files.get(&name).copied()
+    }
+
+    fn set_slot(&mut self, name: u64, slot: u32) {
+        if let Some(row) = self.tables.files.get_mut(&name) {
+            row.slot = slot;
+        }
+    }
+
+    fn note_time(&mut self, request: &Request) {
+        let first = *self.first_ms.get_or_insert(request.time_ms);
+        let passed = request.time_ms.saturating_sub(first).max(0);
+        self.clock = self.clock.max(SimTime::from_millis(passed as f64));
+    }
+
+    fn event(&mut self, request: &Request) -> Result<Outcome, FsError> {
+        let Some(row) = self.row(request.object) else {
+            self.insert(request)?;
+            return Ok(Outcome::Miss);
+        };
+        let from_disk = row.slot == NONE;
+        if from_disk {
+            self.load(request.object, row.cluster)?;
+        }
+        let Some(row) = self.row(request.object).filter(|row| row.slot != NONE) else {
+            // A row that leads nowhere: the file is fetched anew.
+            self.tables.files.remove(&request.object);
+            self.insert(request)?;
+            return Ok(Outcome::Miss);
+        };
+        let held = self.memory.get_mut(row.slot);
+        let fresh = (held.version, held.size) == (request.version, request.size);
+        if std::mem::take(&mut held.fetched) {
+            self.counts.prefetch_hits += 1;
+        }
+        if !fresh {
+            if from_disk {
+                self.counts.disk_stale += 1;
+            } else {
+                self.counts.memory_stale += 1;
+            }
+            self.discard(request.object, row);
+            self.insert(request)?;
+            return Ok(Outcome::Modified);
+        }
+        self.counts.ims_hits += u64::from(request.flags.has(foxy_trace::Flags::CONDITIONAL));
+        self.memory.hit(row.slot);
+        if row.cluster != NONE {
+            self.tables.touch(row.cluster);
+        }
+        self.settle()?;
+        Ok(if from_disk {
+            Outcome::DiskHit
+        } else {
+            Outcome::RamHit
+        })
+    }
+
+    /// A new file enters medium: it may be a one-timer.
+    fn insert(&mut self, request: &Request) -> Result<(), FsError> {
+        if request.size > self.config.largest {
+            self.refused += 1;
+            return Ok(());
+        }
+        let held = Held {
+            name: request.object,
+            size: request.size,
+            version: request.version,
+            host: request.server,
+            path: request.object >> 8,
+            page: request.class == Class::Html,
+            count: 1,
+            ..Held::default()
+        };
+        let slot = self.memory.add(held, Part::Medium);
+        let row = Entry {
+            cluster: NONE,
+            slot,
+        };
+        self.tables.files.insert(request.object, row);
+        self.settle()
+    }
+
+    /// The file is void, in memory and on disk; with it its cluster.
+    fn discard(&mut self, name: u64, row: Entry) {
+        self.memory.remove(row.slot);
+        if row.cluster != NONE {
+            self.tables.void(row.cluster);
+        }
+        self.tables.files.remove(&name);
+    }
+
+    /// Brings a whole cluster into memory, for one of its files.
+    fn load(&mut self, wanted: u64, cluster: u32) -> Result<(), FsError> {
+        let mut records = Vec::new();
+        for (first, count) in runs(cluster, &self.tables.get(cluster).array) {
+            let written = self.disk.read(first, count)?;
+            self.counts.reads += 1;
+            if first == cluster {
+                records = written.map(|w| w.records.clone()).unwrap_or_default();
+            }
+        }
+        for record in records {
+            // A file of which memory has a copy keeps that.
+            let row = self.row(record.name);
+            if row.is_none_or(|row| row.cluster != cluster || row.slot != NONE) {
+                continue;
+            }
+            let fetched = record.name != wanted;
+            self.counts.prefetched += u64::from(fetched);
+            let slot = self.memory.add(held(&record, fetched), Part::Medium);
+            self.set_slot(record.name, slot);
+        }
+        self.tables.clusters[cluster as usize].in_memory = true;
+        if !self.config.virtual_clusters {
+            self.tables.void(cluster);
+        }
+        Ok(())
+    }
+}
+
+fn held(record: &Record, fetched: bool) -> Held {
+    Held {
+        name: record.name,
+        size: record.size,
+        version: record.version,
+        host: record.host,
+        path: record.path,
+        page: record.page,
+        count: record.count,
+        fetched,
+        ..Held::default()
+    }
+}
+
+/// The requests that read a cluster and those that continue it: neighbours by one.
+fn runs(first: u32, array: &[u32]) -> Vec<(u32, u32)> {
+    let mut runs = vec![(first, 1)];
+    for next in array {
+        match runs.last_mut() {
+            Some((start, count)) if *start + *count == *next => *count += 1,
+            _ => runs.push((*next, 1)),
+        }
+    }
+    runs
+}
+
+impl CacheSystem for Ucfs {
+    fn name(&self) -> &'static str {
+        "ucfs"
+    }
+
+    fn request(&mut self, request: &Request) -> Result<Outcome, FsError> {
+        if !request.is_cacheable() || request.size == 0 {
+            return Ok(Outcome::Bypass);
+        }
+        self.note_time(request);
+        self.disk.advance(self.config.call_cpu);
+        self.event(request)
+    }
+
+    fn idle(&mut self, until: SimTime) -> Result<(), FsError> {
+        let now = self.disk.now();
+        self.disk.advance(until - now);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), FsError> {
+        self.disk.flush();
+        Ok(())
+    }
+
+    fn now(&self) -> SimTime {
+        self.disk.now()
+    }
+
+    fn counters(&self) -> FsCounters {
+        self.disk.counters()
+    }
+
+    fn extras(&self) -> Extras {
+        Extras {
+            prefetched: self.counts.prefetched,
+            prefetch_hits: self.counts.prefetch_hits,
+            table_bytes: self.tables.bytes(),
+            refused: self.refused,
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The two tables: files by name, clusters by number.
+//!
+//! Rule: the file table has for each file the MD5 of its URL (16 bytes), its cluster (4), the
+//! time of its modification (4) and one bit, "in memory": 24 bytes and a bit. The cluster table has
+//! the time of the last access, a counter and a state.
+
+use std::collections::{HashMap, VecDeque};
+
+use foxy_policy::{CachePolicy, LfuAging};
+
+use crate::{
+    model::{SimTime, hash::BuildIdHasher},
+    systems::FreeMap,
+};
+
+/// No slot, no cluster.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// A row of the file table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// Where it begins on disk, or [`NONE`].
+    pub(super) cluster: u32,
+    /// Its slot in memory, or [`NONE`]: the bit MEM.
+    pub(super) slot: u32,
+}
+
+/// A row of the cluster table; one without files is empty.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cluster {
+    /// Files in it, in the order of the disk.
+    pub(super) files: Vec<u64>,
+    /// Clusters after this one that continue its only file, in the order of the file.
+    pub(super) array: Vec<u32>,
+    /// Its files are in memory too (a virtual cluster).
+    pub(super) in_memory: bool,
+    pub(super) uses: u32,
+    /// Number of the write that filled it.
+    pub(super) written: u64,
+}
+
+/// Both tables.
+#[derive(Debug)]
+pub(super) struct Tables {
+    pub(super) files: HashMap<u64, Entry, BuildIdHasher>,
+    pub(super) clusters: Vec<Cluster>,
+    pub(super) free: FreeMap,
+    /// Clusters by use, for replacement.
+    lfu: LfuAging<u32, ()>,
+    /// Clusters in the order of writing: when, which, number of the write.
+    young: VecDeque<(SimTime, u32, u64)>,
+    writes: u64,
+}
+
+impl Tables {
+    pub(super) fn new(count: u32) -> Self {
+        Self {
+            files: HashMap::default(),
+            clusters: vec![Cluster::default(); count as usize],
+            free: FreeMap::new(count),
+            lfu: LfuAging::new(u64::MAX),
+            young: VecDeque::new(),
+            writes: 0,
+        }
+    }
+
+    pub(super) fn get(&self, cluster: u32) -> &Cluster {
+        &self.clusters[cluster as usize]
+    }
+
+    /// Bytes that both take as published; 16 for a cluster (its digits are lost).
+    pub(super) fn bytes(&self) -> u64 {
+        (self.files.len() as u64 * 193).div_ceil(8) + 16 * self.clusters.len() as u64
+    }
+
+    /// A cluster was filled.
+    pub(super) fn fill(&mut self, cluster: u32, files: Vec<u64>, array: Vec<u32>, now: SimTime) {
+        self.writes += 1;
+        self.free.take(cluster);
+        for each in &array {
+            self.free.take(*each);
+        }
+        self.young.push_back((now, cluster, self.writes));
+        let _ = self.lfu.insert(cluster, (), 1, &mut Vec::new());
+        self.clusters[cluster as usize] = Cluster {
+            files,
+            array,
+            in_memory: false,
+            uses: 0,
+            written: self.writes,
+        };
+    }
+
+    /// A file of the cluster was used.
+    pub(super) fn touch(&mut self, cluster: u32) {
+        let entry = &mut self.clusters[cluster as usize];
+        entry.uses = entry.uses.saturating_add(1);
+        self.lfu.get(&cluster);
+    }
+
+    /// The disk copy is void: the cluster is empty, and its files have no place on disk. Rows of
+    /// files that are not in memory either go; their number.
+    pub(super) fn void(&mut self, cluster: u32) -> u64 {
+        let entry = std::mem::take(&mut self.clusters[cluster as usize]);
+        self.lfu.remove(&cluster);
+        self.free.give(cluster);
+        for each in entry.array {
+            self.free.give(each);
+        }
+        let mut gone = 0;
+        for file in entry.files {
+            let Some(row) = self.files.get_mut(&file).filter(|row| row.cluster == cluster) else {
+                continue;
+            };
+            row.cluster = NONE;
+            if row.slot == NONE {
+                self.files.remove(&file);
+                gone += 1;
+            }
+        }
+        gone
+    }
+
+    /// Voids the clusters that nobody used for `age` after they were written: one-timers.
+    pub(super) fn void_one_timers(&mut self, now: SimTime, age: SimTime) -> u64 {
+        let mut gone = 0;
+        while let Some((written, cluster, number)) = self.young.front().copied() {
+            if now - written <= age {
+                break;
+            }
+            self.young.pop_front();
+            let entry = self.get(cluster);
+            let same = !entry.files.is_empty() && entry.written == number;
+            if same && entry.uses == 0 && !entry.in_memory {
+                gone += self.void(cluster);
+            }
+        }
+        gone
+    }
+
+    /// Voids the cluster whose turn it is; `None` if there is none.
+    pub(super) fn replace(&mut self) -> Option<u64> {
+        let victim = self.lfu.evict()?.key;
+        Some(self.void(victim))
+    }
+}
