@@ -8,6 +8,7 @@ mod parameters;
 mod reproduce;
 mod run;
 mod size;
+mod systems;
 
 use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
 

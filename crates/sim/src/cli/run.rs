@@ -2,7 +2,13 @@
 
 use std::path::PathBuf;
 
-use super::{Form, bar, details, parameters::Parameters, saved, threads};
+use super::{
+    Form, bar, details,
+    parameters::Parameters,
+    saved,
+    systems::{self, SystemParameters},
+    threads,
+};
 use crate::{
     figure::{Figure, Series},
     report::runs_table,
@@ -14,6 +20,8 @@ use crate::{
 pub struct RunArgs {
     #[command(flatten)]
     parameters: Parameters,
+    #[command(flatten)]
+    systems: SystemParameters,
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     form: Form,
@@ -21,13 +29,14 @@ pub struct RunArgs {
 
 impl RunArgs {
     pub(super) fn text(&self) -> Result<String, RunError> {
+        if self.systems.wanted() {
+            let configs = self.systems.configs(&self.parameters)?;
+            single(&configs)?;
+            let options = SweepOptions::default();
+            return Ok(systems::text(&configs, &options, self.form)?.0);
+        }
         let configs = self.parameters.configs()?;
-        let [config] = configs.as_slice() else {
-            return Err(RunError::Config(format!(
-                "run wants one value for each parameter, these make {} runs; use sweep",
-                configs.len()
-            )));
-        };
+        let config = single(&configs)?;
         let result = run(config)?;
         let more = if self.form == Form::Table {
             format!("\n{}", details(&result))
@@ -39,11 +48,23 @@ impl RunArgs {
     }
 }
 
+fn single<T>(configs: &[T]) -> Result<&T, RunError> {
+    match configs {
+        [config] => Ok(config),
+        _ => Err(RunError::Config(format!(
+            "run wants one value for each parameter, these make {} runs; use sweep",
+            configs.len()
+        ))),
+    }
+}
+
 /// Arguments of `sweep`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SweepArgs {
     #[command(flatten)]
     parameters: Parameters,
+    #[command(flatten)]
+    systems: SystemParameters,
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     form: Form,
@@ -60,11 +81,11 @@ pub struct SweepArgs {
 
 impl SweepArgs {
     pub(super) fn text(&self) -> Result<String, RunError> {
+        if self.systems.wanted() {
+            return self.systems_text();
+        }
         let configs = self.parameters.configs()?;
-        let bar = bar(
-            configs.len() as u64,
-            "{wide_bar} {pos} of {len} runs, {eta} left",
-        );
+        let bar = bar(configs.len() as u64, PROGRESS);
         let tell = |done: usize, _| bar.set_position(done as u64);
         let results = sweep(
             &configs,
@@ -83,6 +104,27 @@ impl SweepArgs {
         let mut text = self.form.print(&runs_table(&results), &results)?;
         if let Some(stem) = &self.figure {
             text += &saved(&figure(&configs, &results).save(stem)?);
+        }
+        Ok(text)
+    }
+}
+
+const PROGRESS: &str = "{wide_bar} {pos} of {len} runs, {eta} left";
+
+impl SweepArgs {
+    fn systems_text(&self) -> Result<String, RunError> {
+        let configs = self.systems.configs(&self.parameters)?;
+        let bar = bar(configs.len() as u64, PROGRESS);
+        let tell = |done: usize, _| bar.set_position(done as u64);
+        let options = SweepOptions {
+            threads: threads(self.threads),
+            resume: self.resume.clone(),
+            progress: Some(&tell),
+        };
+        let (mut text, results) = systems::text(&configs, &options, self.form)?;
+        bar.finish_and_clear();
+        if let Some(stem) = &self.figure {
+            text += &saved(&systems::figure(&configs, &results).save(stem)?);
         }
         Ok(text)
     }

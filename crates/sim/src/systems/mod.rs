@@ -8,6 +8,8 @@ mod replay;
 mod spec;
 pub mod squid;
 pub mod store;
+mod sweep;
+mod table;
 pub mod ucfs;
 
 pub use clusters::{ClusterDisk, FreeMap, Stored, Written};
@@ -17,6 +19,8 @@ pub use replay::{Pace, Replay, run_system};
 pub use spec::{SystemConfig, SystemSpec};
 pub use squid::{Squid, SquidConfig};
 pub use store::Store;
+pub use sweep::sweep_systems;
+pub use table::systems_table;
 pub use ucfs::{Ucfs, UcfsConfig};
 
 use foxy_trace::Request;

@@ -184,7 +184,10 @@ impl SystemConfig {
     fn open_drive(&self) -> Result<Drive, RunError> {
         Drive::named(&self.drive).ok_or_else(|| {
             let names = Drive::NAMES.join(", ");
-            RunError::Config(format!("drive `{}` is not known; choose {names}", self.drive))
+            RunError::Config(format!(
+                "drive `{}` is not known; choose {names}",
+                self.drive
+            ))
         })
     }
 
@@ -322,7 +325,12 @@ mod tests {
         for spec in SystemSpec::ALL {
             assert_eq!(spec.to_string().parse(), Ok(spec));
         }
-        assert!("cern".parse::<SystemSpec>().unwrap_err().contains("squidml"));
+        assert!(
+            "cern"
+                .parse::<SystemSpec>()
+                .unwrap_err()
+                .contains("squidml")
+        );
         let good = SystemConfig::hummingbird(SystemSpec::Squid);
         assert!(good.check().is_ok());
         let bad = [

@@ -239,9 +239,7 @@ impl Hummingbird {
     /// A cluster in memory that holds the file.
     pub(super) fn memory_cluster(&self, file: FileNo) -> Option<u32> {
         let mut clusters = self.files.get(file).clusters.iter().rev();
-        clusters
-            .find(|c| self.clusters.get(**c).in_memory)
-            .copied()
+        clusters.find(|c| self.clusters.get(**c).in_memory).copied()
     }
 
     /// Name, size and version of a file: from its metadata, or as its newest cluster has it
@@ -255,7 +253,9 @@ impl Hummingbird {
                 version: loose.version,
             });
         }
-        let cluster = self.memory_cluster(file).or(entry.clusters.last().copied())?;
+        let cluster = self
+            .memory_cluster(file)
+            .or(entry.clusters.last().copied())?;
         record(&self.disk, self.clusters.get(cluster), cluster, file)
     }
 
@@ -331,6 +331,8 @@ fn record(
     file: FileNo,
 ) -> Option<Stored> {
     let place = cluster.files.iter().position(|f| *f == file)?;
-    let written = disk.peek(number).filter(|w| w.sequence == cluster.sequence)?;
+    let written = disk
+        .peek(number)
+        .filter(|w| w.sequence == cluster.sequence)?;
     written.records.get(place).copied()
 }

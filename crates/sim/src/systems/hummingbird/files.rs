@@ -277,8 +277,7 @@ mod tests {
         }
         table.touch(0, 9, SimTime::ZERO);
         table.take_loose(2);
-        let order: Vec<_> =
-            std::iter::successors(table.oldest(), |n| table.newer(*n)).collect();
+        let order: Vec<_> = std::iter::successors(table.oldest(), |n| table.newer(*n)).collect();
         assert_eq!(order, [1, 3, 0]);
         assert_eq!((table.loose_bytes, table.loose_count), (30, 3));
     }

@@ -194,7 +194,9 @@ impl Hummingbird {
         if let Some(file) = older {
             let place = self.files.get(file).clusters.last().copied();
             let theirs = place.map_or(0, |c| self.clusters.get(c).sequence);
-            let same = self.name_of(file).is_some_and(|s| s.version == record.version);
+            let same = self
+                .name_of(file)
+                .is_some_and(|s| s.version == record.version);
             if same {
                 let clusters = &mut self.files.get_mut(file).clusters;
                 if theirs > sequence {

@@ -152,7 +152,9 @@ impl Mapped {
         }
         let class = &mut self.classes[number];
         let at = cycle(class);
-        let gone = class.segments[at].taken.then_some(class.segments[at].object);
+        let gone = class.segments[at]
+            .taken
+            .then_some(class.segments[at].object);
         class.segments[at] = Segment {
             object,
             uses: 0,
@@ -256,7 +258,10 @@ mod tests {
             put(&mut mapped, object);
         }
         // The one use of object 1 was taken when the cursor passed.
-        assert_eq!((put(&mut mapped, 15), put(&mut mapped, 16)), (Some(8), Some(1)));
+        assert_eq!(
+            (put(&mut mapped, 15), put(&mut mapped, 16)),
+            (Some(8), Some(1))
+        );
         assert_eq!((mapped.len(), mapped.bytes()), (8, STEP));
     }
 
@@ -266,13 +271,19 @@ mod tests {
         assert_eq!(mapped.write(&mut files, 1, 9_000, 0).unwrap(), None);
         let mut places = Vec::new();
         for object in 0..64 {
-            mapped.write(&mut files, object, 500 + object % 3, 0).unwrap();
+            mapped
+                .write(&mut files, object, 500 + object % 3, 0)
+                .unwrap();
             let place = mapped.find(object).unwrap();
             let (file, at) = mapped.at(place);
             places.push((file, at, at + place.size));
         }
         places.sort_unstable();
-        assert!(places.windows(2).all(|w| w[0].0 != w[1].0 || w[0].2 <= w[1].1));
+        assert!(
+            places
+                .windows(2)
+                .all(|w| w[0].0 != w[1].0 || w[0].2 <= w[1].1)
+        );
         // Both files had their part: a third one gets nothing.
         assert_eq!(mapped.write(&mut files, 99, 4_000, 0).unwrap(), None);
     }

@@ -175,7 +175,10 @@ impl State {
                 }
                 buf.set_len(*len);
                 self.image.read(*at, buf);
-                (self.drive.serve(now, Request::read(*at, *len as u64)), Ok(()))
+                (
+                    self.drive.serve(now, Request::read(*at, *len as u64)),
+                    Ok(()),
+                )
             }
             OpKind::Write { at, buf, len } => {
                 if let Err(error) = self.check(*at, *len as u64) {

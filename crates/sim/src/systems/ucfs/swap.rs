@@ -61,7 +61,11 @@ impl Ucfs {
         let files = self.tables.get(row.cluster).files.clone();
         let held: Vec<_> = files
             .iter()
-            .filter_map(|f| self.row(*f).filter(|r| r.slot != NONE).map(|r| (*f, r.slot)))
+            .filter_map(|f| {
+                self.row(*f)
+                    .filter(|r| r.slot != NONE)
+                    .map(|r| (*f, r.slot))
+            })
             .collect();
         if held.iter().all(|(_, s)| self.memory.part(*s) == Part::Cold) {
             for (file, slot) in held {

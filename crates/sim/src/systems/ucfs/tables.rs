@@ -109,7 +109,11 @@ impl Tables {
         }
         let mut gone = 0;
         for file in entry.files {
-            let Some(row) = self.files.get_mut(&file).filter(|row| row.cluster == cluster) else {
+            let Some(row) = self
+                .files
+                .get_mut(&file)
+                .filter(|row| row.cluster == cluster)
+            else {
                 continue;
             };
             row.cluster = NONE;

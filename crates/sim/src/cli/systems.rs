@@ -1,0 +1,169 @@
+//! `run` and `sweep` of cache systems (`--system`).
+
+use foxy_base::ByteSize;
+
+use super::{Form, parameters::Parameters};
+use crate::{
+    figure::{Figure, Series},
+    run::{RunError, SweepOptions},
+    systems::{
+        Pace, Replay, SystemConfig, SystemResult, SystemSpec, hummingbird::Placement,
+        sweep_systems, systems_table,
+    },
+};
+
+/// Parameters of cache systems beside those that layouts have too. Lists multiply.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Cache systems")]
+pub(super) struct SystemParameters {
+    /// A cache system instead of levels and a layout: squid, squidm, squidl, squidml, squidmla,
+    /// ucfs, hummingbird or foxy (the production store)
+    #[arg(long, value_delimiter = ',')]
+    pub(super) system: Vec<SystemSpec>,
+    /// throttle (back to back), real[:FACTOR] or fast:SECONDS (gaps cut to this)
+    #[arg(long, default_value = "throttle")]
+    pub(super) pace: Pace,
+    /// Requests that are played but not counted
+    #[arg(long, default_value_t = 0)]
+    pub(super) warm_up: u64,
+    /// Objects above this are left out of the stream; 0: none
+    #[arg(long, default_value = "64KiB")]
+    pub(super) largest: ByteSize,
+    /// Squid's own share of the memory, in percent; its file system has the rest
+    #[arg(long, default_value_t = 20)]
+    pub(super) cache_mem_percent: u64,
+    /// Share of the disk for mapped files, in percent (squidm, squidml, squidmla)
+    #[arg(long, default_value_t = 35)]
+    pub(super) mapped_percent: u64,
+    /// Cluster of ucfs and hummingbird
+    #[arg(long, value_delimiter = ',', default_value = "64KiB")]
+    pub(super) cluster: Vec<ByteSize>,
+    /// Lifetime of hummingbird's clusters in minutes of the run; 0: none
+    #[arg(long, value_delimiter = ',', default_value = "60")]
+    pub(super) life: Vec<f64>,
+    /// closest, previous-write or log (hummingbird)
+    #[arg(long, value_delimiter = ',', default_value = "closest", value_parser = placement)]
+    pub(super) placement: Vec<Placement>,
+}
+
+fn placement(text: &str) -> Result<Placement, String> {
+    match text {
+        "closest" => Ok(Placement::Closest),
+        "previous-write" => Ok(Placement::PreviousWrite),
+        "log" => Ok(Placement::Log),
+        _ => Err(format!(
+            "placement `{text}` is not known; choose closest, previous-write or log"
+        )),
+    }
+}
+
+impl SystemParameters {
+    /// Whether cache systems are wanted at all.
+    pub(super) const fn wanted(&self) -> bool {
+        !self.system.is_empty()
+    }
+
+    /// Every combination, the systems outermost.
+    ///
+    /// # Errors
+    /// A combination that makes no sense.
+    pub(super) fn configs(&self, shared: &Parameters) -> Result<Vec<SystemConfig>, RunError> {
+        if self.cache_mem_percent > 100 || self.mapped_percent > 90 {
+            let text = "--cache-mem-percent is at most 100, --mapped-percent at most 90";
+            return Err(RunError::Config(text.into()));
+        }
+        let mut configs = Vec::new();
+        for spec in &self.system {
+            for drive in &shared.drive {
+                let files = spec.keeps_files();
+                let fs = if files {
+                    &shared.fs[..]
+                } else {
+                    &shared.fs[..1]
+                };
+                for fs in fs {
+                    let base = SystemConfig {
+                        workload: shared.workload.clone(),
+                        seed: shared.seed,
+                        largest: self.largest.bytes(),
+                        drive: drive.clone(),
+                        fs: *fs,
+                        replay: Replay {
+                            pace: self.pace,
+                            warm_up: self.warm_up,
+                        },
+                        mapped: self.mapped_percent as f64 / 100.0,
+                        ..SystemConfig::hummingbird(*spec)
+                    };
+                    self.sizes(shared, &base, &mut configs);
+                }
+            }
+        }
+        configs.iter().try_for_each(SystemConfig::check)?;
+        Ok(configs)
+    }
+
+    fn sizes(&self, shared: &Parameters, base: &SystemConfig, into: &mut Vec<SystemConfig>) {
+        for ram in shared.ram.iter().map(|b| b.bytes()) {
+            for disk in shared.disk.iter().map(|b| b.bytes()) {
+                for cluster in of_clusters(base.spec, &self.cluster) {
+                    for life in of_library(base.spec, &self.life) {
+                        for placement in of_library(base.spec, &self.placement) {
+                            into.push(SystemConfig {
+                                ram,
+                                cache_mem: ram / 100 * self.cache_mem_percent,
+                                disk,
+                                cluster: cluster.bytes(),
+                                life_minutes: *life,
+                                placement: *placement,
+                                ..base.clone()
+                            });
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// An axis that only systems with clusters have.
+fn of_clusters<T>(spec: SystemSpec, list: &[T]) -> &[T] {
+    let one = spec.keeps_files() || spec == SystemSpec::Foxy;
+    if one {
+        &list[..list.len().min(1)]
+    } else {
+        list
+    }
+}
+
+/// An axis that only Hummingbird has.
+fn of_library<T>(spec: SystemSpec, list: &[T]) -> &[T] {
+    if spec == SystemSpec::Hummingbird {
+        list
+    } else {
+        &list[..list.len().min(1)]
+    }
+}
+
+/// Runs them and prints the table.
+pub(super) fn text(
+    configs: &[SystemConfig],
+    options: &SweepOptions<'_>,
+    form: Form,
+) -> Result<(String, Vec<SystemResult>), RunError> {
+    let results = sweep_systems(configs, options)?;
+    let text = form.print(&systems_table(configs, &results), &results)?;
+    Ok((text, results))
+}
+
+/// A bar for each run.
+pub(super) fn figure(configs: &[SystemConfig], results: &[SystemResult]) -> Figure {
+    let bars = results.iter().map(|r| (0.0, r.requests_per_s)).collect();
+    Figure {
+        title: "Requests per second".into(),
+        y: "requests per second".into(),
+        labels: configs.iter().map(SystemConfig::label).collect(),
+        series: vec![Series::new("ours", bars)],
+        ..Figure::default()
+    }
+}

@@ -1,0 +1,242 @@
+//! What a crash leaves: UCFS with and without its save, Hummingbird with and without its logs.
+//!
+//! Each system is killed at random points of the ISP stream; then it starts again. Counted:
+//! objects that it answers of those it would have answered, seconds until it serves and until it
+//! knows all, bytes written for it, and answers of a version that had been replaced.
+
+use std::collections::HashMap;
+
+use foxy_base::Rng;
+use foxy_trace::Request;
+
+use super::{
+    Claim, Comparison, Conditions, Progress, Reproduction, SystemConfig, SystemSpec, scaled,
+};
+use crate::{
+    layout::LayoutError,
+    levels::ratio,
+    model::{Drive, FsError, Raw, Schedule, SimTime},
+    run::{Made, RunError, Workload},
+    systems::{
+        CacheSystem, Hummingbird, HummingbirdConfig, Ucfs, UcfsConfig, WgHummingbird,
+        hummingbird::{HummingbirdError, LogConfig, WgConfig},
+    },
+};
+
+/// Crashes of each kind.
+const CRASHES: u64 = 3;
+
+/// Sums over the crashes of a kind.
+#[derive(Clone, Copy, Debug, Default)]
+struct Outcome {
+    before: u64,
+    back: u64,
+    stale: u64,
+    serving_s: f64,
+    all_s: f64,
+    log_bytes: u64,
+    bytes: u64,
+}
+
+/// How the logs are kept.
+const KINDS: [(&str, LogConfig); 3] = [
+    ("no log, scan", with(0, usize::MAX, None)),
+    ("hot clusters and deletes", with(2_500, 100, None)),
+    (
+        "and mappings every 5 minutes",
+        with(2_500, 100, Some(SimTime::from_micros(300_000_000))),
+    ),
+];
+
+const fn with(hot: usize, deletes: usize, mappings_every: Option<SimTime>) -> LogConfig {
+    LogConfig {
+        reserved: 64 << 20,
+        mappings_every,
+        hot,
+        deletes,
+        deletes_every: SimTime::from_micros(10_000_000),
+    }
+}
+
+fn fs(error: FsError) -> RunError {
+    RunError::Layout(LayoutError::Fs(error))
+}
+
+fn library(error: HummingbirdError) -> RunError {
+    RunError::Config(format!("Hummingbird: {error}"))
+}
+
+pub(super) fn all(
+    conditions: &Conditions,
+    progress: Progress<'_>,
+    out: &mut Reproduction,
+) -> Result<(), RunError> {
+    let base = SystemConfig {
+        workload: Workload::Made(Made::Isp, 300_000),
+        ram: 32 << 20,
+        disk: 1 << 30,
+        life_minutes: 0.0,
+        ..SystemConfig::hummingbird(SystemSpec::Hummingbird)
+    };
+    let config = scaled(base, conditions);
+    let requests = config.requests()?.collect::<Result<Vec<_>, _>>()?;
+    let mut rng = Rng::new(conditions.seed).fork("crash");
+    let points: Vec<usize> = (0..CRASHES)
+        .map(|_| (requests.len() / 2) + rng.below(requests.len() as u64 / 2) as usize)
+        .collect();
+    for (name, logs) in KINDS {
+        let mut sum = Outcome::default();
+        for point in &points {
+            hummingbird(&config, logs, &requests[..*point], &mut sum)?;
+        }
+        report(out, &format!("Hummingbird, {name}"), &sum);
+    }
+    for (name, save) in [("UCFS, saved", true), ("UCFS, killed", false)] {
+        let mut sum = Outcome::default();
+        for point in &points {
+            ucfs(&config, save, &requests[..*point], &mut sum)?;
+        }
+        report(out, name, &sum);
+    }
+    progress("crashes", 1, 1);
+    Ok(())
+}
+
+fn report(out: &mut Reproduction, name: &str, sum: &Outcome) {
+    let each = |s: f64| s / CRASHES as f64;
+    // Of 18 GB, with 2,500 hot clusters and 3,000 deletes.
+    let published = if name.contains("hot clusters") {
+        30.0
+    } else {
+        0.0
+    };
+    let rows = [
+        ("share of objects back", 0.0, ratio(sum.back, sum.before)),
+        ("seconds until it serves", published, each(sum.serving_s)),
+        ("seconds until all is known", 0.0, each(sum.all_s)),
+        (
+            "bytes written for it per byte written",
+            0.0,
+            ratio(sum.log_bytes, sum.bytes),
+        ),
+        (
+            "answers of a replaced version",
+            0.0,
+            ratio(sum.stale, sum.before),
+        ),
+    ];
+    for (what, published, ours) in rows {
+        let what = format!("{name}: {what}");
+        out.claims.push(Claim::new(
+            "crash",
+            what,
+            published,
+            ours,
+            Comparison::Shape,
+        ));
+    }
+}
+
+/// Objects of the stream's end, newest version, that a system answers.
+fn latest(requests: &[Request]) -> HashMap<u64, Request> {
+    requests.iter().map(|r| (r.object, *r)).collect()
+}
+
+fn partition(config: &SystemConfig, reserved: u64) -> Result<Raw, RunError> {
+    let drive = Drive::named(&config.drive)
+        .ok_or_else(|| RunError::Config(format!("drive `{}` is not known", config.drive)))?;
+    let bytes = config.disk + reserved;
+    Ok(Raw::partition(drive, Schedule::CLook, 0, bytes))
+}
+
+fn hummingbird(
+    config: &SystemConfig,
+    logs: LogConfig,
+    requests: &[Request],
+    sum: &mut Outcome,
+) -> Result<(), RunError> {
+    let knobs = HummingbirdConfig {
+        logs,
+        ..config.library()
+    };
+    let mut system = WgHummingbird::new(
+        partition(config, logs.reserved)?,
+        knobs,
+        WgConfig::default(),
+    );
+    for request in requests {
+        system.request(request).map_err(fs)?;
+    }
+    let written = system.library().counts().cluster_writes * knobs.cluster;
+    let library_before = system.into_library();
+    let mut probe = library_before.clone();
+    let known = answered(&mut probe, requests).map_err(library)?;
+    sum.log_bytes += library_before.log_bytes();
+    sum.bytes += written;
+    let (mut after, report) =
+        Hummingbird::recover(library_before.crash(), knobs).map_err(library)?;
+    let scan = after.finish_scan().map_err(library)?;
+    let back = answered(&mut after, requests).map_err(library)?;
+    sum.before += known.0;
+    sum.back += back.0.min(known.0);
+    sum.stale += back.1;
+    sum.serving_s += report.serving_s;
+    sum.all_s += report.serving_s + scan.as_secs();
+    Ok(())
+}
+
+/// How many objects a library answers in their latest version, and in an earlier one.
+fn answered(
+    library: &mut Hummingbird,
+    requests: &[Request],
+) -> Result<(u64, u64), HummingbirdError> {
+    let mut counts = (0, 0);
+    let mut wanted: Vec<_> = latest(requests).into_values().collect();
+    wanted.sort_unstable_by_key(|r| r.object);
+    for request in wanted {
+        match library.read_file(request.object) {
+            Ok(found) => {
+                library.done_read_file(request.object)?;
+                if found.version == request.version {
+                    counts.0 += 1;
+                } else {
+                    counts.1 += 1;
+                }
+            }
+            Err(HummingbirdError::NotFound) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(counts)
+}
+
+fn ucfs(
+    config: &SystemConfig,
+    save: bool,
+    requests: &[Request],
+    sum: &mut Outcome,
+) -> Result<(), RunError> {
+    let choice = UcfsConfig {
+        memory: config.ram,
+        ..config.ucfs()
+    };
+    let raw = partition(config, choice.reserved + choice.memory)?;
+    let mut system = Ucfs::new(raw, choice);
+    for request in requests {
+        system.request(request).map_err(fs)?;
+    }
+    sum.before += system.len() as u64;
+    sum.bytes += system.counts().clusters_written * choice.cluster;
+    let image = if save {
+        let (image, saved) = system.save().map_err(fs)?;
+        sum.log_bytes += saved.bytes;
+        image
+    } else {
+        system.crash()
+    };
+    let (after, restored) = Ucfs::restore(image, choice).map_err(fs)?;
+    sum.back += after.len() as u64;
+    sum.serving_s += restored.seconds;
+    sum.all_s += restored.seconds;
+    Ok(())
+}

@@ -1,0 +1,218 @@
+//! Hummingbird's figure 1 (how much of a locality set is fetched again, by its size) and table 1
+//! (idle time per minute), from the stream itself.
+//!
+//! Rules: a locality set is a page and what the same client asks for until its next page; the
+//! first one of a page is fixed, later ones are compared with it. An operation is a block of 64
+//! KB; what a second cannot serve carries over to the next; a minute's idle time is what is left.
+
+use std::collections::{HashMap, HashSet};
+
+use foxy_trace::{Class, Request};
+
+use super::{
+    Claim, Comparison, Conditions, Progress, Reproduction, SystemConfig, SystemSpec, figure, scaled,
+};
+use crate::{figure::Series, run::RunError};
+
+/// Upper ends of the classes of set sizes.
+const SIZES: [usize; 5] = [5, 10, 20, 40, usize::MAX];
+/// Requests per second of the published stream (4.8 million in four days).
+const RATE: f64 = 13.9;
+
+#[derive(Default)]
+struct Sets {
+    open: HashMap<u32, (u64, HashSet<u64>)>,
+    first: HashMap<u64, HashSet<u64>>,
+    /// Sum of shares and number, by class of size.
+    sums: [(f64, u64); 5],
+}
+
+impl Sets {
+    fn add(&mut self, request: &Request) {
+        if request.class != Class::Html {
+            if let Some((_, set)) = self.open.get_mut(&request.client) {
+                set.insert(request.object);
+            }
+            return;
+        }
+        let new = (request.object, HashSet::new());
+        if let Some((page, set)) = self.open.insert(request.client, new) {
+            self.close(page, set);
+        }
+    }
+
+    fn close(&mut self, page: u64, set: HashSet<u64>) {
+        let Some(first) = self.first.get(&page) else {
+            self.first.insert(page, set);
+            return;
+        };
+        if first.is_empty() {
+            return;
+        }
+        let again = set.intersection(first).count() as f64 / first.len() as f64;
+        let class = SIZES.iter().position(|s| first.len() <= *s).unwrap_or(4);
+        self.sums[class].0 += again;
+        self.sums[class].1 += 1;
+    }
+
+    fn mean(&self) -> f64 {
+        let all = self
+            .sums
+            .iter()
+            .fold((0.0, 0), |a, s| (a.0 + s.0, a.1 + s.1));
+        if all.1 == 0 {
+            0.0
+        } else {
+            all.0 / all.1 as f64
+        }
+    }
+}
+
+/// Operations of each second, at the published rate.
+#[derive(Default)]
+struct Seconds {
+    ops: Vec<u64>,
+}
+
+impl Seconds {
+    fn add(&mut self, number: u64, request: &Request) {
+        let second = (number as f64 / RATE) as usize;
+        if self.ops.len() <= second {
+            self.ops.resize(second + 1, 0);
+        }
+        self.ops[second] += request.size.div_ceil(64 << 10);
+    }
+
+    /// Idle seconds of each whole minute at so many ms for an operation: least, median, most.
+    fn idle(&self, millis: f64) -> [f64; 3] {
+        let (mut left, mut minutes) = (0.0f64, Vec::new());
+        for minute in self.ops.chunks_exact(60) {
+            let mut idle = 0.0;
+            for ops in minute {
+                left += *ops as f64 * millis / 1e3;
+                idle += (1.0 - left).max(0.0);
+                left = (left - 1.0).max(0.0);
+            }
+            minutes.push(idle);
+        }
+        minutes.sort_by(f64::total_cmp);
+        let at = |share: f64| {
+            let last = minutes.len().saturating_sub(1) as f64;
+            minutes.get((last * share) as usize).copied().unwrap_or(0.0)
+        };
+        [at(0.0), at(0.5), at(1.0)]
+    }
+}
+
+pub(super) fn all(
+    conditions: &Conditions,
+    progress: Progress<'_>,
+    out: &mut Reproduction,
+) -> Result<(), RunError> {
+    let base = SystemConfig::hummingbird(SystemSpec::Hummingbird);
+    let config = SystemConfig {
+        largest: 0,
+        ..scaled(base, conditions)
+    };
+    let (mut sets, mut seconds) = (Sets::default(), Seconds::default());
+    for (number, request) in (0..).zip(config.requests()?) {
+        let request = request?;
+        sets.add(&request);
+        seconds.add(number, &request);
+    }
+    progress("sets", 1, 1);
+    let mut claim = |source, what: &str, published, ours, comparison| {
+        out.claims
+            .push(Claim::new(source, what, published, ours, comparison));
+    };
+    let figure_1 = "Hummingbird figure 1";
+    claim(
+        figure_1,
+        "share of a set fetched again",
+        0.47,
+        sets.mean(),
+        Comparison::Input,
+    );
+    let shares: Vec<_> = sets
+        .sums
+        .iter()
+        .map(|(s, n)| s / (*n).max(1) as f64)
+        .collect();
+    let spread = shares[..4]
+        .iter()
+        .fold(0.0f64, |m, s| m.max((s - sets.mean()).abs()));
+    claim(
+        figure_1,
+        "largest deviation from it by size of the set (flat)",
+        0.0,
+        spread,
+        Comparison::Shape,
+    );
+    let table_1 = "Hummingbird table 1";
+    let published = [(12.0, [34.5, 49.7, 59.8]), (25.0, [0.7, 35.7, 59.5])];
+    for (millis, values) in published {
+        let ours = seconds.idle(millis);
+        for (n, name) in ["least", "median", "most"].into_iter().enumerate() {
+            let what = format!("idle per minute at {millis} ms, s: {name}");
+            claim(table_1, &what, values[n], ours[n], Comparison::Shape);
+        }
+    }
+    let x = [3.0, 8.0, 15.0, 30.0, 60.0];
+    let series = vec![
+        Series::new("published mean", vec![(3.0, 0.47), (60.0, 0.47)]).as_reference(),
+        Series::new("ours", x.into_iter().zip(shares).collect()),
+    ];
+    let title = "Hummingbird figure 1: share of a locality set fetched again";
+    let note = "generated ISP stream; sets by their first visit";
+    out.figures.push((
+        "hummingbird-figure-1",
+        figure(title, note, "files in the set", "share", series),
+    ));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_are_compared_with_their_first_visit() {
+        let mut sets = Sets::default();
+        let mut ask = |client, object, class| {
+            sets.add(&Request {
+                client,
+                object,
+                class,
+                ..Request::default()
+            });
+        };
+        for (client, object) in [
+            (1, 1),
+            (1, 10),
+            (2, 5),
+            (1, 11),
+            (1, 2),
+            (1, 1),
+            (1, 11),
+            (1, 3),
+        ] {
+            let page = object < 10;
+            ask(
+                client,
+                object,
+                if page { Class::Html } else { Class::Image },
+            );
+        }
+        assert!((sets.mean() - 0.5).abs() < 1e-9);
+        assert_eq!(sets.sums[0].1, 1);
+    }
+
+    #[test]
+    fn what_a_second_cannot_serve_carries_over() {
+        let mut ops = vec![0; 60];
+        ops[0] = 150;
+        let seconds = Seconds { ops };
+        assert!((seconds.idle(10.0)[1] - 58.5).abs() < 1e-9);
+        assert!((seconds.idle(500.0)[1]).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,377 @@
+//! UCFS against Squid on FFS, on async FFS, and against SQUIDML; and what the lost parameters do.
+//!
+//! Conditions: the generated DEC stream (the NLANR logs are not to be had), 192 MB of memory for
+//! each system with its tables, 2 GB of disk, a modelled Atlas 10K II with three times the
+//! sectors, a first part not counted. The published digits are lost: orders and factors only.
+
+use super::{
+    Claim, Comparison, Conditions, Pace, Progress, Reproduction, SystemConfig, SystemResult,
+    SystemSpec, bars, figure, holds, runs, scaled,
+};
+use crate::{
+    figure::{Figure, Scale, Series},
+    model::SimTime,
+    run::{FsKind, Made, RunError, Workload},
+    systems::{Histogram, Replay, UcfsConfig},
+};
+
+const MB: u64 = 1 << 20;
+const SOURCE: &str = "UCFS";
+/// Memory of each system, tables included.
+const MEMORY: u64 = 192 * MB;
+const DISK: u64 = 2 << 30;
+/// Requests per second of the published proxies at most (NLANR, 1.2 million a day).
+const RATE: f64 = 14.0;
+
+pub(super) fn all(
+    conditions: &Conditions,
+    progress: Progress<'_>,
+    out: &mut Reproduction,
+) -> Result<(), RunError> {
+    let base = base(conditions);
+    let real = real_pace(&scaled(base.clone(), conditions))?;
+    let variants = variants(&base);
+    let mut configs = Vec::from(compared(&base));
+    configs.extend(compared(&base).into_iter().map(|c| SystemConfig {
+        replay: Replay {
+            pace: real,
+            ..c.replay
+        },
+        ..c
+    }));
+    configs.extend(compared(&base).into_iter().take(2).map(|c| SystemConfig {
+        drive: "atlas10k2".into(),
+        ..c
+    }));
+    configs.extend(variants.iter().map(|(_, c)| c.clone()));
+    let configs: Vec<_> = configs.into_iter().map(|c| scaled(c, conditions)).collect();
+    let results = runs(conditions, progress, "UCFS", &configs)?;
+    factors(&results, out);
+    rates(&results, out);
+    histograms(&results, out);
+    sweep(&variants, &results, out);
+    out.systems.extend(configs.into_iter().zip(results));
+    Ok(())
+}
+
+/// Systems of [`compared`].
+const COMPARED: usize = 4;
+
+fn base(conditions: &Conditions) -> SystemConfig {
+    SystemConfig {
+        workload: Workload::Made(Made::Dec, 1_500_000),
+        seed: conditions.seed,
+        largest: 1 << 20,
+        disk: DISK,
+        drive: "atlas10k2-x3".into(),
+        fs: FsKind::Ufs,
+        replay: Replay {
+            pace: Pace::Throttle,
+            warm_up: 750_000,
+        },
+        ucfs: UcfsConfig::new(0),
+        ..SystemConfig::hummingbird(SystemSpec::Ucfs)
+    }
+}
+
+/// UCFS, Squid on FFS, Squid on async FFS, SQUIDML on FFS: each has the memory that its tables
+/// leave (72 bytes an object for Squid, 24 and a bit for UCFS, objects of 5.4 KB).
+fn compared(base: &SystemConfig) -> [SystemConfig; COMPARED] {
+    let objects = DISK / 5_400;
+    let squid = |spec, fs| {
+        let ram = MEMORY - 72 * objects;
+        SystemConfig {
+            spec,
+            fs,
+            ram,
+            // Mapping and file system buffers share the other half.
+            cache_mem: ram / 2,
+            ..base.clone()
+        }
+    };
+    [
+        SystemConfig {
+            ram: MEMORY - 25 * objects,
+            ..base.clone()
+        },
+        squid(SystemSpec::Squid, FsKind::Ufs),
+        squid(SystemSpec::Squid, FsKind::Async),
+        squid(SystemSpec::SquidMl, FsKind::Ufs),
+    ]
+}
+
+/// One lost parameter changed at a time.
+fn variants(base: &SystemConfig) -> Vec<(String, SystemConfig)> {
+    let [ucfs, ..] = compared(base);
+    let mut all = Vec::new();
+    for kib in [16u64, 32, 128, 256] {
+        let config = SystemConfig {
+            cluster: kib << 10,
+            ..ucfs.clone()
+        };
+        all.push((format!("cluster {kib} KB"), config));
+    }
+    for mib in [64u64, 128, 384] {
+        let config = SystemConfig {
+            ram: mib * MB - 25 * (DISK / 5_400),
+            ..ucfs.clone()
+        };
+        all.push((format!("memory {mib} MB"), config));
+    }
+    let new = UcfsConfig::new(0);
+    let hours = |h: f64| SimTime::from_secs(3_600.0 * h);
+    let choices = [
+        ("hot 30 %", UcfsConfig { hot: 0.3, ..new }),
+        ("hot 65 %", UcfsConfig { hot: 0.65, ..new }),
+        ("medium 10 %", UcfsConfig { medium: 0.1, ..new }),
+        ("medium 40 %", UcfsConfig { medium: 0.4, ..new }),
+        (
+            "no move up",
+            UcfsConfig {
+                medium_up: false,
+                ..new
+            },
+        ),
+        (
+            "partial kept",
+            UcfsConfig {
+                keep_partial: true,
+                ..new
+            },
+        ),
+        (
+            "no virtual",
+            UcfsConfig {
+                virtual_clusters: false,
+                ..new
+            },
+        ),
+        (
+            "no grouping",
+            UcfsConfig {
+                grouping: false,
+                ..new
+            },
+        ),
+        (
+            "1 per write",
+            UcfsConfig {
+                write_clusters: 1,
+                ..new
+            },
+        ),
+        (
+            "one-timers 6 h",
+            UcfsConfig {
+                one_timers: hours(6.0),
+                ..new
+            },
+        ),
+    ];
+    all.extend(choices.map(|(name, choice)| {
+        let config = SystemConfig {
+            ucfs: choice,
+            ..ucfs.clone()
+        };
+        (name.to_owned(), config)
+    }));
+    all
+}
+
+/// Recorded times stretched to the published proxies' rate.
+fn real_pace(config: &SystemConfig) -> Result<Pace, RunError> {
+    let (mut first, mut last, mut number) = (None, 0, 0u64);
+    for request in config.requests()? {
+        let request = request?;
+        first.get_or_insert(request.time_ms);
+        last = request.time_ms;
+        number += 1;
+    }
+    let span = (last - first.unwrap_or(0)).max(1) as f64 / 1e3;
+    Ok(Pace::Real(number as f64 / span / RATE))
+}
+
+fn add(out: &mut Reproduction, what: String, published: f64, ours: f64, comparison: Comparison) {
+    out.claims
+        .push(Claim::new(SOURCE, what, published, ours, comparison));
+}
+
+/// The published ranges, their geometric middle between them.
+const RANGES: [(&str, &str, f64); 3] = [
+    ("Squid on FFS", "8 to 19; a real one later 2.5 to 3", 12.3),
+    ("Squid on async FFS", "4 to 7.5", 5.5),
+    ("SQUIDML", "3 to 9", 5.2),
+];
+
+fn factors(results: &[SystemResult], out: &mut Reproduction) {
+    for (paced, name) in [(0, "back to back"), (COMPARED, "at recorded times")] {
+        let ucfs = &results[paced];
+        for (n, (other, range, middle)) in RANGES.into_iter().enumerate() {
+            let r = &results[paced + 1 + n];
+            let what = format!("total disk latency of {other} over UCFS, {name} ({range})");
+            add(
+                out,
+                what,
+                middle,
+                r.hours() / ucfs.hours(),
+                Comparison::Order,
+            );
+            for (part, theirs, own) in [
+                ("read", r.read_hours, ucfs.read_hours),
+                ("write", r.write_hours, ucfs.write_hours),
+            ] {
+                let what = format!("{part} part of {other} over UCFS, {name}");
+                add(out, what, 0.0, theirs / own, Comparison::Order);
+            }
+        }
+        let hours = |n: usize| results[paced + n].hours();
+        let order = hours(0) < hours(3) && hours(0) < hours(2) && hours(2) < hours(1);
+        let what = format!("UCFS before SQUIDML, async FFS before sync FFS, {name} (1: yes)");
+        add(out, what, 1.0, holds(order), Comparison::Order);
+    }
+    let plain = &results[2 * COMPARED..];
+    let what = "Squid on FFS over UCFS on the drive as sold".to_owned();
+    add(
+        out,
+        what,
+        12.3,
+        plain[1].hours() / plain[0].hours(),
+        Comparison::Order,
+    );
+    let names = ["UCFS", "Squid, FFS", "Squid, async", "SQUIDML"];
+    out.figures.push((
+        "ucfs-latency",
+        Figure {
+            labels: names.map(String::from).into(),
+            series: vec![
+                bars("reads", results[..COMPARED].iter().map(|r| r.read_ms)),
+                bars("writes", results[..COMPARED].iter().map(|r| r.write_ms)),
+            ],
+            ..figure(
+                "UCFS: mean response time of hits and of misses",
+                "back to back; modelled Atlas 10K II with three times the sectors",
+                "",
+                "ms per operation",
+                Vec::new(),
+            )
+        },
+    ));
+}
+
+fn rates(results: &[SystemResult], out: &mut Reproduction) {
+    let (ucfs, squid) = (&results[0], &results[1]);
+    let what = "hit rate of UCFS over Squid's (similar)".to_owned();
+    add(
+        out,
+        what,
+        1.0,
+        ucfs.hit_ratio / squid.hit_ratio,
+        Comparison::Order,
+    );
+    let memory = |r: &SystemResult| r.hit_ratio * r.ram_share;
+    let what = "memory hit rate of UCFS over Squid's (higher: above 1)".to_owned();
+    add(
+        out,
+        what,
+        1.0,
+        memory(ucfs) / memory(squid),
+        Comparison::Order,
+    );
+    let what = "prefetch-hit rate of UCFS".to_owned();
+    add(out, what, 0.0, ucfs.prefetch_hit_ratio, Comparison::Order);
+    let what = "files that come along with a disk hit (Hummingbird: 8 in a cluster)".to_owned();
+    add(out, what, 0.0, ucfs.prefetched_per_read, Comparison::Order);
+}
+
+/// Response times at recorded pace.
+fn histograms(results: &[SystemResult], out: &mut Reproduction) {
+    let names = ["UCFS", "Squid on FFS", "Squid on async FFS", "SQUIDML"];
+    let of = |part: fn(&SystemResult) -> Histogram| {
+        let rows = names.into_iter().zip(&results[COMPARED..]);
+        rows.map(|(name, r)| {
+            let shares = part(r).shares();
+            let points = (0..shares.len()).map(|n| (Histogram::upper_ms(n), 100.0 * shares[n]));
+            Series::new(name, points.collect())
+        })
+        .collect::<Vec<_>>()
+    };
+    for (name, title, series) in [
+        (
+            "ucfs-read-times",
+            "UCFS: response times of hits",
+            of(|r| r.read_times),
+        ),
+        (
+            "ucfs-write-times",
+            "UCFS: response times of misses",
+            of(|r| r.write_times),
+        ),
+    ] {
+        let note = "at recorded times; a point is the upper end of a class";
+        let plain = figure(title, note, "ms", "share of operations, %", series);
+        let x_scale = Scale::Log;
+        out.figures.push((name, Figure { x_scale, ..plain }));
+    }
+}
+
+/// The factor over Squid on FFS for each variant.
+fn sweep(variants: &[(String, SystemConfig)], results: &[SystemResult], out: &mut Reproduction) {
+    let squid = &results[1];
+    let runs = &results[2 * COMPARED + 2..];
+    let mut rows = vec![("as chosen".to_owned(), squid.hours() / results[0].hours())];
+    for ((name, _), r) in variants.iter().zip(runs) {
+        rows.push((name.clone(), squid.hours() / r.hours()));
+    }
+    for (name, factor) in &rows {
+        let what = format!("Squid on FFS over UCFS: {name}");
+        add(out, what, 12.3, *factor, Comparison::Order);
+    }
+    let all = rows.iter().map(|r| r.1);
+    let least = all.clone().fold(f64::INFINITY, f64::min);
+    add(
+        out,
+        "least factor of the sweep (8)".into(),
+        8.0,
+        least,
+        Comparison::Order,
+    );
+    add(
+        out,
+        "largest factor of the sweep (19)".into(),
+        19.0,
+        all.fold(0.0, f64::max),
+        Comparison::Order,
+    );
+    let curve = |name: &str, points: Vec<(f64, f64)>| Series::new(name, points);
+    let factor = |n: usize| rows[n].1;
+    let clusters = [(16.0, 1), (32.0, 2), (64.0, 0), (128.0, 3), (256.0, 4)];
+    let points = clusters.map(|(x, n)| (x, factor(n))).into();
+    out.figures.push((
+        "ucfs-clusters",
+        Figure {
+            x_scale: Scale::Log,
+            ..figure(
+                "UCFS: cluster size",
+                "Squid on FFS has 1",
+                "cluster, KB",
+                "times as fast as Squid on FFS",
+                vec![curve("ours", points)],
+            )
+        },
+    ));
+    let memory = [(64.0, 5), (128.0, 6), (192.0, 0), (384.0, 7)];
+    let points = memory.map(|(x, n)| (x, factor(n))).into();
+    let title = "UCFS: memory";
+    let note = "against Squid on FFS with 192 MB";
+    let series = vec![curve("ours", points)];
+    out.figures.push((
+        "ucfs-memory",
+        figure(
+            title,
+            note,
+            "memory, MB",
+            "times as fast as Squid on FFS",
+            series,
+        ),
+    ));
+}
