@@ -11,6 +11,7 @@ mod markdown;
 mod part;
 mod save;
 mod section;
+mod systems;
 mod usits;
 
 pub use claim::{BAND, Claim, Comparison, Verdict, claims_table};
@@ -29,6 +30,11 @@ pub const PARTS: &[Part] = &[
     usits::STREAM,
     usits::SECOND,
     usits::DISK,
+    systems::HUMMINGBIRD,
+    systems::SETS,
+    systems::UCFS,
+    systems::EQUAL,
+    systems::CRASH,
 ];
 
 /// What came out.

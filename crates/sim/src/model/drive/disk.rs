@@ -160,6 +160,8 @@ impl Disk {
             Some(ahead)
                 if first >= ahead.start
                     && first <= reached
+                    // Behind the head: passed, and no longer in the buffer.
+                    && first + count > ahead.next
                     && reached < ahead.limit
                     && self.idle_at <= begin =>
             {

@@ -5,30 +5,22 @@ mod crash;
 mod equal;
 mod hummingbird;
 mod sets;
+#[cfg(test)]
+mod tests;
 mod ucfs;
 
-use super::{Claim, Comparison, Conditions, Reproduction};
+pub(super) use crash::CRASH;
+pub(super) use equal::EQUAL;
+pub(super) use hummingbird::HUMMINGBIRD;
+pub(super) use sets::SETS;
+pub(super) use ucfs::UCFS;
+
+use super::{Claim, Comparison, Conditions, Part, Progress, Section};
 use crate::{
     figure::{Figure, Series},
     run::{RunError, SweepOptions},
     systems::{Pace, Replay, SystemConfig, SystemResult, SystemSpec, sweep_systems},
 };
-
-type Progress<'a> = &'a (dyn Fn(&str, usize, usize) + Sync);
-
-/// Hummingbird's tables, UCFS' comparisons, all systems side by side, crashes.
-pub(super) fn all(
-    conditions: &Conditions,
-    progress: Progress<'_>,
-) -> Result<Reproduction, RunError> {
-    let mut out = Reproduction::default();
-    hummingbird::all(conditions, progress, &mut out)?;
-    sets::all(conditions, progress, &mut out)?;
-    ucfs::all(conditions, progress, &mut out)?;
-    equal::all(conditions, progress, &mut out)?;
-    crash::all(conditions, progress, &mut out)?;
-    Ok(out)
-}
 
 fn runs(
     conditions: &Conditions,
@@ -90,4 +82,10 @@ fn figure(title: &str, note: &str, x: &str, y: &str, series: Vec<Series>) -> Fig
 /// Bars, one for each value.
 fn bars(name: &str, values: impl Iterator<Item = f64>) -> Series {
     Series::new(name, values.map(|v| (0.0, v)).collect())
+}
+
+/// Adds a figure; its note says what to look at.
+fn draw(out: &mut Section, (stem, figure): (&str, Figure)) {
+    let caption = figure.note.clone();
+    out.draw(stem, &caption, figure);
 }

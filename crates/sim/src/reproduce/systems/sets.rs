@@ -10,15 +10,13 @@ use std::collections::{HashMap, HashSet};
 use foxy_trace::{Class, Request};
 
 use super::{
-    Claim, Comparison, Conditions, Progress, Reproduction, SystemConfig, SystemSpec, figure, scaled,
+    Claim, Comparison, Conditions, Part, Progress, Section, SystemConfig, SystemSpec, draw, figure,
+    scaled,
 };
 use crate::{figure::Series, run::RunError};
 
 /// Upper ends of the classes of set sizes.
 const SIZES: [usize; 5] = [5, 10, 20, 40, usize::MAX];
-/// Requests per second of the published stream (4.8 million in four days).
-const RATE: f64 = 13.9;
-
 #[derive(Default)]
 struct Sets {
     open: HashMap<u32, (u64, HashSet<u64>)>,
@@ -68,15 +66,17 @@ impl Sets {
     }
 }
 
-/// Operations of each second, at the published rate.
+/// Operations of each second.
 #[derive(Default)]
 struct Seconds {
     ops: Vec<u64>,
+    first_ms: Option<i64>,
 }
 
 impl Seconds {
-    fn add(&mut self, number: u64, request: &Request) {
-        let second = (number as f64 / RATE) as usize;
+    fn add(&mut self, request: &Request) {
+        let first = *self.first_ms.get_or_insert(request.time_ms);
+        let second = (request.time_ms.saturating_sub(first).max(0) / 1_000) as usize;
         if self.ops.len() <= second {
             self.ops.resize(second + 1, 0);
         }
@@ -104,21 +104,27 @@ impl Seconds {
     }
 }
 
-pub(super) fn all(
-    conditions: &Conditions,
-    progress: Progress<'_>,
-    out: &mut Reproduction,
-) -> Result<(), RunError> {
+/// Hummingbird: locality sets and idle time.
+pub(in crate::reproduce) const SETS: Part = Part {
+    id: "locality-sets",
+    title: "Hummingbird: locality sets and idle time",
+    about: "Figure 1 and table 1 of the 1999 draft describe the log itself: how much of a page is fetched again, and how much time a disk has left.",
+    run: all,
+};
+
+fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunError> {
+    let mut section = Section::default();
+    let out = &mut section;
     let base = SystemConfig::hummingbird(SystemSpec::Hummingbird);
     let config = SystemConfig {
         largest: 0,
         ..scaled(base, conditions)
     };
     let (mut sets, mut seconds) = (Sets::default(), Seconds::default());
-    for (number, request) in (0..).zip(config.requests()?) {
+    for request in config.requests()? {
         let request = request?;
         sets.add(&request);
-        seconds.add(number, &request);
+        seconds.add(&request);
     }
     progress("sets", 1, 1);
     let mut claim = |source, what: &str, published, ours, comparison| {
@@ -164,11 +170,14 @@ pub(super) fn all(
     ];
     let title = "Hummingbird figure 1: share of a locality set fetched again";
     let note = "generated ISP stream; sets by their first visit";
-    out.figures.push((
-        "hummingbird-figure-1",
-        figure(title, note, "files in the set", "share", series),
-    ));
-    Ok(())
+    draw(
+        out,
+        (
+            "hummingbird-figure-1",
+            figure(title, note, "files in the set", "share", series),
+        ),
+    );
+    Ok(section)
 }
 
 #[cfg(test)]
@@ -211,7 +220,10 @@ mod tests {
     fn what_a_second_cannot_serve_carries_over() {
         let mut ops = vec![0; 60];
         ops[0] = 150;
-        let seconds = Seconds { ops };
+        let seconds = Seconds {
+            ops,
+            first_ms: None,
+        };
         assert!((seconds.idle(10.0)[1] - 58.5).abs() < 1e-9);
         assert!((seconds.idle(500.0)[1]).abs() < 1e-9);
     }

@@ -138,8 +138,15 @@ impl Hummingbird {
         let mut next = self.files.first(hash(name));
         while let Some(file) = next {
             next = self.files.next(file);
-            // What memory knows was compared above: this one has another name.
-            if self.in_memory(file) {
+            if let Some(cluster) = self.memory_cluster(file) {
+                // Compared above, unless the read of another one of the same hash brought it.
+                if let Some(stored) = self.name_of(file).filter(|s| s.name == name) {
+                    self.lend(file, Some(cluster));
+                    return Ok(contents(stored, false));
+                }
+                continue;
+            }
+            if self.files.get(file).loose.is_some() {
                 continue;
             }
             if let Some(stored) = self.fetch(file, name)? {

@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused_and_no_byte_is_shared() {
-        let (mut files, mut mapped) = mapped(2 * STEP);
+        let (mut files, mut mapped) = mapped(STEP);
         assert_eq!(mapped.write(&mut files, 1, 9_000, 0).unwrap(), None);
         let mut places = Vec::new();
         for object in 0..64 {
@@ -284,7 +284,7 @@ mod tests {
                 .windows(2)
                 .all(|w| w[0].0 != w[1].0 || w[0].2 <= w[1].1)
         );
-        // Both files had their part: a third one gets nothing.
+        // The first file has it all: another one gets nothing.
         assert_eq!(mapped.write(&mut files, 99, 4_000, 0).unwrap(), None);
     }
 }
