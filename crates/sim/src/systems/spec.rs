@@ -265,6 +265,7 @@ impl SystemConfig {
             drive: self.drive.clone(),
             fs: self.fs,
             page_cache: self.ram - config.cache_mem,
+            ..Backend::default()
         };
         let squid = Squid::new(backend.ufs()?, config)
             .map_err(|e| RunError::Layout(crate::layout::LayoutError::Fs(e)))?;
