@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::analysis::Summary;
+use crate::clean::{Clean, Rule};
 use crate::compact::CompactWriter;
 use crate::generate::{
     Polygraph, PolygraphConfig, SessionConfig, Sessions, ZipfWeb, ZipfWebConfig, check,
@@ -35,6 +36,9 @@ pub enum TraceCommand {
         /// Its format, if it is not to be detected
         #[arg(long)]
         format: Option<Format>,
+        /// Prepare it as a paper did, and print what was dropped
+        #[arg(long, value_enum)]
+        clean: Option<Rule>,
     },
     /// Generate a stream; prints how it compares with what it imitates
     Generate {
@@ -76,7 +80,8 @@ impl TraceCommand {
                 file,
                 output,
                 format,
-            } => convert(file, output, *format),
+                clean,
+            } => convert(file, output, *format, *clean),
             Self::Generate {
                 kind,
                 output,
@@ -131,22 +136,39 @@ const fn counts(request: &Request) -> bool {
     matches!(request.method, crate::Method::Get) && matches!(request.status, 0 | 200 | 206 | 304)
 }
 
-fn convert(file: &Path, output: &Path, format: Option<Format>) -> Result<(), TraceError> {
+fn convert(
+    file: &Path,
+    output: &Path,
+    format: Option<Format>,
+    clean: Option<Rule>,
+) -> Result<(), TraceError> {
     let io = |source| TraceError::Io {
         path: output.to_owned(),
         source,
     };
     let mut reader = open(file, options(format))?;
     let mut writer = CompactWriter::new(File::create(output).map_err(io)?).map_err(io)?;
+    let mut clean = clean.map(Clean::new);
     let mut failed = None;
     for request in reader.by_ref() {
         match request {
-            Ok(request) => writer.write(&request).map_err(io)?,
+            Ok(request) => {
+                let kept = match &mut clean {
+                    Some(clean) => clean.request(request),
+                    None => Some(request),
+                };
+                if let Some(request) = kept {
+                    writer.write(&request).map_err(io)?;
+                }
+            }
             Err(error) => failed = Some(error),
         }
     }
     writer.finish().map_err(io)?;
     println!("{} requests, {}", reader.progress().requests, reader.bad());
+    if let Some(clean) = clean {
+        println!("{clean}");
+    }
     failed.map_or(Ok(()), Err)
 }
 
@@ -232,7 +254,7 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let (first, second) = (folder.join("a"), folder.join("b"));
         generate(Kind::Isp, Some(&first), Some(3_000), 5).unwrap();
-        convert(&first, &second, None).unwrap();
+        convert(&first, &second, None, None).unwrap();
         info(&second, None, false).unwrap();
         let read = |path| {
             open(path, Options::default())

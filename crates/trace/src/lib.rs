@@ -7,6 +7,7 @@
 
 pub mod analysis;
 mod bad_lines;
+pub mod clean;
 pub mod cli;
 pub mod compact;
 mod error;

@@ -1,0 +1,191 @@
+//! Each paper's preparation of its log, and what it dropped.
+//!
+//! - *hummingbird* (Gabber and others 1999): GETs only; not those that may not be cached; the size
+//!   of an answer of 304 is the one seen before; no record whose size stays unknown.
+//! - *ucfs* (IEEE Transactions on Computers 51(9)): no dynamic page, nothing that was refused,
+//!   nothing that the client forced to be fetched again, and what may be cached only.
+//! - *dec* (Cao and Irani, USITS'97): GET or HEAD answered by 200, 203, 206, 300 or 301, or by 304,
+//!   without a query and without `cgi`.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use crate::{Flags, Method, Request};
+
+/// Whose preparation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Rule {
+    /// The ISP log of Hummingbird
+    Hummingbird,
+    /// The NLANR logs of UCFS
+    Ucfs,
+    /// The DEC trace
+    Dec,
+}
+
+/// Why a request was dropped, by place in the counts.
+const REASONS: [&str; 6] = [
+    "not GET (or HEAD)",
+    "may not be cached",
+    "dynamic (query or cgi)",
+    "denied, or failed",
+    "reload forced by the client",
+    "size not known",
+];
+
+/// A preparation on its way through a log.
+#[derive(Debug)]
+pub struct Clean {
+    rule: Rule,
+    /// Sizes seen, for answers of 304.
+    sizes: HashMap<u64, u64>,
+    kept: u64,
+    filled: u64,
+    dropped: [u64; REASONS.len()],
+}
+
+impl Clean {
+    /// Nothing seen yet.
+    #[must_use]
+    pub fn new(rule: Rule) -> Self {
+        Self {
+            rule,
+            sizes: HashMap::new(),
+            kept: 0,
+            filled: 0,
+            dropped: [0; REASONS.len()],
+        }
+    }
+
+    /// The request as it is kept; `None` if it is dropped.
+    pub fn request(&mut self, mut request: Request) -> Option<Request> {
+        if request.size > 0 && request.status != 304 {
+            self.sizes.insert(request.object, request.size);
+        }
+        if request.status == 304
+            && let Some(size) = self.sizes.get(&request.object)
+        {
+            self.filled += 1;
+            request.size = *size;
+        }
+        match self.reason(&request) {
+            Some(reason) => {
+                self.dropped[reason] += 1;
+                None
+            }
+            None => {
+                self.kept += 1;
+                Some(request)
+            }
+        }
+    }
+
+    /// The first reason that applies.
+    fn reason(&self, request: &Request) -> Option<usize> {
+        let has = |flag| request.flags.has(flag);
+        let head = self.rule == Rule::Dec && request.method == Method::Head;
+        let answered = match self.rule {
+            Rule::Dec => matches!(request.status, 0 | 200 | 203 | 206 | 300 | 301 | 304),
+            Rule::Hummingbird | Rule::Ucfs => request.status < 400,
+        };
+        let size_wanted = self.rule == Rule::Hummingbird;
+        let tests = [
+            request.method != Method::Get && !head,
+            has(Flags::UNCACHEABLE),
+            has(Flags::QUERY),
+            has(Flags::DENIED) || !answered,
+            self.rule == Rule::Ucfs && has(Flags::RELOAD),
+            size_wanted && request.size == 0,
+        ];
+        tests.iter().position(|drop| *drop)
+    }
+}
+
+impl fmt::Display for Clean {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = self.kept + self.dropped.iter().sum::<u64>();
+        let percent = |n: u64| 100.0 * n as f64 / all.max(1) as f64;
+        writeln!(
+            f,
+            "{all} requests, {} kept ({:.2} %)",
+            self.kept,
+            percent(self.kept)
+        )?;
+        for (reason, count) in REASONS.iter().zip(self.dropped).filter(|(_, n)| *n > 0) {
+            writeln!(
+                f,
+                "dropped {count:>10} ({:>5.2} %) {reason}",
+                percent(count)
+            )?;
+        }
+        write!(
+            f,
+            "{} answers of 304 took the size seen before",
+            self.filled
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_rule_drops_what_its_paper_dropped() {
+        let plain = Request {
+            object: 1,
+            size: 100,
+            ..Request::default()
+        };
+        let requests = [
+            plain,
+            Request {
+                method: Method::Head,
+                ..plain
+            },
+            Request {
+                flags: Flags::UNCACHEABLE,
+                ..plain
+            },
+            Request {
+                flags: Flags::RELOAD,
+                ..plain
+            },
+            Request {
+                flags: Flags::QUERY,
+                ..plain
+            },
+            Request {
+                status: 404,
+                ..plain
+            },
+            Request {
+                status: 302,
+                ..plain
+            },
+            Request {
+                status: 304,
+                size: 0,
+                ..plain
+            },
+            Request {
+                object: 2,
+                size: 0,
+                ..plain
+            },
+        ];
+        for (rule, kept, text) in [
+            (Rule::Hummingbird, 4, "size not known"),
+            (Rule::Ucfs, 4, "reload forced"),
+            (Rule::Dec, 5, "dynamic"),
+        ] {
+            let mut clean = Clean::new(rule);
+            let out: Vec<_> = requests.iter().filter_map(|r| clean.request(*r)).collect();
+            assert_eq!(out.len(), kept, "{rule:?}: {clean}");
+            let not_modified = out.iter().find(|r| r.status == 304).unwrap();
+            assert_eq!(not_modified.size, 100);
+            assert!(clean.to_string().contains(text), "{clean}");
+            assert!(clean.to_string().starts_with("9 requests"));
+        }
+    }
+}
