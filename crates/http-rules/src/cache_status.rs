@@ -129,13 +129,29 @@ fn push_token_or_string(out: &mut Vec<u8>, text: &[u8]) {
     let first = text
         .first()
         .is_some_and(|b| b.is_ascii_alphabetic() || *b == b'*');
-    let token = |b: &u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:/".contains(b);
-    if first && text.iter().all(token) {
+    if first && text.iter().all(|b| TOKEN[usize::from(*b)]) {
         out.extend_from_slice(text);
     } else {
         push_string(out, text);
     }
 }
+
+/// The bytes of Structured Field tokens after the first one (RFC 9651 section 3.3.4).
+static TOKEN: [bool; 256] = {
+    let mut table = [false; 256];
+    let others = b"!#$%&'*+-.^_`|~:/";
+    let mut i = 0;
+    while i < others.len() {
+        table[others[i] as usize] = true;
+        i += 1;
+    }
+    i = 0;
+    while i < 256 {
+        table[i] |= (i as u8).is_ascii_alphanumeric();
+        i += 1;
+    }
+    table
+};
 
 /// A quoted string; bytes outside printable ASCII become `?` since strings cannot hold them.
 fn push_string(out: &mut Vec<u8>, text: &[u8]) {

@@ -55,8 +55,8 @@ impl<'b> Authority<'b> {
                 .ok_or(Reject::BAD_HOST)?;
             (Host::V6(v6(&rest[..close])?), &rest[close + 1..])
         } else {
-            let end = text.iter().position(|b| *b == b':').unwrap_or(text.len());
-            (Host::Name(name(&text[..end])?), &text[end..])
+            let (name, rest) = text.split_at(name_length(text)?);
+            (Host::Name(name), rest)
         };
         let port = match port {
             b"" | b":" => None,
@@ -76,7 +76,11 @@ impl<'b> Authority<'b> {
     /// RFC 5952. What a resolver or an address parser takes.
     pub fn write_host(&self, out: &mut Vec<u8>) {
         match self.host {
-            Host::Name(name) => out.extend(name.iter().map(u8::to_ascii_lowercase)),
+            Host::Name(name) => {
+                let from = out.len();
+                out.extend_from_slice(name);
+                out[from..].make_ascii_lowercase();
+            }
             Host::V6(address) => {
                 // Writing into a Vec cannot fail.
                 let _ = write!(out, "{address}");
@@ -116,22 +120,22 @@ fn push_port(port: u16, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(port).as_bytes());
 }
 
-fn name(text: &[u8]) -> Result<&[u8], Reject> {
-    if text.is_empty() {
-        return Err(Reject::EMPTY_HOST);
+/// The length of the name that `text` begins with, up to its end or a colon.
+fn name_length(text: &[u8]) -> Result<usize, Reject> {
+    let end = text.iter().position(|b| !NAME[usize::from(*b)]);
+    let end = end.unwrap_or(text.len());
+    let name = &text[..end];
+    match text.get(end) {
+        None | Some(b':') if name.is_empty() => Err(Reject::EMPTY_HOST),
+        None | Some(b':') if name.len() <= NAME_MAX && !has_empty_label(name) => Ok(end),
+        _ => Err(Reject::BAD_HOST),
     }
-    let mut after_dot = true;
-    for byte in text {
-        let dot = *byte == b'.';
-        if !NAME[usize::from(*byte)] || dot && after_dot {
-            return Err(Reject::BAD_HOST);
-        }
-        after_dot = dot;
-    }
-    if text.len() > NAME_MAX {
-        return Err(Reject::BAD_HOST);
-    }
-    Ok(text)
+}
+
+/// A dot at the end stands for the root; one at the start or after another is wrong.
+fn has_empty_label(name: &[u8]) -> bool {
+    let doubled = name.iter().zip(&name[1..]);
+    name[0] == b'.' || doubled.fold(false, |found, (a, b)| found | (*a == b'.') & (*b == b'.'))
 }
 
 /// The bytes of names: letters, digits, `-`, `.`, `_`.

@@ -4,6 +4,7 @@
 //! which server it is for; everything else is a [`Reject`].
 
 use std::mem::MaybeUninit;
+use std::net::Ipv6Addr;
 
 use foxy_base::Fields;
 
@@ -15,7 +16,7 @@ use crate::limits::MAX_FIELDS;
 use crate::scan::{HeadScanner, Kind};
 use crate::slots::{FieldSlots, FieldView, Span};
 use crate::target::{Scheme, Target, TargetForm, Url};
-use crate::{Authority, Limits, Method, Reject, Version};
+use crate::{Authority, Host, Limits, Method, Reject, Version};
 
 /// What is known of a request, as offsets: `Copy`, borrows nothing. With the same buffer and
 /// slots, [`head`](Self::head) gives the view back.
@@ -27,6 +28,12 @@ pub struct RequestParts {
     version: Version,
     target: Span,
     form: TargetForm,
+    scheme: Option<Scheme>,
+    /// In the target.
+    authority: Option<Named>,
+    /// In the Host field.
+    host: Option<Named>,
+    path: Span,
     framing: BodyFraming,
     upgrade: Upgrade,
     facts: Facts,
@@ -166,22 +173,21 @@ impl<'b> RequestHead<'b> {
     /// The target, read.
     #[must_use]
     pub fn target(&self) -> Target<'b> {
-        let text = self.target_text();
-        // Parsing succeeded once with the same bytes; the fallback only avoids a panic.
-        Target::parse(text, self.parts.method).unwrap_or(Target {
-            form: TargetForm::Origin,
-            scheme: None,
-            authority: None,
-            path: text,
-        })
+        let authority = self.parts.authority.as_ref();
+        Target {
+            form: self.parts.form,
+            scheme: self.parts.scheme,
+            authority: authority.map(|named| named.get(self.fields.bytes)),
+            path: self.parts.path.get(self.fields.bytes),
+        }
     }
 
     /// The Host field; `None` only in HTTP/1.0, or if it was empty beside a target with
     /// authority.
     #[must_use]
     pub fn host(&self) -> Option<Authority<'b>> {
-        let text = self.parts.facts.host?.get(self.fields.bytes);
-        Authority::parse(text).ok()
+        let host = self.parts.host.as_ref();
+        host.map(|named| named.get(self.fields.bytes))
     }
 
     /// The URL asked for. The target's own authority wins over Host (RFC 9112 section 3.2.2);
@@ -255,7 +261,7 @@ fn parse(head: &[u8], slots: &mut FieldSlots, limits: &Limits) -> Result<Request
     let method = Method::from_text(method_text.as_bytes());
     let facts = note_fields(head, request.headers, slots, limits, version)?;
     let target_read = Target::parse(target.as_bytes(), method)?;
-    check_host(head, &facts, &target_read, version)?;
+    let host = host(head, &facts, &target_read, version)?;
     Ok(RequestParts {
         len,
         method,
@@ -263,6 +269,10 @@ fn parse(head: &[u8], slots: &mut FieldSlots, limits: &Limits) -> Result<Request
         version,
         target: Span::of(head, target.as_bytes()),
         form: target_read.form,
+        scheme: target_read.scheme,
+        authority: target_read.authority.map(|named| Named::of(head, &named)),
+        host: host.map(|named| Named::of(head, &named)),
+        path: Span::of(head, target_read.path),
         framing: framing::of_request(method, facts.length)?,
         upgrade: facts.upgrade_wanted(method, version),
         facts,
@@ -290,16 +300,53 @@ fn note_fields(
 
 /// Host must be there in HTTP/1.1 and must be valid wherever it is. It may be empty only beside
 /// a target that carries the authority itself.
-fn check_host(
-    head: &[u8],
+fn host<'b>(
+    head: &'b [u8],
     facts: &Facts,
-    target: &Target<'_>,
+    target: &Target<'b>,
     version: Version,
-) -> Result<(), Reject> {
+) -> Result<Option<Authority<'b>>, Reject> {
     match facts.host.map(|span| span.get(head)) {
         None if version == Version::Http11 => Err(Reject::MISSING_HOST),
-        None => Ok(()),
-        Some(b"") if target.authority.is_some() => Ok(()),
-        Some(text) => Authority::parse(text).map(|_| ()),
+        None => Ok(None),
+        Some(b"") if target.authority.is_some() => Ok(None),
+        Some(text) => Authority::parse(text).map(Some),
+    }
+}
+
+/// An [`Authority`] as offsets.
+#[derive(Clone, Copy, Debug)]
+struct Named {
+    host: HostAt,
+    port: Option<u16>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum HostAt {
+    Name(Span),
+    V6(Ipv6Addr),
+}
+
+impl Named {
+    fn of(whole: &[u8], authority: &Authority<'_>) -> Self {
+        let host = match authority.host {
+            Host::Name(name) => HostAt::Name(Span::of(whole, name)),
+            Host::V6(address) => HostAt::V6(address),
+        };
+        Self {
+            host,
+            port: authority.port,
+        }
+    }
+
+    fn get<'b>(&self, whole: &'b [u8]) -> Authority<'b> {
+        let host = match self.host {
+            HostAt::Name(span) => Host::Name(span.get(whole)),
+            HostAt::V6(address) => Host::V6(address),
+        };
+        Authority {
+            host,
+            port: self.port,
+        }
     }
 }

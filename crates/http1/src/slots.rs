@@ -10,8 +10,11 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Where `part` lies in `whole`; `part` must be a slice of it.
+    /// Where `part` lies in `whole`; `part` must be a slice of it, or empty.
     pub(crate) fn of(whole: &[u8], part: &[u8]) -> Self {
+        if part.is_empty() {
+            return Self::default();
+        }
         let start = part.as_ptr().addr().wrapping_sub(whole.as_ptr().addr());
         debug_assert!(start + part.len() <= whole.len());
         Self {
