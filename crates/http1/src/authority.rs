@@ -120,22 +120,21 @@ fn push_port(port: u16, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(port).as_bytes());
 }
 
-/// The length of the name that `text` begins with, up to its end or a colon.
+/// The length of the name that `text` begins with, up to its end or a colon. A dot at its end
+/// stands for the root; one at its start or after another is wrong.
 fn name_length(text: &[u8]) -> Result<usize, Reject> {
-    let end = text.iter().position(|b| !NAME[usize::from(*b)]);
-    let end = end.unwrap_or(text.len());
-    let name = &text[..end];
+    let (mut end, mut after_dot, mut empty_label) = (0, true, false);
+    while let Some(byte) = text.get(end).filter(|b| NAME[usize::from(**b)]) {
+        let dot = *byte == b'.';
+        empty_label |= dot & after_dot;
+        after_dot = dot;
+        end += 1;
+    }
     match text.get(end) {
-        None | Some(b':') if name.is_empty() => Err(Reject::EMPTY_HOST),
-        None | Some(b':') if name.len() <= NAME_MAX && !has_empty_label(name) => Ok(end),
+        None | Some(b':') if end == 0 => Err(Reject::EMPTY_HOST),
+        None | Some(b':') if end <= NAME_MAX && !empty_label => Ok(end),
         _ => Err(Reject::BAD_HOST),
     }
-}
-
-/// A dot at the end stands for the root; one at the start or after another is wrong.
-fn has_empty_label(name: &[u8]) -> bool {
-    let doubled = name.iter().zip(&name[1..]);
-    name[0] == b'.' || doubled.fold(false, |found, (a, b)| found | (*a == b'.') & (*b == b'.'))
 }
 
 /// The bytes of names: letters, digits, `-`, `.`, `_`.
@@ -159,13 +158,15 @@ fn v6(text: &[u8]) -> Result<Ipv6Addr, Reject> {
 }
 
 fn port_number(digits: &[u8]) -> Result<u16, Reject> {
-    if digits.len() > 5 || !digits.iter().all(u8::is_ascii_digit) {
-        return Err(Reject::BAD_PORT);
+    let mut port = 0u32;
+    for digit in digits {
+        let value = digit.wrapping_sub(b'0');
+        if value > 9 || digits.len() > 5 {
+            return Err(Reject::BAD_PORT);
+        }
+        port = port * 10 + u32::from(value);
     }
-    let n = digits
-        .iter()
-        .fold(0u32, |n, d| n * 10 + u32::from(d - b'0'));
-    match u16::try_from(n) {
+    match u16::try_from(port) {
         Ok(port) if port > 0 => Ok(port),
         _ => Err(Reject::BAD_PORT),
     }

@@ -34,13 +34,15 @@ pub(crate) struct Facts {
     /// Connection names something besides `close`, `keep-alive` and `upgrade`.
     pub(crate) lists_names: bool,
     pub(crate) te_trailers: bool,
+    /// Via is there.
+    pub(crate) via: bool,
     pub(crate) expect_continue: bool,
     expect_other: bool,
     upgrade_listed: bool,
     upgrade_offered: bool,
     websocket_offered: bool,
     websocket_key: bool,
-    connection_options: usize,
+    connection_options: u32,
     chunked: bool,
     has_length: bool,
     coded: bool,
@@ -57,6 +59,7 @@ impl Facts {
         let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
         match name.len() {
             2 if is(b"te") => self.te(value),
+            3 if is(b"via") => self.via = true,
             4 if is(b"host") => self.host(Span::of(whole, value))?,
             6 if is(b"expect") => self.expect(value),
             7 if is(b"upgrade") => self.upgrade(value),
@@ -137,7 +140,7 @@ impl Facts {
     fn connection(&mut self, value: &[u8], limits: &Limits) -> Result<(), Reject> {
         for option in members(value) {
             self.connection_options += 1;
-            if self.connection_options > limits.connection_options {
+            if self.connection_options as usize > limits.connection_options {
                 return Err(Reject::TOO_MANY_CONNECTION_OPTIONS);
             }
             if option.eq_ignore_ascii_case(b"close") {

@@ -111,6 +111,12 @@ impl RequestParts {
         self.facts.expect_continue && self.version == Version::Http11 && !self.framing.is_empty()
     }
 
+    /// The request has been through a proxy: there is a Via field (RFC 9110 section 7.6.3).
+    #[must_use]
+    pub const fn has_via(&self) -> bool {
+        self.facts.via
+    }
+
     /// `TE: trailers`: the client wants trailer fields (RFC 9110 section 10.1.4).
     #[must_use]
     pub const fn wants_trailers(&self) -> bool {
@@ -261,7 +267,8 @@ fn parse(head: &[u8], slots: &mut FieldSlots, limits: &Limits) -> Result<Request
     let method = Method::from_text(method_text.as_bytes());
     let facts = note_fields(head, request.headers, slots, limits, version)?;
     let target_read = Target::parse(target.as_bytes(), method)?;
-    let host = host(head, &facts, &target_read, version)?;
+    let authority_text = authority_text(target.as_bytes(), &target_read);
+    let host = host(head, &facts, &target_read, authority_text, version)?;
     Ok(RequestParts {
         len,
         method,
@@ -304,14 +311,25 @@ fn host<'b>(
     head: &'b [u8],
     facts: &Facts,
     target: &Target<'b>,
+    authority_text: &[u8],
     version: Version,
 ) -> Result<Option<Authority<'b>>, Reject> {
     match facts.host.map(|span| span.get(head)) {
+        // The usual thing for a proxy: no need to read the same text again.
+        Some(text) if target.authority.is_some() && text == authority_text => Ok(target.authority),
         None if version == Version::Http11 => Err(Reject::MISSING_HOST),
         None => Ok(None),
         Some(b"") if target.authority.is_some() => Ok(None),
         Some(text) => Authority::parse(text).map(Some),
     }
+}
+
+/// The authority as an absolute-form target spells it; empty for the other forms.
+fn authority_text<'b>(text: &'b [u8], target: &Target<'_>) -> &'b [u8] {
+    let before = target.scheme.map_or(0, |scheme| scheme.as_str().len() + 3);
+    text.get(before..text.len() - target.path.len())
+        .filter(|_| before > 0)
+        .unwrap_or_default()
 }
 
 /// An [`Authority`] as offsets.

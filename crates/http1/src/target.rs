@@ -109,11 +109,11 @@ fn check_bytes(text: &[u8]) -> Result<(), Reject> {
         Some(last) => last,
         None => groups.remainder(),
     };
-    let mut graphic = all_graphic(last);
-    let mut fragment = last.contains(&b'#');
+    let (mut graphic, mut fragment) = look(last);
     for group in groups {
-        graphic &= all_graphic(group);
-        fragment |= group.iter().fold(false, |found, b| found | (*b == b'#'));
+        let (all, any) = look(group);
+        graphic &= all;
+        fragment |= any;
     }
     match (graphic, fragment) {
         (false, _) => Err(Reject::BAD_TARGET),
@@ -122,8 +122,12 @@ fn check_bytes(text: &[u8]) -> Result<(), Reject> {
     }
 }
 
-fn all_graphic(text: &[u8]) -> bool {
-    text.iter().fold(true, |all, b| all & b.is_ascii_graphic())
+/// Whether all bytes are printable, and whether any is `#`. Without early exit: that is what
+/// vector instructions need.
+fn look(text: &[u8]) -> (bool, bool) {
+    text.iter().fold((true, false), |(graphic, fragment), b| {
+        (graphic & b.is_ascii_graphic(), fragment | (*b == b'#'))
+    })
 }
 
 fn connect(text: &[u8]) -> Result<Target<'_>, Reject> {

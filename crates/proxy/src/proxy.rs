@@ -33,6 +33,8 @@ pub struct Proxy {
     pub(crate) via_line: Vec<u8>,
     /// What became of requests that were more than a hit.
     pub(crate) recent: RecentTable,
+    /// The Cache-Status line of hits, up to the ttl.
+    pub(crate) hit_line: Vec<u8>,
     counters: Vec<Counters>,
     shutdown: watch::Sender<bool>,
 }
@@ -55,6 +57,7 @@ impl Proxy {
             fill_memory: Budget::new(config.fill.memory),
             instance,
             via_line,
+            hit_line: crate::reply::hit_line(&config.headers.name),
             dns: DnsCache::new(config.upstream.dns_names),
             config,
             engine,

@@ -71,9 +71,7 @@ pub(crate) fn own_fields(out: &mut Vec<u8>, local: &Local, own: &Own<'_>) {
     if let Some(cache) = &own.cache
         && local.proxy.config.headers.cache_status
     {
-        out.extend_from_slice(b"Cache-Status: ");
-        cache.write(out);
-        out.extend_from_slice(b"\r\n");
+        push_cache_status(out, &local.proxy.hit_line, cache);
     }
     match (own.keep, own.version) {
         (false, _) => out.extend_from_slice(b"Connection: close\r\n"),
@@ -81,6 +79,53 @@ pub(crate) fn own_fields(out: &mut Vec<u8>, local: &Local, own: &Own<'_>) {
         (true, Version::Http11) => {}
     }
     out.extend_from_slice(b"\r\n");
+}
+
+const CACHE_STATUS: &[u8] = b"Cache-Status: ";
+const TTL: &[u8] = b"; ttl=";
+
+/// The Cache-Status line of hits up to the ttl, which is the same for all of them.
+pub(crate) fn hit_line(name: &str) -> Vec<u8> {
+    let hit = CacheStatus {
+        cache: name,
+        hit: true,
+        ..CacheStatus::default()
+    };
+    let mut line = CACHE_STATUS.to_vec();
+    hit.write(&mut line);
+    line.extend_from_slice(TTL);
+    line
+}
+
+/// Appends the Cache-Status line; that of a hit from its prepared start.
+fn push_cache_status(out: &mut Vec<u8>, hit_line: &[u8], cache: &CacheStatus<'_>) {
+    match *cache {
+        CacheStatus {
+            hit: true,
+            ttl: Some(ttl @ 0..=0xffff_ffff),
+            key: None,
+            detail: Some(word),
+            ..
+        } if is_token(word) => {
+            out.extend_from_slice(hit_line);
+            out.extend_from_slice(itoa::Buffer::new().format(ttl).as_bytes());
+            out.extend_from_slice(b"; detail=");
+            out.extend_from_slice(word.as_bytes());
+        }
+        _ => {
+            out.extend_from_slice(CACHE_STATUS);
+            cache.write(out);
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Words that need no quotes, as outcomes are.
+fn is_token(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_alphabetic())
+        && word.bytes().fold(true, |all, b| {
+            all & (b.is_ascii_lowercase() | (b == b'-'))
+        })
 }
 
 /// Sends an answer that Foxy makes itself; the number of body bytes.
@@ -147,4 +192,39 @@ pub(crate) async fn send_plain<T: Transport>(
     let mut slices = [IoSlice::new(out), IoSlice::new(body)];
     io.write_all(&mut slices, local.patience.progress).await?;
     Ok(body.len() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prepared_lines_say_what_the_rules_write() {
+        let hits = [
+            (Some(5), Some("memory-hit")),
+            (Some(-5), Some("stale-hit")),
+            (Some(i64::MAX), Some("memory-hit")),
+            (Some(0), Some("two words")),
+            (Some(0), Some("9lives")),
+            (Some(0), None),
+            (None, Some("disk-hit")),
+        ];
+        for name in ["foxy", "my cache", ""] {
+            for (ttl, detail) in hits {
+                let cache = CacheStatus {
+                    cache: name,
+                    hit: true,
+                    ttl,
+                    detail,
+                    ..CacheStatus::default()
+                };
+                let mut expected = CACHE_STATUS.to_vec();
+                cache.write(&mut expected);
+                expected.extend_from_slice(b"\r\n");
+                let mut written = Vec::new();
+                push_cache_status(&mut written, &hit_line(name), &cache);
+                assert_eq!(written, expected, "{cache:?}");
+            }
+        }
+    }
 }

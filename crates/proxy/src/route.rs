@@ -48,7 +48,7 @@ pub(crate) fn route<'b>(head: &RequestHead<'b>, role: &'b Role, instance: &str) 
     if let Some(answer) = last_hop(head) {
         return answer;
     }
-    if passed_here_before(head, instance) {
+    if head.has_via() && passed_here_before(head, instance) {
         return refuse(508, "loop-detected");
     }
     match role {

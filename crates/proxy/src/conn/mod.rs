@@ -92,18 +92,20 @@ impl<T: Transport> Conn<T> {
     async fn next_request(&mut self) -> Result<RequestParts, NoRequest> {
         let mut head_deadline: Option<Ticks> = None;
         loop {
-            let parsed = RequestHead::parse(
-                self.buf.filled(),
-                &mut self.scanner,
-                &mut self.slots,
-                &self.local.limits,
-            );
-            match parsed {
-                Ok(Some(head)) => return Ok(head.parts()),
-                Ok(None) => {}
-                Err(reject) => return Err(NoRequest::Refused(reject.into())),
-            }
             let idle = self.buf.is_empty();
+            if !idle {
+                let parsed = RequestHead::parse(
+                    self.buf.filled(),
+                    &mut self.scanner,
+                    &mut self.slots,
+                    &self.local.limits,
+                );
+                match parsed {
+                    Ok(Some(head)) => return Ok(head.parts()),
+                    Ok(None) => {}
+                    Err(reject) => return Err(NoRequest::Refused(reject.into())),
+                }
+            }
             let max = self.local.limits.head_bytes + 1;
             let read = if idle {
                 self.first_bytes(max).await
