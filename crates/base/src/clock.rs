@@ -2,9 +2,7 @@
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::time::Duration;
-
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use std::time::{Duration, UNIX_EPOCH};
 
 /// A wall-clock time in milliseconds since the Unix epoch; may jump when the clock is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,35 +61,39 @@ pub trait Clock: Send + Sync + Debug {
     fn mono(&self) -> MonoTime;
 }
 
-/// The machine's clocks. Read through the system call's own form: the standard library's
-/// arithmetic on instants costs a request more than the reading.
+/// The machine's clocks.
 #[derive(Debug)]
 pub struct SystemClock {
-    start: u64,
+    start: std::time::Instant,
 }
 
 impl Default for SystemClock {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the one place that reads it"
+    )]
     fn default() -> Self {
         Self {
-            start: nanos(clock_gettime(ClockId::Monotonic)),
+            start: std::time::Instant::now(),
         }
     }
 }
 
 impl Clock for SystemClock {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the one place that reads it"
+    )]
     fn wall(&self) -> WallTime {
-        let now = clock_gettime(ClockId::Realtime);
-        WallTime(now.tv_sec.saturating_mul(1000) + now.tv_nsec / 1_000_000)
+        let since = std::time::SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        WallTime(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
     }
 
     fn mono(&self) -> MonoTime {
-        MonoTime(nanos(clock_gettime(ClockId::Monotonic)).saturating_sub(self.start))
+        MonoTime(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
-}
-
-/// Nanoseconds of a clock that does not show times before its start.
-fn nanos(time: Timespec) -> u64 {
-    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }
 
 /// A clock that stands still until a test moves it. Shared by reference or `Arc`.

@@ -123,9 +123,9 @@ fn push_cache_status(out: &mut Vec<u8>, hit_line: &[u8], cache: &CacheStatus<'_>
 /// Words that need no quotes, as outcomes are.
 fn is_token(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_alphabetic())
-        && word.bytes().fold(true, |all, b| {
-            all & (b.is_ascii_lowercase() | (b == b'-'))
-        })
+        && word
+            .bytes()
+            .fold(true, |all, b| all & (b.is_ascii_lowercase() | (b == b'-')))
 }
 
 /// Sends an answer that Foxy makes itself; the number of body bytes.
