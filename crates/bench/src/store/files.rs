@@ -77,7 +77,8 @@ pub(super) fn files(context: &Context<'_>) -> io::Result<Vec<Section>> {
     let requests = context
         .requests
         .unwrap_or(context.quick_or(30_000, 300_000));
-    let all = operations(requests, context.size / 3);
+    // A third or so of what is asked for: objects have to go.
+    let all = operations(requests, (context.size / 3).min(requests * 1500));
     let bytes: u64 = all
         .iter()
         .filter(|o| o.kind != Kind::Delete)
@@ -279,7 +280,7 @@ mod tests {
     #[test]
     fn the_stream_reads_and_deletes_only_what_is_there_and_stays_within_the_disk() {
         let (mut there, mut used) = (HashSet::new(), 0);
-        let all = operations(20_000, 8 << 20);
+        let all = operations(20_000, 32 << 20);
         for operation in &all {
             match operation.kind {
                 Kind::Read => assert!(there.contains(&operation.object)),
@@ -292,13 +293,11 @@ mod tests {
                     assert!(there.remove(&operation.object));
                 }
             }
-            assert!(used <= 8 << 20);
+            assert!(used <= 32 << 20);
         }
         for kind in [Kind::Read, Kind::Write, Kind::Delete] {
-            assert!(
-                all.iter().filter(|o| o.kind == kind).count() > 500,
-                "{kind:?}"
-            );
+            let count = all.iter().filter(|o| o.kind == kind).count();
+            assert!(count > 100, "{count} of {kind:?}");
         }
     }
 }
