@@ -9,8 +9,8 @@ use foxy_store::Engine;
 use tokio::sync::watch;
 
 use crate::fetch::FillHead;
-use crate::fill::FillMap;
 use crate::fill::budget::Budget;
+use crate::fill::{FillMap, Remembered};
 use crate::recent::RecentTable;
 use crate::upstream::dns::DnsCache;
 use crate::{Config, Counters, Resolver, Totals};
@@ -27,6 +27,10 @@ pub struct Proxy {
     pub(crate) connections: AtomicUsize,
     pub(crate) fills: FillMap<FillHead>,
     pub(crate) fill_memory: Arc<Budget>,
+    /// Keys whose answers others may not have: requests for them do not wait for each other.
+    pub(crate) unshared: Remembered,
+    /// Keys whose ranges are not worth widening: their answers begin no sparse object.
+    pub(crate) undivided: Remembered,
     /// Foxy's name in Via.
     pub(crate) instance: String,
     /// The Via line of answers.
@@ -55,6 +59,8 @@ impl Proxy {
         Arc::new(Self {
             fills: FillMap::new(),
             fill_memory: Budget::new(config.fill.memory),
+            unshared: Remembered::new(),
+            undivided: Remembered::new(),
             instance,
             via_line,
             hit_line: crate::reply::hit_line(&config.headers.name),

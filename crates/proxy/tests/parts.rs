@@ -14,13 +14,15 @@ use common::{Asked, Foxy, Origin};
 
 const BODY: &str = "0123456789ABCDEFGHIJ";
 
-/// Serves ranges of [`BODY`] under the current ETag and remembers what it was asked.
+/// Serves ranges of [`BODY`] under the current ETag and remembers what it gave. It gives no more
+/// than the client wants, which X-Part says: Foxy itself asks for more.
 fn ranged(etag: Arc<Mutex<String>>) -> (Origin, Arc<Mutex<Vec<String>>>) {
     let log = Arc::new(Mutex::new(Vec::new()));
     let seen = log.clone();
     let origin = Origin::start(move |asked| {
         let etag = etag.lock().unwrap().clone();
-        let range = asked.field("Range").unwrap_or("whole").to_owned();
+        let range = asked.field("X-Part").or(asked.field("Range"));
+        let range = range.unwrap_or("whole").to_owned();
         let if_range = asked.field("If-Range").map(str::to_owned);
         seen.lock().unwrap().push(range.clone());
         let fields = format!("Cache-Control: max-age=60\r\nETag: {etag}\r\n");
@@ -51,7 +53,11 @@ fn tag(text: &str) -> Arc<Mutex<String>> {
 }
 
 fn range(foxy: &Foxy, origin: &Origin, range: &str) -> (u16, String, String) {
-    let answer = foxy.get_with(origin, "/x", &format!("Range: bytes={range}\r\n"));
+    let answer = foxy.get_with(
+        origin,
+        "/x",
+        &format!("Range: bytes={range}\r\nX-Part: bytes={range}\r\n"),
+    );
     let said = answer.field("Content-Range").unwrap_or_default().to_owned();
     (answer.status, answer.text(), said)
 }

@@ -41,6 +41,7 @@ fn serve(asked: &mut Asked) -> bool {
         let (from, to) = range.split_once('-').unwrap_or_default();
         let (from, to): (usize, usize) =
             (from.parse().unwrap_or(0), to.parse().unwrap_or(length - 1));
+        let to = to.min(length - 1);
         if from >= length {
             let fields = format!("Content-Range: bytes */{length}\r\n");
             asked.reply("416 Range Not Satisfiable", &fields, "");
@@ -103,13 +104,13 @@ fn a_part_of_what_is_stored_with_a_hole_does_not_remove_the_rest() {
         panic!("a fragment");
     };
     foxy.engine.supersede(hole.hash(), hole.key());
-    for asked in 2..4 {
+    for _ in 0..2 {
         let part = foxy.get_with(&origin, "/large", "Range: bytes=100-199\r\n");
         assert!(part.status == 206 && part.body == body()[100..200]);
-        assert_eq!(origin.asked(), asked);
+        assert_eq!(origin.asked(), 2, "the hole is filled at once");
         let rest = foxy.get_with(&origin, "/large", "Range: bytes=400000-400099\r\n");
         assert!(rest.status == 206 && rest.body == body()[400_000..400_100]);
-        assert_eq!(origin.asked(), asked, "{}", rest.head);
+        assert_eq!(origin.asked(), 2, "{}", rest.head);
     }
 }
 

@@ -44,7 +44,7 @@ impl Engine {
     pub fn has_all_fragments(&self, head: &Object) -> bool {
         (0..head.fragment_count()).all(|n| {
             let hash = fragment_hash(head.hash(), head.meta().version, n);
-            self.shard(hash).read().in_memory(hash).is_some() || !self.index.lookup(hash).is_empty()
+            self.is_known(hash)
         })
     }
 

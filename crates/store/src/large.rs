@@ -1,6 +1,8 @@
-//! Large objects: stored as fragments while they stream in, visible once the head is put.
+//! Large objects whose length is not known before the end: stored as fragments while they stream
+//! in, visible once the head is put. Those of known length are `sparse`.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use bytes::{Bytes, BytesMut};
 use foxy_base::{FieldBlock, KeyHash};
@@ -39,25 +41,68 @@ pub struct LargePut {
     version: u64,
     fragment_size: u32,
     filling: BytesMut,
-    fragments: u32,
+    stored: Arc<Stored>,
     length: u64,
     dropped: Option<DropReason>,
-    finished: bool,
+}
+
+/// The fragments of an object that has no head yet. They are forgotten with the last one who holds
+/// this, unless the head was stored: until then they can be read.
+#[derive(Debug)]
+pub struct Stored {
+    engine: Arc<Engine>,
+    head: Arc<Object>,
+    fragments: AtomicU32,
+    keep: AtomicBool,
+}
+
+impl Stored {
+    /// A head by which the fragments are found before the real one exists; its length is unknown.
+    #[must_use]
+    pub const fn head(&self) -> &Arc<Object> {
+        &self.head
+    }
+
+    /// Bytes from the start that lie in fragments.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.fragments.load(Ordering::Acquire)) * u64::from(self.head.fragment_size)
+    }
+}
+
+impl Drop for Stored {
+    /// Nothing can ask for these fragments any more: only the place they take is at stake.
+    fn drop(&mut self) {
+        if self.keep.load(Ordering::Acquire) {
+            return;
+        }
+        for n in 0..self.fragments.load(Ordering::Acquire) {
+            let hash = fragment_hash(self.head.hash(), self.head.meta().version, n);
+            self.engine.supersede(hash, self.head.key());
+        }
+    }
 }
 
 impl Engine {
     /// Begins to store a large object. The key's present entry stays as it is until `finish`;
     /// call [`Engine::supersede`] at header time.
     pub fn put_large(self: &Arc<Self>, new: NewLarge) -> LargePut {
+        let (version, fragment_size) = (self.next_version(), self.fragment_bytes());
+        let head = Arc::new(head_of(&new, version, fragment_size, u64::MAX));
+        let stored = Stored {
+            engine: self.clone(),
+            head,
+            fragments: AtomicU32::new(0),
+            keep: AtomicBool::new(false),
+        };
         let mut put = LargePut {
             engine: self.clone(),
-            version: self.next_version(),
-            fragment_size: self.fragment_bytes(),
+            version,
+            fragment_size,
             filling: BytesMut::new(),
-            fragments: 0,
+            stored: Arc::new(stored),
             length: 0,
             dropped: None,
-            finished: false,
             new,
         };
         if let Some(length) = put.new.length {
@@ -109,19 +154,26 @@ impl LargePut {
         self.dropped
     }
 
+    /// What is in fragments so far, to be read while the rest streams in.
+    #[must_use]
+    pub const fn stored(&self) -> &Arc<Stored> {
+        &self.stored
+    }
+
     /// Ends the body: the object replaces what its key holds and becomes visible, if all of it
     /// was stored. If not, the fragments are forgotten and the key is left as it is.
     pub fn finish(mut self) -> Put {
         if self.dropped.is_none() && self.new.length.is_some_and(|l| l != self.length) {
-            self.drop_it(DropReason::Incomplete);
+            self.dropped = Some(DropReason::Incomplete);
         }
-        if self.dropped.is_none() && self.fragments == 0 {
+        if self.dropped.is_none() && self.stored.bytes() == 0 {
             return self.finish_whole();
         }
         if self.dropped.is_none() && !self.filling.is_empty() {
             self.put_fragment();
         }
-        let head = Arc::new(self.head());
+        let head = head_of(&self.new, self.version, self.fragment_size, self.length);
+        let head = Arc::new(head);
         if let Some(reason) = self.dropped {
             // What it was to replace is out of date all the same.
             self.engine.supersede(head.hash(), head.key());
@@ -130,11 +182,10 @@ impl LargePut {
                 admitted: Admission::Refused(reason),
             };
         }
-        self.finished = true;
         let admitted = self.engine.store_object(&head);
-        if !admitted.is_visible() {
-            self.forget_fragments();
-        }
+        self.stored
+            .keep
+            .store(admitted.is_visible(), Ordering::Release);
         Put {
             object: head,
             admitted,
@@ -144,17 +195,16 @@ impl LargePut {
     /// Ends without storing anything; the key is left as it is. As dropping it.
     pub fn abort(self) {}
 
-    fn finish_whole(mut self) -> Put {
-        self.finished = true;
+    fn finish_whole(self) -> Put {
         let new = NewObject {
-            key: self.new.key.clone(),
+            key: self.new.key,
             hash: self.new.hash,
             group: self.new.group,
             meta: self.new.meta,
-            vary: self.new.vary.clone(),
-            tags: self.new.tags.clone(),
-            fields: self.new.fields.clone(),
-            body: exact(std::mem::take(&mut self.filling)),
+            vary: self.new.vary,
+            tags: self.new.tags,
+            fields: self.new.fields,
+            body: exact(self.filling),
         };
         self.engine.put(new)
     }
@@ -166,81 +216,86 @@ impl LargePut {
         }
     }
 
-    fn object(&self, kind: RecordKind, hash: KeyHash, body: Bytes) -> Object {
-        let new = NewObject {
-            key: self.new.key.clone(),
-            hash,
-            group: self.new.group,
-            meta: self.new.meta,
-            vary: Bytes::new(),
-            tags: Bytes::new(),
-            fields: FieldBlock::empty(),
-            body,
-        };
-        Object {
-            kind,
-            total_length: self.new.length.unwrap_or(self.length),
-            fragment_size: self.fragment_size,
-            ..Object::from_new(new, self.version)
-        }
-    }
-
-    fn head(&self) -> Object {
-        let mut head = self.object(RecordKind::Head, self.new.hash, Bytes::new());
-        head.vary = self.new.vary.clone();
-        head.tags = self.new.tags.clone();
-        head.fields = self.new.fields.clone();
-        head.total_length = self.length;
-        head.own_small_parts();
-        head
-    }
-
     fn put_fragment(&mut self) {
-        let hash = fragment_hash(self.new.hash, self.version, self.fragments);
         let body = exact(std::mem::take(&mut self.filling));
-        let mut object = self.object(RecordKind::Fragment, hash, body);
-        object.fragment = self.fragments;
-        self.fragments += 1;
-        add(&self.engine.counters.fragments, 1);
-        add(&self.engine.counters.put_bytes, object.body.len() as u64);
-        let in_ram = self
-            .new
-            .length
-            .is_some_and(|l| l <= self.engine.large_in_ram())
-            || self.engine.route(self.new.group).is_none();
-        match self.engine.admit(&Arc::new(object), in_ram) {
-            Admission::Refused(reason) => self.drop_it(reason),
-            // In RAM only it would soon have holes, unless RAM is all there is.
-            Admission::Memory(reason) if reason != DropReason::NoStore => self.drop_it(reason),
-            _ => {}
+        let n = self.stored.fragments.load(Ordering::Relaxed);
+        let length = self.new.length.unwrap_or(self.length);
+        match self.engine.put_piece(&self.stored.head, n, length, body) {
+            Ok(()) => self.stored.fragments.store(n + 1, Ordering::Release),
+            Err(reason) => self.drop_it(reason),
         }
     }
 
     fn drop_it(&mut self, reason: DropReason) {
         self.dropped = Some(reason);
         self.filling = BytesMut::new();
-        self.forget_fragments();
     }
+}
 
-    /// Nothing can ask for these fragments any more: only the place they take is at stake.
-    fn forget_fragments(&mut self) {
-        for n in 0..std::mem::take(&mut self.fragments) {
-            let hash = fragment_hash(self.new.hash, self.version, n);
-            self.engine.supersede(hash, &self.new.key);
+impl Engine {
+    /// Puts fragment `n` of an object that is `length` bytes long as far as is known.
+    ///
+    /// # Errors
+    /// Why it is not stored for long enough to rely on it.
+    pub(crate) fn put_piece(
+        &self,
+        head: &Arc<Object>,
+        n: u32,
+        length: u64,
+        body: Bytes,
+    ) -> Result<(), DropReason> {
+        let new = NewObject {
+            key: head.key.clone(),
+            hash: fragment_hash(head.hash(), head.meta().version, n),
+            group: head.group,
+            meta: head.meta,
+            vary: Bytes::new(),
+            tags: Bytes::new(),
+            fields: FieldBlock::empty(),
+            body,
+        };
+        let object = Object {
+            kind: RecordKind::Fragment,
+            total_length: length,
+            fragment_size: head.fragment_size,
+            fragment: n,
+            ..Object::from_new(new, head.meta().version)
+        };
+        add(&self.counters.fragments, 1);
+        add(&self.counters.put_bytes, object.body.len() as u64);
+        let no_store = self.route(head.group).is_none();
+        let in_ram = length <= self.large_in_ram() || no_store;
+        match self.admit(&Arc::new(object), in_ram) {
+            Admission::Refused(reason) => Err(reason),
+            // In RAM only it would soon have holes, unless RAM is all there is.
+            Admission::Memory(reason) if reason != DropReason::NoStore => Err(reason),
+            _ => Ok(()),
         }
     }
 }
 
-impl Drop for LargePut {
-    fn drop(&mut self) {
-        if !self.finished {
-            self.forget_fragments();
-        }
+/// The head of a large object of `length` bytes.
+pub(crate) fn head_of(new: &NewLarge, version: u64, fragment_size: u32, length: u64) -> Object {
+    let small = NewObject {
+        key: new.key.clone(),
+        hash: new.hash,
+        group: new.group,
+        meta: new.meta,
+        vary: new.vary.clone(),
+        tags: new.tags.clone(),
+        fields: new.fields.clone(),
+        body: Bytes::new(),
+    };
+    Object {
+        kind: RecordKind::Head,
+        total_length: length,
+        fragment_size,
+        ..Object::from_new(small, version)
     }
 }
 
 /// The bytes in memory of their own length.
-fn exact(filling: BytesMut) -> Bytes {
+pub(crate) fn exact(filling: BytesMut) -> Bytes {
     if filling.capacity() > filling.len() + filling.len() / 8 + 64 {
         Bytes::copy_from_slice(&filling)
     } else {

@@ -91,6 +91,11 @@ impl Ranges {
     /// the body, become the whole body (RFC 9110 section 14.2, denial of service).
     #[must_use]
     pub fn resolve(&self, length: u64, parts_max: usize) -> Resolved {
+        if let [one] = self.specs() {
+            // The usual case, without the list that several need.
+            let span = one.resolve(length);
+            return span.map_or(Resolved::Unsatisfiable, Resolved::One);
+        }
         let spans: Vec<Span> = self
             .specs()
             .iter()
@@ -137,6 +142,20 @@ fn near(a: Span, b: Span) -> bool {
     a.start <= b.end.saturating_add(COALESCE_GAP) && b.start <= a.end.saturating_add(COALESCE_GAP)
 }
 
+impl std::fmt::Display for RangeSpec {
+    /// As a Range field's value.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::From {
+                first,
+                last: Some(last),
+            } => write!(f, "bytes={first}-{last}"),
+            Self::From { first, last: None } => write!(f, "bytes={first}-"),
+            Self::Suffix(count) => write!(f, "bytes=-{count}"),
+        }
+    }
+}
+
 impl RangeSpec {
     fn parse(text: &[u8]) -> Option<Self> {
         let dash = text.iter().position(|b| *b == b'-')?;
@@ -151,6 +170,27 @@ impl RangeSpec {
             Some(decimal(last)?)
         };
         (last.is_none_or(|last| first <= last)).then_some(Self::From { first, last })
+    }
+
+    /// This range widened to whole units of `unit` bytes; a suffix, whose place is not known, as it
+    /// is. `None` if it asks for nothing.
+    #[must_use]
+    pub const fn aligned(self, unit: u64) -> Option<Self> {
+        match self {
+            Self::Suffix(0) => None,
+            Self::Suffix(_) => Some(self),
+            Self::From { first, last } => {
+                let last = match last {
+                    Some(last) => match (last / unit + 1).checked_mul(unit) {
+                        Some(end) => Some(end - 1),
+                        None => None,
+                    },
+                    None => None,
+                };
+                let first = first - first % unit;
+                Some(Self::From { first, last })
+            }
+        }
     }
 
     /// The bytes of a body of `length` bytes that are meant; `None` if there are none.

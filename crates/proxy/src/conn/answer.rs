@@ -270,7 +270,7 @@ impl<T: Transport> Conn<T> {
 impl<T: Transport> Conn<T> {
     /// Sends a large object; one that lacks fragments is a miss.
     async fn large_hit(&mut self, ask: &Rc<Ask>, hit: LargeHit, keep: bool) -> Finish {
-        let sent = self.large(ask, &hit.object, &hit.shape, &hit.shown, keep);
+        let sent = self.large(ask, &hit.object, &hit.shape, &hit.shown, None, keep);
         if let Some(finish) = sent.await {
             return finish;
         }
@@ -426,6 +426,7 @@ fn missed(
         validate,
         // A part of what is not there is fetched alone.
         range: request.range && !validate,
+        exact: false,
         stored: known.stored,
         part: known.part,
         primary: known.primary,

@@ -10,15 +10,18 @@ use foxy_http1::Version;
 use foxy_store::Object;
 
 use super::answer::Shown;
-use super::{Conn, Finish};
+use super::ranged::{Cut, cut, ranged};
+use super::stream::{How, streamed_outcome};
+use super::{CLOSED, Conn, Finish};
 use crate::ask::Ask;
-use crate::fetch::{self, FillHead, Job};
+use crate::fetch::{self, FillHead, Job, Ranged};
 use crate::fill::{Follower, HeadEvent, Joined, Released};
 use crate::local::Local;
 use crate::net::Transport;
 use crate::reply::send_page;
 use crate::route::Refusal;
 use crate::serve::find::Primary;
+use crate::serve::large::Arriving;
 use crate::serve::memory::{self, Shape};
 use crate::upstream::UpstreamError;
 use crate::{Event, Outcome, key};
@@ -34,8 +37,10 @@ pub(crate) struct Want {
     pub(crate) stored: Option<Arc<Object>>,
     /// A part that is stored instead and does not answer the request.
     pub(crate) part: Option<Arc<Object>>,
-    /// Only the request's own range is fetched.
+    /// Only a range is fetched.
     pub(crate) range: bool,
+    /// Exactly the request's own.
+    pub(crate) exact: bool,
     pub(crate) primary: Option<Primary>,
 }
 
@@ -57,7 +62,7 @@ pub(crate) fn revalidate(
             stored: Some(Arc::clone(object)),
             validate: true,
             part: None,
-            range: false,
+            range: Ranged::No,
             primary,
             own_conditions: false,
             background: true,
@@ -72,6 +77,10 @@ enum Verdict {
     Stream(Arc<FillHead>),
     /// The stored object was validated.
     Object(Arc<FillHead>, Arc<Object>),
+    /// What arrives is stored, and answers the request whatever part of it that wants.
+    Sparse(Arc<FillHead>, Arc<Object>),
+    /// It has other variants than were known: look for the right one.
+    Variant(Primary),
     /// Not for this request: fetch alone.
     Alone,
     /// The fetch failed.
@@ -88,41 +97,20 @@ impl<T: Transport> Conn<T> {
         mut want: Want,
         keep: bool,
     ) -> Finish {
-        let key = self.fill_key(ask, &want);
-        let hash = key_hash(&key);
-        let fills = &self.local.proxy.fills;
-        let digest = &ask.digest;
-        // These must not be given an answer that was asked for by somebody else, or before.
-        let alone = digest.authorization
-            || digest.no_store
-            || want.range
-            || want.reason == Fwd::Request
-            || digest.conditional && want.stored.is_none();
-        let joined = if alone {
-            let (writer, follower) = fills.alone(hash, &key, ask.base_hash);
-            Joined::Starts(writer, follower)
-        } else {
-            fills.join(hash, &key, ask.base_hash)
-        };
-        let (mut follower, mut collapsed) = match joined {
-            Joined::Follows(follower) => {
-                self.local.count(Event::Followers);
-                (follower, true)
-            }
-            Joined::Starts(writer, follower) => {
-                fetch::spawn(&self.local, job(ask, &want), writer);
-                (follower, false)
-            }
-        };
+        let (mut follower, mut collapsed) = self.enter(ask, &want);
         loop {
             let verdict = self.await_head(ask, &mut follower, collapsed).await;
             match verdict {
                 Verdict::Alone => {
                     self.local.count(Event::FollowersReleased);
-                    let fills = &self.local.proxy.fills;
-                    let (writer, own) = fills.alone(hash, &key, ask.base_hash);
-                    fetch::spawn(&self.local, job(ask, &want), writer);
-                    (follower, collapsed) = (own, false);
+                    want.exact = true;
+                    (follower, collapsed) = (self.alone(ask, &want), false);
+                }
+                Verdict::Variant(primary) => {
+                    self.local.count(Event::FollowersReleased);
+                    want.primary = Some(primary);
+                    (want.stored, want.part, want.validate) = (None, None, false);
+                    (follower, collapsed) = self.enter(ask, &want);
                 }
                 Verdict::Gone => return Finish::gone(0),
                 Verdict::Failed(error) => return self.failed(ask, &want, error, keep).await,
@@ -132,21 +120,81 @@ impl<T: Transport> Conn<T> {
                     }
                     // It is right, but not all of it is there.
                     want.validate = false;
-                    let fills = &self.local.proxy.fills;
-                    let (writer, own) = fills.alone(hash, &key, ask.base_hash);
-                    fetch::spawn(&self.local, job(ask, &want), writer);
-                    (follower, collapsed) = (own, false);
+                    (follower, collapsed) = (self.alone(ask, &want), false);
+                }
+                Verdict::Sparse(head, object) => {
+                    let sent = self.sparse(ask, &want, &head, &object, follower, collapsed, keep);
+                    if let Some(finish) = sent.await {
+                        return finish;
+                    }
+                    want.exact = true;
+                    (follower, collapsed) = (self.alone(ask, &want), false);
                 }
                 Verdict::Stream(head) => {
                     if let Some(finish) = self.stale_instead(ask, &want, &head, keep).await {
                         return finish;
                     }
-                    return self
-                        .stream(ask, &want, follower, &head, collapsed, keep)
-                        .await;
+                    let cut = cut(ask, &head);
+                    if cut == Cut::Elsewhere && !want.exact {
+                        drop(head);
+                        want.exact = true;
+                        (follower, collapsed) = (self.alone(ask, &want), false);
+                        continue;
+                    }
+                    let how = How {
+                        cut,
+                        collapsed,
+                        keep,
+                    };
+                    return self.stream(ask, &want, follower, &head, how).await;
                 }
             }
         }
+    }
+
+    /// Joins a fill, or starts one; whether it is another request's.
+    fn enter(&self, ask: &Rc<Ask>, want: &Want) -> (Follower<FillHead>, bool) {
+        let local = &self.local;
+        let key = self.fill_key(ask, want);
+        let hash = key_hash(&key);
+        let range = ranged(local, ask, want, hash);
+        let digest = &ask.digest;
+        let if_range = || foxy_base::first(&ask.head(), "If-Range").is_some();
+        // These must not be given an answer that was asked for by somebody else, or before.
+        let alone = digest.authorization
+            || digest.no_store
+            || range == Ranged::Own
+            || range != Ranged::No && if_range()
+            || want.reason == Fwd::Request
+            || digest.conditional && want.stored.is_none()
+            || local.proxy.unshared.has(hash, local.wall());
+        if alone {
+            return (self.alone(ask, want), false);
+        }
+        let slot = match &range {
+            Ranged::Aligned(_) if !want.validate => key_hash(&[&key, &b" ranges"[..]].concat()),
+            _ => hash,
+        };
+        match local.proxy.fills.join_at(slot, hash, &key, ask.base_hash) {
+            Joined::Follows(follower) => {
+                local.count(Event::Followers);
+                (follower, true)
+            }
+            Joined::Starts(writer, follower) => {
+                fetch::spawn(local, job(ask, want, range), writer);
+                (follower, false)
+            }
+        }
+    }
+
+    /// Starts a fill that nobody else joins.
+    fn alone(&self, ask: &Rc<Ask>, want: &Want) -> Follower<FillHead> {
+        let key = self.fill_key(ask, want);
+        let hash = key_hash(&key);
+        let range = ranged(&self.local, ask, want, hash);
+        let (writer, follower) = self.local.proxy.fills.alone(hash, &key, ask.base_hash);
+        fetch::spawn(&self.local, job(ask, want, range), writer);
+        follower
     }
 
     /// The key that the answer will have if its Vary list is the known one.
@@ -172,7 +220,12 @@ impl<T: Transport> Conn<T> {
         collapsed: bool,
     ) -> Verdict {
         loop {
-            match poll_fn(|cx| follower.poll_head(cx)).await {
+            let event = tokio::select! {
+                biased;
+                event = poll_fn(|cx| follower.poll_head(cx)) => event,
+                () = self.io.gone(CLOSED) => return Verdict::Gone,
+            };
+            match event {
                 Ok(HeadEvent::Interim(text)) => {
                     let wanted = ask.head().version() == Version::Http11;
                     let patience = self.local.patience.progress;
@@ -180,19 +233,7 @@ impl<T: Transport> Conn<T> {
                         return Verdict::Gone;
                     }
                 }
-                Ok(HeadEvent::Head(head)) => {
-                    let selects = head
-                        .vary
-                        .as_ref()
-                        .is_none_or(|(list, values)| vary::matches(list, values, &ask.head()));
-                    let mine =
-                        !collapsed || head.shared && selects && fits(&self.local, ask, &head);
-                    return match head.object.clone() {
-                        _ if !mine => Verdict::Alone,
-                        Some(object) => Verdict::Object(head, object),
-                        None => Verdict::Stream(head),
-                    };
-                }
+                Ok(HeadEvent::Head(head)) => return self.judge(ask, head, collapsed),
                 // A leader's bad luck is not the follower's: it tries once for itself.
                 Err(Released::Failed(UpstreamError::GivenUp)) if collapsed => {
                     return Verdict::Alone;
@@ -203,8 +244,89 @@ impl<T: Transport> Conn<T> {
         }
     }
 
+    fn judge(&self, ask: &Ask, head: Arc<FillHead>, collapsed: bool) -> Verdict {
+        if collapsed {
+            let selects = |(list, values): &(bytes::Bytes, bytes::Bytes)| {
+                vary::matches(list, values, &ask.head())
+            };
+            let other = !head.vary.as_ref().is_none_or(selects);
+            if let Some(primary) = head.primary.clone().filter(|_| other && head.shared) {
+                return Verdict::Variant(primary);
+            }
+            let usable = head.part.is_none() || head.sparse.is_some();
+            let usable = usable || matches!(cut(ask, &head), Cut::Slice { .. });
+            if other || !head.shared || !usable || !fits(&self.local, ask, &head) {
+                return Verdict::Alone;
+            }
+        }
+        let sparse = head.sparse.clone().or_else(|| {
+            // A range of something that arrives whole.
+            let running = head.running.get().filter(|_| head.length.is_some());
+            let range = ask.digest.range && head.status == 200 && !head.ranged;
+            running.filter(|_| range).map(|r| Arc::clone(&r.head))
+        });
+        match (head.object.clone(), sparse) {
+            (Some(object), _) => Verdict::Object(head, object),
+            (None, Some(object)) => Verdict::Sparse(head, object),
+            (None, None) => Verdict::Stream(head),
+        }
+    }
+
+    /// Answers from an object that is arriving. `None`, and nothing sent, if that cannot be done.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "what a fill and a request come to"
+    )]
+    async fn sparse(
+        &mut self,
+        ask: &Rc<Ask>,
+        want: &Want,
+        head: &FillHead,
+        object: &Arc<Object>,
+        follower: Follower<FillHead>,
+        collapsed: bool,
+        keep: bool,
+    ) -> Option<Finish> {
+        let stored = Digest::decode(&object.meta().rules)?;
+        let now = self.local.wall();
+        let shown = Shown {
+            age: freshness::age(&stored, now),
+            ttl: freshness::ttl_ms(&stored, now).div_euclid(1000),
+            outcome: streamed_outcome(want, collapsed),
+            rule: ask.rule,
+        };
+        let arriving = Arriving {
+            follower,
+            reason: want.reason,
+            status: head.status,
+            collapsed,
+        };
+        let shape = self.shape_of(ask, object, &stored);
+        let sent = self.large(ask, object, &shape, &shown, Some(arriving), keep);
+        let finish = sent.await?;
+        Some(Finish {
+            origin_status: head.status,
+            origin: Some(head.origin),
+            ..finish
+        })
+    }
+
+    fn shape_of(&self, ask: &Ask, object: &Object, stored: &Digest) -> Shape {
+        let (head, now) = (ask.head(), self.local.wall());
+        match memory::shape(&self.local, &head, &ask.digest, object, stored, now) {
+            Shape::AskOrigin => Shape::Whole,
+            shape => shape,
+        }
+    }
+
     /// The origin could not be asked: something stale, or an error page.
-    async fn failed(&mut self, ask: &Ask, want: &Want, error: UpstreamError, keep: bool) -> Finish {
+    async fn failed(
+        &mut self,
+        ask: &Rc<Ask>,
+        want: &Want,
+        error: UpstreamError,
+        keep: bool,
+    ) -> Finish {
         if !matches!(error, UpstreamError::Forbidden(_))
             && let Some(finish) = self.stale(ask, want, Failure::Unreachable, keep).await
         {
@@ -251,7 +373,7 @@ impl<T: Transport> Conn<T> {
     /// Something stale in place of an error of the origin, if allowed.
     async fn stale_instead(
         &mut self,
-        ask: &Ask,
+        ask: &Rc<Ask>,
         want: &Want,
         head: &FillHead,
         keep: bool,
@@ -269,7 +391,7 @@ impl<T: Transport> Conn<T> {
 
     async fn stale(
         &mut self,
-        ask: &Ask,
+        ask: &Rc<Ask>,
         want: &Want,
         failure: Failure,
         keep: bool,
@@ -294,7 +416,7 @@ impl<T: Transport> Conn<T> {
     /// The origin said that the stored object is still right. `None`: not all of it is there.
     async fn validated(
         &mut self,
-        ask: &Ask,
+        ask: &Rc<Ask>,
         head: &FillHead,
         object: &Arc<Object>,
         keep: bool,
@@ -318,32 +440,28 @@ impl<T: Transport> Conn<T> {
     /// Sends an object, whatever its size; `None` if not all of it is there.
     async fn object(
         &mut self,
-        ask: &Ask,
+        ask: &Rc<Ask>,
         object: &Arc<Object>,
         stored: &Digest,
         shown: Shown,
         keep: bool,
     ) -> Option<Finish> {
-        let head = ask.head();
-        let now = self.local.wall();
-        let mut shape = memory::shape(&self.local, &head, &ask.digest, object, stored, now);
-        if shape == Shape::AskOrigin {
-            shape = Shape::Whole;
-        }
-        self.large(ask, object, &shape, &shown, keep).await
+        let shape = self.shape_of(ask, object, stored);
+        self.large(ask, object, &shape, &shown, None, keep).await
     }
 }
 
-fn job(ask: &Rc<Ask>, want: &Want) -> Job {
+fn job(ask: &Rc<Ask>, want: &Want, range: Ranged) -> Job {
+    let own = range == Ranged::Own;
     Job {
         ask: Rc::clone(ask),
         stored: want.stored.clone(),
         validate: want.validate,
         part: want.part.clone(),
-        range: want.range,
+        range,
         primary: want.primary.clone(),
         // With a range the client's If-Range goes along.
-        own_conditions: want.range || ask.digest.conditional && want.stored.is_none(),
+        own_conditions: own || ask.digest.conditional && want.stored.is_none(),
         background: false,
     }
 }

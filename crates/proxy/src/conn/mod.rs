@@ -8,6 +8,7 @@ mod finish;
 pub(crate) mod follow;
 mod local_answers;
 pub(crate) mod pass;
+mod ranged;
 pub(crate) mod rest;
 mod stream;
 mod tunnel;
@@ -15,6 +16,7 @@ mod tunnel;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::time::Duration;
 
 use foxy_http1::{FieldSlots, HeadScanner, RequestHead, RequestParts};
 
@@ -26,6 +28,10 @@ use crate::{Event, Outcome, Role};
 
 pub(crate) use answer::Shown;
 pub(crate) use finish::Finish;
+
+/// How long a client that has closed its side is waited for while nothing can be sent to it. It may
+/// have said all it wants to say, or be gone: nothing tells the two apart.
+const CLOSED: Duration = Duration::from_secs(2);
 
 /// A client connection.
 #[derive(Debug)]

@@ -5,19 +5,45 @@ use std::io::{self, IoSlice};
 use std::rc::Rc;
 
 use bytes::Bytes;
+use foxy_base::{Fields, eq_name};
+use foxy_http_rules::range::Span;
 use foxy_http_rules::{CacheStatus, freshness};
-use foxy_http1::{chunked, write};
+use foxy_http1::{Version, chunked, write};
 
 use super::follow::Want;
 use super::pass::last_chunk;
+use super::ranged::Cut;
 use super::rest::Rest;
-use super::{Conn, Finish};
+use super::{CLOSED, Conn, Finish};
 use crate::ask::Ask;
 use crate::fetch::FillHead;
 use crate::fill::{Follower, Next, Released};
 use crate::net::{Io, Ticks, Transport};
 use crate::reply::{Mode, Own, own_fields};
+use crate::serve::supply::{Missing, Piece, Supply};
 use crate::{Event, Outcome};
+
+/// How a fill's answer goes to one client.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct How {
+    pub(super) cut: Cut,
+    /// Another request had started the fill.
+    pub(super) collapsed: bool,
+    /// The connection can carry another request.
+    pub(super) keep: bool,
+}
+
+/// Framing, bytes to leave out at the start, and bytes to send (`u64::MAX`: all).
+fn framing(head: &FillHead, cut: Cut, version: Version) -> (Mode, u64, u64) {
+    match (head.status, cut) {
+        (_, Cut::Slice { skip, range }) => {
+            let length = range.span.map_or(0, Span::len);
+            (Mode::Length(length), skip, length)
+        }
+        (204 | 304, _) => (Mode::Bare, 0, u64::MAX),
+        _ => (Mode::of(head.length, version), 0, u64::MAX),
+    }
+}
 
 impl<T: Transport> Conn<T> {
     /// Sends the head and the body of a fill as it comes.
@@ -27,16 +53,18 @@ impl<T: Transport> Conn<T> {
         want: &Want,
         mut follower: Follower<FillHead>,
         head: &FillHead,
-        collapsed: bool,
-        keep: bool,
+        how: How,
     ) -> Finish {
+        let How {
+            cut,
+            collapsed,
+            keep,
+        } = how;
         let version = ask.head().version();
-        let mode = match head.status {
-            204 | 304 => Mode::Bare,
-            _ => Mode::of(head.length, version),
-        };
+        let (mode, mut skip, mut left) = framing(head, cut, version);
         let keep = keep && mode != Mode::UntilClose;
-        self.write_stream_head(want, head, collapsed, mode, keep, ask);
+        let how = How { keep, ..how };
+        self.write_stream_head(want, head, how, mode, ask);
         let mut finish = streamed(want, head, collapsed, keep);
         let mut pending = std::mem::take(&mut self.scratch.head);
         let patience = self.local.patience.progress;
@@ -50,31 +78,39 @@ impl<T: Transport> Conn<T> {
                         }
                         pending.clear();
                     }
-                    poll_fn(|cx| follower.poll_next(cx)).await
+                    tokio::select! {
+                        biased;
+                        next = poll_fn(|cx| follower.poll_next(cx)) => next,
+                        () = self.io.gone(CLOSED) => return Finish::gone(head.status),
+                    }
                 }
             };
             let sent = match next {
                 Ok(Next::Data(bytes)) => {
+                    let bytes = sliced(&bytes, &mut skip, &mut left);
+                    if bytes.is_empty() {
+                        continue;
+                    }
                     finish.body += bytes.len() as u64;
                     write_piece(&self.io, &pending, &bytes, mode, patience).await
                 }
+                Ok(Next::End(_)) if left > 0 && left != u64::MAX => {
+                    // Less than the part that was announced.
+                    self.abort();
+                    finish.keep = false;
+                    return finish;
+                }
                 Ok(Next::End(trailers)) => {
-                    if mode == Mode::Chunked {
-                        pending.extend(last_chunk(&self.local, &trailers));
-                    }
-                    let sent = self.io.write(&pending, patience).await;
-                    pending.clear();
-                    self.scratch.head = pending;
-                    finish.keep &= sent.is_ok();
-                    return if sent.is_ok() {
-                        finish
-                    } else {
-                        Finish::gone(head.status)
-                    };
+                    return self.end(pending, &trailers, mode, finish).await;
                 }
                 Err(released) => {
                     if !pending.is_empty() && self.io.write(&pending, patience).await.is_err() {
                         return Finish::gone(head.status);
+                    }
+                    if let Some(running) = head.running.get() {
+                        let stored = head.length.is_some();
+                        let supply = Supply::behind(ask, &running.head, follower, stored);
+                        return self.go_on(supply, head, mode, finish).await;
                     }
                     drop(follower);
                     return self.go_on_alone(ask, head, finish, released).await;
@@ -87,20 +123,46 @@ impl<T: Transport> Conn<T> {
         }
     }
 
-    fn write_stream_head(
+    /// Sends what is left of an answer whose body is complete.
+    async fn end(
         &mut self,
-        want: &Want,
-        head: &FillHead,
-        collapsed: bool,
+        mut pending: Vec<u8>,
+        trailers: &Bytes,
         mode: Mode,
-        keep: bool,
-        ask: &Ask,
-    ) {
+        mut finish: Finish,
+    ) -> Finish {
+        if mode == Mode::Chunked {
+            pending.extend(last_chunk(&self.local, trailers));
+        }
+        let sent = self.io.write(&pending, self.local.patience.progress).await;
+        pending.clear();
+        self.scratch.head = pending;
+        finish.keep &= sent.is_ok();
+        if sent.is_ok() {
+            finish
+        } else {
+            Finish::gone(finish.status)
+        }
+    }
+
+    fn write_stream_head(&mut self, want: &Want, head: &FillHead, how: How, mode: Mode, ask: &Ask) {
         let local = &self.local;
         let out = &mut self.scratch.head;
         out.clear();
         write::status_line(out, head.status);
-        out.extend_from_slice(head.fields.text());
+        if let Cut::Slice { range, .. } = how.cut {
+            for i in 0..head.fields.count() {
+                let (name, value) = head.fields.field(i);
+                if !eq_name(name, b"content-range") {
+                    write::field(out, name, value);
+                }
+            }
+            out.extend_from_slice(b"Content-Range: ");
+            range.write(out);
+            out.extend_from_slice(b"\r\n");
+        } else {
+            out.extend_from_slice(head.fields.text());
+        }
         let now = local.wall();
         let age = head
             .digest
@@ -121,7 +183,7 @@ impl<T: Transport> Conn<T> {
             fwd_status: Some(head.status),
             ttl,
             stored: head.not_stored.is_empty(),
-            collapsed,
+            collapsed: how.collapsed,
             detail: Some(head.not_stored).filter(|why| !why.is_empty()),
             rule: local.proxy.rule_name(ask.rule),
             ..CacheStatus::default()
@@ -130,10 +192,51 @@ impl<T: Transport> Conn<T> {
             mode,
             age: age.filter(|age| *age > 0),
             cache: Some(cache),
-            keep,
+            keep: how.keep,
             version: ask.head().version(),
         };
         own_fields(out, local, &own);
+    }
+
+    /// Goes on with what the fill has in the store already: this request came late or is slow.
+    async fn go_on(
+        &mut self,
+        mut supply: Supply,
+        head: &FillHead,
+        mode: Mode,
+        mut finish: Finish,
+    ) -> Finish {
+        let local = Rc::clone(&self.local);
+        let patience = local.patience.progress;
+        let until = head.length.unwrap_or(u64::MAX);
+        let mut trailers = Bytes::new();
+        while finish.body < until {
+            match supply.next(&local, finish.body, until).await {
+                Ok(Piece::Bytes(bytes)) => {
+                    finish.body += bytes.len() as u64;
+                    let sent = write_piece(&self.io, &[], &bytes, mode, patience).await;
+                    if sent.is_err() {
+                        return Finish::gone(head.status);
+                    }
+                }
+                Ok(Piece::End(text)) => {
+                    trailers = text;
+                    break;
+                }
+                Err(Missing) => {
+                    self.local.count(Event::FollowersReleased);
+                    self.abort();
+                    finish.keep = false;
+                    finish.reason = "fragment-missing";
+                    return finish;
+                }
+            }
+        }
+        if mode == Mode::Chunked {
+            let end = last_chunk(&local, &trailers);
+            finish.keep &= self.io.write(&end, patience).await.is_ok();
+        }
+        finish
     }
 
     /// The fill let this request down in the middle of the body: the rest comes by its own range
@@ -181,15 +284,33 @@ impl<T: Transport> Conn<T> {
     }
 }
 
-/// What is to be logged about a streamed answer.
-fn streamed(want: &Want, head: &FillHead, collapsed: bool, keep: bool) -> Finish {
-    let outcome = match (collapsed, &want.stored) {
+/// What of a piece belongs to the part that is sent.
+fn sliced(bytes: &Bytes, skip: &mut u64, left: &mut u64) -> Bytes {
+    let bound = |n: u64| usize::try_from(n).unwrap_or(usize::MAX).min(bytes.len());
+    let from = bound(*skip);
+    let until = bound(skip.saturating_add(*left));
+    *skip -= from as u64;
+    *left -= if *left == u64::MAX {
+        0
+    } else {
+        (until - from) as u64
+    };
+    bytes.slice(from..until)
+}
+
+/// What a fetched answer counts as.
+pub(super) fn streamed_outcome(want: &Want, collapsed: bool) -> Outcome {
+    match (collapsed, &want.stored) {
         (true, _) => Outcome::Collapsed,
         (false, Some(_)) => Outcome::Refreshed,
         (false, None) => Outcome::Miss,
-    };
+    }
+}
+
+/// What is to be logged about a streamed answer.
+fn streamed(want: &Want, head: &FillHead, collapsed: bool, keep: bool) -> Finish {
     Finish {
-        outcome,
+        outcome: streamed_outcome(want, collapsed),
         reason: head.not_stored,
         status: head.status,
         origin_status: head.status,

@@ -1,7 +1,7 @@
 //! Header time: what the clients get, whether it is stored, and under which key.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use foxy_base::{
@@ -9,6 +9,7 @@ use foxy_base::{
     hash64, key_hash,
 };
 use foxy_http_rules as rules;
+use foxy_http_rules::range::ContentRange;
 use foxy_http_rules::{
     Failure, RequestDigest, RuleId, StorePlan, etag, freshness, invalidation, vary,
 };
@@ -41,6 +42,8 @@ pub(crate) struct Place {
     pub(crate) fields: FieldBlock,
     /// For a 206: how its body becomes part of what is stored.
     pub(super) piece: Option<Piece>,
+    /// For a large object: which bytes of it these are.
+    pub(super) sparse: Option<ContentRange>,
     /// A beginning of the body is worth keeping.
     pub(super) beginning: bool,
     /// The operator's rule that decided.
@@ -59,6 +62,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) primary: Option<&'a Primary>,
     /// The stored part under the same key.
     pub(crate) part: Option<&'a Arc<Object>>,
+    /// The range was widened to whole fragments: what comes may begin a sparse object.
+    pub(crate) aligned: bool,
     pub(crate) times: Times,
 }
 
@@ -114,6 +119,7 @@ pub(crate) fn judge(
             client_fields(local, head, asked.times.response, cookies)?
         }
     };
+    let vary_list = vary.as_ref().map(|(list, _)| list.clone());
     let fill_head = FillHead {
         status: head.status(),
         origin: peer,
@@ -122,12 +128,26 @@ pub(crate) fn judge(
         age: first(head, "Age").map(Bytes::copy_from_slice),
         vary,
         object: None,
+        running: OnceLock::new(),
+        sparse: None,
+        part: part_of(head).filter(|_| asked.aligned),
+        ranged: asked.aligned,
+        primary: place.as_ref().and_then(|place| {
+            let (list, nonce) = (vary_list.clone()?, place.meta.nonce);
+            Some(Primary { nonce, list })
+        }),
         shared: plan.as_ref().is_some_and(|plan| !plan.strip_listed),
         not_stored,
         strong_etag: strong_etag(head),
         fields,
     };
     Ok((fill_head, place))
+}
+
+/// What a 206 says that it is.
+fn part_of(head: &ResponseHead<'_>) -> Option<ContentRange> {
+    let alone = (head.status() == 206).then(|| first(head, "Content-Range"));
+    alone.flatten().and_then(ContentRange::parse)
 }
 
 /// The question as the caching rules take it.
@@ -176,9 +196,12 @@ fn storable(
     if let Some(whole) = whole {
         rules::check_size(whole, config).map_err(|reason| reason.as_str())?;
     }
-    if plan.part.is_some() {
+    if let Some(range) = plan.part {
         let fits = length.is_some_and(|n| n <= u64::from(local.proxy.engine.fragment_bytes()));
+        let sparse = part::is_sparse(local, asked, &range, head);
+        let newer = |old: &Arc<Object>| !part::same_version(old, head);
         return match asked.stored {
+            _ if sparse && asked.stored.is_none_or(newer) => Ok(plan),
             // A part must not push out the whole, stale as that may be.
             Some(_) => Err("whole-is-better"),
             None if !fits => Err("part-too-large"),
@@ -336,6 +359,7 @@ pub(super) fn place_of(
         vary: Bytes::new(),
         fields: FieldBlockBuilder::default().finish(),
         piece: None,
+        sparse: None,
         beginning: false,
         rule: asked.ask.rule,
     }

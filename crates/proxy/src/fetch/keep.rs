@@ -1,13 +1,16 @@
 //! The way of a body into the store while it streams by, within the memory budget of all fills.
 
-use bytes::{Bytes, BytesMut};
-use foxy_store::{LargePut, Lookup, NewLarge, NewObject, Put};
+use std::sync::Arc;
 
-use super::FillHead;
-use super::judge::Place;
+use bytes::{Bytes, BytesMut};
+use foxy_http_rules::range::{ContentRange, Span};
+use foxy_store::{FragmentPut, LargePut, Lookup, NewLarge, NewObject, Object, Put};
+
+use super::judge::{Place, strong_etag};
 use super::part::Piece;
-use crate::fill::Fill;
+use super::{FillHead, Running};
 use crate::fill::budget::Reservation;
+use crate::fill::{Cover, Fill};
 use crate::local::Local;
 use crate::upstream::UpstreamError;
 
@@ -24,6 +27,8 @@ pub(crate) struct Keeper {
     /// Bytes so far, and how many the operator's rules want stored at least and at most.
     done: u64,
     sizes: (u64, u64),
+    /// Nobody follows any more: up to here it goes on.
+    goal: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -32,8 +37,17 @@ enum Kept {
     Nothing,
     /// All pieces so far; the object is stored whole.
     Small(Box<Small>),
-    /// Goes into the store piece by piece.
+    /// Of unknown length: goes into the store piece by piece, visible at the end.
     Large(Box<LargePut>),
+    /// Of known length: visible at once, readable as far as it got.
+    Sparse(Box<Sparse>),
+}
+
+#[derive(Debug)]
+struct Sparse {
+    put: FragmentPut,
+    /// What is missing can be fetched later.
+    divisible: bool,
 }
 
 #[derive(Debug)]
@@ -45,7 +59,12 @@ struct Small {
 }
 
 impl Keeper {
-    pub(crate) fn new(local: &Local, place: Option<Place>, length: Option<u64>) -> Self {
+    pub(crate) fn new(
+        local: &Local,
+        fill: &Fill<FillHead>,
+        place: Option<Place>,
+        length: Option<u64>,
+    ) -> Self {
         let mut keeper = Self {
             kept: Kept::Nothing,
             memory: local.proxy.fill_memory.reserve(0),
@@ -53,10 +72,13 @@ impl Keeper {
             length,
             done: 0,
             sizes: sizes(local, place.as_ref()),
+            goal: None,
         };
-        let limit = u64::from(local.proxy.engine.fragment_bytes());
-        match place {
-            Some(place) if length.is_none_or(|length| length <= limit) => {
+        let engine = &local.proxy.engine;
+        let limit = u64::from(engine.fragment_bytes());
+        match (place, length) {
+            (Some(place), _) if place.sparse.is_some() => keeper.sparse(local, fill, place),
+            (Some(place), length) if length.is_none_or(|length| length <= limit) => {
                 keeper.window = usize::MAX;
                 keeper.kept = Kept::Small(Box::new(Small {
                     place,
@@ -65,14 +87,126 @@ impl Keeper {
                     length,
                 }));
             }
-            Some(place) => {
-                let large = local.proxy.engine.put_large(new_large(place, length));
-                keeper.kept = Kept::Large(Box::new(large));
+            (Some(mut place), Some(length)) if length <= engine.object_bytes_max() => {
+                let span = Span::new(0, length);
+                place.sparse = Some(ContentRange {
+                    span,
+                    complete: Some(length),
+                });
+                keeper.sparse(local, fill, place);
+            }
+            _ => {
                 keeper.open_window(local);
             }
-            None => keeper.open_window(local),
         }
         keeper
+    }
+
+    /// The head goes into the store at once, the bytes as they come.
+    fn sparse(&mut self, local: &Local, fill: &Fill<FillHead>, place: Place) {
+        let range = place
+            .sparse
+            .and_then(|range| range.span.zip(range.complete));
+        let (Some((span, complete)), true) = (range, self.open_window(local)) else {
+            return;
+        };
+        let engine = &local.proxy.engine;
+        let divisible = place.beginning;
+        let new = new_large(place, None);
+        let put = fill.if_storable(|| {
+            let known = match engine.lookup(new.hash, &new.key) {
+                Lookup::Memory(object) => Some(object),
+                _ => None,
+            };
+            // Another range of the same version may have been quicker.
+            let same = known.filter(|object| {
+                let tag = strong_etag(object.fields());
+                object.is_large()
+                    && object.total_length() == complete
+                    && tag.is_some()
+                    && tag == strong_etag(&new.fields)
+                    && object.vary() == &new.vary
+            });
+            same.or_else(|| {
+                let put = engine.put_sparse(&new, complete);
+                put.admitted.is_visible().then_some(put.object)
+            })
+        });
+        if let Some(head) = put.flatten() {
+            let put = engine.put_fragments(&head, span.start);
+            self.kept = Kept::Sparse(Box::new(Sparse { put, divisible }));
+        }
+    }
+
+    /// Keeps a window only.
+    pub(super) fn nothing(local: &Local) -> Self {
+        let mut keeper = Self {
+            kept: Kept::Nothing,
+            memory: local.proxy.fill_memory.reserve(0),
+            window: 0,
+            length: None,
+            done: 0,
+            sizes: (0, u64::MAX),
+            goal: None,
+        };
+        keeper.open_window(local);
+        keeper
+    }
+
+    /// Goes on with an object whose head is stored, with the bytes of `span`.
+    pub(super) fn resume(local: &Local, head: &Arc<Object>, span: Span) -> Self {
+        let mut keeper = Self::nothing(local);
+        keeper.length = Some(span.len());
+        if keeper
+            .memory
+            .as_ref()
+            .is_some_and(|memory| memory.bytes() > 0)
+        {
+            let put = local.proxy.engine.put_fragments(head, span.start);
+            let divisible = true;
+            keeper.kept = Kept::Sparse(Box::new(Sparse { put, divisible }));
+        }
+        keeper
+    }
+
+    /// The object that followers can read back while the fill goes on.
+    pub(super) fn running(&self) -> Option<Running> {
+        match &self.kept {
+            Kept::Sparse(sparse) => Some(Running {
+                head: Arc::clone(sparse.put.head()),
+                _stored: None,
+            }),
+            Kept::Large(large) => Some(Running {
+                head: Arc::clone(large.stored().head()),
+                _stored: Some(Arc::clone(large.stored())),
+            }),
+            _ => None,
+        }
+    }
+
+    /// Which bytes of a stored object this brings; the whole of them unless it is a part.
+    pub(super) fn cover(&self, end: Option<u64>) -> Option<Cover> {
+        let Kept::Sparse(sparse) = &self.kept else {
+            return None;
+        };
+        let head = sparse.put.head();
+        Some(Cover {
+            hash: head.hash(),
+            version: head.meta().version,
+            start: sparse.put.position(),
+            end: end.unwrap_or_else(|| head.total_length()),
+            cut: false,
+            divisible: sparse.divisible,
+        })
+    }
+
+    /// Up to where the body can be read back; `None` if followers must get it from the window.
+    pub(super) fn readable(&self) -> Option<u64> {
+        match &self.kept {
+            Kept::Sparse(sparse) => sparse.put.readable(),
+            Kept::Large(large) if large.dropped().is_none() => Some(large.stored().bytes()),
+            _ => None,
+        }
     }
 
     /// Bytes that the fill keeps for its followers; `usize::MAX` while all are kept anyway.
@@ -80,23 +214,27 @@ impl Keeper {
         self.window
     }
 
-    /// From now on only a window is in memory.
-    fn open_window(&mut self, local: &Local) {
-        let want = local.proxy.config.fill.window;
+    /// From now on only a window is in memory; whether there is room for fragments too.
+    fn open_window(&mut self, local: &Local) -> bool {
+        let config = local.proxy.config.fill.window;
+        // One fragment is gathered for the store, one is readable until it is there.
+        let fragment = local.proxy.engine.fragment_bytes() as usize;
+        let want = config.max(fragment) + fragment;
         let held = self.memory.as_ref().map_or(0, Reservation::bytes);
         if let Some(memory) = &mut self.memory {
             memory.shrink_to(want);
             if held >= want || memory.grow(want - held) {
-                self.window = want;
-                return;
+                self.window = config;
+                return true;
             }
             memory.shrink_to(0);
         }
-        self.window = SMALL_WINDOW.min(want);
+        self.window = SMALL_WINDOW.min(config);
+        false
     }
 
     /// Takes a piece of the body; true if [`window`](Self::window) has changed.
-    pub(crate) fn push(&mut self, local: &Local, bytes: &Bytes) -> bool {
+    pub(crate) fn push(&mut self, local: &Local, fill: &Fill<FillHead>, bytes: &Bytes) -> bool {
         self.done = self.done.saturating_add(bytes.len() as u64);
         if self.done > self.sizes.1 && !matches!(self.kept, Kept::Nothing) {
             // Longer than the operator wants stored; its length was not announced.
@@ -108,6 +246,12 @@ impl Keeper {
             Kept::Nothing => false,
             Kept::Large(large) => {
                 if !large.append(bytes) {
+                    self.kept = Kept::Nothing;
+                }
+                false
+            }
+            Kept::Sparse(sparse) => {
+                if fill.if_storable(|| sparse.put.append(bytes)).is_none() {
                     self.kept = Kept::Nothing;
                 }
                 false
@@ -129,9 +273,12 @@ impl Keeper {
 
     /// More than fits in memory: goes on piece by piece.
     fn outgrow(&mut self, local: &Local, bytes: &Bytes) {
+        let kept = std::mem::replace(&mut self.kept, Kept::Nothing);
+        let room = self.open_window(local);
         // A part has no form as a large object.
-        if let Kept::Small(small) = std::mem::replace(&mut self.kept, Kept::Nothing)
+        if let Kept::Small(small) = kept
             && small.place.piece.is_none()
+            && room
         {
             let Small {
                 place,
@@ -148,21 +295,37 @@ impl Keeper {
                 self.kept = Kept::Large(Box::new(large));
             }
         }
-        self.open_window(local);
+    }
+
+    /// Somebody follows.
+    pub(super) fn followed(&mut self) {
+        self.goal = None;
     }
 
     /// Whether a fill without followers goes on.
     ///
     /// # Errors
     /// [`UpstreamError::GivenUp`] if it does not.
-    pub(super) fn worth_finishing(&self, local: &Local, done: u64) -> Result<(), UpstreamError> {
+    pub(super) fn worth_finishing(
+        &mut self,
+        local: &Local,
+        done: u64,
+    ) -> Result<(), UpstreamError> {
         let config = &local.proxy.config.fill;
         let near_end = self.length.is_some_and(|length| {
             let enough =
                 done.saturating_mul(100) / length.max(1) >= u64::from(config.finish_percent);
             length.saturating_sub(done) <= config.finish_remaining || enough
         });
-        if near_end && !matches!(self.kept, Kept::Nothing) {
+        // What is there of a fragment would be fetched again.
+        let in_fragment = match &self.kept {
+            Kept::Sparse(sparse) if sparse.divisible => {
+                let put = &sparse.put;
+                put.position() < *self.goal.get_or_insert_with(|| put.fragment_end())
+            }
+            _ => false,
+        };
+        if in_fragment || near_end && !matches!(self.kept, Kept::Nothing) {
             Ok(())
         } else {
             Err(UpstreamError::GivenUp)
@@ -174,16 +337,26 @@ impl Keeper {
         let visible = |put: Option<Put>| put.is_some_and(|put| put.admitted.is_visible());
         match self.kept {
             Kept::Nothing => false,
-            _ if self.done < self.sizes.0 => false,
+            Kept::Small(_) | Kept::Large(_) if self.done < self.sizes.0 => false,
             Kept::Large(large) => visible(fill.if_storable(|| large.finish())),
+            Kept::Sparse(sparse) => {
+                let end = sparse.put.head().total_length();
+                let whole = sparse.put.readable() == Some(end);
+                if !whole && !sparse.divisible {
+                    sparse.forget(local);
+                }
+                whole
+            }
             Kept::Small(small) => small.put(local, fill),
         }
     }
 
     /// The body ended early: its beginning is stored if it can be completed later.
-    pub(super) fn cut(self, local: &Local, fill: &Fill<FillHead>) {
-        let Kept::Small(mut small) = self.kept else {
-            return;
+    pub(crate) fn cut(self, local: &Local, fill: &Fill<FillHead>) {
+        let mut small = match self.kept {
+            Kept::Small(small) => small,
+            Kept::Sparse(sparse) if !sparse.divisible => return sparse.forget(local),
+            _ => return,
         };
         if !small.place.beginning || small.len == 0 {
             return;
@@ -218,6 +391,16 @@ fn new_large(place: Place, length: Option<u64>) -> NewLarge {
         tags: Bytes::new(),
         fields: place.fields,
         length,
+    }
+}
+
+impl Sparse {
+    /// The object can never become whole.
+    fn forget(&self, local: &Local) {
+        let (engine, head) = (&local.proxy.engine, self.put.head());
+        if engine.is_current_version(head) {
+            engine.supersede(head.hash(), head.key());
+        }
     }
 }
 

@@ -1,20 +1,24 @@
 //! The task behind a fill: asks the origin, judges the answer at header time, streams it to the
 //! followers and into the store.
 
+mod body;
+mod gap;
 pub(crate) mod judge;
 pub(crate) mod keep;
 pub(crate) mod part;
 pub(crate) mod refresh;
 
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use foxy_base::{FieldBlock, KeyHash};
+use foxy_base::{FieldBlock, KeyHash, first};
+use foxy_http_rules::range::{ContentRange, Span};
 use foxy_http_rules::{Digest, conditional};
 use foxy_http1::{BodyFraming, BodyReader, Method, ResponseHead, ResponseParts, write};
-use foxy_store::Object;
+use foxy_store::{Object, Stored};
 
 use crate::Event;
 use crate::ask::Ask;
@@ -24,6 +28,7 @@ use crate::serve::find::Primary;
 use crate::upstream::UpstreamError;
 use crate::upstream::exchange::Leased;
 use crate::via::Changes;
+use body::{Body, Ended, unless_abandoned};
 pub(crate) use judge::strong_etag;
 use judge::{Asked, Place, Times};
 use keep::Keeper;
@@ -47,12 +52,42 @@ pub(crate) struct FillHead {
     pub(crate) vary: Option<(Bytes, Bytes)>,
     /// The stored object that the origin said is still right; there is no body then.
     pub(crate) object: Option<Arc<Object>>,
+    /// Where the body can be read back while it arrives.
+    pub(crate) running: OnceLock<Running>,
+    /// The answer to a range has become a stored object that lacks fragments: answer from it.
+    pub(crate) sparse: Option<Arc<Object>>,
+    /// The body is this part of the representation.
+    pub(crate) part: Option<ContentRange>,
+    /// A range was asked for.
+    pub(crate) ranged: bool,
+    /// What the keys of other variants are made with, once this is stored.
+    pub(crate) primary: Option<Primary>,
     /// Others than the request that started the fill may have it.
     pub(crate) shared: bool,
     /// Why it is not stored; empty if it is.
     pub(crate) not_stored: &'static str,
     /// The strong ETag by which a rest can be asked for.
     pub(crate) strong_etag: Option<Bytes>,
+}
+
+/// A large body that can be read back while it arrives.
+#[derive(Debug)]
+pub(crate) struct Running {
+    /// Its head; of one that is not visible yet, one by which the fragments are found.
+    pub(crate) head: Arc<Object>,
+    /// Keeps the fragments of one that is not visible yet.
+    _stored: Option<Arc<Stored>>,
+}
+
+/// Which range a fill asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Ranged {
+    /// The whole.
+    No,
+    /// The client's own.
+    Own,
+    /// This one, which covers the client's (or the first of them) in whole fragments.
+    Aligned(String),
 }
 
 /// What a fill is to do.
@@ -65,8 +100,7 @@ pub(crate) struct Job {
     pub(crate) validate: bool,
     /// A part that is stored instead.
     pub(crate) part: Option<Arc<Object>>,
-    /// Ask for the client's own range.
-    pub(crate) range: bool,
+    pub(crate) range: Ranged,
     /// The primary entry, if it has a Vary list.
     pub(crate) primary: Option<Primary>,
     /// Send the client's own conditions (there is nothing stored to use instead).
@@ -74,6 +108,8 @@ pub(crate) struct Job {
     /// Nobody waits for the answer: go on without followers.
     pub(crate) background: bool,
 }
+
+pub(crate) use gap::spawn as spawn_gap;
 
 /// Starts the task.
 pub(crate) fn spawn(local: &Rc<Local>, job: Job, writer: FillWriter<FillHead>) {
@@ -83,7 +119,8 @@ pub(crate) fn spawn(local: &Rc<Local>, job: Job, writer: FillWriter<FillHead>) {
     tokio::task::spawn_local(async move {
         let fill = Arc::clone(writer.fill());
         match fetch(&local, &job, &writer).await {
-            Ok(trailers) => writer.finish(trailers),
+            Ok(Ended::Whole(trailers)) => writer.finish(trailers),
+            Ok(Ended::Overtaken) => writer.stop(),
             Err(error) => {
                 local.count(Event::FillsFailed);
                 writer.fail(error);
@@ -104,7 +141,7 @@ struct Base<'a> {
 
 impl Job {
     fn base(&self) -> Base<'_> {
-        let completes = !self.range && !self.own_conditions;
+        let completes = self.range == Ranged::No && !self.own_conditions;
         Base {
             stale: self.stored.as_ref().filter(|_| self.validate),
             rest: self
@@ -122,6 +159,7 @@ impl Job {
             stored: self.stored.as_ref(),
             primary: self.primary.as_ref(),
             part: self.part.as_ref(),
+            aligned: matches!(self.range, Ranged::Aligned(_)),
             times,
         }
     }
@@ -131,11 +169,19 @@ async fn fetch(
     local: &Local,
     job: &Job,
     writer: &FillWriter<FillHead>,
-) -> Result<Bytes, UpstreamError> {
+) -> Result<Ended, UpstreamError> {
     let mut base = job.base();
     loop {
         let request = local.wall();
-        let (mut leased, parts) = ask(local, job, &base, writer).await?;
+        let (mut leased, parts) = {
+            let asking = pin!(ask(local, job, &base, writer));
+            if job.background {
+                asking.await?
+            } else {
+                let answer = unless_abandoned(writer, asking).await;
+                answer.ok_or(UpstreamError::GivenUp)??
+            }
+        };
         let response = local.wall();
         let asked = job.asked(Times { request, response });
         if let Some(old) = base.stale.filter(|_| parts.status() == 304) {
@@ -147,7 +193,7 @@ async fn fetch(
             }
             if let Some(object) = refreshed {
                 writer.head(refresh::head(object, origin), usize::MAX);
-                return Ok(Bytes::new());
+                return Ok(Ended::Whole(Bytes::new()));
             }
             // The 304 does not speak of what is stored: ask again, without conditions.
             base.stale = None;
@@ -192,9 +238,14 @@ async fn ask(
         add.push(("Range", rest.range.as_bytes()));
         add.push(("If-Range", &rest.etag));
     }
+    let head = job.ask.head();
+    if let Ranged::Aligned(range) = &job.range {
+        add.push(("Range", range.as_bytes()));
+        add.extend(first(&head, "If-Range").map(|v| ("If-Range", v)));
+    }
     let changes = Changes {
         drop_conditions: !job.own_conditions,
-        drop_range: !job.range,
+        drop_range: job.range != Ranged::Own,
         as_get: true,
         add: &add,
     };
@@ -255,11 +306,38 @@ fn open(
         let store = place.as_ref().map(|place| (place.hash, &place.key));
         supersede(local, writer, store);
     }
+    learn(local, asked, writer, &fill_head, place.as_ref());
     Ok(Opened {
         head: fill_head,
         place,
         before: None,
     })
+}
+
+/// What this answer teaches about the next requests for the same.
+fn learn(
+    local: &Local,
+    asked: &Asked<'_>,
+    writer: &FillWriter<FillHead>,
+    head: &FillHead,
+    place: Option<&Place>,
+) {
+    let (key, now) = (writer.fill().hash(), asked.times.response);
+    // Errors are worth waiting for together, and what is not stored in favour of something else
+    // says nothing about the next answer.
+    if head.status < 500 && asked.stored.is_none() {
+        local.proxy.unshared.note(key, !head.shared, now);
+    }
+    if asked.aligned {
+        let kept = place.is_some_and(|place| {
+            let whole = |range: &ContentRange| {
+                let all = range.complete.and_then(|length| Span::new(0, length));
+                all.is_some() && range.span == all
+            };
+            place.sparse.is_some() || head.status != 206 || head.part.as_ref().is_some_and(whole)
+        });
+        local.proxy.undivided.note(key, !kept, now);
+    }
 }
 
 /// The whole that this answer and the stored beginning make; `None` if they make none.
@@ -287,6 +365,11 @@ fn complete(
             age: None,
             vary: vary.map(|(list, values)| (slice(list), slice(values))),
             object: None,
+            running: OnceLock::new(),
+            sparse: None,
+            part: None,
+            ranged: false,
+            primary: None,
             shared: true,
             not_stored: "",
             strong_etag: Some(rest.etag.clone()),
@@ -303,26 +386,41 @@ async fn stream(
     mut leased: Leased,
     parts: ResponseParts,
     opened: Opened,
-) -> Result<Bytes, UpstreamError> {
+) -> Result<Ended, UpstreamError> {
     leased.up.buf.consume(parts.len());
-    let length = opened.head.length;
-    let mut keeper = Keeper::new(local, opened.place, length);
-    writer.head(opened.head, keeper.window());
+    let mut head = opened.head;
+    let part = opened.place.as_ref().and_then(|place| place.sparse);
+    let mut keeper = Keeper::new(local, writer.fill(), opened.place, head.length);
+    let part = part.and_then(|range| range.span);
+    if let Some(running) = keeper.running() {
+        head.sparse = part.map(|_| Arc::clone(&running.head));
+        let cover = keeper.cover(part.map(|span| span.end));
+        writer.begin(part.map_or(0, |span| span.start), cover);
+        let _ = head.running.set(running);
+    }
+    writer.head(head, keeper.window());
     if let Some(bytes) = opened.before {
-        keeper.push(local, &bytes);
+        keeper.push(local, writer.fill(), &bytes);
         writer.push(bytes);
     }
     let framing = parts.framing(Method::Get);
     let mut reader = BodyReader::new(framing, &local.limits);
-    let streamed = body(local, job, writer, &mut leased, &mut reader, &mut keeper).await;
-    let trailers = match streamed {
-        Ok(trailers) => trailers,
+    let mut body = Body {
+        background: job.background,
+        most: part.map_or(u64::MAX, Span::len),
+        leased: &mut leased,
+        reader: &mut reader,
+        keeper: &mut keeper,
+    };
+    let ended = match body.run(local, writer).await {
+        Ok(ended) => ended,
         Err(error) => {
             keeper.cut(local, writer.fill());
+            leased.count(local);
             return Err(error);
         }
     };
-    if keeper.finish(local, writer.fill()) {
+    if matches!(ended, Ended::Whole(_)) && keeper.finish(local, writer.fill()) {
         local.count(Event::FillsStored);
     }
     if parts.persistent(Method::Get) && reader.is_done() {
@@ -330,37 +428,7 @@ async fn stream(
     } else {
         leased.count(local);
     }
-    Ok(trailers)
-}
-
-/// Streams the body; the trailers.
-async fn body(
-    local: &Local,
-    job: &Job,
-    writer: &FillWriter<FillHead>,
-    leased: &mut Leased,
-    reader: &mut BodyReader,
-    keeper: &mut Keeper,
-) -> Result<Bytes, UpstreamError> {
-    loop {
-        let piece = leased
-            .up
-            .next_piece(reader, local.patience.upstream)
-            .await?;
-        let bytes = Bytes::copy_from_slice(&leased.up.buf.filled()[piece.range]);
-        leased.up.buf.consume(piece.consumed);
-        if piece.end {
-            return Ok(bytes);
-        }
-        if keeper.push(local, &bytes) {
-            writer.keep(keeper.window());
-        }
-        writer.push(bytes);
-        if writer.followers() == 0 && !job.background {
-            keeper.worth_finishing(local, writer.pushed())?;
-        }
-        writer.room(local.proxy.config.fill.lag).await;
-    }
+    Ok(ended)
 }
 
 /// Ends the life of what the answer replaces, before and regardless of storing it.

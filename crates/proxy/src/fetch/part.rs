@@ -15,7 +15,9 @@ use foxy_http_rules::{self as rules, Digest, Flags, RefreshEffect, etag};
 use foxy_http1::ResponseHead;
 use foxy_store::Object;
 
-use super::judge::{Asked, Place, place_of, rules_request, rules_response, useless_at};
+use super::judge::{
+    Asked, Place, place_of, rules_request, rules_response, strong_etag, useless_at,
+};
 use crate::local::Local;
 
 const FIELD: &str = "Content-Range";
@@ -56,6 +58,16 @@ pub(super) fn place_part(
     let Some(mut range) = plan.part else {
         return Ok(place);
     };
+    if is_sparse(local, asked, &range, head) {
+        let digest = plan.digest.completed();
+        place.meta.status = digest.status;
+        place.meta.rules = digest.encode();
+        place.meta.expires = useless_at(local.proxy.rules(asked.ask.rule), &digest);
+        place.fields = without_range(&place.fields);
+        place.sparse = Some(range);
+        place.beginning = true;
+        return Ok(place);
+    }
     let mut old = None;
     if let Some(object) = asked.part
         && let Some(merged) = merge(local, asked, object, head, &range)?
@@ -106,6 +118,25 @@ fn merge(
     place.fields = without_range(&refreshed.fields);
     place.beginning = true;
     Ok(Some(place))
+}
+
+/// Whether a 206 to a widened range begins a sparse object: one of more than a fragment, of known
+/// length, under a strong validator.
+pub(super) fn is_sparse(
+    local: &Local,
+    asked: &Asked<'_>,
+    range: &ContentRange,
+    head: &ResponseHead<'_>,
+) -> bool {
+    let fragment = u64::from(local.proxy.engine.fragment_bytes());
+    let large = range.complete.is_some_and(|length| length > fragment);
+    asked.aligned && large && range.span.is_some() && strong_etag(head).is_some()
+}
+
+/// Whether an answer is of the version that is stored.
+pub(super) fn same_version<F: foxy_base::Fields>(old: &Object, fields: &F) -> bool {
+    let tag = strong_etag(fields);
+    tag.is_some() && tag == strong_etag(old.fields())
 }
 
 fn without_range(fields: &FieldBlock) -> FieldBlock {

@@ -1,7 +1,7 @@
 //! A 304 to a revalidation: the stored object lives on under its new fields.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use foxy_base::{FieldBlock, Fields, first};
 use foxy_http_rules as rules;
@@ -114,6 +114,11 @@ pub(super) fn head(object: Arc<Object>, origin: SocketAddr) -> FillHead {
         age: None,
         vary: None,
         object: Some(object),
+        running: OnceLock::new(),
+        sparse: None,
+        part: None,
+        ranged: false,
+        primary: None,
         shared: true,
         not_stored: "",
         strong_etag: None,

@@ -100,6 +100,7 @@ impl<H> Follower<H> {
         let state = &mut *guard;
         let reader = state.readers[self.id].as_mut()?;
         if reader.lagged || reader.at < state.window.base() {
+            reader.lagged = true;
             return Some(Err(Released::Lagged));
         }
         if let Some(bytes) = state.window.read(reader.at) {
@@ -108,7 +109,9 @@ impl<H> Follower<H> {
             {
                 self.taken = reader.at;
             }
-            let writer = state.writer.take();
+            // A writer that is not held up only waits for the last follower to leave.
+            let held = !state.runs_free && state.keep != usize::MAX;
+            let writer = if held { state.writer.take() } else { None };
             drop(guard);
             if let Some(writer) = writer {
                 writer.wake();
@@ -117,9 +120,28 @@ impl<H> Follower<H> {
         }
         match &state.end {
             Some(End::Complete(trailers)) => Some(Ok(Next::End(trailers.clone()))),
+            Some(End::Stopped) => Some(Err(Released::Lagged)),
             Some(End::Failed(error)) => Some(Err(Released::Failed(*error))),
             None => None,
         }
+    }
+
+    /// Goes on from `at`, after reading from the store what was missed; false if the fill does not
+    /// have that byte in memory and will not bring it either.
+    pub(crate) fn resume(&self, at: u64) -> bool {
+        let mut guard = self.fill.state.lock();
+        let state = &mut *guard;
+        let comes = state.can_follow(at);
+        if let Some(reader) = state.readers[self.id].as_mut() {
+            reader.at = at;
+            reader.lagged = !comes;
+        }
+        comes
+    }
+
+    /// Whether more may come.
+    pub(crate) fn is_running(&self) -> bool {
+        self.fill.state.lock().end.is_none()
     }
 }
 
@@ -127,7 +149,13 @@ impl<H> Drop for Follower<H> {
     fn drop(&mut self) {
         let mut state = self.fill.state.lock();
         state.readers[self.id] = None;
-        let writer = state.writer.take();
+        let last = state.readers.iter().all(Option::is_none);
+        let held = !state.runs_free && state.keep != usize::MAX;
+        let writer = if last || held {
+            state.writer.take()
+        } else {
+            None
+        };
         drop(state);
         if let Some(writer) = writer {
             writer.wake();

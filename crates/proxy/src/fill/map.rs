@@ -19,9 +19,9 @@ pub(crate) struct FillMap<H> {
 }
 
 #[derive(Debug)]
-struct Shard<H> {
+pub(super) struct Shard<H> {
     open: HashMap<KeyHash, Arc<Fill<H>>>,
-    by_base: HashMap<KeyHash, Vec<Arc<Fill<H>>>>,
+    pub(super) by_base: HashMap<KeyHash, Vec<Arc<Fill<H>>>>,
 }
 
 /// What a request got from the map.
@@ -44,15 +44,27 @@ impl<H> FillMap<H> {
         }
     }
 
-    fn shard(&self, hash: KeyHash) -> &Mutex<Shard<H>> {
+    pub(super) fn shard(&self, hash: KeyHash) -> &Mutex<Shard<H>> {
         &self.shards[(hash.high() % SHARDS as u64) as usize]
     }
 
     /// Follows the running fill of `key`, or starts one. `base` is the hash of the primary key.
     /// A fill that cannot be joined any more stays where it is, and the new one is its caller's.
     pub(crate) fn join(&self, hash: KeyHash, key: &[u8], base: KeyHash) -> Joined<H> {
-        let mut shard = self.shard(hash).lock();
-        let running = shard.open.get(&hash).cloned();
+        self.join_at(hash, hash, key, base)
+    }
+
+    /// As [`join`](Self::join), for requests that ask for something else than others under the
+    /// same key: only those of one `slot` meet.
+    pub(crate) fn join_at(
+        &self,
+        slot: KeyHash,
+        hash: KeyHash,
+        key: &[u8],
+        base: KeyHash,
+    ) -> Joined<H> {
+        let mut shard = self.shard(slot).lock();
+        let running = shard.open.get(&slot).cloned();
         if let Some(follower) = running
             .as_ref()
             .filter(|fill| fill.key == key)
@@ -60,9 +72,10 @@ impl<H> FillMap<H> {
         {
             return Joined::Follows(follower);
         }
-        let (writer, follower) = Fill::start(hash, Bytes::copy_from_slice(key), base);
+        let key = Bytes::copy_from_slice(key);
+        let (writer, follower) = Fill::start_at(slot, hash, key, base);
         if running.is_none() {
-            shard.open.insert(hash, Arc::clone(writer.fill()));
+            shard.open.insert(slot, Arc::clone(writer.fill()));
         }
         drop(shard);
         self.register(writer.fill());
@@ -105,10 +118,10 @@ impl<H> FillMap<H> {
     }
 
     fn close(&self, fill: &Arc<Fill<H>>) {
-        let mut shard = self.shard(fill.hash).lock();
+        let mut shard = self.shard(fill.slot).lock();
         let same = |other: &Arc<Fill<H>>| Arc::ptr_eq(other, fill);
-        if shard.open.get(&fill.hash).is_some_and(same) {
-            shard.open.remove(&fill.hash);
+        if shard.open.get(&fill.slot).is_some_and(same) {
+            shard.open.remove(&fill.slot);
         }
     }
 

@@ -2,12 +2,17 @@
 //!
 //! A fill is one writer (the task that reads the origin's answer) and any number of followers
 //! (requests, on any worker), joined by shared state under a short lock. Followers are woken by
-//! bytes, never by a timer. The writer runs free while all bytes are kept; otherwise the slowest
-//! follower paces it, until it lags for too long and is released to go on alone.
+//! bytes, never by a timer. The writer runs free while all bytes are kept, or can be read back from
+//! the store: then a follower that is behind, or late, reads them there and comes back. Otherwise
+//! the slowest follower paces it, until it lags for too long and is released to go on alone.
+//!
+//! Offsets are those of the whole body: a fill of a part begins where the part does.
 
 pub(crate) mod budget;
 mod follower;
+mod gap;
 mod map;
+mod remembered;
 mod window;
 mod writer;
 
@@ -25,13 +30,15 @@ use crate::upstream::UpstreamError;
 use window::Window;
 
 pub(crate) use follower::{Follower, HeadEvent, Next};
+pub(crate) use gap::{Cover, Gap, GapWanted};
 pub(crate) use map::{FillMap, Joined};
+pub(crate) use remembered::Remembered;
 pub(crate) use writer::FillWriter;
 
 /// Why a follower has to go on alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Released {
-    /// It held the others back.
+    /// It held the others back, or the fill goes no further: what is missing is elsewhere.
     Lagged,
     /// The fetch failed.
     Failed(UpstreamError),
@@ -42,12 +49,16 @@ pub(crate) enum Released {
 enum End {
     /// Every byte was delivered; the text of the trailer fields.
     Complete(Bytes),
+    /// The bytes that follow are another fill's.
+    Stopped,
     Failed(UpstreamError),
 }
 
 /// One fetch in progress. `H` is what is known at header time.
 #[derive(Debug)]
 pub(crate) struct Fill<H> {
+    /// Where it can be joined.
+    slot: KeyHash,
     hash: KeyHash,
     key: Bytes,
     /// Hash of the primary key: what a purge or an unsafe request names.
@@ -62,8 +73,16 @@ struct State<H> {
     interim: Vec<Bytes>,
     head: Option<Arc<H>>,
     window: Window,
+    /// Where the body begins.
+    start: u64,
     /// Bytes to keep at least, even when every follower has them.
     keep: usize,
+    /// All before this can be read back from the store.
+    free: u64,
+    /// What comes will be readable there too: nobody paces the writer.
+    runs_free: bool,
+    /// Which bytes of a stored large object this brings.
+    cover: Option<Cover>,
     end: Option<End>,
     readers: Vec<Option<Reader>>,
     /// The writer, waiting for room or for a follower to leave.
@@ -81,8 +100,9 @@ struct Reader {
 const INTERIM_MAX: usize = 8;
 
 impl<H> Fill<H> {
-    fn new(hash: KeyHash, key: Bytes, base: KeyHash) -> Self {
+    fn new(slot: KeyHash, hash: KeyHash, key: Bytes, base: KeyHash) -> Self {
         Self {
+            slot,
             hash,
             key,
             base,
@@ -90,7 +110,11 @@ impl<H> Fill<H> {
                 interim: Vec::new(),
                 head: None,
                 window: Window::default(),
+                start: 0,
                 keep: usize::MAX,
+                free: 0,
+                runs_free: false,
+                cover: None,
                 end: None,
                 readers: Vec::new(),
                 writer: None,
@@ -101,7 +125,16 @@ impl<H> Fill<H> {
 
     /// A fill that nobody else can join, and its first follower.
     fn start(hash: KeyHash, key: Bytes, base: KeyHash) -> (FillWriter<H>, Follower<H>) {
-        let fill = Arc::new(Self::new(hash, key, base));
+        Self::start_at(hash, hash, key, base)
+    }
+
+    fn start_at(
+        slot: KeyHash,
+        hash: KeyHash,
+        key: Bytes,
+        base: KeyHash,
+    ) -> (FillWriter<H>, Follower<H>) {
+        let fill = Arc::new(Self::new(slot, hash, key, base));
         let follower = fill.enter();
         (FillWriter::new(Arc::clone(&fill)), follower)
     }
@@ -145,33 +178,47 @@ impl<H> Fill<H> {
 
     fn enter(self: &Arc<Self>) -> Follower<H> {
         let mut state = self.state.lock();
-        let reader = Some(Reader::default());
-        let free = state.readers.iter().position(Option::is_none);
-        let id = if let Some(id) = free {
-            state.readers[id] = reader;
-            id
-        } else {
-            state.readers.push(reader);
-            state.readers.len() - 1
-        };
+        let at = state.start;
+        let id = state.enter(at);
+        drop(state);
         Follower::new(Arc::clone(self), id)
     }
 
     /// A new follower, if it can still have every byte.
     fn join(self: &Arc<Self>) -> Option<Follower<H>> {
-        let whole = {
-            let state = self.state.lock();
-            state.window.base() == 0 && !matches!(state.end, Some(End::Failed(_)))
-        };
-        // The base may move in between: then the first read finds out and releases the follower.
-        whole.then(|| self.enter())
+        let mut state = self.state.lock();
+        let all = state.window.base() <= state.free.max(state.start);
+        if !all || matches!(state.end, Some(End::Failed(_) | End::Stopped)) {
+            return None;
+        }
+        let at = state.start;
+        let id = state.enter(at);
+        drop(state);
+        Some(Follower::new(Arc::clone(self), id))
     }
 }
 
 impl<H> State<H> {
-    /// Where the slowest follower is; `None` without followers.
+    fn enter(&mut self, at: u64) -> usize {
+        let reader = Some(Reader {
+            at,
+            ..Reader::default()
+        });
+        if let Some(id) = self.readers.iter().position(Option::is_none) {
+            self.readers[id] = reader;
+            return id;
+        }
+        self.readers.push(reader);
+        self.readers.len() - 1
+    }
+
+    /// Where the slowest follower is of those that need the window; `None` without any.
     fn slowest(&self) -> Option<u64> {
-        self.following().map(|r| r.at).min()
+        let free = self.free;
+        self.following()
+            .map(|r| r.at)
+            .filter(|at| *at >= free)
+            .min()
     }
 
     /// Those that were not released.
@@ -184,10 +231,15 @@ impl<H> State<H> {
         if self.keep == usize::MAX {
             return true;
         }
-        let slowest = self.slowest().unwrap_or(self.window.end());
         // One byte less than is kept: a full window makes room as soon as nobody needs its start.
-        self.window.trim(slowest, self.keep.saturating_sub(1));
-        self.window.len() < self.keep.max(1) || self.slowest().is_none()
+        let keep = self.keep.saturating_sub(1);
+        if self.runs_free {
+            self.window.trim(self.free, keep);
+            return true;
+        }
+        let slowest = self.slowest();
+        self.window.trim(slowest.unwrap_or(self.window.end()), keep);
+        self.window.len() < self.keep.max(1) || slowest.is_none()
     }
 
     fn take_wakers(&mut self) -> Vec<Waker> {

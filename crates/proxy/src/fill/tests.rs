@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use foxy_base::key_hash;
 
-use super::{Fill, FillMap, FillWriter, Follower, Joined, Next, Released};
+use super::{Fill, FillMap, FillWriter, Follower, Gap, GapWanted, Joined, Next, Released};
 use crate::upstream::UpstreamError;
 
 #[derive(Default)]
@@ -157,7 +157,7 @@ async fn the_slowest_follower_paces_until_it_lags() {
         let room = tokio::time::timeout(Duration::from_millis(1), writer.room(lag)).await;
         assert!(room.is_ok(), "a released follower holds nobody back");
     }
-    assert_eq!(writer.followers(), 1);
+    assert_eq!(writer.followers(), 2, "it keeps its place until it leaves");
 }
 
 #[tokio::test(start_paused = true)]
@@ -169,4 +169,77 @@ async fn a_single_slow_follower_paces_and_is_not_released() {
     assert!(waited.await.is_err());
     assert_eq!(slow.try_next(), Some(Ok(Next::Data(bytes(100)))));
     writer.room(Duration::from_secs(2)).await;
+}
+
+#[test]
+fn a_late_follower_reads_back_what_is_stored_and_catches_up() {
+    let map = FillMap::<u16>::new();
+    let hash = key_hash(b"k");
+    let Joined::Starts(writer, _first) = map.join(hash, b"k", hash) else {
+        panic!("nothing was running");
+    };
+    writer.head(200, 10);
+    for offset in [100, 200] {
+        writer.push(bytes(100));
+        writer.readable(offset);
+    }
+    writer.push(bytes(50));
+    let Joined::Follows(mut late) = map.join(hash, b"k", hash) else {
+        panic!("what has left the window can be read back");
+    };
+    assert_eq!(late.try_next(), Some(Err(Released::Lagged)));
+    assert!(!late.resume(150) && late.resume(200));
+    assert_eq!(late.try_next(), Some(Ok(Next::Data(bytes(50)))));
+    assert_eq!(late.try_next(), None);
+}
+
+fn wanted(key: &Bytes, at: u64, until: u64) -> GapWanted<'_> {
+    GapWanted {
+        key,
+        hash: key_hash(b"k"),
+        base: key_hash(b"k"),
+        version: 1,
+        at,
+        until,
+        unit: 10,
+    }
+}
+
+#[test]
+fn gaps_are_whole_fragments_and_no_byte_has_two_fills() {
+    let (map, key) = (FillMap::<u16>::new(), Bytes::from_static(b"k"));
+    // Fragment 5 is stored.
+    let absent = |n: u32| n != 5;
+    let Gap::Starts(first, _a, cover) = map.gap(&wanted(&key, 33, 99), absent) else {
+        panic!("nothing was running");
+    };
+    assert_eq!((cover.start, cover.end), (30, 50));
+    let Gap::Follows(mut same) = map.gap(&wanted(&key, 47, 48), absent) else {
+        panic!("the first one brings it");
+    };
+    first.push(bytes(20));
+    assert_eq!(same.try_next(), Some(Ok(Next::Data(bytes(3)))));
+    let Gap::Starts(_second, _b, cover) = map.gap(&wanted(&key, 5, 99), absent) else {
+        panic!("before the first one");
+    };
+    assert_eq!((cover.start, cover.end), (0, 30));
+    first.stop();
+    let at_end = map.gap(&wanted(&key, 50, 60), absent);
+    assert!(matches!(at_end, Gap::Starts(..)), "it brings no more");
+}
+
+#[test]
+fn a_reader_far_ahead_takes_the_rest_over() {
+    let (map, key) = (FillMap::<u16>::new(), Bytes::from_static(b"k"));
+    let far = 100 << 20;
+    let Gap::Starts(whole, _a, _) = map.gap(&wanted(&key, 0, 2 * far), |_| true) else {
+        panic!("nothing was running");
+    };
+    let Gap::Starts(_rest, _b, cover) = map.gap(&wanted(&key, far, far + 5), |_| true) else {
+        panic!("too far to wait for");
+    };
+    assert_eq!((cover.start, cover.end), (far, far + 10));
+    assert!(!whole.is_overtaken());
+    whole.push(bytes(far as usize));
+    assert!(whole.is_overtaken());
 }

@@ -13,6 +13,15 @@ pub(crate) struct Window {
 }
 
 impl Window {
+    /// An empty one whose first byte will be at `start`.
+    pub(crate) fn starting_at(start: u64) -> Self {
+        Self {
+            base: start,
+            end: start,
+            ..Self::default()
+        }
+    }
+
     /// Offset of the first byte in memory.
     pub(crate) fn base(&self) -> u64 {
         self.base

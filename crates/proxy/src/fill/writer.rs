@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{End, Fill, INTERIM_MAX, wake_all};
+use super::window::Window;
+use super::{Cover, End, Fill, INTERIM_MAX, wake_all};
 use crate::upstream::UpstreamError;
 
 /// Owned by the task that reads the origin. Dropping it without an end fails the fill.
@@ -25,9 +26,48 @@ impl<H> FillWriter<H> {
         &self.fill
     }
 
-    /// Requests that follow now.
+    /// What was published at header time.
+    pub(crate) fn published(&self) -> Option<Arc<H>> {
+        self.fill.published()
+    }
+
+    /// Requests that hold a place in it: also those that read from the store what they missed.
     pub(crate) fn followers(&self) -> usize {
-        self.fill.state.lock().following().count()
+        self.fill.followers()
+    }
+
+    /// The body begins at `start`, and brings what `cover` says. Before any byte is pushed.
+    pub(crate) fn begin(&self, start: u64, cover: Option<Cover>) {
+        let mut state = self.fill.state.lock();
+        state.start = start;
+        state.free = start;
+        state.window = Window::starting_at(start);
+        for reader in state.readers.iter_mut().flatten() {
+            reader.at = reader.at.max(start);
+        }
+        state.cover = cover;
+    }
+
+    /// All before `offset` can be read back from the store, and what follows soon will be.
+    pub(crate) fn readable(&self, offset: u64) {
+        let mut state = self.fill.state.lock();
+        state.free = state.free.max(offset);
+        state.runs_free = true;
+        state.make_room();
+    }
+
+    /// What follows cannot be read back: from now on the slowest follower paces the writer.
+    pub(crate) fn paced(&self) {
+        self.fill.state.lock().runs_free = false;
+    }
+
+    /// The offset where another fill takes over, if that is reached.
+    pub(crate) fn is_overtaken(&self) -> bool {
+        let state = self.fill.state.lock();
+        let end = state.window.end();
+        state
+            .cover
+            .is_some_and(|cover| cover.cut && end >= cover.end)
     }
 
     /// Passes an interim response on.
@@ -60,7 +100,8 @@ impl<H> FillWriter<H> {
 
     /// Body bytes pushed so far.
     pub(crate) fn pushed(&self) -> u64 {
-        self.fill.state.lock().window.end()
+        let state = self.fill.state.lock();
+        state.window.end() - state.start
     }
 
     /// Adds body bytes; followers that wait are woken.
@@ -86,6 +127,19 @@ impl<H> FillWriter<H> {
         {
             self.release_laggards();
         }
+    }
+
+    /// Waits until nobody follows any more. Cancel safe.
+    pub(crate) async fn abandoned(&self) {
+        poll_fn(|cx| {
+            let mut state = self.fill.state.lock();
+            if state.readers.iter().all(Option::is_none) {
+                return Poll::Ready(());
+            }
+            state.writer = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
     }
 
     async fn wait_for_room(&self) {
@@ -127,6 +181,11 @@ impl<H> FillWriter<H> {
     /// The body is complete.
     pub(crate) fn finish(self, trailers: Bytes) {
         self.end(End::Complete(trailers));
+    }
+
+    /// The bytes that follow are another fill's.
+    pub(crate) fn stop(self) {
+        self.end(End::Stopped);
     }
 
     /// The fetch failed.

@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use super::sweep::{Side, Watch};
 use super::{Sweep, Ticks, Transport};
@@ -75,6 +76,25 @@ impl<T: Transport> Io<T> {
     pub(crate) async fn readable(&self, deadline: Ticks) -> io::Result<()> {
         let _armed = self.arm(Side::Read, deadline);
         poll_fn(|cx| self.poll_side(cx, Side::Read)).await
+    }
+
+    /// Waits until the peer is gone: at once after a reset, or so long after it has closed its
+    /// side (it may still want the answer). Never ends while there is something to read.
+    pub(crate) async fn gone(&self, closed: Duration) {
+        loop {
+            if poll_fn(|cx| self.transport.poll_readable(cx))
+                .await
+                .is_err()
+            {
+                return;
+            }
+            match self.transport.try_peek() {
+                Ok(0) => return tokio::time::sleep(closed).await,
+                Ok(_) => return std::future::pending().await,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return,
+            }
+        }
     }
 
     async fn writable(&self, deadline: Ticks) -> io::Result<()> {

@@ -16,6 +16,8 @@ const EDGE_TRIGGERED: bool = cfg!(any(target_os = "linux", target_os = "android"
 pub(crate) trait Transport: 'static {
     /// Reads what is there; `WouldBlock` if nothing is, 0 at the end of the stream.
     fn try_read(&self, into: &mut [u8]) -> io::Result<usize>;
+    /// How many bytes (at most one) a read would give; they stay there. Errors as `try_read`.
+    fn try_peek(&self) -> io::Result<usize>;
     /// Writes as much as fits; `WouldBlock` if nothing does.
     fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
     /// Waits until `try_read` is worth calling. One waiter at a time.
@@ -43,6 +45,11 @@ impl Transport for TcpStream {
             Ok(n)
         });
         if short > 0 { Ok(short) } else { read }
+    }
+    fn try_peek(&self) -> io::Result<usize> {
+        self.try_io(Interest::READABLE, || {
+            SockRef::from(self).peek(&mut [std::mem::MaybeUninit::uninit()])
+        })
     }
     fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         self.try_write_vectored(slices)

@@ -5,11 +5,12 @@ use std::io::{self, IoSlice};
 
 use foxy_base::{Fields, WallTime};
 use foxy_http_rules::conditional::{self, Condition};
-use foxy_http_rules::range::{ContentRange, Ranges, Resolved, Span};
+use foxy_http_rules::range::{ContentRange, Resolved, Span, answer};
 use foxy_http_rules::{CacheStatus, Digest, RequestDigest};
 use foxy_http1::{Method, RequestHead, write};
 use foxy_store::Object;
 
+use super::multipart::Multipart;
 use crate::local::Local;
 use crate::net::{Io, Transport};
 use crate::reply::{Mode, Own, Scratch, own_fields};
@@ -55,21 +56,9 @@ pub(crate) fn shape(
             Condition::AskOrigin => return Shape::AskOrigin,
         }
     }
-    if !request.range || head.method() != Method::Get || stored.status != 200 {
-        return Shape::Whole;
-    }
-    if !conditional::range_applies(head, object.fields(), now) {
-        return Shape::Whole;
-    }
-    let Some(ranges) = Ranges::of(head) else {
-        return Shape::Whole;
-    };
-    if let [one] = ranges.specs() {
-        // The usual case, without the list that several need.
-        let span = one.resolve(object.total_length());
-        return span.map_or(Shape::Unsatisfiable, Shape::One);
-    }
-    match ranges.resolve(object.total_length(), local.proxy.config.rules.ranges_max) {
+    let (fields, length) = (object.fields(), object.total_length());
+    let config = &local.proxy.config.rules;
+    match answer(request, head, fields, stored, length, now, config) {
         Resolved::One(span) => Shape::One(span),
         Resolved::Many(spans) => Shape::Many(spans),
         Resolved::Unsatisfiable => Shape::Unsatisfiable,
@@ -194,53 +183,19 @@ async fn send_parts<T: Transport>(
     spans: &[Span],
     hit: &Hit<'_>,
 ) -> io::Result<Sent> {
-    let boundary = format!("foxy-{:016x}", local.nonce());
-    let body = multipart(object, spans, &boundary);
+    let parts = Multipart::new(local);
     scratch.head.clear();
-    write::status_line(&mut scratch.head, 206);
-    let fields = object.fields();
-    for i in 0..fields.count() {
-        let (name, value) = fields.field(i);
-        if !foxy_base::eq_name(name, b"content-type") {
-            write::field(&mut scratch.head, name, value);
-        }
+    parts.head(local, &mut scratch.head, head, object, spans, hit);
+    let mut body = Vec::new();
+    for (i, span) in spans.iter().enumerate() {
+        body.extend(parts.before(object, *span, i == 0));
+        body.extend_from_slice(part(object.body(), *span));
     }
-    let kind = format!("multipart/byteranges; boundary={boundary}");
-    write::field(&mut scratch.head, b"Content-Type", kind.as_bytes());
-    let own = Own {
-        mode: Mode::Length(body.len() as u64),
-        age: Some(hit.age),
-        cache: Some(hit.cache),
-        keep: hit.keep,
-        version: head.version(),
-    };
-    own_fields(&mut scratch.head, local, &own);
+    body.extend(parts.end());
     let mut slices = [IoSlice::new(&scratch.head), IoSlice::new(&body)];
     io.write_all(&mut slices, local.patience.progress).await?;
     Ok(Sent {
         status: 206,
         body: body.len() as u64,
     })
-}
-
-fn multipart(object: &Object, spans: &[Span], boundary: &str) -> Vec<u8> {
-    let kind = foxy_base::first(object.fields(), "Content-Type");
-    let mut body = Vec::new();
-    for span in spans {
-        body.extend_from_slice(format!("--{boundary}\r\n").as_bytes());
-        if let Some(kind) = kind {
-            write::field(&mut body, b"Content-Type", kind);
-        }
-        body.extend_from_slice(b"Content-Range: ");
-        let range = ContentRange {
-            span: Some(*span),
-            complete: Some(object.total_length()),
-        };
-        range.write(&mut body);
-        body.extend_from_slice(b"\r\n\r\n");
-        body.extend_from_slice(part(object.body(), *span));
-        body.extend_from_slice(b"\r\n");
-    }
-    body.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
-    body
 }

@@ -3,4 +3,6 @@
 pub(crate) mod find;
 pub(crate) mod large;
 pub(crate) mod memory;
+pub(crate) mod multipart;
 pub(crate) mod part;
+pub(crate) mod supply;

@@ -17,3 +17,4 @@ mod ratio;
 mod removal_log;
 mod rig;
 mod rules;
+mod sparse;

@@ -33,6 +33,7 @@ fn asked(ask: &Ask, sent: WallTime, now: WallTime) -> Asked<'_> {
         stored: None,
         primary: None,
         part: None,
+        aligned: false,
         times: Times {
             request: sent,
             response: now,
@@ -63,7 +64,7 @@ impl<'a> Saving<'a> {
         let asked = asked(ask, sent, local.wall());
         let fill = saving.writer.fill();
         let (fill_head, place) = judge(local, &asked, fill, head, length, up.peer).ok()?;
-        saving.keeper = Some(Keeper::new(local, Some(place?), length));
+        saving.keeper = Some(Keeper::new(local, fill, Some(place?), length));
         saving.writer.head(fill_head, 0);
         Some(saving)
     }
@@ -71,7 +72,8 @@ impl<'a> Saving<'a> {
     /// Takes a piece of the body.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         if let Some(keeper) = &mut self.keeper {
-            keeper.push(self.local, &Bytes::copy_from_slice(bytes));
+            let bytes = Bytes::copy_from_slice(bytes);
+            keeper.push(self.local, self.writer.fill(), &bytes);
         }
     }
 
@@ -89,6 +91,9 @@ impl<'a> Saving<'a> {
 
 impl Drop for Saving<'_> {
     fn drop(&mut self) {
+        if let Some(keeper) = self.keeper.take() {
+            keeper.cut(self.local, self.writer.fill());
+        }
         self.local.proxy.fills.leave(self.writer.fill());
     }
 }

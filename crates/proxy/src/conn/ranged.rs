@@ -1,0 +1,82 @@
+//! Which range is asked for on behalf of a client, and what of the answer is sent to it.
+
+use foxy_base::KeyHash;
+use foxy_http_rules::range::{ContentRange, RangeSpec, Ranges, Span};
+
+use super::follow::Want;
+use crate::ask::Ask;
+use crate::fetch::{FillHead, Ranged};
+use crate::local::Local;
+
+/// The range to ask for: whole fragments, if what they bring can become a sparse object.
+pub(super) fn ranged(local: &Local, ask: &Ask, want: &Want, hash: KeyHash) -> Ranged {
+    // A small object is validated as a whole.
+    let whole = match &want.stored {
+        Some(stored) if want.validate => !stored.is_large(),
+        _ => !want.range,
+    };
+    if whole || !ask.digest.range {
+        return Ranged::No;
+    }
+    let unable = if want.validate {
+        Ranged::No
+    } else {
+        Ranged::Own
+    };
+    let conditional = ask.digest.conditional || ask.digest.precondition;
+    let known = local.proxy.undivided.has(hash, local.wall());
+    if want.exact || conditional || known || ask.digest.no_store {
+        return unable;
+    }
+    let unit = u64::from(local.proxy.engine.fragment_bytes());
+    let ranges = Ranges::of(&ask.head());
+    let first = ranges.as_ref().and_then(|ranges| ranges.specs().first());
+    first
+        .and_then(|spec| spec.aligned(unit))
+        .map_or(unable, |range| Ranged::Aligned(range.to_string()))
+}
+
+/// What of a widened range's answer goes to one client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// All of it, as it is.
+    All,
+    /// This part of it.
+    Slice {
+        /// Bytes to leave out at the start.
+        skip: u64,
+        /// What is sent, of the whole.
+        range: ContentRange,
+    },
+    /// It does not have what was asked for.
+    Elsewhere,
+}
+
+/// What of the answer `head` goes to the client that asks.
+pub(super) fn cut(ask: &Ask, head: &FillHead) -> Cut {
+    let Some(part) = head.part else {
+        return Cut::All;
+    };
+    let ranges = Ranges::of(&ask.head());
+    let (Some([spec]), Some(got)) = (ranges.as_ref().map(Ranges::specs), part.span) else {
+        return Cut::Elsewhere;
+    };
+    let wanted = match (*spec, part.complete) {
+        (spec, Some(length)) => spec.resolve(length),
+        (RangeSpec::From { first, last }, None) => {
+            Span::new(first, last.map_or(got.end, |last| last.saturating_add(1)))
+        }
+        (RangeSpec::Suffix(_), None) => None,
+    };
+    let sent = wanted.and_then(|wanted| wanted.intersect(got));
+    match sent.filter(|sent| wanted.is_some_and(|wanted| wanted.start == sent.start)) {
+        Some(sent) => Cut::Slice {
+            skip: sent.start - got.start,
+            range: ContentRange {
+                span: Some(sent),
+                complete: part.complete,
+            },
+        },
+        None => Cut::Elsewhere,
+    }
+}

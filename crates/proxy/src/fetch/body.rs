@@ -1,0 +1,128 @@
+//! A body on its way from the origin to the followers and into the store.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
+use bytes::Bytes;
+use foxy_http1::BodyReader;
+
+use super::keep::Keeper;
+use super::{FillHead, Running};
+use crate::fill::FillWriter;
+use crate::local::Local;
+use crate::net::Piece;
+use crate::upstream::UpstreamError;
+use crate::upstream::exchange::Leased;
+
+/// How a body ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// With these trailers.
+    Whole(Bytes),
+    /// The rest is another fill's.
+    Overtaken,
+}
+
+/// What `work` comes to; `None` if everybody leaves before that.
+pub(super) async fn unless_abandoned<F: Future + Unpin>(
+    writer: &FillWriter<FillHead>,
+    mut work: F,
+) -> Option<F::Output> {
+    let mut abandoned = pin!(writer.abandoned());
+    poll_fn(|cx| match Pin::new(&mut work).poll(cx) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending => abandoned.as_mut().poll(cx).map(|()| None),
+    })
+    .await
+}
+
+/// A body on its way to the followers and into the store.
+pub(super) struct Body<'a> {
+    /// Go on without followers.
+    pub(super) background: bool,
+    /// More bytes than this are a lie.
+    pub(super) most: u64,
+    pub(super) leased: &'a mut Leased,
+    pub(super) reader: &'a mut BodyReader,
+    pub(super) keeper: &'a mut Keeper,
+}
+
+impl Body<'_> {
+    pub(super) async fn run(
+        &mut self,
+        local: &Local,
+        writer: &FillWriter<FillHead>,
+    ) -> Result<Ended, UpstreamError> {
+        loop {
+            let piece = self.next(local, writer).await?;
+            let up = &mut self.leased.up;
+            let bytes = Bytes::copy_from_slice(&up.buf.filled()[piece.range]);
+            up.buf.consume(piece.consumed);
+            if piece.end {
+                return Ok(Ended::Whole(bytes));
+            }
+            if writer.pushed() + bytes.len() as u64 > self.most {
+                return Err(UpstreamError::BadResponse("part-too-long"));
+            }
+            self.push(local, writer, bytes);
+            if writer.is_overtaken() {
+                return Ok(Ended::Overtaken);
+            }
+            if writer.followers() > 0 {
+                self.keeper.followed();
+            } else if !self.background {
+                self.keeper.worth_finishing(local, writer.pushed())?;
+            }
+            writer.room(local.proxy.config.fill.lag).await;
+        }
+    }
+
+    /// The next piece, unless everybody leaves meanwhile.
+    async fn next(
+        &mut self,
+        local: &Local,
+        writer: &FillWriter<FillHead>,
+    ) -> Result<Piece, UpstreamError> {
+        let mut piece = pin!(
+            self.leased
+                .up
+                .next_piece(self.reader, local.patience.upstream)
+        );
+        if !self.background {
+            let abandoned = unless_abandoned(writer, piece.as_mut()).await;
+            match abandoned {
+                Some(piece) => return piece,
+                None => self.keeper.worth_finishing(local, writer.pushed())?,
+            }
+        }
+        piece.await
+    }
+
+    /// Into the store first: followers that are behind find there what leaves the window.
+    fn push(&mut self, local: &Local, writer: &FillWriter<FillHead>, bytes: Bytes) {
+        let outgrown = self.keeper.push(local, writer.fill(), &bytes);
+        if outgrown {
+            writer.grown(self.keeper.running());
+        }
+        writer.push(bytes);
+        match self.keeper.readable() {
+            Some(offset) => writer.readable(offset),
+            None => writer.paced(),
+        }
+        if outgrown {
+            writer.keep(self.keeper.window());
+        }
+    }
+}
+
+impl FillWriter<FillHead> {
+    /// The body has outgrown memory: from now on it can be read back from the store.
+    fn grown(&self, running: Option<Running>) {
+        if let Some(head) = self.published()
+            && let Some(running) = running
+        {
+            let _ = head.running.set(running);
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The bytes of a large body from wherever they are: its fragments in the store, a fill that is
+//! bringing them, or a range request of its own for what nobody has asked for yet.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use foxy_http_rules::range::Span;
+use foxy_store::Object;
+
+use super::find::fragment;
+use crate::Event;
+use crate::ask::Ask;
+use crate::fetch::{self, FillHead, strong_etag};
+use crate::fill::{Follower, Gap, GapWanted, Next, Released};
+use crate::local::Local;
+
+/// A fragment being read.
+type Reading = tokio::task::JoinHandle<Option<Arc<Object>>>;
+
+/// How often a fill is wanted for one byte: the first may be another request's bad luck.
+const TRIES: u8 = 3;
+
+/// Where the bytes of one large body come from.
+#[derive(Debug)]
+pub(crate) struct Supply {
+    ask: Rc<Ask>,
+    head: Arc<Object>,
+    /// A fill that brings bytes, and whether this request is behind it.
+    follower: Option<Follower<FillHead>>,
+    behind: bool,
+    /// Where that fill goes on for this request.
+    position: u64,
+    /// What is missing may be asked for.
+    divisible: bool,
+    /// The fragment that is needed next.
+    ahead: Option<(u32, Reading)>,
+    /// Which byte a fill was wanted for last, and how often: without progress it is not tried for
+    /// ever.
+    asked: (u64, u8),
+    /// Said to be there, but cannot be read.
+    unreadable: Option<u32>,
+    /// Bytes came by a fill that another request had started.
+    pub(crate) collapsed: bool,
+}
+
+/// A piece of a body.
+#[derive(Debug)]
+pub(crate) enum Piece {
+    Bytes(Bytes),
+    /// The end of a body whose length was not known; its trailers.
+    End(Bytes),
+}
+
+/// The bytes cannot be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Missing;
+
+impl Supply {
+    /// For the body of `head`, which is stored.
+    pub(crate) fn new(ask: &Rc<Ask>, head: &Arc<Object>) -> Self {
+        let divisible = !ask.digest.only_if_cached && strong_etag(head.fields()).is_some();
+        Self {
+            ask: Rc::clone(ask),
+            head: Arc::clone(head),
+            follower: None,
+            behind: false,
+            position: 0,
+            divisible,
+            ahead: None,
+            asked: (u64::MAX, 0),
+            unreadable: None,
+            collapsed: false,
+        }
+    }
+
+    /// For a request that is behind the fill it follows.
+    pub(crate) fn behind(
+        ask: &Rc<Ask>,
+        head: &Arc<Object>,
+        follower: Follower<FillHead>,
+        stored: bool,
+    ) -> Self {
+        let mut supply = Self::new(ask, head);
+        supply.divisible &= stored;
+        supply.follower = Some(follower);
+        supply.behind = true;
+        supply
+    }
+
+    /// Head of the object.
+    pub(crate) fn head(&self) -> &Object {
+        &self.head
+    }
+
+    fn unit(&self) -> u64 {
+        u64::from(self.head.fragment_size().max(1))
+    }
+
+    fn number(&self, at: u64) -> u32 {
+        u32::try_from(at / self.unit()).unwrap_or(u32::MAX)
+    }
+
+    fn wanted(&self, at: u64, until: u64) -> GapWanted<'_> {
+        GapWanted {
+            key: self.head.key(),
+            hash: self.head.hash(),
+            base: self.ask.base_hash,
+            version: self.head.meta().version,
+            at,
+            until,
+            unit: self.unit(),
+        }
+    }
+
+    /// The first byte of `span` whose fragment is not stored (as far as memory tells).
+    pub(crate) fn first_missing(&self, local: &Local, span: Span) -> Option<u64> {
+        let engine = &local.proxy.engine;
+        let (first, last) = (self.number(span.start), self.number(span.end - 1));
+        let absent = (first..=last).find(|n| !engine.has_fragment(&self.head, *n))?;
+        Some(span.start.max(u64::from(absent) * self.unit()))
+    }
+
+    /// Whether all of `span` can be promised: it is stored, on its way, or may be asked for.
+    pub(crate) fn can_promise(&self, local: &Local, span: Span) -> bool {
+        if self.divisible {
+            return true;
+        }
+        let Some(from) = self.first_missing(local, span) else {
+            return true;
+        };
+        let engine = &local.proxy.engine;
+        (self.number(from)..=self.number(span.end - 1)).all(|n| {
+            let at = span.start.max(u64::from(n) * self.unit());
+            engine.has_fragment(&self.head, n)
+                || local.proxy.fills.brings(&self.wanted(at, span.end))
+        })
+    }
+
+    /// The bytes from `at` on, at most up to `until`. Cancel safe.
+    ///
+    /// # Errors
+    /// They are not to be had, or are of another version by now.
+    pub(crate) async fn next(
+        &mut self,
+        local: &Rc<Local>,
+        at: u64,
+        until: u64,
+    ) -> Result<Piece, Missing> {
+        // The next part may be elsewhere.
+        self.behind |= at != self.position;
+        loop {
+            if self.follower.is_some() && !self.behind {
+                if let Some(piece) = self.followed(local, at, until).await? {
+                    return Ok(piece);
+                }
+                continue;
+            }
+            if let Some(follower) = &self.follower
+                && follower.resume(at)
+            {
+                (self.behind, self.position) = (false, at);
+                continue;
+            }
+            let n = self.number(at);
+            if let Some(bytes) = self.stored(local, n, at, until).await {
+                return Ok(Piece::Bytes(bytes));
+            }
+            self.ask_for(local, n, at, until)?;
+        }
+    }
+
+    /// From the fill; `None` if it has nothing more for this request.
+    async fn followed(
+        &mut self,
+        local: &Local,
+        at: u64,
+        until: u64,
+    ) -> Result<Option<Piece>, Missing> {
+        let Some(follower) = &mut self.follower else {
+            return Ok(None);
+        };
+        match poll_fn(|cx| follower.poll_next(cx)).await {
+            Ok(Next::Data(bytes)) => {
+                self.position = at + bytes.len() as u64;
+                return Ok(Some(Piece::Bytes(clip(&bytes, until - at))));
+            }
+            Ok(Next::End(trailers)) if until == u64::MAX => return Ok(Some(Piece::End(trailers))),
+            // A fill of a part ends before the whole does.
+            Ok(Next::End(_)) => self.follower = None,
+            Err(Released::Lagged) if follower.is_running() => self.behind = true,
+            Err(Released::Lagged) => self.behind = !follower.resume(at),
+            Err(Released::Failed(_)) => {
+                self.follower = None;
+                local.count(Event::FollowersReleased);
+            }
+        }
+        Ok(None)
+    }
+
+    /// From the store.
+    async fn stored(&mut self, local: &Rc<Local>, n: u32, at: u64, until: u64) -> Option<Bytes> {
+        let ahead = self.ahead.take().filter(|(number, _)| *number == n);
+        let present = match ahead {
+            Some((_, reading)) => reading.await.ok()?,
+            None => fragment(local, &self.head, n).await,
+        }?;
+        let skip = usize::try_from(at - u64::from(n) * self.unit()).ok()?;
+        if skip >= present.body().len() {
+            return None;
+        }
+        let bytes = clip(&present.body().slice(skip..), until - at);
+        let next = at + bytes.len() as u64;
+        if next < until && local.proxy.engine.has_fragment(&self.head, n + 1) {
+            let (local, head) = (Rc::clone(local), Arc::clone(&self.head));
+            let reading =
+                tokio::task::spawn_local(async move { fragment(&local, &head, n + 1).await });
+            self.ahead = Some((n + 1, reading));
+        }
+        Some(bytes)
+    }
+
+    /// Joins the fill that brings fragment `n`, or starts one.
+    fn ask_for(&mut self, local: &Rc<Local>, n: u32, at: u64, until: u64) -> Result<(), Missing> {
+        self.asked = match self.asked {
+            (asked, TRIES..) if asked == at => return Err(Missing),
+            (asked, times) if asked == at => (at, times + 1),
+            _ => (at, 1),
+        };
+        let proxy = &local.proxy;
+        let absent = |n| !proxy.engine.has_fragment(&self.head, n);
+        if !self.divisible {
+            // It may have come between the looks.
+            let wanted = self.wanted(at, until);
+            self.follower = Some(proxy.fills.bringing(&wanted).ok_or(Missing)?);
+            (self.behind, self.position, self.collapsed) = (false, at, true);
+            return Ok(());
+        }
+        match proxy.fills.gap(&self.wanted(at, until), absent) {
+            Gap::Follows(follower) => {
+                local.count(Event::Followers);
+                self.follower = Some(follower);
+                self.collapsed = true;
+            }
+            Gap::Starts(writer, follower, cover) => {
+                if self.unreadable != Some(n) && !absent(n) {
+                    // Its fill has just ended.
+                    self.unreadable = Some(n);
+                    proxy.fills.leave(writer.fill());
+                    return Ok(());
+                }
+                fetch::spawn_gap(local, &self.ask, &self.head, cover, writer);
+                self.follower = Some(follower);
+            }
+        }
+        (self.behind, self.position) = (false, at);
+        Ok(())
+    }
+}
+
+/// At most `want` bytes.
+fn clip(bytes: &Bytes, want: u64) -> Bytes {
+    let want = usize::try_from(want).unwrap_or(usize::MAX);
+    bytes.slice(..bytes.len().min(want))
+}

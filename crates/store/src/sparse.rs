@@ -1,0 +1,148 @@
+//! Large objects of known length: the head is stored first, fragments follow in any order, and
+//! each can be read as soon as it is put. One that lacks fragments is a sparse object; presence of
+//! a fragment is a probe of the index, so completing one needs no bookkeeping and a restart keeps
+//! what is there.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use foxy_base::KeyHash;
+use foxy_format::fragment_hash;
+
+use crate::large::{exact, head_of};
+use crate::{Engine, NewLarge, Object, Put};
+
+impl Engine {
+    /// Stores the head of a large object of which no byte is there yet, in place of what its key
+    /// held: lookups give it from now on. `length` is that of the whole body.
+    pub fn put_sparse(self: &Arc<Self>, new: &NewLarge, length: u64) -> Put {
+        let head = head_of(new, self.next_version(), self.fragment_bytes(), length);
+        let head = Arc::new(head);
+        let admitted = self.store_object(&head);
+        Put {
+            object: head,
+            admitted,
+        }
+    }
+
+    /// Whether fragment `n` can probably be had (memory only, counts no use).
+    #[must_use]
+    pub fn has_fragment(&self, head: &Object, n: u32) -> bool {
+        let hash = fragment_hash(head.hash(), head.meta().version, n);
+        self.is_known(hash)
+    }
+
+    pub(crate) fn is_known(&self, hash: KeyHash) -> bool {
+        self.shard(hash).read().in_memory(hash).is_some() || !self.index.lookup(hash).is_empty()
+    }
+
+    /// Whether `head` is still what its key holds, as far as memory tells: then its fragments are
+    /// worth storing.
+    #[must_use]
+    pub fn is_current_version(&self, head: &Object) -> bool {
+        let shard = self.shard(head.hash()).read();
+        match shard.in_memory(head.hash()) {
+            Some(present) => present.meta().version == head.meta().version,
+            None => !self.index.lookup(head.hash()).is_empty(),
+        }
+    }
+
+    /// Begins to put bytes of a large object whose head is stored, from byte `start` on.
+    pub fn put_fragments(self: &Arc<Self>, head: &Arc<Object>, start: u64) -> FragmentPut {
+        let size = u64::from(head.fragment_size().max(1));
+        FragmentPut {
+            engine: Arc::clone(self),
+            head: Arc::clone(head),
+            at: start,
+            // What comes before the first whole fragment has no record to go to.
+            skip: start.next_multiple_of(size) - start,
+            filling: BytesMut::new(),
+            reliable: Some(start.next_multiple_of(size)),
+            started: start,
+        }
+    }
+}
+
+/// A run of a large object's bytes that streams into the store, fragment after fragment.
+#[derive(Debug)]
+pub struct FragmentPut {
+    engine: Arc<Engine>,
+    head: Arc<Object>,
+    /// Offset in the object of the next byte.
+    at: u64,
+    skip: u64,
+    filling: BytesMut,
+    /// All from the start of the run up to here is stored; `None` once one was refused.
+    reliable: Option<u64>,
+    started: u64,
+}
+
+impl FragmentPut {
+    /// The object's head.
+    #[must_use]
+    pub const fn head(&self) -> &Arc<Object> {
+        &self.head
+    }
+
+    /// Offset in the object of the next byte.
+    #[must_use]
+    pub const fn position(&self) -> u64 {
+        self.at
+    }
+
+    /// Offset up to which everything since the start of the run can be read back; `None` once a
+    /// fragment was refused.
+    #[must_use]
+    pub fn readable(&self) -> Option<u64> {
+        let whole = self.started.is_multiple_of(self.size());
+        self.reliable.filter(|_| whole)
+    }
+
+    /// Where the fragment ends that is being gathered: what is there of it is lost before.
+    #[must_use]
+    pub fn fragment_end(&self) -> u64 {
+        let end = (self.at + self.skip).next_multiple_of(self.size());
+        end.min(self.head.total_length())
+    }
+
+    fn size(&self) -> u64 {
+        u64::from(self.head.fragment_size().max(1))
+    }
+
+    /// Adds bytes. Those over the object's length are left out.
+    pub fn append(&mut self, mut data: &[u8]) {
+        let over = self.at.saturating_add(data.len() as u64);
+        let over = over.saturating_sub(self.head.total_length());
+        data = &data[..data
+            .len()
+            .saturating_sub(usize::try_from(over).unwrap_or(usize::MAX))];
+        let skipped = data.len().min(usize::try_from(self.skip).unwrap_or(0));
+        self.skip -= skipped as u64;
+        self.at += skipped as u64;
+        data = &data[skipped..];
+        while !data.is_empty() {
+            let room =
+                (self.size() - self.at % self.size()).min(self.head.total_length() - self.at);
+            let take = data.len().min(usize::try_from(room).unwrap_or(usize::MAX));
+            self.filling.extend_from_slice(&data[..take]);
+            self.at += take as u64;
+            data = &data[take..];
+            if take as u64 == room {
+                self.put();
+            }
+        }
+    }
+
+    /// Puts the fragment that has just become whole.
+    fn put(&mut self) {
+        let n = u32::try_from((self.at - 1) / self.size()).unwrap_or(u32::MAX);
+        let body: Bytes = exact(std::mem::take(&mut self.filling));
+        let length = self.head.total_length();
+        let current = self.engine.is_current_version(&self.head);
+        if current && self.engine.put_piece(&self.head, n, length, body).is_ok() {
+            self.reliable = self.reliable.map(|_| self.at);
+        } else {
+            self.reliable = None;
+        }
+    }
+}

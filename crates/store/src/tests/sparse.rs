@@ -1,0 +1,92 @@
+//! Sparse objects: fragments in any order, against a model of which bytes are there.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use foxy_base::{FieldBlock, Rng};
+
+use super::rig::{Rig, hash};
+use crate::{NewLarge, ObjectMeta};
+
+const SEED: u64 = 0x5ba5e;
+
+fn new(key: &'static str) -> NewLarge {
+    NewLarge {
+        key: key.into(),
+        hash: hash(key),
+        group: 1,
+        meta: ObjectMeta::default(),
+        vary: Bytes::new(),
+        tags: Bytes::new(),
+        fields: FieldBlock::empty(),
+        length: None,
+    }
+}
+
+fn byte(at: u64) -> u8 {
+    (at % 251) as u8
+}
+
+#[test]
+fn fragments_come_in_any_order_and_only_whole_ones_stay() {
+    let mut rig = Rig::new(32, 4 << 20, 9);
+    let unit = u64::from(rig.engine.fragment_bytes());
+    let length = unit * 12 + 77;
+    let head = rig.engine.put_sparse(&new("s"), length).object;
+    let mut rng = Rng::new(SEED);
+    let mut there = BTreeMap::new();
+    for _ in 0..12 {
+        let from = rng.below(length);
+        let to = (from + rng.below(3 * unit)).min(length);
+        let mut put = rig.engine.put_fragments(&head, from);
+        let mut at = from;
+        while at < to {
+            let piece = (at + 1 + rng.below(unit)).min(to);
+            let bytes: Vec<u8> = (at..piece).map(byte).collect();
+            put.append(&bytes);
+            at = piece;
+        }
+        for n in 0..head.fragment_count() {
+            let (start, end) = (u64::from(n) * unit, (u64::from(n + 1) * unit).min(length));
+            if from <= start && end <= to {
+                there.insert(n, ());
+            }
+        }
+        rig.settle();
+        for n in 0..head.fragment_count() {
+            let found = rig.fragment(&head, n);
+            assert_eq!(found.is_some(), there.contains_key(&n), "fragment {n}");
+            assert_eq!(rig.engine.has_fragment(&head, n), found.is_some());
+            if let Some(found) = found {
+                let start = u64::from(n) * unit;
+                let right = found
+                    .body()
+                    .iter()
+                    .zip(start..)
+                    .all(|(b, at)| *b == byte(at));
+                assert!(right, "fragment {n}");
+            }
+        }
+    }
+}
+
+#[test]
+fn fragments_of_what_was_replaced_are_not_put() {
+    let mut rig = Rig::new(32, 4 << 20, 10);
+    let unit = u64::from(rig.engine.fragment_bytes());
+    let head = rig.engine.put_sparse(&new("s"), unit * 3).object;
+    let mut put = rig.engine.put_fragments(&head, 0);
+    put.append(&vec![1; unit as usize]);
+    assert_eq!(put.readable(), Some(unit));
+    rig.supersede("s");
+    put.append(&vec![1; unit as usize]);
+    assert_eq!(put.readable(), None);
+    rig.settle();
+    assert!(rig.get("s").is_none() && !rig.engine.has_fragment(&head, 1));
+    // More than the length says is left out.
+    let head = rig.engine.put_sparse(&new("s"), unit + 1).object;
+    let mut put = rig.engine.put_fragments(&head, 0);
+    put.append(&vec![1; 2 * unit as usize]);
+    assert_eq!(put.readable(), Some(unit + 1));
+    assert_eq!(rig.fragment(&head, 1).unwrap().body().len(), 1);
+}
