@@ -5,7 +5,9 @@ use crate::workspace::Source;
 
 /// Settings come from the workspace, versions too.
 pub(super) fn shared_settings(file: &Source) -> Vec<String> {
-    if !file.path.ends_with("/Cargo.toml") || file.path.starts_with("fuzz/") {
+    // A workspace of its own has nothing to inherit.
+    let apart = file.text.lines().any(|line| line == "[workspace]");
+    if !file.path.ends_with("/Cargo.toml") || apart {
         return Vec::new();
     }
     let mut complaints = Vec::new();

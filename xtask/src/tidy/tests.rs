@@ -122,6 +122,11 @@ fn manifests_take_settings_from_the_workspace() {
         complaints(manifests::shared_settings, "crates/a/Cargo.toml", good),
         0
     );
+    let apart = "[workspace]\n[dependencies]\nbytes = \"1\"\n";
+    assert_eq!(
+        complaints(manifests::shared_settings, "bench/a/Cargo.toml", apart),
+        0
+    );
     let own = good.replace("bytes.workspace = true", "bytes = \"1\"");
     assert_eq!(
         complaints(manifests::shared_settings, "crates/a/Cargo.toml", &own),
