@@ -154,6 +154,11 @@ impl<K: Key, V, R: Rule<K>> Cache<K, V, R> {
         self.slab.find(key).map(|at| self.slab.size(at))
     }
 
+    /// Keys and values in no order, counting no use.
+    pub fn iter(&self) -> impl Iterator<Item = (K, &V)> {
+        self.slab.iter()
+    }
+
     fn make_room(&mut self, size: u64, evicted: &mut Vec<Evicted<K, V>>) {
         while self.slab.used() + size > self.capacity {
             match self.evict() {

@@ -98,6 +98,12 @@ impl<K: Key, V> Slab<K, V> {
         Some(Evicted { key, value, size })
     }
 
+    /// Keys and values, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (K, &V)> {
+        let nodes = self.nodes.iter();
+        nodes.filter_map(|node| Some((node.key, node.value.as_ref()?)))
+    }
+
     pub(crate) fn value(&self, at: u32) -> Option<&V> {
         self.nodes.get(at as usize)?.value.as_ref()
     }

@@ -1,23 +1,35 @@
-//! Purging a URL: what is stored goes, what is being fetched is not stored, and the answer waits
-//! until a power cut cannot bring it back.
+//! Purging: what is stored goes, what is being fetched is not stored, and the answer waits until
+//! a power cut cannot bring it back.
 
 use std::time::Duration;
 
 use foxy_base::{KeyHash, key_hash};
+use foxy_http_rules::{Digest, Flags};
 use foxy_http1::Url;
-use foxy_store::Durable;
+use foxy_store::{Durable, KeyParts, Object, Purge, PurgeError, PurgeKind, SyncTicket};
 
+use crate::fetch::FillHead;
+use crate::fill::Fill;
 use crate::{Proxy, key};
 
 /// How long a purge may take to become durable before the client is told that it is not.
 const DURABLE: Duration = Duration::from_secs(10);
 
-/// What a purge did.
+/// What the purge of a URL did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Purged {
     /// Something was stored under the URL.
     pub existed: bool,
     /// The removal survives a power cut. If not, it holds for this process only.
+    pub durable: bool,
+}
+
+/// What a purge of many began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Began {
+    /// Its number: what to ask for its progress with.
+    pub number: u64,
+    /// It survives a power cut. If not, it holds for this process only.
     pub durable: bool,
 }
 
@@ -37,10 +49,128 @@ impl Proxy {
         self.fills.invalidate(hash);
         let existed = self.engine.supersede(hash, key);
         let ticket = self.engine.purge(hash, key);
-        let durable = matches!(
-            tokio::time::timeout(DURABLE, ticket).await,
-            Ok(Durable::Yes)
-        );
-        Purged { existed, durable }
+        Purged {
+            existed,
+            durable: durable(ticket).await,
+        }
+    }
+
+    /// Purges everything that `purge` covers: true for every request that comes later, and what
+    /// is being fetched now is not stored as fresh. The text has to be normalised
+    /// ([`normalised`]). Once started it holds, whether the future is awaited or not.
+    ///
+    /// # Errors
+    /// The purge is not accepted; nothing was done.
+    pub async fn purge_many(&self, purge: &Purge) -> Result<Began, PurgeError> {
+        let (number, ticket) = self.engine.purge_many(purge)?;
+        // What asked its origin before is older than the purge: nobody joins it any more.
+        self.fills.close_where(|fill| covers(purge, fill));
+        Ok(Began {
+            number,
+            durable: durable(ticket).await,
+        })
+    }
+}
+
+async fn durable(ticket: SyncTicket) -> bool {
+    let ended = tokio::time::timeout(DURABLE, ticket).await;
+    matches!(ended, Ok(Durable::Yes))
+}
+
+/// Whether a purge may cover what a fill brings. Tags are known when its head is; expressions are
+/// not tried for a moment's sake.
+fn covers(purge: &Purge, fill: &Fill<FillHead>) -> bool {
+    let key = KeyParts::of(fill.key());
+    let text = &purge.text[..];
+    let here = purge.partition.is_empty() || purge.partition.as_bytes() == key.partition;
+    here && match purge.kind {
+        PurgeKind::All | PurgeKind::Expression => true,
+        PurgeKind::Url => key.url == text,
+        PurgeKind::Prefix => key.url.starts_with(text) || key.bare.starts_with(text),
+        PurgeKind::Host => key.host == text || key.authority == text,
+        PurgeKind::Tag => fill.published().is_none_or(|head| {
+            let mut found = false;
+            foxy_store::for_each_tag(&head.fields, |tag| found |= tag == text);
+            found
+        }),
+    }
+}
+
+/// What the caching rules are to know of a stored object: its digest, and that a soft purge
+/// covers it. `None` if it is not readable.
+pub(crate) fn stored_digest(object: &Object) -> Option<Digest> {
+    let mut digest = Digest::decode(&object.meta().rules)?;
+    if object.is_soft_purged() {
+        digest.flags = digest.flags.with(Flags::SOFT_PURGED);
+    }
+    Some(digest)
+}
+
+/// The text of a purge as it is compared with keys: URLs and hosts in their normal form, anything
+/// else as it is. A prefix may end within a URL.
+///
+/// # Errors
+/// A sentence about what is wrong.
+pub fn normalised(kind: PurgeKind, text: &str) -> Result<Vec<u8>, String> {
+    match kind {
+        PurgeKind::All => Ok(Vec::new()),
+        PurgeKind::Tag | PurgeKind::Expression => Ok(text.as_bytes().to_vec()),
+        PurgeKind::Host => Ok(host(text)),
+        PurgeKind::Url => {
+            let url = Url::parse(text.as_bytes());
+            let url = url.map_err(|_| format!("{text} is not an http URL with a host"))?;
+            Ok(written(&url))
+        }
+        PurgeKind::Prefix => Ok(prefix(text)),
+    }
+}
+
+fn written(url: &Url<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    url.write_normalised(&mut out);
+    out
+}
+
+fn host(text: &str) -> Vec<u8> {
+    let text = text.trim().trim_end_matches('/').to_ascii_lowercase();
+    text.strip_suffix(":80")
+        .unwrap_or(&text)
+        .as_bytes()
+        .to_vec()
+}
+
+/// A prefix that reaches beyond its host has the host in its normal form.
+fn prefix(text: &str) -> Vec<u8> {
+    let (with_scheme, added) = match text.contains("://") {
+        true => (text.to_owned(), 0),
+        false => (format!("http://{text}"), 7),
+    };
+    let path = with_scheme.get(with_scheme.find("://").map_or(0, |at| at + 3)..);
+    let whole = path.is_some_and(|rest| rest.contains('/'));
+    match Url::parse(with_scheme.as_bytes()) {
+        Ok(url) if whole => written(&url).split_off(added),
+        _ => text.to_ascii_lowercase().into_bytes(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_get_the_form_of_keys() {
+        let check = |kind, text| String::from_utf8(normalised(kind, text).unwrap()).unwrap();
+        for (text, expected) in [
+            ("http://EXAMPLE.com:80/A", "http://example.com/A"),
+            ("Example.com/A/", "example.com/A/"),
+            ("http://Example.com", "http://example.com"),
+            ("EXAMPLE", "example"),
+        ] {
+            assert_eq!(check(PurgeKind::Prefix, text), expected);
+        }
+        assert_eq!(check(PurgeKind::Host, "Example.COM:80"), "example.com");
+        assert_eq!(check(PurgeKind::Url, "http://E.com"), "http://e.com/");
+        assert_eq!(check(PurgeKind::Tag, "Tag 1"), "Tag 1");
+        assert!(normalised(PurgeKind::Url, "nothing").is_err());
     }
 }

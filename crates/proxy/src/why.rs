@@ -116,7 +116,7 @@ impl Proxy {
         let stored = looked
             .peek
             .as_ref()
-            .and_then(|peek| Digest::decode(&peek.object.meta().rules));
+            .and_then(|peek| crate::purge::stored_digest(&peek.object));
         if let (Some(peek), Some(stored)) = (&looked.peek, &stored) {
             why.stored = Some(stored_why(peek, stored, now));
         }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use foxy_base::FieldBlock;
 
 use crate::large::NewLarge;
+use crate::purge::{PurgeMark, Verdict};
 use crate::shard::{Pending, Stage};
 use crate::shared::{Item, StoreShared};
 use crate::stats::add;
@@ -68,6 +69,11 @@ impl Engine {
     pub(crate) fn admit(&self, object: &Arc<Object>, ram: bool) -> Admission {
         let hash = object.hash();
         let mut shard = self.shard(hash).write();
+        // What is there was fetched after the purge, or is gone by it. Fragments go with their head.
+        if !object.is_fragment() && !self.purges.may_store(object) {
+            add(&self.counters.drop_purged, 1);
+            return Admission::Refused(DropReason::Purged);
+        }
         self.supersede_locked(&mut shard, hash);
         let room = self.make_room(object);
         let ticket = self.next_number();
@@ -129,7 +135,8 @@ impl Engine {
         tags: Bytes,
         fields: FieldBlock,
     ) -> Option<Put> {
-        if old.is_fragment() || !self.is_current(old) {
+        let gone = matches!(self.purges.verdict(old), Verdict::Gone(_));
+        if old.is_fragment() || gone || !self.is_current(old) {
             return None;
         }
         let mut object = Object {
@@ -141,6 +148,7 @@ impl Engine {
             vary,
             tags,
             fields,
+            mark: PurgeMark::new(meta.purge_sequence),
             ..(**old).clone()
         };
         object.own_small_parts();

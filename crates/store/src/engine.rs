@@ -9,6 +9,7 @@ use foxy_index::{Address, Candidates, Entry, Index};
 use foxy_policy::CachePolicy;
 use parking_lot::RwLock;
 
+use crate::purge::Purges;
 use crate::removals::Removal;
 use crate::shard::{Shard, Stage};
 use crate::shared::{StoreShared, SyncRequest};
@@ -39,6 +40,7 @@ pub struct Engine {
     version_seed: AtomicU64,
     ram_capacity: AtomicU64,
     pub(crate) counters: EngineCounters,
+    pub(crate) purges: Purges,
 }
 
 impl Engine {
@@ -68,6 +70,7 @@ impl Engine {
             version_seed: AtomicU64::new(hash64(config.seed, b"version")),
             ram_capacity: AtomicU64::new(ram),
             counters: EngineCounters::default(),
+            purges: Purges::default(),
             config,
             clock,
         };
@@ -94,6 +97,25 @@ impl Engine {
     /// Key of a part of the tables.
     pub(crate) fn shard(&self, hash: KeyHash) -> &RwLock<Shard> {
         &self.shards[(hash.high() >> 32) as usize & (self.shards.len() - 1)]
+    }
+
+    pub(crate) fn shard_count(&self) -> usize {
+        self.shards.len()
+    }
+
+    pub(crate) fn shard_at(&self, number: usize) -> &RwLock<Shard> {
+        &self.shards[number]
+    }
+
+    /// Empties the RAM tier.
+    pub(crate) fn clear_memory(&self) {
+        for shard in &self.shards {
+            let mut shard = shard.write();
+            let capacity = shard.ram.capacity();
+            let gone = shard.set_capacity(0);
+            shard.set_capacity(capacity);
+            add(&self.counters.ram_evictions, gone);
+        }
     }
 
     /// All stores, in order of opening.
@@ -283,7 +305,7 @@ impl Engine {
         self.ticket(true)
     }
 
-    fn ticket(&self, objects: bool) -> SyncTicket {
+    pub(crate) fn ticket(&self, objects: bool) -> SyncTicket {
         let stores: Vec<_> = self.stores().collect();
         let (ticket, parts) = SyncTicket::new(stores.len() as u32);
         for (store, part) in stores.into_iter().zip(parts) {

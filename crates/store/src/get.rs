@@ -23,7 +23,10 @@ impl Engine {
     /// What is stored under a key. Memory only: a shared lock, no allocation.
     pub fn lookup(&self, hash: KeyHash, key: &[u8]) -> Lookup {
         match self.lookup_memory(hash) {
-            Some(object) if object.key() == key && !object.is_fragment() => Lookup::Memory(object),
+            Some(object) if object.key() == key && !object.is_fragment() => {
+                let object = self.unless_purged(object);
+                object.map_or_else(|| self.miss(), Lookup::Memory)
+            }
             Some(_) => self.miss(),
             None => self.lookup_disk(hash),
         }
@@ -121,7 +124,9 @@ impl Engine {
             if object.hash() != plan.hash {
                 return Err(ReadMiss::Twin);
             }
-            self.promote(plan, object, &wanted)
+            self.refuse_void(plan, &object)?;
+            let object = self.promote(plan, object, &wanted)?;
+            self.unless_purged(object).ok_or(ReadMiss::Superseded)
         });
         self.count_read(plan, &result);
         result
@@ -168,6 +173,16 @@ impl Engine {
         let key = Removal::Key(plan.hash);
         store.remove_all(&[key, place.unwrap_or(key)]);
         self.index.remove_if(plan.hash, plan.spot.address).is_some()
+    }
+
+    /// What a store missed purges of is void: its journal was damaged, or it was away.
+    fn refuse_void(&self, plan: &ReadPlan, object: &Object) -> Result<(), ReadMiss> {
+        let store = self.store(plan.store).ok_or(ReadMiss::Superseded)?;
+        if object.meta().purge_sequence >= store.purge_floor.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        self.drop_entry(plan, store);
+        Err(ReadMiss::Superseded)
     }
 
     fn promote(

@@ -14,8 +14,10 @@ mod get;
 mod large;
 mod lookup;
 mod object;
+mod offline;
 mod options;
 mod peek;
+mod purge;
 mod recovery;
 mod removals;
 mod shard;
@@ -33,8 +35,15 @@ pub use engine::Engine;
 pub use large::{LargePut, NewLarge, Stored};
 pub use lookup::{Admission, DropReason, Lookup, Put, ReadMiss, ReadPlan, StoreId};
 pub use object::{MAX_KEY_BYTES, NewObject, Object, ObjectMeta};
+pub use offline::{
+    Inspection, OfflineError, SegmentReport, SegmentWord, Verification, inspect, verify,
+};
 pub use options::{EngineConfig, OpenError, StoreOptions};
 pub use peek::{DiskPlace, Peek};
+pub use purge::{
+    KeyParts, Place, Purge, PurgeError, PurgeKind, PurgeStatus, Sweep, SweepStep, Walk, WalkStep,
+    Walked, for_each_tag,
+};
 pub use sparse::FragmentPut;
 pub use stats::{EngineCounts, Health, MemoryShares, OneStoreStats, StoreCounts, StoreStats};
 pub use ticket::{Durable, SyncTicket};

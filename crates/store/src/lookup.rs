@@ -97,6 +97,8 @@ pub enum DropReason {
     PendingFull,
     /// Too large.
     TooLarge,
+    /// It was fetched before a purge that covers it.
+    Purged,
     /// Its length is not what was announced.
     Incomplete,
 }

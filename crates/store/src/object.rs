@@ -4,6 +4,8 @@ use bytes::Bytes;
 use foxy_base::{FieldBlock, KeyHash, WallTime};
 use foxy_format::{RULES_BYTES, RecordHead, RecordKind, RecordLayout, RecordSections};
 
+use crate::purge::PurgeMark;
+
 /// Bytes that the engine spends per object beside its contents: the struct with its counters; its
 /// slot in the RAM tier and in the table that leads there (both grow by doubling); and its share
 /// of the tier's memory of keys that had to go, of which there are about as many as objects.
@@ -94,6 +96,8 @@ pub struct Object {
     pub(crate) fragment: u32,
     /// Bytes of memory that all of this keeps alive, overhead included.
     pub(crate) charge: usize,
+    /// Which purges it was compared with.
+    pub(crate) mark: PurgeMark,
 }
 
 impl Object {
@@ -191,6 +195,7 @@ impl Object {
             fragment_size: 0,
             fragment: 0,
             charge: 0,
+            mark: PurgeMark::new(new.meta.purge_sequence),
         };
         object.own_small_parts();
         object
@@ -290,6 +295,7 @@ impl Object {
             fragment_size: head.fragment_size,
             fragment: head.fragment,
             charge: OVERHEAD + held + SHARE,
+            mark: PurgeMark::new(head.purge_sequence),
         })
     }
 }

@@ -10,6 +10,7 @@ use foxy_base::KeyHash;
 use foxy_format::parse_record;
 use foxy_index::Entry;
 
+use crate::purge::Verdict;
 use crate::spot::Spot;
 use crate::{Engine, Object};
 
@@ -50,7 +51,7 @@ impl Engine {
         let found = self.index.lookup(hash).first();
         let place = found.and_then(|entry| self.disk_place(&entry));
         if let Some(object) = in_memory {
-            let same = object.key() == key && !object.is_fragment();
+            let same = object.key() == key && self.may_be_given(&object);
             return same.then_some(Peek {
                 object,
                 in_memory: true,
@@ -65,12 +66,18 @@ impl Engine {
         let bytes = Bytes::from(record).slice(plan.skip as usize..);
         let (head, layout) = parse_record(&bytes, &store.place(plan.spot)?).ok()?;
         let object = Object::from_record(&head, &layout, &bytes, layout.body.end)?;
-        let same = object.hash() == hash && object.key() == key && !object.is_fragment();
+        let own = object.hash() == hash && object.key() == key;
+        let void = object.meta().purge_sequence < store.purge_floor.load(Ordering::Acquire);
+        let same = own && !void && self.may_be_given(&object);
         same.then(|| Peek {
             object: Arc::new(object),
             in_memory: false,
             place,
         })
+    }
+
+    fn may_be_given(&self, object: &Object) -> bool {
+        !object.is_fragment() && !matches!(self.purges.verdict(object), Verdict::Gone(_))
     }
 
     fn disk_place(&self, entry: &Entry) -> Option<DiskPlace> {

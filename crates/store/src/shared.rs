@@ -11,6 +11,7 @@ use foxy_format::{Geometry, LogPosition, RecordPlace, StoreUuid, UNIT};
 use foxy_index::{Address, Entry, UNIT_BYTES};
 use parking_lot::{Condvar, Mutex};
 
+use crate::purge::JournalInbox;
 use crate::removals::{Numbered, RemovalLog};
 use crate::spot::Spot;
 use crate::stats::{Health, StoreCounters};
@@ -120,6 +121,10 @@ pub(crate) struct StoreShared {
     /// Locked before the inbox.
     pub(crate) removals: Mutex<RemovalLog>,
     pub(crate) inbox: Mutex<Inbox>,
+    /// What the purge journal has to take.
+    pub(crate) journal: Mutex<JournalInbox>,
+    /// Records fetched when a smaller number was the newest purge are void.
+    pub(crate) purge_floor: AtomicU64,
     pub(crate) bell: Arc<Bell>,
     /// `Some` while recovery loads.
     pub(crate) gone: Mutex<Option<Gone>>,
@@ -154,6 +159,8 @@ impl StoreShared {
             log_end: AtomicU64::new(0),
             removals: Mutex::new(RemovalLog::new(geometry.removal_places())),
             inbox: Mutex::default(),
+            journal: Mutex::default(),
+            purge_floor: AtomicU64::new(0),
             bell: Arc::default(),
             gone: Mutex::new(Some(Gone::new(gone_max))),
             loading: AtomicBool::new(true),

@@ -60,6 +60,12 @@ counters! {
         superseded,
         /// Keys purged.
         purged,
+        /// Purges of many, and soft ones.
+        purges,
+        /// Objects that purges of many removed.
+        purged_by_many,
+        /// Not stored: fetched before a purge that covers it.
+        drop_purged,
         /// Not sent to disk: no store takes writes.
         drop_no_store,
         /// Not sent to disk: too much is waiting.
@@ -100,7 +106,9 @@ counters! {
         removal_log_full,
         /// Removals of an earlier run that were still in the removal log.
         removals_recalled,
-        /// Other bytes written: slots and superblocks.
+        /// Writes of the purge journal.
+        journal_writes,
+        /// Other bytes written: slots, superblocks, purge journal.
         meta_bytes,
         /// Device writes.
         writes,

@@ -6,6 +6,7 @@
 
 mod hit_cost;
 mod process;
+mod purge;
 mod replay;
 mod restart;
 mod size;
@@ -17,7 +18,7 @@ use crate::report::Report;
 /// What to run.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Wanted {
-    /// Only these parts: replay, stream, size, restart, hit
+    /// Only these parts: replay, stream, size, restart, hit, purge
     #[arg(value_name = "PART")]
     parts: Vec<String>,
     /// Where stores and records are put; needs about 16 GiB, on a file system with direct I/O
@@ -53,6 +54,9 @@ pub(crate) fn run(report: &mut Report, wanted: &Wanted) {
     }
     if asked("restart") {
         report.step("kill and restart", || restart::run(&bench));
+    }
+    if asked("purge") {
+        report.step("purge of a million", || purge::run(&bench));
     }
     if asked("hit") {
         report.step("cost of a hit", || hit_cost::run(&bench));

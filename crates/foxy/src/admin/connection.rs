@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
-use foxy_http1::{FieldSlots, HeadScanner, Limits, RequestHead, write};
+use foxy_http1::{BodyFraming, FieldSlots, HeadScanner, Limits, RequestHead, write};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::mpsc;
 
 use super::{State, routes};
 
 const HEAD_BYTES: usize = 16 << 10;
+/// Longest body of a request.
+const BODY_BYTES: u64 = 64 << 10;
 /// A client has this long for everything.
 const TIME: Duration = Duration::from_secs(15);
 
@@ -18,6 +21,8 @@ pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) content_type: &'static str,
     pub(super) body: Vec<u8>,
+    /// More of the body, as it comes; its length is not announced then.
+    pub(super) more: Option<mpsc::Receiver<Vec<u8>>>,
 }
 
 impl Answer {
@@ -27,36 +32,67 @@ impl Answer {
             status,
             content_type: "text/plain; charset=utf-8",
             body: format!("{text}\n").into_bytes(),
+            more: None,
         }
     }
 }
 
 /// Reads a request, answers it, closes. What goes wrong on the way concerns that client alone.
 pub(super) async fn serve(mut stream: TcpStream, state: &State) {
-    let _ = tokio::time::timeout(TIME, exchange(&mut stream, state)).await;
+    let exchanged = tokio::time::timeout(TIME, exchange(&mut stream, state)).await;
+    if let Ok(Ok(Some(mut more))) = exchanged {
+        while let Some(piece) = more.recv().await {
+            let written = tokio::time::timeout(TIME, stream.write_all(&piece)).await;
+            if !matches!(written, Ok(Ok(()))) {
+                return;
+            }
+        }
+        let _ = tokio::time::timeout(TIME, finish(&mut stream)).await;
+    }
 }
 
-async fn exchange(stream: &mut TcpStream, state: &State) -> std::io::Result<()> {
+/// Answers; what is to follow, if the answer is not complete.
+async fn exchange(
+    stream: &mut TcpStream,
+    state: &State,
+) -> std::io::Result<Option<mpsc::Receiver<Vec<u8>>>> {
     let limits = Limits {
         head_bytes: HEAD_BYTES,
         ..Limits::default()
     };
-    let (mut scanner, mut slots) = (HeadScanner::new(), FieldSlots::new());
+    let mut slots = FieldSlots::new();
     let mut buffer = Vec::with_capacity(1024);
-    let (answer, head_only) = loop {
-        match RequestHead::parse(&buffer, &mut scanner, &mut slots, &limits) {
+    let (mut answer, head_only) = loop {
+        match RequestHead::parse(&buffer, &mut HeadScanner::new(), &mut slots, &limits) {
             Ok(Some(head)) => {
-                let head_only = head.method_text() == b"HEAD";
-                break (routes::answer(&head, state).await, head_only);
+                let parts = head.parts();
+                let body = match parts.framing() {
+                    BodyFraming::None => 0,
+                    BodyFraming::Length(length) if length <= BODY_BYTES => length as usize,
+                    BodyFraming::Length(_) => break (Answer::text(413, "too long"), false),
+                    _ => break (Answer::text(411, "say the length of the body"), false),
+                };
+                if let Some(body) = buffer.get(parts.len()..parts.len() + body) {
+                    let head_only = head.method_text() == b"HEAD";
+                    break (routes::answer(&head, body, state).await, head_only);
+                }
             }
             Ok(None) => {}
             Err(reject) => break (Answer::text(reject.status, reject.reason), false),
         }
         if stream.read_buf(&mut buffer).await? == 0 {
-            return Ok(());
+            return Ok(None);
         }
     };
     stream.write_all(&encode(&answer, head_only)).await?;
+    let more = answer.more.take().filter(|_| !head_only);
+    if more.is_none() {
+        finish(stream).await?;
+    }
+    Ok(more)
+}
+
+async fn finish(stream: &mut TcpStream) -> std::io::Result<()> {
     stream.shutdown().await?;
     // Reading on until the client closes keeps unread input from resetting the answer.
     let mut rest = [0; 1024];
@@ -68,7 +104,9 @@ fn encode(answer: &Answer, head_only: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(256 + answer.body.len());
     write::status_line(&mut out, answer.status);
     write::field(&mut out, b"Content-Type", answer.content_type.as_bytes());
-    write::number_field(&mut out, b"Content-Length", answer.body.len() as u64);
+    if answer.more.is_none() {
+        write::number_field(&mut out, b"Content-Length", answer.body.len() as u64);
+    }
     write::field(&mut out, b"Cache-Control", b"no-store");
     write::field(&mut out, b"X-Content-Type-Options", b"nosniff");
     write::field(&mut out, b"X-Frame-Options", b"DENY");

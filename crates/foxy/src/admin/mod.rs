@@ -7,11 +7,15 @@
 
 mod connection;
 mod guard;
+mod list;
 mod metrics;
+mod purge;
 mod routes;
 mod stats;
 mod why;
 
+pub(crate) use list::Line;
+pub(crate) use purge::{Operation, Removed, Started};
 pub use stats::{Durations, Stats};
 pub use why::{Stored as WhyStored, Why as WhyAnswer};
 

@@ -1,16 +1,16 @@
 //! The addresses of the admin listener.
 
-use foxy_http1::{RequestHead, Url};
+use foxy_http1::RequestHead;
 
 use super::connection::Answer;
 use super::guard::{self, FIELD};
 use super::stats::Stats;
-use super::{State, metrics, why};
+use super::{State, list, metrics, purge, why};
 
 const PAGE: &str = include_str!("page.html");
 
 /// Finds the answer.
-pub(super) async fn answer(head: &RequestHead<'_>, state: &State) -> Answer {
+pub(super) async fn answer(head: &RequestHead<'_>, body: &[u8], state: &State) -> Answer {
     if let Some(reason) = guard::refuse(head, state) {
         return Answer::text(403, reason);
     }
@@ -18,11 +18,16 @@ pub(super) async fn answer(head: &RequestHead<'_>, state: &State) -> Answer {
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     match (head.method_text(), path) {
         (b"GET" | b"HEAD", "/why") => why::answer(query, state),
-        (b"GET" | b"HEAD", _) => get(path, state),
+        (b"GET" | b"HEAD", "/ls") => list::answer(query, state),
+        (b"GET" | b"HEAD", "/purges") => purge::list(state),
+        (b"GET" | b"HEAD", _) => match path.strip_prefix("/purges/") {
+            Some(number) => purge::status(number, state),
+            None => get(path, state),
+        },
         (b"POST", "/purge") if !guard::may_change(head) => {
             Answer::text(403, &format!("changes need the field `{FIELD}: 1`"))
         }
-        (b"POST", "/purge") => purge(query, state).await,
+        (b"POST", "/purge") => purge::purge(query, body, state).await,
         _ => Answer::text(405, "only GET, HEAD and POST /purge are known here"),
     }
 }
@@ -34,6 +39,7 @@ fn get(path: &str, state: &State) -> Answer {
             status: 200,
             content_type: "text/html; charset=utf-8",
             body: PAGE.as_bytes().to_vec(),
+            more: None,
         },
         "/healthz" => Answer::text(200, "ok"),
         "/readyz" if shutting_down => Answer::text(503, "draining"),
@@ -42,12 +48,13 @@ fn get(path: &str, state: &State) -> Answer {
             status: 200,
             content_type: "text/plain; version=0.0.4; charset=utf-8",
             body: metrics::text(state).into_bytes(),
+            more: None,
         },
         "/stats" => json(200, &Stats::of(state)),
         "/purge" => Answer::text(405, "purging changes something: use POST"),
         _ => Answer::text(
             404,
-            "try /, /healthz, /readyz, /metrics, /stats or /why?url=...",
+            "try /, /healthz, /readyz, /metrics, /stats, /ls, /purges or /why?url=...",
         ),
     }
 }
@@ -60,55 +67,11 @@ pub(super) fn json<T: serde::Serialize>(status: u16, value: &T) -> Answer {
                 status,
                 content_type: "application/json",
                 body,
+                more: None,
             }
         }
         Err(error) => Answer::text(500, &error.to_string()),
     }
-}
-
-/// What a purge did.
-#[derive(Debug, serde::Serialize)]
-struct Purged {
-    url: String,
-    partitions: usize,
-    durable: bool,
-}
-
-/// `?url=...` and optionally `&site=NAME`; without it the URL is purged wherever it may be.
-/// Answers when the purge would survive a power cut.
-async fn purge(query: &str, state: &State) -> Answer {
-    let Some(url) = parameter(query, "url") else {
-        return Answer::text(
-            400,
-            "say what to purge: /purge?url=http%3A%2F%2Fexample.com%2F",
-        );
-    };
-    let site = parameter(query, "site");
-    let Ok(parsed) = Url::parse(url.as_bytes()) else {
-        return Answer::text(400, "url is not an http URL with a host");
-    };
-    let mut normalised = Vec::new();
-    parsed.write_normalised(&mut normalised);
-    let chosen = state
-        .partitions
-        .iter()
-        .filter(|p| site.as_ref().is_none_or(|site| site == *p));
-    let (mut partitions, mut durable) = (0, true);
-    for partition in chosen {
-        durable &= state.proxy.purge(partition, &parsed).await.durable;
-        partitions += 1;
-    }
-    if partitions == 0 {
-        return Answer::text(404, "there is no such site");
-    }
-    json(
-        200,
-        &Purged {
-            url: String::from_utf8_lossy(&normalised).into_owned(),
-            partitions,
-            durable,
-        },
-    )
 }
 
 /// A parameter of a query, decoded; `+` is a plus sign, as URLs have them.

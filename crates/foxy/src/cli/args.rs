@@ -32,6 +32,10 @@ pub struct Cli {
 
 /// What Foxy can do.
 #[derive(Debug, Subcommand)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one of it, for a moment"
+)]
 pub enum Command {
     /// Run the proxy (this is also what happens without a command)
     Serve(ServeArgs),
@@ -39,10 +43,15 @@ pub enum Command {
     Check(CheckArgs),
     /// Show the figures of a running Foxy
     Stats(StatsArgs),
-    /// Make a running Foxy forget a URL, all its variants included
+    /// Make a running Foxy forget a URL with all its variants, or many
     Purge(PurgeArgs),
     /// Say what would become of a request now, and why
     Why(WhyArgs),
+    /// List what a running Foxy has stored
+    Ls(LsArgs),
+    /// Look into a store that no Foxy uses
+    #[command(subcommand)]
+    Store(StoreCommand),
     /// Read, convert and generate access logs
     #[command(subcommand)]
     Trace(foxy_trace::cli::TraceCommand),
@@ -122,11 +131,41 @@ pub struct StatsArgs {
     pub admin: AdminArgs,
 }
 
-/// What to forget.
+/// What to forget; one of these.
+#[derive(Clone, Debug, Default, Args)]
+#[group(required = true, multiple = false)]
+pub struct PurgeWhat {
+    /// The URL, such as http://example.com/page
+    pub url: Option<String>,
+    /// Everything whose URL begins so, with or without http://
+    #[arg(long, value_name = "PREFIX")]
+    pub prefix: Option<String>,
+    /// Everything of this host
+    #[arg(long, value_name = "HOST")]
+    pub host: Option<String>,
+    /// Everything whose URL matches this expression
+    #[arg(long, value_name = "REGEX")]
+    pub regex: Option<String>,
+    /// Everything that came with this tag in Surrogate-Key, Cache-Tag or xkey
+    #[arg(long, value_name = "TAG")]
+    pub tag: Option<String>,
+    /// Everything
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// What to forget, and how.
 #[derive(Clone, Debug, Args)]
 pub struct PurgeArgs {
-    /// The URL, such as http://example.com/page
-    pub url: String,
+    /// What
+    #[command(flatten)]
+    pub what: PurgeWhat,
+    /// Make it stale instead: it is revalidated, and may be served stale by the usual rules
+    #[arg(long)]
+    pub soft: bool,
+    /// Wait until all of it was found, and print how much it was
+    #[arg(long)]
+    pub wait: bool,
     /// Only in this site's contents (`forward` for the forward proxy's)
     #[arg(long, value_name = "NAME")]
     pub site: Option<String>,
@@ -149,6 +188,38 @@ pub struct WhyArgs {
     /// In which site's contents (`forward` for the forward proxy's)
     #[arg(long, value_name = "NAME")]
     pub site: Option<String>,
+    /// Whom to ask
+    #[command(flatten)]
+    pub admin: AdminArgs,
+}
+
+/// What to do with a store; it is only read, and must not be in use.
+#[derive(Clone, Debug, Subcommand)]
+pub enum StoreCommand {
+    /// Print what its tables say
+    Inspect(StoreArgs),
+    /// Read everything, check every checksum, and say what a restart would bring back
+    Verify(StoreArgs),
+}
+
+/// Which store.
+#[derive(Clone, Debug, Args)]
+pub struct StoreArgs {
+    /// Its file or block device
+    pub path: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What to list.
+#[derive(Clone, Debug, Args)]
+pub struct LsArgs {
+    /// Part of the URL, or with * a pattern for all of it
+    pub pattern: Option<String>,
+    /// Most lines to print
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub limit: u64,
     /// Whom to ask
     #[command(flatten)]
     pub admin: AdminArgs,

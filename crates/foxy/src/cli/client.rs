@@ -1,6 +1,6 @@
 //! A small client for the admin listener of a running Foxy.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
@@ -14,19 +14,50 @@ const ANSWER_MAX: u64 = 64 << 20;
 /// # Errors
 /// A sentence that says what to do.
 pub(super) fn ask(admin: &str, method: &str, target: &str) -> Result<(u16, String), String> {
-    let advice = "is Foxy running? `--admin` names its admin address";
+    let mut answer = Vec::new();
+    let stream = send(admin, method, target)?;
+    let read = stream.take(ANSWER_MAX).read_to_end(&mut answer);
+    read.map_err(|error| format!("{admin} did not answer: {error}"))?;
+    parse(&answer).ok_or_else(|| format!("{admin} is not the admin address of a Foxy; {ADVICE}"))
+}
+
+const ADVICE: &str = "is Foxy running? `--admin` names its admin address";
+
+fn send(admin: &str, method: &str, target: &str) -> Result<TcpStream, String> {
     let mut stream =
-        connect(admin).map_err(|error| format!("no connection to {admin}: {error}; {advice}"))?;
+        connect(admin).map_err(|error| format!("no connection to {admin}: {error}; {ADVICE}"))?;
     let request = format!(
         "{method} {target} HTTP/1.1\r\nHost: {admin}\r\nX-Foxy-Admin: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     );
-    let mut answer = Vec::new();
-    stream
+    let sent = stream
         .set_read_timeout(Some(ANSWER))
-        .and_then(|()| stream.write_all(request.as_bytes()))
-        .and_then(|()| stream.take(ANSWER_MAX).read_to_end(&mut answer))
-        .map_err(|error| format!("{admin} did not answer: {error}"))?;
-    parse(&answer).ok_or_else(|| format!("{admin} is not the admin address of a Foxy; {advice}"))
+        .and_then(|()| stream.write_all(request.as_bytes()));
+    sent.map_err(|error| format!("{admin} did not answer: {error}"))?;
+    Ok(stream)
+}
+
+/// Sends one request; gives the status, and the body to be read as it comes.
+///
+/// # Errors
+/// A sentence that says what to do.
+pub(super) fn open(
+    admin: &str,
+    method: &str,
+    target: &str,
+) -> Result<(u16, impl BufRead + use<>), String> {
+    let failed = |error: std::io::Error| format!("{admin} did not answer: {error}");
+    let mut answer = BufReader::new(send(admin, method, target)?);
+    let mut line = String::new();
+    answer.read_line(&mut line).map_err(failed)?;
+    let status = line
+        .strip_prefix("HTTP/1.1 ")
+        .and_then(|l| l.get(..3)?.parse().ok());
+    let status = status.ok_or_else(|| format!("{admin} is not the admin address of a Foxy"))?;
+    while line.trim_end() != "" {
+        line.clear();
+        answer.read_line(&mut line).map_err(failed)?;
+    }
+    Ok((status, answer))
 }
 
 fn connect(admin: &str) -> std::io::Result<TcpStream> {

@@ -5,10 +5,12 @@
 mod args;
 mod check;
 mod client;
+mod ls;
 mod purge;
 mod reload;
 mod serve;
 mod stats;
+mod store;
 mod why;
 
 pub use args::{Cli, Command, ServeArgs};
@@ -33,6 +35,8 @@ pub fn main() -> ExitCode {
         Some(Command::Stats(args)) => stats::run(&args),
         Some(Command::Purge(args)) => purge::run(&args),
         Some(Command::Why(args)) => why::run(&args),
+        Some(Command::Ls(args)) => ls::run(&args),
+        Some(Command::Store(command)) => store::run(&command),
         Some(Command::Trace(command)) => command.run(),
         Some(Command::Sim(command)) => command.run(),
         Some(Command::Bench(command)) => {

@@ -1,31 +1,125 @@
-//! `foxy purge URL`: a running Foxy forgets it.
+//! `foxy purge`: a running Foxy forgets a URL, or many.
 
 use std::fmt::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use super::args::PurgeArgs;
 use super::{USAGE, client, encoded, failed};
+use crate::admin::{Operation, Removed, Started};
 
-/// Asks for the purge; done when it would survive a power cut.
+/// How often `--wait` asks.
+const ASK: Duration = Duration::from_millis(200);
+
+/// Asks for the purge; done when it would survive a power cut, with `--wait` when all is counted.
 pub(super) fn run(args: &PurgeArgs) -> ExitCode {
-    let mut target = format!("/purge?url={}", encoded(&args.url));
-    if let Some(site) = &args.site {
-        let _ = write!(target, "&site={}", encoded(site));
-    }
-    match client::ask(&args.admin.admin, "POST", &target) {
-        Ok((200, body)) if args.admin.json => {
-            print!("{body}");
-            ExitCode::SUCCESS
-        }
-        Ok((200, _)) => {
-            println!("purged {}", args.url);
-            ExitCode::SUCCESS
-        }
+    match client::ask(&args.admin.admin, "POST", &target(args)) {
+        Ok((200, body)) => match serde_json::from_str::<Started>(&body) {
+            Ok(started) => many(args, &started, &body),
+            Err(_) => one(args, &body),
+        },
         Ok((400 | 404, body)) => {
             eprintln!("foxy: {}", body.trim());
             ExitCode::from(USAGE)
         }
         Ok((status, body)) => failed(format!("{status}: {}", body.trim())),
         Err(error) => failed(error),
+    }
+}
+
+fn target(args: &PurgeArgs) -> String {
+    let mut target = "/purge?".to_owned();
+    let what = &args.what;
+    for (name, value) in [
+        ("url", &what.url),
+        ("prefix", &what.prefix),
+        ("host", &what.host),
+        ("regex", &what.regex),
+        ("tag", &what.tag),
+        ("site", &args.site),
+    ] {
+        if let Some(value) = value {
+            // Writing to a string cannot fail.
+            let _ = write!(target, "{name}={}&", encoded(value));
+        }
+    }
+    let _ = write!(
+        target,
+        "all={}&soft={}",
+        u8::from(what.all),
+        u8::from(args.soft)
+    );
+    target
+}
+
+const NOT_DURABLE: &str = "it holds for the running Foxy, but a store could not write it down";
+
+/// A URL went, and the count is there.
+fn one(args: &PurgeArgs, body: &str) -> ExitCode {
+    let Ok(removed) = serde_json::from_str::<Removed>(body) else {
+        return failed("the answer is of another version of Foxy");
+    };
+    if args.admin.json {
+        print!("{body}");
+    } else if removed.objects == 0 {
+        println!("purged {}: nothing was stored", removed.url);
+    } else {
+        println!("purged {}: {} removed", removed.url, removed.objects);
+    }
+    end(removed.durable)
+}
+
+fn many(args: &PurgeArgs, started: &Started, body: &str) -> ExitCode {
+    if !args.wait {
+        if args.admin.json {
+            print!("{body}");
+        } else {
+            println!("purge {} holds; its count follows (--wait)", started.purge);
+        }
+        return end(started.durable);
+    }
+    match wait(args, started.purge) {
+        Ok((operation, text)) => {
+            let verb = if operation.soft {
+                "made stale"
+            } else {
+                "removed"
+            };
+            if args.admin.json {
+                print!("{text}");
+            } else {
+                println!("purge {}: {} {verb}", started.purge, operation.objects);
+            }
+            end(started.durable)
+        }
+        Err(problem) => failed(problem),
+    }
+}
+
+fn end(durable: bool) -> ExitCode {
+    if durable {
+        ExitCode::SUCCESS
+    } else {
+        failed(NOT_DURABLE)
+    }
+}
+
+/// Asks until everything was looked through; gives the purge as parsed and as received.
+fn wait(args: &PurgeArgs, mut number: u64) -> Result<(Operation, String), String> {
+    loop {
+        let target = format!("/purges/{number}");
+        let (status, body) = client::ask(&args.admin.admin, "GET", &target)?;
+        if status != 200 {
+            return Err(format!("{status}: {}", body.trim()));
+        }
+        let operation: Operation = serde_json::from_str(&body)
+            .map_err(|error| format!("the answer is of another version of Foxy: {error}"))?;
+        if let Some(later) = operation.merged_into {
+            number = later;
+        } else if operation.done {
+            return Ok((operation, body));
+        } else {
+            std::thread::sleep(ASK);
+        }
     }
 }

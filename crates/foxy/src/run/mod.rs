@@ -11,6 +11,7 @@ mod notify;
 mod running;
 mod start;
 mod stores;
+mod sweeper;
 mod workers;
 
 pub use error::StartError;

@@ -8,6 +8,7 @@ use foxy_proxy::Proxy;
 use foxy_store::Engine;
 
 use super::stores::StoreThreads;
+use super::sweeper::Sweeper;
 use crate::access_log::{LogHandle, LogThread};
 use crate::admin::AdminThread;
 
@@ -27,6 +28,7 @@ pub struct Running {
     stores: StoreThreads,
     admin: Option<AdminThread>,
     log: Option<LogThread>,
+    sweeper: Option<Sweeper>,
     addresses: Addresses,
     workers: Vec<JoinHandle<()>>,
 }
@@ -46,13 +48,15 @@ impl Running {
             stores,
             admin,
             log,
+            sweeper: None,
             addresses,
             workers: Vec::new(),
         }
     }
 
-    pub(super) fn set_workers(&mut self, workers: Vec<JoinHandle<()>>) {
+    pub(super) fn set_workers(&mut self, workers: Vec<JoinHandle<()>>, sweeper: Sweeper) {
         self.workers = workers;
+        self.sweeper = Some(sweeper);
     }
 
     /// What the workers share.
@@ -113,6 +117,9 @@ impl Running {
 
     fn end_workers(&mut self) {
         self.proxy.shutdown();
+        if let Some(sweeper) = self.sweeper.take() {
+            sweeper.stop();
+        }
         for thread in self.workers.drain(..) {
             if thread.join().is_err() {
                 tracing::error!("a network thread ended badly");

@@ -11,6 +11,7 @@ use foxy_store::{Engine, EngineConfig, StoreOptions};
 
 use super::running::{Addresses, Running};
 use super::stores::{StoreThreads, open_disk};
+use super::sweeper::Sweeper;
 use super::workers::{Bound, spawn};
 use super::{StartError, local};
 use crate::access_log;
@@ -131,7 +132,8 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
         config.log.format,
         config.pin_workers,
     )?;
-    running.set_workers(threads);
+    let sweeper = Sweeper::start(running.engine())?;
+    running.set_workers(threads, sweeper);
     Ok(running)
 }
 

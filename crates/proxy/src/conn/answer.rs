@@ -14,6 +14,7 @@ use super::{Conn, Finish};
 use crate::ask::{Ask, Who};
 use crate::local::Local;
 use crate::net::{Io, Transport};
+use crate::purge::stored_digest;
 use crate::reply::{Scratch, send_page};
 use crate::route::{Refusal, Route, route};
 use crate::serve::find::{Found, Primary, Tier, find};
@@ -186,7 +187,7 @@ impl<T: Transport> Conn<T> {
             let decision = decide_miss(&request, miss);
             return missed(&parts, &request, decision, Known::nothing(primary));
         };
-        let Some(stored) = Digest::decode(&object.meta().rules) else {
+        let Some(stored) = stored_digest(&object) else {
             let decision = decide_miss(&request, Miss::Uri);
             return missed(&parts, &request, decision, Known::nothing(None));
         };

@@ -18,6 +18,7 @@ use crate::fetch::{self, FillHead, Job, Ranged};
 use crate::fill::{Follower, HeadEvent, Joined, Released};
 use crate::local::Local;
 use crate::net::Transport;
+use crate::purge::stored_digest;
 use crate::reply::send_page;
 use crate::route::Refusal;
 use crate::serve::find::Primary;
@@ -397,7 +398,7 @@ impl<T: Transport> Conn<T> {
         keep: bool,
     ) -> Option<Finish> {
         let object = want.stored.as_ref()?;
-        let stored = Digest::decode(&object.meta().rules)?;
+        let stored = stored_digest(object)?;
         let config = self.local.proxy.rules(ask.rule);
         let now = self.local.wall();
         let decision = stale_on_failure(&ask.digest, &stored, now, failure, config)?;
@@ -421,7 +422,7 @@ impl<T: Transport> Conn<T> {
         object: &Arc<Object>,
         keep: bool,
     ) -> Option<Finish> {
-        let stored = Digest::decode(&object.meta().rules)?;
+        let stored = stored_digest(object)?;
         let now = self.local.wall();
         let shown = Shown {
             age: freshness::age(&stored, now),

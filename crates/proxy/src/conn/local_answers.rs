@@ -1,9 +1,12 @@
 //! Requests that Foxy answers itself: OPTIONS and TRACE that end here, and PURGE.
 
+use std::sync::Arc;
+
 use foxy_base::Fields;
 use foxy_http1::{RequestParts, write};
+use foxy_store::{Purge, PurgeError};
 
-use super::{Conn, Finish};
+use super::{Conn, Finish, purge_method};
 use crate::Outcome;
 use crate::ask::Ask;
 use crate::net::Transport;
@@ -58,14 +61,22 @@ impl<T: Transport> Conn<T> {
         }
     }
 
-    /// Removes what is stored under the URL, all variants included, durably.
+    /// Removes what is stored under the URL, all variants included, or what the request's fields
+    /// name instead; durably.
     pub(super) async fn purge(&mut self, ask: &Ask, keep: bool) -> Finish {
         let keep = keep && ask.head().framing().is_empty();
         let client = self.client.ip().to_canonical();
         let access = &self.local.proxy.config.access;
         let allowed = access.purge_from.iter().any(|net| net.contains(&client));
         let (status, reason, outcome) = if allowed {
-            self.remove(ask).await
+            match purge_method::of(ask) {
+                Ok(Some(wanted)) => match self.purge_many(ask, &wanted, keep).await {
+                    Ok(finish) => return finish,
+                    Err(refused) => refused,
+                },
+                Ok(None) => self.remove(ask).await,
+                Err(reason) => (400, reason, Outcome::BadRequest),
+            }
         } else {
             (403, "purge-not-allowed", Outcome::Denied)
         };
@@ -80,6 +91,40 @@ impl<T: Transport> Conn<T> {
             body: sent.unwrap_or(0),
             ..Finish::default()
         }
+    }
+
+    /// Purges what fields name, and answers with the numbers of the purges.
+    async fn purge_many(
+        &mut self,
+        ask: &Ask,
+        wanted: &[Purge],
+        keep: bool,
+    ) -> Result<Finish, (u16, &'static str, Outcome)> {
+        let proxy = Arc::clone(&self.local.proxy);
+        let mut numbers = Vec::new();
+        for purge in wanted {
+            match proxy.purge_many(purge).await {
+                Ok(began) if began.durable => numbers.push(began.number.to_string()),
+                Ok(_) => return Err((500, "purge-not-durable", Outcome::Purge)),
+                Err(PurgeError::TooMany(_)) => {
+                    return Err((503, "too-many-expressions", Outcome::Purge));
+                }
+                Err(_) => return Err((400, "bad-purge", Outcome::BadRequest)),
+            }
+        }
+        let body = format!("{{\"purges\": [{}]}}\n", numbers.join(", "));
+        let own = (keep, ask.head().version());
+        let fields = "Content-Type: application/json\r\n";
+        let (local, io, scratch) = (&self.local, &self.io, &mut self.scratch);
+        let sent = send_plain(local, io, scratch, fields, body.as_bytes(), own).await;
+        Ok(Finish {
+            outcome: Outcome::Purge,
+            reason: "purged",
+            status: 200,
+            keep: keep && sent.is_ok(),
+            body: sent.unwrap_or(0),
+            ..Finish::default()
+        })
     }
 
     async fn remove(&self, ask: &Ask) -> (u16, &'static str, Outcome) {

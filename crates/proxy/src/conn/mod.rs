@@ -8,6 +8,7 @@ mod finish;
 pub(crate) mod follow;
 mod local_answers;
 pub(crate) mod pass;
+mod purge_method;
 mod ranged;
 pub(crate) mod rest;
 mod stream;

@@ -86,7 +86,7 @@ impl Job {
             add: &[("Range", range.as_bytes()), ("If-Range", &self.etag)],
         };
         let request = self.ask.upstream_head(local, &changes);
-        let asked = local.wall();
+        let (asked, purge) = (local.wall(), local.proxy.engine.purge_sequence());
         let (mut leased, mut parts) = Leased::ask(local, &self.ask.to, &request, true).await?;
         while parts.is_interim() {
             leased.up.buf.consume(parts.len());
@@ -95,6 +95,7 @@ impl Job {
         let times = Times {
             request: asked,
             response: local.wall(),
+            purge,
         };
         let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
         let length = parts.framing(Method::Get).length();

@@ -22,6 +22,7 @@ use crate::ask::Ask;
 use crate::fill::Fill;
 use crate::key;
 use crate::local::Local;
+use crate::purge::stored_digest;
 use crate::serve::find::Primary;
 
 /// When the exchange happened.
@@ -29,6 +30,8 @@ use crate::serve::find::Primary;
 pub(crate) struct Times {
     pub(crate) request: WallTime,
     pub(crate) response: WallTime,
+    /// The newest purge before the request was sent.
+    pub(crate) purge: u64,
 }
 
 /// Under which key an answer is stored, and with what.
@@ -211,7 +214,7 @@ fn storable(
     // An error must not push out what may still be served in its place.
     let failure = Failure::Status(head.status());
     let better = asked.stored.and_then(|object| {
-        let stored = rules::Digest::decode(&object.meta().rules)?;
+        let stored = stored_digest(object)?;
         rules::stale_on_failure(
             &asked.digest,
             &stored,
@@ -354,6 +357,7 @@ pub(super) fn place_of(
             expires: useless_at(local.proxy.rules(asked.ask.rule), digest),
             rules: digest.encode(),
             nonce,
+            purge_sequence: asked.times.purge,
             ..ObjectMeta::default()
         },
         vary: Bytes::new(),

@@ -172,7 +172,7 @@ async fn fetch(
 ) -> Result<Ended, UpstreamError> {
     let mut base = job.base();
     loop {
-        let request = local.wall();
+        let (request, purge) = (local.wall(), local.proxy.engine.purge_sequence());
         let (mut leased, parts) = {
             let asking = pin!(ask(local, job, &base, writer));
             if job.background {
@@ -183,7 +183,11 @@ async fn fetch(
             }
         };
         let response = local.wall();
-        let asked = job.asked(Times { request, response });
+        let asked = job.asked(Times {
+            request,
+            response,
+            purge,
+        });
         if let Some(old) = base.stale.filter(|_| parts.status() == 304) {
             let refreshed = refresh::apply(local, &asked, writer, &leased, parts, old);
             leased.up.buf.consume(parts.len());

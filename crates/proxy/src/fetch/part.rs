@@ -112,6 +112,9 @@ fn merge(
         return Ok(None);
     }
     let mut place = place_of(local, asked, &refreshed.digest, old.meta().nonce);
+    // It holds old bytes: a purge since these were looked up covers it.
+    let checked = old.purge_checked();
+    place.meta.purge_sequence = place.meta.purge_sequence.min(checked);
     place.key = old.key().clone();
     place.hash = old.hash();
     place.vary = old.vary().clone();

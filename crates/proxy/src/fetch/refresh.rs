@@ -78,6 +78,7 @@ pub(crate) fn updated<F: Fields>(
         response_time: asked.times.response,
         expires: useless_at(config, &refreshed.digest),
         rules: refreshed.digest.encode(),
+        purge_sequence: asked.times.purge,
         ..*old.meta()
     };
     same_list.then_some((meta, refreshed.fields))

@@ -134,6 +134,13 @@ impl<H> FillMap<H> {
         }
     }
 
+    /// Later requests do not join the running fills that `which` accepts.
+    pub(crate) fn close_where(&self, which: impl Fn(&Fill<H>) -> bool) {
+        for shard in &self.shards {
+            shard.lock().open.retain(|_, fill| !which(fill));
+        }
+    }
+
     /// `fill` has just received its head. Others for the same key that have theirs already hold
     /// an earlier answer: they must not replace this one when they end later, save those whose
     /// heads `spare` accepts.

@@ -166,7 +166,7 @@ impl<H> Fill<H> {
         self.hash
     }
 
-    fn published(&self) -> Option<Arc<H>> {
+    pub(crate) fn published(&self) -> Option<Arc<H>> {
         self.state.lock().head.clone()
     }
 

@@ -13,6 +13,7 @@ use foxy_format::{
 
 use super::load::{Loader, Part};
 use super::scan::scan_segment;
+use crate::purge::{self, Journal, Recalled};
 use crate::shared::StoreShared;
 use crate::stats::add;
 use crate::writer::segment::{OpenSegment, slot_bytes};
@@ -35,6 +36,7 @@ pub(crate) struct Opened {
     pub(crate) ready: Option<(u32, u64)>,
     pub(crate) next_sequence: u64,
     pub(crate) loader: Loader,
+    pub(crate) journal: Journal,
     /// A table could not be read.
     pub(crate) tables_damaged: bool,
 }
@@ -80,7 +82,8 @@ pub(crate) fn open(
         weight,
         options.gone_max,
     ));
-    let opened = take_stock(engine, store, superblock, options)?;
+    let recalled = purge::recall(&store).map_err(|e| failed(&name, "read the purge journal", e))?;
+    let opened = take_stock(engine, store, superblock, options, recalled)?;
     engine.add_store(opened.store.clone(), opened.superblock.generation);
     let took = engine.clock.mono().since(began).as_nanos();
     opened
@@ -300,6 +303,7 @@ fn take_stock(
     store: Arc<StoreShared>,
     superblock: Superblock,
     options: &StoreOptions,
+    purges: Recalled,
 ) -> Result<Opened, OpenError> {
     let mut parts = Vec::new();
     let mut tables_damaged = false;
@@ -340,6 +344,7 @@ fn take_stock(
     recalled.map_err(|e| failed(&store.disk.describe(), "read the removal log", e))?;
     loader.load_scanned(engine);
     Ok(Opened {
+        journal: purges.adopt(engine, &store, superblock.generation),
         store,
         superblock,
         current,

@@ -93,7 +93,9 @@ fn unreadable_summaries_are_replaced_by_a_scan_and_unreadable_segments_are_lost(
     assert!((0..100).all(|n| again.get(&format!("filler a {n}")).is_some()));
     let one = rig.segments_at()..rig.segments_at() + 1;
     let disk = rig.disk.kill();
-    disk.corrupt(8192, (rig.segments_at() - 8192) as usize, |b| {
+    let removals = rig.engine.store(StoreId(0)).unwrap();
+    let removals = removals.geometry.removals_at();
+    disk.corrupt(removals, (rig.segments_at() - removals) as usize, |b| {
         b.iter_mut().for_each(|b| *b ^= 0x55);
     });
     disk.set_faults(FaultPlan::none().and(FaultRule::new(OpClass::Read, Fault::EIO).within(one)));

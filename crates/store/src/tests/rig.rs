@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use foxy_base::{FieldBlock, KeyHash, ManualClock, Rng, WallTime, key_hash};
-use foxy_disk::{AlignedBuf, Disk, Keep, MemDisk};
+use foxy_disk::{AlignedBuf, Keep, MemDisk};
 
 use crate::*;
 
@@ -161,7 +161,8 @@ impl Rig {
     pub(super) fn read(&self, plan: &ReadPlan) -> std::io::Result<AlignedBuf> {
         assert!(plan.at.is_multiple_of(512) && plan.len.is_multiple_of(512));
         let mut buf = AlignedBuf::new(plan.len as usize);
-        self.disk.read_at(plan.at, &mut buf)?;
+        let disk = self.engine.disk(plan.store).unwrap();
+        disk.read_at(plan.at, &mut buf)?;
         Ok(buf)
     }
 

@@ -15,6 +15,7 @@ use super::Writer;
 use super::io::Purpose;
 use super::segment::OpenSegment;
 use crate::Object;
+use crate::purge::Verdict;
 use crate::removals::{Numbered, Removal};
 use crate::shard::Stage;
 use crate::shared::Item;
@@ -199,12 +200,23 @@ impl Writer {
     }
 
     /// From here on a crash may leave the object's record at `place`. False if it was superseded
-    /// since it was chosen.
+    /// or purged since it was chosen.
     fn begin_record(&self, item: &Item, place: LogPosition) -> bool {
         let mut shard = self.engine.shard(item.hash).write();
         let pending = shard.pending.get_mut(&item.hash);
-        let pending = pending.filter(|p| p.ticket == item.ticket);
-        pending.map(|p| p.stage = Stage::Assembled(place)).is_some()
+        let Some(pending) = pending.filter(|p| p.ticket == item.ticket) else {
+            return false;
+        };
+        // What a purge covers, soft or not, is not written behind it: so purges grow old.
+        if self.engine.purges.verdict(&pending.object) == Verdict::Clean {
+            pending.stage = Stage::Assembled(place);
+            return true;
+        }
+        if let Some(pending) = shard.pending.remove(&item.hash) {
+            self.engine.release_pending(pending.object.memory_bytes());
+            add(&self.engine.counters.drop_purged, 1);
+        }
+        false
     }
 
     fn encode(

@@ -25,6 +25,8 @@ pub(super) enum Purpose {
     VictimSlot,
     /// A part of the victim.
     VictimPart,
+    /// Blocks of the purge journal.
+    Journal,
     /// The summary slot of the sealed life of this sequence, for recovery.
     LoadSlot(u64),
 }
@@ -155,7 +157,9 @@ impl Io {
                     self.flush_failed = number;
                 }
             }
-            Purpose::Cluster(_) | Purpose::SealSlot(_) | Purpose::OpenSlot => self.dirty = true,
+            Purpose::Cluster(_) | Purpose::SealSlot(_) | Purpose::OpenSlot | Purpose::Journal => {
+                self.dirty = true;
+            }
             _ => {}
         }
         Some(Done {

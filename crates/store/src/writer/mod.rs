@@ -3,6 +3,7 @@
 mod assemble;
 mod gather;
 mod io;
+mod journal;
 mod reinsert;
 mod reuse;
 pub(crate) mod segment;
@@ -25,6 +26,7 @@ use self::reinsert::Reinserting;
 use self::reuse::Next;
 use self::segment::{OpenSegment, Sealing};
 use self::sync::Waiting;
+use crate::purge::Journal;
 use crate::recovery::{Loader, Opened};
 use crate::shared::StoreShared;
 use crate::stats::{Health, add};
@@ -84,6 +86,7 @@ pub struct Writer {
     sync_interval: Duration,
     pace: Option<TokenBucket>,
     pub(crate) loader: Option<Loader>,
+    journal: Journal,
     failed_writes: u32,
     retry_at: Option<MonoTime>,
     /// Time of this turn.
@@ -116,6 +119,7 @@ impl Writer {
             ready,
             next_sequence,
             loader,
+            journal,
             tables_damaged,
         } = crate::recovery::open(engine, disk, options)?;
         let burst = u64::from(store.geometry.cluster_bytes) * 4;
@@ -144,6 +148,7 @@ impl Writer {
                 .write_rate
                 .map(|rate| TokenBucket::new(rate, burst, now)),
             loader: Some(loader),
+            journal,
             failed_writes: 0,
             retry_at: None,
             now,
@@ -157,6 +162,7 @@ impl Writer {
         self.now = self.engine.clock.mono();
         self.reap();
         self.take_inbox();
+        self.journal_step();
         self.load_step();
         self.reuse_step();
         self.gather.expire(self.now);
@@ -185,6 +191,7 @@ impl Writer {
                 Purpose::VictimSlot => self.victim_slot_done(&result, buf),
                 Purpose::VictimPart => self.victim_part_done(&result, buf),
                 Purpose::LoadSlot(sequence) => self.load_slot_done(sequence, &result, buf),
+                Purpose::Journal => self.journal_done(&result),
                 Purpose::Flush(_) => {
                     if let Err(error) = result {
                         tracing::warn!(store = %self.store.disk.describe(), %error, "flush failed");
@@ -326,6 +333,7 @@ impl Writer {
             inbox.items.is_empty() && inbox.removals.is_empty() && inbox.requests.is_empty();
         empty
             && self.loader.is_none()
+            && self.journal.is_idle(&self.store)
             && self.gather.is_empty()
             && self.io.in_flight() == 0
             && !self.io.dirty
@@ -341,7 +349,12 @@ impl Writer {
         let ticket = self.engine.sync();
         let start = self.engine.clock.mono();
         let over = |writer: &Self| writer.engine.clock.mono().since(start) > at_most;
-        while !ticket.is_done() || !self.clusters.is_empty() || !self.sealing.is_empty() {
+        let unfinished = |writer: &Self| {
+            !writer.clusters.is_empty()
+                || !writer.sealing.is_empty()
+                || !writer.journal.is_idle(&writer.store)
+        };
+        while !ticket.is_done() || unfinished(self) {
             self.turn();
             self.io.wait(Duration::from_millis(1));
             if over(self) {

@@ -2,14 +2,14 @@
 
 use std::io::IoSlice;
 
-use foxy_base::{FieldBlock, FieldBlockBuilder, WallTime, eq_name, first};
+use foxy_base::{FieldBlock, FieldBlockBuilder, eq_name, first};
 use foxy_http_rules::rules::BypassWhy;
 use foxy_http_rules::{CacheStatus, Fwd};
 use foxy_http1::{
     BodyFraming, BodyReader, Method, ResponseHead, ResponseParts, Upgrade, Version, chunked, write,
 };
 
-use super::save::{Saving, freshen};
+use super::save::{Saving, Sent, freshen};
 use super::upload::{Upload, last_chunk};
 use super::{PassError, invalidate};
 use crate::ask::Ask;
@@ -29,7 +29,7 @@ pub(super) struct Download<'a, T> {
     pub(super) reason: Fwd,
     pub(super) keep: bool,
     /// When the request was sent.
-    pub(super) sent: WallTime,
+    pub(super) sent: Sent,
     pub(super) upload: &'a Upload,
     pub(super) scratch: &'a mut Scratch,
 }

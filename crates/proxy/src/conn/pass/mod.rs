@@ -7,7 +7,7 @@ mod upload;
 
 use std::rc::Rc;
 
-use foxy_base::{WallTime, key_hash};
+use foxy_base::key_hash;
 use foxy_http_rules::{Fwd, invalidation};
 use foxy_http1::{ResponseHead, ResponseParts, Url};
 
@@ -21,6 +21,7 @@ use crate::upstream::exchange::Leased;
 use crate::via::Changes;
 use crate::{Outcome, key};
 use download::{Answered, Download};
+use save::Sent;
 pub(super) use upload::last_chunk;
 use upload::{Upload, UploadError, send_body};
 
@@ -37,7 +38,7 @@ impl<T: Transport> Conn<T> {
     /// Sends the request on as it is and the answer back.
     pub(super) async fn pass(&mut self, ask: &Ask, reason: Fwd, keep: bool) -> Finish {
         let parts = ask.head().parts();
-        let sent = self.local.wall();
+        let sent = Sent::now(&self.local);
         let request = ask.upstream_head(&self.local, &Changes::default());
         let bodiless = parts.framing().is_empty();
         let replay = bodiless && parts.method().is_idempotent();
@@ -92,7 +93,7 @@ impl<T: Transport> Conn<T> {
     async fn exchange(
         &mut self,
         ask: &Ask,
-        (reason, sent): (Fwd, WallTime),
+        (reason, sent): (Fwd, Sent),
         keep: bool,
         leased: &mut Leased,
         first: Option<ResponseParts>,

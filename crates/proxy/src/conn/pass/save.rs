@@ -3,8 +3,8 @@
 
 use bytes::Bytes;
 use foxy_base::WallTime;
+use foxy_http_rules::Method;
 use foxy_http_rules::update::{self, HeadUpdate};
-use foxy_http_rules::{Digest, Method};
 use foxy_http1::ResponseHead;
 
 use crate::Event;
@@ -15,8 +15,26 @@ use crate::fetch::part::held;
 use crate::fetch::{FillHead, refresh};
 use crate::fill::FillWriter;
 use crate::local::Local;
+use crate::purge::stored_digest;
 use crate::serve::find::{Found, find};
 use crate::upstream::exchange::Upstream;
+
+/// When a request was sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    pub(super) at: WallTime,
+    /// The newest purge before that.
+    pub(super) purge: u64,
+}
+
+impl Sent {
+    pub(super) fn now(local: &Local) -> Self {
+        Self {
+            at: local.wall(),
+            purge: local.proxy.engine.purge_sequence(),
+        }
+    }
+}
 
 /// A POST's answer on its way into the store. Nobody can follow it, but purges and later answers
 /// reach it like any fill.
@@ -26,7 +44,7 @@ pub(super) struct Saving<'a> {
     keeper: Option<Keeper>,
 }
 
-fn asked(ask: &Ask, sent: WallTime, now: WallTime) -> Asked<'_> {
+fn asked(ask: &Ask, sent: Sent, now: WallTime) -> Asked<'_> {
     Asked {
         ask,
         digest: ask.digest,
@@ -35,8 +53,9 @@ fn asked(ask: &Ask, sent: WallTime, now: WallTime) -> Asked<'_> {
         part: None,
         aligned: false,
         times: Times {
-            request: sent,
+            request: sent.at,
             response: now,
+            purge: sent.purge,
         },
     }
 }
@@ -49,7 +68,7 @@ impl<'a> Saving<'a> {
         up: &Upstream,
         head: &ResponseHead<'_>,
         length: Option<u64>,
-        sent: WallTime,
+        sent: Sent,
     ) -> Option<Self> {
         if ask.digest.method != Method::Post {
             return None;
@@ -99,7 +118,7 @@ impl Drop for Saving<'_> {
 }
 
 /// Brings what GET stored up to date with the answer to a HEAD that was sent at `sent`.
-pub(super) async fn freshen(local: &Local, ask: &Ask, head: &ResponseHead<'_>, sent: WallTime) {
+pub(super) async fn freshen(local: &Local, ask: &Ask, head: &ResponseHead<'_>, sent: Sent) {
     if ask.digest.method != Method::Head {
         return;
     }
@@ -107,10 +126,11 @@ pub(super) async fn freshen(local: &Local, ask: &Ask, head: &ResponseHead<'_>, s
     let parts = &local.proxy.rules(ask.rule).key_parts;
     let Found { object, .. } = find(local, &mut key, &ask.head(), parts).await;
     // What was stored after the HEAD was sent may know better.
-    let Some((object, _)) = object.filter(|(object, _)| object.meta().response_time <= sent) else {
+    let Some((object, _)) = object.filter(|(object, _)| object.meta().response_time <= sent.at)
+    else {
         return;
     };
-    let Some(stored) = Digest::decode(&object.meta().rules) else {
+    let Some(stored) = stored_digest(&object) else {
         return;
     };
     let asked = asked(ask, sent, local.wall());

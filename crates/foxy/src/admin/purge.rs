@@ -1,0 +1,227 @@
+//! Purging by the admin listener: `POST /purge`, `GET /purges`, `GET /purges/NUMBER`.
+
+use foxy_http1::Url;
+use foxy_proxy::normalised;
+use foxy_store::{Purge, PurgeError, PurgeKind, PurgeStatus};
+use serde::{Deserialize, Serialize};
+
+use super::State;
+use super::connection::Answer;
+use super::routes::{json, parameter};
+
+/// Purges in a list.
+const LISTED: usize = 100;
+
+/// What to purge, from the query or a JSON body.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Wanted {
+    url: Option<String>,
+    prefix: Option<String>,
+    host: Option<String>,
+    regex: Option<String>,
+    tag: Option<String>,
+    all: bool,
+    soft: bool,
+    site: Option<String>,
+}
+
+/// What the purge of a URL did.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Removed {
+    pub(crate) url: String,
+    /// Partitions that were looked at.
+    pub(crate) partitions: usize,
+    /// Of these, in how many something was stored.
+    pub(crate) objects: usize,
+    pub(crate) durable: bool,
+}
+
+/// What a purge of many began.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Started {
+    pub(crate) purge: u64,
+    pub(crate) durable: bool,
+}
+
+/// How far a purge is.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Operation {
+    pub(crate) purge: u64,
+    pub(crate) kind: String,
+    pub(crate) text: String,
+    pub(crate) site: Option<String>,
+    pub(crate) soft: bool,
+    pub(crate) at_ms: i64,
+    /// Objects found and removed (or made stale) so far.
+    pub(crate) objects: u64,
+    /// Everything was looked through.
+    pub(crate) done: bool,
+    /// Became part of this later one, which has the count.
+    pub(crate) merged_into: Option<u64>,
+}
+
+const ADVICE: &str = "say what to purge, one of: url, prefix, host, regex, tag, all; such as \
+                      /purge?url=http%3A%2F%2Fexample.com%2F, or as a JSON body";
+
+/// Answers when the purge would survive a power cut.
+pub(super) async fn purge(query: &str, body: &[u8], state: &State) -> Answer {
+    let wanted = if body.is_empty() {
+        of_query(query)
+    } else {
+        match serde_json::from_slice(body) {
+            Ok(wanted) => wanted,
+            Err(error) => return Answer::text(400, &format!("the body is wrong: {error}")),
+        }
+    };
+    let site = wanted.site.clone();
+    if site
+        .as_ref()
+        .is_some_and(|site| !state.partitions.contains(site))
+    {
+        return Answer::text(404, "there is no such site");
+    }
+    let soft = wanted.soft;
+    let Some((kind, text)) = wanted.one() else {
+        return Answer::text(400, ADVICE);
+    };
+    if kind == PurgeKind::Url && !soft {
+        return url(&text, site.as_deref(), state).await;
+    }
+    let text = match normalised(kind, &text) {
+        Ok(text) => text,
+        Err(problem) => return Answer::text(400, &problem),
+    };
+    let purge = Purge {
+        kind,
+        text,
+        partition: site.unwrap_or_default(),
+        soft,
+    };
+    match state.proxy.purge_many(&purge).await {
+        Ok(began) => json(
+            200,
+            &Started {
+                purge: began.number,
+                durable: began.durable,
+            },
+        ),
+        Err(error @ PurgeError::TooMany(_)) => Answer::text(503, &format!("the purge {error}")),
+        Err(error) => Answer::text(400, &format!("the purge {error}")),
+    }
+}
+
+fn of_query(query: &str) -> Wanted {
+    let text = |name| parameter(query, name);
+    let flag = |name| parameter(query, name).is_some_and(|v| matches!(&v[..], "1" | "true"));
+    Wanted {
+        url: text("url"),
+        prefix: text("prefix"),
+        host: text("host"),
+        regex: text("regex"),
+        tag: text("tag"),
+        all: flag("all"),
+        soft: flag("soft"),
+        site: text("site"),
+    }
+}
+
+impl Wanted {
+    /// What it names, if that is one thing.
+    fn one(self) -> Option<(PurgeKind, String)> {
+        let all = self.all.then(String::new);
+        let mut named = [
+            (PurgeKind::Url, self.url),
+            (PurgeKind::Prefix, self.prefix),
+            (PurgeKind::Host, self.host),
+            (PurgeKind::Expression, self.regex),
+            (PurgeKind::Tag, self.tag),
+            (PurgeKind::All, all),
+        ]
+        .into_iter()
+        .filter_map(|(kind, text)| Some((kind, text?)));
+        let one = named.next()?;
+        named.next().is_none().then_some(one)
+    }
+}
+
+async fn url(url: &str, site: Option<&str>, state: &State) -> Answer {
+    let Ok(parsed) = Url::parse(url.as_bytes()) else {
+        return Answer::text(400, "url is not an http URL with a host");
+    };
+    let mut normalised = Vec::new();
+    parsed.write_normalised(&mut normalised);
+    let mut removed = Removed {
+        url: String::from_utf8_lossy(&normalised).into_owned(),
+        partitions: 0,
+        objects: 0,
+        durable: true,
+    };
+    let chosen = state.partitions.iter();
+    for partition in chosen.filter(|p| site.is_none_or(|site| site == *p)) {
+        let purged = state.proxy.purge(partition, &parsed).await;
+        removed.durable &= purged.durable;
+        removed.objects += usize::from(purged.existed);
+        removed.partitions += 1;
+    }
+    json(200, &removed)
+}
+
+/// The latest purges.
+pub(super) fn list(state: &State) -> Answer {
+    let latest = state.engine.purge_statuses(LISTED);
+    let latest: Vec<_> = latest.into_iter().map(operation).collect();
+    json(200, &latest)
+}
+
+/// One purge.
+pub(super) fn status(number: &str, state: &State) -> Answer {
+    let status = number
+        .parse()
+        .ok()
+        .and_then(|n| state.engine.purge_status(n));
+    match status {
+        Some(status) => json(200, &operation(status)),
+        None => Answer::text(404, "this purge is not known, or not any more"),
+    }
+}
+
+fn operation(status: PurgeStatus) -> Operation {
+    Operation {
+        purge: status.number,
+        kind: word(status.kind).to_owned(),
+        text: status.text,
+        site: (!status.partition.is_empty()).then_some(status.partition),
+        soft: status.soft,
+        at_ms: status.at.millis(),
+        objects: status.objects,
+        done: status.done,
+        merged_into: status.merged_into,
+    }
+}
+
+const fn word(kind: PurgeKind) -> &'static str {
+    match kind {
+        PurgeKind::All => "all",
+        PurgeKind::Url => "url",
+        PurgeKind::Prefix => "prefix",
+        PurgeKind::Host => "host",
+        PurgeKind::Tag => "tag",
+        PurgeKind::Expression => "regex",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_thing_is_named() {
+        let kind = |query| of_query(query).one().map(|(kind, _)| kind);
+        assert_eq!(kind("tag=a"), Some(PurgeKind::Tag));
+        assert_eq!(kind("all=1&soft=1"), Some(PurgeKind::All));
+        assert_eq!(kind("all=0"), None);
+        assert_eq!(kind("tag=a&host=b"), None);
+        assert_eq!(kind(""), None);
+    }
+}

@@ -1,0 +1,112 @@
+//! What a `PURGE` request asks for: its URL, or what the fields say that users of other caches
+//! send along.
+//!
+//! | field | purges |
+//! |---|---|
+//! | none | the URL with all variants |
+//! | `Surrogate-Key`, `Cache-Tag`, `xkey`, `xkey-purge` | objects with one of the tags |
+//! | `xkey-softpurge` | the same, softly |
+//! | `X-Purge-Method: prefix` | what begins with the URL |
+//! | `X-Purge-Method: host` | the URL's host |
+//! | `X-Purge-Method: regex` | host of the URL, path by the expression that the path is |
+//! | `X-Purge-Method: all` | everything |
+//! | `X-Purge-Method: soft`, `Fastly-Soft-Purge: 1` | makes stale instead of removing |
+//!
+//! All of it within the listener's own partition.
+
+use foxy_base::{Fields, eq_name, first, tokens};
+use foxy_store::{KeyParts, Purge, PurgeKind, for_each_tag};
+
+use crate::ask::Ask;
+
+/// Most tags of one request.
+const TAGS_MAX: usize = 256;
+
+/// The purges that a request asks for; `None`: the URL itself, for good.
+///
+/// # Errors
+/// The reason to refuse it with.
+pub(super) fn of(ask: &Ask) -> Result<Option<Vec<Purge>>, &'static str> {
+    let head = ask.head();
+    let url = ask.url().ok_or("missing-host")?;
+    let (mut kind, mut soft) = (None, first(&head, "Fastly-Soft-Purge") == Some(b"1"));
+    for word in tokens(&head, "X-Purge-Method") {
+        match &word.to_ascii_lowercase()[..] {
+            b"soft" => soft = true,
+            b"url" | b"exact" | b"default" => kind = None,
+            b"prefix" => kind = Some(PurgeKind::Prefix),
+            b"host" => kind = Some(PurgeKind::Host),
+            b"regex" => kind = Some(PurgeKind::Expression),
+            b"all" => kind = Some(PurgeKind::All),
+            _ => return Err("unknown-purge-method"),
+        }
+    }
+    let tags = tags(&head, soft);
+    let partition = ask.role.partition();
+    let purge = |kind, text, soft| Purge {
+        kind,
+        text,
+        partition: partition.to_owned(),
+        soft,
+    };
+    if tags.len() > TAGS_MAX {
+        return Err("too-many-tags");
+    }
+    if !tags.is_empty() {
+        let all = tags.into_iter();
+        let all = all.map(|(tag, soft)| purge(PurgeKind::Tag, tag, soft));
+        return Ok(Some(all.collect()));
+    }
+    let mut text = Vec::new();
+    url.write_normalised(&mut text);
+    let mut host = format!("{}://", url.scheme.as_str()).into_bytes();
+    url.authority.write_normalised(url.scheme, &mut host);
+    let kind = match kind {
+        None if !soft => return Ok(None),
+        kind => kind.unwrap_or(PurgeKind::Url),
+    };
+    match kind {
+        PurgeKind::All => text.clear(),
+        PurgeKind::Host => {
+            text.clear();
+            url.authority.write_normalised(url.scheme, &mut text);
+        }
+        PurgeKind::Expression => {
+            let path = text.split_off(host.len());
+            text = expression(&host, &path);
+        }
+        // As the operator's rules write it into keys.
+        PurgeKind::Url => text = KeyParts::of(&ask.base).url.to_vec(),
+        PurgeKind::Prefix | PurgeKind::Tag => {}
+    }
+    Ok(Some(vec![purge(kind, text, soft)]))
+}
+
+/// Tags by any of the names, and whether softly.
+fn tags<F: Fields>(head: &F, soft: bool) -> Vec<(Vec<u8>, bool)> {
+    let mut tags = Vec::new();
+    for_each_tag(head, |tag| tags.push((tag.to_vec(), soft)));
+    for i in 0..head.count() {
+        let (name, value) = head.field(i);
+        let softly = eq_name(name, b"xkey-softpurge");
+        if softly || eq_name(name, b"xkey-purge") {
+            let words = value.split(u8::is_ascii_whitespace);
+            let words = words.filter(|word| !word.is_empty());
+            tags.extend(words.map(|word| (word.to_vec(), softly || soft)));
+        }
+    }
+    tags
+}
+
+/// The host as it is, the path as an expression.
+fn expression(host: &[u8], path: &[u8]) -> Vec<u8> {
+    let mut text = b"^".to_vec();
+    for byte in host {
+        if !byte.is_ascii_alphanumeric() {
+            text.push(b'\\');
+        }
+        text.push(*byte);
+    }
+    text.extend_from_slice(path);
+    text
+}

@@ -1,0 +1,296 @@
+//! Looking into a store that nobody uses: what its tables say, and whether every byte is right.
+//!
+//! Nothing is written. [`verify`] opens the store with the code of a start, over a disk that keeps
+//! writes in memory: what it finds is what a restart would bring back.
+
+mod overlay;
+
+use std::io;
+use std::sync::Arc;
+
+use foxy_base::Clock;
+use foxy_disk::Disk;
+use foxy_format::{
+    EntryKind, FormatError, Geometry, JournalHalf, SLOT_HEADER_BYTES, SUPERBLOCK_BYTES,
+    SegmentState, SlotHeader, StoreUuid, Superblock, decode_slot_entries, read_journal_half,
+    read_removals,
+};
+use thiserror::Error;
+
+use self::overlay::Overlay;
+use crate::purge::Verdict;
+use crate::{Engine, EngineConfig, OpenError, Place, StoreOptions};
+
+/// Why a store could not be looked into.
+#[derive(Debug, Error)]
+pub enum OfflineError {
+    /// There is none.
+    #[error("{disk}: holds no Foxy store (superblock A {a}, B {b})")]
+    NoStore {
+        /// The disk.
+        disk: String,
+        /// What is the matter with superblock A.
+        a: FormatError,
+        /// And with B.
+        b: FormatError,
+    },
+    /// A start would refuse it.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The device failed.
+    #[error("{disk}: cannot be read: {source}; check the device")]
+    Io {
+        /// The disk.
+        disk: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// What the tables of a store say.
+#[derive(Clone, Debug)]
+pub struct Inspection {
+    /// The disk.
+    pub disk: String,
+    /// Superblocks A and B, or what is wrong with them.
+    pub superblocks: [Result<Superblock, FormatError>; 2],
+    /// The one that counts.
+    pub superblock: Superblock,
+    /// The halves of the purge journal that are whole.
+    pub journal: [Option<JournalHalf>; 2],
+    /// Entries of the removal log that count.
+    pub removals: usize,
+    /// Every segment.
+    pub segments: Vec<SegmentReport>,
+}
+
+/// What the summary slot of a segment says.
+#[derive(Clone, Debug, Default)]
+pub struct SegmentReport {
+    /// Which.
+    pub index: u32,
+    /// `None`: damaged. An unused one has no life.
+    pub state: Option<SegmentWord>,
+    /// Its present life; 0 without one.
+    pub sequence: u64,
+    /// Bytes filled, if the slot tells.
+    pub used_bytes: u64,
+    /// Whole objects, heads of large ones, fragments, tombstones, voids; zeros if its clusters
+    /// have to tell.
+    pub entries: [u64; 5],
+}
+
+/// What state a segment is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SegmentWord {
+    /// Never used.
+    Unused,
+    /// Being written.
+    Open,
+    /// Full, and listed.
+    Sealed,
+    /// Full, its clusters tell.
+    Overflow,
+    /// Out of use.
+    Retired,
+}
+
+impl SegmentWord {
+    /// As a word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Unused => "unused",
+            Self::Open => "open",
+            Self::Sealed => "sealed",
+            Self::Overflow => "overflow",
+            Self::Retired => "retired",
+        }
+    }
+}
+
+/// Reads the tables of a store. Nothing is written.
+///
+/// # Errors
+/// There is no store, or the device fails.
+pub fn inspect(disk: &dyn Disk) -> Result<Inspection, OfflineError> {
+    let failed = |source| OfflineError::Io {
+        disk: disk.describe(),
+        source,
+    };
+    let mut bytes = vec![0; 2 * SUPERBLOCK_BYTES];
+    disk.read_at(0, &mut bytes).map_err(failed)?;
+    let (a, b) = bytes.split_at(SUPERBLOCK_BYTES);
+    let superblocks = [Superblock::decode(a), Superblock::decode(b)];
+    let superblock = match superblocks {
+        [Ok(a), Ok(b)] => {
+            if a.generation > b.generation {
+                a
+            } else {
+                b
+            }
+        }
+        [Ok(one), _] | [_, Ok(one)] => one,
+        [Err(a), Err(b)] => {
+            let disk = disk.describe();
+            return Err(OfflineError::NoStore { disk, a, b });
+        }
+    };
+    let geometry = superblock.geometry;
+    let half_bytes = geometry.journal_bytes as usize / 2;
+    let mut halves = vec![0; 2 * half_bytes];
+    disk.read_at(geometry.journal_at(), &mut halves)
+        .map_err(failed)?;
+    let (first, second) = halves.split_at(half_bytes);
+    let mut removals = vec![0; geometry.removals_bytes as usize];
+    disk.read_cached(geometry.removals_at(), &mut removals)
+        .map_err(failed)?;
+    let segments = 0..geometry.segments;
+    let segments: io::Result<_> = segments
+        .map(|index| segment(disk, &geometry, superblock.uuid, index))
+        .collect();
+    Ok(Inspection {
+        disk: disk.describe(),
+        superblocks,
+        journal: [first, second].map(|half| read_journal_half(half, superblock.uuid)),
+        removals: read_removals(&removals, superblock.uuid).0.len(),
+        segments: segments.map_err(failed)?,
+        superblock,
+    })
+}
+
+fn segment(
+    disk: &dyn Disk,
+    geometry: &Geometry,
+    uuid: StoreUuid,
+    index: u32,
+) -> io::Result<SegmentReport> {
+    let mut slot = vec![0; geometry.slot_bytes as usize];
+    disk.read_at(geometry.slot_at(index), &mut slot)?;
+    let mut report = SegmentReport {
+        index,
+        ..SegmentReport::default()
+    };
+    let header = match SlotHeader::decode(&slot[..SLOT_HEADER_BYTES]) {
+        Ok(header) if header.uuid == uuid && header.segment == index => header,
+        Err(FormatError::Empty) => {
+            report.state = Some(SegmentWord::Unused);
+            return Ok(report);
+        }
+        _ => return Ok(report),
+    };
+    report.sequence = header.sequence;
+    report.used_bytes = u64::from(header.used_units) * foxy_format::UNIT;
+    report.state = match header.state {
+        SegmentState::Open => Some(SegmentWord::Open),
+        SegmentState::SealedOverflow => Some(SegmentWord::Overflow),
+        SegmentState::Retired => Some(SegmentWord::Retired),
+        SegmentState::Sealed => {
+            let entries = decode_slot_entries(&header, &slot, geometry.segment_bytes);
+            for entry in entries.iter().flatten() {
+                report.entries[match entry.kind {
+                    EntryKind::Object => 0,
+                    EntryKind::Head => 1,
+                    EntryKind::Fragment => 2,
+                    EntryKind::Tombstone => 3,
+                    EntryKind::Void => 4,
+                }] += 1;
+            }
+            entries.is_ok().then_some(SegmentWord::Sealed)
+        }
+    };
+    Ok(report)
+}
+
+/// What reading everything came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verification {
+    /// Objects that a restart would bring back, large ones counted once.
+    pub objects: u64,
+    /// Bytes of their bodies.
+    pub object_bytes: u64,
+    /// Fragments of large ones among what it would bring back.
+    pub fragments: u64,
+    /// Objects that a purge covers: there, but never given to anybody.
+    pub purged: u64,
+    /// Records that it would look for and not find whole: misses.
+    pub damaged: u64,
+    /// Damaged records that nobody looks for any more.
+    pub damaged_dead: u64,
+    /// Bytes of full segments in which no cluster is to be recognised.
+    pub gap_bytes: u64,
+    /// Tables, summaries and parts that could not be read as they should.
+    pub damaged_tables: u64,
+    /// Reads that the device failed.
+    pub read_errors: u64,
+    /// Entries that recovery left out as removed or superseded.
+    pub superseded: u64,
+    /// Bytes read to check records.
+    pub read_bytes: u64,
+}
+
+impl Verification {
+    /// Nothing is wrong.
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        self.damaged == 0
+            && self.damaged_dead == 0
+            && self.gap_bytes == 0
+            && self.damaged_tables == 0
+            && self.read_errors == 0
+    }
+}
+
+/// Reads everything and checks every checksum; `progress` gets segments done and all. Nothing is
+/// written.
+///
+/// # Errors
+/// There is no store, a start would refuse it, or the device fails at its beginning.
+pub fn verify(
+    disk: Arc<dyn Disk>,
+    clock: Arc<dyn Clock>,
+    mut progress: impl FnMut(u64, u64),
+) -> Result<Verification, OfflineError> {
+    inspect(&*disk)?;
+    // Nothing is kept in memory but the index: the budget is a limit, not a size.
+    let engine = Engine::new(EngineConfig::new(1 << 40, 0), clock);
+    let overlay = Arc::new(Overlay::new(disk));
+    let mut writer = engine.open_store(overlay, StoreOptions::default())?;
+    while writer.loader.is_some() {
+        writer.turn();
+    }
+    let mut found = Verification::default();
+    let mut walk = engine.walk(false).thorough();
+    let all = walk.segments_left() as u64;
+    loop {
+        let step = walk.step(|walked| {
+            let object = &walked.object;
+            debug_assert!(matches!(walked.place, Place::Store { .. }));
+            if object.is_fragment() {
+                found.fragments += 1;
+            } else if matches!(engine.purges.verdict(object), Verdict::Gone(_)) {
+                found.purged += 1;
+            } else {
+                found.objects += 1;
+                found.object_bytes += object.total_length();
+            }
+        });
+        found.read_bytes += step.read;
+        progress(all - walk.segments_left() as u64, all);
+        if !step.more {
+            break;
+        }
+    }
+    let counts = engine.stats().stores.first().map(|s| s.counts);
+    let counts = counts.unwrap_or_default();
+    let damages = walk.damages();
+    Ok(Verification {
+        damaged: damages.live,
+        damaged_dead: damages.dead,
+        gap_bytes: damages.gap_bytes,
+        damaged_tables: counts.damaged,
+        read_errors: counts.read_errors + damages.read_errors,
+        superseded: counts.load_skipped,
+        ..found
+    })
+}

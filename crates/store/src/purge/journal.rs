@@ -1,0 +1,255 @@
+//! The purge journal of one store, written by its writer: notes that came together share a write,
+//! and each is durable before its ticket ends.
+
+use std::mem;
+use std::sync::atomic::Ordering;
+
+use foxy_disk::AlignedBuf;
+use foxy_format::{BLOCK, JOURNAL_BLOCK_NOTES, JournalBlock, JournalHalf, PurgeKind, PurgeNote};
+
+use super::set::State;
+use crate::shared::StoreShared;
+use crate::ticket::TicketPart;
+use crate::{Durable, Engine};
+
+/// What waits to be written to a journal.
+#[derive(Debug, Default)]
+pub(crate) struct JournalInbox {
+    pub(super) notes: Vec<PurgeNote>,
+    pub(super) waiting: Vec<TicketPart>,
+    /// A snapshot is wanted, without anybody waiting for it.
+    pub(super) snapshot: bool,
+}
+
+impl JournalInbox {
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.notes.is_empty() && self.waiting.is_empty() && !self.snapshot
+    }
+}
+
+/// Bytes of notes that surely fit into a snapshot of this store's journal.
+pub(super) fn room(store: &StoreShared) -> usize {
+    // Notes do not span blocks: a part of each is lost.
+    let blocks = half_blocks(store) as usize;
+    blocks * JOURNAL_BLOCK_NOTES / 2
+}
+
+pub(super) const fn half_blocks(store: &StoreShared) -> u32 {
+    store.geometry.journal_bytes / 2 / BLOCK as u32
+}
+
+/// Byte offset of a block of a half.
+pub(super) const fn block_at(store: &StoreShared, half: u32, block: u32) -> u64 {
+    let half_bytes = store.geometry.journal_bytes as u64 / 2;
+    store.geometry.journal_at() + half as u64 * half_bytes + block as u64 * BLOCK
+}
+
+/// Where the journal stands, and what is under way.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    half: u32,
+    /// Blocks used of it.
+    used: u32,
+    /// Sequence of the next block.
+    next: u64,
+    first: u64,
+    snapshot: u32,
+    /// The last write failed: what is in this half now is not known.
+    broken: bool,
+    stage: Stage,
+}
+
+#[derive(Debug, Default)]
+enum Stage {
+    #[default]
+    Idle,
+    Writing(Vec<TicketPart>),
+    /// Waits for the flush of this number.
+    Flushing(u64, Vec<TicketPart>),
+}
+
+/// A write to the journal.
+#[derive(Debug)]
+pub(crate) struct JournalWrite {
+    pub(crate) at: u64,
+    pub(crate) bytes: AlignedBuf,
+}
+
+impl Journal {
+    /// Going on behind what was read.
+    pub(super) const fn after(half: u32, read: &JournalHalf) -> Self {
+        Self {
+            half,
+            used: read.blocks,
+            next: read.newest.sequence + 1,
+            first: read.newest.first,
+            snapshot: read.newest.snapshot,
+            broken: false,
+            stage: Stage::Idle,
+        }
+    }
+
+    /// Whether a turn has something to do or to wait for.
+    pub(crate) fn is_idle(&self, store: &StoreShared) -> bool {
+        matches!(self.stage, Stage::Idle) && store.journal.lock().is_empty()
+    }
+
+    /// The next write, if there is one to be made now.
+    pub(crate) fn begin(&mut self, engine: &Engine, store: &StoreShared) -> Option<JournalWrite> {
+        if !matches!(self.stage, Stage::Idle) || store.journal.lock().is_empty() {
+            return None;
+        }
+        // What is published is in the inbox as well, or in neither, while this is held.
+        let state = engine.purges.read();
+        let work = mem::take(&mut *store.journal.lock());
+        self.stage = Stage::Writing(work.waiting);
+        if work.notes.is_empty() && !work.snapshot && !self.broken {
+            // Another write took the notes along, and is durable.
+            return self.finish(Durable::Yes);
+        }
+        let blocks = pack(&work.notes);
+        // One block: of several a crash might keep a later one alone, which would be a hole.
+        let room = blocks.len() == 1 && self.used < half_blocks(store);
+        let append = room && !work.snapshot && !self.broken;
+        let write = if append {
+            let at = block_at(store, self.half, self.used);
+            self.used += 1;
+            self.encode(store, &state, blocks, at)
+        } else {
+            let blocks = snapshot(&state, half_blocks(store));
+            self.half ^= 1;
+            self.first = self.next;
+            self.snapshot = blocks.len() as u32;
+            self.used = self.snapshot;
+            let at = block_at(store, self.half, 0);
+            self.encode(store, &state, blocks, at)
+        };
+        self.broken = false;
+        Some(write)
+    }
+
+    fn encode(
+        &mut self,
+        store: &StoreShared,
+        state: &State,
+        blocks: Vec<Vec<PurgeNote>>,
+        at: u64,
+    ) -> JournalWrite {
+        let mut bytes = Vec::with_capacity(blocks.len() * BLOCK as usize);
+        for notes in blocks {
+            let block = JournalBlock {
+                uuid: store.uuid,
+                sequence: self.next,
+                first: self.first,
+                snapshot: self.snapshot,
+                seen: state.latest,
+                retired: state.retired,
+                floor: store.purge_floor.load(Ordering::Acquire),
+                notes,
+            };
+            self.next += 1;
+            // Packed so that it fits: a block that did not would be a hole, which is noticed.
+            bytes.extend_from_slice(&block.encode().unwrap_or_else(|_| vec![0; BLOCK as usize]));
+        }
+        JournalWrite {
+            at,
+            bytes: AlignedBuf::copy_of(&bytes),
+        }
+    }
+
+    /// The write is done; `flush` asks for a flush and gives its number.
+    pub(crate) fn written(&mut self, ok: bool, flush: impl FnOnce() -> u64) {
+        let Stage::Writing(parts) = mem::take(&mut self.stage) else {
+            return;
+        };
+        if ok {
+            self.stage = Stage::Flushing(flush(), parts);
+        } else {
+            self.fail(parts);
+        }
+    }
+
+    /// Ends what a flush was waited for.
+    pub(crate) fn settle(&mut self, flushed: impl FnOnce(u64) -> Option<bool>) {
+        let Stage::Flushing(number, parts) = mem::take(&mut self.stage) else {
+            return;
+        };
+        match flushed(number) {
+            None => self.stage = Stage::Flushing(number, parts),
+            Some(true) => end(parts, Durable::Yes),
+            Some(false) => self.fail(parts),
+        }
+    }
+
+    /// Whoever waits learns it; the next write is a snapshot, which has everything.
+    fn fail(&mut self, parts: Vec<TicketPart>) {
+        self.broken = true;
+        end(parts, Durable::Failed);
+    }
+
+    fn finish(&mut self, outcome: Durable) -> Option<JournalWrite> {
+        if let Stage::Writing(parts) = mem::take(&mut self.stage) {
+            end(parts, outcome);
+        }
+        None
+    }
+
+    /// The store takes no writes: nobody is told that a purge is durable.
+    pub(crate) fn give_up(&mut self, store: &StoreShared) {
+        let work = mem::take(&mut *store.journal.lock());
+        self.broken |= !work.is_empty();
+        end(work.waiting, Durable::Failed);
+    }
+
+    /// The last write failed and has to be made again.
+    pub(crate) const fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// Asks for the snapshot that mends it.
+    pub(crate) fn try_again(&self, store: &StoreShared) {
+        store.journal.lock().snapshot = true;
+    }
+}
+
+fn end(parts: Vec<TicketPart>, outcome: Durable) {
+    for part in parts {
+        part.finish(outcome);
+    }
+}
+
+/// Notes in blocks, at least one.
+fn pack(notes: &[PurgeNote]) -> Vec<Vec<PurgeNote>> {
+    let mut blocks = vec![Vec::new()];
+    let mut used = 0;
+    for note in notes {
+        if used + note.encoded_len() > JOURNAL_BLOCK_NOTES {
+            blocks.push(Vec::new());
+            used = 0;
+        }
+        used += note.encoded_len();
+        if let Some(block) = blocks.last_mut() {
+            block.push(note.clone());
+        }
+    }
+    blocks
+}
+
+/// All active purges; if they do not fit (another store's journal is larger), one hard and one
+/// soft purge of everything up to the newest of them.
+fn snapshot(state: &State, blocks_max: u32) -> Vec<Vec<PurgeNote>> {
+    let notes: Vec<_> = state.active.values().map(|a| a.note.clone()).collect();
+    let blocks = pack(&notes);
+    if blocks.len() as u32 <= blocks_max {
+        return blocks;
+    }
+    let newest = |soft: bool| notes.iter().rfind(|n| n.soft == soft).cloned();
+    let coarse = [newest(false), newest(true)].into_iter().flatten();
+    let coarse = coarse.map(|note| PurgeNote {
+        kind: PurgeKind::All,
+        partition: Vec::new(),
+        text: Vec::new(),
+        ..note
+    });
+    pack(&coarse.collect::<Vec<_>>())
+}

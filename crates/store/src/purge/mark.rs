@@ -1,0 +1,44 @@
+//! What is known about an object and purges, kept with the object in memory.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Set when a soft purge covers the object.
+const STALE: u64 = 1 << 63;
+
+/// The number of the newest purge that the object was compared with (those up to the number it
+/// was fetched under do not concern it), and whether a soft one covers it.
+#[derive(Debug, Default)]
+pub(crate) struct PurgeMark(AtomicU64);
+
+impl Clone for PurgeMark {
+    fn clone(&self) -> Self {
+        Self(AtomicU64::new(self.0.load(Ordering::Relaxed)))
+    }
+}
+
+impl PurgeMark {
+    /// For an object fetched when `sequence` was the newest purge.
+    pub(crate) const fn new(sequence: u64) -> Self {
+        Self(AtomicU64::new(sequence & !STALE))
+    }
+
+    /// Purges up to this number are known not to remove it.
+    pub(crate) fn checked(&self) -> u64 {
+        self.0.load(Ordering::Acquire) & !STALE
+    }
+
+    pub(crate) fn is_stale(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & STALE != 0
+    }
+
+    /// Compared with all purges up to `sequence`.
+    pub(crate) fn clean_up_to(&self, sequence: u64, stale: bool) {
+        // Stale is for good: who knows more than we do has not forgotten that.
+        let _ = self
+            .0
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |old| {
+                let newest = (old & !STALE).max(sequence);
+                Some(newest | (old & STALE) | if stale { STALE } else { 0 })
+            });
+    }
+}

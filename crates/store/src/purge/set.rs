@@ -1,0 +1,404 @@
+//! The active purges: published, compared with objects, folded, retired.
+//!
+//! An object knows the number of the newest purge at the time its origin was asked; purges with
+//! greater numbers concern it. The order of locks: this set, then a store's journal.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use foxy_base::WallTime;
+use foxy_format::{LogPosition, PurgeKind, PurgeNote};
+use parking_lot::{RwLock, RwLockReadGuard};
+
+use super::patterns::{Patterns, compile};
+use super::{Purge, PurgeError, PurgeStatus};
+use crate::shared::StoreShared;
+use crate::{Object, StoreId};
+
+/// Longest text of a purge, in bytes.
+const TEXT_MAX: usize = 2048;
+/// Longest expression, in bytes.
+const EXPRESSION_MAX: usize = 512;
+/// Expressions that may be active: each is tried on every object that is compared.
+const EXPRESSIONS_MAX: usize = 64;
+/// Bytes of active purges where no journal sets a limit.
+const BYTES_MAX: usize = 512 << 10;
+/// Purges whose outcome is remembered.
+const HISTORY_MAX: usize = 4096;
+
+/// What purges say about an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// None covers it.
+    Clean,
+    /// A soft one does.
+    Stale,
+    /// The hard one of this number does.
+    Gone(u64),
+}
+
+/// How far a purge is.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    pub(super) count: AtomicU64,
+    pub(super) done: AtomicBool,
+    /// The number of the purge that it became part of.
+    merged: AtomicU64,
+}
+
+/// A purge that objects are compared with.
+#[derive(Debug)]
+pub(super) struct Active {
+    pub(super) note: PurgeNote,
+    /// Per store: what is written to segments after this one was compared with it before.
+    pub(super) ends: Vec<(StoreId, u64)>,
+    /// A sweep went through everything.
+    pub(super) swept: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) latest: u64,
+    pub(super) retired: u64,
+    pub(super) active: BTreeMap<u64, Active>,
+    patterns: Patterns,
+    bytes: usize,
+    history: BTreeMap<u64, (PurgeNote, Arc<Progress>)>,
+}
+
+/// All that is known about purges. See the module's head.
+#[derive(Debug, Default)]
+pub(crate) struct Purges {
+    latest: AtomicU64,
+    /// What was fetched under a smaller number is not stored any more: a purge that might cover
+    /// it is done with.
+    barrier: AtomicU64,
+    state: RwLock<State>,
+}
+
+impl Purges {
+    /// The number of the newest purge.
+    pub(crate) fn latest(&self) -> u64 {
+        self.latest.load(Ordering::Acquire)
+    }
+
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read()
+    }
+
+    /// Compares an object with the purges that are newer than what it was compared with before:
+    /// two loads if there are none.
+    pub(crate) fn verdict(&self, object: &Object) -> Verdict {
+        if object.mark.checked() >= self.latest() {
+            return match object.mark.is_stale() {
+                false => Verdict::Clean,
+                true => Verdict::Stale,
+            };
+        }
+        self.compare(object)
+    }
+
+    #[cold]
+    fn compare(&self, object: &Object) -> Verdict {
+        let state = self.state.read();
+        if !state.active.is_empty() && !object.is_fragment() {
+            let since = object.meta().purge_sequence;
+            let newest = state.patterns.covering(object);
+            if newest.hard > since {
+                return Verdict::Gone(newest.hard);
+            }
+            object.mark.clean_up_to(state.latest, newest.soft > since);
+        } else {
+            object.mark.clean_up_to(state.latest, false);
+        }
+        match object.mark.is_stale() {
+            false => Verdict::Clean,
+            true => Verdict::Stale,
+        }
+    }
+
+    /// Whether an object may still be stored: not covered, and fetched recently enough to tell.
+    pub(crate) fn may_store(&self, object: &Object) -> bool {
+        object.meta().purge_sequence >= self.barrier.load(Ordering::Acquire)
+            && !matches!(self.verdict(object), Verdict::Gone(_))
+    }
+
+    /// The newest soft purge that covers an object, unless a sweep is through with it.
+    pub(super) fn soft_unswept(&self, object: &Object) -> Option<u64> {
+        let state = self.state.read();
+        let newest = state.patterns.covering(object).soft;
+        let waits = state.active.get(&newest).is_some_and(|a| !a.swept);
+        (waits && newest > object.meta().purge_sequence).then_some(newest)
+    }
+
+    /// Counts objects that a purge removed or made stale.
+    pub(super) fn count(&self, number: u64, by: u64) {
+        if let Some((_, progress)) = self.state.read().history.get(&number) {
+            progress.count.fetch_add(by, Ordering::Relaxed);
+        }
+    }
+
+    /// Purges are numbered from here on at least.
+    pub(crate) fn raise(&self, number: u64) {
+        let mut state = self.state.write();
+        state.latest = state.latest.max(number);
+        self.latest.store(state.latest, Ordering::Release);
+    }
+
+    /// Makes a purge true for every lookup from now on, and hands it to the journals.
+    pub(super) fn publish(
+        &self,
+        purge: &Purge,
+        at: WallTime,
+        stores: &[&Arc<StoreShared>],
+    ) -> Result<PurgeNote, PurgeError> {
+        check(purge)?;
+        let mut state = self.state.write();
+        let note = PurgeNote {
+            kind: purge.kind,
+            soft: purge.soft,
+            sequence: state.latest + 1,
+            at: at.millis(),
+            partition: purge.partition.clone().into_bytes(),
+            text: purge.text.clone(),
+        };
+        let same = state.same_as(&note);
+        let expressions = state.expressions();
+        if note.kind == PurgeKind::Expression && same.is_none() && expressions >= EXPRESSIONS_MAX {
+            return Err(PurgeError::TooMany(EXPRESSIONS_MAX));
+        }
+        state.latest = note.sequence;
+        if let Some(old) = same {
+            state.merge(old, note.sequence);
+        }
+        state.insert(note.clone(), &ends(stores));
+        let budget = stores.iter().map(|s| super::journal::room(s)).min();
+        state.fold(budget.unwrap_or(BYTES_MAX).min(BYTES_MAX));
+        for store in stores {
+            store.journal.lock().notes.push(note.clone());
+        }
+        self.latest.store(state.latest, Ordering::Release);
+        Ok(note)
+    }
+
+    /// Takes in what a store's journal says.
+    pub(super) fn adopt(&self, notes: Vec<PurgeNote>, retired: u64, stores: &[&Arc<StoreShared>]) {
+        let mut state = self.state.write();
+        state.retired = state.retired.max(retired);
+        let all = ends(stores);
+        for active in state.active.values_mut() {
+            for end in &all {
+                if active.ends.iter().all(|(id, _)| *id != end.0) {
+                    active.ends.push(*end);
+                }
+            }
+        }
+        for note in notes {
+            if state.active.contains_key(&note.sequence) {
+                continue;
+            }
+            state.latest = state.latest.max(note.sequence);
+            state.insert(note, &all);
+        }
+        self.latest.store(state.latest, Ordering::Release);
+    }
+
+    /// The greatest number of a purge that waits for a sweep.
+    pub(super) fn unswept(&self) -> Option<u64> {
+        let state = self.state.read();
+        let mut waiting = state.active.values().rev().filter(|a| !a.swept);
+        waiting.next().map(|a| a.note.sequence)
+    }
+
+    /// A sweep has compared everything with all purges up to `number`. If it saw all there is,
+    /// hard ones are done with. True if any is.
+    pub(super) fn swept(&self, number: u64, all: bool) -> bool {
+        let mut state = self.state.write();
+        let State {
+            active, history, ..
+        } = &mut *state;
+        let mut done = Vec::new();
+        for (sequence, active) in active.range_mut(..=number) {
+            active.swept = true;
+            if let Some((_, progress)) = history.get(sequence) {
+                progress.done.store(true, Ordering::Release);
+            }
+            if all && !active.note.soft {
+                done.push(*sequence);
+            }
+        }
+        self.retire(&mut state, &done)
+    }
+
+    /// Purges older than everything stored are done with. True if any is.
+    pub(super) fn age(&self, stores: &[&Arc<StoreShared>]) -> bool {
+        let oldest = |id: StoreId| {
+            let store = stores.iter().find(|s| s.id == id)?;
+            let lives = store.lives.iter().map(|life| life.load(Ordering::Acquire));
+            lives.filter(|life| *life != 0).min()
+        };
+        let mut state = self.state.write();
+        let past = state.active.values().filter(|a| {
+            let gone = |(id, end): &(StoreId, u64)| oldest(*id).is_none_or(|life| life > *end);
+            a.swept && !a.ends.is_empty() && a.ends.iter().all(gone)
+        });
+        let past: Vec<u64> = past.map(|a| a.note.sequence).collect();
+        self.retire(&mut state, &past)
+    }
+
+    fn retire(&self, state: &mut State, numbers: &[u64]) -> bool {
+        for number in numbers {
+            // Before the purge is forgotten: what is being fetched since before it is not stored.
+            self.barrier.fetch_max(*number, Ordering::AcqRel);
+            state.take_out(*number);
+            state.retired = state.retired.max(*number);
+        }
+        !numbers.is_empty()
+    }
+
+    pub(super) fn status(&self, number: u64) -> Option<PurgeStatus> {
+        let state = self.state.read();
+        let (note, progress) = state.history.get(&number)?;
+        Some(status(note, progress))
+    }
+
+    /// The latest purges, newest first.
+    pub(super) fn statuses(&self, limit: usize) -> Vec<PurgeStatus> {
+        let state = self.state.read();
+        let newest = state.history.values().rev().take(limit);
+        newest
+            .map(|(note, progress)| status(note, progress))
+            .collect()
+    }
+
+    /// How many purges objects are compared with.
+    pub(super) fn active(&self) -> usize {
+        self.state.read().active.len()
+    }
+}
+
+/// Where each store's log is: what is written to later segments was compared before.
+fn ends(stores: &[&Arc<StoreShared>]) -> Vec<(StoreId, u64)> {
+    let end = |s: &&Arc<StoreShared>| LogPosition(s.log_end.load(Ordering::Acquire)).sequence();
+    // A cluster may be on its way to the segment after the one that the end of the log is in.
+    stores.iter().map(|s| (s.id, end(s) + 1)).collect()
+}
+
+fn check(purge: &Purge) -> Result<(), PurgeError> {
+    let max = match purge.kind {
+        PurgeKind::Expression => EXPRESSION_MAX,
+        _ => TEXT_MAX,
+    };
+    if purge.text.len() > max || purge.partition.len() > 255 {
+        return Err(PurgeError::TooLong(max));
+    }
+    if purge.text.is_empty() != (purge.kind == PurgeKind::All) {
+        return Err(PurgeError::Empty);
+    }
+    if purge.kind == PurgeKind::Expression {
+        compile(&purge.text).map_err(PurgeError::Expression)?;
+    }
+    Ok(())
+}
+
+fn status(note: &PurgeNote, progress: &Progress) -> PurgeStatus {
+    let merged = progress.merged.load(Ordering::Acquire);
+    PurgeStatus {
+        number: note.sequence,
+        kind: note.kind,
+        text: String::from_utf8_lossy(&note.text).into_owned(),
+        partition: String::from_utf8_lossy(&note.partition).into_owned(),
+        soft: note.soft,
+        at: WallTime(note.at),
+        objects: progress.count.load(Ordering::Relaxed),
+        done: progress.done.load(Ordering::Acquire),
+        merged_into: (merged != 0).then_some(merged),
+    }
+}
+
+impl State {
+    fn insert(&mut self, note: PurgeNote, ends: &[(StoreId, u64)]) {
+        self.patterns.add(&note);
+        self.bytes += note.encoded_len();
+        while self.history.len() >= HISTORY_MAX {
+            self.history.pop_first();
+        }
+        let progress = Arc::default();
+        self.history.insert(note.sequence, (note.clone(), progress));
+        let active = Active {
+            ends: ends.to_vec(),
+            swept: false,
+            note,
+        };
+        self.active.insert(active.note.sequence, active);
+    }
+
+    fn take_out(&mut self, number: u64) -> Option<Active> {
+        let active = self.active.remove(&number)?;
+        self.patterns.remove(&active.note);
+        self.bytes -= active.note.encoded_len();
+        Some(active)
+    }
+
+    fn same_as(&self, note: &PurgeNote) -> Option<u64> {
+        let same = |a: &&Active| {
+            let old = &a.note;
+            (old.kind, old.soft) == (note.kind, note.soft)
+                && old.text == note.text
+                && old.partition == note.partition
+        };
+        self.active.values().find(same).map(|a| a.note.sequence)
+    }
+
+    fn expressions(&self) -> usize {
+        let kinds = self.active.values().map(|a| a.note.kind);
+        kinds.filter(|k| *k == PurgeKind::Expression).count()
+    }
+
+    /// The purge `old` is covered by purge `new` and need not be compared with any more.
+    fn merge(&mut self, old: u64, new: u64) {
+        self.take_out(old);
+        if let Some((_, progress)) = self.history.get(&old) {
+            progress.merged.store(new, Ordering::Release);
+        }
+    }
+
+    /// Makes the older half of the purges one of everything, while they are too many. What is
+    /// removed in excess is fetched again.
+    fn fold(&mut self, budget: usize) {
+        while self.bytes > budget && self.active.len() > 2 {
+            let half = self.active.len().div_ceil(2);
+            let old: Vec<(u64, bool)> = (self.active.values())
+                .take(half)
+                .map(|a| (a.note.sequence, a.note.soft))
+                .collect();
+            for soft in [false, true] {
+                let these = old.iter().filter(|(_, s)| *s == soft).map(|(n, _)| *n);
+                self.fold_into_all(&these.collect::<Vec<_>>());
+            }
+        }
+    }
+
+    fn fold_into_all(&mut self, numbers: &[u64]) {
+        let Some((last, others)) = numbers.split_last() else {
+            return;
+        };
+        for number in others {
+            self.merge(*number, *last);
+        }
+        if let Some(mut active) = self.take_out(*last) {
+            tracing::warn!(
+                purges = numbers.len(),
+                "too many purges at once: everything older is purged"
+            );
+            active.note.kind = PurgeKind::All;
+            active.note.text.clear();
+            active.note.partition.clear();
+            active.swept = false;
+            self.patterns.add(&active.note);
+            self.bytes += active.note.encoded_len();
+            self.active.insert(*last, active);
+        }
+    }
+}

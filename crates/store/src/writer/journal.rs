@@ -1,0 +1,39 @@
+//! The writer's part of the purge journal: writes and flushes, one write at a time.
+
+use super::Writer;
+use super::io::Purpose;
+use crate::stats::add;
+
+impl Writer {
+    /// Begins the next write of the purge journal, and ends what is durable.
+    pub(super) fn journal_step(&mut self) {
+        self.journal.settle(|number| self.io.flushed(number));
+        if !self.store.takes_writes() {
+            self.journal.give_up(&self.store);
+            return;
+        }
+        if self.retry_at.is_some_and(|at| self.now < at) {
+            return;
+        }
+        if self.journal.is_broken() {
+            self.journal.try_again(&self.store);
+        }
+        if let Some(write) = self.journal.begin(&self.engine, &self.store) {
+            let len = write.bytes.len();
+            add(&self.store.counters.meta_bytes, len as u64);
+            add(&self.store.counters.journal_writes, 1);
+            self.io.write(Purpose::Journal, write.at, len, write.bytes);
+        }
+    }
+
+    /// A write of the purge journal is done, or has failed.
+    pub(super) fn journal_done(&mut self, result: &std::io::Result<()>) {
+        if let Err(error) = result {
+            tracing::warn!(store = %self.store.disk.describe(), %error, "writing the purge journal failed");
+            add(&self.store.counters.write_errors, 1);
+            self.write_failed();
+        }
+        self.journal
+            .written(result.is_ok(), || self.io.want_flush());
+    }
+}

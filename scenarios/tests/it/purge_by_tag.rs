@@ -1,0 +1,31 @@
+//! `PURGE` with a tag forgets everything that came with it, in any of three fields, and nothing
+//! else; a kill right after the answer does not undo it.
+
+use foxy_scenarios::*;
+
+#[test]
+fn story() {
+    let mut scene = Scene::with().disk().begin();
+    let reply = |name: &str, tags: &str| Reply::ok("hello").max_age(3600).field(name, tags);
+    scene
+        .origin
+        .plays("/a", reply("Surrogate-Key", "news front"));
+    scene.origin.plays("/b", reply("Cache-Tag", "sport, news"));
+    scene.origin.plays("/c", reply("xkey", "news"));
+    scene.origin.plays("/d", reply("Cache-Tag", "newsletter"));
+    for path in ["/a", "/b", "/c", "/d"] {
+        scene.get(path).miss();
+        scene.get(path).hit();
+    }
+    scene.settle();
+    scene
+        .ask("PURGE", "/", "Surrogate-Key: news\r\n")
+        .is(200)
+        .mentions("purges");
+    scene.kill_and_start();
+    for path in ["/a", "/b", "/c"] {
+        scene.get(path).miss();
+        scene.get(path).hit();
+    }
+    scene.get("/d").hit();
+}
