@@ -19,11 +19,11 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("proxy", &["http1", "http-rules", "store", "disk", "base"]),
-    ("sim", &["policy", "store", "disk", "trace", "base"]),
     (
         "bench",
         &["http1", "sim", "store", "index", "disk", "trace", "base"],
     ),
+    ("sim", &["policy", "store", "disk", "trace", "base"]),
     ("store", &["format", "index", "policy", "disk", "base"]),
     ("disk", &["base"]),
     ("policy", &["base"]),

@@ -105,6 +105,7 @@ fn push_cache_status(out: &mut Vec<u8>, hit_line: &[u8], cache: &CacheStatus<'_>
             ttl: Some(ttl @ 0..=0xffff_ffff),
             key: None,
             detail: Some(word),
+            rule: None,
             ..
         } if is_token(word) => {
             out.extend_from_slice(hit_line);
@@ -207,6 +208,7 @@ mod tests {
             (Some(0), Some("two words")),
             (Some(0), Some("9lives")),
             (Some(0), None),
+            (Some(0), Some("memory-hit")),
             (None, Some("disk-hit")),
         ];
         for name in ["foxy", "my cache", ""] {
@@ -216,6 +218,7 @@ mod tests {
                     hit: true,
                     ttl,
                     detail,
+                    rule: (ttl == Some(0)).then_some("r"),
                     ..CacheStatus::default()
                 };
                 let mut expected = CACHE_STATUS.to_vec();

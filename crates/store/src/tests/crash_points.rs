@@ -11,7 +11,7 @@ use crate::*;
 
 /// Writes whose subsets are all tried; of more, each alone and all but each.
 const SUBSETS_OF: usize = 3;
-const MEMORY: u64 = 512 << 10;
+const MEMORY: u64 = 1 << 20;
 const KEYS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
 /// What each key may hold after a power cut, and after a kill.

@@ -2,13 +2,13 @@
 //!
 //! Rules: files live in memory and leave it in clusters of fixed size; the disk is read and
 //! written in whole clusters only, and has no directories. Two tables in memory say where
-//! everything is ([`tables`]); a memory cache in three parts says what leaves ([`buffers`]); what
+//! everything is (`tables`); a memory cache in three parts says what leaves (`buffers`); what
 //! leaves is grouped by site, then by count, and written near the head, several clusters by one
-//! request ([`swap`]). A disk hit reads the whole cluster and brings all its files. Reading blanks
+//! request (`swap`). A disk hit reads the whole cluster and brings all its files. Reading blanks
 //! a cluster, or better: its disk copy is kept as long as none of its files changes (a virtual
 //! cluster), and costs no write when all its files have come to the cold buffer. Clusters of
 //! one-timers are voided first, then the least used. Nothing survives a crash; a clean shutdown
-//! saves tables and memory ([`superblock`]).
+//! saves tables and memory (`superblock`).
 //!
 //! Readings where the paper is silent: a hit in cold moves to hot like any hit; of a disk hit the
 //! wanted file goes to hot, the others to medium; a virtual cluster some files of which are hot
