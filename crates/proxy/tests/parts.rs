@@ -200,3 +200,21 @@ fn a_purge_takes_parts_too_and_head_is_not_answered_from_one() {
     range(&foxy, &origin, "0-7");
     assert_eq!(origin.asked(), 4);
 }
+
+#[test]
+fn a_part_shorter_than_it_says_is_passed_on_as_it_is() {
+    let origin = Origin::start(|asked| {
+        // Six bytes by Content-Range, five by Content-Length.
+        let fields = "Cache-Control: max-age=60\r\nContent-Range: bytes 4-9/10\r\n";
+        asked.reply("206 Partial Content", fields, "45678");
+        true
+    });
+    let foxy = Foxy::forward();
+    let answer = foxy.get_with(&origin, "/x", "Range: bytes=-5\r\n");
+    assert_eq!((answer.status, answer.text()), (206, "45678".to_owned()));
+    assert!(answer.whole);
+    // What came is known to begin at byte 4.
+    let answer = foxy.get_with(&origin, "/x", "Range: bytes=6-8\r\n");
+    assert_eq!((answer.status, answer.text()), (206, "678".to_owned()));
+    assert_eq!(origin.asked(), 1);
+}

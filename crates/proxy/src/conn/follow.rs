@@ -135,7 +135,7 @@ impl<T: Transport> Conn<T> {
                     if let Some(finish) = self.stale_instead(ask, &want, &head, keep).await {
                         return finish;
                     }
-                    let cut = cut(ask, &head);
+                    let cut = cut(ask, &head, collapsed);
                     if cut == Cut::Elsewhere && !want.exact {
                         drop(head);
                         want.exact = true;
@@ -255,7 +255,7 @@ impl<T: Transport> Conn<T> {
                 return Verdict::Variant(primary);
             }
             let usable = head.part.is_none() || head.sparse.is_some();
-            let usable = usable || matches!(cut(ask, &head), Cut::Slice { .. });
+            let usable = usable || matches!(cut(ask, &head, true), Cut::Slice { .. });
             if other || !head.shared || !usable || !fits(&self.local, ask, &head) {
                 return Verdict::Alone;
             }

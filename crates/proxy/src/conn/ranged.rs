@@ -52,11 +52,18 @@ pub(super) enum Cut {
     Elsewhere,
 }
 
-/// What of the answer `head` goes to the client that asks.
-pub(super) fn cut(ask: &Ask, head: &FillHead) -> Cut {
+/// What of the answer `head` goes to the client that asks; `collapsed` if another one's request
+/// brought it.
+pub(super) fn cut(ask: &Ask, head: &FillHead, collapsed: bool) -> Cut {
     let Some(part) = head.part else {
         return Cut::All;
     };
+    let said = part.span.map(|span| span.len());
+    if head.length.is_some_and(|length| Some(length) != said) {
+        // Content-Range and Content-Length contradict each other. Who asked gets the origin's
+        // own words; nobody gets a promise that the body may not keep.
+        return if collapsed { Cut::Elsewhere } else { Cut::All };
+    }
     let ranges = Ranges::of(&ask.head());
     let (Some([spec]), Some(got)) = (ranges.as_ref().map(Ranges::specs), part.span) else {
         return Cut::Elsewhere;
