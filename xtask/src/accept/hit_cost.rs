@@ -17,24 +17,30 @@ pub(crate) fn run(bench: &Bench) -> Outcome {
     outcome
 }
 
+/// One hot object beside the plainest server, which tells Foxy's part from the kernel's; then
+/// more objects than the second-level cache of a processor holds, whose copy into the socket waits
+/// for memory.
 fn memory_hits(bench: &Bench) -> Result<(), String> {
-    let foxy = bench.foxy(&["--store", "off", "--memory", "64MiB", "--workers", "1"])?;
-    pin(&foxy);
-    let args = [
-        "--objects",
-        "1000",
-        "--sizes",
-        "4KiB",
-        "--connections",
-        "50",
-    ];
+    let one = ["--objects", "1", "--servers", "1"];
+    let floor = bench.floor()?;
+    row(bench, &floor, "plainest server, 4 KiB", &one)?;
+    floor.kill();
+    let foxy = bench.foxy(&["--store", "off", "--memory", "256MiB", "--workers", "1"])?;
+    row(bench, &foxy, "memory hit, 4 KiB, one object", &one)?;
+    let many = ["--objects", "1000"];
+    row(bench, &foxy, "memory hit, 4 KiB, 1000 objects", &many)
+}
+
+fn row(bench: &Bench, server: &Foxy, name: &str, args: &[&str]) -> Result<(), String> {
+    pin(server);
+    let usual = ["--sizes", "4KiB", "--connections", "50", "--poll"];
     let (mut costs, mut valid) = (Vec::new(), 0);
     for _ in 0..RUNS {
-        let report = measured(bench, &foxy, &args)?;
+        let report = measured(bench, server, &[&usual[..], args].concat())?;
         costs.push(cost(&report));
         valid += usize::from(report["valid"] == true);
     }
-    print("memory hit, 4 KiB", &mut costs, valid);
+    print(name, &mut costs, valid);
     Ok(())
 }
 

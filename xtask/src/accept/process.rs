@@ -77,6 +77,26 @@ impl Bench {
         Ok(foxy)
     }
 
+    /// The plainest server there can be, in Foxy's place.
+    pub(crate) fn floor(&self) -> Result<Foxy, String> {
+        let port = free_port();
+        let listen = format!("127.0.0.1:{port}");
+        let child = self
+            .program()
+            .args(["bench", "floor", "--listen", &listen])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("{}: {error}", self.program.display()))?;
+        let floor = Foxy {
+            child,
+            port,
+            admin: 0,
+        };
+        wait_for(port)?;
+        Ok(floor)
+    }
+
     /// Starts Foxy on this port and does not wait.
     pub(crate) fn foxy_at(&self, port: u16, args: &[&str]) -> Result<Foxy, String> {
         let admin = free_port();
