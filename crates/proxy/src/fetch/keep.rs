@@ -29,7 +29,14 @@ pub(crate) struct Keeper {
     sizes: (u64, u64),
     /// Nobody follows any more: up to here it goes on.
     goal: Option<u64>,
+    /// What is stored stays long enough for followers to read it back.
+    lasting: bool,
 }
+
+/// Fragments of stores that are smaller than this are overwritten, or replaced by a newer version,
+/// before a follower has read them back: there every follower gets its bytes from the window, and a
+/// large object is visible when it is complete.
+const LASTING: u64 = 64 << 10;
 
 #[derive(Debug)]
 enum Kept {
@@ -73,12 +80,15 @@ impl Keeper {
             done: 0,
             sizes: sizes(local, place.as_ref()),
             goal: None,
+            lasting: true,
         };
         let engine = &local.proxy.engine;
         let limit = u64::from(engine.fragment_bytes());
+        keeper.lasting = limit >= LASTING;
+        let late = !keeper.lasting && length.is_some_and(|n| n <= engine.object_bytes_max());
         match (place, length) {
             (Some(place), _) if place.sparse.is_some() => keeper.sparse(local, fill, place),
-            (Some(place), length) if length.is_none_or(|length| length <= limit) => {
+            (Some(place), length) if late || length.is_none_or(|length| length <= limit) => {
                 keeper.window = usize::MAX;
                 keeper.kept = Kept::Small(Box::new(Small {
                     place,
@@ -148,6 +158,7 @@ impl Keeper {
             done: 0,
             sizes: (0, u64::MAX),
             goal: None,
+            lasting: true,
         };
         keeper.open_window(local);
         keeper
@@ -176,7 +187,7 @@ impl Keeper {
                 head: Arc::clone(sparse.put.head()),
                 _stored: None,
             }),
-            Kept::Large(large) => Some(Running {
+            Kept::Large(large) if self.lasting => Some(Running {
                 head: Arc::clone(large.stored().head()),
                 _stored: Some(Arc::clone(large.stored())),
             }),
@@ -204,7 +215,9 @@ impl Keeper {
     pub(super) fn readable(&self) -> Option<u64> {
         match &self.kept {
             Kept::Sparse(sparse) => sparse.put.readable(),
-            Kept::Large(large) if large.dropped().is_none() => Some(large.stored().bytes()),
+            Kept::Large(large) if self.lasting && large.dropped().is_none() => {
+                Some(large.stored().bytes())
+            }
             _ => None,
         }
     }
