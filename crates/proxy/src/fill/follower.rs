@@ -110,7 +110,7 @@ impl<H> Follower<H> {
                 self.taken = reader.at;
             }
             // A writer that is not held up only waits for the last follower to leave.
-            let held = !state.runs_free && state.keep != usize::MAX;
+            let held = state.keep != usize::MAX;
             let writer = if held { state.writer.take() } else { None };
             drop(guard);
             if let Some(writer) = writer {
@@ -150,7 +150,7 @@ impl<H> Drop for Follower<H> {
         let mut state = self.fill.state.lock();
         state.readers[self.id] = None;
         let last = state.readers.iter().all(Option::is_none);
-        let held = !state.runs_free && state.keep != usize::MAX;
+        let held = state.keep != usize::MAX;
         let writer = if last || held {
             state.writer.take()
         } else {

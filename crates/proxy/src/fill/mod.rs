@@ -214,10 +214,10 @@ impl<H> State<H> {
 
     /// Where the slowest follower is of those that need the window; `None` without any.
     fn slowest(&self) -> Option<u64> {
-        let free = self.free;
+        let base = self.window.base();
         self.following()
             .map(|r| r.at)
-            .filter(|at| *at >= free)
+            .filter(|at| *at >= base)
             .min()
     }
 
@@ -233,12 +233,13 @@ impl<H> State<H> {
         }
         // One byte less than is kept: a full window makes room as soon as nobody needs its start.
         let keep = self.keep.saturating_sub(1);
-        if self.runs_free {
-            self.window.trim(self.free, keep);
-            return true;
-        }
-        let slowest = self.slowest();
-        self.window.trim(slowest.unwrap_or(self.window.end()), keep);
+        let (slowest, base) = (self.slowest(), self.window.base());
+        // Who reads back from the store still needs what is not there yet. Who is in the window
+        // is not made to: what is stored may be overwritten or superseded at any time.
+        let behind = self.runs_free && self.following().any(|r| r.at < base);
+        let limit = if behind { self.free } else { u64::MAX };
+        let passed = slowest.unwrap_or(self.window.end());
+        self.window.trim(passed.min(limit), keep);
         self.window.len() < self.keep.max(1) || slowest.is_none()
     }
 

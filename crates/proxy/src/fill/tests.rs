@@ -175,13 +175,15 @@ async fn a_single_slow_follower_paces_and_is_not_released() {
 fn a_late_follower_reads_back_what_is_stored_and_catches_up() {
     let map = FillMap::<u16>::new();
     let hash = key_hash(b"k");
-    let Joined::Starts(writer, _first) = map.join(hash, b"k", hash) else {
+    let Joined::Starts(writer, mut first) = map.join(hash, b"k", hash) else {
         panic!("nothing was running");
     };
     writer.head(200, 10);
     for offset in [100, 200] {
         writer.push(bytes(100));
         writer.readable(offset);
+        // Who is in the window is not sent to the store, so its bytes stay until it has them.
+        assert_eq!(first.try_next(), Some(Ok(Next::Data(bytes(100)))));
     }
     writer.push(bytes(50));
     let Joined::Follows(mut late) = map.join(hash, b"k", hash) else {
