@@ -9,6 +9,7 @@ use foxy_index::{Address, Candidates, Entry, Index};
 use foxy_policy::CachePolicy;
 use parking_lot::RwLock;
 
+use crate::hold::Holds;
 use crate::purge::Purges;
 use crate::removals::Removal;
 use crate::shard::{Shard, Stage};
@@ -41,6 +42,7 @@ pub struct Engine {
     ram_capacity: AtomicU64,
     pub(crate) counters: EngineCounters,
     pub(crate) purges: Purges,
+    pub(crate) holds: Holds,
 }
 
 impl Engine {
@@ -71,6 +73,7 @@ impl Engine {
             ram_capacity: AtomicU64::new(ram),
             counters: EngineCounters::default(),
             purges: Purges::default(),
+            holds: Holds::default(),
             config,
             clock,
         };

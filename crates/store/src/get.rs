@@ -146,7 +146,8 @@ impl Engine {
                 layout.body.end,
                 capacity,
             );
-            Object::from_record(&head, &layout, &owned, held)
+            let object = Object::from_record(&head, &layout, &owned, held)?;
+            Some(self.held(object))
         });
         object.ok_or_else(|| self.clear_damaged(plan, store))
     }

@@ -11,6 +11,7 @@
 mod admit;
 mod engine;
 mod get;
+mod hold;
 mod large;
 mod lookup;
 mod object;

@@ -1,9 +1,12 @@
 //! Cached objects in memory: immutable, shared, with the bytes they really hold accounted for.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use foxy_base::{FieldBlock, KeyHash, WallTime};
 use foxy_format::{RULES_BYTES, RecordHead, RecordKind, RecordLayout, RecordSections};
 
+use crate::hold::Hold;
 use crate::purge::PurgeMark;
 
 /// Bytes that the engine spends per object beside its contents: the struct with its counters; its
@@ -98,6 +101,8 @@ pub struct Object {
     pub(crate) charge: usize,
     /// Which purges it was compared with.
     pub(crate) mark: PurgeMark,
+    /// Of a head: keeps the version's fragments readable.
+    pub(crate) hold: Option<Arc<Hold>>,
 }
 
 impl Object {
@@ -196,6 +201,7 @@ impl Object {
             fragment: 0,
             charge: 0,
             mark: PurgeMark::new(new.meta.purge_sequence),
+            hold: None,
         };
         object.own_small_parts();
         object
@@ -296,6 +302,7 @@ impl Object {
             fragment: head.fragment,
             charge: OVERHEAD + held + SHARE,
             mark: PurgeMark::new(head.purge_sequence),
+            hold: None,
         })
     }
 }

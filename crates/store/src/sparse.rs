@@ -10,6 +10,7 @@ use foxy_base::KeyHash;
 use foxy_format::fragment_hash;
 
 use crate::large::{exact, head_of};
+use crate::purge::Verdict;
 use crate::{Engine, NewLarge, Object, Put};
 
 impl Engine {
@@ -17,7 +18,7 @@ impl Engine {
     /// held: lookups give it from now on. `length` is that of the whole body.
     pub fn put_sparse(self: &Arc<Self>, new: &NewLarge, length: u64) -> Put {
         let head = head_of(new, self.next_version(), self.fragment_bytes(), length);
-        let head = Arc::new(head);
+        let head = Arc::new(self.held(head));
         let admitted = self.store_object(&head);
         Put {
             object: head,
@@ -36,8 +37,7 @@ impl Engine {
         self.shard(hash).read().in_memory(hash).is_some() || !self.index.lookup(hash).is_empty()
     }
 
-    /// Whether `head` is still what its key holds, as far as memory tells: then its fragments are
-    /// worth storing.
+    /// Whether `head` is still what its key holds, as far as memory tells.
     #[must_use]
     pub fn is_current_version(&self, head: &Object) -> bool {
         let shard = self.shard(head.hash()).read();
@@ -47,7 +47,9 @@ impl Engine {
         }
     }
 
-    /// Begins to put bytes of a large object whose head is stored, from byte `start` on.
+    /// Begins to put bytes of a large object whose head is stored, from byte `start` on. When the
+    /// object is superseded meanwhile it goes on: who has the head reads them to the end, and
+    /// nobody else finds them.
     pub fn put_fragments(self: &Arc<Self>, head: &Arc<Object>, start: u64) -> FragmentPut {
         let size = u64::from(head.fragment_size().max(1));
         FragmentPut {
@@ -138,8 +140,9 @@ impl FragmentPut {
         let n = u32::try_from((self.at - 1) / self.size()).unwrap_or(u32::MAX);
         let body: Bytes = exact(std::mem::take(&mut self.filling));
         let length = self.head.total_length();
-        let current = self.engine.is_current_version(&self.head);
-        if current && self.engine.put_piece(&self.head, n, length, body).is_ok() {
+        // What a purge took is not written, so it could not be relied upon.
+        let purged = matches!(self.engine.purges.verdict(&self.head), Verdict::Gone(_));
+        if !purged && self.engine.put_piece(&self.head, n, length, body).is_ok() {
             self.reliable = self.reliable.map(|_| self.at);
         } else {
             self.reliable = None;

@@ -71,7 +71,7 @@ fn fragments_come_in_any_order_and_only_whole_ones_stay() {
 }
 
 #[test]
-fn fragments_of_what_was_replaced_are_not_put() {
+fn a_version_that_is_replaced_can_be_read_to_its_end() {
     let mut rig = Rig::new(32, 4 << 20, 10);
     let unit = u64::from(rig.engine.fragment_bytes());
     let head = rig.engine.put_sparse(&new("s"), unit * 3).object;
@@ -79,14 +79,66 @@ fn fragments_of_what_was_replaced_are_not_put() {
     put.append(&vec![1; unit as usize]);
     assert_eq!(put.readable(), Some(unit));
     rig.supersede("s");
-    put.append(&vec![1; unit as usize]);
-    assert_eq!(put.readable(), None);
+    put.append(&vec![2; unit as usize]);
+    assert_eq!(put.readable(), Some(2 * unit));
+    // The new version is there, and only that; who has the old head reads the old bytes.
+    let newer = rig.engine.put_sparse(&new("s"), unit * 3).object;
+    put.append(&vec![3; unit as usize]);
+    assert_eq!(put.readable(), Some(3 * unit));
     rig.settle();
-    assert!(rig.get("s").is_none() && !rig.engine.has_fragment(&head, 1));
+    assert_eq!(rig.get("s").unwrap().meta().version, newer.meta().version);
+    for n in 0..3 {
+        let body = rig.fragment(&head, n).unwrap().body().clone();
+        assert!(body.iter().all(|b| u32::from(*b) == n + 1));
+        assert!(rig.fragment(&newer, n).is_none());
+    }
     // More than the length says is left out.
     let head = rig.engine.put_sparse(&new("s"), unit + 1).object;
     let mut put = rig.engine.put_fragments(&head, 0);
     put.append(&vec![1; 2 * unit as usize]);
     assert_eq!(put.readable(), Some(unit + 1));
     assert_eq!(rig.fragment(&head, 1).unwrap().body().len(), 1);
+}
+
+#[test]
+fn reuse_keeps_what_is_read_of_a_replaced_version_and_nothing_longer() {
+    let mut rig = Rig::new(32, 1 << 20, 11);
+    let unit = u64::from(rig.engine.fragment_bytes());
+    let length = unit * 6 + 5;
+    let head = rig.engine.put_sparse(&new("s"), length).object;
+    let mut put = rig.engine.put_fragments(&head, 0);
+    put.append(&(0..length).map(byte).collect::<Vec<u8>>());
+    drop(put);
+    rig.settle();
+    assert!(rig.put("s", b"newer").admitted.is_visible());
+    // The whole log is written anew three times.
+    for round in ["a", "b", "c"] {
+        rig.fill(round, 1000);
+        for n in 0..head.fragment_count() {
+            let found = rig.fragment(&head, n).expect("held");
+            let start = u64::from(n) * unit;
+            let mut right = found.body().iter().zip(start..);
+            assert!(right.all(|(b, at)| *b == byte(at)), "fragment {n}");
+        }
+    }
+    assert!(rig.counts().reused > 60, "{:?}", rig.counts());
+    let mut unheld = (*head).clone();
+    drop(head);
+    assert!(rig.engine.has_fragment(&unheld, 0));
+    unheld.hold = None;
+    rig.fill("d", 2000);
+    assert!((0..7).all(|n| !rig.engine.has_fragment(&unheld, n)));
+}
+
+#[test]
+fn a_purged_version_is_not_put_any_further() {
+    let rig = Rig::new(32, 4 << 20, 12);
+    let unit = u64::from(rig.engine.fragment_bytes());
+    let head = rig.engine.put_sparse(&new("s"), unit * 2).object;
+    let mut put = rig.engine.put_fragments(&head, 0);
+    put.append(&vec![1; unit as usize]);
+    let all = super::purges::purge(crate::PurgeKind::All, "", false);
+    let _ticket = rig.engine.purge_many(&all).unwrap();
+    put.append(&vec![1; unit as usize]);
+    assert_eq!(put.readable(), None);
 }

@@ -3,10 +3,11 @@
 
 use foxy_base::{KeyHash, WallTime, key_hash};
 use foxy_disk::AlignedBuf;
-use foxy_format::{Entry, RecordKind, UNIT, parse_record};
+use foxy_format::{Entry, EntryKind, RecordKind, UNIT, parse_record};
 use foxy_index::Address;
 use foxy_policy::CachePolicy;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::Writer;
 use super::io::Purpose;
@@ -38,9 +39,10 @@ pub(super) struct Reinsertion {
 impl Writer {
     /// Chooses what of the victim is worth writing again.
     pub(super) fn reinsert_begin(&mut self, index: u32, victim: &[Entry]) -> Reinsertion {
+        let mut chosen = self.only_held(index, victim);
         let mut used: Vec<(u8, Entry)> = victim
             .iter()
-            .filter(|e| e.is_record())
+            .filter(|e| e.is_record() && !chosen.contains(e))
             .filter_map(|entry| Some((self.uses(index, entry)?, *entry)))
             .filter(|(uses, _)| *uses > 0)
             .collect();
@@ -52,7 +54,6 @@ impl Writer {
             )
         });
         let mut budget = self.rewrites.bytes() / UNIT;
-        let mut chosen = Vec::new();
         for (_, entry) in used {
             if u64::from(entry.len_units) > budget {
                 add(&self.store.counters.reinsert_over_budget, 1);
@@ -71,6 +72,21 @@ impl Writer {
             chosen,
             ..Reinsertion::default()
         }
+    }
+
+    /// What readers of superseded versions still need: not within the budget, since nobody else
+    /// has these bytes.
+    fn only_held(&self, index: u32, victim: &[Entry]) -> Vec<Entry> {
+        let is_fragment = |e: &&Entry| e.kind == EntryKind::Fragment;
+        if !victim.iter().any(|e| is_fragment(&e)) {
+            return Vec::new();
+        }
+        let held = self.engine.only_held_fragments();
+        let fragments = victim.iter().filter(is_fragment);
+        fragments
+            .filter(|e| held.contains(&e.hash) && self.uses(index, e).is_some())
+            .copied()
+            .collect()
     }
 
     /// How often a record was used since it was written, if it is still the one.
@@ -95,7 +111,7 @@ impl Writer {
 
     /// Goes on; true when everything is written again.
     pub(super) fn reinsert_step(&mut self, work: &mut Reinsertion) -> bool {
-        while work.reading.is_none() && !work.chosen.is_empty() {
+        while work.reading.is_none() && !work.chosen.is_empty() && self.has_room_for(work) {
             if !self.reinsert_from_memory(work) {
                 self.read_part(work);
             }
@@ -104,7 +120,13 @@ impl Writer {
             let shard = self.engine.shard(*hash).read();
             shard.pending.get(hash).is_some_and(|p| p.ticket == *ticket)
         });
-        work.reading.is_none() && work.outstanding.is_empty()
+        work.reading.is_none() && work.outstanding.is_empty() && work.chosen.is_empty()
+    }
+
+    /// What is read faster than it is written would find no room among the pending objects.
+    fn has_room_for(&self, work: &Reinsertion) -> bool {
+        let pending = self.engine.pending_bytes.load(Ordering::Relaxed);
+        work.outstanding.is_empty() || pending < self.engine.config.pending_bytes_max / 2
     }
 
     /// No more of this victim.
@@ -213,7 +235,8 @@ impl Writer {
         let Some(spot) = self.store.spot(work.index, entry.offset_units) else {
             return;
         };
-        if !self.worth_keeping(&object, self.engine.clock.wall()) {
+        let held = self.engine.is_only_held(&object);
+        if !held && !self.worth_keeping(&object, self.engine.clock.wall()) {
             return;
         }
         let ticket = self.engine.next_number();
@@ -232,7 +255,7 @@ impl Writer {
             return;
         }
         let bytes = object.record_bytes() as u32;
-        if !self.rewrites.spend(u64::from(bytes)) {
+        if !self.rewrites.spend(u64::from(bytes)) && !held {
             self.engine.release_pending(object.memory_bytes());
             add(&self.store.counters.reinsert_over_budget, 1);
             return;
