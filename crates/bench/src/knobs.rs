@@ -25,6 +25,8 @@ pub struct Knobs {
     pub etag: bool,
     /// `y=1`: `Vary: Accept-Language`; the body's version is then shifted by the language.
     pub vary: bool,
+    /// `k=1`: `Vary: Cookie`; the body's version is then shifted by the cookie.
+    pub cookie: bool,
     /// `c=1`: chunked instead of `Content-Length`.
     pub chunked: bool,
     /// `l`: wait this long before the head, ms; else the origin's own distribution.
@@ -58,6 +60,7 @@ impl Knobs {
             private: false,
             etag: true,
             vary: false,
+            cookie: false,
             chunked: false,
             latency_ms: None,
             bandwidth: None,
@@ -97,6 +100,7 @@ impl Knobs {
             b"p" => self.private = value != 0,
             b"e" => self.etag = value != 0,
             b"y" => self.vary = value != 0,
+            b"k" => self.cookie = value != 0,
             b"c" => self.chunked = value != 0,
             b"l" => self.latency_ms = Some(small()?),
             b"b" => self.bandwidth = Some(value),
@@ -119,7 +123,7 @@ impl Knobs {
         push_number(out, self.id);
         out.extend_from_slice(b"?s=");
         push_number(out, self.size);
-        let optional: [(&str, Option<u64>); 14] = [
+        let optional: [(&str, Option<u64>); 15] = [
             ("v", (self.version != 0).then_some(u64::from(self.version))),
             ("h", self.server.map(u64::from)),
             (
@@ -130,6 +134,7 @@ impl Knobs {
             ("p", self.private.then_some(1)),
             ("e", (!self.etag).then_some(0)),
             ("y", self.vary.then_some(1)),
+            ("k", self.cookie.then_some(1)),
             ("c", self.chunked.then_some(1)),
             ("l", self.latency_ms.map(u64::from)),
             ("b", self.bandwidth),
@@ -202,6 +207,7 @@ mod tests {
             private: true,
             etag: false,
             vary: true,
+            cookie: true,
             chunked: true,
             latency_ms: Some(5),
             bandwidth: Some(1000),

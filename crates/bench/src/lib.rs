@@ -14,8 +14,10 @@ mod histogram;
 mod knobs;
 pub mod load;
 mod origin;
+pub mod ranges;
 mod spin;
 pub mod store;
+pub mod together;
 
 pub use body::{BodyKey, Identity};
 pub use chunked::{Dechunk, Piece};

@@ -4,9 +4,11 @@
 //! deterministic origin, with every byte of every answer checked. Figures go to a table; what is
 //! judged is counts and ratios, never a clock alone. Takes about ten minutes; not part of `check`.
 
+mod collapse;
 mod hit_cost;
 mod process;
 mod purge;
+mod ranges;
 mod replay;
 mod restart;
 mod size;
@@ -18,12 +20,15 @@ use crate::report::Report;
 /// What to run.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Wanted {
-    /// Only these parts: replay, stream, size, restart, hit, purge
+    /// Only these parts: replay, stream, size, restart, hit, purge, collapse, ranges
     #[arg(value_name = "PART")]
     parts: Vec<String>,
     /// Where stores and records are put; needs about 16 GiB, on a file system with direct I/O
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// A Foxy that is built already, in place of a release build of this workspace
+    #[arg(long, value_name = "PATH")]
+    program: Option<PathBuf>,
     /// Requests of the synthetic stream
     #[arg(long, default_value_t = 2_000_000)]
     requests: u64,
@@ -31,7 +36,7 @@ pub(crate) struct Wanted {
 
 /// Runs the parts that were asked for, all by default.
 pub(crate) fn run(report: &mut Report, wanted: &Wanted) {
-    let bench = match process::Bench::new(wanted.dir.as_deref()) {
+    let bench = match process::Bench::new(wanted.program.as_deref(), wanted.dir.as_deref()) {
         Ok(bench) => bench,
         Err(problem) => {
             report.step("build", || crate::report::Outcome::single(Err(problem)));
@@ -57,6 +62,12 @@ pub(crate) fn run(report: &mut Report, wanted: &Wanted) {
     }
     if asked("purge") {
         report.step("purge of a million", || purge::run(&bench));
+    }
+    if asked("collapse") {
+        report.step("one fetch for many", || collapse::run(&bench));
+    }
+    if asked("ranges") {
+        report.step("ranges of large objects", || ranges::run(&bench));
     }
     if asked("hit") {
         report.step("cost of a hit", || hit_cost::run(&bench));

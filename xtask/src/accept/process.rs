@@ -25,14 +25,12 @@ pub(crate) struct Foxy {
 }
 
 impl Bench {
-    /// Builds a release Foxy and starts the origin.
-    pub(crate) fn new(dir: Option<&Path>) -> Result<Self, String> {
-        let mut build = cargo(&["build", "--release", "--package", "foxy"]);
-        succeed(&mut build, "the messages above name file and line")?;
-        let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-        let program = target
-            .unwrap_or_else(|| root().join("target"))
-            .join("release/foxy");
+    /// Starts the origin of this program, or of a release Foxy that is built first.
+    pub(crate) fn new(program: Option<&Path>, dir: Option<&Path>) -> Result<Self, String> {
+        let program = match program {
+            Some(program) => program.to_path_buf(),
+            None => built()?,
+        };
         let place = dir.map_or_else(|| root().join("target"), Path::to_path_buf);
         let dir = tempfile::tempdir_in(&place).map_err(|error| {
             format!(
@@ -129,6 +127,31 @@ impl Bench {
         command
     }
 
+    /// A crowd of clients that ask for one object of the origin at the same moment.
+    pub(crate) fn together(
+        &self,
+        foxy: &Foxy,
+        object: &str,
+        args: &[&str],
+    ) -> Result<Value, String> {
+        self.asks("together", foxy, object, args)
+    }
+
+    /// A reader that jumps about in one object of the origin.
+    pub(crate) fn ranges(&self, foxy: &Foxy, object: &str, args: &[&str]) -> Result<Value, String> {
+        self.asks("ranges", foxy, object, args)
+    }
+
+    fn asks(&self, tool: &str, foxy: &Foxy, object: &str, args: &[&str]) -> Result<Value, String> {
+        let mut command = Command::new(&self.program);
+        command
+            .args(["bench", tool, "--object", object])
+            .args(["--target", &format!("127.0.0.1:{}", foxy.port)])
+            .args(["--origin", &format!("127.0.0.1:{}", self.origin_port)])
+            .args(args);
+        report_of(&mut command)
+    }
+
     /// Runs a load to its end and returns its report.
     pub(crate) fn load(&self, foxy: &Foxy, args: &[&str]) -> Result<Value, String> {
         let pid = foxy.child.id().to_string();
@@ -151,6 +174,20 @@ impl Foxy {
         let _ = self.child.wait();
     }
 
+    /// SIGTERM, and waits until it has ended.
+    pub(crate) fn stop(mut self) -> Result<(), String> {
+        let pid = self.pid().to_string();
+        succeed(
+            Command::new("kill").args(["-TERM", &pid]),
+            "Foxy had ended by itself",
+        )?;
+        let ended = self.child.wait().map_err(|error| error.to_string())?;
+        match ended.success() {
+            true => Ok(()),
+            false => Err(format!("after SIGTERM: {ended}")),
+        }
+    }
+
     /// The port of the proxy.
     pub(crate) fn port(&self) -> u16 {
         self.port
@@ -171,9 +208,18 @@ impl Foxy {
 
     /// Resident memory in bytes.
     pub(crate) fn resident(&self) -> u64 {
+        self.memory("VmRSS:")
+    }
+
+    /// The most that was ever resident, bytes.
+    pub(crate) fn peak_resident(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, which: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()));
         let status = status.unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let line = status.lines().find_map(|line| line.strip_prefix(which));
         let kib = line.and_then(|l| l.split_whitespace().next()?.parse::<u64>().ok());
         kib.unwrap_or(0) * 1024
     }
@@ -184,6 +230,16 @@ impl Drop for Foxy {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A release Foxy.
+fn built() -> Result<PathBuf, String> {
+    let mut build = cargo(&["build", "--release", "--package", "foxy"]);
+    succeed(&mut build, "the messages above name file and line")?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    Ok(target
+        .unwrap_or_else(|| root().join("target"))
+        .join("release/foxy"))
 }
 
 /// Runs a tool that prints JSON. Exit code 1 means "wrong or missing answers": the report tells.

@@ -1,9 +1,11 @@
-//! Command line of the load tools: `origin`, `load`, `expect`, `floor`.
+//! Command line of the load tools: `origin`, `load`, `expect`, `floor`, `together`, `ranges`.
 
 mod expect;
 mod floor;
 mod load;
 mod origin;
+mod ranges;
+mod together;
 mod workload;
 
 use std::io;
@@ -18,6 +20,8 @@ pub use expect::ExpectArgs;
 pub use floor::FloorArgs;
 pub use load::LoadArgs;
 pub use origin::OriginArgs;
+pub use ranges::RangesArgs;
+pub use together::TogetherArgs;
 pub use workload::{SizesArg, WorkloadArgs};
 
 use crate::load::Report;
@@ -37,6 +41,10 @@ pub enum BenchCommand {
     Store(StoreCommand),
     /// Run the plainest server there can be: what the kernel alone costs per answer
     Floor(FloorArgs),
+    /// Let many clients ask for one object at the same moment
+    Together(TogetherArgs),
+    /// Jump about in one large object by range requests
+    Ranges(RangesArgs),
 }
 
 impl BenchCommand {
@@ -50,6 +58,8 @@ impl BenchCommand {
             Self::Expect(args) => args.run(clock),
             Self::Store(command) => command.run(clock),
             Self::Floor(args) => args.run(clock).map(|()| true),
+            Self::Together(args) => args.run(clock),
+            Self::Ranges(args) => args.run(),
         };
         match result {
             Ok(true) => ExitCode::SUCCESS,

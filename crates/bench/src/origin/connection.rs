@@ -184,7 +184,12 @@ impl Connection {
             return Ok(false);
         }
         match request.target {
-            Target::Object(knobs) => self.answer_object(&request, knobs).await,
+            Target::Object(knobs) => {
+                self.counters().begins();
+                let answered = self.answer_object(&request, knobs).await;
+                self.counters().answering.fetch_sub(1, Relaxed);
+                answered
+            }
             Target::Counters => {
                 self.site.count_cpu();
                 let json = serde_json::to_vec(&self.site.counters.sum())?;
@@ -229,6 +234,7 @@ impl Connection {
     async fn send_body(&mut self, answer: &Answer, bandwidth: u64) -> io::Result<bool> {
         let total = answer.die_after.unwrap_or(u64::MAX).min(answer.length);
         let mut sent = 0;
+        let begun = self.site.clock.mono();
         while sent < total {
             let piece = piece_size(total - sent, bandwidth);
             if answer.chunked {
@@ -247,8 +253,12 @@ impl Connection {
                 self.flush().await?;
             }
             if bandwidth > 0 && sent < total {
-                let seconds = piece as f64 / bandwidth as f64;
-                tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
+                // From the start, so that late timers do not add up.
+                let due = Duration::from_secs_f64(sent as f64 / bandwidth as f64);
+                let ahead = due.saturating_sub(self.site.clock.mono().since(begun));
+                if ahead > Duration::from_millis(1) {
+                    tokio::time::sleep(ahead).await;
+                }
             }
         }
         if answer.die_after.is_some_and(|most| most <= answer.length) && answer.length > 0 {

@@ -29,6 +29,9 @@ pub struct OriginCounters {
     pub broken: u64,
     /// Requests that could not be parsed.
     pub bad: u64,
+    /// Most objects being answered at the same time since the origin started, by any one thread.
+    #[serde(default)]
+    pub peak: u64,
     /// CPU time of the threads, looking in vain left out, ns. Exact for the thread that answers
     /// the request for the counters.
     #[serde(default)]
@@ -51,6 +54,7 @@ impl OriginCounters {
             server_errors: self.server_errors.saturating_sub(earlier.server_errors),
             broken: self.broken.saturating_sub(earlier.broken),
             bad: self.bad.saturating_sub(earlier.bad),
+            peak: self.peak,
             busy_ns: self.busy_ns.saturating_sub(earlier.busy_ns),
         }
     }
@@ -71,10 +75,18 @@ pub(super) struct PerThread {
     pub(super) server_errors: AtomicU64,
     pub(super) broken: AtomicU64,
     pub(super) bad: AtomicU64,
+    pub(super) answering: AtomicU64,
+    pub(super) peak: AtomicU64,
     pub(super) busy_ns: AtomicU64,
 }
 
 impl PerThread {
+    /// One more object is being answered.
+    pub(super) fn begins(&self) {
+        let now = self.answering.fetch_add(1, Relaxed) + 1;
+        self.peak.fetch_max(now, Relaxed);
+    }
+
     pub(super) fn answered(&self, status: u16) {
         self.requests.fetch_add(1, Relaxed);
         let counter = match status {
@@ -117,6 +129,12 @@ impl Shared {
             server_errors: sum(|t| &t.server_errors),
             broken: sum(|t| &t.broken),
             bad: sum(|t| &t.bad),
+            peak: self
+                .0
+                .iter()
+                .map(|t| t.peak.load(Relaxed))
+                .max()
+                .unwrap_or(0),
             busy_ns: sum(|t| &t.busy_ns),
         }
     }

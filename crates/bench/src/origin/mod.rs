@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use crate::Delay;
 
 pub use counters::{OriginCounters, parse_counters};
+pub(crate) use request::variant_version;
 
 /// How an origin behaves.
 #[derive(Clone, Copy, Debug)]

@@ -77,6 +77,7 @@ impl Request {
     fn field(&mut self, name: &str, value: &[u8]) -> Result<(), &'static str> {
         let is = |other: &str| name.eq_ignore_ascii_case(other);
         match name.len() {
+            6 if is("cookie") => self.selected_by(value, |knobs| knobs.cookie),
             4 if is("host") && self.host.is_empty() => self.host = value.to_vec(),
             5 if is("range") => self.range = range(value),
             8 if is("if-range") => self.if_range = Some(value.to_vec()),
@@ -89,7 +90,7 @@ impl Request {
                 let length = knobs::number(value.trim_ascii()).ok_or("bad Content-Length")?;
                 self.body = Body::Length(length);
             }
-            15 if is("accept-language") => self.language(value),
+            15 if is("accept-language") => self.selected_by(value, |knobs| knobs.vary),
             17 if is("transfer-encoding") => self.body = Body::Chunked,
             _ => {}
         }
@@ -108,19 +109,19 @@ impl Request {
         Some(())
     }
 
-    /// A varying object is another version for each language.
-    fn language(&mut self, value: &[u8]) {
+    /// A varying object is another version for each language or cookie.
+    fn selected_by(&mut self, value: &[u8], varies: fn(&Knobs) -> bool) {
         if let Target::Object(knobs) = &mut self.target
-            && knobs.vary
+            && varies(knobs)
         {
-            knobs.version = language_version(knobs.version, value);
+            knobs.version = variant_version(knobs.version, value);
         }
     }
 }
 
-/// The version of a varying object for one `Accept-Language`.
-pub(crate) fn language_version(version: u32, language: &[u8]) -> u32 {
-    version.wrapping_add((foxy_base::hash64(2, language) as u32) << 8)
+/// The version of a varying object for one value of the field that selects.
+pub(crate) fn variant_version(version: u32, value: &[u8]) -> u32 {
+    version.wrapping_add((foxy_base::hash64(2, value) as u32) << 8)
 }
 
 /// Host of an absolute target, and path with query.

@@ -93,6 +93,9 @@ fn describe(out: &mut Vec<u8>, knobs: &Knobs) {
     if knobs.vary {
         text(out, &["Vary: Accept-Language\r\n"]);
     }
+    if knobs.cookie {
+        text(out, &["Vary: Cookie\r\n"]);
+    }
     if let Some(tag) = knobs.tag {
         field(out, "Surrogate-Key: tag", u64::from(tag));
     }

@@ -106,7 +106,7 @@ fn echo_server() -> (SocketAddr, Receiver<String>) {
     (address, messages)
 }
 
-fn chromium(profile: &std::path::Path) -> Command {
+pub(crate) fn chromium(profile: &std::path::Path) -> Command {
     let mut command = Command::new("chromium");
     command.args([
         "--headless",

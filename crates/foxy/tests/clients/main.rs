@@ -6,5 +6,7 @@ mod browser;
 mod curl;
 mod git;
 mod process;
+mod seeking;
 mod tls;
 mod web;
+mod webm;

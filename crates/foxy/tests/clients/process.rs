@@ -1,5 +1,6 @@
 //! Foxy as a child process, and the clients as commands.
 
+use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -9,6 +10,7 @@ use std::time::Duration;
 pub(crate) struct Foxy {
     child: Child,
     pub(crate) proxy: SocketAddr,
+    admin: SocketAddr,
     dir: tempfile::TempDir,
 }
 
@@ -55,12 +57,30 @@ impl Foxy {
             .spawn()
             .expect("foxy starts");
         wait_for(proxy);
-        Self { child, proxy, dir }
+        Self {
+            child,
+            proxy,
+            admin,
+            dir,
+        }
     }
 
     /// What to give a client as its proxy.
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.proxy)
+    }
+
+    /// Bytes that it received from origins, heads included.
+    pub(crate) fn fetched_bytes(&self) -> u64 {
+        let mut stream = TcpStream::connect(self.admin).expect("the admin address");
+        let request = format!("GET /stats HTTP/1.0\r\nHost: {}\r\n\r\n", self.admin);
+        stream.write_all(request.as_bytes()).expect("a request");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("statistics");
+        let (_, json) = answer.split_once("\r\n\r\n").expect("a body");
+        let stats: serde_json::Value = serde_json::from_str(json).expect("JSON");
+        let bytes = stats["events"]["origin_bytes_in"].as_u64();
+        bytes.unwrap_or_else(|| panic!("no origin_bytes_in in {json}"))
     }
 
     /// A directory that goes with this Foxy.

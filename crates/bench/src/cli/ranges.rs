@@ -1,0 +1,93 @@
+//! `bench ranges`.
+
+use std::io;
+use std::net::SocketAddr;
+
+use foxy_base::ByteSize;
+
+use super::invalid;
+use crate::Knobs;
+use crate::ranges::{Jumper, Plan};
+
+/// Options of a reader that jumps about.
+#[derive(Debug, clap::Args)]
+pub struct RangesArgs {
+    /// The proxy
+    #[arg(long, value_name = "ADDR")]
+    pub target: SocketAddr,
+    /// The origin of the object
+    #[arg(long, value_name = "ADDR")]
+    pub origin: SocketAddr,
+    /// Path of the object as `bench origin` knows it, such as /o/1?s=1000000000
+    #[arg(long, value_name = "PATH")]
+    pub object: String,
+    /// Read everything once, in so many pieces of different lengths and in a random order
+    #[arg(long, conflicts_with = "reads")]
+    pub pieces: Option<u64>,
+    /// Of these pieces only the part K of N, such as 1/2
+    #[arg(long, default_value = "1/1", value_name = "K/N")]
+    pub part: String,
+    /// Readings anywhere
+    #[arg(long, default_value_t = 1)]
+    pub reads: u64,
+    /// Bytes of each of them
+    #[arg(long, default_value = "100", value_name = "SIZE")]
+    pub bytes: ByteSize,
+    /// Seed of places and order
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+impl RangesArgs {
+    /// Reads and prints a JSON report; false if something was not right.
+    ///
+    /// # Errors
+    /// Target or origin cannot be reached, or the object is not one.
+    pub fn run(&self) -> io::Result<bool> {
+        let knobs = Knobs::parse(self.object.as_bytes()).filter(|knobs| knobs.size > 0);
+        let knobs = knobs.ok_or_else(|| {
+            invalid(format!(
+                "--object {}: not an object of `bench origin` with bytes; write /o/1?s=1000",
+                self.object
+            ))
+        })?;
+        let plan = match self.pieces {
+            Some(pieces) => {
+                let (part, parts) = self.part()?;
+                Plan::Everything {
+                    pieces,
+                    part,
+                    parts,
+                }
+            }
+            None => Plan::Anywhere {
+                reads: self.reads,
+                bytes: self.bytes.bytes(),
+            },
+        };
+        let jumper = Jumper {
+            target: self.target,
+            origin: self.origin,
+            knobs,
+            plan,
+            seed: self.seed,
+        };
+        let jumped = jumper.run()?;
+        println!("{}", serde_json::to_string_pretty(&jumped)?);
+        Ok(jumped.is_right())
+    }
+
+    /// Counted from 0.
+    fn part(&self) -> io::Result<(u64, u64)> {
+        let numbers = self.part.split_once('/');
+        let numbers =
+            numbers.and_then(|(k, n)| Some((k.parse::<u64>().ok()?, n.parse::<u64>().ok()?)));
+        match numbers {
+            Some((part, parts)) if 1 <= part && part <= parts => Ok((part - 1, parts)),
+            _ => Err(invalid(format!(
+                "--part {}: write K/N, such as 1/2",
+                self.part
+            ))),
+        }
+    }
+}

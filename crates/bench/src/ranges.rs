@@ -1,0 +1,259 @@
+//! A reader that jumps about in one large object: every byte checked, and what the origin had to
+//! send for it.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use foxy_base::Rng;
+use serde::Serialize;
+
+use crate::origin::OriginCounters;
+use crate::{BodyKey, Identity, Knobs};
+
+/// How it jumps.
+#[derive(Clone, Copy, Debug)]
+pub enum Plan {
+    /// The whole object in so many pieces of different lengths, in a random order; of that order
+    /// the part `part` of `parts`.
+    Everything {
+        /// Pieces of the whole.
+        pieces: u64,
+        /// Which part, from 0.
+        part: u64,
+        /// Parts in all.
+        parts: u64,
+    },
+    /// So many readings of so many bytes, anywhere.
+    Anywhere {
+        /// Readings.
+        reads: u64,
+        /// Bytes of each.
+        bytes: u64,
+    },
+}
+
+/// One reader.
+#[derive(Clone, Debug)]
+pub struct Jumper {
+    /// The proxy.
+    pub target: SocketAddr,
+    /// The origin of the object.
+    pub origin: SocketAddr,
+    /// The object.
+    pub knobs: Knobs,
+    /// Where it reads.
+    pub plan: Plan,
+    /// Seed of the order.
+    pub seed: u64,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Jumped {
+    /// Readings with all bytes right.
+    pub right: u64,
+    /// Readings.
+    pub reads: u64,
+    /// Body bytes that came.
+    pub bytes: u64,
+    /// What was wrong first.
+    pub problem: Option<String>,
+    /// What the origin was asked meanwhile.
+    pub origin: OriginCounters,
+}
+
+impl Jumper {
+    /// Reads until all is read, or something is wrong.
+    ///
+    /// # Errors
+    /// Target or origin cannot be reached.
+    pub fn run(&self) -> io::Result<Jumped> {
+        let before = crate::load::read_counters(self.origin)?;
+        let host = self.origin.ip().to_string();
+        let identity = Identity {
+            host: host.as_bytes(),
+            id: self.knobs.id,
+            version: self.knobs.version,
+            size: self.knobs.size,
+        };
+        let stream = TcpStream::connect(self.target)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+        let mut stream = BufReader::new(stream);
+        let mut jumped = Jumped::default();
+        for (from, to) in self.places() {
+            jumped.reads += 1;
+            match self.read(&mut stream, identity.key(), from, to) {
+                Ok(bytes) => {
+                    jumped.right += 1;
+                    jumped.bytes += bytes;
+                }
+                Err(problem) => {
+                    jumped.problem = Some(format!("bytes {from} to {to}: {problem}"));
+                    break;
+                }
+            }
+        }
+        jumped.origin = crate::load::read_counters(self.origin)?.minus(&before);
+        Ok(jumped)
+    }
+
+    /// First byte and the byte after the last, of each reading.
+    fn places(&self) -> Vec<(u64, u64)> {
+        let mut rng = Rng::new(self.seed);
+        let size = self.knobs.size;
+        match self.plan {
+            Plan::Anywhere { reads, bytes } => {
+                let bytes = bytes.clamp(1, size.max(1));
+                let place = |rng: &mut Rng| rng.below(size.saturating_sub(bytes) + 1);
+                let places = (0..reads).map(|_| place(&mut rng));
+                places
+                    .map(|from| (from, (from + bytes).min(size)))
+                    .collect()
+            }
+            Plan::Everything {
+                pieces,
+                part,
+                parts,
+            } => {
+                let mut cuts: Vec<_> = (1..pieces).map(|_| rng.below(size)).collect();
+                cuts.extend([0, size]);
+                cuts.sort_unstable();
+                cuts.dedup();
+                let mut places: Vec<_> = cuts.windows(2).map(|pair| (pair[0], pair[1])).collect();
+                for last in (1..places.len()).rev() {
+                    let other = usize::try_from(rng.below(last as u64 + 1)).unwrap_or(0);
+                    places.swap(last, other);
+                }
+                let each = (places.len() as u64).div_ceil(parts.max(1));
+                let bound = |n: u64| usize::try_from(n * each).unwrap_or(usize::MAX);
+                let (from, to) = (bound(part), bound(part + 1).min(places.len()));
+                places.get(from..to).unwrap_or_default().to_vec()
+            }
+        }
+    }
+
+    /// One range request; the bytes that came.
+    fn read(
+        &self,
+        stream: &mut BufReader<TcpStream>,
+        key: BodyKey,
+        from: u64,
+        to: u64,
+    ) -> Result<u64, String> {
+        let mut request = format!("GET http://{}", self.origin).into_bytes();
+        self.knobs.write(&mut request);
+        let fields = format!(
+            " HTTP/1.1\r\nHost: {}\r\nRange: bytes={from}-{}\r\n\r\n",
+            self.origin,
+            to - 1
+        );
+        request.extend_from_slice(fields.as_bytes());
+        let told = |error: io::Error| error.to_string();
+        stream.get_mut().write_all(&request).map_err(told)?;
+        let head = head(stream).map_err(told)?;
+        let size = self.knobs.size;
+        let range = format!("content-range: bytes {from}-{}/{size}\r\n", to - 1);
+        if !head.starts_with("http/1.1 206 ") || !head.contains(&range) {
+            return Err(format!("answered by {head}"));
+        }
+        let (mut at, mut buffer) = (from, vec![0; 256 << 10]);
+        while at < to {
+            let most = usize::try_from(to - at)
+                .unwrap_or(usize::MAX)
+                .min(buffer.len());
+            let n = stream.read(&mut buffer[..most]).map_err(told)?;
+            if n == 0 {
+                return Err(format!("the connection ended at {at}"));
+            }
+            key.check(at, &buffer[..n])
+                .map_err(|at| format!("a wrong byte at {at}"))?;
+            at += n as u64;
+        }
+        Ok(to - from)
+    }
+}
+
+/// The head of an answer, in lower case.
+fn head(stream: &mut impl BufRead) -> io::Result<String> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if stream.read_line(&mut head)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+    Ok(head.to_ascii_lowercase())
+}
+
+impl Jumped {
+    /// Every reading brought what it should.
+    #[must_use]
+    pub fn is_right(&self) -> bool {
+        self.problem.is_none() && self.right == self.reads
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use foxy_base::{Clock, SystemClock};
+
+    use super::*;
+    use crate::{Origin, OriginConfig};
+
+    fn jumper(plan: Plan) -> Jumper {
+        let nobody = SocketAddr::from(([127, 0, 0, 1], 1));
+        Jumper {
+            target: nobody,
+            origin: nobody,
+            knobs: Knobs::new(1, 1_000_000),
+            plan,
+            seed: 7,
+        }
+    }
+
+    #[test]
+    fn the_parts_together_are_everything_once() {
+        let mut all = Vec::new();
+        for part in 0..3 {
+            let pieces = 100;
+            let plan = Plan::Everything {
+                pieces,
+                part,
+                parts: 3,
+            };
+            all.extend(jumper(plan).places());
+        }
+        assert!(!all.is_sorted(), "not shuffled");
+        all.sort_unstable();
+        assert_eq!((all[0].0, all[all.len() - 1].1), (0, 1_000_000));
+        assert!(all.windows(2).all(|pair| pair[0].1 == pair[1].0));
+    }
+
+    #[test]
+    fn readings_are_checked() {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+        let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        let origin = Origin::start(
+            OriginConfig {
+                listen,
+                ..OriginConfig::default()
+            },
+            &clock,
+        );
+        let origin = origin.unwrap();
+        let plan = Plan::Anywhere {
+            reads: 10,
+            bytes: 5000,
+        };
+        let mut jumper = jumper(plan);
+        (jumper.target, jumper.origin) = (origin.address(), origin.address());
+        let jumped = jumper.run().unwrap();
+        assert!(jumped.is_right(), "{jumped:?}");
+        assert_eq!((jumped.bytes, jumped.origin.partial), (50_000, 10));
+        jumper.knobs.status = 404;
+        assert!(!jumper.run().unwrap().is_right());
+    }
+}

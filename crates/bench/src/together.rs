@@ -1,0 +1,267 @@
+//! Many clients asking for one object at the same moment: who gets the first byte when, and
+//! whether all of them get all of it.
+//!
+//! All connect first. The leader asks, and after a lead the others do; every byte is compared with
+//! what the origin makes. One thread: the first reading of each client is small, so that the
+//! clients' own turns add little to the times of first bytes.
+
+mod client;
+
+#[cfg(test)]
+mod tests;
+
+use std::cell::RefCell;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use foxy_base::Clock;
+use serde::Serialize;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::task::LocalSet;
+
+use crate::origin::OriginCounters;
+use crate::{Identity, Knobs};
+use client::{Client, Kind, Seen};
+
+/// One crowd.
+#[derive(Clone, Debug)]
+pub struct Together {
+    /// The proxy.
+    pub target: SocketAddr,
+    /// The origin whose object is asked for.
+    pub origin: SocketAddr,
+    /// The object.
+    pub knobs: Knobs,
+    /// Clients that want all of it, the leader included.
+    pub clients: usize,
+    /// Time by which the leader is ahead.
+    pub lead: Duration,
+    /// The leader leaves by a reset after so many bytes.
+    pub leave_after: Option<u64>,
+    /// Further clients that read slowly, and leave when the others have everything.
+    pub slow: usize,
+    /// Bytes per second of each slow client.
+    pub slow_rate: u64,
+    /// Each client has its own cookie.
+    pub cookies: bool,
+    /// Longest time for all.
+    pub timeout: Duration,
+}
+
+/// What came of it. Times in milliseconds.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Gathered {
+    /// Clients that got every byte right.
+    pub right: usize,
+    /// Clients that were to get every byte.
+    pub wanted: usize,
+    /// What went wrong, the first few.
+    pub problems: Vec<String>,
+    /// From a follower's first byte back to the leader's: half of them are below.
+    pub first_byte_median_ms: f64,
+    /// 99 in 100 are below.
+    pub first_byte_p99_ms: f64,
+    /// The last of them.
+    pub first_byte_most_ms: f64,
+    /// From the leader's request to the last byte of the last client, slow ones left out.
+    pub total_ms: f64,
+    /// Body bytes that came, slow clients' included.
+    pub bytes: u64,
+    /// Answers from what was stored.
+    pub hits: usize,
+    /// Answers that shared another's fetch.
+    pub collapsed: usize,
+    /// Bytes that the slow clients had in the end.
+    pub slow_bytes: u64,
+    /// What the origin was asked meanwhile.
+    pub origin: OriginCounters,
+}
+
+/// Problems that are named.
+const NAMED: usize = 5;
+
+impl Together {
+    /// Runs it to its end.
+    ///
+    /// # Errors
+    /// Target or origin cannot be reached.
+    pub fn run(&self, clock: &Arc<dyn Clock>) -> io::Result<Gathered> {
+        let before = crate::load::read_counters(self.origin)?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let local = LocalSet::new();
+        let mut gathered = runtime.block_on(local.run_until(self.gather(clock)))?;
+        gathered.origin = crate::load::read_counters(self.origin)?.minus(&before);
+        Ok(gathered)
+    }
+
+    async fn gather(&self, clock: &Arc<dyn Clock>) -> io::Result<Gathered> {
+        let (stop, stopped) = watch::channel(false);
+        let buffer = Rc::new(RefCell::new(vec![0; 64 << 10]));
+        let mut clients = Vec::new();
+        for number in 0..self.clients + self.slow {
+            let stream = self.connect(number).await?;
+            let shared = (Rc::clone(&buffer), Arc::clone(clock), stopped.clone());
+            clients.push(Client::new(
+                stream,
+                self.kind(number),
+                self.expected(number),
+                shared,
+            ));
+        }
+        let start = clock.mono();
+        let (mut wanted, mut slow) = (Vec::new(), Vec::new());
+        for (number, mut client) in clients.into_iter().enumerate() {
+            client.ask(&self.request(number)).await?;
+            let running = tokio::task::spawn_local(client.read());
+            if number < self.clients {
+                wanted.push(running);
+            } else {
+                slow.push(running);
+            }
+            if number == 0 {
+                tokio::time::sleep(self.lead).await;
+            }
+        }
+        let all = async {
+            let mut seen = Vec::new();
+            for task in &mut wanted {
+                seen.push(
+                    task.await
+                        .unwrap_or_else(|_| Seen::lost("a client ended early")),
+                );
+            }
+            seen
+        };
+        let Ok(seen) = tokio::time::timeout(self.timeout, all).await else {
+            return Err(io::Error::other(format!(
+                "not all had the object after {:?}",
+                self.timeout
+            )));
+        };
+        let total = clock.mono().since(start);
+        // Who listens no more does not mind.
+        let _ = stop.send(true);
+        let mut gathered = self.judge(&seen);
+        for task in slow {
+            let seen = task
+                .await
+                .unwrap_or_else(|_| Seen::lost("a slow client ended early"));
+            gathered.slow_bytes += seen.bytes;
+            gathered.note(&seen);
+        }
+        gathered.bytes += gathered.slow_bytes;
+        gathered.total_ms = ms(total);
+        Ok(gathered)
+    }
+
+    async fn connect(&self, number: usize) -> io::Result<TcpStream> {
+        let socket = tokio::net::TcpSocket::new_v4()?;
+        if number >= self.clients {
+            // A slow reader, not one with much room in its kernel.
+            socket.set_recv_buffer_size(16 << 10)?;
+        }
+        let stream = socket.connect(self.target).await?;
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    }
+
+    fn kind(&self, number: usize) -> Kind {
+        match (number, self.leave_after) {
+            (0, Some(bytes)) => Kind::Leaves(bytes),
+            _ if number >= self.clients => Kind::Slow(self.slow_rate.max(1)),
+            _ => Kind::Wants,
+        }
+    }
+
+    fn cookie(&self, number: usize) -> String {
+        format!("user={number}")
+    }
+
+    fn expected(&self, number: usize) -> (crate::BodyKey, u64) {
+        let mut knobs = self.knobs;
+        knobs.cookie = self.cookies;
+        if self.cookies {
+            let cookie = self.cookie(number);
+            knobs.version = crate::origin::variant_version(knobs.version, cookie.as_bytes());
+        }
+        let host = self.origin.ip().to_string();
+        let identity = Identity {
+            host: host.as_bytes(),
+            id: knobs.id,
+            version: knobs.version,
+            size: knobs.size,
+        };
+        (identity.key(), knobs.size)
+    }
+
+    fn request(&self, number: usize) -> Vec<u8> {
+        let mut knobs = self.knobs;
+        knobs.cookie = self.cookies;
+        let mut out = format!("GET http://{}", self.origin).into_bytes();
+        knobs.write(&mut out);
+        out.extend_from_slice(format!(" HTTP/1.1\r\nHost: {}\r\n", self.origin).as_bytes());
+        if self.cookies {
+            out.extend_from_slice(format!("Cookie: {}\r\n", self.cookie(number)).as_bytes());
+        }
+        out.extend_from_slice(b"\r\n");
+        out
+    }
+
+    fn judge(&self, seen: &[Seen]) -> Gathered {
+        let leaves = usize::from(self.leave_after.is_some());
+        let mut gathered = Gathered {
+            wanted: self.clients.saturating_sub(leaves),
+            ..Gathered::default()
+        };
+        for one in seen {
+            gathered.note(one);
+            gathered.bytes += one.bytes;
+            gathered.hits += usize::from(one.hit);
+            gathered.collapsed += usize::from(one.collapsed);
+            gathered.right += usize::from(one.whole && one.problem.is_none());
+        }
+        let leader = seen.first().and_then(|leader| leader.first);
+        if let Some(leader) = leader {
+            let after = seen[1..].iter().filter_map(|one| one.first);
+            let mut after: Vec<_> = after.map(|first| ms(first.since(leader))).collect();
+            after.sort_by(f64::total_cmp);
+            let at = |part: f64| {
+                let index = (after.len() as f64 * part) as usize;
+                after
+                    .get(index.min(after.len().saturating_sub(1)))
+                    .copied()
+                    .unwrap_or(0.0)
+            };
+            gathered.first_byte_median_ms = at(0.5);
+            gathered.first_byte_p99_ms = at(0.99);
+            gathered.first_byte_most_ms = at(1.0);
+        }
+        gathered
+    }
+}
+
+impl Gathered {
+    fn note(&mut self, seen: &Seen) {
+        if let Some(problem) = &seen.problem
+            && self.problems.len() < NAMED
+        {
+            self.problems.push(problem.clone());
+        }
+    }
+
+    /// Every client got every byte, and nobody anything wrong.
+    #[must_use]
+    pub fn is_right(&self) -> bool {
+        self.right == self.wanted && self.problems.is_empty()
+    }
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
