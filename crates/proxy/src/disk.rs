@@ -52,6 +52,8 @@ struct Read {
     plan: ReadPlan,
     finish: Finish,
     waiters: Vec<Rc<RefCell<Slot>>>,
+    /// Nobody waits any longer.
+    given_up: bool,
 }
 
 #[derive(Default)]
@@ -92,10 +94,7 @@ impl DiskReader {
         let answer = answer.unwrap_or_else(|_| {
             // A disk that is stuck must not hold requests: the read is given up, its buffer stays
             // with it.
-            if !shared {
-                self.engine
-                    .fail_read(&plan, &io::ErrorKind::TimedOut.into());
-            }
+            queue.give_up(&self.engine, &plan);
             Err(ReadMiss::Device)
         });
         (answer, shared)
@@ -178,6 +177,7 @@ impl StoreQueue {
             plan,
             finish,
             waiters: vec![slot],
+            given_up: false,
         };
         inner.reads.insert(token, read);
         let len = plan.len as usize;
@@ -186,6 +186,24 @@ impl StoreQueue {
             .submit(Op::read(token, plan.at, len, reader.buffers.take(len)));
         self.staged.notify_one();
         false
+    }
+
+    /// The one who began a read has waited for too long: the others, and all who come later, need
+    /// not wait as long as that.
+    fn give_up(&self, engine: &Engine, plan: &ReadPlan) {
+        let same = (plan.at, plan.len, plan.hash().0);
+        let mut inner = self.inner.borrow_mut();
+        let Some(token) = inner.by_plan.remove(&same) else {
+            return;
+        };
+        let Some(read) = inner.reads.get_mut(&token) else {
+            return;
+        };
+        read.given_up = true;
+        let others = std::mem::take(&mut read.waiters);
+        drop(inner);
+        engine.give_up_read(plan);
+        answer_all(others, &Err(ReadMiss::Device));
     }
 
     /// Collects what is finished and answers those who wait.
@@ -203,10 +221,16 @@ impl StoreQueue {
             let Some(read) = inner.reads.remove(&completion.token) else {
                 return;
             };
-            let same = (read.plan.at, read.plan.len, read.plan.hash().0);
-            inner.by_plan.remove(&same);
+            if !read.given_up {
+                let same = (read.plan.at, read.plan.len, read.plan.hash().0);
+                inner.by_plan.remove(&same);
+            }
             read
         };
+        if read.given_up {
+            engine.late_read(&read.plan);
+            return;
+        }
         let answer = match (completion.result, completion.buf) {
             (Ok(()), Some(buf)) => (read.finish)(engine, &read.plan, buf),
             (Ok(()), None) => Err(ReadMiss::Device),
@@ -215,12 +239,16 @@ impl StoreQueue {
                 Err(ReadMiss::Device)
             }
         };
-        for slot in read.waiters {
-            let mut slot = slot.borrow_mut();
-            slot.answer = Some(answer.clone());
-            if let Some(waker) = slot.waker.take() {
-                waker.wake();
-            }
+        answer_all(read.waiters, &answer);
+    }
+}
+
+fn answer_all(waiters: Vec<Rc<RefCell<Slot>>>, answer: &Answer) {
+    for slot in waiters {
+        let mut slot = slot.borrow_mut();
+        slot.answer = Some(answer.clone());
+        if let Some(waker) = slot.waker.take() {
+            waker.wake();
         }
     }
 }

@@ -168,7 +168,8 @@ impl Engine {
 
     /// The store that takes objects of `group`: weighted rendezvous over those that take writes.
     pub(crate) fn route(&self, group: u64) -> Option<&Arc<StoreShared>> {
-        let mut able = self.stores().filter(|s| s.takes_writes());
+        let able = |s: &&Arc<StoreShared>| s.takes_new(|| self.clock.mono());
+        let mut able = self.stores().filter(able).filter(|s| self.has_room(s));
         let first = able.next()?;
         let Some(second) = able.next() else {
             return Some(first);
@@ -264,7 +265,7 @@ impl Engine {
         let mut existed = shard.ram.remove(&hash).is_some();
         if let Some(pending) = shard.pending.remove(&hash) {
             existed = true;
-            self.release_pending(pending.object.memory_bytes());
+            self.release_pending(pending.store, pending.object.memory_bytes());
         }
         for entry in self.index.remove(hash) {
             existed = true;
@@ -322,20 +323,32 @@ impl Engine {
         ticket
     }
 
-    /// Takes room for a pending object; false if there is none.
-    pub(crate) fn reserve_pending(&self, bytes: usize) -> bool {
+    /// Whether so little waits for a store that the others have room as well: one that does not
+    /// get on may not keep them from storing.
+    fn has_room(&self, store: &StoreShared) -> bool {
+        let alone = self.count.load(Ordering::Acquire) == 1;
+        let waits = store.pending_bytes.load(Ordering::Relaxed);
+        alone || waits < self.config.pending_bytes_max / 4 * 3
+    }
+
+    /// Takes room for an object that waits for `store`; false if there is none.
+    pub(crate) fn reserve_pending(&self, store: &StoreShared, bytes: usize) -> bool {
         let bytes = bytes as u64;
         let before = self.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
         if before + bytes > self.config.pending_bytes_max {
             self.pending_bytes.fetch_sub(bytes, Ordering::Relaxed);
             return false;
         }
+        store.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
         true
     }
 
-    pub(crate) fn release_pending(&self, bytes: usize) {
-        self.pending_bytes
-            .fetch_sub(bytes as u64, Ordering::Relaxed);
+    pub(crate) fn release_pending(&self, store: StoreId, bytes: usize) {
+        let bytes = bytes as u64;
+        self.pending_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(store) = self.store(store) {
+            store.pending_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
     }
 
     /// How the budget is shared out now.
@@ -411,7 +424,9 @@ impl Engine {
         OneStoreStats {
             store: store.id,
             disk: store.disk.describe(),
-            health: store.health(),
+            health: store.seen_health(|| self.clock.mono()),
+            reason: store.condition.reason(),
+            quarantined: store.condition.quarantined(),
             loading: store.loading.load(Ordering::Relaxed),
             segments: store.geometry.segments,
             segment_bytes: store.geometry.segment_bytes,

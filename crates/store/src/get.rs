@@ -9,15 +9,13 @@ use foxy_base::KeyHash;
 use foxy_disk::AlignedBuf;
 use foxy_format::{RecordKind, fragment_hash, parse_record};
 
+use crate::condition::Failure;
 use crate::object::{aligned_size, good_size};
 use crate::removals::Removal;
 use crate::shared::StoreShared;
 use crate::spot::Spot;
-use crate::stats::{Health, add};
+use crate::stats::add;
 use crate::{Engine, Lookup, Object, ReadMiss, ReadPlan};
-
-/// Failed reads in a row after which a store is not used any more.
-const READ_ERRORS_MAX: u64 = 64;
 
 impl Engine {
     /// What is stored under a key. Memory only: a shared lock, no allocation.
@@ -66,8 +64,11 @@ impl Engine {
         let found = self.index.lookup(hash).first();
         let plan = found.and_then(|entry| {
             let store = self.store_at(entry.address)?;
-            let usable = store.health() != Health::Offline;
-            usable.then(|| store.plan(hash, &entry))?
+            if store.is_readable(Spot::of(&entry), || self.clock.mono()) {
+                return store.plan(hash, &entry);
+            }
+            add(&self.counters.miss_unavailable, 1);
+            None
         });
         match plan {
             Some(plan) => {
@@ -242,7 +243,7 @@ impl Engine {
         if result.is_ok()
             && let Some(store) = self.store(plan.store)
         {
-            store.failed_reads.store(0, Ordering::Relaxed);
+            store.condition.read_well();
         }
     }
 
@@ -254,10 +255,36 @@ impl Engine {
             return;
         };
         add(&store.counters.read_errors, 1);
-        tracing::debug!(store = %store.disk.describe(), at = plan.at, %error, "read failed");
+        let disk = store.disk.describe();
+        tracing::debug!(store = disk, at = plan.at, %error, "read failed");
         self.drop_entry(plan, store);
-        if store.failed_reads.fetch_add(1, Ordering::Relaxed) + 1 >= READ_ERRORS_MAX {
-            store.degrade(Health::Offline);
+        let segment = store.locate(plan.spot).map(|(segment, _)| segment);
+        let failure = Failure {
+            doing: "read",
+            at: Some(plan.at),
+            error,
+        };
+        store.condition.read_failed(&disk, segment, &failure);
+    }
+
+    /// Tells that nobody waits for this read any longer, though the device still has it: the
+    /// store counts as slow and is left alone for a while. The request goes on as a miss. Has to
+    /// be followed by [`Engine::late_read`] when the read ends.
+    pub fn give_up_read(&self, plan: &ReadPlan) {
+        add(&self.counters.miss_device, 1);
+        if let Some(store) = self.store(plan.store) {
+            add(&store.counters.reads_given_up, 1);
+            let now = self.clock.mono();
+            store
+                .condition
+                .given_up(&store.disk.describe(), plan.at, now);
+        }
+    }
+
+    /// Tells that a read which was given up has ended.
+    pub fn late_read(&self, plan: &ReadPlan) {
+        if let Some(store) = self.store(plan.store) {
+            store.condition.arrived(self.clock.mono());
         }
     }
 }

@@ -9,6 +9,7 @@
 //! carried out by whoever looked up, with a queue of its own ([`Engine::disk`]).
 
 mod admit;
+mod condition;
 mod engine;
 mod get;
 mod hold;

@@ -2,15 +2,16 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use foxy_base::KeyHash;
+use foxy_base::{KeyHash, MonoTime};
 use foxy_disk::Disk;
 use foxy_format::{Geometry, LogPosition, RecordPlace, StoreUuid, UNIT};
 use foxy_index::{Address, Entry, UNIT_BYTES};
 use parking_lot::{Condvar, Mutex};
 
+use crate::condition::Condition;
 use crate::purge::JournalInbox;
 use crate::removals::{Numbered, RemovalLog};
 use crate::spot::Spot;
@@ -125,13 +126,15 @@ pub(crate) struct StoreShared {
     pub(crate) journal: Mutex<JournalInbox>,
     /// Records fetched when a smaller number was the newest purge are void.
     pub(crate) purge_floor: AtomicU64,
+    /// The newest purge that its journal knew of when it was opened.
+    pub(crate) journal_seen: AtomicU64,
     pub(crate) bell: Arc<Bell>,
     /// `Some` while recovery loads.
     pub(crate) gone: Mutex<Option<Gone>>,
     pub(crate) loading: AtomicBool,
-    health: AtomicU8,
-    /// Reads that failed since the last good one.
-    pub(crate) failed_reads: AtomicU64,
+    pub(crate) condition: Condition,
+    /// Bytes of objects that wait to be written here.
+    pub(crate) pending_bytes: AtomicU64,
     /// Memory that the writer holds, in bytes.
     pub(crate) writer_bytes: AtomicU64,
     pub(crate) counters: StoreCounters,
@@ -161,33 +164,44 @@ impl StoreShared {
             inbox: Mutex::default(),
             journal: Mutex::default(),
             purge_floor: AtomicU64::new(0),
+            journal_seen: AtomicU64::new(0),
             bell: Arc::default(),
             gone: Mutex::new(Some(Gone::new(gone_max))),
             loading: AtomicBool::new(true),
-            health: AtomicU8::new(0),
-            failed_reads: AtomicU64::new(0),
+            condition: Condition::new(geometry.segments),
+            pending_bytes: AtomicU64::new(0),
             writer_bytes: AtomicU64::new(0),
             counters: StoreCounters::default(),
         }
     }
 
     pub(crate) fn health(&self) -> Health {
-        match self.health.load(Ordering::Relaxed) {
-            0 => Health::Good,
-            1 => Health::ReadOnly,
-            _ => Health::Offline,
-        }
+        self.condition.health()
     }
 
-    /// Health only gets worse while a store is open.
-    pub(crate) fn degrade(&self, to: Health) {
-        if self.health.fetch_max(to as u8, Ordering::Relaxed) < to as u8 {
-            tracing::warn!(store = %self.disk.describe(), health = ?to, "store degraded");
-        }
+    /// Whether a read of this place is worth trying. The clock is asked only if it may matter.
+    pub(crate) fn is_readable(&self, spot: Spot, now: impl FnOnce() -> MonoTime) -> bool {
+        let segment = self.locate(spot).map_or(0, |(segment, _)| segment);
+        self.health() != Health::Offline
+            && !self.condition.is_slow(now)
+            && !self.condition.is_quarantined(segment)
     }
 
     pub(crate) fn takes_writes(&self) -> bool {
         self.health() == Health::Good
+    }
+
+    /// Whether new objects shall go here at the moment.
+    pub(crate) fn takes_new(&self, now: impl FnOnce() -> MonoTime) -> bool {
+        self.takes_writes() && !self.condition.is_slow(now)
+    }
+
+    /// The health as people see it.
+    pub(crate) fn seen_health(&self, now: impl FnOnce() -> MonoTime) -> Health {
+        match self.health() {
+            Health::Good if self.condition.is_slow(now) => Health::Slow,
+            health => health,
+        }
     }
 
     pub(crate) fn end_sectors(&self) -> u64 {

@@ -48,8 +48,10 @@ counters! {
         miss_moved,
         /// Reads that found a damaged or misplaced record.
         miss_damaged,
-        /// Reads that the device failed.
+        /// Reads that the device failed, or that took too long.
         miss_device,
+        /// Lookups that led to a store which is slow, offline or in quarantine there.
+        miss_unavailable,
         /// Objects put (heads included, fragments not).
         puts,
         /// Bytes of them: keys, fields, bodies, and the bodies of fragments.
@@ -136,6 +138,8 @@ counters! {
         write_errors,
         /// Failed reads.
         read_errors,
+        /// Reads that nobody waited for any longer.
+        reads_given_up,
         /// Damaged records, slots and tables met.
         damaged,
         /// Objects dropped because their cluster could not be written.
@@ -171,10 +175,12 @@ pub enum Health {
     /// Reads and writes.
     #[default]
     Good = 0,
+    /// Left alone for the moment, because it takes too long.
+    Slow = 1,
     /// Reads only: writing failed.
-    ReadOnly = 1,
+    ReadOnly = 2,
     /// Not used: reading failed too often.
-    Offline = 2,
+    Offline = 3,
 }
 
 /// Figures of one store.
@@ -186,6 +192,10 @@ pub struct OneStoreStats {
     pub disk: String,
     /// What it can do.
     pub health: Health,
+    /// Why that is not everything: what the device said last.
+    pub reason: Option<String>,
+    /// Segments that are not used because reading them failed.
+    pub quarantined: u32,
     /// Recovery is still loading older segments.
     pub loading: bool,
     /// Segments it has, and bytes in each.

@@ -5,6 +5,7 @@
 //! judged is counts and ratios, never a clock alone. Takes about ten minutes; not part of `check`.
 
 mod collapse;
+mod faults;
 mod hit_cost;
 mod process;
 mod purge;
@@ -20,7 +21,7 @@ use crate::report::Report;
 /// What to run.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Wanted {
-    /// Only these parts: replay, stream, size, restart, hit, purge, collapse, ranges
+    /// Only these parts: replay, stream, size, restart, hit, purge, collapse, ranges, faults
     #[arg(value_name = "PART")]
     parts: Vec<String>,
     /// Where stores and records are put; needs about 16 GiB, on a file system with direct I/O
@@ -68,6 +69,9 @@ pub(crate) fn run(report: &mut Report, wanted: &Wanted) {
     }
     if asked("ranges") {
         report.step("ranges of large objects", || ranges::run(&bench));
+    }
+    if asked("faults") {
+        report.step("disks in trouble", || faults::run(&bench));
     }
     if asked("hit") {
         report.step("cost of a hit", || hit_cost::run(&bench));

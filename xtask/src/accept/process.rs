@@ -1,5 +1,6 @@
 //! Foxy, the origin and the load generator as child processes.
 
+use std::fs::File;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -95,8 +96,20 @@ impl Bench {
         Ok(floor)
     }
 
+    /// As [`Bench::foxy`]; what it says about itself goes to the file `log`.
+    pub(crate) fn foxy_logging(&self, log: &Path, args: &[&str]) -> Result<Foxy, String> {
+        let file = File::create(log).map_err(|error| format!("{}: {error}", log.display()))?;
+        let foxy = self.spawn(free_port(), args, file.into())?;
+        wait_for(foxy.port)?;
+        Ok(foxy)
+    }
+
     /// Starts Foxy on this port and does not wait.
     pub(crate) fn foxy_at(&self, port: u16, args: &[&str]) -> Result<Foxy, String> {
+        self.spawn(port, args, Stdio::null())
+    }
+
+    fn spawn(&self, port: u16, args: &[&str], log: Stdio) -> Result<Foxy, String> {
         let admin = free_port();
         let child = Command::new(&self.program)
             .arg("serve")
@@ -109,7 +122,7 @@ impl Bench {
             ])
             .args(args)
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(log)
             .spawn()
             .map_err(|error| format!("{}: {error}", self.program.display()))?;
         Ok(Foxy { child, port, admin })
@@ -198,12 +211,23 @@ impl Foxy {
         self.child.id()
     }
 
+    /// Where its admin listener is.
+    pub(crate) fn admin(&self) -> String {
+        format!("127.0.0.1:{}", self.admin)
+    }
+
     /// The admin listener's JSON statistics.
     pub(crate) fn stats(&self) -> Result<Value, String> {
-        let url = format!("http://127.0.0.1:{}/stats", self.admin);
+        let text = self.page("/stats")?;
+        serde_json::from_str(&text).map_err(|error| format!("/stats: {error}"))
+    }
+
+    /// A page of the admin listener.
+    pub(crate) fn page(&self, path: &str) -> Result<String, String> {
+        let url = format!("http://{}{path}", self.admin());
         let output = Command::new("curl").args(["-sS", &url]).output();
         let output = output.map_err(|error| format!("curl: {error}; install it"))?;
-        serde_json::from_slice(&output.stdout).map_err(|error| format!("{url}: {error}"))
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     /// Resident memory in bytes.

@@ -6,7 +6,7 @@ use foxy_proxy::{Event, Latency, Outcome};
 use foxy_store::{Health, OneStoreStats};
 
 use super::State;
-use super::stats::resident_bytes;
+use super::stats::{health_word, resident_bytes};
 
 /// The whole page.
 pub(super) fn text(state: &State) -> String {
@@ -160,15 +160,21 @@ fn engine(state: &State, page: &mut Page) {
 }
 
 fn stores(stores: &[OneStoreStats], page: &mut Page) {
-    let gauges: [Gauge; 4] = [
+    states(stores, page);
+    let gauges: [Gauge; 5] = [
         (
             "foxy_store_up",
-            "1 if the store reads and writes, 0.5 if it only reads, 0 if it is offline.",
+            "1 if the store reads and writes, 0.5 if it is slow or only reads, 0 if it is offline.",
             |s| match s.health {
                 Health::Good => 1.0,
-                Health::ReadOnly => 0.5,
+                Health::Slow | Health::ReadOnly => 0.5,
                 Health::Offline => 0.0,
             },
+        ),
+        (
+            "foxy_store_quarantined_segments",
+            "Segments that are not used because reading them failed.",
+            |s| f64::from(s.quarantined),
         ),
         (
             "foxy_store_loading",
@@ -199,6 +205,27 @@ fn stores(stores: &[OneStoreStats], page: &mut Page) {
                 &format!("store=\"{}\",event=\"{event}\"", store.store.0),
                 value,
             );
+        }
+    }
+}
+
+/// One sample for each state that a store can be in; 1 for the one that it is in.
+fn states(stores: &[OneStoreStats], page: &mut Page) {
+    let name = "foxy_store_state";
+    page.family(name, "gauge", "1 for the state that the store is in.");
+    for store in stores {
+        for state in [
+            Health::Good,
+            Health::Slow,
+            Health::ReadOnly,
+            Health::Offline,
+        ] {
+            let labels = format!(
+                "store=\"{}\",state=\"{}\"",
+                store.store.0,
+                health_word(state)
+            );
+            page.sample(name, &labels, u8::from(state == store.health));
         }
     }
 }

@@ -84,8 +84,14 @@ pub struct Memory {
 pub struct Store {
     /// Its disk.
     pub disk: String,
-    /// `good`, `read-only` or `offline`.
+    /// `good`, `slow`, `read-only` or `offline`.
     pub health: String,
+    /// What the device said, or did, that last changed this.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// Segments that are not used because reading them failed.
+    #[serde(default)]
+    pub quarantined_segments: u32,
     /// Whether older contents are still being loaded.
     pub loading: bool,
     /// Bytes for contents.
@@ -180,6 +186,8 @@ fn one_store(
     Store {
         disk: store.disk.clone(),
         health: health_word(store.health).to_owned(),
+        reason: store.reason.clone(),
+        quarantined_segments: store.quarantined,
         loading: store.loading,
         capacity_bytes: u64::from(store.segments) * u64::from(store.segment_bytes),
         used_bytes: store.used_bytes,
@@ -192,6 +200,7 @@ fn one_store(
 pub(super) fn health_word(health: Health) -> &'static str {
     match health {
         Health::Good => "good",
+        Health::Slow => "slow",
         Health::ReadOnly => "read-only",
         Health::Offline => "offline",
     }

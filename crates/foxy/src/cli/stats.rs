@@ -75,6 +75,13 @@ pub(super) fn text(stats: &Stats) -> String {
             human(store.capacity_bytes),
             store.health
         );
+        if store.quarantined_segments > 0 {
+            let segments = store.quarantined_segments;
+            let _ = writeln!(page, "    {segments} segments in quarantine");
+        }
+        if let Some(reason) = store.reason.as_ref().filter(|_| store.health != "good") {
+            let _ = writeln!(page, "    {reason}");
+        }
     }
     page
 }

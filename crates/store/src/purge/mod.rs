@@ -33,7 +33,7 @@ pub(crate) use self::set::{Purges, Verdict};
 
 use crate::stats::add;
 use crate::ticket::SyncTicket;
-use crate::{Engine, Object};
+use crate::{Engine, Object, StoreId};
 
 /// What to purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,6 +109,18 @@ impl Engine {
             store.bell.ring();
         }
         Ok((note.sequence, ticket))
+    }
+
+    /// A store writes no removals any more: what it holds may be out of date when it comes back.
+    /// The others note that, so that the next start does not believe it. (If it is the only one
+    /// there is nobody to note it.)
+    pub(crate) fn leave_behind(&self, store: StoreId) {
+        self.purges.leave_behind();
+        let able = |s: &&Arc<crate::shared::StoreShared>| s.id != store && s.takes_writes();
+        for other in self.stores().filter(able) {
+            other.journal.lock().snapshot = true;
+            other.bell.ring();
+        }
     }
 
     /// The number of the newest purge. Read it before the origin is asked, and store it with the

@@ -93,7 +93,11 @@ impl Recalled {
         generation: u64,
     ) -> Journal {
         let others: Vec<_> = engine.stores().collect();
-        let behind = self.retired > engine.purges.latest();
+        // By what each had seen itself: numbers given since the last stop say nothing about that.
+        let missed =
+            |other: &&&Arc<StoreShared>| self.retired > other.journal_seen.load(Ordering::Acquire);
+        let behind: Vec<_> = others.iter().filter(missed).collect();
+        store.journal_seen.store(self.seen, Ordering::Release);
         // Numbers are never given twice: each opening has a generation of its own.
         let base = (generation << 32).max(self.seen);
         engine.purges.raise(base);
@@ -109,10 +113,10 @@ impl Recalled {
             floor = floor.max(retired);
         }
         store.purge_floor.store(floor, Ordering::Release);
-        if behind {
-            for other in &others {
-                other.purge_floor.fetch_max(self.retired, Ordering::AcqRel);
-            }
+        for other in &behind {
+            other.purge_floor.fetch_max(self.retired, Ordering::AcqRel);
+        }
+        if !behind.is_empty() {
             engine.clear_memory();
         }
         let all: Vec<_> = others.iter().copied().chain([store]).collect();

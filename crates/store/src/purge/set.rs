@@ -146,6 +146,15 @@ impl Purges {
         self.latest.store(state.latest, Ordering::Release);
     }
 
+    /// Marks a point that a store which does not note it has missed: at the next start nothing
+    /// counts that it holds from before.
+    pub(super) fn leave_behind(&self) {
+        let mut state = self.state.write();
+        state.latest += 1;
+        state.retired = state.latest;
+        self.latest.store(state.latest, Ordering::Release);
+    }
+
     /// Makes a purge true for every lookup from now on, and hands it to the journals.
     pub(super) fn publish(
         &self,

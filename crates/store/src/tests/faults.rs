@@ -61,19 +61,24 @@ fn a_failing_flush_is_not_taken_for_durable() {
 
 #[test]
 fn failing_reads_are_misses_and_in_the_end_the_store_is_left_alone() {
-    let mut rig = Rig::new(16, MEMORY, 3);
-    for n in 0..100 {
-        rig.put(&format!("k{n}"), b"x");
-    }
-    rig.settle();
+    let mut rig = Rig::new(64, MEMORY, 3);
+    rig.fill("a", 1500);
     rig.disk.set_faults(rule(OpClass::Read, Fault::EIO));
-    for n in 0..100 {
-        forget_ram(&rig, &format!("k{n}"));
-        assert_eq!(rig.text(&format!("k{n}")), None);
+    for n in 0..1500 {
+        let key = format!("filler a {n}");
+        forget_ram(&rig, &key);
+        assert_eq!(rig.text(&key), None);
     }
     let stats = rig.engine.stats();
-    assert_eq!(stats.stores[0].health, Health::Offline);
-    assert_eq!(stats.counts.miss_device, 64);
+    let store = &stats.stores[0];
+    assert_eq!(store.health, Health::Offline);
+    // Read-only once 17 of 64 segments are in quarantine, after three reads in each.
+    assert_eq!((store.quarantined, store.counts.read_errors), (17, 51));
+    assert!(store.reason.as_ref().unwrap().contains("os error 5"));
+    assert_eq!(
+        stats.counts.miss_device + stats.counts.miss_unavailable,
+        1500
+    );
     assert_eq!(
         rig.put("new", b"2").admitted,
         Admission::Memory(DropReason::NoStore)

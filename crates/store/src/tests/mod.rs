@@ -20,4 +20,5 @@ mod ratio;
 mod removal_log;
 mod rig;
 mod rules;
+mod several;
 mod sparse;

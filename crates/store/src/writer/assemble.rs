@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use foxy_base::KeyHash;
+use foxy_base::{KeyHash, MonoTime};
 use foxy_disk::AlignedBuf;
 use foxy_format::{
     ClusterHeader, ENTRY_BYTES, Entry, EntryKind, LogPosition, RecordKind, RecordLayout,
@@ -15,23 +16,27 @@ use super::Writer;
 use super::io::Purpose;
 use super::segment::OpenSegment;
 use crate::Object;
+use crate::condition::Failure;
 use crate::purge::Verdict;
 use crate::removals::{Numbered, Removal};
 use crate::shard::Stage;
 use crate::shared::Item;
 use crate::spot::Spot;
-use crate::stats::{Health, add};
+use crate::stats::add;
 
 /// Clusters being written at once.
 const IN_FLIGHT_MAX: usize = 2;
-/// Failed clusters in a row after which a store is only read.
-const WRITE_ERRORS_MAX: u32 = 3;
+/// Longest time for the write of a cluster before the store counts as slow.
+const STALLED: Duration = Duration::from_secs(5);
 
 /// A cluster being written.
 #[derive(Debug)]
 pub(super) struct Cluster {
     pub(super) number: u64,
     sequence: u64,
+    /// Where on the disk.
+    at: u64,
+    begun: MonoTime,
     records: Vec<Written>,
     removals: Vec<Numbered>,
 }
@@ -193,6 +198,8 @@ impl Writer {
         self.clusters.push(Cluster {
             number: self.last_cluster,
             sequence: segment.sequence,
+            at: disk_at,
+            begun: self.now,
             records,
             removals,
         });
@@ -213,7 +220,8 @@ impl Writer {
             return true;
         }
         if let Some(pending) = shard.pending.remove(&item.hash) {
-            self.engine.release_pending(pending.object.memory_bytes());
+            self.engine
+                .release_pending(pending.store, pending.object.memory_bytes());
             add(&self.engine.counters.drop_purged, 1);
         }
         false
@@ -291,7 +299,7 @@ impl Writer {
         }
         match result {
             Ok(()) => {
-                self.failed_writes = 0;
+                self.store.condition.wrote_well();
                 for written in &cluster.records {
                     self.commit(written);
                 }
@@ -320,7 +328,8 @@ impl Writer {
             self.insert_entry(written.hash, entry);
         }
         if let Some(pending) = shard.pending.remove(&written.hash) {
-            self.engine.release_pending(pending.object.memory_bytes());
+            self.engine
+                .release_pending(pending.store, pending.object.memory_bytes());
         }
     }
 
@@ -352,8 +361,6 @@ impl Writer {
     /// The records are dropped, the removals tried again; what may have reached the disk in spite
     /// of the error must not come back either.
     fn cluster_failed(&mut self, cluster: Cluster, error: &std::io::Error) {
-        tracing::warn!(store = %self.store.disk.describe(), %error, "writing a cluster failed");
-        add(&self.store.counters.write_errors, 1);
         self.gather.removals_again(cluster.removals, self.now);
         let places = cluster
             .records
@@ -364,17 +371,31 @@ impl Writer {
         for written in &cluster.records {
             self.forget(written.hash, written.ticket);
         }
-        self.write_failed();
+        self.write_failed("write", Some(cluster.at), error);
     }
 
     /// After a failed write or flush: waiters learn it, and the store may become read-only.
-    pub(super) fn write_failed(&mut self) {
-        self.failed_writes += 1;
+    pub(super) fn write_failed(
+        &mut self,
+        doing: &'static str,
+        at: Option<u64>,
+        error: &std::io::Error,
+    ) {
+        add(&self.store.counters.write_errors, 1);
         self.fail_tickets();
-        self.retry_at =
-            Some(self.now + std::time::Duration::from_millis(100 << self.failed_writes.min(6)));
-        if self.failed_writes >= WRITE_ERRORS_MAX {
-            self.store.degrade(Health::ReadOnly);
+        let disk = self.store.disk.describe();
+        tracing::debug!(disk, doing, at, %error, "the device failed");
+        let failure = Failure { doing, at, error };
+        let count = self.store.condition.write_failed(&disk, &failure);
+        self.retry_at = Some(self.now + Duration::from_millis(100 << count.min(6)));
+    }
+
+    /// A write that takes far too long makes the store slow.
+    pub(super) fn look_for_stalls(&mut self) {
+        let begun = self.clusters.iter().map(|c| c.begun).min();
+        if begun.is_some_and(|begun| self.now.since(begun) > STALLED) {
+            let disk = self.store.disk.describe();
+            self.store.condition.stalled(&disk, self.now);
         }
     }
 
@@ -384,7 +405,8 @@ impl Writer {
         if shard.pending.get(&hash).is_some_and(|p| p.ticket == ticket)
             && let Some(pending) = shard.pending.remove(&hash)
         {
-            self.engine.release_pending(pending.object.memory_bytes());
+            self.engine
+                .release_pending(pending.store, pending.object.memory_bytes());
             add(&self.store.counters.drop_write_error, 1);
         }
     }

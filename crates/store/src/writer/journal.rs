@@ -29,9 +29,8 @@ impl Writer {
     /// A write of the purge journal is done, or has failed.
     pub(super) fn journal_done(&mut self, result: &std::io::Result<()>) {
         if let Err(error) = result {
-            tracing::warn!(store = %self.store.disk.describe(), %error, "writing the purge journal failed");
-            add(&self.store.counters.write_errors, 1);
-            self.write_failed();
+            let at = self.store.geometry.journal_at();
+            self.write_failed("write", Some(at), error);
         }
         self.journal
             .written(result.is_ok(), || self.io.want_flush());

@@ -29,7 +29,6 @@ use self::sync::Waiting;
 use crate::purge::Journal;
 use crate::recovery::{Loader, Opened};
 use crate::shared::StoreShared;
-use crate::stats::{Health, add};
 use crate::{Engine, OpenError, StoreOptions};
 
 pub(crate) use self::reuse::collect_voids;
@@ -87,7 +86,10 @@ pub struct Writer {
     pace: Option<TokenBucket>,
     pub(crate) loader: Option<Loader>,
     journal: Journal,
-    failed_writes: u32,
+    /// Segments in quarantine that were passed over since the last one was made ready.
+    passed_over: Vec<u32>,
+    /// The other stores were told that this one knows of no removals any more.
+    left_behind: bool,
     retry_at: Option<MonoTime>,
     /// Time of this turn.
     now: MonoTime,
@@ -149,7 +151,8 @@ impl Writer {
                 .map(|rate| TokenBucket::new(rate, burst, now)),
             loader: Some(loader),
             journal,
-            failed_writes: 0,
+            passed_over: Vec::new(),
+            left_behind: false,
             retry_at: None,
             now,
             store,
@@ -161,6 +164,8 @@ impl Writer {
     pub fn turn(&mut self) -> Turn {
         self.now = self.engine.clock.mono();
         self.reap();
+        self.look_for_stalls();
+        self.part_if_lost();
         self.take_inbox();
         self.journal_step();
         self.load_step();
@@ -194,14 +199,17 @@ impl Writer {
                 Purpose::Journal => self.journal_done(&result),
                 Purpose::Flush(_) => {
                     if let Err(error) = result {
-                        tracing::warn!(store = %self.store.disk.describe(), %error, "flush failed");
-                        add(&self.store.counters.write_errors, 1);
-                        self.write_failed();
-                        // Nothing is known about what was written before.
-                        self.store.degrade(Health::ReadOnly);
+                        self.write_failed("flush", None, &error);
                     }
                 }
             }
+        }
+    }
+
+    /// Once, when the store takes no writes any more.
+    fn part_if_lost(&mut self) {
+        if !self.store.takes_writes() && !std::mem::replace(&mut self.left_behind, true) {
+            self.engine.leave_behind(self.store.id);
         }
     }
 
@@ -252,9 +260,9 @@ impl Writer {
         self.superblock.floor = foxy_format::LogPosition::new(sequence, used);
         for _ in 0..2 {
             self.superblock.generation += 1;
-            if crate::recovery::write_superblock(&*self.store.disk, &self.superblock).is_err() {
-                add(&self.store.counters.write_errors, 1);
-                self.write_failed();
+            let written = crate::recovery::write_superblock(&*self.store.disk, &self.superblock);
+            if let Err(error) = written {
+                self.write_failed("write", Some(0), &error);
             }
         }
     }
@@ -339,7 +347,7 @@ impl Writer {
             && !self.io.dirty
             && self.waiting.is_empty()
             && self.sealing.is_empty()
-            && matches!(self.next, Next::Idle | Next::Ready { .. })
+            && self.next.is_at_rest()
     }
 
     /// Writes everything that waits, makes it durable and writes the summary of the open segment,

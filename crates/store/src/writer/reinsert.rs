@@ -250,13 +250,16 @@ impl Writer {
         // Superseded meanwhile, or being replaced: then it must not be written after that.
         if !present
             || shard.pending.contains_key(&entry.hash)
-            || !self.engine.reserve_pending(object.memory_bytes())
+            || !self
+                .engine
+                .reserve_pending(&self.store, object.memory_bytes())
         {
             return;
         }
         let bytes = object.record_bytes() as u32;
         if !self.rewrites.spend(u64::from(bytes)) && !held {
-            self.engine.release_pending(object.memory_bytes());
+            self.engine
+                .release_pending(self.store.id, object.memory_bytes());
             add(&self.store.counters.reinsert_over_budget, 1);
             return;
         }

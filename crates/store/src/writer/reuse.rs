@@ -42,6 +42,12 @@ pub(super) enum Next {
         sequence: u64,
         victim: Vec<Entry>,
     },
+    /// Marking failed, and is tried again later.
+    Unmarked {
+        index: u32,
+        sequence: u64,
+        victim: Vec<Entry>,
+    },
     /// The mark is being flushed.
     Flushing {
         index: u32,
@@ -67,9 +73,18 @@ impl Next {
             Self::Idle | Self::Ready { .. } | Self::Reading { .. } => 0,
             Self::Reinserting { victim, .. }
             | Self::Marking { victim, .. }
+            | Self::Unmarked { victim, .. }
             | Self::Flushing { victim, .. }
             | Self::Dropping { victim, .. } => victim.capacity(),
         }
+    }
+
+    /// Nothing goes on unless something happens.
+    pub(super) const fn is_at_rest(&self) -> bool {
+        matches!(
+            self,
+            Self::Idle | Self::Ready { .. } | Self::Unmarked { .. }
+        )
     }
 }
 
@@ -115,8 +130,17 @@ impl Writer {
                     old: self.store.life(index),
                 },
                 // Not durable: the mark has to be made again, later.
-                Some(false) => self.mark(index, sequence, victim),
+                Some(false) => Next::Unmarked {
+                    index,
+                    sequence,
+                    victim,
+                },
             },
+            Next::Unmarked {
+                index,
+                sequence,
+                victim,
+            } if self.may_write() => self.mark(index, sequence, victim),
             Next::Dropping {
                 index,
                 sequence,
@@ -138,13 +162,11 @@ impl Writer {
             .current
             .as_ref()
             .is_none_or(|s| s.used_units > geometry.segment_bytes / UNIT as u32 / 2);
-        let blocked = self.loader.is_some() || self.retry_at.is_some_and(|at| self.now < at);
+        let blocked = self.loader.is_some() || !self.may_write();
         if blocked || !(half || self.next_urgent) {
             return Next::Idle;
         }
-        let sequence = self.next_sequence;
-        self.next_sequence += 1;
-        let index = geometry.segment_of(sequence);
+        let (index, sequence) = self.next_in_line();
         if self.store.life(index) == 0 {
             return self.mark(index, sequence, Vec::new());
         }
@@ -154,6 +176,37 @@ impl Writer {
             geometry.slot_bytes as usize,
         );
         Next::Reading { index, sequence }
+    }
+
+    fn may_write(&self) -> bool {
+        self.store.takes_writes() && self.retry_at.is_none_or(|at| self.now >= at)
+    }
+
+    /// The segment whose turn it is; those in quarantine are passed over. They stay known until
+    /// the mark of the one after them is durable: until then a start would load them, and what is
+    /// superseded needs its removal.
+    fn next_in_line(&mut self) -> (u32, u64) {
+        let geometry = self.store.geometry;
+        loop {
+            let sequence = self.next_sequence;
+            self.next_sequence += 1;
+            let index = geometry.segment_of(sequence);
+            let current = self.current.as_ref().is_some_and(|s| s.index == index);
+            let sound = !self.store.condition.is_quarantined(index);
+            // With most of them in quarantine nothing is written, so some are sound.
+            if sound && !current || self.passed_over.len() >= geometry.segments as usize {
+                return (index, sequence);
+            }
+            self.passed_over.push(index);
+        }
+    }
+
+    /// What lay in segments that were passed over is gone now: the next start does not load it.
+    fn forget_passed_over(&mut self) {
+        for index in std::mem::take(&mut self.passed_over) {
+            self.sweep_segment(index);
+            self.store.lives[index as usize].store(0, std::sync::atomic::Ordering::Release);
+        }
     }
 
     /// The victim's slot was read: what is in the victim, and which of it is still wanted?
@@ -220,18 +273,22 @@ impl Writer {
             return;
         };
         let (index, sequence, victim) = (*index, *sequence, std::mem::take(victim));
-        self.next = if result.is_ok() {
-            let number = self.io.want_flush();
-            Next::Flushing {
+        self.next = match result {
+            Ok(()) => Next::Flushing {
                 index,
                 sequence,
                 victim,
-                number,
+                number: self.io.want_flush(),
+            },
+            Err(error) => {
+                let at = self.store.geometry.slot_at(index);
+                self.write_failed("write", Some(at), error);
+                Next::Unmarked {
+                    index,
+                    sequence,
+                    victim,
+                }
             }
-        } else {
-            add(&self.store.counters.write_errors, 1);
-            self.write_failed();
-            self.mark(index, sequence, victim)
         };
     }
 
@@ -270,6 +327,7 @@ impl Writer {
             add(&self.store.counters.reused, 1);
             self.sweep(index);
         }
+        self.forget_passed_over();
         self.store.lives[index as usize].store(sequence, std::sync::atomic::Ordering::Release);
         Next::Ready { index, sequence }
     }
@@ -280,6 +338,10 @@ impl Writer {
         if !std::mem::take(&mut self.tables_damaged) {
             return;
         }
+        self.sweep_segment(index);
+    }
+
+    fn sweep_segment(&self, index: u32) {
         let start = self.store.spot(index, 0).map_or(0, |s| s.address.units());
         let sectors = u64::from(self.store.geometry.segment_bytes) / foxy_index::UNIT_BYTES;
         let removed = self.engine.index.sweep(start..start + sectors).run();

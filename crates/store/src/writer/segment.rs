@@ -103,10 +103,11 @@ impl Writer {
     /// is ready. False: not yet.
     pub(super) fn ensure_segment(&mut self, need: u64) -> bool {
         let geometry = self.store.geometry;
+        let condition = &self.store.condition;
         if self
             .current
             .as_ref()
-            .is_some_and(|s| s.room_bytes(&geometry) >= need)
+            .is_some_and(|s| s.room_bytes(&geometry) >= need && !condition.is_quarantined(s.index))
         {
             return true;
         }

@@ -1,0 +1,329 @@
+//! The condition of a store: what it can do at the moment, why, and when that changes.
+//!
+//! | seen | what follows |
+//! |---|---|
+//! | a read fails in a segment three times | the segment is in quarantine: its entries miss, it is not written to |
+//! | 64 reads fail with no good one between, or 16 if it is read-only | offline: neither read nor written until the next start |
+//! | three writes fail with no good one between, or one flush | read-only |
+//! | more than a quarter, or half, of the segments in quarantine | read-only, or offline |
+//! | a read takes longer than anybody waits, or a write much longer | slow: left alone until what is late has arrived and a pause has passed, which doubles each time |
+//!
+//! Each change is told once in the log, with place, error and what to do. A store never gets
+//! better while it is open, but for being slow.
+
+use std::io;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use foxy_base::MonoTime;
+use parking_lot::Mutex;
+
+use crate::stats::Health;
+
+/// Failed reads of a segment after which it is not used any more.
+const SEGMENT_ERRORS_MAX: u8 = 3;
+/// Failed reads, with no good one between, after which a store is not used any more.
+const READ_ERRORS_MAX: u32 = 64;
+/// The same for one that cannot be written either.
+const READ_ERRORS_MAX_READ_ONLY: u32 = 16;
+/// Failed writes, with no good one between, after which a store is only read.
+const WRITE_ERRORS_MAX: u32 = 3;
+/// First pause of a slow store, and how often it is doubled.
+const PAUSE: Duration = Duration::from_secs(1);
+const DOUBLINGS: u32 = 6;
+/// A store that was not slow for so long begins with the first pause again.
+const FORGIVEN: Duration = Duration::from_secs(300);
+
+/// What a store went through. Shared by all threads.
+#[derive(Debug)]
+pub(crate) struct Condition {
+    /// A [`Health`], without [`Health::Slow`].
+    health: AtomicU8,
+    read_errors: AtomicU32,
+    write_errors: AtomicU32,
+    /// Failed reads per segment.
+    segments: Box<[AtomicU8]>,
+    quarantined: AtomicU32,
+    /// Reads that nobody waits for any more, but that the device still has.
+    late: AtomicU32,
+    /// Left alone until then, in nanoseconds; 0: it was never slow.
+    slow_until: AtomicU64,
+    slow: Mutex<Slowness>,
+    /// What last changed the condition.
+    reason: Mutex<Option<String>>,
+}
+
+#[derive(Debug, Default)]
+struct Slowness {
+    strikes: u32,
+    /// It was told.
+    told: bool,
+}
+
+/// What the device said, and about what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Failure<'a> {
+    /// `read`, `write` or `flush`.
+    pub(crate) doing: &'static str,
+    /// Byte of the disk, where there is one.
+    pub(crate) at: Option<u64>,
+    pub(crate) error: &'a io::Error,
+}
+
+impl std::fmt::Display for Failure<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.doing)?;
+        if let Some(at) = self.at {
+            write!(f, " at byte {at}")?;
+        }
+        write!(f, " failed: {}", self.error)
+    }
+}
+
+impl Condition {
+    pub(crate) fn new(segments: u32) -> Self {
+        Self {
+            health: AtomicU8::new(0),
+            read_errors: AtomicU32::new(0),
+            write_errors: AtomicU32::new(0),
+            segments: (0..segments).map(|_| AtomicU8::new(0)).collect(),
+            quarantined: AtomicU32::new(0),
+            late: AtomicU32::new(0),
+            slow_until: AtomicU64::new(0),
+            slow: Mutex::default(),
+            reason: Mutex::default(),
+        }
+    }
+
+    /// What the store can do, slowness aside.
+    pub(crate) fn health(&self) -> Health {
+        match self.health.load(Ordering::Relaxed) {
+            h if h == Health::Good as u8 => Health::Good,
+            h if h == Health::ReadOnly as u8 => Health::ReadOnly,
+            _ => Health::Offline,
+        }
+    }
+
+    /// Left alone at the moment because it takes too long.
+    pub(crate) fn is_slow(&self, now: impl FnOnce() -> MonoTime) -> bool {
+        let until = self.slow_until.load(Ordering::Relaxed);
+        until != 0 && (self.late.load(Ordering::Relaxed) > 0 || now().nanos() < until)
+    }
+
+    /// What last changed the condition, if it is not good.
+    pub(crate) fn reason(&self) -> Option<String> {
+        self.reason.lock().clone()
+    }
+
+    /// Segments in quarantine.
+    pub(crate) fn quarantined(&self) -> u32 {
+        self.quarantined.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_quarantined(&self, segment: u32) -> bool {
+        self.quarantined() > 0
+            && self
+                .segments
+                .get(segment as usize)
+                .is_some_and(|errors| errors.load(Ordering::Relaxed) >= SEGMENT_ERRORS_MAX)
+    }
+
+    /// A read gave what was wanted.
+    pub(crate) fn read_well(&self) {
+        if self.read_errors.load(Ordering::Relaxed) > 0 {
+            self.read_errors.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// A read of this segment failed.
+    pub(crate) fn read_failed(&self, disk: &str, segment: Option<u32>, failure: &Failure<'_>) {
+        if let Some(segment) = segment {
+            self.blame(disk, segment, failure);
+        }
+        let max = match self.health() {
+            Health::ReadOnly => READ_ERRORS_MAX_READ_ONLY,
+            _ => READ_ERRORS_MAX,
+        };
+        if self.read_errors.fetch_add(1, Ordering::Relaxed) + 1 >= max {
+            self.degrade(disk, Health::Offline, &failure.to_string());
+        }
+    }
+
+    fn blame(&self, disk: &str, segment: u32, failure: &Failure<'_>) {
+        let Some(errors) = self.segments.get(segment as usize) else {
+            return;
+        };
+        if self.health() == Health::Offline {
+            return;
+        }
+        let raise = |n: u8| (n < SEGMENT_ERRORS_MAX).then_some(n + 1);
+        let before = errors.fetch_update(Ordering::Relaxed, Ordering::Relaxed, raise);
+        if before != Ok(SEGMENT_ERRORS_MAX - 1) {
+            return;
+        }
+        let count = self.quarantined.fetch_add(1, Ordering::Relaxed) + 1;
+        tracing::warn!(
+            "{disk}: {failure}: segment {segment} is now in quarantine, neither read nor written \
+             until the next start; look at the device's own report of its health"
+        );
+        let (count, all) = (count as usize, self.segments.len());
+        let text = || format!("{count} segments are in quarantine, the last because {failure}");
+        if count > all / 2 {
+            self.degrade(disk, Health::Offline, &text());
+        } else if count > all / 4 {
+            self.degrade(disk, Health::ReadOnly, &text());
+        }
+    }
+
+    /// A write ended well.
+    pub(crate) fn wrote_well(&self) {
+        self.write_errors.store(0, Ordering::Relaxed);
+    }
+
+    /// A write or flush failed. How many in a row.
+    pub(crate) fn write_failed(&self, disk: &str, failure: &Failure<'_>) -> u32 {
+        let count = self.write_errors.fetch_add(1, Ordering::Relaxed) + 1;
+        // After a failed flush nothing is known about what was written before.
+        if count >= WRITE_ERRORS_MAX || failure.doing == "flush" {
+            self.degrade(disk, Health::ReadOnly, &failure.to_string());
+        }
+        count
+    }
+
+    /// Health only gets worse while a store is open.
+    fn degrade(&self, disk: &str, to: Health, why: &str) {
+        if self.health.fetch_max(to as u8, Ordering::Relaxed) >= to as u8 {
+            return;
+        }
+        *self.reason.lock() = Some(why.to_owned());
+        let (state, follows) = match to {
+            Health::ReadOnly => (
+                "read-only",
+                "new objects go to other stores or stay in memory; make room behind it or replace \
+                 the device, then restart",
+            ),
+            _ => (
+                "offline",
+                "its objects are fetched again; replace the device, or take the store out of the \
+                 configuration, then restart",
+            ),
+        };
+        tracing::error!("{disk}: {why}: the store is now {state}; {follows}");
+    }
+
+    /// Nobody waits any longer for a read that the device still has.
+    pub(crate) fn given_up(&self, disk: &str, at: u64, now: MonoTime) {
+        self.late.fetch_add(1, Ordering::Relaxed);
+        self.strike(disk, &format!("a read at byte {at} takes too long"), now);
+    }
+
+    /// Such a read has ended after all.
+    pub(crate) fn arrived(&self, now: MonoTime) {
+        self.late.fetch_sub(1, Ordering::Relaxed);
+        let slow = self.slow.lock();
+        self.pause(&slow, now);
+    }
+
+    /// A write has been under way for too long.
+    pub(crate) fn stalled(&self, disk: &str, now: MonoTime) {
+        self.strike(disk, "a write takes too long", now);
+    }
+
+    fn strike(&self, disk: &str, why: &str, now: MonoTime) {
+        let mut slow = self.slow.lock();
+        let until = MonoTime(self.slow_until.load(Ordering::Relaxed));
+        if until.nanos() != 0 && now < until {
+            return;
+        }
+        let forgiven = now.since(until) > FORGIVEN;
+        if forgiven {
+            *slow = Slowness::default();
+        }
+        slow.strikes = (slow.strikes + 1).min(DOUBLINGS + 1);
+        self.pause(&slow, now);
+        *self.reason.lock() = Some(why.to_owned());
+        if !std::mem::replace(&mut slow.told, true) {
+            tracing::warn!(
+                "{disk}: {why}: the store is now slow; while it is, its objects are fetched and \
+                 new ones go elsewhere; look at what else uses the device, or at its health"
+            );
+        }
+    }
+
+    fn pause(&self, slow: &Slowness, now: MonoTime) {
+        let until = now + PAUSE * (1 << slow.strikes.saturating_sub(1));
+        self.slow_until.store(until.nanos(), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(seconds: u64) -> MonoTime {
+        MonoTime(seconds * 1_000_000_000)
+    }
+
+    fn failure<'a>(doing: &'static str, error: &'a io::Error) -> Failure<'a> {
+        Failure {
+            doing,
+            at: Some(512),
+            error,
+        }
+    }
+
+    #[test]
+    fn a_good_read_or_write_between_makes_counting_begin_anew() {
+        let (condition, eio) = (Condition::new(8), io::Error::from_raw_os_error(5));
+        for _ in 0..10 {
+            for _ in 0..READ_ERRORS_MAX - 1 {
+                condition.read_failed("disk", None, &failure("read", &eio));
+            }
+            condition.read_well();
+            condition.write_failed("disk", &failure("write", &eio));
+            condition.write_failed("disk", &failure("write", &eio));
+            condition.wrote_well();
+        }
+        assert_eq!(condition.health(), Health::Good);
+        condition.write_failed("disk", &failure("flush", &eio));
+        assert_eq!(condition.health(), Health::ReadOnly);
+        let reason = condition.reason().unwrap();
+        assert!(reason.contains("at byte 512") && reason.contains("os error 5"));
+    }
+
+    #[test]
+    fn segments_go_into_quarantine_one_by_one_and_too_many_end_writing() {
+        let (condition, eio) = (Condition::new(8), io::Error::from_raw_os_error(5));
+        for segment in 0..5 {
+            for n in 0..5 {
+                assert_eq!(condition.is_quarantined(segment), n >= 3);
+                condition.read_failed("disk", Some(segment), &failure("read", &eio));
+            }
+            condition.read_well();
+            assert_eq!(condition.quarantined(), segment + 1);
+            let expected = match segment {
+                0 | 1 => Health::Good,
+                2 | 3 => Health::ReadOnly,
+                _ => Health::Offline,
+            };
+            assert_eq!(condition.health(), expected);
+        }
+        assert!(!condition.is_quarantined(7));
+    }
+
+    #[test]
+    fn slowness_ends_with_the_last_late_read_and_a_pause_that_doubles() {
+        let condition = Condition::new(8);
+        condition.given_up("disk", 0, at(10));
+        condition.given_up("disk", 0, at(10));
+        assert!(condition.is_slow(|| at(100)), "two reads are still out");
+        condition.arrived(at(100));
+        condition.arrived(at(100));
+        assert!(condition.is_slow(|| at(100)) && !condition.is_slow(|| at(101)));
+        condition.given_up("disk", 0, at(102));
+        condition.arrived(at(103));
+        assert!(condition.is_slow(|| at(104)) && !condition.is_slow(|| at(105)));
+        condition.stalled("disk", at(1000));
+        assert!(!condition.is_slow(|| at(1001)), "long forgiven");
+    }
+}

@@ -1,0 +1,143 @@
+//! A disk that can be made to fail: a loop device over a file in a small memory file system.
+//!
+//! Everything here is undone when it is dropped. Needs root, and loop devices.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where the groups that slow down a process's disks are kept (cgroup v1).
+const BLKIO: &str = "/sys/fs/cgroup/blkio";
+
+/// The disk.
+#[derive(Debug)]
+pub(super) struct Device {
+    folder: PathBuf,
+    path: String,
+    group: Option<PathBuf>,
+}
+
+impl Device {
+    /// A disk of `mib` MiB, in a memory file system of its own in `folder`, which has to exist.
+    pub(super) fn new(folder: &Path, mib: u64) -> Result<Self, String> {
+        let size = format!("size={}m", mib + 1);
+        run(Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &size, "none"])
+            .arg(folder))?;
+        let mut device = Self {
+            folder: folder.to_path_buf(),
+            path: String::new(),
+            group: None,
+        };
+        device.resize(mib << 20)?;
+        let attach = run(Command::new("losetup")
+            .args(["-f", "--show"])
+            .arg(device.backing()))?;
+        attach.trim().clone_into(&mut device.path);
+        Ok(device)
+    }
+
+    /// Its name.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Major and minor number.
+    fn numbers(&self) -> Result<String, String> {
+        let name = self.path.trim_start_matches("/dev/");
+        let file = format!("/sys/block/{name}/dev");
+        let numbers = std::fs::read_to_string(&file).map_err(|e| format!("{file}: {e}"))?;
+        Ok(numbers.trim().to_owned())
+    }
+
+    fn backing(&self) -> PathBuf {
+        self.folder.join("backing")
+    }
+
+    fn resize(&self, len: u64) -> Result<(), String> {
+        let path = self.backing();
+        let mut open = OpenOptions::new();
+        let file = open.create(true).truncate(false).write(true).open(&path);
+        file.and_then(|file| file.set_len(len))
+            .map_err(|e| format!("{}: {e}", path.display()))
+    }
+
+    /// No more room behind the disk, as behind a thin one: new blocks give ENOSPC.
+    pub(super) fn fill(&self) -> Result<(), String> {
+        let path = self.folder.join("ballast");
+        let mut file = std::fs::File::create(&path).map_err(|e| e.to_string())?;
+        let block = vec![1; 64 << 10];
+        while file.write_all(&block).is_ok() {}
+        Ok(())
+    }
+
+    /// All but the first `mib` MiB of what it holds is gone: reads there give EIO, and so do or
+    /// ENOSPC writes.
+    pub(super) fn break_behind(&self, mib: u64) -> Result<(), String> {
+        self.resize(mib << 20)?;
+        self.fill()
+    }
+
+    /// It is gone: no room at all and detached, as a disk that was pulled out.
+    pub(super) fn pull(&self) -> Result<(), String> {
+        self.resize(0)?;
+        run(Command::new("losetup").args(["-c", &self.path]))?;
+        run(Command::new("losetup").args(["-d", &self.path])).map(drop)
+    }
+
+    /// From now on a process reads and writes so many bytes per second there.
+    pub(super) fn slow_down(&mut self, process: u32, bytes: u64) -> Result<(), String> {
+        let group = Path::new(BLKIO).join(format!("foxy-accept-{process}"));
+        let say = |file: &str, text: &str| {
+            let path = group.join(file);
+            std::fs::write(&path, text).map_err(|e| {
+                format!(
+                    "{}: {e}; needs cgroup v1 with the blkio controller",
+                    path.display()
+                )
+            })
+        };
+        std::fs::create_dir_all(&group).map_err(|e| format!("{}: {e}", group.display()))?;
+        self.group = Some(group.clone());
+        let rule = format!("{} {bytes}", self.numbers()?);
+        say("blkio.throttle.read_bps_device", &rule)?;
+        say("blkio.throttle.write_bps_device", &rule)?;
+        say("cgroup.procs", &process.to_string())
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        if let Some(group) = &self.group {
+            let _ = std::fs::remove_dir(group);
+        }
+        if !self.path.is_empty() {
+            let _ = run(Command::new("losetup").args(["-d", &self.path]));
+        }
+        // Lazily: the device may be released a moment later.
+        let _ = run(Command::new("umount").arg("-l").arg(&self.folder));
+    }
+}
+
+/// Why devices cannot be made here, if they cannot.
+pub(super) fn missing() -> Option<String> {
+    let id = run(Command::new("id").arg("-u")).unwrap_or_default();
+    if id.trim() != "0" {
+        return Some("needs root, for loop devices: run it with sudo".to_owned());
+    }
+    run(Command::new("losetup").arg("-f"))
+        .err()
+        .map(|why| format!("needs loop devices: {why}"))
+}
+
+fn run(command: &mut Command) -> Result<String, String> {
+    let done = command
+        .output()
+        .map_err(|error| format!("{command:?}: {error}"))?;
+    if done.status.success() {
+        return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&done.stderr);
+    Err(format!("{command:?}: {}", said.trim()))
+}

@@ -1,0 +1,241 @@
+//! Disks that are full, slow, failing or pulled out under a live load: no client may notice but by
+//! the time an answer takes, and whoever runs the proxy must see it.
+
+mod device;
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use self::device::Device;
+use super::process::{Bench, Foxy, number, report_of};
+use crate::report::Outcome;
+
+/// Length of the disk that fails, and of the one that does not, in MiB.
+const BAD_MIB: u64 = 192;
+const GOOD: &str = "512MiB";
+/// When the trouble begins, and how long the load goes on.
+const TROUBLE_AT: u64 = 10;
+const LOAD_SECONDS: u64 = 30;
+/// Longest wait for one answer.
+const PATIENCE: &str = "10s";
+
+/// One kind of trouble.
+struct Story {
+    name: &'static str,
+    /// Makes it happen.
+    trouble: fn(&mut Device, &Foxy) -> Result<(), String>,
+    /// States that the store may be in at the end.
+    states: &'static [&'static str],
+}
+
+const STORIES: [Story; 4] = [
+    Story {
+        name: "full",
+        trouble: |device, _| device.fill(),
+        states: &["read-only"],
+    },
+    Story {
+        name: "slow",
+        trouble: |device, foxy| device.slow_down(foxy.pid(), 128 << 10),
+        states: &["slow"],
+    },
+    Story {
+        name: "failing",
+        trouble: |device, _| device.break_behind(16),
+        states: &["read-only", "offline"],
+    },
+    Story {
+        name: "pulled",
+        trouble: |device, _| device.pull(),
+        states: &["offline"],
+    },
+];
+
+pub(crate) fn run(bench: &Bench) -> Outcome {
+    let mut outcome = Outcome::default();
+    if let Some(why) = device::missing() {
+        outcome.note(Err(format!("not shown: {why}")));
+        return outcome;
+    }
+    for story in &STORIES {
+        let told = tell(bench, story);
+        outcome.note(told.map_err(|why| format!("a store that is {}: {why}", story.name)));
+    }
+    outcome
+}
+
+/// What is seen of a running Foxy.
+#[derive(Clone)]
+struct Seen {
+    stats: Value,
+    /// `foxy stats`.
+    page: String,
+    metrics: String,
+}
+
+fn tell(bench: &Bench, story: &Story) -> Result<(), String> {
+    let folder = bench.path(&format!("device-{}", story.name));
+    std::fs::create_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let mut device = Device::new(&folder, BAD_MIB)?;
+    let good = bench.path(&format!("good-{}", story.name));
+    let good = good.to_string_lossy().into_owned();
+    let bad_size = format!("{BAD_MIB}MiB");
+    let log = bench.path(&format!("log-{}", story.name));
+    let foxy = bench.foxy_logging(
+        &log,
+        &[
+            "--store",
+            device.path(),
+            "--store-size",
+            &bad_size,
+            "--store",
+            &good,
+            "--store-size",
+            GOOD,
+            "--memory",
+            "160MiB",
+        ],
+    )?;
+    let seconds = format!("{LOAD_SECONDS}s");
+    let load = bench.tool("load", &foxy, &load_arguments(&seconds));
+    let mut load = load;
+    let running = std::thread::spawn(move || report_of(&mut load));
+    std::thread::sleep(Duration::from_secs(TROUBLE_AT));
+    let before = see(bench, &foxy)?;
+    (story.trouble)(&mut device, &foxy)?;
+    // A state may pass again: it has to be seen while it lasts.
+    let mut told = None;
+    while !running.is_finished() {
+        std::thread::sleep(Duration::from_millis(200));
+        if told.is_none() {
+            told = Some(see(bench, &foxy)?).filter(|seen| story.states.contains(&state(seen)));
+        }
+    }
+    let report = running.join().map_err(|_| "the load died".to_owned())??;
+    let after = see(bench, &foxy)?;
+    let told = told.unwrap_or_else(|| after.clone());
+    let log = std::fs::read_to_string(&log).unwrap_or_default();
+    foxy.kill();
+    print(story, &report, &before, &after, &told);
+    judge_load(&report, &before, &after)?;
+    judge_told(story, &device, &told, &log)
+}
+
+fn load_arguments(seconds: &str) -> [&str; 15] {
+    [
+        "--workload",
+        "web",
+        "--objects",
+        "20000",
+        "--servers",
+        "200",
+        "--versions",
+        "reload",
+        "--modified",
+        "0.02",
+        "--timeout",
+        PATIENCE,
+        "--duration",
+        seconds,
+        "--quiet",
+    ]
+}
+
+fn see(bench: &Bench, foxy: &Foxy) -> Result<Seen, String> {
+    let page = bench
+        .program()
+        .args(["stats", "--admin", &foxy.admin()])
+        .output()
+        .map_err(|error| error.to_string())?;
+    Ok(Seen {
+        stats: foxy.stats()?,
+        page: String::from_utf8_lossy(&page.stdout).into_owned(),
+        metrics: foxy.page("/metrics")?,
+    })
+}
+
+fn state(seen: &Seen) -> &str {
+    seen.stats["stores"][0]["health"]
+        .as_str()
+        .unwrap_or("unknown")
+}
+
+/// What a figure grew by.
+fn grown(before: &Seen, after: &Seen, path: &[&str]) -> f64 {
+    number(&after.stats, path) - number(&before.stats, path)
+}
+
+/// The longest time for an answer, in seconds.
+fn longest(report: &Value) -> f64 {
+    let kinds = ["hits", "misses", "unknown"];
+    let each = kinds.iter().map(|kind| number(report, &[*kind, "max"]));
+    each.fold(0.0, f64::max) / 1e6
+}
+
+/// Records that the other store has written since.
+fn taken_over(before: &Seen, after: &Seen) -> f64 {
+    let records = |seen: &Seen| number(&seen.stats["stores"][1]["counts"], &["records"]);
+    records(after) - records(before)
+}
+
+fn hits(before: &Seen, after: &Seen) -> f64 {
+    grown(before, after, &["outcomes", "memory-hit"])
+        + grown(before, after, &["outcomes", "disk-hit"])
+}
+
+fn print(story: &Story, report: &Value, before: &Seen, after: &Seen, told: &Seen) {
+    println!(
+        "   {:<8} {:>7.0} answers, {:.0} errors, {:.0} wrong; after it began {:.0} requests, {:.0} \
+         hits, {:.0} records to the other store; longest answer {:.2} s; state: {}",
+        story.name,
+        number(report, &["answers"]),
+        number(report, &["errors"]),
+        number(report, &["wrong"]),
+        grown(before, after, &["requests"]),
+        hits(before, after),
+        taken_over(before, after),
+        longest(report),
+        state(told),
+    );
+}
+
+fn judge_load(report: &Value, before: &Seen, after: &Seen) -> Result<(), String> {
+    let bad = number(report, &["errors"]) + number(report, &["wrong"]);
+    if bad > 0.0 {
+        return Err(format!("failed or wrong answers: {}", report["described"]));
+    }
+    if state(before) != "good" {
+        return Err(format!("it was {} before the trouble", state(before)));
+    }
+    if hits(before, after) < 100.0 || taken_over(before, after) < 100.0 {
+        return Err("hits or storing did not go on".to_owned());
+    }
+    Ok(())
+}
+
+fn judge_told(story: &Story, device: &Device, seen: &Seen, log: &str) -> Result<(), String> {
+    let word = state(seen);
+    if !story.states.contains(&word) {
+        let wanted = story.states.join(" or ");
+        return Err(format!("the store is {word}, and not {wanted}"));
+    }
+    let metric = format!("foxy_store_state{{store=\"0\",state=\"{word}\"}} 1");
+    if !seen.page.contains(word) || !seen.metrics.contains(&metric) {
+        return Err(format!(
+            "`foxy stats` or the metrics do not say that the store is {word}"
+        ));
+    }
+    let lines = log.lines().filter(|line| line.contains(device.path()));
+    let told = lines.filter(|line| line.contains(&format!("now {word}")));
+    let told: Vec<_> = told.collect();
+    if let [line] = told[..] {
+        println!("            {line}");
+        return Ok(());
+    }
+    Err(format!(
+        "the log tells {} times that {} is {word}, and not once",
+        told.len(),
+        device.path()
+    ))
+}
