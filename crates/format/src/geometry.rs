@@ -90,8 +90,8 @@ impl Geometry {
 
     /// Chooses a geometry that fits into `total` bytes.
     ///
-    /// `mean_object` (bytes on disk) sizes the summary slots; a segment with more entries than its
-    /// slot holds stays correct, but is recovered by a scan of its clusters.
+    /// `mean_object` (bytes on disk) sizes the summary slots; the rest of a longer summary lies at
+    /// the end of its segment.
     ///
     /// # Errors
     /// `Invalid("size")` if fewer than [`MIN_SEGMENTS`](Self::MIN_SEGMENTS) segments fit, or what
@@ -163,9 +163,40 @@ impl Geometry {
         }
     }
 
-    /// How many entries a summary slot holds.
+    /// Bytes at the end of a segment that a summary of so many entries needs beside its slot.
     #[must_use]
-    pub const fn slot_entries(&self) -> usize {
-        (self.slot_bytes as usize - crate::SLOT_HEADER_BYTES) / crate::ENTRY_BYTES
+    pub const fn spill_bytes(&self, entries: usize) -> u64 {
+        let summary = (crate::SLOT_HEADER_BYTES + entries * crate::ENTRY_BYTES) as u64;
+        round_to_block(summary.saturating_sub(self.slot_bytes as u64))
+    }
+
+    /// Byte offset of that part of the summary of segment `index`; `None` if there is none, or no
+    /// segment is that long.
+    #[must_use]
+    pub const fn spill_at(&self, index: u32, entries: usize) -> Option<u64> {
+        let bytes = self.spill_bytes(entries);
+        if bytes == 0 || bytes > self.segment_bytes as u64 {
+            return None;
+        }
+        Some(self.segment_at(index) + self.segment_bytes as u64 - bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rest_of_a_long_summary_ends_where_its_segment_ends() {
+        let geometry = Geometry::fit(64 << 20, 1 << 20, 256 << 10, 2048).unwrap();
+        // 512 entries and the header need four blocks, which hold 680.
+        assert_eq!(geometry.slot_bytes, 16384);
+        for (entries, blocks) in [(0, 0), (679, 0), (680, 0), (681, 1), (850, 1), (851, 2)] {
+            assert_eq!(geometry.spill_bytes(entries), blocks * BLOCK, "{entries}");
+            let at = geometry.spill_at(3, entries);
+            let end = geometry.segment_at(4) - blocks * BLOCK;
+            assert_eq!(at, (blocks > 0).then_some(end));
+        }
+        assert_eq!(geometry.spill_at(0, u32::MAX as usize), None);
     }
 }

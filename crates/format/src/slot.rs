@@ -16,7 +16,7 @@ pub enum SegmentState {
     Open = 1,
     /// Full; the slot lists everything in it.
     Sealed = 2,
-    /// Full; there was too much for the slot, so its clusters tell.
+    /// Full; there was no room for all of the summary, so its clusters tell.
     SealedOverflow = 3,
     /// Taken out of use after a fault; nothing in it counts.
     Retired = 4,
@@ -41,7 +41,8 @@ pub struct SlotHeader {
     pub entries_crc: u32,
 }
 
-/// The bytes of a slot with `entries`; sets the header's count and checksum of entries.
+/// The bytes of a summary with `entries`: those that its slot has no room for lie at the end of the
+/// segment ([`crate::Geometry::spill_at`]). Sets the header's count and checksum of entries.
 #[must_use]
 pub fn encode_slot(header: &SlotHeader, entries: &[Entry]) -> Vec<u8> {
     let mut table = Vec::with_capacity(entries.len() * ENTRY_BYTES);
@@ -103,7 +104,7 @@ impl SlotHeader {
     }
 }
 
-/// Reads the entries behind a slot's header; `slot` is the whole slot, header included.
+/// Reads the entries behind a slot's header; `slot` is the whole summary, header included.
 ///
 /// # Errors
 /// A damaged table is refused as a whole.

@@ -12,13 +12,13 @@ use foxy_base::Clock;
 use foxy_disk::Disk;
 use foxy_format::{
     EntryKind, FormatError, Geometry, JournalHalf, SLOT_HEADER_BYTES, SUPERBLOCK_BYTES,
-    SegmentState, SlotHeader, StoreUuid, Superblock, decode_slot_entries, read_journal_half,
-    read_removals,
+    SegmentState, SlotHeader, StoreUuid, Superblock, read_journal_half, read_removals,
 };
 use thiserror::Error;
 
 use self::overlay::Overlay;
 use crate::purge::Verdict;
+use crate::recovery::summary_entries;
 use crate::{Engine, EngineConfig, OpenError, Place, StoreOptions};
 
 /// Why a store could not be looked into.
@@ -186,7 +186,7 @@ fn segment(
         SegmentState::SealedOverflow => Some(SegmentWord::Overflow),
         SegmentState::Retired => Some(SegmentWord::Retired),
         SegmentState::Sealed => {
-            let entries = decode_slot_entries(&header, &slot, geometry.segment_bytes);
+            let entries = summary_entries(disk, geometry, &header, &slot);
             for entry in entries.iter().flatten() {
                 report.entries[match entry.kind {
                     EntryKind::Object => 0,
@@ -196,7 +196,7 @@ fn segment(
                     EntryKind::Void => 4,
                 }] += 1;
             }
-            entries.is_ok().then_some(SegmentWord::Sealed)
+            entries.is_some().then_some(SegmentWord::Sealed)
         }
     };
     Ok(report)

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use foxy_base::{KeyHash, MonoTime};
-use foxy_disk::AlignedBuf;
+use foxy_disk::{AlignedBuf, Disk};
 use foxy_format::{
-    Entry, EntryKind, LogPosition, Removed, SLOT_HEADER_BYTES, SegmentState, SlotHeader, UNIT,
-    decode_slot_entries,
+    Entry, EntryKind, Geometry, LogPosition, Removed, SLOT_HEADER_BYTES, SegmentState, SlotHeader,
+    UNIT, decode_slot_entries,
 };
 use foxy_index::Insert;
 
@@ -65,7 +65,7 @@ impl Part {
     /// Reads its entries now; `None` if that fails.
     pub(crate) fn make_scanned(&mut self, store: &StoreShared) -> Option<()> {
         if let Some(header) = self.header {
-            let mut slot = vec![0; slot_len(&header)];
+            let mut slot = vec![0; slot_len(&store.geometry, &header)];
             let read = store
                 .disk
                 .read_at(store.geometry.slot_at(self.index), &mut slot);
@@ -83,8 +83,30 @@ impl Part {
 }
 
 /// Bytes of a slot that are used.
-const fn slot_len(header: &SlotHeader) -> usize {
-    SLOT_HEADER_BYTES + header.entries as usize * foxy_format::ENTRY_BYTES
+fn slot_len(geometry: &Geometry, header: &SlotHeader) -> usize {
+    let summary = SLOT_HEADER_BYTES + header.entries as usize * foxy_format::ENTRY_BYTES;
+    summary.min(geometry.slot_bytes as usize)
+}
+
+/// The entries of a segment whose slot was read; what the slot has no room for is read here.
+/// `None` if that fails, or if they are damaged.
+pub(crate) fn summary_entries(
+    disk: &dyn Disk,
+    geometry: &Geometry,
+    header: &SlotHeader,
+    slot: &[u8],
+) -> Option<Vec<Entry>> {
+    let entries = header.entries as usize;
+    let spill = geometry.spill_bytes(entries);
+    if spill == 0 {
+        return decode_slot_entries(header, slot, geometry.segment_bytes).ok();
+    }
+    let at = geometry.spill_at(header.segment, entries)?;
+    let first = geometry.slot_bytes as usize;
+    let mut summary = slot.get(..first)?.to_vec();
+    summary.resize(first + spill as usize, 0);
+    disk.read_at(at, &mut summary[first..]).ok()?;
+    decode_slot_entries(header, &summary, geometry.segment_bytes).ok()
 }
 
 /// The entries in a slot; `None` if they overflowed it or are damaged.
@@ -92,8 +114,12 @@ fn sealed_entries(store: &StoreShared, header: &SlotHeader, slot: &[u8]) -> Opti
     if header.state != SegmentState::Sealed {
         return None;
     }
-    let entries = decode_slot_entries(header, slot, store.geometry.segment_bytes).ok();
+    let entries = summary_entries(&*store.disk, &store.geometry, header, slot);
     let counters = &store.counters;
+    add(
+        &counters.load_bytes,
+        store.geometry.spill_bytes(header.entries as usize),
+    );
     add(
         if entries.is_some() {
             &counters.load_slots
@@ -193,7 +219,7 @@ impl Loader {
                 continue;
             }
             let block = self.store.block_bytes as usize;
-            let len = slot_len(&header)
+            let len = slot_len(&self.store.geometry, &header)
                 .next_multiple_of(block)
                 .min(self.store.geometry.slot_bytes as usize);
             wanted.push((part.sequence, self.store.geometry.slot_at(part.index), len));

@@ -9,6 +9,6 @@ mod load;
 mod scan;
 mod start;
 
-pub(crate) use load::Loader;
+pub(crate) use load::{Loader, summary_entries};
 pub(crate) use scan::scan_segment;
 pub(crate) use start::{Opened, open, write_superblock};

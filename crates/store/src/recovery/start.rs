@@ -16,7 +16,7 @@ use super::scan::scan_segment;
 use crate::purge::{self, Journal, Recalled};
 use crate::shared::StoreShared;
 use crate::stats::add;
-use crate::writer::segment::{OpenSegment, slot_bytes};
+use crate::writer::segment::{OpenSegment, summary};
 use crate::{Engine, OpenError, StoreOptions};
 
 /// Bytes at the beginning and end of a disk that must be zero to take it for empty: file systems,
@@ -407,7 +407,7 @@ fn go_on(
         ..OpenSegment::empty(newest.index, newest.sequence)
     };
     if !newest.open {
-        let mark = slot_bytes(&store.geometry, store.uuid, &segment, true);
+        let mark = summary(&store.geometry, store.uuid, &segment, true).slot;
         let written = store
             .disk
             .write_at(store.geometry.slot_at(segment.index), &mark)
@@ -429,13 +429,16 @@ fn close_others(store: &StoreShared, parts: &mut [Part], current: Option<u64>) {
             entries: part.entries.clone(),
             ..OpenSegment::empty(part.index, part.sequence)
         };
-        let slot = slot_bytes(&store.geometry, store.uuid, &segment, false);
+        let summary = summary(&store.geometry, store.uuid, &segment, false);
+        let disk = &store.disk;
+        let spilled = match &summary.spill {
+            Some((at, bytes)) => disk.write_at(*at, bytes),
+            None => Ok(()),
+        };
         // What was scanned has to be durable before a summary vouches for it.
-        let written = store.disk.flush().and_then(|()| {
-            store
-                .disk
-                .write_at(store.geometry.slot_at(part.index), &slot)
-        });
+        let written = spilled
+            .and_then(|()| disk.flush())
+            .and_then(|()| disk.write_at(store.geometry.slot_at(part.index), &summary.slot));
         if let Err(error) = written {
             tracing::warn!(store = %store.disk.describe(), %error, "summary of a recovered segment not written");
         }

@@ -22,3 +22,4 @@ mod rig;
 mod rules;
 mod several;
 mod sparse;
+mod summary;

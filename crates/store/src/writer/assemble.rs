@@ -84,10 +84,11 @@ impl Writer {
     /// Writes one cluster; false if it must wait for a segment or for the budget.
     fn assemble(&mut self) -> bool {
         let cluster_max = self.store.geometry.cluster_bytes as usize;
-        let table = cluster_table_bytes(self.gather.removals().min(removals_max(cluster_max)) + 1);
+        let entries = self.gather.removals().min(removals_max(cluster_max)) + 1;
+        let table = cluster_table_bytes(entries);
         let first = self.gather.next_bytes().unwrap_or(0) as usize;
         let need = round_to_block((table + first) as u64).min(cluster_max as u64);
-        if !self.ensure_segment(need) {
+        if !self.ensure_segment(need, entries) {
             return false;
         }
         if let Some(pace) = &mut self.pace
@@ -98,7 +99,7 @@ impl Writer {
         let Some(segment) = &self.current else {
             return false;
         };
-        let limit = cluster_max.min(segment.room_bytes(&self.store.geometry) as usize);
+        let limit = cluster_max.min(segment.room_bytes(&self.store.geometry, entries) as usize);
         // Removals are taken before items are looked at: one that comes later goes to a later
         // cluster, behind every record that it is about.
         let removals = self.gather.pop_removals(removals_max(limit), self.now);
@@ -115,7 +116,9 @@ impl Writer {
         let mut chosen = Vec::new();
         let mut records = 0;
         loop {
-            let table = cluster_table_bytes(removals + chosen.len() + 1);
+            let entries = removals + chosen.len() + 1;
+            let table = cluster_table_bytes(entries);
+            let limit = limit.min(self.segment_room(entries));
             let Some(room) = limit.checked_sub(table + records) else {
                 break;
             };
@@ -131,6 +134,11 @@ impl Writer {
             records += item.bytes as usize;
         }
         chosen
+    }
+
+    fn segment_room(&self, entries: usize) -> usize {
+        let segment = self.current.as_ref();
+        segment.map_or(0, |s| s.room_bytes(&self.store.geometry, entries) as usize)
     }
 
     fn write_cluster(&mut self, removals: Vec<Numbered>, objects: &[(Item, Arc<Object>)]) {

@@ -15,6 +15,8 @@ use crate::stats::add;
 pub(super) enum Purpose {
     /// The cluster of this number.
     Cluster(u64),
+    /// What the slot of the sealed life of this sequence has no room for.
+    Spill(u64),
     /// The summary of the sealed life of this sequence.
     SealSlot(u64),
     /// The mark that a segment is being reused.
@@ -157,7 +159,11 @@ impl Io {
                     self.flush_failed = number;
                 }
             }
-            Purpose::Cluster(_) | Purpose::SealSlot(_) | Purpose::OpenSlot | Purpose::Journal => {
+            Purpose::Cluster(_)
+            | Purpose::SealSlot(_)
+            | Purpose::Spill(_)
+            | Purpose::OpenSlot
+            | Purpose::Journal => {
                 self.dirty = true;
             }
             _ => {}

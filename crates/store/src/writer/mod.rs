@@ -191,6 +191,7 @@ impl Writer {
         {
             match purpose {
                 Purpose::Cluster(number) => self.cluster_done(number, &result, buf),
+                Purpose::Spill(sequence) => self.spill_done(sequence, &result),
                 Purpose::SealSlot(sequence) => self.slot_done(sequence, &result),
                 Purpose::OpenSlot => self.mark_done(&result),
                 Purpose::VictimSlot => self.victim_slot_done(&result, buf),

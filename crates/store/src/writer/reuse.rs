@@ -8,15 +8,13 @@
 use std::collections::HashMap;
 
 use foxy_disk::AlignedBuf;
-use foxy_format::{
-    Entry, EntryKind, LogPosition, SLOT_HEADER_BYTES, SlotHeader, UNIT, decode_slot_entries,
-};
+use foxy_format::{Entry, EntryKind, LogPosition, SLOT_HEADER_BYTES, SlotHeader, UNIT};
 
 use super::Writer;
 use super::io::Purpose;
 use super::reinsert::Reinsertion;
-use super::segment::{OpenSegment, slot_bytes};
-use crate::recovery::scan_segment;
+use super::segment::{OpenSegment, summary};
+use crate::recovery::{scan_segment, summary_entries};
 use crate::stats::add;
 
 /// Index entries dropped by one turn.
@@ -240,17 +238,14 @@ impl Writer {
         let sealed = header.state == foxy_format::SegmentState::Sealed;
         let right =
             sealed && header.uuid == self.store.uuid && header.sequence == self.store.life(index);
-        right.then(|| decode_slot_entries(&header, slot, self.store.geometry.segment_bytes).ok())?
+        let (disk, geometry) = (&*self.store.disk, &self.store.geometry);
+        right.then(|| summary_entries(disk, geometry, &header, slot))?
     }
 
     fn mark(&mut self, index: u32, sequence: u64, victim: Vec<Entry>) -> Next {
         let geometry = self.store.geometry;
-        let buf = slot_bytes(
-            &geometry,
-            self.store.uuid,
-            &OpenSegment::empty(index, sequence),
-            true,
-        );
+        let unused = OpenSegment::empty(index, sequence);
+        let buf = summary(&geometry, self.store.uuid, &unused, true).slot;
         let len = buf.len();
         add(&self.store.counters.meta_bytes, len as u64);
         self.io

@@ -38,8 +38,12 @@ impl OpenSegment {
         }
     }
 
-    pub(super) const fn room_bytes(&self, geometry: &Geometry) -> u64 {
-        geometry.segment_bytes as u64 - self.used_units as u64 * UNIT
+    /// Room for a cluster with so many entries, beside the part of the summary that will not fit
+    /// into the slot. Whole blocks.
+    pub(super) const fn room_bytes(&self, geometry: &Geometry, entries: usize) -> u64 {
+        let spill = geometry.spill_bytes(self.entries.len() + entries);
+        let taken = self.used_units as u64 * UNIT + spill;
+        (geometry.segment_bytes as u64).saturating_sub(taken)
     }
 }
 
@@ -54,6 +58,8 @@ pub(super) struct Sealing {
 enum Stage {
     /// Clusters are being written.
     Writing,
+    /// The part of the summary that does not fit into the slot is being written.
+    Spilling,
     /// Waits for this flush.
     Flushing(u64),
     /// The slot is being written.
@@ -71,14 +77,21 @@ impl Sealing {
     }
 }
 
-/// The bytes of a segment's slot, padded to whole blocks.
-pub(crate) fn slot_bytes(
+/// A segment's summary: the bytes of its slot, and those at the end of the segment. Whole blocks.
+pub(crate) struct Summary {
+    pub(crate) slot: AlignedBuf,
+    pub(crate) spill: Option<(u64, AlignedBuf)>,
+}
+
+pub(crate) fn summary(
     geometry: &Geometry,
     uuid: StoreUuid,
     segment: &OpenSegment,
     open: bool,
-) -> AlignedBuf {
-    let fits = segment.entries.len() <= geometry.slot_entries();
+) -> Summary {
+    // A segment that recovery closes may have been filled without regard to its summary.
+    let taken = u64::from(segment.used_units) * UNIT + geometry.spill_bytes(segment.entries.len());
+    let fits = taken <= u64::from(geometry.segment_bytes);
     let (state, entries) = match (open, fits) {
         (true, _) => (SegmentState::Open, &[][..]),
         (false, true) => (SegmentState::Sealed, &segment.entries[..]),
@@ -93,22 +106,30 @@ pub(crate) fn slot_bytes(
         entries: 0,
         entries_crc: 0,
     };
-    let mut bytes = encode_slot(&header, entries);
-    bytes.resize(round_to_block(bytes.len() as u64) as usize, 0);
-    AlignedBuf::copy_of(&bytes)
+    let bytes = encode_slot(&header, entries);
+    let (slot, spill) = bytes.split_at(bytes.len().min(geometry.slot_bytes as usize));
+    let at = geometry.spill_at(segment.index, entries.len());
+    Summary {
+        slot: whole_blocks(slot),
+        spill: at.map(|at| (at, whole_blocks(spill))),
+    }
+}
+
+fn whole_blocks(bytes: &[u8]) -> AlignedBuf {
+    let mut padded = bytes.to_vec();
+    padded.resize(round_to_block(bytes.len() as u64) as usize, 0);
+    AlignedBuf::copy_of(&padded)
 }
 
 impl Writer {
-    /// Sees to it that the open segment has `need` bytes left, going on to the next one if that
-    /// is ready. False: not yet.
-    pub(super) fn ensure_segment(&mut self, need: u64) -> bool {
+    /// Sees to it that the open segment has `need` bytes left for a cluster of so many entries,
+    /// going on to the next one if that is ready. False: not yet.
+    pub(super) fn ensure_segment(&mut self, need: u64, entries: usize) -> bool {
         let geometry = self.store.geometry;
         let condition = &self.store.condition;
-        if self
-            .current
-            .as_ref()
-            .is_some_and(|s| s.room_bytes(&geometry) >= need && !condition.is_quarantined(s.index))
-        {
+        if self.current.as_ref().is_some_and(|s| {
+            s.room_bytes(&geometry, entries) >= need && !condition.is_quarantined(s.index)
+        }) {
             return true;
         }
         self.next_urgent = true;
@@ -120,7 +141,7 @@ impl Writer {
         if let Some(full) = self.current.replace(OpenSegment::empty(index, sequence)) {
             add(
                 &self.store.counters.segment_tail_bytes,
-                full.room_bytes(&geometry),
+                full.room_bytes(&geometry, 0),
             );
             self.sealing.push_back(Sealing::new(full));
         }
@@ -132,7 +153,7 @@ impl Writer {
         let mut sealing = std::mem::take(&mut self.sealing);
         for sealed in &mut sealing {
             if sealed.stage == Stage::Writing && sealed.segment.writing == 0 {
-                sealed.stage = Stage::Flushing(self.io.want_flush());
+                sealed.stage = self.spill(&sealed.segment);
             }
             if let Stage::Flushing(number) = sealed.stage {
                 match self.io.flushed(number) {
@@ -150,9 +171,37 @@ impl Writer {
         drop_finished(&mut self.sealing);
     }
 
+    /// Writes what the slot has no room for, before the flush that the slot waits for.
+    fn spill(&mut self, segment: &OpenSegment) -> Stage {
+        let summary = summary(&self.store.geometry, self.store.uuid, segment, false);
+        let Some((at, buf)) = summary.spill else {
+            return Stage::Flushing(self.io.want_flush());
+        };
+        let len = buf.len();
+        add(&self.store.counters.meta_bytes, len as u64);
+        self.io
+            .write(Purpose::Spill(segment.sequence), at, len, buf);
+        Stage::Spilling
+    }
+
+    /// That was written, or not: then the clusters tell what is in the segment.
+    pub(super) fn spill_done(&mut self, sequence: u64, result: &std::io::Result<()>) {
+        let stage = if result.is_ok() {
+            Stage::Flushing(self.io.want_flush())
+        } else {
+            add(&self.store.counters.write_errors, 1);
+            Stage::Done
+        };
+        let mut sealing = self.sealing.iter_mut();
+        if let Some(sealed) = sealing.find(|s| s.segment.sequence == sequence) {
+            sealed.stage = stage;
+        }
+        drop_finished(&mut self.sealing);
+    }
+
     fn write_slot(&mut self, segment: &OpenSegment) {
         let geometry = self.store.geometry;
-        let buf = slot_bytes(&geometry, self.store.uuid, segment, false);
+        let buf = summary(&geometry, self.store.uuid, segment, false).slot;
         let len = buf.len();
         add(&self.store.counters.meta_bytes, len as u64);
         add(&self.store.counters.sealed, 1);
