@@ -207,7 +207,7 @@ fn record_encode(count: u64) -> Option<()> {
 fn record_parse(count: u64) -> Option<()> {
     let (body, mut out) = (vec![7; 8000], vec![0; 16 << 10]);
     let (head, sections) = record(&body);
-    let length = encode_record(&head, &sections, &mut out)?;
+    let (length, _) = encode_record(&head, &sections, &mut out)?;
     let place = RecordPlace::default();
     for _ in 0..count {
         black_box(parse_record(black_box(&out[..length]), &place).ok()?.0);

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use crate::bytes_io::Take;
-use crate::words::{Words, put_words, words_len};
+use crate::words::{Words, put_words, words_len, words_max};
 use crate::{FormatError, StoreUuid, round_to_unit};
 use foxy_base::{KeyHash, WallTime, crc32c, crc32c_append, key_hash};
 
@@ -214,20 +214,21 @@ fn numbers(head: &RecordHead, sections: &RecordSections<'_>) -> [u64; NUMBERS] {
 }
 
 /// Writes a record to the beginning of `out` and zeros up to the next unit; returns its length on
-/// disk, or `None` if `out` is too short.
+/// disk and where its parts lie, or `None` if `out` is too short.
 #[must_use]
 pub fn encode_record(
     head: &RecordHead,
     sections: &RecordSections<'_>,
     out: &mut [u8],
-) -> Option<usize> {
-    let layout = RecordLayout::of(head, sections);
+) -> Option<(usize, RecordLayout)> {
+    let mut words = [0; words_max(NUMBERS)];
+    let header = put_words(&numbers(head, sections), &mut words);
+    let layout = RecordLayout::new(FIXED_BYTES + header, sections.lengths())?;
     let len = layout.disk_bytes();
     let out = out.get_mut(..len)?;
     out[4..6].copy_from_slice(&MAGIC);
     out[6] = head.kind as u8;
-    let header = &mut out[FIXED_BYTES..layout.sums.start];
-    put_words(&numbers(head, sections), header);
+    out[FIXED_BYTES..layout.sums.start].copy_from_slice(&words[..header]);
     for (sum, block) in out[layout.sums.clone()]
         .chunks_exact_mut(4)
         .zip(sections.body.chunks(BODY_BLOCK_BYTES))
@@ -242,7 +243,7 @@ pub fn encode_record(
     out[layout.body.end..].fill(0);
     let crc = meta_crc(&head.place, out, &layout);
     out[..4].copy_from_slice(&crc.to_le_bytes());
-    Some(len)
+    Some((len, layout))
 }
 
 /// Checksum of the place, the header and the variable parts before the body, without the field

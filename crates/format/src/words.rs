@@ -63,16 +63,24 @@ fn encoded(values: &[u64]) -> impl Iterator<Item = (u8, u64, usize)> + '_ {
     values.iter().zip(bases).map(|(v, base)| encode(*v, base))
 }
 
-/// Writes codes, then numbers, to the beginning of `out`, which has [`words_len`] bytes at least.
-pub(crate) fn put_words(values: &[u64], out: &mut [u8]) {
-    let (codes, mut rest) = out.split_at_mut(values.len().div_ceil(2));
-    codes.fill(0);
+/// Most bytes that `count` numbers take, codes included.
+pub(crate) const fn words_max(count: usize) -> usize {
+    count.div_ceil(2) + count * 8
+}
+
+/// Writes codes, then numbers, to the beginning of `out`, which has [`words_max`] bytes at least;
+/// returns how many of them count.
+pub(crate) fn put_words(values: &[u64], out: &mut [u8]) -> usize {
+    let mut at = values.len().div_ceil(2);
+    out[..at].fill(0);
     for (n, (code, bytes, len)) in encoded(values).enumerate() {
-        codes[n / 2] |= code << (n % 2 * 4);
-        let (place, after) = rest.split_at_mut(len);
-        place.copy_from_slice(&bytes.to_le_bytes()[..len]);
-        rest = after;
+        out[n / 2] |= code << (n % 2 * 4);
+        // Whole words, of which the next one overwrites the rest: a copy of known length is a
+        // single move.
+        out[at..at + 8].copy_from_slice(&bytes.to_le_bytes());
+        at += len;
     }
+    at
 }
 
 /// Codes of numbers, to be taken one by one.
@@ -123,9 +131,9 @@ mod tests {
 
     fn round_trip(values: &[u64]) -> usize {
         let len = words_len(values);
-        let mut out = vec![0xff; len];
-        put_words(values, &mut out);
-        let mut take = Take::new(&out);
+        let mut out = vec![0xff; words_max(values.len())];
+        assert_eq!(put_words(values, &mut out), len);
+        let mut take = Take::new(&out[..len]);
         let mut words = Words::new(&mut take, values.len()).unwrap();
         for value in values {
             assert_eq!(words.next(&mut take).unwrap(), *value);

@@ -173,7 +173,7 @@ fn sections() -> RecordSections<'static> {
 
 fn record() -> Vec<u8> {
     let mut out = vec![0xff; 4096];
-    let len = encode_record(&record_head(), &sections(), &mut out).unwrap();
+    let (len, _) = encode_record(&record_head(), &sections(), &mut out).unwrap();
     out.truncate(len);
     out
 }

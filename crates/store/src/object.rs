@@ -75,7 +75,8 @@ pub struct NewObject {
     pub tags: Bytes,
     /// Header fields.
     pub fields: FieldBlock,
-    /// Body.
+    /// Body, in memory of its own length: what it is a slice of would be kept alive, and not
+    /// accounted for.
     pub body: Bytes,
 }
 
@@ -213,9 +214,6 @@ impl Object {
         for part in [&mut self.key, &mut self.vary, &mut self.tags] {
             *part = Bytes::copy_from_slice(part);
         }
-        if self.body.len() < COPY_BELOW {
-            self.body = Bytes::copy_from_slice(&self.body);
-        }
         let sections = self.sections();
         let parts = [
             sections.key,
@@ -306,9 +304,6 @@ impl Object {
         })
     }
 }
-
-/// Bodies below this are copied at `put`: cheaper than keeping a network buffer alive for them.
-const COPY_BELOW: usize = 32 << 10;
 
 /// Bytes that an allocator with size classes spends for `bytes`: four classes to each doubling, as
 /// in mimalloc and jemalloc.

@@ -170,7 +170,7 @@ impl StoreShared {
         inbox.removals.extend(numbered);
         drop(inbox);
         if first {
-            self.bell.ring();
+            self.bell.nudge();
         }
     }
 

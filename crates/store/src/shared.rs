@@ -83,25 +83,57 @@ impl Gone {
 /// Wakes the thread that drives a writer.
 #[derive(Debug, Default)]
 pub(crate) struct Bell {
-    rung: Mutex<bool>,
+    state: Mutex<BellState>,
     condvar: Condvar,
 }
 
+#[derive(Debug, Default)]
+struct BellState {
+    rung: bool,
+    nudged: bool,
+    /// The thread has nothing to do at all.
+    idle: bool,
+}
+
 impl Bell {
+    /// There is something to do now.
     pub(crate) fn ring(&self) {
-        let mut rung = self.rung.lock();
-        if !*rung {
-            *rung = true;
+        let mut state = self.state.lock();
+        if !state.rung {
+            state.rung = true;
             self.condvar.notify_one();
         }
     }
-    /// Waits until rung or until the time is over.
-    pub(crate) fn wait(&self, at_most: Duration) {
-        let mut rung = self.rung.lock();
-        if !*rung {
-            self.condvar.wait_for(&mut rung, at_most);
+
+    /// There is something to do. A thread that pauses between two turns takes it up soon: waking
+    /// it for each of many would cost more than what it does for one.
+    pub(crate) fn nudge(&self) {
+        let mut state = self.state.lock();
+        if !state.nudged {
+            state.nudged = true;
+            if state.idle {
+                self.condvar.notify_one();
+            }
         }
-        *rung = false;
+    }
+
+    /// Waits until rung or nudged or until the time is over.
+    pub(crate) fn wait(&self, at_most: Duration) {
+        let mut state = self.state.lock();
+        if !state.rung && !state.nudged {
+            state.idle = true;
+            self.condvar.wait_for(&mut state, at_most);
+        }
+        *state = BellState::default();
+    }
+
+    /// Waits until rung or until the time is over.
+    pub(crate) fn pause(&self, at_most: Duration) {
+        let mut state = self.state.lock();
+        if !state.rung {
+            self.condvar.wait_for(&mut state, at_most);
+        }
+        *state = BellState::default();
     }
 }
 
@@ -281,7 +313,7 @@ impl StoreShared {
         let first = inbox.items.len() == 1;
         drop(inbox);
         if first {
-            self.bell.ring();
+            self.bell.nudge();
         }
     }
 }

@@ -106,9 +106,8 @@ impl Body<'_> {
             writer.grown(self.keeper.running());
         }
         writer.push(bytes);
-        match self.keeper.readable() {
-            Some(offset) => writer.readable(offset),
-            None => writer.paced(),
+        if let Some(offset) = self.keeper.readable() {
+            writer.readable(offset);
         }
         if outgrown {
             writer.keep(self.keeper.window());

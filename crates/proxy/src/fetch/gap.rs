@@ -52,7 +52,7 @@ pub(crate) fn spawn(
             etag,
             span,
         });
-    tokio::task::spawn_local(async move {
+    tokio::task::spawn_local(Box::pin(async move {
         let fill = Arc::clone(writer.fill());
         let done = match job {
             Some(job) => job.run(&local, &writer).await,
@@ -68,7 +68,7 @@ pub(crate) fn spawn(
         }
         local.proxy.fills.leave(&fill);
         drop(busy);
-    });
+    }));
 }
 
 impl Job {

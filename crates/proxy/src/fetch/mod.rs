@@ -116,7 +116,8 @@ pub(crate) fn spawn(local: &Rc<Local>, job: Job, writer: FillWriter<FillHead>) {
     let busy = local.busy();
     let local = Rc::clone(local);
     local.count(Event::FillsStarted);
-    tokio::task::spawn_local(async move {
+    // On the heap at once: the runtime moves what it is given several times, and this is kilobytes.
+    tokio::task::spawn_local(Box::pin(async move {
         let fill = Arc::clone(writer.fill());
         match fetch(&local, &job, &writer).await {
             Ok(Ended::Whole(trailers)) => writer.finish(trailers),
@@ -128,7 +129,7 @@ pub(crate) fn spawn(local: &Rc<Local>, job: Job, writer: FillWriter<FillHead>) {
         }
         local.proxy.fills.leave(&fill);
         drop(busy);
-    });
+    }));
 }
 
 /// What an attempt to fetch builds on.

@@ -2,9 +2,9 @@
 //!
 //! A fill is one writer (the task that reads the origin's answer) and any number of followers
 //! (requests, on any worker), joined by shared state under a short lock. Followers are woken by
-//! bytes, never by a timer. The writer runs free while all bytes are kept, or can be read back from
-//! the store: then a follower that is behind, or late, reads them there and comes back. Otherwise
-//! the slowest follower paces it, until it lags for too long and is released to go on alone.
+//! bytes, never by a timer. The slowest follower in the window paces the writer, unless all bytes
+//! are kept, until it lags for too long: then it is released, to read from the store what it missed
+//! and come back, or to go on alone. A late follower reads the beginning from the store as well.
 //!
 //! Offsets are those of the whole body: a fill of a part begins where the part does.
 
@@ -79,8 +79,6 @@ struct State<H> {
     keep: usize,
     /// All before this can be read back from the store.
     free: u64,
-    /// What comes will be readable there too: nobody paces the writer.
-    runs_free: bool,
     /// Which bytes of a stored large object this brings.
     cover: Option<Cover>,
     end: Option<End>,
@@ -113,7 +111,6 @@ impl<H> Fill<H> {
                 start: 0,
                 keep: usize::MAX,
                 free: 0,
-                runs_free: false,
                 cover: None,
                 end: None,
                 readers: Vec::new(),
@@ -236,11 +233,11 @@ impl<H> State<H> {
         let (slowest, base) = (self.slowest(), self.window.base());
         // Who reads back from the store still needs what is not there yet. Who is in the window
         // is not made to: what is stored may be overwritten or superseded at any time.
-        let behind = self.runs_free && self.following().any(|r| r.at < base);
+        let behind = self.following().any(|r| r.at < base);
         let limit = if behind { self.free } else { u64::MAX };
         let passed = slowest.unwrap_or(self.window.end());
         self.window.trim(passed.min(limit), keep);
-        self.window.len() < self.keep.max(1) || slowest.is_none()
+        self.window.len() < self.keep.max(1) || slowest.is_none() && !behind
     }
 
     fn take_wakers(&mut self) -> Vec<Waker> {

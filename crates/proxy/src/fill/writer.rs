@@ -48,17 +48,11 @@ impl<H> FillWriter<H> {
         state.cover = cover;
     }
 
-    /// All before `offset` can be read back from the store, and what follows soon will be.
+    /// All before `offset` can be read back from the store.
     pub(crate) fn readable(&self, offset: u64) {
         let mut state = self.fill.state.lock();
         state.free = state.free.max(offset);
-        state.runs_free = true;
         state.make_room();
-    }
-
-    /// What follows cannot be read back: from now on the slowest follower paces the writer.
-    pub(crate) fn paced(&self) {
-        self.fill.state.lock().runs_free = false;
     }
 
     /// The offset where another fill takes over, if that is reached.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use foxy_base::{KeyHash, MonoTime};
 use foxy_disk::AlignedBuf;
 use foxy_format::{
-    ClusterHeader, ENTRY_BYTES, Entry, EntryKind, LogPosition, RecordKind, RecordLayout,
-    RecordPlace, UNIT, cluster_table_bytes, encode_record, round_to_block,
+    ClusterHeader, ENTRY_BYTES, Entry, EntryKind, LogPosition, RecordKind, RecordPlace, UNIT,
+    cluster_table_bytes, encode_record, round_to_block,
 };
 use foxy_index::{Entry as IndexEntry, Insert};
 
@@ -249,8 +249,7 @@ impl Writer {
             ..self.store.place(spot)?
         };
         let sections = object.sections();
-        let len = encode_record(&head, &sections, out)?;
-        let layout = RecordLayout::of(&head, &sections);
+        let (len, layout) = encode_record(&head, &sections, out)?;
         add(&self.store.counters.record_bytes, layout.body.end as u64);
         add(
             &self.store.counters.payload_bytes,

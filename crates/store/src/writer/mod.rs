@@ -36,6 +36,9 @@ pub(crate) use self::reuse::collect_voids;
 /// Operations of the writer's queue.
 const QUEUE_DEPTH: u32 = 32;
 
+/// Pause after a turn that had something to take from the inbox: more will have come by then.
+const PAUSE: Duration = Duration::from_millis(1);
+
 /// When to call [`Writer::turn`] again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
@@ -91,6 +94,8 @@ pub struct Writer {
     /// The other stores were told that this one knows of no removals any more.
     left_behind: bool,
     retry_at: Option<MonoTime>,
+    /// This turn found something in the inbox.
+    fed: bool,
     /// Time of this turn.
     now: MonoTime,
 }
@@ -154,6 +159,7 @@ impl Writer {
             passed_over: Vec::new(),
             left_behind: false,
             retry_at: None,
+            fed: false,
             now,
             store,
         })
@@ -216,6 +222,7 @@ impl Writer {
 
     fn take_inbox(&mut self) {
         let inbox = std::mem::take(&mut *self.store.inbox.lock());
+        self.fed = !inbox.items.is_empty() || !inbox.removals.is_empty();
         if inbox.overflow {
             self.raise_floor();
         }
@@ -317,6 +324,8 @@ impl Writer {
         }
         if self.io.in_flight() > 0 {
             self.io.wait(wait.min(Duration::from_millis(5)));
+        } else if self.fed {
+            self.store.bell.pause(wait.min(PAUSE));
         } else {
             self.store.bell.wait(wait);
         }
