@@ -172,3 +172,16 @@ fn proxy_config(
     proxy.headers.instance = format!("{:08x}", hash64(seed, b"instance") as u32);
     proxy
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn predictions_of_sizes_divide_the_memory_as_the_proxy_does() {
+        for memory in [64 << 20, 200 << 20, 1 << 30, 64 << 30] {
+            let engine = foxy_sim::size::engine_share(memory);
+            assert_eq!(engine, Budget::of(memory).engine);
+        }
+    }
+}

@@ -7,9 +7,8 @@ use foxy_trace::{Format, Options, Progress};
 
 use super::{Form, bar, saved, threads};
 use crate::{
-    levels::PolicyKind,
     run::RunError,
-    size::{Sampler, SizeOptions, SizeReport},
+    size::{Candidate, Sampler, SizeOptions, SizeReport, readable},
 };
 
 /// Arguments of `size`.
@@ -23,9 +22,16 @@ pub struct SizeArgs {
     /// Sizes of memory or disk to try; powers of two if not given
     #[arg(long, value_delimiter = ',')]
     sizes: Vec<ByteSize>,
-    /// Policies to compare
-    #[arg(long, value_delimiter = ',', default_value = "lru,s3-fifo,fifo")]
-    policies: Vec<PolicyKind>,
+    /// What to compare: foxy as it is (its records, segments, reinsertion, and the memory of
+    /// --memory before it), or policies over bare objects
+    #[arg(long, value_delimiter = ',', default_value = "foxy,lru,s3-fifo,fifo")]
+    policies: Vec<Candidate>,
+    /// Memory budget of foxy, as its setting `memory`; without it its disk alone is looked at
+    #[arg(long, default_value = "0")]
+    memory: ByteSize,
+    /// URL and header lines of a response as foxy stores them; logs do not tell
+    #[arg(long, default_value = "300")]
+    head: ByteSize,
     /// Most requests that are kept as a sample; logs that are no longer are answered exactly
     #[arg(long, default_value_t = 1 << 20)]
     sample: usize,
@@ -50,6 +56,8 @@ impl SizeArgs {
             sizes,
             sample: self.sample,
             threads: threads(self.threads),
+            memory: self.memory.bytes(),
+            head: self.head.bytes(),
         };
         let bar = bar(1, "{wide_bar} {pos} of {len} caches");
         let report = SizeReport::new(&sampler, &options, &|done, of| {
@@ -110,8 +118,18 @@ fn head(report: &SizeReport, bad: &str) -> String {
     } else {
         "exact".to_owned()
     };
+    let load = if report.load.mean > 0.0 {
+        format!(
+            "asked for: {}/s on average, {}/s in the busiest minute; a disk has to write what of \
+             it is missed\n",
+            readable(report.load.mean as u64),
+            readable(report.load.busiest as u64)
+        )
+    } else {
+        String::new()
+    };
     format!(
-        "{bad}\n{} cacheable requests for {} objects ({} not cacheable or of unknown size); {how}\n",
+        "{bad}\n{} cacheable requests for {} objects ({} not cacheable or of unknown size); {how}\n{load}",
         report.requests, report.objects, report.bypassed
     )
 }

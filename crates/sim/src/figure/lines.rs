@@ -122,6 +122,15 @@ where
                 .legend(move |(x, y)| Circle::new((x + 12, y), 4, colour.filled()));
             continue;
         }
+        // Points that cannot be drawn have left: then the bars have no place.
+        if points.len() == series.errors.len() {
+            let bar = |((x, _), (low, high)): (&(f64, f64), &(f64, f64))| {
+                PathElement::new([(*x, *low), (*x, *high)], colour.mix(0.55).stroke_width(7))
+            };
+            chart
+                .draw_series(points.iter().zip(&series.errors).map(bar))
+                .map_err(failed)?;
+        }
         let dots = if points.len() <= 40 {
             points.clone()
         } else {

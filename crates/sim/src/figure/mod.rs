@@ -28,6 +28,9 @@ pub struct Series {
     pub reference: bool,
     /// Points alone, small, without a line between them.
     pub dots: bool,
+    /// How low and how high each point may be; empty: not known.
+    #[serde(default)]
+    pub errors: Vec<(f64, f64)>,
 }
 
 impl Series {
@@ -39,6 +42,12 @@ impl Series {
             points,
             ..Self::default()
         }
+    }
+
+    /// The same with a bar from low to high at each point.
+    #[must_use]
+    pub fn with_errors(self, errors: Vec<(f64, f64)>) -> Self {
+        Self { errors, ..self }
     }
 
     /// The same as points alone.

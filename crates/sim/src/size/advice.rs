@@ -1,6 +1,7 @@
 //! One sentence for the operator.
 //!
-//! Rule: of the policies, the one with the most hits over all sizes. Disk: the smallest size of
+//! Rule: of the policies, Foxy if it is among them, else the one with the most hits over all sizes;
+//! for memory the best of the others, because Foxy's curve has its memory in it. Disk: the smallest size of
 //! which a doubling adds less than one point of hits. Memory: the smallest size that alone gives
 //! at least half of the disk's hits. No promise beyond the log is made.
 
@@ -16,8 +17,7 @@ pub(super) fn sentence(report: &SizeReport) -> String {
     let Some(disk) = knee(&best.points) else {
         return "The log has too few distinct objects to compare sizes.".to_owned();
     };
-    let half = |p: &&Point| p.hit_ratio >= disk.hit_ratio / 2.0;
-    let ram = best.points.iter().find(half).unwrap_or(&disk);
+    let memory = memory(&report.curves, &disk);
     let next = best.points.iter().find(|p| p.bytes >= disk.bytes * 2);
     let more = next.map_or_else(
         || "no larger size was tried".to_owned(),
@@ -30,21 +30,42 @@ pub(super) fn sentence(report: &SizeReport) -> String {
     );
     format!(
         "With {} a cache of {} answers {:.1} % of the requests and {:.1} % of the bytes, saving \
-         {} of {} fetched ({more}); {} of memory would give {:.1} % by itself; no cache could \
-         answer more than {:.1} %.",
+         {} of {} fetched ({more}){memory}; no cache could answer more than {:.1} %.",
         best.policy,
         readable(disk.bytes),
         100.0 * disk.hit_ratio,
         100.0 * disk.byte_hit_ratio,
         readable((report.request_bytes as f64 * disk.byte_hit_ratio) as u64),
         readable(report.request_bytes),
-        readable(ram.bytes),
-        100.0 * ram.hit_ratio,
         100.0 * report.ceiling,
     )
 }
 
+/// What memory alone would give: the smallest size that has half of the disk's hits.
+fn memory(curves: &[Curve], disk: &Point) -> String {
+    let others: Vec<_> = curves
+        .iter()
+        .filter(|c| c.policy != FOXY)
+        .cloned()
+        .collect();
+    let half = |p: &&Point| p.hit_ratio >= disk.hit_ratio / 2.0;
+    let ram = best(&others).and_then(|c| c.points.iter().find(half));
+    ram.map_or_else(String::new, |ram| {
+        format!(
+            "; {} of memory would give {:.1} % by itself",
+            readable(ram.bytes),
+            100.0 * ram.hit_ratio
+        )
+    })
+}
+
+/// How [`super::Candidate::Foxy`] is named.
+const FOXY: &str = "foxy";
+
 fn best(curves: &[Curve]) -> Option<&Curve> {
+    if let Some(foxy) = curves.iter().find(|c| c.policy == FOXY) {
+        return Some(foxy);
+    }
     let sum = |c: &Curve| c.points.iter().map(|p| p.hit_ratio).sum::<f64>();
     // Of equals the first: the order of the options is the operator's.
     curves
@@ -73,6 +94,7 @@ mod tests {
             bytes: 1 << (20 + n),
             hit_ratio: *h,
             byte_hit_ratio: h / 2.0,
+            between: (*h, *h),
         };
         hits.iter().enumerate().map(point).collect()
     }
@@ -103,6 +125,7 @@ mod tests {
             object_bytes: 8 << 20,
             ceiling: 0.5,
             byte_ceiling: 0.25,
+            load: super::super::Load::default(),
             curves: vec![
                 curve("lru", &[0.1, 0.3, 0.4, 0.405]),
                 curve("s3-fifo", &[0.22, 0.35, 0.42, 0.42]),

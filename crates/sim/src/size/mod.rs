@@ -8,11 +8,16 @@
 //! were sampled, the difference is the most popular objects', hence hits.
 
 mod advice;
+mod candidate;
+mod curves;
 mod sample;
+mod store;
 
+pub use candidate::Candidate;
 pub use sample::Sampler;
+pub use store::engine_share;
 
-use foxy_policy::Evicted;
+use curves::curves;
 use serde::Serialize;
 
 use crate::{
@@ -24,23 +29,30 @@ use crate::{
 /// What to find out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizeOptions {
-    /// Policies to compare.
-    pub policies: Vec<PolicyKind>,
+    /// What to compare.
+    pub policies: Vec<Candidate>,
     /// Cache sizes in bytes; empty: powers of two up to all that the log asks for.
     pub sizes: Vec<u64>,
     /// Most requests that are kept as the sample.
     pub sample: usize,
     /// Threads; 0: one.
     pub threads: usize,
+    /// Memory budget of [`Candidate::Foxy`], bytes; 0: its disk alone.
+    pub memory: u64,
+    /// URL and header lines of a response as they are stored, bytes; logs do not have them.
+    pub head: u64,
 }
 
 impl Default for SizeOptions {
     fn default() -> Self {
+        let policies = [PolicyKind::Lru, PolicyKind::S3Fifo, PolicyKind::Fifo];
         Self {
-            policies: vec![PolicyKind::Lru, PolicyKind::S3Fifo, PolicyKind::Fifo],
+            policies: policies.map(Candidate::Policy).into(),
             sizes: Vec::new(),
             sample: 1 << 20,
             threads: 1,
+            memory: 0,
+            head: 300,
         }
     }
 }
@@ -54,6 +66,8 @@ pub struct Point {
     pub hit_ratio: f64,
     /// Share of bytes that it answers.
     pub byte_hit_ratio: f64,
+    /// The share of requests may be as low as this and as high as that (see [`SizeReport`]).
+    pub between: (f64, f64),
 }
 
 /// A policy at all sizes.
@@ -65,7 +79,21 @@ pub struct Curve {
     pub points: Vec<Point>,
 }
 
+/// What the disk of such a cache would have to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Load {
+    /// Bytes asked for in a second, over the whole log; 0 if the log has no times.
+    pub mean: f64,
+    /// The same in the busiest minute.
+    pub busiest: f64,
+}
+
 /// The answer.
+///
+/// How sure it is: a sample of the objects stands for all, so each point has two standard errors
+/// of the sample to either side. Foxy's curve has two more: below, its disk cannot keep up and
+/// one new object in ten is not stored, and heads are twice as long as assumed; above, they are
+/// half as long.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SizeReport {
     /// Requests that a cache may answer.
@@ -86,6 +114,8 @@ pub struct SizeReport {
     pub ceiling: f64,
     /// The same in bytes.
     pub byte_ceiling: f64,
+    /// What is asked for, by time.
+    pub load: Load,
     /// A curve for each policy.
     pub curves: Vec<Curve>,
     /// One sentence.
@@ -131,6 +161,7 @@ impl SizeReport {
             object_bytes,
             ceiling: corrected(endless.hits),
             byte_ceiling: ratio(endless.hit_bytes, endless.bytes),
+            load: sampler.load(),
             curves: curves(sampler, options, &sizes, progress),
             advice: String::new(),
         };
@@ -142,8 +173,12 @@ impl SizeReport {
     #[must_use]
     pub fn table(&self) -> Table {
         let mut names = vec![("size".to_owned(), Align::Right)];
+        let sure = |c: &Curve| c.points.iter().all(|p| p.between.1 - p.between.0 < 1e-4);
         for curve in &self.curves {
             names.push((format!("{} hits %", curve.policy), Align::Right));
+            if !sure(curve) {
+                names.push(("between".to_owned(), Align::Right));
+            }
             names.push((format!("{} bytes %", curve.policy), Align::Right));
         }
         let columns: Vec<_> = names
@@ -158,8 +193,16 @@ impl SizeReport {
             .unwrap_or_default();
         for (row, point) in first.iter().enumerate() {
             let mut cells = vec![readable(point.bytes)];
-            for p in self.curves.iter().filter_map(|curve| curve.points.get(row)) {
+            for (curve, p) in self
+                .curves
+                .iter()
+                .filter_map(|c| Some((c, c.points.get(row)?)))
+            {
                 cells.push(format!("{:.2}", 100.0 * p.hit_ratio));
+                if !sure(curve) {
+                    let (low, high) = p.between;
+                    cells.push(format!("{:.1} to {:.1}", 100.0 * low, 100.0 * high));
+                }
                 cells.push(format!("{:.2}", 100.0 * p.byte_hit_ratio));
             }
             table.row(cells);
@@ -189,7 +232,12 @@ impl SizeReport {
             .iter()
             .map(|c| {
                 let points = c.points.iter().map(|p| (p.bytes as f64, miss(p)));
-                Series::new(c.policy.clone(), points.collect())
+                let series = Series::new(c.policy.clone(), points.collect());
+                if of_bytes {
+                    return series;
+                }
+                let missed = |p: &Point| (100.0 - 100.0 * p.between.1, 100.0 - 100.0 * p.between.0);
+                series.with_errors(c.points.iter().map(missed).collect())
             })
             .collect();
         if let Some([first, .., last]) = self.curves.first().map(|c| c.points.as_slice()) {
@@ -242,86 +290,6 @@ fn sizes_up_to(object_bytes: u64) -> Vec<u64> {
         sizes.push(sizes[sizes.len() - 1] * 2);
     }
     sizes
-}
-
-fn curves(
-    sampler: &Sampler,
-    options: &SizeOptions,
-    sizes: &[u64],
-    progress: &(dyn Fn(usize, usize) + Sync),
-) -> Vec<Curve> {
-    let jobs: Vec<_> = options
-        .policies
-        .iter()
-        .flat_map(|policy| sizes.iter().map(move |size| (*policy, *size)))
-        .collect();
-    let points = in_parallel(options.threads, &jobs, progress, |(policy, size)| {
-        point(sampler, *policy, *size)
-    });
-    let names = options.policies.iter().map(ToString::to_string);
-    let mut rest = points.as_slice();
-    names
-        .map(|policy| {
-            let (mine, others) = rest.split_at(sizes.len());
-            rest = others;
-            Curve {
-                policy,
-                points: mine.to_vec(),
-            }
-        })
-        .collect()
-}
-
-/// One miniature cache over the sample.
-fn point(sampler: &Sampler, policy: PolicyKind, size: u64) -> Point {
-    let capacity = (size as f64 * sampler.rate()) as u64;
-    let mut cache = policy.build::<(u32, u32)>(capacity.max(1));
-    let mut evicted: Vec<Evicted<u64, (u32, u32)>> = Vec::new();
-    let (mut hits, mut hit_bytes, mut bytes) = (0, 0, 0);
-    for request in sampler.sample() {
-        let stamp = (request.size, request.version);
-        bytes += u64::from(request.size);
-        if cache.get(&request.object) == Some(&stamp) {
-            hits += 1;
-            hit_bytes += u64::from(request.size);
-        } else {
-            let _ = cache.insert(request.object, stamp, u64::from(request.size), &mut evicted);
-            evicted.clear();
-        }
-    }
-    Point {
-        bytes: size,
-        hit_ratio: sampler.corrected(hits),
-        byte_hit_ratio: ratio(hit_bytes, bytes),
-    }
-}
-
-/// Results in the order of the jobs.
-fn in_parallel<J: Sync, R: Send + Clone>(
-    threads: usize,
-    jobs: &[J],
-    progress: &(dyn Fn(usize, usize) + Sync),
-    work: impl Fn(&J) -> R + Sync,
-) -> Vec<R> {
-    use std::sync::{Mutex, PoisonError, atomic};
-    let next = atomic::AtomicUsize::new(0);
-    let results = Mutex::new(vec![None; jobs.len()]);
-    std::thread::scope(|scope| {
-        for _ in 0..threads.clamp(1, jobs.len().max(1)) {
-            scope.spawn(|| {
-                loop {
-                    let number = next.fetch_add(1, atomic::Ordering::Relaxed);
-                    let Some(job) = jobs.get(number) else { return };
-                    let result = work(job);
-                    let mut all = results.lock().unwrap_or_else(PoisonError::into_inner);
-                    all[number] = Some(result);
-                    progress(all.iter().flatten().count(), jobs.len());
-                }
-            });
-        }
-    });
-    let all = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-    all.into_iter().flatten().collect()
 }
 
 #[cfg(test)]

@@ -13,6 +13,23 @@ pub(crate) struct Sampled {
     hash: u32,
 }
 
+impl Sampled {
+    /// Which of `of` groups of objects it belongs to; independent of what is sampled.
+    pub(crate) const fn group(&self, of: usize) -> usize {
+        (self.hash.wrapping_mul(0x9e37_79b1) >> 16) as usize % of
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn of(object: u64, size: u32, version: u32) -> Self {
+        Self {
+            object,
+            size,
+            version,
+            hash: 0,
+        }
+    }
+}
+
 /// Sums over the whole log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
@@ -29,6 +46,51 @@ pub struct Sampler {
     threshold: u64,
     sample: Vec<Sampled>,
     totals: Totals,
+    minutes: Minutes,
+}
+
+/// Bytes asked for by the minute; the newest minutes may come in any order.
+#[derive(Debug, Default)]
+struct Minutes {
+    first: Option<i64>,
+    last: i64,
+    /// Bytes of the minutes from `from` on.
+    open: std::collections::VecDeque<u64>,
+    from: i64,
+    busiest: u64,
+}
+
+/// Minutes that a log may be out of order by.
+const DISORDER: usize = 64;
+
+impl Minutes {
+    fn add(&mut self, time_ms: i64, bytes: u64) {
+        let minute = time_ms.div_euclid(60_000);
+        if self.first.is_none() {
+            (self.first, self.from, self.last) = (Some(minute), minute, minute);
+        }
+        self.last = self.last.max(minute);
+        let at = usize::try_from(minute - self.from).unwrap_or(0);
+        if at > 2 * DISORDER {
+            // A gap: nothing before it changes any more.
+            self.open.clear();
+            self.from = minute;
+            return self.add_at(0, bytes);
+        }
+        self.add_at(at, bytes);
+        while self.open.len() > DISORDER {
+            self.open.pop_front();
+            self.from += 1;
+        }
+    }
+
+    fn add_at(&mut self, at: usize, bytes: u64) {
+        if self.open.len() <= at {
+            self.open.resize(at + 1, 0);
+        }
+        self.open[at] += bytes;
+        self.busiest = self.busiest.max(self.open[at]);
+    }
 }
 
 /// Another stream of hashes than any that a trace uses for its ids.
@@ -45,6 +107,7 @@ impl Sampler {
             threshold: ALL,
             sample: Vec::new(),
             totals: Totals::default(),
+            minutes: Minutes::default(),
         }
     }
 
@@ -56,6 +119,7 @@ impl Sampler {
         }
         self.totals.requests += 1;
         self.totals.bytes += request.size;
+        self.minutes.add(request.time_ms, request.size);
         let hash = (hash64(SEED, &request.object.to_le_bytes()) >> 32) as u32;
         if u64::from(hash) >= self.threshold {
             return;
@@ -83,6 +147,19 @@ impl Sampler {
 
     pub(crate) fn sample(&self) -> &[Sampled] {
         &self.sample
+    }
+
+    /// Bytes asked for in a second; nothing where the log has no times.
+    pub(crate) fn load(&self) -> super::Load {
+        let minutes = &self.minutes;
+        let span = minutes.first.map_or(0, |first| minutes.last - first + 1);
+        if span <= 1 && minutes.last == 0 {
+            return super::Load::default();
+        }
+        super::Load {
+            mean: self.totals.bytes as f64 / (60 * span) as f64,
+            busiest: minutes.busiest as f64 / 60.0,
+        }
     }
 
     pub(crate) const fn totals(&self) -> Totals {

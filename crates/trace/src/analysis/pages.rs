@@ -10,12 +10,12 @@ use super::{SizeCounts, ratio};
 /// Collects sets.
 #[derive(Clone, Debug, Default)]
 pub struct Pages {
-    /// The set of each page at its first visit by anyone.
-    first: HashMap<u64, HashSet<u64>>,
+    /// The set of each page at its first visit by anyone, and its bytes.
+    first: HashMap<u64, (HashSet<u64>, u64)>,
     open: HashMap<u32, Visit>,
     counts: SizeCounts,
     bytes: SizeCounts,
-    references: [u64; 3],
+    visits: [u64; 3],
     revisits: u64,
     again: f64,
 }
@@ -25,7 +25,6 @@ struct Visit {
     page: u64,
     objects: HashSet<u64>,
     bytes: u64,
-    references: u64,
 }
 
 /// What the sets look like.
@@ -39,11 +38,11 @@ pub struct PagesReport {
     pub p85: u64,
     /// 95th percentile.
     pub p95: u64,
-    /// Share of references that are to sets of fewer than 20, and of fewer than 40 objects.
+    /// Share of visits to pages whose first set has fewer than 20, and fewer than 40 objects.
     pub under_20: f64,
     /// As above, 40.
     pub under_40: f64,
-    /// Share of sets of at most 32, 64 and 128 KiB.
+    /// Share of visits to pages whose first set has at most 32, 64 and 128 KiB.
     pub kib_32: f64,
     /// As above, 64 KiB.
     pub kib_64: f64,
@@ -62,33 +61,33 @@ impl Pages {
                 page,
                 objects: HashSet::new(),
                 bytes: 0,
-                references: 0,
             };
             if let Some(old) = self.open.insert(request.client, visit) {
                 self.close(old);
             }
         }
-        if let Some(visit) = self.open.get_mut(&request.client) {
-            visit.references += 1;
-            if visit.objects.insert(request.object) {
-                visit.bytes += size;
-            }
+        if let Some(visit) = self.open.get_mut(&request.client)
+            && visit.objects.insert(request.object)
+        {
+            visit.bytes += size;
         }
     }
 
     fn close(&mut self, visit: Visit) {
-        let n = visit.objects.len() as u64;
-        self.counts.add(n);
-        self.bytes.add(visit.bytes);
-        for (sum, limit) in self.references.iter_mut().zip([u64::MAX, 20, 40]) {
-            *sum += if n < limit { visit.references } else { 0 };
-        }
-        if let Some(first) = self.first.get(&visit.page) {
+        self.counts.add(visit.objects.len() as u64);
+        let (n, bytes) = if let Some((first, bytes)) = self.first.get(&visit.page) {
             let common = first.intersection(&visit.objects).count();
             self.again += common as f64 / first.len().max(1) as f64;
             self.revisits += 1;
+            (first.len(), *bytes)
         } else {
-            self.first.insert(visit.page, visit.objects);
+            let size = (visit.objects.len(), visit.bytes);
+            self.first.insert(visit.page, (visit.objects, visit.bytes));
+            size
+        };
+        self.bytes.add(bytes);
+        for (sum, limit) in self.visits.iter_mut().zip([usize::MAX, 20, 40]) {
+            *sum += u64::from(n < limit);
         }
     }
 
@@ -98,7 +97,7 @@ impl Pages {
         for (_, visit) in std::mem::take(&mut self.open) {
             self.close(visit);
         }
-        let [all, under_20, under_40] = self.references;
+        let [all, under_20, under_40] = self.visits;
         let within = |kib: u64| self.bytes.below((kib << 10) + 1);
         PagesReport {
             sets: self.first.len() as u64,

@@ -89,12 +89,12 @@ pub fn isp(requests: impl Iterator<Item = Request>) -> Deltas {
             100.0 * (1.0 - sizes.below(MB)),
         ),
         delta("bytes of those, %", 8.0, 100.0 * sizes.bytes_from(MB)),
-        delta("references to sets under 20", 0.85, pages.under_20),
-        delta("references to sets under 40", 0.95, pages.under_40),
+        delta("visits to sets under 20", 0.85, pages.under_20),
+        delta("visits to sets under 40", 0.95, pages.under_40),
         delta("share of a set asked again", 0.47, pages.again),
-        delta("sets within 32 KB", 0.42, pages.kib_32),
-        delta("sets within 64 KB", 0.62, pages.kib_64),
-        delta("sets within 128 KB", 0.80, pages.kib_128),
+        delta("visits to sets within 32 KB", 0.42, pages.kib_32),
+        delta("visits to sets within 64 KB", 0.62, pages.kib_64),
+        delta("visits to sets within 128 KB", 0.80, pages.kib_128),
     ])
 }
 

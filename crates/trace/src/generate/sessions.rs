@@ -99,7 +99,7 @@ impl SessionConfig {
         let rare = Sizes::Heavy {
             median: 2_000.0,
             sigma: 1.2,
-            tail: 0.05,
+            tail: 0.062,
             from: 32_768.0,
             alpha: 1.5,
             most: 16 << 20,
@@ -112,7 +112,7 @@ impl SessionConfig {
             servers: 30_000,
             embedded: (8.0, 0.75),
             shared: 0.3,
-            again: 0.32,
+            again: 0.35,
             recency: 0.10,
             recent: 50_000,
             modified: 0.01,

@@ -1,13 +1,13 @@
 //! Hummingbird's figure 1 (how much of a locality set is fetched again, by its size) and table 1
 //! (idle time per minute), from the stream itself.
 //!
-//! Rules: a locality set is a page and what the same client asks for until its next page; the
+//! Rules: a locality set is a page (counted too) and what the same client asks for until its next page; the
 //! first one of a page is fixed, later ones are compared with it. An operation is a block of 64
 //! KB; what a second cannot serve carries over to the next; a minute's idle time is what is left.
 
 use std::collections::{HashMap, HashSet};
 
-use foxy_trace::{Class, Request};
+use foxy_trace::{Class, Request, generate::check};
 
 use super::{
     Claim, Comparison, Conditions, Part, Progress, Section, SystemConfig, SystemSpec, draw, figure,
@@ -33,7 +33,7 @@ impl Sets {
             }
             return;
         }
-        let new = (request.object, HashSet::new());
+        let new = (request.object, HashSet::from([request.object]));
         if let Some((page, set)) = self.open.insert(request.client, new) {
             self.close(page, set);
         }
@@ -44,9 +44,6 @@ impl Sets {
             self.first.insert(page, set);
             return;
         };
-        if first.is_empty() {
-            return;
-        }
         let again = set.intersection(first).count() as f64 / first.len() as f64;
         let class = SIZES.iter().position(|s| first.len() <= *s).unwrap_or(4);
         self.sums[class].0 += again;
@@ -126,6 +123,7 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
         sets.add(&request);
         seconds.add(&request);
     }
+    acceptance(&config, out)?;
     progress("sets", 1, 1);
     let mut claim = |source, what: &str, published, ours, comparison| {
         out.claims
@@ -180,6 +178,28 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
     Ok(section)
 }
 
+/// What the generator was made to meet.
+fn acceptance(config: &SystemConfig, out: &mut Section) -> Result<(), RunError> {
+    let mut failed = None;
+    let stream = config.requests()?.map_while(|r| match r {
+        Ok(request) => Some(request),
+        Err(error) => {
+            failed = Some(error);
+            None
+        }
+    });
+    let deltas = check::isp(stream);
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    for delta in deltas.0 {
+        let (what, published) = (delta.name, delta.published);
+        let claim = Claim::new("ISP stream", what, published, delta.ours, Comparison::Input);
+        out.claims.push(claim);
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -212,7 +232,10 @@ mod tests {
                 if page { Class::Html } else { Class::Image },
             );
         }
-        assert!((sets.mean() - 0.5).abs() < 1e-9);
+        assert!(
+            (sets.mean() - 2.0 / 3.0).abs() < 1e-9,
+            "the page and one of two images"
+        );
         assert_eq!(sets.sums[0].1, 1);
     }
 

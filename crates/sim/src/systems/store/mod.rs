@@ -76,6 +76,17 @@ impl Store {
         })
     }
 
+    /// Segments, bytes in each, and bytes that the memory tier may hold.
+    #[must_use]
+    pub fn geometry(&self) -> (u32, u64, u64) {
+        let stats = self.engine.stats();
+        let (segments, bytes) = stats
+            .stores
+            .first()
+            .map_or((0, 0), |s| (s.segments, u64::from(s.segment_bytes)));
+        (segments, bytes, stats.ram_capacity)
+    }
+
     /// The object of a key, and whether memory had it.
     fn get(&mut self, key: &Bytes) -> Option<(Arc<Object>, bool)> {
         match self.engine.lookup(key_hash(key), key) {
