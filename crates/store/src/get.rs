@@ -134,7 +134,11 @@ impl Engine {
     }
 
     /// The object in what was read, if it is whole and where it should be.
-    fn check_record(&self, plan: &ReadPlan, buf: AlignedBuf) -> Result<Object, ReadMiss> {
+    pub(crate) fn check_record(
+        &self,
+        plan: &ReadPlan,
+        buf: AlignedBuf,
+    ) -> Result<Object, ReadMiss> {
         let store = self.store(plan.store).ok_or(ReadMiss::Superseded)?;
         let capacity = buf.capacity();
         let bytes = buf.into_bytes();

@@ -22,6 +22,7 @@ mod peek;
 mod purge;
 mod recovery;
 mod removals;
+mod scrub;
 mod shard;
 mod shared;
 mod sparse;
@@ -46,6 +47,7 @@ pub use purge::{
     KeyParts, Place, Purge, PurgeError, PurgeKind, PurgeStatus, Sweep, SweepStep, Walk, WalkStep,
     Walked, for_each_tag,
 };
+pub use scrub::{Scrub, ScrubStep};
 pub use sparse::FragmentPut;
 pub use stats::{EngineCounts, Health, MemoryShares, OneStoreStats, StoreCounts, StoreStats};
 pub use ticket::{Durable, SyncTicket};

@@ -140,6 +140,14 @@ counters! {
         read_errors,
         /// Reads that nobody waited for any longer.
         reads_given_up,
+        /// Bytes that the scrub has read.
+        scrubbed_bytes,
+        /// Bad records and failed reads that the scrub has met.
+        scrub_errors,
+        /// Entries that it dropped.
+        scrub_dropped,
+        /// Times that it went through everything.
+        scrub_passes,
         /// Damaged records, slots and tables met.
         damaged,
         /// Objects dropped because their cluster could not be written.

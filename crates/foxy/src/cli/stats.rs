@@ -79,6 +79,17 @@ pub(super) fn text(stats: &Stats) -> String {
             let segments = store.quarantined_segments;
             let _ = writeln!(page, "    {segments} segments in quarantine");
         }
+        let count = |name: &str| store.counts.get(name).copied().unwrap_or(0);
+        if count("scrubbed_bytes") > 0 {
+            let _ = writeln!(
+                page,
+                "    scrub: {} read, {} passes, {} bad, {} dropped",
+                human(count("scrubbed_bytes")),
+                count("scrub_passes"),
+                count("scrub_errors"),
+                count("scrub_dropped")
+            );
+        }
         if let Some(reason) = store.reason.as_ref().filter(|_| store.health != "good") {
             let _ = writeln!(page, "    {reason}");
         }

@@ -30,6 +30,8 @@ pub struct Config {
     pub pin_workers: bool,
     /// Disks; none means memory alone.
     pub stores: Vec<StoreConfig>,
+    /// Going through what is stored.
+    pub scrub: ScrubConfig,
     /// Reverse proxies.
     pub sites: Vec<SiteConfig>,
     /// Logs.
@@ -47,6 +49,15 @@ pub struct StoreConfig {
     pub size: u64,
     /// Whether the user named the size; otherwise an existing store keeps its own.
     pub size_given: bool,
+}
+
+/// Going through what is stored, to find what has gone bad.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScrubConfig {
+    /// Bytes read in a second; 0: never.
+    pub rate: u64,
+    /// From the beginning of one pass to that of the next.
+    pub every: std::time::Duration,
 }
 
 /// One reverse proxy.
@@ -159,6 +170,7 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
     Config {
         proxy: foxy_proxy::Config { access, ..proxy },
         log: log(single("log"), problems),
+        scrub: scrub(single("scrub"), problems),
         listen,
         admin,
         admin_hosts,
@@ -268,6 +280,14 @@ fn store(
 fn is_device(path: &std::path::Path) -> bool {
     use std::os::unix::fs::FileTypeExt;
     std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
+}
+
+fn scrub(section: Option<&Section>, problems: &mut Vec<Problem>) -> ScrubConfig {
+    let mut values = Values::read("scrub", section, problems);
+    ScrubConfig {
+        rate: values.size("rate"),
+        every: values.duration("every"),
+    }
 }
 
 fn log(section: Option<&Section>, problems: &mut Vec<Problem>) -> LogConfig {

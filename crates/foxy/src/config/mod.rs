@@ -18,7 +18,9 @@ mod suggest;
 mod table;
 mod values;
 
-pub use build::{Config, LogConfig, LogFormat, LogLevel, LogTarget, SiteConfig, StoreConfig};
+pub use build::{
+    Config, LogConfig, LogFormat, LogLevel, LogTarget, ScrubConfig, SiteConfig, StoreConfig,
+};
 pub use given::{AllGiven, Given, Section, parse};
 pub use kind::{Kind, Value};
 pub use machine::{Machine, ThisMachine};

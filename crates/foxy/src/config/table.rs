@@ -85,6 +85,11 @@ pub const SETTINGS: &[Setting] = &[
     free("store", "size", SizeOrShare(16 * MIB), "the size of an existing store; else the smaller of 10GiB and 10% of the free space",
         "How much of the disk is used. A share counts the free space and what the store already has."),
 
+    fixed("scrub", "rate", Size(0, 16 * GIB), "2MiB",
+        "Bytes per second that are read to find records that have gone bad; a quarter of it while requests read from disks. 0 turns it off."),
+    fixed("scrub", "every", Duration(60, YEAR), "7d",
+        "From the beginning of one pass over everything to that of the next. The first begins at the start."),
+
     free("site", "name", Name, "host and port of the origin",
         "Names the site in logs and keeps its objects apart from all others."),
     free("site", "listen", Addresses, "required",
@@ -242,6 +247,10 @@ pub const SECTIONS: &[(&str, &str)] = &[
     (
         "store",
         "One `[[store]]` per disk. Without any, Foxy makes one; `foxy serve --store off` runs from memory alone.",
+    ),
+    (
+        "scrub",
+        "All that is stored is read again every now and then: what has gone bad is dropped before somebody asks for it, and regions that cannot be read are put in quarantine.",
     ),
     (
         "site",

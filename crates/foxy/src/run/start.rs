@@ -132,7 +132,7 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
         config.log.format,
         config.pin_workers,
     )?;
-    let sweeper = Sweeper::start(running.engine())?;
+    let sweeper = Sweeper::start(running.engine(), &parts.clock, config.scrub)?;
     running.set_workers(threads, sweeper);
     Ok(running)
 }

@@ -1,13 +1,16 @@
-//! The thread that sweeps after purges: at a bounded rate, off every request's way.
+//! The thread that sweeps after purges, and otherwise scrubs: at bounded rates, off every
+//! request's way.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use foxy_store::{Engine, Sweep, SweepStep};
+use foxy_base::{Clock, MonoTime};
+use foxy_store::{Engine, Scrub, ScrubStep, Sweep, SweepStep};
 
 use super::StartError;
+use crate::config::ScrubConfig;
 
 /// Bytes read from disks in a second: a part of what the slowest disks give.
 const RATE: u64 = 64 << 20;
@@ -15,6 +18,9 @@ const RATE: u64 = 64 << 20;
 const LOOK: Duration = Duration::from_millis(200);
 /// How often it looks whether removals are durable.
 const WAIT: Duration = Duration::from_millis(20);
+
+/// So much longer is the pause of the scrub while requests read from disks.
+const YIELD: u32 = 4;
 
 /// The running thread.
 #[derive(Debug)]
@@ -25,12 +31,23 @@ pub(super) struct Sweeper {
 
 impl Sweeper {
     /// Starts it.
-    pub(super) fn start(engine: &Arc<Engine>) -> Result<Self, StartError> {
+    pub(super) fn start(
+        engine: &Arc<Engine>,
+        clock: &Arc<dyn Clock>,
+        scrub: ScrubConfig,
+    ) -> Result<Self, StartError> {
         let (stop, stopped) = channel();
         let engine = Arc::clone(engine);
+        let mut scrubbing = Scrubbing {
+            config: scrub,
+            clock: Arc::clone(clock),
+            pass: None,
+            began: None,
+            next: MonoTime(0),
+        };
         let thread = std::thread::Builder::new()
             .name("foxy-sweep".to_owned())
-            .spawn(move || run(&engine, &stopped))
+            .spawn(move || run(&engine, &mut scrubbing, &stopped))
             .map_err(|source| StartError::Thread {
                 what: "sweep",
                 source,
@@ -47,7 +64,55 @@ impl Sweeper {
     }
 }
 
-fn run(engine: &Arc<Engine>, stopped: &Receiver<()>) {
+/// Passes of the scrub, and pauses between them.
+struct Scrubbing {
+    config: ScrubConfig,
+    clock: Arc<dyn Clock>,
+    pass: Option<Scrub>,
+    /// When the last pass began.
+    began: Option<MonoTime>,
+    /// The next step is due then.
+    next: MonoTime,
+}
+
+impl Scrubbing {
+    /// Goes on with a pass, or begins one, when it is time. How long until there may be
+    /// something to do: a purge does not wait for a longer pause.
+    fn step(&mut self, engine: &Arc<Engine>) -> Duration {
+        let now = self.clock.mono();
+        if self.config.rate == 0 || now < self.next {
+            let left = self.next.since(now).max(Duration::from_millis(1));
+            return if self.config.rate == 0 {
+                LOOK
+            } else {
+                left.min(LOOK)
+            };
+        }
+        let due = self.began.is_none_or(|b| now.since(b) >= self.config.every);
+        if self.pass.is_none() && due {
+            self.pass = engine.scrub();
+            if self.pass.is_some() {
+                self.began = Some(now);
+            }
+        }
+        let Some(pass) = &mut self.pass else {
+            return LOOK;
+        };
+        match pass.step() {
+            ScrubStep::Done => {
+                self.pass = None;
+                LOOK
+            }
+            ScrubStep::Read { bytes, busy } => {
+                let pause = Duration::from_secs_f64(bytes as f64 / self.config.rate as f64);
+                self.next = now + pause * if busy { YIELD } else { 1 };
+                Duration::from_millis(1)
+            }
+        }
+    }
+}
+
+fn run(engine: &Arc<Engine>, scrubbing: &mut Scrubbing, stopped: &Receiver<()>) {
     let mut sweep: Option<Sweep> = None;
     loop {
         let pause = match &mut sweep {
@@ -56,7 +121,7 @@ fn run(engine: &Arc<Engine>, stopped: &Receiver<()>) {
                 if sweep.is_some() {
                     Duration::ZERO
                 } else {
-                    LOOK
+                    scrubbing.step(engine)
                 }
             }
             Some(running) => match running.step() {

@@ -30,6 +30,7 @@ pub(crate) use self::journal::{Journal, JournalInbox};
 pub(crate) use self::mark::PurgeMark;
 pub(crate) use self::recall::{Recalled, recall};
 pub(crate) use self::set::{Purges, Verdict};
+pub(crate) use self::walk::WalkFault;
 
 use crate::stats::add;
 use crate::ticket::SyncTicket;

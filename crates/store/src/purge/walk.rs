@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use foxy_base::KeyHash;
 use foxy_format::{
     BLOCK, ClusterHeader, Entry, EntryKind, LogPosition, SLOT_HEADER_BYTES, SegmentState,
     SlotHeader, UNIT, parse_record,
@@ -74,6 +75,26 @@ pub struct Walk {
     /// Fragments and dead records too.
     thorough: bool,
     damages: Damages,
+    /// What a thorough walk found bad and nobody has taken yet.
+    faults: Vec<WalkFault>,
+}
+
+/// Something bad that lookups could meet.
+#[derive(Debug)]
+pub(crate) enum WalkFault {
+    /// A record fails its checks.
+    Record {
+        store: Arc<StoreShared>,
+        hash: KeyHash,
+        spot: Spot,
+    },
+    /// A part of a segment cannot be read.
+    Read {
+        store: Arc<StoreShared>,
+        segment: u32,
+        at: u64,
+        error: std::io::Error,
+    },
 }
 
 /// What a walk could not read as it should.
@@ -119,6 +140,7 @@ impl Engine {
             missed: false,
             thorough: false,
             damages: Damages::default(),
+            faults: Vec::new(),
         }
     }
 }
@@ -138,6 +160,23 @@ impl Walk {
 
     pub(crate) const fn damages(&self) -> Damages {
         self.damages
+    }
+
+    /// What was found bad since the last call.
+    pub(crate) fn take_faults(&mut self) -> Vec<WalkFault> {
+        std::mem::take(&mut self.faults)
+    }
+
+    /// The store of the next read.
+    pub(crate) fn next_store(&self) -> Option<&Arc<StoreShared>> {
+        let current = self.current.as_ref().map(|segment| &segment.store);
+        current.or_else(|| self.segments.front().map(|(store, _, _)| store))
+    }
+
+    /// Leaves out segments of some stores.
+    pub(crate) fn drop_segments(&mut self, out: impl Fn(&StoreShared) -> bool) {
+        self.current.take_if(|segment| out(&segment.store));
+        self.segments.retain(|(store, _, _)| !out(store));
     }
 
     /// Segments still to be walked.
@@ -193,6 +232,11 @@ impl Walk {
     fn next_segment(&mut self) -> Option<Segment> {
         loop {
             let (store, index, sequence) = self.segments.pop_front()?;
+            // Nothing there is found until the next start, which may find it.
+            if store.condition.is_quarantined(index) {
+                self.missed = true;
+                continue;
+            }
             // Reused meanwhile: what was worth keeping was written again, and is met there.
             if store.life(index) == sequence {
                 let end = used_bytes(&store, index, sequence);
@@ -217,9 +261,22 @@ impl Walk {
         let mut bytes = vec![0; len as usize];
         let from = segment.at;
         let at = geometry.segment_at(segment.index) + from;
-        if len == 0 || store.disk.read_at(at, &mut bytes).is_err() {
-            self.missed |= len != 0;
-            self.damages.read_errors += u64::from(len != 0);
+        let read = match len {
+            0 => Ok(()),
+            _ => store.disk.read_at(at, &mut bytes),
+        };
+        if let Err(error) = read {
+            self.missed = true;
+            self.damages.read_errors += 1;
+            if self.thorough {
+                let segment = segment.index;
+                self.faults.push(WalkFault::Read {
+                    store: store.clone(),
+                    segment,
+                    at,
+                    error,
+                });
+            }
             segment.at = segment.end;
             return len;
         }
@@ -270,6 +327,11 @@ impl Walk {
         let Some((head, layout)) = parsed.filter(|(head, _)| head.hash == entry.hash) else {
             self.damages.live += u64::from(live);
             self.damages.dead += u64::from(!live);
+            if live && self.thorough {
+                let hash = entry.hash;
+                let store = store.clone();
+                self.faults.push(WalkFault::Record { store, hash, spot });
+            }
             return;
         };
         if !live {

@@ -20,6 +20,7 @@ mod ratio;
 mod removal_log;
 mod rig;
 mod rules;
+mod scrub;
 mod several;
 mod sparse;
 mod summary;
