@@ -109,8 +109,7 @@ impl Index {
     pub fn load(&self, batch: &[(KeyHash, Entry)], mut done: impl FnMut(usize, Insert)) {
         for (chunk, part) in batch.chunks(LOAD_AHEAD).enumerate() {
             for (hash, _) in part {
-                let (shard, fp) = self.shard(*hash);
-                shard.warm(fp);
+                self.warm(*hash);
             }
             for (place, (hash, entry)) in part.iter().enumerate() {
                 done(
@@ -119,6 +118,12 @@ impl Index {
                 );
             }
         }
+    }
+
+    /// Asks for the memory that a lookup of `hash` needs. For those who know what comes next.
+    pub fn warm(&self, hash: KeyHash) {
+        let (shard, fp) = self.shard(hash);
+        shard.warm(fp);
     }
 
     /// Removes everything that a lookup of `hash` would return (the key's entry and any twin)

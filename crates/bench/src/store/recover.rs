@@ -15,10 +15,10 @@ use super::rig::{self, Rig, Wanted, keyed};
 use super::system::{self, Scratch};
 use super::{Context, own_command};
 
-/// Records a little above the mean that summaries have room for (2 KiB): a segment of shorter ones
-/// is recovered by a scan, which takes some ten times as long.
-const BODY: usize = 2100;
-const RECORD: u64 = 2560;
+/// Records of about half the length that the slots of summaries are sized for (2 KiB), as on the
+/// web: summaries go on behind the clusters.
+const BODY: usize = 700;
+const RECORD: u64 = 1152;
 
 /// Options of the process that is killed.
 #[derive(Debug, clap::Args)]

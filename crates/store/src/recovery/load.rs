@@ -19,6 +19,10 @@ use crate::shared::{Gone, StoreShared};
 use crate::stats::add;
 use crate::writer::collect_voids;
 
+/// Entries whose places in the index are asked for at once: more than a core can have under way
+/// (10 to 16 lines), few enough to stay in its first cache.
+const LOAD_AHEAD: usize = 32;
+
 /// A segment to load.
 #[derive(Debug)]
 pub(crate) struct Part {
@@ -291,33 +295,53 @@ impl Loader {
             .unwrap_or_default()
             .into_iter()
             .collect();
-        let (mut loaded, mut skipped) = (0, 0);
-        for entry in entries.iter().rev() {
-            match entry.kind {
-                EntryKind::Void => {}
-                EntryKind::Tombstone => {
-                    if let Some(gone) = self.store.gone.lock().as_mut() {
-                        gone.add(entry.hash);
-                    }
+        let mut counts = (0, 0);
+        let records = entries.iter().filter(|e| e.is_record()).count();
+        engine.index.reserve(records as u64);
+        for batch in entries.rchunks(LOAD_AHEAD) {
+            for entry in batch {
+                engine.index.warm(entry.hash);
+            }
+            for entry in batch.iter().rev() {
+                self.load_entry(engine, part, entry, &voids, &mut counts);
+            }
+        }
+        let (loaded, skipped) = counts;
+        add(&self.store.counters.loaded, loaded);
+        add(&self.store.counters.load_skipped, skipped);
+    }
+
+    /// Takes in one entry; counts whether it was loaded or left out.
+    fn load_entry(
+        &mut self,
+        engine: &Engine,
+        part: &Part,
+        entry: &Entry,
+        voids: &HashSet<u32>,
+        (loaded, skipped): &mut (u64, u64),
+    ) {
+        match entry.kind {
+            EntryKind::Void => {}
+            EntryKind::Tombstone => {
+                if let Some(gone) = self.store.gone.lock().as_mut() {
+                    gone.add(entry.hash);
                 }
-                _ => {
-                    let at = LogPosition::new(part.sequence, entry.offset_units);
-                    let void = voids.contains(&entry.offset_units) || self.removed(entry, at);
-                    if void && let Some(gone) = self.store.gone.lock().as_mut() {
-                        // It had replaced every older record of its key. Their own removals may
-                        // have been lost in a power cut that this record survived.
-                        gone.add(entry.hash);
-                    }
-                    if !void && at >= self.floor && self.insert(engine, part.index, entry) {
-                        loaded += 1;
-                    } else {
-                        skipped += 1;
-                    }
+            }
+            _ => {
+                let at = LogPosition::new(part.sequence, entry.offset_units);
+                let void = voids.contains(&entry.offset_units) || self.removed(entry, at);
+                if void && let Some(gone) = self.store.gone.lock().as_mut() {
+                    // It had replaced every older record of its key. Their own removals may
+                    // have been lost in a power cut that this record survived.
+                    gone.add(entry.hash);
+                }
+                if !void && at >= self.floor && self.insert(engine, part.index, entry) {
+                    *loaded += 1;
+                } else {
+                    *skipped += 1;
                 }
             }
         }
-        add(&self.store.counters.loaded, loaded);
-        add(&self.store.counters.load_skipped, skipped);
     }
 
     /// Whether the removal log removes this record by its key. Then the place takes over: the
