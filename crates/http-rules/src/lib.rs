@@ -19,6 +19,8 @@ mod digest;
 pub mod etag;
 pub mod explain;
 pub mod freshness;
+#[cfg(test)]
+mod fuzz;
 mod hygiene;
 pub mod invalidation;
 mod method;

@@ -102,6 +102,57 @@ fn every_rule_names_a_function_and_a_test_that_exist() {
     check(About::Proxy, "## Carried out by the proxy", 30);
 }
 
+/// Sections with a MUST or SHOULD for caches (RFC 9111, 5861, 9211, 9213; of 9110 sections 8, 13,
+/// 14, 15 and what those lean on): each has a row.
+const SECTIONS: [(&str, &[&str]); 6] = [
+    (
+        "9111",
+        &[
+            "1.2.2", "2", "3", "3.1", "3.2", "3.3", "3.4", "3.5", "4", "4.1", "4.2.1", "4.2.2",
+            "4.2.3", "4.2.4", "4.3.1", "4.3.2", "4.3.3", "4.3.4", "4.3.5", "4.4", "5.1", "5.2",
+            "5.2.1.1", "5.2.1.2", "5.2.1.3", "5.2.1.4", "5.2.1.5", "5.2.1.6", "5.2.1.7", "5.2.2.1",
+            "5.2.2.2", "5.2.2.3", "5.2.2.4", "5.2.2.5", "5.2.2.6", "5.2.2.7", "5.2.2.8", "5.2.2.9",
+            "5.2.2.10", "5.2.3", "5.3", "5.4",
+        ],
+    ),
+    (
+        "9110",
+        &[
+            "5.6.7", "6.6.1", "7.6.1", "7.6.3", "7.7", "8.8.2.2", "8.8.3", "8.8.3.2", "9.3.1",
+            "9.3.2", "9.3.3", "12.5.5", "13.1", "13.1.1", "13.1.2", "13.1.3", "13.1.4", "13.1.5",
+            "13.2.1", "13.2.2", "14.1.1", "14.1.2", "14.2", "14.4", "14.6", "15.1", "15.2",
+            "15.3.7", "15.3.7.1", "15.3.7.2", "15.3.7.3", "15.4.5", "15.5.17",
+        ],
+    ),
+    ("5861", &["3", "4"]),
+    ("8246", &["2"]),
+    (
+        "9211",
+        &["2", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "2.7", "2.8"],
+    ),
+    ("9213", &["2.1", "2.2", "3.1"]),
+];
+
+#[test]
+fn every_section_that_binds_caches_has_a_row() {
+    let tables = ["## Decided in http-rules", "## Carried out by the proxy"];
+    let named: Vec<String> = tables
+        .iter()
+        .flat_map(|title| rows(title))
+        .filter_map(|row| row.first().cloned())
+        .collect();
+    let mut absent = Vec::new();
+    for (rfc, sections) in SECTIONS {
+        for section in sections {
+            let source = format!("{rfc} {section}");
+            if !named.contains(&source) {
+                absent.push(source);
+            }
+        }
+    }
+    assert!(absent.is_empty(), "no row for {absent:?}");
+}
+
 #[test]
 fn the_check_notices_what_is_gone() {
     assert_eq!(missing(About::Rules, "`date::parse`", false), None);

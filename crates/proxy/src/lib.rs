@@ -27,6 +27,7 @@ mod reply;
 mod route;
 mod serve;
 mod upstream;
+mod variants;
 mod via;
 mod why;
 mod worker;

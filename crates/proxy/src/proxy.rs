@@ -13,6 +13,7 @@ use crate::fill::budget::Budget;
 use crate::fill::{FillMap, Remembered};
 use crate::recent::RecentTable;
 use crate::upstream::dns::DnsCache;
+use crate::variants::Variants;
 use crate::{Config, Counters, Resolver, Totals};
 
 /// The proxy: everything that its workers share. Make one, give it to every
@@ -37,6 +38,8 @@ pub struct Proxy {
     pub(crate) via_line: Vec<u8>,
     /// What became of requests that were more than a hit.
     pub(crate) recent: RecentTable,
+    /// Which variants URLs have.
+    pub(crate) variants: Variants,
     /// The Cache-Status line of hits, up to the ttl.
     pub(crate) hit_line: Vec<u8>,
     counters: Vec<Counters>,
@@ -71,6 +74,7 @@ impl Proxy {
             resolver,
             connections: AtomicUsize::new(0),
             recent: RecentTable::default(),
+            variants: Variants::default(),
             counters: (0..workers.max(1)).map(|_| Counters::default()).collect(),
             shutdown: watch::Sender::new(false),
         })

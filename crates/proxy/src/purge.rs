@@ -1,6 +1,7 @@
 //! Purging: what is stored goes, what is being fetched is not stored, and the answer waits until
 //! a power cut cannot bring it back.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use foxy_base::{KeyHash, key_hash};
@@ -18,8 +19,10 @@ const DURABLE: Duration = Duration::from_secs(10);
 /// What the purge of a URL did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Purged {
-    /// Something was stored under the URL.
-    pub existed: bool,
+    /// Objects that were stored under the URL, variants included; without them if `counting`.
+    pub objects: u64,
+    /// The purge that counts the variants, where memory does not know them: after a restart.
+    pub counting: Option<u64>,
     /// The removal survives a power cut. If not, it holds for this process only.
     pub durable: bool,
 }
@@ -47,12 +50,61 @@ impl Proxy {
         // Fills first: what they store before this is removed below, what they would store
         // afterwards is not stored.
         self.fills.invalidate(hash);
-        let existed = self.engine.supersede(hash, key);
+        let (objects, counting) = match self.variants.take(hash) {
+            Some(others) => {
+                let primary = u64::from(self.engine.supersede(hash, key));
+                // Out of reach with their primary; taken away so that they can be counted.
+                let others = others.into_iter();
+                let others = others.filter(|other| self.engine.supersede(*other, key));
+                (primary + others.count() as u64, None)
+            }
+            None => self.remove_unknown(hash, key).await,
+        };
         let ticket = self.engine.purge(hash, key);
         Purged {
-            existed,
+            objects,
+            counting,
             durable: durable(ticket).await,
         }
+    }
+
+    /// Removes a key of which memory does not know whether it has variants: how many objects went,
+    /// and the purge that counts the others.
+    async fn remove_unknown(&self, hash: KeyHash, key: &[u8]) -> (u64, Option<u64>) {
+        let (engine, own) = (Arc::clone(&self.engine), key.to_vec());
+        // Reads a disk, so on another thread; it goes on though nobody waits for it.
+        let removed = tokio::task::spawn_blocking(move || {
+            let peek = engine.peek(hash, &own);
+            let varies = peek.is_some_and(|peek| !peek.object.vary().is_empty());
+            (engine.supersede(hash, &own), varies)
+        });
+        let (existed, varies) = removed.await.unwrap_or_default();
+        let counting = varies.then(|| self.count_variants(key)).flatten();
+        (u64::from(existed), counting)
+    }
+
+    /// A purge of many for what is left under a URL: it counts what it finds.
+    fn count_variants(&self, key: &[u8]) -> Option<u64> {
+        let parts = KeyParts::of(key);
+        let purge = Purge {
+            kind: PurgeKind::Url,
+            text: parts.url.to_vec(),
+            partition: String::from_utf8_lossy(parts.partition).into_owned(),
+            soft: false,
+        };
+        self.engine
+            .purge_many(&purge)
+            .ok()
+            .map(|(number, _)| number)
+    }
+
+    /// The text of a [`PurgeKind::Url`] purge in this partition: the URL as the operator's rules
+    /// write it into keys.
+    #[must_use]
+    pub fn purge_text(&self, partition: &str, url: &Url<'_>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        key::primary(&self.config.user_rules, partition, url, &mut bytes);
+        KeyParts::of(&bytes).url.to_vec()
     }
 
     /// Purges everything that `purge` covers: true for every request that comes later, and what

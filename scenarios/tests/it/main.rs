@@ -33,6 +33,8 @@ mod oversize_heads;
 mod purge;
 mod purge_by_prefix;
 mod purge_by_tag;
+mod purge_counts_variants;
+mod purge_follows_rules;
 mod purge_needs_permission;
 mod purge_softly;
 mod range;

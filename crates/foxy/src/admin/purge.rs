@@ -32,8 +32,11 @@ pub(crate) struct Removed {
     pub(crate) url: String,
     /// Partitions that were looked at.
     pub(crate) partitions: usize,
-    /// Of these, in how many something was stored.
-    pub(crate) objects: usize,
+    /// Objects that were stored, variants included.
+    pub(crate) objects: u64,
+    /// Purges that count the variants, where memory did not know them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) variants_counted_by: Vec<u64>,
     pub(crate) durable: bool,
 }
 
@@ -41,6 +44,9 @@ pub(crate) struct Removed {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Started {
     pub(crate) purge: u64,
+    /// Further ones, where the rules of several sites write the URL differently.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) also: Vec<u64>,
     pub(crate) durable: bool,
 }
 
@@ -88,27 +94,69 @@ pub(super) async fn purge(query: &str, body: &[u8], state: &State) -> Answer {
     if kind == PurgeKind::Url && !soft {
         return url(&text, site.as_deref(), state).await;
     }
-    let text = match normalised(kind, &text) {
-        Ok(text) => text,
+    let normal = match normalised(kind, &text) {
+        Ok(normal) => normal,
         Err(problem) => return Answer::text(400, &problem),
     };
-    let purge = Purge {
+    let purge = |(partition, text)| Purge {
         kind,
         text,
-        partition: site.unwrap_or_default(),
+        partition,
         soft,
     };
-    match state.proxy.purge_many(&purge).await {
-        Ok(began) => json(
-            200,
-            &Started {
-                purge: began.number,
-                durable: began.durable,
-            },
-        ),
-        Err(error @ PurgeError::TooMany(_)) => Answer::text(503, &format!("the purge {error}")),
-        Err(error) => Answer::text(400, &format!("the purge {error}")),
+    let places = match kind {
+        PurgeKind::Url => places(&normal, site.as_deref(), state),
+        _ => vec![(site.unwrap_or_default(), normal)],
+    };
+    let purges: Vec<_> = places.into_iter().map(purge).collect();
+    many(&purges, state).await
+}
+
+async fn many(purges: &[Purge], state: &State) -> Answer {
+    let (mut numbers, mut durable) = (Vec::new(), true);
+    for purge in purges {
+        match state.proxy.purge_many(purge).await {
+            Ok(began) => {
+                numbers.push(began.number);
+                durable &= began.durable;
+            }
+            Err(error @ PurgeError::TooMany(_)) => {
+                return Answer::text(503, &format!("the purge {error}"));
+            }
+            Err(error) => return Answer::text(400, &format!("the purge {error}")),
+        }
     }
+    let purge = numbers.pop().unwrap_or(0);
+    let also = numbers;
+    json(
+        200,
+        &Started {
+            purge,
+            also,
+            durable,
+        },
+    )
+}
+
+/// Partitions with the URL as their rules write it; one for all (with an empty name) if that is
+/// the same everywhere.
+fn places(url: &[u8], site: Option<&str>, state: &State) -> Vec<(String, Vec<u8>)> {
+    let Ok(parsed) = Url::parse(url) else {
+        return Vec::new();
+    };
+    let chosen = state.partitions.iter();
+    let chosen = chosen.filter(|p| site.is_none_or(|site| site == *p));
+    let mut places: Vec<_> = chosen
+        .map(|p| (p.clone(), state.proxy.purge_text(p, &parsed)))
+        .collect();
+    let same = places.windows(2).all(|pair| pair[0].1 == pair[1].1);
+    if site.is_none() && same {
+        places.truncate(1);
+        places
+            .iter_mut()
+            .for_each(|(partition, _)| partition.clear());
+    }
+    places
 }
 
 fn of_query(query: &str) -> Wanted {
@@ -155,13 +203,15 @@ async fn url(url: &str, site: Option<&str>, state: &State) -> Answer {
         url: String::from_utf8_lossy(&normalised).into_owned(),
         partitions: 0,
         objects: 0,
+        variants_counted_by: Vec::new(),
         durable: true,
     };
     let chosen = state.partitions.iter();
     for partition in chosen.filter(|p| site.is_none_or(|site| site == *p)) {
         let purged = state.proxy.purge(partition, &parsed).await;
         removed.durable &= purged.durable;
-        removed.objects += usize::from(purged.existed);
+        removed.objects += purged.objects;
+        removed.variants_counted_by.extend(purged.counting);
         removed.partitions += 1;
     }
     json(200, &removed)

@@ -65,6 +65,9 @@ fn one(args: &PurgeArgs, body: &str) -> ExitCode {
         println!("purged {}: nothing was stored", removed.url);
     } else {
         println!("purged {}: {} removed", removed.url, removed.objects);
+        for number in &removed.variants_counted_by {
+            println!("its variants are gone too; purge {number} counts them");
+        }
     }
     end(removed.durable)
 }

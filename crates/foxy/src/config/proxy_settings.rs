@@ -5,6 +5,7 @@ use foxy_proxy::{
 };
 
 use super::given::AllGiven;
+use super::kind::Value;
 use super::problem::Problem;
 use super::values::Values;
 
@@ -111,4 +112,14 @@ fn rules(values: &mut Values<'_>, config: &mut Config) {
     rules.stale_if_error_s = values.seconds_or_off("stale_if_error");
     rules.stale_while_revalidate_s = values.seconds_or_off("stale_while_revalidate");
     rules.obey_request = values.flag("obey_request");
+    if let Some(Value::Size(bytes)) = values.given("min_size") {
+        rules.store_bytes_min = *bytes;
+    }
+    if let Some(Value::Size(bytes)) = values.given("max_size") {
+        rules.store_bytes_max = *bytes;
+    }
+    if rules.store_bytes_min > rules.store_bytes_max {
+        let text = "cache.min_size is over cache.max_size: nothing would be stored; lower one or raise the other";
+        values.problem(Problem::conflict("cache.min_size", text.to_owned()));
+    }
 }

@@ -217,8 +217,8 @@ fn key_and_sizes(values: &Values<'_>, config: &mut Config) {
         Some(Value::Size(bytes)) => Some(*bytes),
         _ => None,
     };
-    config.store_bytes_min = size("min_size").unwrap_or(0);
-    config.store_bytes_max = size("max_size").unwrap_or(u64::MAX);
+    config.store_bytes_min = size("min_size").unwrap_or(config.store_bytes_min);
+    config.store_bytes_max = size("max_size").unwrap_or(config.store_bytes_max);
 }
 
 fn texts(values: &Values<'_>, name: &str) -> Vec<String> {

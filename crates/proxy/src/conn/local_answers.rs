@@ -74,7 +74,10 @@ impl<T: Transport> Conn<T> {
                     Ok(finish) => return finish,
                     Err(refused) => refused,
                 },
-                Ok(None) => self.remove(ask).await,
+                Ok(None) => match self.remove(ask, keep).await {
+                    Ok(finish) => return finish,
+                    Err(refused) => refused,
+                },
                 Err(reason) => (400, reason, Outcome::BadRequest),
             }
         } else {
@@ -113,27 +116,43 @@ impl<T: Transport> Conn<T> {
             }
         }
         let body = format!("{{\"purges\": [{}]}}\n", numbers.join(", "));
+        Ok(self.purged(ask, &body, keep).await)
+    }
+
+    async fn purged(&mut self, ask: &Ask, body: &str, keep: bool) -> Finish {
         let own = (keep, ask.head().version());
         let fields = "Content-Type: application/json\r\n";
         let (local, io, scratch) = (&self.local, &self.io, &mut self.scratch);
         let sent = send_plain(local, io, scratch, fields, body.as_bytes(), own).await;
-        Ok(Finish {
+        Finish {
             outcome: Outcome::Purge,
             reason: "purged",
             status: 200,
             keep: keep && sent.is_ok(),
             body: sent.unwrap_or(0),
             ..Finish::default()
-        })
+        }
     }
 
-    async fn remove(&self, ask: &Ask) -> (u16, &'static str, Outcome) {
-        let proxy = &self.local.proxy;
+    /// Purges the URL, and answers with the count of objects.
+    async fn remove(
+        &mut self,
+        ask: &Ask,
+        keep: bool,
+    ) -> Result<Finish, (u16, &'static str, Outcome)> {
+        let proxy = Arc::clone(&self.local.proxy);
         let purged = proxy.purge_key(ask.base_hash, &ask.base).await;
-        match (purged.durable, purged.existed) {
-            (true, true) => (200, "purged", Outcome::Purge),
-            (true, false) => (404, "not-stored", Outcome::Purge),
-            (false, _) => (500, "purge-not-durable", Outcome::Purge),
+        if !purged.durable {
+            return Err((500, "purge-not-durable", Outcome::Purge));
         }
+        if purged.objects == 0 {
+            return Err((404, "not-stored", Outcome::Purge));
+        }
+        let counting = match purged.counting {
+            Some(number) => format!(", \"variants_counted_by\": {number}"),
+            None => String::new(),
+        };
+        let body = format!("{{\"objects\": {}{counting}}}\n", purged.objects);
+        Ok(self.purged(ask, &body, keep).await)
     }
 }

@@ -326,11 +326,16 @@ fn place(
         _ if vary.is_some() => (asked.ask.base.clone(), local.nonce()),
         _ => (asked.ask.base.clone(), 0),
     };
+    let hash = key_hash(&key);
+    if vary.is_some() {
+        let (variants, base) = (&local.proxy.variants, asked.ask.base_hash);
+        variants.note(base, nonce, hash, !same_list);
+    }
     let vary = vary
         .as_ref()
         .map(|(list, values)| key::join_vary(list, values));
     Ok(Place {
-        hash: key_hash(&key),
+        hash,
         vary: vary.unwrap_or_default(),
         fields: stored_fields(local, head, plan, asked.times.response)?,
         beginning: rules::may_keep_incomplete(plan).is_ok(),

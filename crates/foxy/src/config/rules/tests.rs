@@ -37,6 +37,8 @@ fn a_rule_changes_what_it_says_and_nothing_else() {
 [cache]
 default_ttl = "1m"
 ttl_max = "1d"
+min_size = 100
+max_size = "1GiB"
 [[rule]]
 name = "images"
 host = "*.Example.com"
@@ -69,6 +71,8 @@ negative_ttl = "5s"
         (Some(60), Some(5))
     );
     assert_eq!(config.store_bytes_max, 10 << 20);
+    assert_eq!(other.config.store_bytes_max, 1 << 30, "as in [cache]");
+    assert_eq!(other.config.store_bytes_min, 100);
     assert!(config.strip_set_cookie && images.query.sort);
     assert_eq!(images.bypass.fields.len(), 2);
     assert_eq!(other.name, "rule-2");
