@@ -9,7 +9,11 @@ use std::process::ExitCode;
 use foxy_base::{KeyHash, Rng, WallTime};
 use foxy_format::{RecordHead, RecordPlace, RecordSections, encode_record, parse_record};
 use foxy_http_rules::invalidation::TargetUri;
-use foxy_http_rules::{Config, Request, RequestDigest, Response, can_store, decide};
+use foxy_http_rules::rules::{Pattern, Rule};
+use foxy_http_rules::{
+    Config, Decision, Digest, Request, RequestDigest, Response, RuleSet, can_store, conditional,
+    decide, vary,
+};
 use foxy_http1::{FieldSlots, HeadScanner, Limits, Method, RequestHead, ResponseHead};
 use foxy_index::{Address, Entry, Index, SizeClass};
 
@@ -26,10 +30,14 @@ const ENTRIES: u64 = 200_000;
 
 type Case = (&'static str, fn(u64) -> Option<()>);
 
-const CASES: [Case; 8] = [
+const CASES: [Case; 10] = [
     ("request-head", request_head),
     ("response-head", response_head),
     ("decide", decide_hit),
+    ("hit-rules", |count| {
+        rules_of_a_hit(count, RESPONSE, RuleSet::default())
+    }),
+    ("hit-rules-all", rules_of_a_varying_hit),
     ("can-store", decide_storing),
     ("index-lookup", index_lookup),
     ("index-insert", index_insert),
@@ -99,6 +107,61 @@ fn decide_hit(count: u64) -> Option<()> {
     Some(())
 }
 
+/// All that the caching rules do for a memory hit, in the proxy's order; everything else about
+/// the hit is there whatever the rules are.
+fn rules_of_a_hit(count: u64, response: &[u8], rules: RuleSet) -> Option<()> {
+    let (limits, mut scanner, mut slots) = parser();
+    let head = RequestHead::parse(REQUEST, &mut scanner, &mut slots, &limits).ok()??;
+    let (mut scanner, mut slots) = (HeadScanner::new(), FieldSlots::new());
+    let answer = ResponseHead::parse(response, &mut scanner, &mut slots, &limits).ok()??;
+    let config = Config::default();
+    let stored = plan(&head, &answer, &config)?.encode();
+    let mut values = Vec::new();
+    let list = match vary::of(&answer) {
+        vary::Vary::List(list) => list.as_bytes().to_vec(),
+        _ => Vec::new(),
+    };
+    vary::selecting_values(&list, &head, &mut values);
+    let mut key = b"forward GET http://www.example.com/images/logo.png?v=12".to_vec();
+    for _ in 0..count {
+        let rule = rules.apply(black_box("forward"), &mut key);
+        if rules.bypasses(rule, black_box(&head)) {
+            return None;
+        }
+        if !list.is_empty() && !vary::matches(black_box(&list), &values, &head) {
+            return None;
+        }
+        let digest = RequestDigest::new(black_box(b"GET"), &head);
+        let stored = Digest::decode(black_box(&stored))?;
+        let now = WallTime::from_secs(60);
+        let Decision::Fresh { age, ttl } = decide(&digest, &stored, now, &config) else {
+            return None;
+        };
+        if digest.conditional {
+            black_box(conditional::evaluate(&head, &answer, &stored, now));
+        }
+        black_box((age, ttl));
+    }
+    Some(())
+}
+
+/// The same where everything is in use: a response that varies by two fields, eight rules of the
+/// operator of which the last fits.
+fn rules_of_a_varying_hit(count: u64) -> Option<()> {
+    let vary = b"\r\nVary: Accept-Encoding, User-Agent\r\n\r\n";
+    let response = [RESPONSE.strip_suffix(b"\r\n\r\n")?, vary].concat();
+    let path = |n: u32| match n {
+        7 => "/images/*".to_owned(),
+        n => format!("/other-{n}/*"),
+    };
+    let rule = |n| Rule {
+        name: format!("rule-{n}"),
+        paths: vec![Pattern::new(&path(n))],
+        ..Rule::default()
+    };
+    rules_of_a_hit(count, &response, RuleSet::new((0..8).map(rule).collect()))
+}
+
 /// What is decided at the head of an origin's answer.
 fn decide_storing(count: u64) -> Option<()> {
     let (limits, mut scanner, mut slots) = parser();
@@ -116,7 +179,7 @@ fn plan(
     head: &RequestHead<'_>,
     answer: &ResponseHead<'_>,
     config: &Config,
-) -> Option<foxy_http_rules::Digest> {
+) -> Option<Digest> {
     let digest = RequestDigest::new(b"GET", head);
     let request = Request {
         digest: &digest,

@@ -14,6 +14,7 @@ mod normal;
 
 use foxy_base::{Fields, eq_name, tokens};
 
+use crate::text::members;
 pub(crate) use cookie::cookies;
 pub use language::satisfied_by_language;
 use normal::{Compare, Sink};
@@ -125,10 +126,15 @@ fn write_value<F: Fields + ?Sized, S: Sink>(name: &[u8], request: &F, out: &mut 
         out.put(b"\n");
         return;
     }
-    let present = foxy_base::FieldsIter::new(request).any(|(other, _)| eq_name(other, name));
-    if present {
+    let own = |(other, line)| eq_name(other, name).then_some(line);
+    let mut lines = foxy_base::FieldsIter::new(request).filter_map(own);
+    if let Some(line) = lines.next() {
         out.put(b"=");
-        normal::write(name, request, out);
+        // Nearly always there is one line: one look at the fields is enough then.
+        match lines.next() {
+            None => normal::write(name, || members(line), out),
+            Some(_) => normal::write(name, || normal::all_members(name, request), out),
+        }
     }
     out.put(b"\n");
 }

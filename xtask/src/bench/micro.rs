@@ -29,10 +29,12 @@ pub(crate) struct Wanted {
 }
 
 /// Cases of `foxy-micro` with their two counts.
-const CODE: [(&str, u64, u64); 8] = [
+const CODE: [(&str, u64, u64); 10] = [
     ("request-head", 2_000, 12_000),
     ("response-head", 2_000, 12_000),
     ("decide", 2_000, 12_000),
+    ("hit-rules", 2_000, 12_000),
+    ("hit-rules-all", 2_000, 12_000),
     ("can-store", 1_000, 6_000),
     ("index-lookup", 10_000, 60_000),
     ("index-insert", 10_000, 60_000),
@@ -62,10 +64,13 @@ pub(super) fn run(wanted: &Wanted) -> Result<Outcome, String> {
         .stdout(Stdio::null())
         .status()
         .map_err(|e| format!("valgrind: {e}; get it with: apt-get install valgrind"))?;
-    let mut build = cargo(&["build", "--release", "-p", "foxy", "-p", "foxy-micro"]);
+    let asked = |name: &str| wanted.cases.is_empty() || wanted.cases.iter().any(|c| c == name);
+    let mut build = cargo(&["build", "--release", "-p", "foxy-micro"]);
+    if WHOLE.iter().any(|(name, _)| asked(name)) {
+        build.args(["-p", "foxy"]);
+    }
     succeed(&mut build, "the messages above name file and line")?;
     let target = super::target().join("release");
-    let asked = |name: &str| wanted.cases.is_empty() || wanted.cases.iter().any(|c| c == name);
     let mut counts = BTreeMap::new();
     println!("   {:<16} {:>12} {:>10}", "case", "instructions", "wall ns");
     for (name, few, many) in CODE.into_iter().filter(|(name, ..)| asked(name)) {

@@ -44,14 +44,18 @@ impl Sink for Compare<'_> {
     }
 }
 
-/// Writes the canonical value of the field `name` of a request.
-pub(super) fn write<F: Fields + ?Sized, S: Sink>(name: &[u8], request: &F, out: &mut S) {
+/// Writes the canonical value of the field `name` with these members.
+pub(super) fn write<'a, S: Sink, M: Iterator<Item = &'a [u8]>>(
+    name: &[u8],
+    members: impl Fn() -> M,
+    out: &mut S,
+) {
     let negotiated = eq_name(name, b"accept-encoding") || eq_name(name, b"accept-language");
-    if negotiated && write_weighted(name, request, out) {
+    if negotiated && write_weighted(members(), out) {
         return;
     }
     let mut first = true;
-    for member in all_members(name, request) {
+    for member in members() {
         if !first {
             out.put(b",");
         }
@@ -60,7 +64,8 @@ pub(super) fn write<F: Fields + ?Sized, S: Sink>(name: &[u8], request: &F, out: 
     }
 }
 
-fn all_members<'a, F: Fields + ?Sized>(
+/// The members of all lines of a field.
+pub(super) fn all_members<'a, F: Fields + ?Sized>(
     name: &'a [u8],
     request: &'a F,
 ) -> impl Iterator<Item = &'a [u8]> {
@@ -124,13 +129,13 @@ fn parse_weight(text: &[u8]) -> Option<u16> {
 }
 
 /// Writes a weighted list in canonical order; writes nothing and says false if it is none.
-fn write_weighted<F: Fields + ?Sized, S: Sink>(name: &[u8], request: &F, out: &mut S) -> bool {
+fn write_weighted<'a, S: Sink>(members: impl Iterator<Item = &'a [u8]>, out: &mut S) -> bool {
     let mut table = [Weighted {
         text: &[],
         weight: 0,
     }; MEMBERS_MAX];
     let mut count = 0;
-    for member in all_members(name, request) {
+    for member in members {
         let (Some(slot), Some(weighted)) = (table.get_mut(count), Weighted::parse(member)) else {
             return false;
         };
