@@ -35,7 +35,7 @@ const CASES: [Case; 10] = [
     ("response-head", response_head),
     ("decide", decide_hit),
     ("hit-rules", |count| {
-        rules_of_a_hit(count, RESPONSE, RuleSet::default())
+        rules_of_a_hit(count, RESPONSE, &RuleSet::default())
     }),
     ("hit-rules-all", rules_of_a_varying_hit),
     ("can-store", decide_storing),
@@ -109,7 +109,7 @@ fn decide_hit(count: u64) -> Option<()> {
 
 /// All that the caching rules do for a memory hit, in the proxy's order; everything else about
 /// the hit is there whatever the rules are.
-fn rules_of_a_hit(count: u64, response: &[u8], rules: RuleSet) -> Option<()> {
+fn rules_of_a_hit(count: u64, response: &[u8], rules: &RuleSet) -> Option<()> {
     let (limits, mut scanner, mut slots) = parser();
     let head = RequestHead::parse(REQUEST, &mut scanner, &mut slots, &limits).ok()??;
     let (mut scanner, mut slots) = (HeadScanner::new(), FieldSlots::new());
@@ -159,7 +159,7 @@ fn rules_of_a_varying_hit(count: u64) -> Option<()> {
         paths: vec![Pattern::new(&path(n))],
         ..Rule::default()
     };
-    rules_of_a_hit(count, &response, RuleSet::new((0..8).map(rule).collect()))
+    rules_of_a_hit(count, &response, &RuleSet::new((0..8).map(rule).collect()))
 }
 
 /// What is decided at the head of an origin's answer.
@@ -175,11 +175,7 @@ fn decide_storing(count: u64) -> Option<()> {
     Some(())
 }
 
-fn plan(
-    head: &RequestHead<'_>,
-    answer: &ResponseHead<'_>,
-    config: &Config,
-) -> Option<Digest> {
+fn plan(head: &RequestHead<'_>, answer: &ResponseHead<'_>, config: &Config) -> Option<Digest> {
     let digest = RequestDigest::new(b"GET", head);
     let request = Request {
         digest: &digest,
