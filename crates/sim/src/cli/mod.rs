@@ -1,8 +1,9 @@
-//! The command line of the simulator: `run`, `sweep`, `reproduce`, `size`.
+//! The command line of the simulator: `run`, `sweep`, `reproduce`, `size`, `files`, `disks`.
 //!
 //! The `foxy` binary mounts [`SimCommand`] as `foxy sim`. Tables go to standard output, progress
 //! to standard error. Exit codes: 0 done, 1 something failed at run time, 2 wrong usage.
 
+mod disks;
 mod files;
 mod parameters;
 mod reproduce;
@@ -32,6 +33,8 @@ pub enum SimCommand {
     Size(size::SizeArgs),
     /// What creating and deleting files costs (HBENCH lat_fs), on modelled or real file systems
     Files(files::FilesArgs),
+    /// The same operations through every layout on ext4 and XFS of this machine (needs root)
+    Disks(disks::DisksArgs),
 }
 
 impl SimCommand {
@@ -62,6 +65,7 @@ impl SimCommand {
             Self::Reproduce(args) => args.text(),
             Self::Size(args) => args.text(),
             Self::Files(args) => args.text(),
+            Self::Disks(args) => args.text(),
         }
     }
 }

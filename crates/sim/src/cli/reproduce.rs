@@ -72,7 +72,10 @@ impl ReproduceArgs {
         };
         let done = run_parts(&parts, &conditions, self.out.as_deref(), &tell, &mut after)?;
         bar.finish_and_clear();
-        let mut text = self.form.print(&done.table(), &done)?;
+        let mut text = match self.form {
+            Form::Table => done.text(),
+            form => form.print(&done.table(), &done)?,
+        };
         if let Some(docs) = &self.write_docs {
             files.extend(done.write_docs(docs)?);
         }

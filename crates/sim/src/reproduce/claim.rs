@@ -77,6 +77,26 @@ impl Claim {
         }
     }
 
+    /// The published figure; a dash where there is none.
+    #[must_use]
+    pub fn published_text(&self) -> String {
+        if self.published == 0.0 {
+            "-".into()
+        } else {
+            digits(self.published)
+        }
+    }
+
+    /// The ratio; a dash where there is none.
+    #[must_use]
+    pub fn ratio_text(&self) -> String {
+        if self.ratio().is_finite() {
+            format!("{:.2}", self.ratio())
+        } else {
+            "-".into()
+        }
+    }
+
     /// How it came out.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
@@ -128,9 +148,9 @@ pub fn claims_table<'a>(claims: impl IntoIterator<Item = &'a Claim>) -> Table {
         table.row([
             claim.source.clone(),
             claim.what.clone(),
-            digits(claim.published),
+            claim.published_text(),
             digits(claim.ours),
-            format!("{:.2}", claim.ratio()),
+            claim.ratio_text(),
             claim.comparison.name().to_owned(),
         ]);
     }
@@ -161,7 +181,7 @@ mod tests {
             csv.contains("table 2,\"STREAM, ops/s\",295.0,290.5,0.98,band"),
             "{csv}"
         );
-        assert!(csv.contains("NaN"));
+        assert!(csv.contains("x,y,-,1.00,-,shape") && !csv.contains("NaN"));
         let verdict = |ours, comparison| Claim::new("", "", 100.0, ours, comparison).verdict();
         assert_eq!(verdict(124.0, Comparison::Band), Verdict::Met);
         assert_eq!(verdict(74.0, Comparison::Band), Verdict::Off);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::{
     layout::LayoutSpec,
     levels::LevelsConfig,
-    run::{Made, RunConfig, Workload},
+    run::{Made, RunConfig, SweepOptions, Workload},
 };
 
 /// Seed, size and threads.
@@ -55,6 +55,18 @@ impl Conditions {
             &self.thresholds,
             &self.disks,
         )
+    }
+
+    /// How to sweep: threads, the file of finished runs, and whom to tell.
+    pub(super) fn options<'a>(
+        &self,
+        progress: &'a (dyn Fn(usize, usize) + Sync),
+    ) -> SweepOptions<'a> {
+        SweepOptions {
+            threads: self.threads,
+            resume: self.resume.clone(),
+            progress: Some(progress),
+        }
     }
 
     fn scaled(&self, n: u64) -> u64 {

@@ -64,6 +64,9 @@ fn words(section: &Section) -> String {
     if !section.claims.is_empty() {
         let _ = write!(text, "\n{}", claims_table(&section.claims).markdown());
     }
+    for (heading, table) in &section.tables {
+        let _ = write!(text, "\n{heading}:\n\n{}", table.markdown());
+    }
     if !section.notes.is_empty() {
         text += "\n### Differences\n";
     }

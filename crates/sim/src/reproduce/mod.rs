@@ -52,6 +52,16 @@ impl Reproduction {
         self.sections.iter().flat_map(|s| &s.claims)
     }
 
+    /// Everything as text: the comparison, then tables of ours alone.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = self.table().to_string();
+        for (heading, table) in self.sections.iter().flat_map(|s| &s.tables) {
+            text += &format!("\n{heading}\n\n{table}");
+        }
+        text
+    }
+
     /// The comparison as a table.
     #[must_use]
     pub fn table(&self) -> Table {

@@ -20,7 +20,7 @@ impl Reproduction {
             .map_err(|error| RunError::Config(error.to_string()))?;
         let runs: Vec<_> = self.sections.iter().flat_map(|s| s.runs.clone()).collect();
         let texts = [
-            ("comparison.txt", self.table().to_string()),
+            ("comparison.txt", self.text()),
             ("comparison.csv", self.table().csv()),
             ("runs.csv", runs_table(&runs).csv()),
             ("results.json", json),

@@ -3,7 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::Claim;
-use crate::{figure::Figure, run::RunResult};
+use crate::{
+    figure::{Figure, Series},
+    report::Table,
+    run::RunResult,
+};
 
 /// A figure of a section.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -25,6 +29,9 @@ pub struct Section {
     pub about: String,
     /// Everything that has a published figure.
     pub claims: Vec<Claim>,
+    /// Tables of ours alone, each with a heading.
+    #[serde(default)]
+    pub tables: Vec<(String, Table)>,
     /// Figures in the order in which they are shown.
     pub figures: Vec<Drawn>,
     /// Paragraphs on differences, each with a few words as its heading.
@@ -46,5 +53,17 @@ impl Section {
     /// Adds a paragraph on a difference.
     pub fn note(&mut self, heading: &str, text: impl Into<String>) {
         self.notes.push((heading.into(), text.into()));
+    }
+}
+
+/// A figure of lines or bars with its words.
+pub(super) fn figure(title: &str, note: &str, x: &str, y: &str, series: Vec<Series>) -> Figure {
+    Figure {
+        title: title.into(),
+        note: note.into(),
+        x: x.into(),
+        y: y.into(),
+        series,
+        ..Figure::default()
     }
 }

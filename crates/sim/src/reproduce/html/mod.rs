@@ -5,7 +5,11 @@ use std::{fmt::Write as _, path::Path};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 use super::{BAND, Claim, Comparison, Drawn, Reproduction, Section, Verdict, claim::digits, save};
-use crate::{figure, run::RunError};
+use crate::{
+    figure,
+    report::{Align, Table},
+    run::RunError,
+};
 
 /// Figures with more than so many points are shown as pictures: smaller, and quicker to show.
 const POINTS: usize = 2_000;
@@ -108,6 +112,9 @@ fn one(number: usize, section: &Section, folder: &Path) -> Result<String, RunErr
         section.claims.iter().for_each(|claim| text += &row(claim));
         text += "</tbody></table></div>\n";
     }
+    for (heading, table) in &section.tables {
+        text += &grid(heading, table);
+    }
     if !section.figures.is_empty() {
         text += "<div class=\"figures\">\n";
         for drawn in &section.figures {
@@ -124,6 +131,34 @@ fn one(number: usize, section: &Section, folder: &Path) -> Result<String, RunErr
         text += "</div>\n";
     }
     Ok(text + "</section>\n")
+}
+
+/// A table of ours alone.
+fn grid(heading: &str, table: &Table) -> String {
+    let cell = |tag: &str, text: &str, align: Align| {
+        let class = if align == Align::Right {
+            " class=\"n\""
+        } else {
+            ""
+        };
+        format!("<{tag}{class}>{}</{tag}>", escaped(text))
+    };
+    let mut text = format!(
+        "<h3>{}</h3><div class=\"scroll\"><table><thead><tr>",
+        escaped(heading)
+    );
+    for (name, align) in table.columns() {
+        text += &cell("th", name, *align);
+    }
+    text += "</tr></thead><tbody>\n";
+    for row in table.rows() {
+        text += "<tr>";
+        for (value, (_, align)) in row.iter().zip(table.columns()) {
+            text += &cell("td", value, *align);
+        }
+        text += "</tr>\n";
+    }
+    text + "</tbody></table></div>\n"
 }
 
 fn row(claim: &Claim) -> String {
@@ -148,7 +183,7 @@ fn row(claim: &Claim) -> String {
          <td class=\"n {class}\">{ratio}</td><td>{bar}</td><td><span class=\"tag\">{}</span></td></tr>\n",
         escaped(&claim.source),
         escaped(&claim.what),
-        digits(claim.published),
+        claim.published_text(),
         digits(claim.ours),
         claim.comparison.name(),
     )

@@ -15,10 +15,10 @@ pub(super) use hummingbird::HUMMINGBIRD;
 pub(super) use sets::SETS;
 pub(super) use ucfs::UCFS;
 
-use super::{Claim, Comparison, Conditions, Part, Progress, Section};
+use super::{Claim, Comparison, Conditions, Part, Progress, Section, section::figure};
 use crate::{
     figure::{Figure, Series},
-    run::{RunError, SweepOptions},
+    run::RunError,
     systems::{Pace, Replay, SystemConfig, SystemResult, SystemSpec, sweep_systems},
 };
 
@@ -29,12 +29,7 @@ fn runs(
     configs: &[SystemConfig],
 ) -> Result<Vec<SystemResult>, RunError> {
     let tell = |done, of| progress(what, done, of);
-    let options = SweepOptions {
-        threads: conditions.threads,
-        resume: conditions.resume.clone(),
-        progress: Some(&tell),
-    };
-    sweep_systems(configs, &options)
+    sweep_systems(configs, &conditions.options(&tell))
 }
 
 /// Requests, memory and disk divided by the scale; lifetimes are minutes of run time, which
@@ -66,17 +61,6 @@ fn scaled(config: SystemConfig, conditions: &Conditions) -> SystemConfig {
 /// 1 where a published order holds, else 0.
 fn holds(yes: bool) -> f64 {
     f64::from(u8::from(yes))
-}
-
-fn figure(title: &str, note: &str, x: &str, y: &str, series: Vec<Series>) -> Figure {
-    Figure {
-        title: title.into(),
-        note: note.into(),
-        x: x.into(),
-        y: y.into(),
-        series,
-        ..Figure::default()
-    }
 }
 
 /// Bars, one for each value.

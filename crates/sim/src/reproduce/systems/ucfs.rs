@@ -405,6 +405,16 @@ fn notes(results: &[SystemResult], out: &mut Section) {
          later gained 2.5 to 3 times on two logs.",
     );
     out.note(
+        "Factors above the published ones",
+        "Squid on synchronous FFS is further behind than published, on async FFS nearer: a \
+         synchronous create or delete waits several turns of this drive, as on the drive of USITS'99, \
+         and nearly all of Squid's time are those writes, where UCFS writes clusters behind. The \
+         published drive simulator and its FFS had their own constants, which are lost. At \
+         recorded times UCFS waits for hardly any write, so that these factors say little. Throwing out \
+         clusters after six hours loses two points of hits and with them half of the disk's time: \
+         that factor is not one of speed.",
+    );
+    out.note(
         "Prefetching",
         format!(
             "A disk hit brings {:.1} other files, of which {:.1} % are asked for in time. Most of the \

@@ -291,6 +291,7 @@ fn words(out: &mut Section) {
         "Share of the bandwidth",
         "78 % were published as 3.7 of 4.7 MB/s, that is 7.6 GB in 2,020 seconds. By the bytes \
          of the objects we reach less on this stream, because they are half as many; the section \
-         on the second reading has the same figure for objects of 10.5 KB.",
+         on the second reading has the same figure for objects of 10.5 KB. Whether the 7.6 GB are \
+         bytes of objects or all bytes that the drive moved is not said; both are shown.",
     );
 }

@@ -18,12 +18,11 @@ pub(super) use second::SECOND;
 pub(super) use two_gigabytes::STREAM;
 pub(super) use workload::WORKLOAD;
 
-use super::Conditions;
+use super::{Conditions, section::figure};
 use crate::{
-    figure::{Figure, Series},
     layout::{LayoutSpec, buddy},
     reproduce::Progress,
-    run::{RunConfig, RunError, RunResult, SweepOptions, sweep},
+    run::{RunConfig, RunError, RunResult, sweep},
 };
 
 const MILLION: u64 = 1_000_000;
@@ -36,23 +35,7 @@ fn runs(
     configs: &[RunConfig],
 ) -> Result<Vec<RunResult>, RunError> {
     let tell = |done, of| progress(what, done, of);
-    let options = SweepOptions {
-        threads: conditions.threads,
-        resume: conditions.resume.clone(),
-        progress: Some(&tell),
-    };
-    sweep(configs, &options)
-}
-
-fn figure(title: &str, note: &str, x: &str, y: &str, series: Vec<Series>) -> Figure {
-    Figure {
-        title: title.into(),
-        note: note.into(),
-        x: x.into(),
-        y: y.into(),
-        series,
-        ..Figure::default()
-    }
+    sweep(configs, &conditions.options(&tell))
 }
 
 /// A name that fits below two bars.
