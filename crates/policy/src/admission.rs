@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use foxy_base::MonoTime;
 
-use crate::Ghost;
 use crate::cache::Key;
+use crate::{Ghost, Sketch};
 
 /// The answer of an [`Admission`] rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +83,13 @@ impl<K: Key> SecondUse<K> {
     }
 }
 
+impl<K: Key> SecondUse<K> {
+    /// Notes a use without asking: the object was in the cache until now.
+    pub fn used(&mut self, key: K) {
+        self.seen.insert(key, 1);
+    }
+}
+
 impl<K: Key> Admission<K> for SecondUse<K> {
     fn admit(&mut self, key: K, _size: u64, _now: MonoTime) -> Admit {
         if self.seen.remove(&key) {
@@ -90,6 +97,40 @@ impl<K: Key> Admission<K> for SecondUse<K> {
         }
         self.seen.insert(key, 1);
         Admit::FirstUse
+    }
+}
+
+/// An object enters when it was asked about often enough lately, this time included.
+#[derive(Debug)]
+pub struct Frequency {
+    uses: Sketch,
+    least: u64,
+}
+
+impl Frequency {
+    /// Counts uses of about `objects` keys; `least` (1 to 15) of them are enough.
+    #[must_use]
+    pub fn new(objects: usize, least: u64) -> Self {
+        Self {
+            uses: Sketch::new(objects),
+            least,
+        }
+    }
+
+    /// Notes a use without asking.
+    pub fn used<K: Key>(&mut self, key: K) {
+        self.uses.add(&key);
+    }
+}
+
+impl<K: Key> Admission<K> for Frequency {
+    fn admit(&mut self, key: K, _size: u64, _now: MonoTime) -> Admit {
+        self.uses.add(&key);
+        if self.uses.estimate(&key) >= self.least {
+            Admit::Yes
+        } else {
+            Admit::FirstUse
+        }
     }
 }
 
@@ -190,6 +231,13 @@ impl<A> Budgeted<A> {
             credit,
             filter,
         }
+    }
+}
+
+impl<A> Budgeted<A> {
+    /// What decides when the budget is spent.
+    pub const fn filter_mut(&mut self) -> &mut A {
+        &mut self.filter
     }
 }
 

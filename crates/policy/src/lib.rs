@@ -22,7 +22,9 @@ mod reference;
 #[cfg(test)]
 mod tests;
 
-pub use admission::{Admission, Admit, AdmitAll, Budgeted, SecondUse, SizeLimit, TokenBucket};
+pub use admission::{
+    Admission, Admit, AdmitAll, Budgeted, Frequency, SecondUse, SizeLimit, TokenBucket,
+};
 pub use cache::{Cache, CachePolicy, Evicted, Inserted, Key, Rule, SharedRule};
 pub use ghost::Ghost;
 pub use lfu_aging::{LfuAging, LfuAgingRule};

@@ -2,7 +2,9 @@
 //! packing costs: replayed traces and generated streams on a store in memory.
 //!
 //! `cargo run --release -p foxy-store --example ratio [-- STREAM [REQUESTS [DISK-PERCENT]]]`
-//! with STREAM one of `bu98` (if its file is there), `dec`, `isp`, `all`.
+//! with STREAM one of `bu98` (if its file is there), `dec`, `isp`, `all`. With `admission` as a
+//! fourth argument: hits against bytes written under a write budget, beside admitting everything;
+//! fails if some rule loses a greater share of the hits than it saves of the bytes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +13,8 @@ use bytes::Bytes;
 use foxy_base::{FieldBlock, FieldBlockBuilder, KeyHash, ManualClock, WallTime, key_hash};
 use foxy_disk::{AlignedBuf, Disk, MemDisk};
 use foxy_store::{
-    Engine, EngineConfig, Lookup, NewObject, Object, ObjectMeta, OneStoreStats, ReadMiss, ReadPlan,
-    StoreOptions, StoreStats, Writer,
+    AdmissionConfig, Engine, EngineConfig, Lookup, NewObject, Object, ObjectMeta, OneStoreStats,
+    ReadMiss, ReadPlan, StoreOptions, StoreStats, WhenSpent, Writer,
 };
 use foxy_trace::generate::{SessionConfig, Sessions};
 use foxy_trace::{Access, ByteLru, Options, files::Known, open};
@@ -125,7 +127,7 @@ struct Replay {
 }
 
 impl Replay {
-    fn new(disk_bytes: u64, options: &StoreOptions) -> Option<Self> {
+    fn new(disk_bytes: u64, options: &StoreOptions, admission: AdmissionConfig) -> Option<Self> {
         let segment = (disk_bytes / SEGMENTS / 4096 * 4096).clamp(64 << 10, 32 << 20);
         let options = StoreOptions {
             segment_bytes: Some(segment as u32),
@@ -137,6 +139,7 @@ impl Replay {
         let clock = Arc::new(ManualClock::new(WallTime::from_secs(1_700_000_000)));
         let config = EngineConfig {
             pending_bytes_max: PENDING,
+            admission,
             ..EngineConfig::new(MEMORY, 1)
         };
         let engine = Engine::new(config, clock.clone());
@@ -315,7 +318,7 @@ fn run(name: &str, requests: u64, percent: u64) {
             reinsert_percent: reinsert,
             ..StoreOptions::default()
         };
-        let Some(mut replay) = Replay::new(disk_bytes, &options) else {
+        let Some(mut replay) = Replay::new(disk_bytes, &options, AdmissionConfig::default()) else {
             return;
         };
         let mut hits = 0;
@@ -348,13 +351,83 @@ fn run(name: &str, requests: u64, percent: u64) {
     }
 }
 
-fn main() {
+/// Hits after the first third, bytes of clusters, and seconds.
+fn admitted(stream: &[Asked], disk: u64, rule: AdmissionConfig) -> Option<(u64, u64, f64)> {
+    let mut replay = Replay::new(disk, &StoreOptions::default(), rule)?;
+    let warm = stream.len() / 3;
+    let mut hits = 0;
+    for (n, asked) in stream.iter().enumerate() {
+        hits += u64::from(replay.ask(asked) && n >= warm);
+    }
+    let seconds = foxy_base::Clock::mono(&*replay.clock).nanos() as f64 / 1e9;
+    let bytes = replay.engine.stats().stores[0].counts.cluster_bytes;
+    Some((hits, bytes, seconds))
+}
+
+/// Every rule at several budgets; false if one loses more than it saves.
+fn admission(name: &str, requests: u64, percent: u64) -> Option<bool> {
+    let stream = stream(name, requests)?;
+    let mut distinct = std::collections::HashMap::new();
+    for asked in &stream {
+        distinct.insert(asked.object, asked.size + 350);
+    }
+    let disk = distinct.values().sum::<u64>() * percent / 100;
+    let (all_hits, all_bytes, seconds) = admitted(&stream, disk, AdmissionConfig::default())?;
+    let measured = (stream.len() - stream.len() / 3) as f64;
+    println!(
+        "{name}: all admitted: hits {:.2} %, {:.1} MB written",
+        100.0 * all_hits as f64 / measured,
+        all_bytes as f64 / 1e6
+    );
+    let mut sound = true;
+    for (rule, when_spent, size_max) in [
+        ("second use", WhenSpent::SecondUse, u64::MAX),
+        ("frequency", WhenSpent::Frequency, u64::MAX),
+        ("size to 64 KiB", WhenSpent::Anything, 64 << 10),
+        ("anything", WhenSpent::Anything, u64::MAX),
+    ] {
+        for share in [75, 50, 25] {
+            let config = AdmissionConfig {
+                write_budget: (all_bytes as f64 / seconds) as u64 * share / 100,
+                when_spent,
+                size_max,
+            };
+            let (hits, bytes, _) = admitted(&stream, disk, config)?;
+            let part = |new: u64, old: u64| 100.0 * (1.0 - new as f64 / old.max(1) as f64);
+            let (lost, saved) = (part(hits, all_hits), part(bytes, all_bytes));
+            sound &= lost <= saved;
+            println!(
+                "{rule:>16}, budget {share} %: hits {:6.2} %, lost {lost:5.1} % of them, saved {saved:5.1} % of the bytes{}",
+                100.0 * hits as f64 / measured,
+                if lost <= saved {
+                    ""
+                } else {
+                    ": LOSES MORE THAN IT SAVES"
+                },
+            );
+        }
+    }
+    Some(sound)
+}
+
+fn main() -> std::process::ExitCode {
     let mut args = std::env::args().skip(1);
     let name = args.next().unwrap_or_else(|| "all".into());
     let requests = args.next().and_then(|n| n.parse().ok()).unwrap_or(400_000);
     let percent = args.next().and_then(|n| n.parse().ok()).unwrap_or(10);
     let names = ["bu98", "dec", "isp"];
+    let of_admission = args.next().is_some_and(|word| word == "admission");
+    let mut sound = true;
     for each in names.iter().filter(|n| name == **n || name == "all") {
-        run(each, requests, percent);
+        if of_admission {
+            sound &= admission(each, requests, percent).unwrap_or(true);
+        } else {
+            run(each, requests, percent);
+        }
+    }
+    if sound {
+        std::process::ExitCode::SUCCESS
+    } else {
+        std::process::ExitCode::FAILURE
     }
 }

@@ -43,6 +43,11 @@ impl Engine {
 
     /// Stores a head or whole object, counting it.
     pub(crate) fn store_object(&self, object: &Arc<Object>) -> Admission {
+        self.store_object_as(object, false)
+    }
+
+    /// As [`Engine::store_object`]; the gate was asked before if it is `paid`.
+    pub(crate) fn store_object_as(&self, object: &Arc<Object>, paid: bool) -> Admission {
         add(&self.counters.puts, 1);
         let length = if object.is_large() {
             0
@@ -62,11 +67,11 @@ impl Engine {
             add(&self.counters.drop_too_large, 1);
             return Admission::Refused(DropReason::TooLarge);
         }
-        self.admit(object, true)
+        self.admit(object, true, paid)
     }
 
     /// Replaces what the key held; the RAM tier takes it if `ram`, a store if one can.
-    pub(crate) fn admit(&self, object: &Arc<Object>, ram: bool) -> Admission {
+    pub(crate) fn admit(&self, object: &Arc<Object>, ram: bool, paid: bool) -> Admission {
         let hash = object.hash();
         let mut shard = self.shard(hash).write();
         // What is there was fetched after the purge, or is gone by it. Fragments go with their head.
@@ -75,7 +80,12 @@ impl Engine {
             return Admission::Refused(DropReason::Purged);
         }
         self.supersede_locked(&mut shard, hash);
-        let room = self.make_room(object);
+        let room = match paid || self.is_let_in(object) {
+            true => self.make_room(object),
+            // A head alone in memory would ask for fragments that nobody keeps.
+            false if object.is_large() => return Admission::Refused(DropReason::NotAdmitted),
+            false => Err(DropReason::NotAdmitted),
+        };
         let ticket = self.next_number();
         let mut in_ram = false;
         if ram {
@@ -104,6 +114,24 @@ impl Engine {
             Err(reason) if in_ram => Admission::Memory(reason),
             Err(reason) => Admission::Refused(reason),
         }
+    }
+
+    /// Whether the write budget, or the rule at its end, lets a head or whole object in.
+    fn is_let_in(&self, object: &Object) -> bool {
+        let bytes = object.record_bytes() as u64;
+        let all = match object.is_large() {
+            true => bytes + object.total_length(),
+            false => bytes,
+        };
+        self.pays(object.hash(), all)
+    }
+
+    pub(crate) fn pays(&self, hash: foxy_base::KeyHash, bytes: u64) -> bool {
+        let admitted = self.gate.admits(hash, bytes, || self.clock.mono());
+        if !admitted {
+            add(&self.counters.drop_budget, 1);
+        }
+        admitted
     }
 
     /// A store for the object and its length there, with room among the pending ones taken.

@@ -9,6 +9,7 @@ use foxy_index::{Address, Candidates, Entry, Index};
 use foxy_policy::CachePolicy;
 use parking_lot::RwLock;
 
+use crate::gate::Gate;
 use crate::hold::Holds;
 use crate::purge::Purges;
 use crate::removals::Removal;
@@ -42,6 +43,7 @@ pub struct Engine {
     ram_capacity: AtomicU64,
     pub(crate) counters: EngineCounters,
     pub(crate) purges: Purges,
+    pub(crate) gate: Gate,
     pub(crate) holds: Holds,
 }
 
@@ -73,6 +75,7 @@ impl Engine {
             ram_capacity: AtomicU64::new(ram),
             counters: EngineCounters::default(),
             purges: Purges::default(),
+            gate: Gate::new(&config.admission, config.memory_bytes, clock.mono()),
             holds: Holds::default(),
             config,
             clock,
@@ -275,6 +278,7 @@ impl Engine {
             }
         }
         if existed {
+            self.gate.used(hash);
             add(&self.counters.superseded, 1);
         }
         existed
@@ -364,7 +368,7 @@ impl Engine {
             index: self.index.memory_bytes(),
             writers: writers.sum(),
             reads: (budget / 64).min(READS_MAX),
-            slack: budget / SLACK_PART,
+            slack: budget / SLACK_PART + self.gate.memory_bytes(budget),
         };
         let others = shares.pending + shares.index + shares.writers + shares.reads + shares.slack;
         shares.ram = budget.saturating_sub(others).max(budget / 16);

@@ -182,7 +182,7 @@ impl LargePut {
                 admitted: Admission::Refused(reason),
             };
         }
-        let admitted = self.engine.store_object(&head);
+        let admitted = self.engine.store_object_as(&head, true);
         self.stored
             .keep
             .store(admitted.is_visible(), Ordering::Release);
@@ -217,6 +217,12 @@ impl LargePut {
     }
 
     fn put_fragment(&mut self) {
+        let first = self.stored.fragments.load(Ordering::Relaxed) == 0;
+        let bytes = self.new.length.unwrap_or(u64::from(self.fragment_size));
+        if first && !self.engine.pays(self.new.hash, bytes) {
+            self.drop_it(DropReason::NotAdmitted);
+            return;
+        }
         let body = exact(std::mem::take(&mut self.filling));
         let n = self.stored.fragments.load(Ordering::Relaxed);
         let length = self.new.length.unwrap_or(self.length);
@@ -265,7 +271,7 @@ impl Engine {
         add(&self.counters.put_bytes, object.body.len() as u64);
         let no_store = self.route(head.group).is_none();
         let in_ram = length <= self.large_in_ram() || no_store;
-        match self.admit(&Arc::new(object), in_ram) {
+        match self.admit(&Arc::new(object), in_ram, true) {
             Admission::Refused(reason) => Err(reason),
             // In RAM only it would soon have holes, unless RAM is all there is.
             Admission::Memory(reason) if reason != DropReason::NoStore => Err(reason),

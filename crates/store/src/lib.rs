@@ -11,6 +11,7 @@
 mod admit;
 mod condition;
 mod engine;
+mod gate;
 mod get;
 mod hold;
 mod large;
@@ -35,6 +36,7 @@ mod writer;
 mod tests;
 
 pub use engine::Engine;
+pub use gate::{AdmissionConfig, WhenSpent};
 pub use large::{LargePut, NewLarge, Stored};
 pub use lookup::{Admission, DropReason, Lookup, Put, ReadMiss, ReadPlan, StoreId};
 pub use object::{MAX_KEY_BYTES, NewObject, Object, ObjectMeta};

@@ -97,6 +97,8 @@ pub enum DropReason {
     PendingFull,
     /// Too large.
     TooLarge,
+    /// The write budget is spent, and the rule at its end does not let it in.
+    NotAdmitted,
     /// It was fetched before a purge that covers it.
     Purged,
     /// Its length is not what was announced.

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::{AdmissionConfig, WhenSpent};
+
 /// Choices for the engine.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
@@ -17,6 +19,8 @@ pub struct EngineConfig {
     pub seed: u64,
     /// Payload of a fragment and largest object stored whole while there is no store, in bytes.
     pub fragment_bytes: u32,
+    /// Limits on what goes to disks.
+    pub admission: AdmissionConfig,
 }
 
 impl EngineConfig {
@@ -34,6 +38,11 @@ impl EngineConfig {
             shards: 64,
             seed,
             fragment_bytes: 250 << 10,
+            admission: AdmissionConfig {
+                write_budget: 0,
+                when_spent: WhenSpent::SecondUse,
+                size_max: u64::MAX,
+            },
         }
     }
 }

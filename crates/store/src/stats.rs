@@ -72,6 +72,8 @@ counters! {
         drop_no_store,
         /// Not sent to disk: too much is waiting.
         drop_pending,
+        /// Not sent to disk: the write budget is spent.
+        drop_budget,
         /// Not sent to disk: too large.
         drop_too_large,
         /// Objects that left the RAM tier to make room.

@@ -30,6 +30,8 @@ pub struct Config {
     pub pin_workers: bool,
     /// Disks; none means memory alone.
     pub stores: Vec<StoreConfig>,
+    /// Limits on what goes to disks.
+    pub admission: foxy_store::AdmissionConfig,
     /// Going through what is stored.
     pub scrub: ScrubConfig,
     /// Reverse proxies.
@@ -171,6 +173,7 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
         proxy: foxy_proxy::Config { access, ..proxy },
         log: log(single("log"), problems),
         scrub: scrub(single("scrub"), problems),
+        admission: admission(single("admission"), problems),
         listen,
         admin,
         admin_hosts,
@@ -280,6 +283,26 @@ fn store(
 fn is_device(path: &std::path::Path) -> bool {
     use std::os::unix::fs::FileTypeExt;
     std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
+}
+
+fn admission(
+    section: Option<&Section>,
+    problems: &mut Vec<Problem>,
+) -> foxy_store::AdmissionConfig {
+    use foxy_store::WhenSpent;
+    let mut values = Values::read("admission", section, problems);
+    foxy_store::AdmissionConfig {
+        write_budget: values.size("write_budget"),
+        when_spent: match values.text("when_spent").as_str() {
+            "frequency" => WhenSpent::Frequency,
+            "anything" => WhenSpent::Anything,
+            _ => WhenSpent::SecondUse,
+        },
+        size_max: match values.given("max_size") {
+            Some(Value::Size(bytes)) => *bytes,
+            _ => u64::MAX,
+        },
+    }
 }
 
 fn scrub(section: Option<&Section>, problems: &mut Vec<Problem>) -> ScrubConfig {

@@ -85,6 +85,13 @@ pub const SETTINGS: &[Setting] = &[
     free("store", "size", SizeOrShare(16 * MIB), "the size of an existing store; else the smaller of 10GiB and 10% of the free space",
         "How much of the disk is used. A share counts the free space and what the store already has."),
 
+    fixed("admission", "write_budget", Size(0, 1 << 50), "0",
+        "Bytes per second of new contents that are written to all stores together, on average; what was not used for up to ten seconds may be used later, so that longer objects than ten seconds' worth do not enter. 0 sets no limit. For disks that wear out, or that others need as well."),
+    fixed("admission", "when_spent", Word(&["second-use", "frequency", "anything"]), "second-use",
+        "What is still written when the budget is spent, on the quarter of it that is kept for this: `second-use`: what was asked for before; `frequency`: what was asked for three times lately; `anything`: whatever comes first."),
+    free("admission", "max_size", Size(1, 1 << 50), "no limit",
+        "Larger objects are not written when the budget is spent."),
+
     fixed("scrub", "rate", Size(0, 16 * GIB), "2MiB",
         "Bytes per second that are read to find records that have gone bad; a quarter of it while requests read from disks. 0 turns it off."),
     fixed("scrub", "every", Duration(60, YEAR), "7d",
@@ -249,6 +256,10 @@ pub const SECTIONS: &[(&str, &str)] = &[
     (
         "store",
         "One `[[store]]` per disk. Without any, Foxy makes one; `foxy serve --store off` runs from memory alone.",
+    ),
+    (
+        "admission",
+        "Which of the objects that may be kept go to disks. All of them do, unless there is a write budget; what does not is kept in memory for as long as there is room.",
     ),
     (
         "scrub",

@@ -81,7 +81,10 @@ impl Budget {
 /// What prevents the start, with what to do about it; nothing is left running.
 pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     let budget = Budget::of(config.memory);
-    let engine_config = EngineConfig::new(budget.engine, parts.seed);
+    let engine_config = EngineConfig {
+        admission: config.admission,
+        ..EngineConfig::new(budget.engine, parts.seed)
+    };
     let engine = Engine::new(engine_config, Arc::clone(&parts.clock));
     let mut stores = StoreThreads::default();
     for disk in disks(config, parts.disks)? {

@@ -98,3 +98,18 @@ fn a_ghost_is_bounded_and_forgets_the_oldest() {
     ghost.set_capacity(0);
     assert!(ghost.is_empty());
 }
+
+#[test]
+fn frequency_counts_uses_with_and_without_asking() {
+    let mut rule = Frequency::new(1000, 3);
+    assert_eq!(rule.admit(1u64, 1, at(0)), Admit::FirstUse);
+    assert_eq!(rule.admit(1u64, 1, at(0)), Admit::FirstUse);
+    assert_eq!(rule.admit(1u64, 1, at(0)), Admit::Yes);
+    rule.used(2u64);
+    rule.used(2u64);
+    assert_eq!(rule.admit(2u64, 1, at(0)), Admit::Yes);
+    let mut second = SecondUse::new(10);
+    second.used(7u64);
+    assert_eq!(second.admit(7, 1, at(0)), Admit::Yes);
+    assert_eq!(second.admit(8, 1, at(0)), Admit::FirstUse);
+}

@@ -12,6 +12,7 @@ fn is_long() -> bool {
 mod basic;
 mod crash_points;
 mod faults;
+mod gate;
 mod model;
 mod offline;
 mod purge_model;

@@ -1,0 +1,143 @@
+//! The gate to the disks: what is written while the write budget lasts, and at its end.
+//!
+//! Everything enters while the budget lasts; then what the chosen rule lets in, on a quarter of the
+//! budget that is kept for it. What does not enter is in the RAM tier all the same. A large object
+//! is asked for once, as a whole.
+
+use std::time::Duration;
+
+use foxy_base::{KeyHash, MonoTime};
+use foxy_policy::{Admission, Admit, Budgeted, Frequency, SecondUse, SizeLimit, TokenBucket};
+use parking_lot::Mutex;
+
+/// What a budget that was not used may save up for.
+const BURST: Duration = Duration::from_secs(10);
+/// The part (1/n) of the budget that is kept for what the rule lets in.
+const KEPT: u64 = 4;
+/// The part (1/n) of the memory budget for what is remembered of uses.
+const MEMORY_PART: u64 = 64;
+/// Memory for a key that was used once: its place in a queue and in a table.
+const GHOST_BYTES: u64 = 96;
+/// Uses within the sketch's memory that are often.
+const OFTEN: u64 = 3;
+
+/// What enters when the write budget is spent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum WhenSpent {
+    /// What was asked for before, within memory.
+    #[default]
+    SecondUse,
+    /// What was asked for three times lately.
+    Frequency,
+    /// Whatever comes, as long as the kept part lasts.
+    Anything,
+}
+
+/// Limits on what goes to disks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AdmissionConfig {
+    /// Bytes per second of new contents for all stores together; 0: no limit.
+    pub write_budget: u64,
+    /// What enters when it is spent.
+    pub when_spent: WhenSpent,
+    /// Larger objects do not enter then.
+    pub size_max: u64,
+}
+
+impl Default for AdmissionConfig {
+    fn default() -> Self {
+        Self {
+            write_budget: 0,
+            when_spent: WhenSpent::default(),
+            size_max: u64::MAX,
+        }
+    }
+}
+
+/// The rule at the end of the budget, with the size limit before it.
+#[derive(Debug)]
+struct Filter {
+    size: SizeLimit,
+    rule: Rule,
+}
+
+#[derive(Debug)]
+enum Rule {
+    SecondUse(SecondUse<KeyHash>),
+    Frequency(Frequency),
+    Anything,
+}
+
+impl Admission<KeyHash> for Filter {
+    fn admit(&mut self, key: KeyHash, size: u64, now: MonoTime) -> Admit {
+        let within = self.size.admit(key, size, now);
+        if !within.is_yes() {
+            return within;
+        }
+        match &mut self.rule {
+            Rule::SecondUse(rule) => rule.admit(key, size, now),
+            Rule::Frequency(rule) => rule.admit(key, size, now),
+            Rule::Anything => Admit::Yes,
+        }
+    }
+}
+
+/// Decides for every object that is stored. Open if there is no budget.
+#[derive(Debug)]
+pub(crate) struct Gate(Option<Mutex<Budgeted<Filter>>>);
+
+impl Gate {
+    pub(crate) fn new(config: &AdmissionConfig, memory: u64, now: MonoTime) -> Self {
+        if config.write_budget == 0 {
+            return Self(None);
+        }
+        let kept = config.write_budget / KEPT;
+        let bucket = |rate: u64| {
+            let burst = rate.saturating_mul(BURST.as_secs());
+            TokenBucket::new(rate, burst, now)
+        };
+        let bytes = memory / MEMORY_PART;
+        let rule = match config.when_spent {
+            WhenSpent::SecondUse => Rule::SecondUse(SecondUse::new((bytes / GHOST_BYTES) as usize)),
+            WhenSpent::Frequency => Rule::Frequency(Frequency::new((bytes / 4) as usize, OFTEN)),
+            WhenSpent::Anything => Rule::Anything,
+        };
+        let size = SizeLimit {
+            max_bytes: config.size_max,
+        };
+        let filter = Filter { size, rule };
+        let budget = bucket(config.write_budget - kept);
+        Self(Some(Mutex::new(Budgeted::new(
+            budget,
+            bucket(kept),
+            filter,
+        ))))
+    }
+
+    /// Bytes of memory that it may take.
+    pub(crate) const fn memory_bytes(&self, memory: u64) -> u64 {
+        match self.0 {
+            Some(_) => memory / MEMORY_PART,
+            None => 0,
+        }
+    }
+
+    /// Whether an object of so many bytes may be written. The clock is asked only if it matters.
+    pub(crate) fn admits(&self, key: KeyHash, bytes: u64, now: impl FnOnce() -> MonoTime) -> bool {
+        let Some(rules) = &self.0 else {
+            return true;
+        };
+        rules.lock().admit(key, bytes, now()).is_yes()
+    }
+
+    /// An object was in the cache until now: what comes in its place is used again.
+    pub(crate) fn used(&self, key: KeyHash) {
+        if let Some(rules) = &self.0 {
+            match &mut rules.lock().filter_mut().rule {
+                Rule::SecondUse(rule) => rule.used(key),
+                Rule::Frequency(rule) => rule.used(key),
+                Rule::Anything => {}
+            }
+        }
+    }
+}
