@@ -105,6 +105,7 @@ fn table(configs: &[SystemConfig], results: &[SystemResult], out: &mut Section) 
 /// A name that fits below a bar.
 fn short(label: &str) -> String {
     label
+        .replace("squid on ufs-", "squid ")
         .replace("squid on ", "squid ")
         .replace(" on ufs", "")
         .replace("hummingbird", "humming.")
