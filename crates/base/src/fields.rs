@@ -66,8 +66,10 @@ impl<'a, F: Fields + ?Sized> Iterator for FieldsIter<'a, F> {
 
 /// Whether two field names are the same (ASCII case ignored, RFC 9110 section 5.1).
 #[must_use]
+#[inline]
 pub fn eq_name(a: &[u8], b: &[u8]) -> bool {
-    a.eq_ignore_ascii_case(b)
+    // Most names differ in length: worth seeing before a call.
+    a.len() == b.len() && a.eq_ignore_ascii_case(b)
 }
 
 /// The values of every field line called `name`, in order.

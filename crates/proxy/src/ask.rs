@@ -64,7 +64,7 @@ impl Ask {
         let slots = slots.clone();
         let head = parts.head(&bytes, &slots);
         let digest = RequestDigest::new(head.method_text(), &head);
-        let mut base = Vec::new();
+        let mut base = Vec::with_capacity(parts.len());
         let rule = key::primary(rules, role.partition(), url, &mut base);
         let bypass = rules.get(rule).and_then(|rule| rule.bypass.of(&head));
         Self {
