@@ -105,7 +105,7 @@ fn run(config: &Config, clock: &Arc<ManualClock>, disk: Option<&Arc<MemDisk>>) -
         .with("metadata.test", &[IpAddr::from([169, 254, 169, 254])]);
     let parts = Parts {
         clock: Arc::clone(clock) as Arc<dyn Clock>,
-        resolver: Arc::new(names),
+        resolver: Some(Arc::new(names)),
         seed: 1,
         disks: Some(
             disk.iter()

@@ -6,6 +6,8 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
 use foxy_base::Clock;
 use mio::net::{TcpListener, TcpStream};
@@ -22,6 +24,8 @@ pub struct Floor {
     listener: TcpListener,
     connections: Vec<Option<Connection>>,
     answer: Vec<u8>,
+    work: Duration,
+    clock: Arc<dyn Clock>,
 }
 
 #[derive(Debug)]
@@ -32,12 +36,19 @@ struct Connection {
 }
 
 impl Floor {
-    /// Binds to `listen`. Every answer is object 0 of `host` with `size` bytes of body, so that a
+    /// Binds to `listen`; computes for `work` before each answer, as a server does that has more to
+    /// do than this one. Every answer is object 0 of `host` with `size` bytes of body, so that a
     /// load with one object on one server can check it in full.
     ///
     /// # Errors
     /// The address cannot be bound.
-    pub fn bind(listen: SocketAddr, host: &str, size: u64, clock: &dyn Clock) -> io::Result<Self> {
+    pub fn bind(
+        listen: SocketAddr,
+        host: &str,
+        size: u64,
+        work: Duration,
+        clock: &Arc<dyn Clock>,
+    ) -> io::Result<Self> {
         let poll = Poll::new()?;
         let mut listener = TcpListener::bind(listen)?;
         poll.registry()
@@ -46,7 +57,9 @@ impl Floor {
             poll,
             listener,
             connections: Vec::new(),
-            answer: answer(host, size, clock),
+            answer: answer(host, size, &**clock),
+            work,
+            clock: clock.clone(),
         })
     }
 
@@ -110,7 +123,10 @@ impl Floor {
                     self.connections[at] = None;
                     return;
                 }
-                Ok(_) => connection.left = self.answer.len(),
+                Ok(_) => {
+                    connection.left = self.answer.len();
+                    compute(&*self.clock, self.work);
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 Err(_) => {
                     self.connections[at] = None;
@@ -132,11 +148,18 @@ impl Floor {
     }
 }
 
+/// Keeps the core busy.
+fn compute(clock: &dyn Clock, time: Duration) {
+    let begun = clock.mono();
+    while !time.is_zero() && clock.mono().since(begun) < time {
+        std::hint::spin_loop();
+    }
+}
+
 /// The one answer: as long a head as a cache sends.
 fn answer(host: &str, size: u64, clock: &dyn Clock) -> Vec<u8> {
     let seconds = u64::try_from(clock.wall().secs()).unwrap_or(0);
-    let date =
-        httpdate::fmt_http_date(std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds));
+    let date = httpdate::fmt_http_date(std::time::UNIX_EPOCH + Duration::from_secs(seconds));
     let mut bytes = format!(
         "HTTP/1.1 200 OK\r\nDate: {date}\r\nContent-Type: application/octet-stream\r\n\
          Content-Length: {size}\r\nAccept-Ranges: bytes\r\nCache-Control: max-age=86400\r\n\
@@ -158,10 +181,8 @@ fn answer(host: &str, size: u64, clock: &dyn Clock) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
-    use std::sync::Arc;
-
     use foxy_base::SystemClock;
+    use std::net::Ipv4Addr;
 
     use super::*;
     use crate::load::{LoadConfig, Mode, Style, Work, run};
@@ -170,7 +191,7 @@ mod tests {
     fn its_answer_is_right_and_a_hit_for_a_load_that_never_sleeps() {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let mut floor = Floor::bind(any, "h1", 300_000, &*clock).unwrap();
+        let mut floor = Floor::bind(any, "h1", 300_000, Duration::from_nanos(300), &clock).unwrap();
         let style = Style {
             mode: Mode::Reverse {
                 host: "floor".into(),

@@ -87,7 +87,7 @@ impl Default for Timeouts {
 }
 
 /// Connections to origins.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct UpstreamConfig {
     /// How long an unused connection is kept.
     pub idle_max: Duration,
@@ -97,6 +97,8 @@ pub struct UpstreamConfig {
     pub idle_per_destination: usize,
     /// Unused connections kept per worker.
     pub idle_total: usize,
+    /// Name servers to ask; empty for those of the system.
+    pub name_servers: Vec<SocketAddr>,
     /// Names in the shared DNS cache.
     pub dns_names: usize,
 }
@@ -108,6 +110,7 @@ impl Default for UpstreamConfig {
             age_max: Duration::from_secs(600),
             idle_per_destination: 32,
             idle_total: 1024,
+            name_servers: Vec::new(),
             dns_names: 10_000,
         }
     }

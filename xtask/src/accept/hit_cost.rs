@@ -22,9 +22,14 @@ pub(crate) fn run(bench: &Bench) -> Outcome {
 /// for memory.
 fn memory_hits(bench: &Bench) -> Result<(), String> {
     let one = ["--objects", "1", "--servers", "1"];
-    let floor = bench.floor()?;
-    row(bench, &floor, "plainest server, 4 KiB", &one)?;
-    floor.kill();
+    for (work, name) in [
+        ("0", "plainest server, 4 KiB"),
+        ("500ns", "the same, computing for 0.5 us"),
+    ] {
+        let floor = bench.floor(work)?;
+        row(bench, &floor, name, &one)?;
+        floor.kill();
+    }
     let foxy = bench.foxy(&["--store", "off", "--memory", "256MiB", "--workers", "1"])?;
     row(bench, &foxy, "memory hit, 4 KiB, one object", &one)?;
     let many = ["--objects", "1000"];

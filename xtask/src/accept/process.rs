@@ -77,12 +77,12 @@ impl Bench {
     }
 
     /// The plainest server there can be, in Foxy's place.
-    pub(crate) fn floor(&self) -> Result<Foxy, String> {
+    pub(crate) fn floor(&self, work: &str) -> Result<Foxy, String> {
         let port = free_port();
         let listen = format!("127.0.0.1:{port}");
         let child = self
             .program()
-            .args(["bench", "floor", "--listen", &listen])
+            .args(["bench", "floor", "--listen", &listen, "--work", work])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()

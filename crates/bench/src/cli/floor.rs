@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use foxy_base::{ByteSize, Clock};
 
@@ -22,6 +23,10 @@ pub struct FloorArgs {
     /// without
     #[arg(long, default_value = "127.1.0.1")]
     pub host: String,
+    /// Compute for so long before each answer, such as 500ns: what the kernel costs a server that
+    /// has something to do
+    #[arg(long, default_value = "0", value_parser = super::time)]
+    pub work: Duration,
 }
 
 impl FloorArgs {
@@ -30,7 +35,7 @@ impl FloorArgs {
     /// # Errors
     /// It cannot listen.
     pub fn run(&self, clock: &Arc<dyn Clock>) -> io::Result<()> {
-        let mut floor = Floor::bind(self.listen, &self.host, self.size.bytes(), &**clock)?;
+        let mut floor = Floor::bind(self.listen, &self.host, self.size.bytes(), self.work, clock)?;
         println!("floor on {}", floor.address()?);
         floor.run()
     }

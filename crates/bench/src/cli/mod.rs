@@ -1,10 +1,11 @@
-//! Command line of the load tools: `origin`, `load`, `expect`, `floor`, `together`, `ranges`.
+//! Command line of the load tools: `origin`, `load`, `expect`, `floor`, `resolver`, `together`, `ranges`.
 
 mod expect;
 mod floor;
 mod load;
 mod origin;
 mod ranges;
+mod resolver;
 mod together;
 mod workload;
 
@@ -21,6 +22,7 @@ pub use floor::FloorArgs;
 pub use load::LoadArgs;
 pub use origin::OriginArgs;
 pub use ranges::RangesArgs;
+pub use resolver::ResolverArgs;
 pub use together::TogetherArgs;
 pub use workload::{SizesArg, WorkloadArgs};
 
@@ -41,6 +43,8 @@ pub enum BenchCommand {
     Store(StoreCommand),
     /// Run the plainest server there can be: what the kernel alone costs per answer
     Floor(FloorArgs),
+    /// Run a name server that is slow, fails or answers nonsense, in phases
+    Resolver(ResolverArgs),
     /// Let many clients ask for one object at the same moment
     Together(TogetherArgs),
     /// Jump about in one large object by range requests
@@ -58,6 +62,7 @@ impl BenchCommand {
             Self::Expect(args) => args.run(clock),
             Self::Store(command) => command.run(clock),
             Self::Floor(args) => args.run(clock).map(|()| true),
+            Self::Resolver(args) => args.run(clock).map(|()| true),
             Self::Together(args) => args.run(clock),
             Self::Ranges(args) => args.run(),
         };

@@ -4,9 +4,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use foxy_base::{ByteSize, Clock};
+use foxy_base::Clock;
 
-use crate::{Delay, Origin, OriginConfig};
+use crate::{Delay, Origin, OriginConfig, Speed};
 
 /// Options of the origin.
 #[derive(Debug, clap::Args)]
@@ -20,9 +20,13 @@ pub struct OriginArgs {
     /// Time before each answer: 100ms, exp:20ms, uniform:1ms,9ms, lognormal:20ms,1.2, pareto:5ms,1.5
     #[arg(long, default_value = "0")]
     pub latency: Delay,
-    /// Bytes per second of each connection; 0 for no limit
-    #[arg(long, default_value = "0", value_name = "SIZE")]
-    pub bandwidth: ByteSize,
+    /// Added to it, drawn once for each server: some are far away
+    #[arg(long, default_value = "0", value_name = "LATENCY")]
+    pub server_latency: Delay,
+    /// Bytes per second of each connection, drawn once for each server: 1MB, uniform:100KB,10MB,
+    /// lognormal:1MB,1.0; 0 for no limit
+    #[arg(long, default_value = "0")]
+    pub bandwidth: Speed,
     /// Share of requests answered by 503, 0 to 1
     #[arg(long, default_value_t = 0.0)]
     pub failures: f64,
@@ -44,7 +48,8 @@ impl OriginArgs {
             listen: self.listen,
             threads: self.threads,
             latency: self.latency,
-            bandwidth: self.bandwidth.bytes(),
+            server_latency: self.server_latency,
+            bandwidth: self.bandwidth,
             failures: self.failures,
             poll: self.poll,
             seed: self.seed,

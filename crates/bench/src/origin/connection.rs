@@ -17,6 +17,7 @@ use super::OriginConfig;
 use super::counters::{PerThread, Shared};
 use super::request::{self, Body, Request, Target};
 use super::response::{self, Answer};
+use super::server::Server;
 use crate::chunked::{Dechunk, Piece};
 use crate::knobs::Knobs;
 use crate::load::cpu;
@@ -211,9 +212,10 @@ impl Connection {
             knobs.status = 503;
             knobs.no_store = true;
         }
+        let server = Server::of(&config, &request.host);
         let latency = match knobs.latency_ms {
             Some(ms) => Duration::from_millis(u64::from(ms)),
-            None => config.latency.draw(&mut self.rng),
+            None => config.latency.draw(&mut self.rng) + server.latency,
         };
         if !latency.is_zero() {
             self.flush().await?;
@@ -221,7 +223,7 @@ impl Connection {
         }
         self.renew_date();
         let answer = response::write_head(request, &knobs, &self.date, &mut self.out);
-        let bandwidth = knobs.bandwidth.unwrap_or(config.bandwidth);
+        let bandwidth = knobs.bandwidth.unwrap_or(server.bandwidth);
         self.counters().answered(answer.status);
         let whole = self.send_body(&answer, bandwidth).await?;
         if !whole {

@@ -8,6 +8,7 @@ mod connection;
 mod counters;
 mod request;
 mod response;
+mod server;
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,7 +19,7 @@ use foxy_base::{Clock, Rng};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::sync::watch;
 
-use crate::Delay;
+use crate::{Delay, Speed};
 
 pub use counters::{OriginCounters, parse_counters};
 pub(crate) use request::variant_version;
@@ -32,8 +33,11 @@ pub struct OriginConfig {
     pub threads: usize,
     /// Time before each answer, unless the URL says otherwise.
     pub latency: Delay,
-    /// Bytes per second of each connection, unless the URL says otherwise; 0 for no limit.
-    pub bandwidth: u64,
+    /// Added to it, drawn once for each server.
+    pub server_latency: Delay,
+    /// Bytes per second of each connection, unless the URL says otherwise; drawn once for each
+    /// server.
+    pub bandwidth: Speed,
     /// Share of requests answered by 503 instead, 0 to 1.
     pub failures: f64,
     /// Never sleep, so that whoever asks does not pay for waking this core.
@@ -48,7 +52,8 @@ impl Default for OriginConfig {
             listen: SocketAddr::from(([0, 0, 0, 0], 0)),
             threads: 1,
             latency: Delay::None,
-            bandwidth: 0,
+            server_latency: Delay::None,
+            bandwidth: Speed::Fixed(0),
             failures: 0.0,
             poll: false,
             seed: 1,

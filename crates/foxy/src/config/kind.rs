@@ -40,6 +40,8 @@ pub enum Kind {
     AddressOrOff,
     /// Socket addresses, at least one.
     Addresses,
+    /// Addresses of name servers, with a port or without; may be empty.
+    NameServers,
     /// Networks; `all` stands for every address.
     Networks,
     /// Port numbers.
@@ -86,6 +88,7 @@ impl Kind {
             Self::FieldNames
                 | Self::HostNames
                 | Self::Addresses
+                | Self::NameServers
                 | Self::Networks
                 | Self::Ports
                 | Self::Patterns(_)
@@ -128,6 +131,7 @@ impl Kind {
             Self::Addresses => {
                 "a list of ADDRESS:PORT (`*` stands for every IPv4 address)".to_owned()
             }
+            Self::NameServers => "a list of ADDRESS or ADDRESS:PORT".to_owned(),
             Self::Networks => "a list of networks such as 10.0.0.0/8, or \"all\"".to_owned(),
             Self::Ports => "a list of ports from 1 to 65535".to_owned(),
             Self::Patterns(of) => of.allowed().to_owned(),
@@ -172,6 +176,7 @@ impl Kind {
             Self::AddressOrOff => address(one).map(|address| Value::Addresses(vec![address])),
             Self::Addresses if given.is_empty() => Err("the list is empty".to_owned()),
             Self::Addresses => each(given, address).map(Value::Addresses),
+            Self::NameServers => each(given, name_server).map(Value::Addresses),
             Self::Networks => networks(given).map(Value::Networks),
             Self::Ports => each(given, port).map(Value::Ports),
             Self::Origin => one.parse().map(Value::Origin),
@@ -318,6 +323,16 @@ fn network(text: &str) -> Result<IpNet, String> {
         })
 }
 
+/// Port 53 unless another one is given.
+fn name_server(text: &str) -> Result<SocketAddr, String> {
+    let alone = text.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, 53));
+    alone.or_else(|_| text.parse()).map_err(|_| {
+        "it is not the address of a name server (write 192.0.2.53, 192.0.2.53:5353 or \
+         [2001:db8::53]:53; names cannot be used here)"
+            .to_owned()
+    })
+}
+
 fn port(text: &str) -> Result<u16, String> {
     match text.parse() {
         Ok(port) if port > 0 => Ok(port),
@@ -336,6 +351,18 @@ mod tests {
                 .map(|text| (*text).to_owned())
                 .collect::<Vec<_>>(),
         )
+    }
+
+    #[test]
+    fn name_servers() {
+        let read = |given: &[&str]| read(Kind::NameServers, given);
+        let Ok(Value::Addresses(all)) = read(&["192.0.2.53", "::1", "[::1]:5353"]) else {
+            panic!("these are name servers");
+        };
+        let all: Vec<_> = all.iter().map(ToString::to_string).collect();
+        assert_eq!(all, ["192.0.2.53:53", "[::1]:53", "[::1]:5353"]);
+        assert_eq!(read(&[]), Ok(Value::Addresses(Vec::new())));
+        assert!(read(&["dns.test"]).unwrap_err().contains("dns.test"));
     }
 
     #[test]

@@ -54,6 +54,7 @@ fn upstream(values: &mut Values<'_>) -> UpstreamConfig {
         age_max: values.duration("age"),
         idle_per_destination: values.usize_of("idle_per_destination"),
         idle_total: values.usize_of("idle_total"),
+        name_servers: values.addresses("name_servers"),
         dns_names: values.usize_of("dns_names"),
     }
 }

@@ -154,6 +154,8 @@ pub const SETTINGS: &[Setting] = &[
         "Unused connections kept per destination and worker."),
     fixed("upstream", "idle_total", Count(0, 1_000_000), "1024",
         "Unused connections kept per worker."),
+    fixed("upstream", "name_servers", NameServers, "",
+        "Name servers to ask for origins' addresses; by default those of the system (`/etc/resolv.conf`)."),
     fixed("upstream", "dns_names", Count(1, 10_000_000), "10000",
         "Names in the DNS cache."),
 

@@ -23,8 +23,8 @@ use crate::config::{Config, LogTarget};
 pub struct Parts {
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// Names to addresses.
-    pub resolver: Arc<dyn Resolver>,
+    /// Names to addresses; `None`: as the configuration says.
+    pub resolver: Option<Arc<dyn Resolver>>,
     /// Everything random follows from it.
     pub seed: u64,
     /// Disks to use in place of the configured stores.
@@ -41,7 +41,7 @@ impl Parts {
         let seed = RandomState::new().build_hasher().finish();
         Self {
             clock: Arc::new(SystemClock::default()),
-            resolver: Arc::new(SystemResolver),
+            resolver: None,
             seed,
             disks: None,
             store_options: StoreOptions::default(),
@@ -105,12 +105,15 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
             .as_ref()
             .and_then(|socket| socket.local_addr().ok()),
     };
+    let resolver = parts
+        .resolver
+        .unwrap_or_else(|| Arc::new(SystemResolver::new(&config.proxy.upstream.name_servers)));
     let proxy_config = proxy_config(config, &bound, addresses.admin, budget, parts.seed);
     let proxy = Proxy::new(
         proxy_config,
         Arc::clone(&engine),
         Arc::clone(&parts.clock),
-        parts.resolver,
+        resolver,
         config.workers,
     );
     let admin = match admin_socket {

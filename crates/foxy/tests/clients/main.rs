@@ -5,6 +5,7 @@ mod apt;
 mod browser;
 mod curl;
 mod git;
+mod names;
 mod process;
 mod seeking;
 mod tls;

@@ -17,23 +17,31 @@ pub(crate) struct Foxy {
 impl Foxy {
     /// A forward proxy; `connect_ports` are the ports that CONNECT may reach.
     pub(crate) fn forward(connect_ports: &[u16]) -> Self {
-        Self::start(&[], connect_ports)
+        Self::start(
+            &[],
+            &format!("[access]\nconnect_ports = {connect_ports:?}\n"),
+        )
     }
 
     /// A reverse proxy in front of `origin`.
     pub(crate) fn reverse(origin: &str) -> Self {
-        Self::start(&["--origin", origin], &[])
+        Self::start(&["--origin", origin], "")
     }
 
-    fn start(extra: &[&str], connect_ports: &[u16]) -> Self {
+    /// A forward proxy that asks these name servers.
+    pub(crate) fn asking(name_servers: &[SocketAddr]) -> Self {
+        let servers: Vec<_> = name_servers.iter().map(ToString::to_string).collect();
+        Self::start(
+            &[],
+            &format!("[upstream]\nname_servers = {servers:?}\n[timeouts]\nconnect = \"20s\"\n"),
+        )
+    }
+
+    fn start(extra: &[&str], settings: &str) -> Self {
         let dir = tempfile::tempdir().expect("a scratch directory");
         let [proxy, admin] = free_addresses();
         let config = dir.path().join("foxy.toml");
-        std::fs::write(
-            &config,
-            format!("[access]\nconnect_ports = {connect_ports:?}\n"),
-        )
-        .expect("config");
+        std::fs::write(&config, settings).expect("config");
         let child = Command::new(env!("CARGO_BIN_EXE_foxy"))
             .arg("serve")
             .args(["--config".as_ref(), config.as_os_str()])

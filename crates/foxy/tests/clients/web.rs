@@ -56,6 +56,9 @@ impl Web {
     pub(crate) fn paths(&self) -> Vec<String> {
         self.paths.lock().map(|p| p.clone()).unwrap_or_default()
     }
+    pub(crate) fn port(&self) -> u16 {
+        self.address.port()
+    }
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }

@@ -1,5 +1,6 @@
 //! From a name to a connection: resolve, judge every address, race the good ones (RFC 8305).
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -35,14 +36,17 @@ pub(crate) async fn connect(
     counters: &Counters,
     to: &Destination,
 ) -> Result<(TcpStream, SocketAddr), UpstreamError> {
+    let named = Cell::new(false);
     let attempt = async {
         let addresses = resolve(proxy, counters, &to.host).await?;
+        named.set(true);
         let good = permitted(proxy, to, &addresses)?;
         race(&good).await.map_err(|_| UpstreamError::Connect)
     };
     let result = match tokio::time::timeout(proxy.config.timeouts.connect, attempt).await {
         Ok(result) => result,
-        Err(_) => Err(UpstreamError::ConnectTimeout),
+        Err(_) if named.get() => Err(UpstreamError::ConnectTimeout),
+        Err(_) => Err(UpstreamError::NameService),
     };
     match &result {
         Ok((stream, _)) => {

@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 use std::fmt::Debug;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::time::Duration;
 
 use hickory_resolver::TokioResolver;
+use hickory_resolver::config::{NameServerConfig, ResolverConfig};
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
 
 /// Addresses of a name, in the order to try them, and how long they may be kept.
@@ -67,21 +69,41 @@ impl Resolver for FixedNames {
     }
 }
 
-/// The system's name servers (`/etc/resolv.conf`) and `/etc/hosts`.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SystemResolver;
+/// The system's name servers (`/etc/resolv.conf`), or others, and `/etc/hosts`.
+#[derive(Clone, Debug, Default)]
+pub struct SystemResolver {
+    servers: Vec<SocketAddr>,
+}
+
+impl SystemResolver {
+    /// Asks `servers`; those of the system if there are none.
+    #[must_use]
+    pub fn new(servers: &[SocketAddr]) -> Self {
+        Self {
+            servers: servers.to_vec(),
+        }
+    }
+}
 
 thread_local! {
     // Its connections live on the runtime that opened them, so every worker has its own.
     static LOCAL: std::cell::OnceCell<Option<TokioResolver>> = const { std::cell::OnceCell::new() };
 }
 
-fn local_resolver() -> Option<TokioResolver> {
-    LOCAL.with(|cell| cell.get_or_init(build).clone())
+fn local_resolver(servers: &[SocketAddr]) -> Option<TokioResolver> {
+    LOCAL.with(|cell| cell.get_or_init(|| build(servers)).clone())
 }
 
-fn build() -> Option<TokioResolver> {
-    let built = TokioResolver::builder_tokio().and_then(|mut builder| {
+fn build(servers: &[SocketAddr]) -> Option<TokioResolver> {
+    let builder = if servers.is_empty() {
+        TokioResolver::builder_tokio()
+    } else {
+        let servers = servers.iter().map(|at| name_server(*at)).collect();
+        let config = ResolverConfig::from_name_servers(servers);
+        let runtime = TokioRuntimeProvider::default();
+        Ok(TokioResolver::builder_with_config(config, runtime))
+    };
+    let built = builder.and_then(|mut builder| {
         // The shared cache in front keeps the answers.
         builder.options_mut().cache_size = 0;
         builder.options_mut().timeout = Duration::from_secs(3);
@@ -96,6 +118,14 @@ fn build() -> Option<TokioResolver> {
     }
 }
 
+fn name_server(at: SocketAddr) -> NameServerConfig {
+    let mut server = NameServerConfig::udp_and_tcp(at.ip());
+    for connection in &mut server.connections {
+        connection.port = at.port();
+    }
+    server
+}
+
 impl Resolver for SystemResolver {
     fn resolve<'a>(&'a self, name: &'a str) -> Resolving<'a> {
         if name == "localhost" || name.ends_with(".localhost") {
@@ -108,7 +138,7 @@ impl Resolver for SystemResolver {
                 ttl: Duration::from_secs(3600),
             })));
         }
-        let resolver = local_resolver();
+        let resolver = local_resolver(&self.servers);
         Box::pin(async move {
             let Some(resolver) = resolver else {
                 return Err(ResolveError::Unavailable);

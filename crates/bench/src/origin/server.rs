@@ -1,0 +1,62 @@
+//! Origin servers differ: each address is another one, near or far, on a fast line or a slow one.
+
+use std::time::Duration;
+
+use foxy_base::{Rng, key_hash};
+
+use super::OriginConfig;
+use crate::{Delay, Speed};
+
+/// What one server is like, the same at every request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Server {
+    /// Added to the time before each answer.
+    pub(super) latency: Duration,
+    /// Bytes per second of each connection; 0 for no limit.
+    pub(super) bandwidth: u64,
+}
+
+impl Server {
+    /// The server called `host`: drawn from the distributions by its name and the seed alone.
+    pub(super) fn of(config: &OriginConfig, host: &[u8]) -> Self {
+        if let (Delay::None, Speed::Fixed(bandwidth)) = (config.server_latency, config.bandwidth) {
+            // Usual; spares the drawing.
+            return Self {
+                latency: Duration::ZERO,
+                bandwidth,
+            };
+        }
+        let mut rng = Rng::new(config.seed ^ key_hash(host).low()).fork("server");
+        Self {
+            latency: config.server_latency.draw(&mut rng),
+            bandwidth: config.bandwidth.draw(&mut rng),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_differ_and_stay_what_they_are() {
+        let config = OriginConfig {
+            server_latency: Delay::Exponential(Duration::from_millis(50)),
+            bandwidth: Speed::Lognormal(1e6, 1.0),
+            ..OriginConfig::default()
+        };
+        let of = |n: u32| Server::of(&config, format!("127.1.0.{n}").as_bytes());
+        let servers: Vec<_> = (0..1000).map(of).collect();
+        assert_eq!(servers, (0..1000).map(of).collect::<Vec<_>>());
+        let mean = servers.iter().map(|s| s.latency.as_millis()).sum::<u128>() / 1000;
+        assert!((40..60).contains(&mean), "{mean} ms");
+        let mut speeds: Vec<_> = servers.iter().map(|s| s.bandwidth).collect();
+        speeds.sort_unstable();
+        assert!(
+            (800_000..1_250_000).contains(&speeds[500]),
+            "{}",
+            speeds[500]
+        );
+        assert!(speeds[100] < 400_000 && speeds[900] > 2_500_000);
+    }
+}

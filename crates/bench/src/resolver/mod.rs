@@ -1,0 +1,275 @@
+//! A name server for tests and experiments: every name exists, and it is slow, failing or
+//! degenerate in phases, so that one sees what a proxy makes of it.
+//!
+//! A name `127-1-0-5.anything` has that address; any other name those of the [`Zone`].
+
+mod message;
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use foxy_base::{Clock, MonoTime};
+
+use crate::parse_time;
+use message::{Answer, Question};
+
+/// What the names have.
+#[derive(Clone, Debug)]
+pub struct Zone {
+    /// Addresses of every name that does not say its own.
+    pub addresses: Vec<IpAddr>,
+    /// Time to live of all answers, seconds.
+    pub ttl: u32,
+}
+
+/// How the server answers for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PhaseKind {
+    /// As it should.
+    Good,
+    /// As it should, after this time.
+    Slow(Duration),
+    /// Not at all.
+    Silent,
+    /// SERVFAIL.
+    Fail,
+    /// REFUSED.
+    Refuse,
+    /// The name does not exist.
+    Unknown,
+    /// The name exists and has no address.
+    Empty,
+    /// The name is an alias of itself.
+    Circle,
+    /// To another question than was asked.
+    Stranger,
+    /// Bytes that are no message.
+    Garbage,
+    /// A message that ends in the middle.
+    Torn,
+}
+
+/// A phase and how long it lasts; `None`: to the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Phase {
+    /// What happens.
+    pub kind: PhaseKind,
+    /// For how long.
+    pub lasts: Option<Duration>,
+}
+
+impl FromStr for Phase {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            format!(
+                "phase `{text}`: write KIND or KIND,TIME with a kind of good, slow:TIME, silent, \
+                 fail, refuse, unknown, empty, circle, stranger, garbage, torn; for example \
+                 good,10s or slow:2s,1m"
+            )
+        };
+        let (kind, lasts) = match text.split_once(',') {
+            None => (text, None),
+            Some((kind, time)) => (kind, Some(parse_time(time).ok_or_else(wrong)?)),
+        };
+        let kind = match kind.split_once(':') {
+            Some(("slow", time)) => PhaseKind::Slow(parse_time(time).ok_or_else(wrong)?),
+            Some(_) => return Err(wrong()),
+            None => match kind {
+                "good" => PhaseKind::Good,
+                "silent" => PhaseKind::Silent,
+                "fail" => PhaseKind::Fail,
+                "refuse" => PhaseKind::Refuse,
+                "unknown" => PhaseKind::Unknown,
+                "empty" => PhaseKind::Empty,
+                "circle" => PhaseKind::Circle,
+                "stranger" => PhaseKind::Stranger,
+                "garbage" => PhaseKind::Garbage,
+                "torn" => PhaseKind::Torn,
+                _ => return Err(wrong()),
+            },
+        };
+        Ok(Self { kind, lasts })
+    }
+}
+
+/// A running name server. Stops when dropped.
+#[derive(Debug)]
+pub struct TestResolver {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    asked: Arc<AtomicU64>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// How long the thread waits before it looks whether it shall stop.
+const GLANCE: Duration = Duration::from_millis(50);
+
+impl TestResolver {
+    /// Answers on `listen` (UDP; port 0 takes a free one), phase after phase, then as the last
+    /// phase says.
+    ///
+    /// # Errors
+    /// The address cannot be bound, or no thread started.
+    pub fn start(
+        listen: SocketAddr,
+        zone: Zone,
+        phases: Vec<Phase>,
+        clock: &Arc<dyn Clock>,
+    ) -> io::Result<Self> {
+        let socket = UdpSocket::bind(listen)?;
+        let address = socket.local_addr()?;
+        socket.set_read_timeout(Some(GLANCE))?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let asked = Arc::new(AtomicU64::new(0));
+        let server = Server {
+            socket,
+            zone,
+            phases,
+            begun: clock.mono(),
+            clock: clock.clone(),
+            asked: asked.clone(),
+            held: Vec::new(),
+        };
+        let stopped = stop.clone();
+        let thread = std::thread::Builder::new()
+            .name("resolver".into())
+            .spawn(move || server.run(&stopped))?;
+        Ok(Self {
+            address,
+            stop,
+            asked,
+            thread: Some(thread),
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Questions so far.
+    #[must_use]
+    pub fn asked(&self) -> u64 {
+        self.asked.load(Relaxed)
+    }
+
+    /// Blocks until it has stopped.
+    pub fn wait(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has said so already.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for TestResolver {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+        self.wait();
+    }
+}
+
+struct Server {
+    socket: UdpSocket,
+    zone: Zone,
+    phases: Vec<Phase>,
+    begun: MonoTime,
+    clock: Arc<dyn Clock>,
+    asked: Arc<AtomicU64>,
+    /// Answers that are due later.
+    held: Vec<(MonoTime, SocketAddr, Vec<u8>)>,
+}
+
+impl Server {
+    fn run(mut self, stop: &AtomicBool) {
+        let mut packet = [0; 1500];
+        while !stop.load(Relaxed) {
+            self.send_due();
+            // Nothing came, or an earlier client is gone: both are no reason to stop.
+            let Ok((len, from)) = self.socket.recv_from(&mut packet) else {
+                continue;
+            };
+            let Some(question) = Question::parse(&packet[..len]) else {
+                continue;
+            };
+            self.asked.fetch_add(1, Relaxed);
+            let (answer, after) = self.answer(&question);
+            if let Some(bytes) = answer {
+                self.held.push((self.clock.mono() + after, from, bytes));
+            }
+            self.send_due();
+        }
+    }
+
+    /// Sends what is due, and lets the thread wait no longer than until the next one is.
+    fn send_due(&mut self) {
+        let now = self.clock.mono();
+        self.held.retain(|(due, to, bytes)| {
+            if *due <= now {
+                // A client that is gone does not matter.
+                let _ = self.socket.send_to(bytes, to);
+            }
+            *due > now
+        });
+        let next = self.held.iter().map(|(due, ..)| due.since(now)).min();
+        let wait = next.map_or(GLANCE, |next| next.clamp(Duration::from_millis(1), GLANCE));
+        let _ = self.socket.set_read_timeout(Some(wait));
+    }
+
+    fn phase(&self) -> PhaseKind {
+        let mut elapsed = self.clock.mono().since(self.begun);
+        let mut kind = PhaseKind::Good;
+        for phase in &self.phases {
+            kind = phase.kind;
+            match phase.lasts {
+                Some(lasts) if lasts <= elapsed => elapsed -= lasts,
+                _ => break,
+            }
+        }
+        kind
+    }
+
+    /// The answer, if there is one, and how long it takes.
+    fn answer(&self, question: &Question<'_>) -> (Option<Vec<u8>>, Duration) {
+        let good = || self.good(question);
+        let now = Duration::ZERO;
+        match self.phase() {
+            PhaseKind::Good => (Some(good()), now),
+            PhaseKind::Slow(time) => (Some(good()), time),
+            PhaseKind::Silent => (None, now),
+            PhaseKind::Fail => (Some(question.answer(&Answer::Code(2))), now),
+            PhaseKind::Refuse => (Some(question.answer(&Answer::Code(5))), now),
+            PhaseKind::Unknown => (Some(question.answer(&Answer::Code(3))), now),
+            PhaseKind::Empty => (Some(question.answer(&Answer::Code(0))), now),
+            PhaseKind::Circle => (Some(question.answer(&Answer::Alias)), now),
+            PhaseKind::Stranger => {
+                let mut bytes = good();
+                bytes[0] ^= 0x55;
+                (Some(bytes), now)
+            }
+            PhaseKind::Garbage => (Some(vec![0xa5; 40]), now),
+            PhaseKind::Torn => {
+                let mut bytes = good();
+                bytes.truncate(bytes.len() - 3);
+                (Some(bytes), now)
+            }
+        }
+    }
+
+    fn good(&self, question: &Question<'_>) -> Vec<u8> {
+        let own = question.first_label().and_then(|label| {
+            let text = String::from_utf8_lossy(label).replace('-', ".");
+            text.parse::<IpAddr>().ok()
+        });
+        let all = own.map_or_else(|| self.zone.addresses.clone(), |address| vec![address]);
+        question.answer(&Answer::Addresses(&all, self.zone.ttl))
+    }
+}
