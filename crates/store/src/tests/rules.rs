@@ -1,14 +1,14 @@
 //! One test for each rule that keeps old versions from coming back.
 
-use foxy_disk::{Fault, FaultPlan, FaultRule, Keep, MemDisk, OpClass};
+use foxy_disk::{Fault, FaultPlan, FaultRule, Keep, OpClass};
 
 use super::rig::{Rig, hash, options};
 use crate::*;
 
-const SMALL_MEMORY: u64 = 256 << 10;
+pub(super) const SMALL_MEMORY: u64 = 256 << 10;
 
 /// Stores a version of `key` that no store admits, because too much is waiting.
-fn put_dropped(rig: &Rig, key: &str) {
+pub(super) fn put_dropped(rig: &Rig, key: &str) {
     for n in 0.. {
         if rig.put(&format!("pressure {key} {n}"), &[0; 200]).admitted != Admission::Disk {
             break;
@@ -18,7 +18,7 @@ fn put_dropped(rig: &Rig, key: &str) {
     assert_ne!(rig.put(key, &[b'n'; 600]).admitted, Admission::Disk);
 }
 
-fn forget_ram(rig: &Rig, key: &str) {
+pub(super) fn forget_ram(rig: &Rig, key: &str) {
     rig.engine
         .shard(hash(key))
         .write()
@@ -26,7 +26,7 @@ fn forget_ram(rig: &Rig, key: &str) {
 }
 
 /// Carries out everything asked for so far, durably.
-fn sync(rig: &mut Rig) {
+pub(super) fn sync(rig: &mut Rig) {
     let ticket = rig.engine.sync();
     for _ in 0..200 {
         rig.writer.turn();
@@ -373,124 +373,6 @@ fn a_record_of_another_key_is_refused_and_left_to_its_owner() {
     assert_eq!(rig.text("k").as_deref(), Some("body"));
 }
 
-/// Two keys that the index cannot tell apart; their full hashes differ.
-fn put_twin(rig: &Rig, key: &str, flip: u128, body: &[u8]) -> Put {
-    let mut new = super::rig::object(key, body);
-    new.hash = foxy_base::KeyHash(hash("twin").0 ^ flip);
-    rig.engine.put(new)
-}
-
-/// The bit of the hash of `twin` that the index does not keep.
-fn twin_flip() -> u128 {
-    let entry = |units| {
-        let class = foxy_index::SizeClass::for_bytes(512).unwrap();
-        foxy_index::Entry::new(foxy_index::Address::from_units(units).unwrap(), class)
-    };
-    let index = foxy_index::Index::new();
-    assert!(index.insert(hash("twin"), entry(1)).is_stored());
-    let flip = (0..128).map(|bit| 1u128 << bit).find(|flip| {
-        let twin = foxy_base::KeyHash(hash("twin").0 ^ flip);
-        !index.lookup(twin).is_empty()
-    });
-    flip.expect("a bit that the index does not keep")
-}
-
-/// Two versions of `twin`, of which the removal of the first was lost, then its twin, each in a
-/// segment of its own that is sealed; the last is open.
-fn twins_in_segments(rig: &mut Rig, flip: u128) -> MemDisk {
-    rig.settle();
-    rig.put("twin", b"one");
-    rig.fill("first", 40);
-    forget_ram(rig, "twin");
-    // The entry goes without a trace, as if a power cut had taken it.
-    rig.engine.index.remove(hash("twin"));
-    rig.put("twin", b"two");
-    rig.fill("second", 40);
-    forget_ram(rig, "twin");
-    // The same for the twin, which would otherwise push the entry out and void it.
-    rig.engine.index.remove(hash("twin"));
-    put_twin(rig, "other twin", flip, b"other");
-    rig.fill("third", 40);
-    rig.disk.kill()
-}
-
-/// A record that finds its place in the index taken while it is loaded: nothing is known of it
-/// any more, so it is void, and what is older of its key is gone.
-#[test]
-fn a_record_without_a_place_in_the_index_is_void() {
-    let flip = twin_flip();
-    let mut rig = Rig::new(16, SMALL_MEMORY, 31);
-    let disk = twins_in_segments(&mut rig, flip);
-    let mut rig = Rig::open(disk, SMALL_MEMORY, 32, options());
-    rig.settle();
-    assert_eq!(rig.text("twin"), None, "its twin has the place");
-    // It is superseded while nothing is known of it; then the twin goes as well.
-    rig.supersede("twin");
-    put_dropped(&rig, "other twin");
-    let again = rig.kill();
-    assert_eq!(again.text("twin"), None);
-}
-
-/// Entries of nobody, until the index takes no more.
-fn fill_index(rig: &Rig) {
-    let class = foxy_index::SizeClass::for_bytes(512).unwrap();
-    let mut refused = 0;
-    for n in 0..10_000_000u64 {
-        let nowhere = foxy_index::Address::from_units(1 << 35 | n).unwrap();
-        let entry = foxy_index::Entry::new(nowhere, class);
-        let taken = rig.engine.index.insert(hash(&format!("filler {n}")), entry);
-        refused = if taken.is_stored() { 0 } else { refused + 1 };
-        if refused == 1000 {
-            return;
-        }
-    }
-    panic!("the index has no limit");
-}
-
-/// A record that finds no room in the index when its cluster is written is void as well.
-#[test]
-fn a_record_that_the_full_index_does_not_take_is_void() {
-    let mut rig = Rig::new(16, 64 << 10, 33);
-    fill_index(&rig);
-    rig.put("k", b"not in the index");
-    rig.settle();
-    assert_eq!(rig.counts().index_displaced, 1, "the index is full");
-    forget_ram(&rig, "k");
-    // It is superseded while nothing is known of it, and comes to a start with room.
-    rig.supersede("k");
-    let mut again = Rig::open(rig.disk.kill(), SMALL_MEMORY, 34, options());
-    again.settle();
-    assert_eq!(again.text("k"), None);
-    assert_eq!(again.counts().load_skipped, 1, "the record was there");
-}
-
-#[test]
-fn nothing_older_takes_the_place_of_a_twin_that_goes_while_loading() {
-    let flip = twin_flip();
-    let mut rig = Rig::new(16, SMALL_MEMORY, 33);
-    let disk = twins_in_segments(&mut rig, flip);
-    let slow = StoreOptions {
-        load_steps: 1,
-        ..options()
-    };
-    let mut found = false;
-    // The twin goes after every possible number of turns.
-    for turns in 0..40 {
-        let mut rig = Rig::open(disk.kill(), SMALL_MEMORY, 34, slow.clone());
-        rig.turns(turns);
-        let twin = foxy_base::KeyHash(hash("twin").0 ^ flip);
-        // Only the twin's entry goes, as when its record is damaged.
-        for entry in rig.engine.index.lookup(twin) {
-            rig.engine.index.remove_if(twin, entry.address);
-            found = true;
-        }
-        rig.settle();
-        let text = rig.text("twin");
-        assert_ne!(text.as_deref(), Some("one"), "after {turns} turns");
-    }
-    assert!(found);
-}
-
 /// A device that lost all writes to a segment for a whole round, its mark included: what it
 /// still holds is out of date, and the removals of it may have been reused.
 #[test]
@@ -513,127 +395,6 @@ fn a_segment_a_whole_round_behind_does_not_count() {
             .corrupt(at, bytes.len(), |b| b.copy_from_slice(bytes));
     }
     assert_eq!(rig.kill().text("k"), None);
-}
-
-#[test]
-fn a_twin_pushed_out_of_the_index_does_not_come_back_out_of_date() {
-    let mut rig = Rig::new(16, SMALL_MEMORY, 18);
-    let flip = twin_flip();
-    // Both wait together, so that the second finds the first in its place when it is written.
-    rig.settle();
-    put_twin(&rig, "twin", 0, b"old");
-    put_twin(&rig, "other twin", flip, b"other");
-    rig.settle();
-    assert_eq!(rig.counts().index_displaced, 1);
-    forget_ram(&rig, "twin");
-    // The first one is out of the index, so that nothing is known of it when it is replaced.
-    put_dropped(&rig, "twin");
-    forget_ram(&rig, "twin");
-    sync(&mut rig);
-    rig.settle();
-    assert_eq!(rig.crash(Keep::Nothing).text("twin"), None);
-}
-
-#[test]
-fn a_pending_object_is_read_from_memory_until_its_cluster_is_written() {
-    let mut rig = Rig::new(16, SMALL_MEMORY, 19);
-    rig.settle();
-    rig.put("k", b"body");
-    let ticket = rig.engine.sync();
-    rig.disk.set_step(true);
-    let (mut writes, mut flushes) = (0, 0);
-    for _ in 0..40 {
-        forget_ram(&rig, "k");
-        assert_eq!(rig.text("k").as_deref(), Some("body"));
-        rig.writer.turn();
-        if let Some(op) = rig.disk.held().first().cloned() {
-            assert!(!ticket.is_done(), "done before {op:?}");
-            writes += usize::from(op.class == OpClass::Write);
-            flushes += usize::from(op.class == OpClass::Flush);
-            rig.disk.release(op.id);
-        }
-    }
-    assert!(ticket.is_done() && writes > 0 && flushes > 0);
-}
-
-#[test]
-fn a_torn_cluster_does_not_hide_the_one_behind_it() {
-    let mut rig = Rig::new(16, SMALL_MEMORY, 20);
-    rig.settle();
-    for key in ["a", "b", "c"] {
-        rig.put(key, b"body");
-        sync(&mut rig);
-    }
-    let at = rig.segments_at() + 4096;
-    let again = rig.disk.kill();
-    again.corrupt(at, 4096, |b| b[..40].fill(0xee));
-    let mut again = Rig::open(again, SMALL_MEMORY, 21, options());
-    again.settle();
-    assert_eq!(
-        (
-            again.text("a").is_some(),
-            again.text("b"),
-            again.text("c").is_some()
-        ),
-        (true, None, true)
-    );
-}
-
-#[test]
-fn summaries_and_reuse_wait_for_their_flushes() {
-    let mut rig = Rig::new(6, SMALL_MEMORY, 22);
-    rig.put("k", b"old");
-    rig.settle();
-    forget_ram(&rig, "k");
-    rig.disk.set_step(true);
-    let geometry = rig.engine.store(StoreId(0)).unwrap().geometry;
-    let slots = geometry.slot_at(0)..geometry.segment_at(0);
-    let mut unflushed = std::collections::HashSet::new();
-    let mut unflushed_mark = false;
-    let (mut seals, mut marks) = (0, 0);
-    for n in 0..2000 {
-        rig.put(&format!("x{n}"), &[1; 1500]);
-        rig.clock.advance(std::time::Duration::from_millis(600));
-        let known = rig.plan("k").is_some();
-        rig.turns(3);
-        if unflushed_mark {
-            let still = rig.plan("k").is_some();
-            assert_eq!(
-                still, known,
-                "entries were dropped before the mark was durable"
-            );
-        }
-        // One by one, flushes last: whoever does not wait for one gets ahead of it.
-        let mut held = rig.disk.held();
-        held.sort_by_key(|op| op.class == OpClass::Flush);
-        let Some(op) = held.first() else { continue };
-        rig.disk.release(op.id);
-        match op.class {
-            OpClass::Flush => {
-                unflushed.clear();
-                unflushed_mark = false;
-            }
-            OpClass::Write if slots.contains(&op.at) => {
-                let index = (op.at - slots.start) / u64::from(geometry.slot_bytes);
-                let sealed = rig.disk.peek(op.at, 8)[6] == 2;
-                assert!(
-                    !sealed || !unflushed.contains(&index),
-                    "sealed before its flush"
-                );
-                seals += usize::from(sealed);
-                marks += usize::from(!sealed);
-                unflushed_mark |= !sealed;
-            }
-            OpClass::Write => {
-                unflushed.insert((op.at - slots.end) / u64::from(geometry.segment_bytes));
-            }
-            _ => {}
-        }
-    }
-    assert!(
-        seals > 3 && marks > 3 && rig.counts().reused > 1,
-        "{seals} {marks}"
-    );
 }
 
 #[test]

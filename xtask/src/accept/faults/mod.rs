@@ -143,13 +143,15 @@ fn load_arguments(seconds: &str) -> [&str; 15] {
 }
 
 fn see(bench: &Bench, foxy: &Foxy) -> Result<Seen, String> {
+    // First, because it is what the others are compared with: a state that it tells lasts.
+    let stats = foxy.stats()?;
     let page = bench
         .program()
         .args(["stats", "--admin", &foxy.admin()])
         .output()
         .map_err(|error| error.to_string())?;
     Ok(Seen {
-        stats: foxy.stats()?,
+        stats,
         page: String::from_utf8_lossy(&page.stdout).into_owned(),
         metrics: foxy.page("/metrics")?,
     })

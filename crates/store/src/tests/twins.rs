@@ -1,0 +1,144 @@
+//! Keys that the index cannot tell apart: neither brings an old version of the other back.
+
+use foxy_disk::{Keep, MemDisk};
+
+use super::rig::{Rig, hash, options};
+use super::rules::{SMALL_MEMORY, forget_ram, put_dropped, sync};
+use crate::*;
+
+/// Two keys that the index cannot tell apart; their full hashes differ.
+fn put_twin(rig: &Rig, key: &str, flip: u128, body: &[u8]) -> Put {
+    let mut new = super::rig::object(key, body);
+    new.hash = foxy_base::KeyHash(hash("twin").0 ^ flip);
+    rig.engine.put(new)
+}
+
+/// The bit of the hash of `twin` that the index does not keep.
+fn twin_flip() -> u128 {
+    let entry = |units| {
+        let class = foxy_index::SizeClass::for_bytes(512).unwrap();
+        foxy_index::Entry::new(foxy_index::Address::from_units(units).unwrap(), class)
+    };
+    let index = foxy_index::Index::new();
+    assert!(index.insert(hash("twin"), entry(1)).is_stored());
+    let flip = (0..128).map(|bit| 1u128 << bit).find(|flip| {
+        let twin = foxy_base::KeyHash(hash("twin").0 ^ flip);
+        !index.lookup(twin).is_empty()
+    });
+    flip.expect("a bit that the index does not keep")
+}
+
+/// Two versions of `twin`, of which the removal of the first was lost, then its twin, each in a
+/// segment of its own that is sealed; the last is open.
+fn twins_in_segments(rig: &mut Rig, flip: u128) -> MemDisk {
+    rig.settle();
+    rig.put("twin", b"one");
+    rig.fill("first", 40);
+    forget_ram(rig, "twin");
+    // The entry goes without a trace, as if a power cut had taken it.
+    rig.engine.index.remove(hash("twin"));
+    rig.put("twin", b"two");
+    rig.fill("second", 40);
+    forget_ram(rig, "twin");
+    // The same for the twin, which would otherwise push the entry out and void it.
+    rig.engine.index.remove(hash("twin"));
+    put_twin(rig, "other twin", flip, b"other");
+    rig.fill("third", 40);
+    rig.disk.kill()
+}
+
+/// A record that finds its place in the index taken while it is loaded: nothing is known of it
+/// any more, so it is void, and what is older of its key is gone.
+#[test]
+fn a_record_without_a_place_in_the_index_is_void() {
+    let flip = twin_flip();
+    let mut rig = Rig::new(16, SMALL_MEMORY, 31);
+    let disk = twins_in_segments(&mut rig, flip);
+    let mut rig = Rig::open(disk, SMALL_MEMORY, 32, options());
+    rig.settle();
+    assert_eq!(rig.text("twin"), None, "its twin has the place");
+    // It is superseded while nothing is known of it; then the twin goes as well.
+    rig.supersede("twin");
+    put_dropped(&rig, "other twin");
+    let again = rig.kill();
+    assert_eq!(again.text("twin"), None);
+}
+
+/// Entries of nobody, until the index takes no more.
+fn fill_index(rig: &Rig) {
+    let class = foxy_index::SizeClass::for_bytes(512).unwrap();
+    let mut refused = 0;
+    for n in 0..10_000_000u64 {
+        let nowhere = foxy_index::Address::from_units(1 << 35 | n).unwrap();
+        let entry = foxy_index::Entry::new(nowhere, class);
+        let taken = rig.engine.index.insert(hash(&format!("filler {n}")), entry);
+        refused = if taken.is_stored() { 0 } else { refused + 1 };
+        if refused == 1000 {
+            return;
+        }
+    }
+    panic!("the index has no limit");
+}
+
+/// A record that finds no room in the index when its cluster is written is void as well.
+#[test]
+fn a_record_that_the_full_index_does_not_take_is_void() {
+    let mut rig = Rig::new(16, 64 << 10, 33);
+    fill_index(&rig);
+    rig.put("k", b"not in the index");
+    rig.settle();
+    assert_eq!(rig.counts().index_displaced, 1, "the index is full");
+    forget_ram(&rig, "k");
+    // It is superseded while nothing is known of it, and comes to a start with room.
+    rig.supersede("k");
+    let mut again = Rig::open(rig.disk.kill(), SMALL_MEMORY, 34, options());
+    again.settle();
+    assert_eq!(again.text("k"), None);
+    assert_eq!(again.counts().load_skipped, 1, "the record was there");
+}
+
+#[test]
+fn nothing_older_takes_the_place_of_a_twin_that_goes_while_loading() {
+    let flip = twin_flip();
+    let mut rig = Rig::new(16, SMALL_MEMORY, 33);
+    let disk = twins_in_segments(&mut rig, flip);
+    let slow = StoreOptions {
+        load_steps: 1,
+        ..options()
+    };
+    let mut found = false;
+    // The twin goes after every possible number of turns.
+    for turns in 0..40 {
+        let mut rig = Rig::open(disk.kill(), SMALL_MEMORY, 34, slow.clone());
+        rig.turns(turns);
+        let twin = foxy_base::KeyHash(hash("twin").0 ^ flip);
+        // Only the twin's entry goes, as when its record is damaged.
+        for entry in rig.engine.index.lookup(twin) {
+            rig.engine.index.remove_if(twin, entry.address);
+            found = true;
+        }
+        rig.settle();
+        let text = rig.text("twin");
+        assert_ne!(text.as_deref(), Some("one"), "after {turns} turns");
+    }
+    assert!(found);
+}
+
+#[test]
+fn a_twin_pushed_out_of_the_index_does_not_come_back_out_of_date() {
+    let mut rig = Rig::new(16, SMALL_MEMORY, 18);
+    let flip = twin_flip();
+    // Both wait together, so that the second finds the first in its place when it is written.
+    rig.settle();
+    put_twin(&rig, "twin", 0, b"old");
+    put_twin(&rig, "other twin", flip, b"other");
+    rig.settle();
+    assert_eq!(rig.counts().index_displaced, 1);
+    forget_ram(&rig, "twin");
+    // The first one is out of the index, so that nothing is known of it when it is replaced.
+    put_dropped(&rig, "twin");
+    forget_ram(&rig, "twin");
+    sync(&mut rig);
+    rig.settle();
+    assert_eq!(rig.crash(Keep::Nothing).text("twin"), None);
+}
