@@ -73,6 +73,7 @@ impl Engine {
     /// Replaces what the key held; the RAM tier takes it if `ram`, a store if one can.
     pub(crate) fn admit(&self, object: &Arc<Object>, ram: bool, paid: bool) -> Admission {
         let hash = object.hash();
+        let bytes = object.record_bytes();
         let mut shard = self.shard(hash).write();
         // What is there was fetched after the purge, or is gone by it. Fragments go with their head.
         if !object.is_fragment() && !self.purges.may_store(object) {
@@ -80,8 +81,8 @@ impl Engine {
             return Admission::Refused(DropReason::Purged);
         }
         self.supersede_locked(&mut shard, hash);
-        let room = match paid || self.is_let_in(object) {
-            true => self.make_room(object),
+        let room = match paid || self.is_let_in(object, bytes) {
+            true => self.make_room(object, bytes),
             // A head alone in memory would ask for fragments that nobody keeps.
             false if object.is_large() => return Admission::Refused(DropReason::NotAdmitted),
             false => Err(DropReason::NotAdmitted),
@@ -117,8 +118,8 @@ impl Engine {
     }
 
     /// Whether the write budget, or the rule at its end, lets a head or whole object in.
-    fn is_let_in(&self, object: &Object) -> bool {
-        let bytes = object.record_bytes() as u64;
+    fn is_let_in(&self, object: &Object, bytes: usize) -> bool {
+        let bytes = bytes as u64;
         let all = match object.is_large() {
             true => bytes + object.total_length(),
             false => bytes,
@@ -134,14 +135,17 @@ impl Engine {
         admitted
     }
 
-    /// A store for the object and its length there, with room among the pending ones taken.
-    fn make_room(&self, object: &Object) -> Result<(&Arc<StoreShared>, u32), DropReason> {
+    /// A store for the object of this length there, with room among the pending ones taken.
+    fn make_room(
+        &self,
+        object: &Object,
+        bytes: usize,
+    ) -> Result<(&Arc<StoreShared>, u32), DropReason> {
         let counters = &self.counters;
         let Some(store) = self.route(object.group()) else {
             add(&counters.drop_no_store, 1);
             return Err(DropReason::NoStore);
         };
-        let bytes = object.record_bytes();
         if bytes > largest_record(store.geometry.cluster_bytes) {
             add(&counters.drop_too_large, 1);
             return Err(DropReason::TooLarge);
