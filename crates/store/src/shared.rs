@@ -317,3 +317,47 @@ impl StoreShared {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No test can wait for so long: whoever is not woken is seen.
+    const LONG: Duration = Duration::from_secs(600);
+
+    /// Runs `wait` in a thread and says whether it comes back.
+    fn ends(bell: &Arc<Bell>, wait: fn(&Bell)) -> std::sync::mpsc::Receiver<()> {
+        let (done, over) = std::sync::mpsc::channel();
+        let bell = Arc::clone(bell);
+        std::thread::spawn(move || {
+            wait(&bell);
+            let _ = done.send(());
+        });
+        over
+    }
+
+    #[test]
+    fn a_nudge_wakes_who_is_idle_and_is_not_lost_on_who_is_not_yet() {
+        let bell = Arc::new(Bell::default());
+        bell.nudge();
+        let over = ends(&bell, |bell| bell.wait(LONG));
+        assert_eq!(over.recv_timeout(Duration::from_secs(60)), Ok(()));
+        let over = ends(&bell, |bell| bell.wait(LONG));
+        while !bell.state.lock().idle {
+            std::thread::yield_now();
+        }
+        bell.nudge();
+        assert_eq!(over.recv_timeout(Duration::from_secs(60)), Ok(()));
+    }
+
+    #[test]
+    fn a_pause_ends_by_a_ring_and_not_by_a_nudge() {
+        let bell = Arc::new(Bell::default());
+        bell.nudge();
+        let over = ends(&bell, |bell| bell.pause(LONG));
+        let still = over.recv_timeout(Duration::from_millis(20));
+        assert_eq!(still, Err(std::sync::mpsc::RecvTimeoutError::Timeout));
+        bell.ring();
+        assert_eq!(over.recv_timeout(Duration::from_secs(60)), Ok(()));
+    }
+}

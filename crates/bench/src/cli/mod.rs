@@ -3,6 +3,7 @@
 mod expect;
 mod floor;
 mod load;
+mod object;
 mod origin;
 mod ranges;
 mod resolver;
@@ -20,6 +21,7 @@ use foxy_base::Clock;
 pub use expect::ExpectArgs;
 pub use floor::FloorArgs;
 pub use load::LoadArgs;
+pub use object::ObjectArgs;
 pub use origin::OriginArgs;
 pub use ranges::RangesArgs;
 pub use resolver::ResolverArgs;

@@ -1,26 +1,19 @@
 //! `bench ranges`.
 
 use std::io;
-use std::net::SocketAddr;
 
 use foxy_base::ByteSize;
 
 use super::invalid;
-use crate::Knobs;
+use super::object::ObjectArgs;
 use crate::ranges::{Jumper, Plan};
 
 /// Options of a reader that jumps about.
 #[derive(Debug, clap::Args)]
 pub struct RangesArgs {
-    /// The proxy
-    #[arg(long, value_name = "ADDR")]
-    pub target: SocketAddr,
-    /// The origin of the object
-    #[arg(long, value_name = "ADDR")]
-    pub origin: SocketAddr,
-    /// Path of the object as `bench origin` knows it, such as /o/1?s=1000000000
-    #[arg(long, value_name = "PATH")]
-    pub object: String,
+    /// The object
+    #[command(flatten)]
+    pub object: ObjectArgs,
     /// Read everything once, in so many pieces of different lengths and in a random order
     #[arg(long, conflicts_with = "reads")]
     pub pieces: Option<u64>,
@@ -44,13 +37,11 @@ impl RangesArgs {
     /// # Errors
     /// Target or origin cannot be reached, or the object is not one.
     pub fn run(&self) -> io::Result<bool> {
-        let knobs = Knobs::parse(self.object.as_bytes()).filter(|knobs| knobs.size > 0);
-        let knobs = knobs.ok_or_else(|| {
-            invalid(format!(
-                "--object {}: not an object of `bench origin` with bytes; write /o/1?s=1000",
-                self.object
-            ))
-        })?;
+        let knobs = self.object.knobs()?;
+        if knobs.size == 0 {
+            let path = &self.object.object;
+            return Err(invalid(format!("--object {path}: it has no bytes (s=0)")));
+        }
         let plan = match self.pieces {
             Some(pieces) => {
                 let (part, parts) = self.part()?;
@@ -66,8 +57,8 @@ impl RangesArgs {
             },
         };
         let jumper = Jumper {
-            target: self.target,
-            origin: self.origin,
+            target: self.object.target,
+            origin: self.object.origin,
             knobs,
             plan,
             seed: self.seed,

@@ -1,28 +1,21 @@
 //! `bench together`.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use foxy_base::{ByteSize, Clock};
 
-use super::{invalid, time};
-use crate::Knobs;
+use super::object::ObjectArgs;
+use super::time;
 use crate::together::Together;
 
 /// Options of a crowd.
 #[derive(Debug, clap::Args)]
 pub struct TogetherArgs {
-    /// The proxy
-    #[arg(long, value_name = "ADDR")]
-    pub target: SocketAddr,
-    /// The origin of the object
-    #[arg(long, value_name = "ADDR")]
-    pub origin: SocketAddr,
-    /// Path of the object as `bench origin` knows it, such as /o/1?s=1000000&l=200&b=50000000
-    #[arg(long, value_name = "PATH")]
-    pub object: String,
+    /// The object
+    #[command(flatten)]
+    pub object: ObjectArgs,
     /// Clients that want all of it
     #[arg(long, default_value_t = 100)]
     pub clients: usize,
@@ -52,16 +45,10 @@ impl TogetherArgs {
     /// # Errors
     /// Target or origin cannot be reached, or the object is not one.
     pub fn run(&self, clock: &Arc<dyn Clock>) -> io::Result<bool> {
-        let knobs = Knobs::parse(self.object.as_bytes()).ok_or_else(|| {
-            invalid(format!(
-                "--object {}: not an object of `bench origin`; write /o/1?s=1000",
-                self.object
-            ))
-        })?;
         let crowd = Together {
-            target: self.target,
-            origin: self.origin,
-            knobs,
+            target: self.object.target,
+            origin: self.object.origin,
+            knobs: self.object.knobs()?,
             clients: self.clients,
             lead: self.lead,
             leave_after: self.leave_after.map(|size| size.bytes()),
