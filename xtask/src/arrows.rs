@@ -47,8 +47,9 @@ const ARROWS: &[(&str, &[&str])] = &[
 const TEST_ARROWS: &[(&str, &[&str])] = &[
     ("foxy", &["proxy", "store"]),
     ("sim", &["format", "index"]),
-    // Replayed traces measure the store's hit ratio.
+    // Replayed traces measure the store's hit ratio and hold the policies against their twins.
     ("store", &["trace"]),
+    ("policy", &["trace"]),
 ];
 
 /// Fails on any arrow between our crates that the tables do not have.

@@ -10,6 +10,7 @@ use crate::*;
 mod admission;
 mod placing;
 mod reading;
+mod traces;
 
 const CAPACITY: u64 = 4_000;
 

@@ -1,0 +1,95 @@
+//! The policies against their slow twins on the published traces, request by request: by number
+//! of objects, and by bytes with objects that change. The traces are not part of the repository:
+//! where they are absent the test says so and checks nothing.
+
+use std::collections::HashMap;
+
+use foxy_trace::{Method, Options, files::Known, open};
+
+use crate::reference::{Kind, Naive, Queue, S3};
+use crate::*;
+
+/// Object and size of each GET answered by 200, 206 or 304. A size that the log does not tell is
+/// the one told before, 1 if there was none.
+fn requests(known: Known) -> Option<Vec<(u64, u64)>> {
+    let path = known
+        .path()
+        .map_err(|sentence| eprintln!("not checked: {sentence}"))
+        .ok()?;
+    let reader = open(&path, Options::default()).unwrap();
+    let mut last = HashMap::new();
+    let asked = reader
+        .map(Result::unwrap)
+        .filter(|r| r.method == Method::Get && matches!(r.status, 0 | 200 | 206 | 304));
+    let sized = asked.map(|request| {
+        let size = last.entry(request.object).or_insert(1);
+        if request.size > 0 {
+            *size = request.size;
+        }
+        (request.object, *size)
+    });
+    Some(sized.collect())
+}
+
+/// Hits of a cache that must answer every request as its twin does and evict the same. An object
+/// of another size than the one held is another version: a miss that replaces it.
+fn equal(
+    mut cache: impl CachePolicy<u64, u64>,
+    mut naive: impl Naive,
+    requests: &[(u64, u64)],
+) -> usize {
+    let (mut hits, mut evicted, name) = (0, Vec::new(), cache.name());
+    for (number, &(key, size)) in requests.iter().enumerate() {
+        let context = || format!("{name}, request {number}: {key} of {size} bytes");
+        let held = cache.get(&key).copied();
+        assert_eq!(held.is_some(), naive.get(key), "{}", context());
+        if held == Some(size) {
+            hits += 1;
+            continue;
+        }
+        if size > cache.capacity() {
+            naive.replace(key);
+            let refused = cache.insert(key, size, size, &mut evicted);
+            assert!(!refused.stored && evicted.is_empty());
+            continue;
+        }
+        if held.is_some() {
+            naive.replace(key);
+        }
+        assert!(cache.insert(key, size, size, &mut evicted).stored);
+        let gone: Vec<u64> = evicted.drain(..).map(|e| e.key).collect();
+        assert_eq!(gone, naive.insert(key, size), "{}", context());
+    }
+    hits
+}
+
+/// Hits of LRU, FIFO, SIEVE and S3-FIFO at one capacity, each equal to its twin's.
+fn hits(requests: &[(u64, u64)], capacity: u64) -> [usize; 4] {
+    let queue = |kind| Queue::new(kind, capacity);
+    [
+        equal(Lru::new(capacity), queue(Kind::Lru), requests),
+        equal(Fifo::new(capacity), queue(Kind::Fifo), requests),
+        equal(Sieve::new(capacity), queue(Kind::Sieve), requests),
+        equal(S3Fifo::new(capacity), S3::new(capacity), requests),
+    ]
+}
+
+#[test]
+fn policies_equal_their_twins_on_the_published_traces() {
+    for known in Known::ALL {
+        let Some(requests) = requests(known) else {
+            continue;
+        };
+        let counted: Vec<_> = requests.iter().map(|(key, _)| (*key, 1)).collect();
+        for objects in [30, 300, 2_000] {
+            let hits = hits(&counted, objects);
+            println!("{} {objects} objects: {hits:?}", known.file_name());
+            assert!(hits.iter().all(|n| *n > requests.len() / 20));
+        }
+        for mebibytes in [1, 16] {
+            let hits = hits(&requests, mebibytes << 20);
+            println!("{} {mebibytes} MiB: {hits:?}", known.file_name());
+            assert!(hits.iter().all(|n| *n > requests.len() / 20));
+        }
+    }
+}
