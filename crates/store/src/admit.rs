@@ -152,6 +152,7 @@ impl Engine {
         }
         if !self.reserve_pending(store, object.memory_bytes()) {
             add(&counters.drop_pending, 1);
+            store.pressure.dropped(&store.counters);
             return Err(DropReason::PendingFull);
         }
         Ok((store, bytes as u32))

@@ -20,6 +20,7 @@ mod object;
 mod offline;
 mod options;
 mod peek;
+mod pressure;
 mod purge;
 mod recovery;
 mod removals;

@@ -12,6 +12,7 @@ use foxy_index::{Address, Entry, UNIT_BYTES};
 use parking_lot::{Condvar, Mutex};
 
 use crate::condition::Condition;
+use crate::pressure::Pressure;
 use crate::purge::JournalInbox;
 use crate::removals::{Numbered, RemovalLog};
 use crate::spot::Spot;
@@ -169,6 +170,8 @@ pub(crate) struct StoreShared {
     pub(crate) pending_bytes: AtomicU64,
     /// Memory that the writer holds, in bytes.
     pub(crate) writer_bytes: AtomicU64,
+    /// What writing waits for.
+    pub(crate) pressure: Pressure,
     pub(crate) counters: StoreCounters,
 }
 
@@ -203,6 +206,7 @@ impl StoreShared {
             condition: Condition::new(geometry.segments),
             pending_bytes: AtomicU64::new(0),
             writer_bytes: AtomicU64::new(0),
+            pressure: Pressure::default(),
             counters: StoreCounters::default(),
         }
     }

@@ -134,6 +134,23 @@ counters! {
         reinserted_bytes,
         /// Records that were used, but not written again because the budget was spent.
         reinsert_over_budget,
+        /// Records that were to be written again, but writing could not wait for them.
+        reinsert_cut_short,
+        /// Of the objects not sent to disk because too much waited (`drop_pending`), those that
+        /// waited for the writer's thread.
+        drop_wait_thread,
+        /// ... for the clusters under way.
+        drop_wait_device,
+        /// ... for the next segment.
+        drop_wait_segment,
+        /// ... for the write rate that is set.
+        drop_wait_rate,
+        /// Nanoseconds during which a cluster waited for the clusters under way.
+        wait_device_nanos,
+        /// Nanoseconds during which a cluster waited for the next segment.
+        wait_segment_nanos,
+        /// Nanoseconds during which a cluster waited for the write rate that is set.
+        wait_rate_nanos,
         /// Entries pushed out of the index by a twin, or not taken in by a full one.
         index_displaced,
         /// Failed writes and flushes.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use foxy_base::Rng;
+use foxy_store::Admission;
 use foxy_trace::generate::Sizes;
 
 use super::Context;
@@ -12,6 +13,7 @@ use super::fio::{self, Job};
 use super::report::{Goal, Section};
 use super::rig::{Rig, Wanted};
 use super::system::Scratch;
+use super::trace::ask;
 use crate::load::cpu;
 
 /// Writing at full speed and at 10 MB/s.
@@ -48,6 +50,9 @@ pub(super) fn write(context: &Context<'_>) -> io::Result<Vec<Section>> {
         full_speed(context, &mut section, name, sizes, best_fio)?;
     }
     at_ten(context, &mut section)?;
+    for rate in [40, 80, 120] {
+        small(context, &mut section, rate)?;
+    }
     Ok(vec![section])
 }
 
@@ -151,4 +156,55 @@ fn at_ten(context: &Context<'_>, section: &mut Section) -> io::Result<()> {
     let per_second = counts.flushes as f64 / time.as_secs_f64();
     section.row("flushes at 10 MB/s", per_second, "1/s");
     Ok(())
+}
+
+/// Web objects at a steady rate into a store as a small proxy has it, some of them asked for again:
+/// what finds no room to wait, and what it would have waited for.
+fn small(context: &Context<'_>, section: &mut Section, megabytes: u64) -> io::Result<()> {
+    let file = Scratch::new(context.folder, "bench-write.store");
+    let wanted = Wanted {
+        path: &file.0,
+        size: Some(140_000_000),
+        memory: 64 << 20,
+        options: foxy_store::StoreOptions::default(),
+    };
+    let rig = Rig::start(&wanted, context.clock)?;
+    let (mut rng, start) = (Rng::new(8), rig.clock.mono());
+    let (mut number, mut bytes, mut dropped) = (0u64, 0u64, 0u64);
+    let time = context.turn_time() * 2;
+    loop {
+        let passed = rig.clock.mono().since(start);
+        if passed >= time {
+            break;
+        }
+        let due = (passed.as_secs_f64() * megabytes as f64 * 1e6) as u64;
+        while bytes < due {
+            let length = length(&mut rng, None);
+            dropped += u64::from(rig.try_put(number, length) != Admission::Disk);
+            number += 1;
+            bytes += length as u64;
+            // What was stored lately is asked for again, as far as it is on disk.
+            ask(&rig, number - 1 - rng.below(number.min(10_000)));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let counts = rig.counts();
+    let name = |what| format!("{what}, 140 MB store at {megabytes} MB/s");
+    let percent = dropped as f64 / number.max(1) as f64 * 100.0;
+    section
+        .row(name("admissions dropped"), percent, "%")
+        .goal(Goal::Most(0.0));
+    let busy = start_to_now(&rig, start);
+    let causes = [
+        ("waiting for segments", counts.wait_segment_nanos),
+        ("waiting for the device", counts.wait_device_nanos),
+    ];
+    for (cause, nanos) in causes {
+        section.row(name(cause), nanos as f64 / 1e7 / busy, "% time");
+    }
+    Ok(())
+}
+
+fn start_to_now(rig: &Rig, start: foxy_base::MonoTime) -> f64 {
+    rig.clock.mono().since(start).as_secs_f64()
 }

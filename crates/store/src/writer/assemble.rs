@@ -17,6 +17,7 @@ use super::io::Purpose;
 use super::segment::OpenSegment;
 use crate::Object;
 use crate::condition::Failure;
+use crate::pressure::WaitsFor;
 use crate::purge::Verdict;
 use crate::removals::{Numbered, Removal};
 use crate::shard::Stage;
@@ -55,11 +56,33 @@ impl Writer {
     /// Writes clusters while there is reason to, and room in flight, in the segment and in the
     /// write budget.
     pub(super) fn assemble_all(&mut self) {
-        while self.clusters.len() < IN_FLIGHT_MAX && self.wants_cluster() {
-            if !self.assemble() {
-                return;
+        let waits_for = loop {
+            if self.clusters.len() >= IN_FLIGHT_MAX {
+                let full = self.gather.ready_bytes() >= self.full_cluster();
+                break if full {
+                    WaitsFor::Device
+                } else {
+                    WaitsFor::Thread
+                };
             }
-        }
+            if !self.wants_cluster() {
+                break WaitsFor::Thread;
+            }
+            if let Err(waits_for) = self.assemble() {
+                break waits_for;
+            }
+        };
+        let passed = self
+            .now
+            .since(std::mem::replace(&mut self.said_at, self.now));
+        self.store
+            .pressure
+            .say(waits_for, passed, &self.store.counters);
+    }
+
+    /// Bytes in line with which a cluster counts as full.
+    fn full_cluster(&self) -> u64 {
+        u64::from(self.store.geometry.cluster_bytes) * 15 / 16
     }
 
     fn wants_cluster(&mut self) -> bool {
@@ -67,7 +90,7 @@ impl Writer {
         if self.retry_at.is_some_and(|at| now < at) {
             return false;
         }
-        let full = u64::from(self.store.geometry.cluster_bytes) * 15 / 16;
+        let full = self.full_cluster();
         let forced = self.tickets_gathering();
         let items = self.gather.items_due(now) || forced;
         if items {
@@ -81,34 +104,33 @@ impl Writer {
             || (forced && self.gather.removals() > 0)
     }
 
-    /// Writes one cluster; false if it must wait for a segment or for the budget.
-    fn assemble(&mut self) -> bool {
+    /// Writes one cluster, or says what it must wait for.
+    fn assemble(&mut self) -> Result<(), WaitsFor> {
         let cluster_max = self.store.geometry.cluster_bytes as usize;
         let entries = self.gather.removals().min(removals_max(cluster_max)) + 1;
         let table = cluster_table_bytes(entries);
         let first = self.gather.next_bytes().unwrap_or(0) as usize;
         let need = round_to_block((table + first) as u64).min(cluster_max as u64);
         if !self.ensure_segment(need, entries) {
-            return false;
+            return Err(WaitsFor::Segment);
         }
         if let Some(pace) = &mut self.pace
             && !pace.try_take(cluster_max as u64, self.now)
         {
-            return false;
+            return Err(WaitsFor::Rate);
         }
         let Some(segment) = &self.current else {
-            return false;
+            return Err(WaitsFor::Segment);
         };
         let limit = cluster_max.min(segment.room_bytes(&self.store.geometry, entries) as usize);
         // Removals are taken before items are looked at: one that comes later goes to a later
         // cluster, behind every record that it is about.
         let removals = self.gather.pop_removals(removals_max(limit), self.now);
         let objects = self.choose(removals.len(), limit);
-        if removals.is_empty() && objects.is_empty() {
-            return true;
+        if !removals.is_empty() || !objects.is_empty() {
+            self.write_cluster(removals, &objects);
         }
-        self.write_cluster(removals, &objects);
-        true
+        Ok(())
     }
 
     /// Items from the ready line that are still wanted, as many as fit.
@@ -330,7 +352,7 @@ impl Writer {
         // A reinserted record replaces its own earlier entry.
         let old = self.reinserting.get(&written.ticket);
         let replaced =
-            old.is_some_and(|old| self.engine.index.replace_if(written.hash, *old, entry));
+            old.is_some_and(|(hash, old)| self.engine.index.replace_if(*hash, *old, entry));
         if !replaced {
             self.insert_entry(written.hash, entry);
         }

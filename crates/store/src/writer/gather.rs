@@ -79,6 +79,18 @@ impl Gather {
         }
     }
 
+    /// Takes an item into the line at once, past the buffers.
+    pub(super) fn item_in_line(&mut self, item: Item, now: MonoTime) {
+        self.line_up(item);
+        self.ready_since.get_or_insert(now);
+    }
+
+    fn line_up(&mut self, item: Item) {
+        self.came.items += 1;
+        self.ready_bytes += u64::from(item.bytes);
+        self.ready.push_back(item);
+    }
+
     pub(super) fn removal(&mut self, removal: Numbered, now: MonoTime) {
         self.came.removals += 1;
         self.removals.push_back(removal);
@@ -115,11 +127,11 @@ impl Gather {
     }
 
     fn move_to_ready(&mut self, buffer: BufferId, now: MonoTime) {
-        for item in self.buffers[buffer.0 as usize].drain(..) {
-            self.came.items += 1;
-            self.ready_bytes += u64::from(item.bytes);
-            self.ready.push_back(item);
+        let mut items = std::mem::take(&mut self.buffers[buffer.0 as usize]);
+        for item in items.drain(..) {
+            self.line_up(item);
         }
+        self.buffers[buffer.0 as usize] = items;
         if !self.ready.is_empty() {
             self.ready_since.get_or_insert(now);
         }

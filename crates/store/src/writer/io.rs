@@ -19,14 +19,14 @@ pub(super) enum Purpose {
     Spill(u64),
     /// The summary of the sealed life of this sequence.
     SealSlot(u64),
-    /// The mark that a segment is being reused.
-    OpenSlot,
+    /// The mark that a segment begins the life of this sequence.
+    OpenSlot(u64),
     /// The flush of this number.
     Flush(u64),
-    /// The victim's summary slot.
-    VictimSlot,
-    /// A part of the victim.
-    VictimPart,
+    /// The summary slot of the victim of this sequence.
+    VictimSlot(u64),
+    /// A part of that victim.
+    VictimPart(u64),
     /// Blocks of the purge journal.
     Journal,
     /// The summary slot of the sealed life of this sequence, for recovery.
@@ -162,7 +162,7 @@ impl Io {
             Purpose::Cluster(_)
             | Purpose::SealSlot(_)
             | Purpose::Spill(_)
-            | Purpose::OpenSlot
+            | Purpose::OpenSlot(_)
             | Purpose::Journal => {
                 self.dirty = true;
             }

@@ -4,6 +4,7 @@ mod assemble;
 mod gather;
 mod io;
 mod journal;
+mod line;
 mod reinsert;
 mod reuse;
 pub(crate) mod segment;
@@ -22,8 +23,8 @@ use foxy_policy::{RewriteBudget, TokenBucket};
 use self::assemble::Cluster;
 use self::gather::Gather;
 use self::io::{Done, Io, Purpose};
+use self::line::Line;
 use self::reinsert::Reinserting;
-use self::reuse::Next;
 use self::segment::{OpenSegment, Sealing};
 use self::sync::Waiting;
 use crate::purge::Journal;
@@ -76,10 +77,8 @@ pub struct Writer {
     last_cluster: u64,
     current: Option<OpenSegment>,
     sealing: VecDeque<Sealing>,
-    next: Next,
+    line: Line,
     next_sequence: u64,
-    /// Writing waits for the next segment.
-    next_urgent: bool,
     reinserting: Reinserting,
     rewrites: RewriteBudget,
     /// A table could not be read: reuse has to search the index instead.
@@ -89,13 +88,13 @@ pub struct Writer {
     pace: Option<TokenBucket>,
     pub(crate) loader: Option<Loader>,
     journal: Journal,
-    /// Segments in quarantine that were passed over since the last one was made ready.
-    passed_over: Vec<u32>,
     /// The other stores were told that this one knows of no removals any more.
     left_behind: bool,
     retry_at: Option<MonoTime>,
     /// This turn found something in the inbox.
     fed: bool,
+    /// When it was last said what writing waits for.
+    said_at: MonoTime,
     /// Time of this turn.
     now: MonoTime,
 }
@@ -140,12 +139,8 @@ impl Writer {
             last_cluster: 0,
             current,
             sealing: VecDeque::new(),
-            next: ready.map_or(Next::Idle, |(index, sequence)| Next::Ready {
-                index,
-                sequence,
-            }),
+            line: Line::new(&store.geometry, ready),
             next_sequence,
-            next_urgent: false,
             reinserting: Reinserting::new(),
             rewrites: RewriteBudget::new(options.reinsert_percent, reinsert_max(&store)),
             tables_damaged,
@@ -156,10 +151,10 @@ impl Writer {
                 .map(|rate| TokenBucket::new(rate, burst, now)),
             loader: Some(loader),
             journal,
-            passed_over: Vec::new(),
             left_behind: false,
             retry_at: None,
             fed: false,
+            said_at: now,
             now,
             store,
         })
@@ -199,9 +194,9 @@ impl Writer {
                 Purpose::Cluster(number) => self.cluster_done(number, &result, buf),
                 Purpose::Spill(sequence) => self.spill_done(sequence, &result),
                 Purpose::SealSlot(sequence) => self.slot_done(sequence, &result),
-                Purpose::OpenSlot => self.mark_done(&result),
-                Purpose::VictimSlot => self.victim_slot_done(&result, buf),
-                Purpose::VictimPart => self.victim_part_done(&result, buf),
+                Purpose::OpenSlot(sequence) => self.mark_done(sequence, &result),
+                Purpose::VictimSlot(sequence) => self.victim_slot_done(sequence, &result, buf),
+                Purpose::VictimPart(sequence) => self.victim_part_done(sequence, &result, buf),
                 Purpose::LoadSlot(sequence) => self.load_slot_done(sequence, &result, buf),
                 Purpose::Journal => self.journal_done(&result),
                 Purpose::Flush(_) => {
@@ -285,7 +280,7 @@ impl Writer {
             .iter()
             .chain(self.sealing.iter().map(|s| &s.segment));
         let entries: usize =
-            open.map(|s| s.entries.capacity()).sum::<usize>() + self.next.entries();
+            open.map(|s| s.entries.capacity()).sum::<usize>() + self.line.entries();
         let loading = self.loader.as_ref().map_or(0, Loader::memory_bytes);
         let slots = self.store.geometry.slot_bytes as usize;
         clusters + entries * ENTRY_BYTES + self.gather.memory_bytes() + loading + slots
@@ -293,7 +288,7 @@ impl Writer {
 
     fn next_turn(&mut self) -> Turn {
         let loading = self.loader.is_some();
-        let dropping = matches!(self.next, Next::Dropping { .. });
+        let dropping = self.line.is_dropping();
         let flush = self
             .io
             .dirty
@@ -357,7 +352,7 @@ impl Writer {
             && !self.io.dirty
             && self.waiting.is_empty()
             && self.sealing.is_empty()
-            && self.next.is_at_rest()
+            && self.line.is_at_rest()
     }
 
     /// Writes everything that waits, makes it durable and writes the summary of the open segment,

@@ -11,7 +11,6 @@ use std::sync::atomic::Ordering;
 
 use super::Writer;
 use super::io::Purpose;
-use super::reuse::Next;
 use crate::Object;
 use crate::object::good_size;
 use crate::shard::{Pending, Stage};
@@ -28,6 +27,8 @@ const GAP_MAX: u32 = (64 << 10) / UNIT as u32;
 #[derive(Debug, Default)]
 pub(super) struct Reinsertion {
     index: u32,
+    /// The life for which the victim makes room.
+    sequence: u64,
     /// Chosen records, in order of place, still to be read.
     chosen: Vec<Entry>,
     /// The part being read: chosen records in it, its first unit in the segment.
@@ -36,9 +37,25 @@ pub(super) struct Reinsertion {
     outstanding: Vec<(KeyHash, u64)>,
 }
 
+impl Reinsertion {
+    /// Everything chosen has been read, or was in memory.
+    pub(super) const fn is_read(&self) -> bool {
+        self.chosen.is_empty() && self.reading.is_none()
+    }
+}
+
 impl Writer {
     /// Chooses what of the victim is worth writing again.
-    pub(super) fn reinsert_begin(&mut self, index: u32, victim: &[Entry]) -> Reinsertion {
+    pub(super) fn reinsert_begin(
+        &mut self,
+        index: u32,
+        sequence: u64,
+        victim: &[Entry],
+    ) -> Reinsertion {
+        self.reinserting.retain(|ticket, (hash, _)| {
+            let shard = self.engine.shard(*hash).read();
+            shard.pending.get(hash).is_some_and(|p| p.ticket == *ticket)
+        });
         let mut chosen = self.only_held(index, victim);
         let mut used: Vec<(u8, Entry)> = victim
             .iter()
@@ -69,6 +86,7 @@ impl Writer {
         chosen.sort_by_key(|entry| std::cmp::Reverse(entry.offset_units));
         Reinsertion {
             index,
+            sequence,
             chosen,
             ..Reinsertion::default()
         }
@@ -120,7 +138,7 @@ impl Writer {
             let shard = self.engine.shard(*hash).read();
             shard.pending.get(hash).is_some_and(|p| p.ticket == *ticket)
         });
-        work.reading.is_none() && work.outstanding.is_empty() && work.chosen.is_empty()
+        work.is_read() && work.outstanding.is_empty()
     }
 
     /// What is read faster than it is written would find no room among the pending objects.
@@ -131,9 +149,10 @@ impl Writer {
 
     /// No more of this victim.
     pub(super) fn reinsert_end(&mut self, work: &mut Reinsertion) {
-        work.chosen.clear();
-        work.reading = None;
-        self.reinserting.clear();
+        let read = work.reading.as_ref().map_or(0, |(part, _)| part.len());
+        let left = (work.chosen.len() + read) as u64;
+        add(&self.store.counters.reinsert_cut_short, left);
+        *work = Reinsertion::default();
     }
 
     /// The next record, if the RAM tier has the same version: no read then.
@@ -173,7 +192,7 @@ impl Writer {
             .min(self.store.geometry.segment_bytes / UNIT as u32);
         let at = self.store.geometry.segment_at(work.index) + u64::from(start) * UNIT;
         self.io.read(
-            Purpose::VictimPart,
+            Purpose::VictimPart(work.sequence),
             at,
             (u64::from(end - start) * UNIT) as usize,
         );
@@ -183,21 +202,22 @@ impl Writer {
     /// A part of the victim was read.
     pub(super) fn victim_part_done(
         &mut self,
+        sequence: u64,
         result: &std::io::Result<()>,
         buf: Option<AlignedBuf>,
     ) {
-        let Next::Reinserting { work, .. } = &mut self.next else {
+        let Some(next) = self.line.find(sequence) else {
             return;
         };
-        let mut work = std::mem::take(work);
+        let mut work = std::mem::take(&mut next.work);
         if let Some((part, start)) = work.reading.take() {
             match (result, buf) {
                 (Ok(()), Some(buf)) => self.reinsert_part(&mut work, &part, start, buf),
                 _ => add(&self.store.counters.read_errors, 1),
             }
         }
-        if let Next::Reinserting { work: place, .. } = &mut self.next {
-            *place = work;
+        if let Some(next) = self.line.find(sequence) {
+            next.work = work;
         }
     }
 
@@ -272,17 +292,21 @@ impl Writer {
         };
         shard.pending.insert(entry.hash, pending);
         drop(shard);
-        self.reinserting.insert(ticket, spot.address);
+        self.reinserting.insert(ticket, (entry.hash, spot.address));
         work.outstanding.push((entry.hash, ticket));
-        self.gather.item(
-            Item {
-                hash: entry.hash,
-                ticket,
-                group,
-                bytes,
-            },
-            self.now,
-        );
+        let item = Item {
+            hash: entry.hash,
+            ticket,
+            group,
+            bytes,
+        };
+        // The buffers would group it anew, but the next segments are waited for: then it keeps the
+        // neighbours that it was first written with.
+        if self.line.is_pressed() {
+            self.gather.item_in_line(item, self.now);
+        } else {
+            self.gather.item(item, self.now);
+        }
         add(&self.store.counters.reinserted, 1);
         add(&self.store.counters.reinserted_bytes, u64::from(bytes));
     }
@@ -300,5 +324,5 @@ impl Writer {
     }
 }
 
-/// Tickets of reinserted objects, with the entry each of them replaces.
-pub(super) type Reinserting = std::collections::HashMap<u64, Address>;
+/// Tickets of reinserted objects that wait, with the entry each of them replaces.
+pub(super) type Reinserting = std::collections::HashMap<u64, (KeyHash, Address)>;

@@ -3,7 +3,8 @@
 //! Order: read the victim and write again what was used since it was written; mark the slot with
 //! the new life; flush; drop the index entries; only then overwrite. Until the mark is durable the
 //! index still knows every record of the victim, so a supersession leaves its removal in the log;
-//! afterwards a restart rejects the old life.
+//! afterwards a restart rejects the old life. Several segments may be on their way at once: each
+//! keeps this order, they choose, are marked and dropped in sequence, and their marks share flushes.
 
 use std::collections::HashMap;
 
@@ -12,7 +13,7 @@ use foxy_format::{Entry, EntryKind, LogPosition, SLOT_HEADER_BYTES, SlotHeader, 
 
 use super::Writer;
 use super::io::Purpose;
-use super::reinsert::Reinsertion;
+use super::line::{Preparing, Stage};
 use super::segment::{OpenSegment, summary};
 use crate::recovery::{scan_segment, summary_entries};
 use crate::stats::add;
@@ -20,160 +21,67 @@ use crate::stats::add;
 /// Index entries dropped by one turn.
 const DROP_STEP: usize = 4096;
 
-/// How far the next segment is prepared.
-#[derive(Debug, Default)]
-pub(super) enum Next {
-    #[default]
-    Idle,
-    /// The victim's slot is being read.
-    Reading { index: u32, sequence: u64 },
-    /// Used records are being read and written again.
-    Reinserting {
-        index: u32,
-        sequence: u64,
-        victim: Vec<Entry>,
-        work: Reinsertion,
-    },
-    /// The slot is being marked with the new life.
-    Marking {
-        index: u32,
-        sequence: u64,
-        victim: Vec<Entry>,
-    },
-    /// Marking failed, and is tried again later.
-    Unmarked {
-        index: u32,
-        sequence: u64,
-        victim: Vec<Entry>,
-    },
-    /// The mark is being flushed.
-    Flushing {
-        index: u32,
-        sequence: u64,
-        victim: Vec<Entry>,
-        number: u64,
-    },
-    /// Index entries are being dropped.
-    Dropping {
-        index: u32,
-        sequence: u64,
-        victim: Vec<Entry>,
-        old: u64,
-    },
-    /// May be overwritten.
-    Ready { index: u32, sequence: u64 },
-}
+impl Writer {
+    /// Takes the preparation of the next segments a step further.
+    pub(super) fn reuse_step(&mut self) {
+        self.begin_reuse();
+        let mut all = std::mem::take(&mut self.line.all);
+        let (mut marked, mut ready) = (true, true);
+        for next in &mut all {
+            self.prepare(next, marked, ready);
+            marked &= next.is_marked();
+            ready &= next.stage == Stage::Ready;
+        }
+        self.line.all = all;
+    }
 
-impl Next {
-    /// Room in the victim's table.
-    pub(super) const fn entries(&self) -> usize {
-        match self {
-            Self::Idle | Self::Ready { .. } | Self::Reading { .. } => 0,
-            Self::Reinserting { victim, .. }
-            | Self::Marking { victim, .. }
-            | Self::Unmarked { victim, .. }
-            | Self::Flushing { victim, .. }
-            | Self::Dropping { victim, .. } => victim.capacity(),
+    /// Takes one a step further. Marks and drops come in sequence: those before it have to be
+    /// `marked`, or `ready`, first.
+    fn prepare(&mut self, next: &mut Preparing, marked: bool, ready: bool) {
+        let hurry = self.line.is_urgent();
+        if next.stage == Stage::Reinserting && (self.reinsert_step(&mut next.work) || hurry) {
+            self.reinsert_end(&mut next.work);
+            next.stage = Stage::Unmarked;
+        }
+        match next.stage {
+            Stage::Unmarked if marked && self.may_write() => self.mark(next),
+            Stage::Flushing(number) => match self.io.flushed(number) {
+                None => {}
+                Some(true) if ready => next.stage = Stage::Dropping(self.store.life(next.index)),
+                Some(true) => {}
+                // Not durable: the mark has to be made again, later.
+                Some(false) => next.stage = Stage::Unmarked,
+            },
+            Stage::Dropping(old) => self.drop_entries(next, old),
+            _ => {}
         }
     }
 
-    /// Nothing goes on unless something happens.
-    pub(super) const fn is_at_rest(&self) -> bool {
-        matches!(
-            self,
-            Self::Idle | Self::Ready { .. } | Self::Unmarked { .. }
-        )
-    }
-}
-
-impl Writer {
-    /// Takes the preparation of the next segment a step further.
-    pub(super) fn reuse_step(&mut self) {
-        self.next = match std::mem::take(&mut self.next) {
-            Next::Idle => self.begin_reuse(),
-            Next::Reinserting {
-                index,
-                sequence,
-                victim,
-                mut work,
-            } => {
-                if self.reinsert_step(&mut work) || self.must_hurry() {
-                    self.reinsert_end(&mut work);
-                    self.mark(index, sequence, victim)
-                } else {
-                    Next::Reinserting {
-                        index,
-                        sequence,
-                        victim,
-                        work,
-                    }
-                }
-            }
-            Next::Flushing {
-                index,
-                sequence,
-                victim,
-                number,
-            } => match self.io.flushed(number) {
-                None => Next::Flushing {
-                    index,
-                    sequence,
-                    victim,
-                    number,
-                },
-                Some(true) => Next::Dropping {
-                    index,
-                    sequence,
-                    victim,
-                    old: self.store.life(index),
-                },
-                // Not durable: the mark has to be made again, later.
-                Some(false) => Next::Unmarked {
-                    index,
-                    sequence,
-                    victim,
-                },
-            },
-            Next::Unmarked {
-                index,
-                sequence,
-                victim,
-            } if self.may_write() => self.mark(index, sequence, victim),
-            Next::Dropping {
-                index,
-                sequence,
-                victim,
-                old,
-            } => self.drop_entries(index, sequence, victim, old),
-            other => other,
-        };
-    }
-
-    /// Whether preparation has been slower than writing: the open segment is full.
-    fn must_hurry(&self) -> bool {
-        self.next_urgent
-    }
-
-    fn begin_reuse(&mut self) -> Next {
+    fn begin_reuse(&mut self) {
         let geometry = self.store.geometry;
         let half = self
             .current
             .as_ref()
             .is_none_or(|s| s.used_units > geometry.segment_bytes / UNIT as u32 / 2);
         let blocked = self.loader.is_some() || !self.may_write();
-        if blocked || !(half || self.next_urgent) {
-            return Next::Idle;
+        if blocked || self.line.all.len() >= self.line.wanted(half) {
+            return;
         }
-        let (index, sequence) = self.next_in_line();
-        if self.store.life(index) == 0 {
-            return self.mark(index, sequence, Vec::new());
+        // The budget for writing again is given out in sequence.
+        if !self.line.all.back().is_none_or(Preparing::has_chosen) {
+            return;
         }
-        self.io.read(
-            Purpose::VictimSlot,
-            geometry.slot_at(index),
-            geometry.slot_bytes as usize,
-        );
-        Next::Reading { index, sequence }
+        let Some(mut next) = self.next_in_line() else {
+            return;
+        };
+        if self.store.life(next.index) == 0 {
+            next.stage = Stage::Unmarked;
+        } else {
+            let at = geometry.slot_at(next.index);
+            let purpose = Purpose::VictimSlot(next.sequence);
+            self.io.read(purpose, at, geometry.slot_bytes as usize);
+        }
+        self.line.all.push_back(next);
     }
 
     fn may_write(&self) -> bool {
@@ -183,25 +91,29 @@ impl Writer {
     /// The segment whose turn it is; those in quarantine are passed over. They stay known until
     /// the mark of the one after them is durable: until then a start would load them, and what is
     /// superseded needs its removal.
-    fn next_in_line(&mut self) -> (u32, u64) {
+    fn next_in_line(&mut self) -> Option<Preparing> {
         let geometry = self.store.geometry;
-        loop {
-            let sequence = self.next_sequence;
-            self.next_sequence += 1;
+        let mut passed_over = Vec::new();
+        for sequence in self.next_sequence..self.next_sequence + u64::from(geometry.segments) {
             let index = geometry.segment_of(sequence);
-            let current = self.current.as_ref().is_some_and(|s| s.index == index);
+            let in_use = self.current.as_ref().is_some_and(|s| s.index == index);
             let sound = !self.store.condition.is_quarantined(index);
-            // With most of them in quarantine nothing is written, so some are sound.
-            if sound && !current || self.passed_over.len() >= geometry.segments as usize {
-                return (index, sequence);
+            if sound && !in_use && !self.line.has(index) {
+                self.next_sequence = sequence + 1;
+                return Some(Preparing {
+                    passed_over,
+                    ..Preparing::new(index, sequence, Stage::Reading)
+                });
             }
-            self.passed_over.push(index);
+            passed_over.push(index);
         }
+        // With most of them in quarantine nothing is written; so this is not met.
+        None
     }
 
     /// What lay in segments that were passed over is gone now: the next start does not load it.
-    fn forget_passed_over(&mut self) {
-        for index in std::mem::take(&mut self.passed_over) {
+    fn forget_passed_over(&self, passed_over: Vec<u32>) {
+        for index in passed_over {
             self.sweep_segment(index);
             self.store.lives[index as usize].store(0, std::sync::atomic::Ordering::Release);
         }
@@ -210,10 +122,11 @@ impl Writer {
     /// The victim's slot was read: what is in the victim, and which of it is still wanted?
     pub(super) fn victim_slot_done(
         &mut self,
+        sequence: u64,
         result: &std::io::Result<()>,
         buf: Option<AlignedBuf>,
     ) {
-        let Next::Reading { index, sequence } = self.next else {
+        let Some(index) = self.line.find(sequence).map(|next| next.index) else {
             return;
         };
         let slot = result.is_ok().then_some(buf).flatten();
@@ -224,13 +137,11 @@ impl Writer {
                 let scan = scan_segment(&self.store, index, Some(life));
                 scan.map(|s| s.entries).unwrap_or_default()
             });
-        let work = self.reinsert_begin(index, &victim);
-        self.next = Next::Reinserting {
-            index,
-            sequence,
-            victim,
-            work,
-        };
+        let work = self.reinsert_begin(index, sequence, &victim);
+        if let Some(next) = self.line.find(sequence) {
+            (next.victim, next.work) = (victim, work);
+            next.stage = Stage::Reinserting;
+        }
     }
 
     fn slot_entries(&self, index: u32, slot: &[u8]) -> Option<Vec<Entry>> {
@@ -242,63 +153,39 @@ impl Writer {
         right.then(|| summary_entries(disk, geometry, &header, slot))?
     }
 
-    fn mark(&mut self, index: u32, sequence: u64, victim: Vec<Entry>) -> Next {
+    fn mark(&mut self, next: &mut Preparing) {
         let geometry = self.store.geometry;
-        let unused = OpenSegment::empty(index, sequence);
+        let unused = OpenSegment::empty(next.index, next.sequence);
         let buf = summary(&geometry, self.store.uuid, &unused, true).slot;
         let len = buf.len();
         add(&self.store.counters.meta_bytes, len as u64);
+        let purpose = Purpose::OpenSlot(next.sequence);
         self.io
-            .write(Purpose::OpenSlot, geometry.slot_at(index), len, buf);
-        Next::Marking {
-            index,
-            sequence,
-            victim,
-        }
+            .write(purpose, geometry.slot_at(next.index), len, buf);
+        next.stage = Stage::Marking;
     }
 
     /// The slot was marked, or not.
-    pub(super) fn mark_done(&mut self, result: &std::io::Result<()>) {
-        let Next::Marking {
-            index,
-            sequence,
-            victim,
-        } = &mut self.next
-        else {
+    pub(super) fn mark_done(&mut self, sequence: u64, result: &std::io::Result<()>) {
+        let Some(next) = self.line.find(sequence) else {
             return;
         };
-        let (index, sequence, victim) = (*index, *sequence, std::mem::take(victim));
-        self.next = match result {
-            Ok(()) => Next::Flushing {
-                index,
-                sequence,
-                victim,
-                number: self.io.want_flush(),
-            },
+        match result {
+            Ok(()) => next.stage = Stage::Flushing(self.io.want_flush()),
             Err(error) => {
-                let at = self.store.geometry.slot_at(index);
+                next.stage = Stage::Unmarked;
+                let at = self.store.geometry.slot_at(next.index);
                 self.write_failed("write", Some(at), error);
-                Next::Unmarked {
-                    index,
-                    sequence,
-                    victim,
-                }
             }
-        };
+        }
     }
 
     /// Drops some of the victim's index entries; at the end the segment is ready.
-    fn drop_entries(
-        &mut self,
-        index: u32,
-        sequence: u64,
-        mut victim: Vec<Entry>,
-        old: u64,
-    ) -> Next {
-        let rest = victim.len().saturating_sub(DROP_STEP);
+    fn drop_entries(&mut self, next: &mut Preparing, old: u64) {
+        let rest = next.victim.len().saturating_sub(DROP_STEP);
         let mut dropped = 0;
-        for entry in victim.drain(rest..).filter(Entry::is_record) {
-            let Some(spot) = self.store.spot(index, entry.offset_units) else {
+        for entry in next.victim.drain(rest..).filter(Entry::is_record) {
+            let Some(spot) = self.store.spot(next.index, entry.offset_units) else {
                 continue;
             };
             let _shard = self.engine.shard(entry.hash).write();
@@ -310,21 +197,18 @@ impl Writer {
             );
         }
         add(&self.store.counters.reuse_dropped, dropped);
-        if !victim.is_empty() {
-            return Next::Dropping {
-                index,
-                sequence,
-                victim,
-                old,
-            };
+        if !next.victim.is_empty() {
+            return;
         }
+        next.victim = Vec::new();
         if old != 0 {
             add(&self.store.counters.reused, 1);
-            self.sweep(index);
+            self.sweep(next.index);
         }
-        self.forget_passed_over();
-        self.store.lives[index as usize].store(sequence, std::sync::atomic::Ordering::Release);
-        Next::Ready { index, sequence }
+        self.forget_passed_over(std::mem::take(&mut next.passed_over));
+        let life = &self.store.lives[next.index as usize];
+        life.store(next.sequence, std::sync::atomic::Ordering::Release);
+        next.stage = Stage::Ready;
     }
 
     /// Entries that the victim's tables did not name (damaged tables) would outlive it; reads of

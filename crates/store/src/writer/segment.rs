@@ -12,7 +12,6 @@ use foxy_format::{
 
 use super::Writer;
 use super::io::Purpose;
-use super::reuse::Next;
 use crate::stats::add;
 
 /// A segment that takes clusters.
@@ -132,12 +131,9 @@ impl Writer {
         }) {
             return true;
         }
-        self.next_urgent = true;
-        let Next::Ready { index, sequence } = self.next else {
+        let Some((index, sequence)) = self.line.take_ready() else {
             return false;
         };
-        self.next = Next::Idle;
-        self.next_urgent = false;
         if let Some(full) = self.current.replace(OpenSegment::empty(index, sequence)) {
             add(
                 &self.store.counters.segment_tail_bytes,

@@ -1,0 +1,139 @@
+//! A stream that the disk can take is taken whole, however small the store and slow its flushes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use foxy_base::{ManualClock, Rng, WallTime};
+use foxy_disk::{Fault, FaultPlan, FaultRule, Keep, MemDisk, OpClass};
+
+use super::rig::{Rig, object};
+use crate::*;
+
+/// A store of 256 segments of 512 KiB and 64 MiB of memory, as a small proxy has it.
+const BYTES: u64 = 128 << 20;
+const MEMORY: u64 = 64 << 20;
+
+struct Stream {
+    clock: Arc<ManualClock>,
+    engine: Arc<Engine>,
+    writer: Writer,
+}
+
+impl Stream {
+    /// On a disk whose flushes take `flush` and whose writes take a millisecond.
+    fn new(flush: Duration) -> Self {
+        let clock = Arc::new(ManualClock::new(WallTime::from_secs(1_000_000)));
+        let slow = |class, time| FaultRule::new(class, Fault::Delay(time));
+        let disk = MemDisk::new(BYTES, 512, 1).with_clock(clock.clone());
+        let engine = Engine::new(EngineConfig::new(MEMORY, 1), clock.clone());
+        let opened = engine.open_store(Arc::new(disk.clone()), StoreOptions::default());
+        disk.set_faults(
+            FaultPlan::none()
+                .and(slow(OpClass::Flush, flush))
+                .and(slow(OpClass::Any, Duration::from_millis(1))),
+        );
+        Self {
+            clock,
+            engine,
+            writer: opened.unwrap(),
+        }
+    }
+
+    /// Objects of 7 KB on average at `rate` bytes per second, until `bytes` were put; some of those
+    /// stored a while ago are asked for. A turn of the writer every `turn`.
+    fn run(&mut self, rate: u64, bytes: u64, turn: Duration) {
+        let mut rng = Rng::new(7);
+        let stock = vec![b'x'; 16 << 10];
+        let (mut put, mut number, mut time) = (0u64, 0u64, Duration::ZERO);
+        while put < bytes {
+            self.clock.advance(turn);
+            time += turn;
+            while put < (time.as_secs_f64() * rate as f64) as u64 {
+                let len = 200 + rng.below(14_000);
+                self.engine
+                    .put(object(&format!("{number}"), &stock[..len as usize]));
+                put += len;
+                number += 1;
+                let key = format!("{}", rng.below(number));
+                let _ = self.engine.lookup(super::rig::hash(&key), key.as_bytes());
+            }
+            self.writer.turn();
+        }
+    }
+
+    fn counts(&self) -> (u64, StoreCounts) {
+        let stats = self.engine.stats();
+        (stats.counts.drop_pending, stats.stores[0].counts)
+    }
+}
+
+#[test]
+fn a_disk_with_slow_flushes_loses_nothing_of_a_stream_that_it_can_write() {
+    let mut stream = Stream::new(Duration::from_millis(20));
+    stream.run(60_000_000, 3 * BYTES, Duration::from_millis(1));
+    let (dropped, counts) = stream.counts();
+    println!("{dropped} dropped, {counts:?}");
+    assert!(counts.reused > 256, "it went round: {counts:?}");
+    assert_eq!(dropped, 0, "{counts:?}");
+}
+
+/// Marks of several segments are under way at once here, so a crash finds any part of them.
+#[test]
+fn crashes_with_several_segments_ahead_bring_nothing_old_back() {
+    let mut rig = Rig::new(512, 4 << 20, 1);
+    let slow = |class, time| FaultRule::new(class, Fault::Delay(Duration::from_millis(time)));
+    let disk = rig.disk.clone().with_clock(rig.clock.clone());
+    disk.set_faults(
+        FaultPlan::none()
+            .and(slow(OpClass::Flush, 15))
+            .and(slow(OpClass::Any, 1)),
+    );
+    let mut rng = Rng::new(11);
+    let mut versions: Vec<Vec<u64>> = vec![Vec::new(); KEYS as usize];
+    let (mut most_open, mut some) = (0, 0);
+    for now in 0..5000 {
+        rig.clock.advance(Duration::from_millis(1));
+        for n in 0..8 {
+            let key = rng.below(KEYS);
+            if n == 0 {
+                versions[key as usize].push(now);
+                rig.put(&format!("k{key}"), format!("{now:>1500}").as_bytes());
+            } else {
+                rig.put(&format!("filler {now} {n}"), &[b'f'; 2000]);
+            }
+        }
+        rig.turns(1);
+        if now > 2000 && now % 187 == 0 {
+            most_open = most_open.max(open_segments(&rig));
+            some += check(&rig.kill(), &versions, now);
+            // A power cut may bring back what was replaced in the last seconds.
+            let cut = rig.crash(Keep::Random(now));
+            check(&cut, &versions, now.saturating_sub(2500));
+        }
+    }
+    assert!(most_open >= 5, "{most_open} segments were open at most");
+    assert!(some > 100, "{some} found");
+}
+
+const KEYS: u64 = 300;
+
+fn open_segments(rig: &Rig) -> usize {
+    let found = inspect(&rig.disk).unwrap();
+    let states = found.segments.iter().filter_map(|s| s.state);
+    states.filter(|s| *s == SegmentWord::Open).count()
+}
+
+/// Every key holds nothing, or a version that was the latest at time `since` or is newer.
+fn check(rig: &Rig, versions: &[Vec<u64>], since: u64) -> u64 {
+    let mut some = 0;
+    for (key, versions) in versions.iter().enumerate() {
+        let Some(text) = rig.text(&format!("k{key}")) else {
+            continue;
+        };
+        some += 1;
+        let found: u64 = text.trim().parse().unwrap();
+        let latest = versions.iter().rfind(|v| **v <= since).copied();
+        assert!(Some(found) >= latest, "k{key}: {found}, {latest:?} before");
+    }
+    some
+}

@@ -1,0 +1,232 @@
+//! The rule of space written a second time, from the documents alone (the disk format, decision
+//! 0031): a log of segments reused in sequence, and a budget for writing used records again. The
+//! store must give the same hits, request by request.
+//!
+//! What the twin leaves out is held still here: one locality buffer, nothing in the RAM tier, and
+//! the writer comes to rest after every cluster.
+
+use std::collections::HashMap;
+
+use foxy_base::Rng;
+use foxy_disk::MemDisk;
+
+use super::rig::{Rig, options};
+use super::rules::forget_ram;
+use crate::*;
+
+const SEGMENT: u64 = 64 << 10;
+const CLUSTER: u64 = 32 << 10;
+/// Few enough that one segment ahead is all that is ever prepared.
+const SEGMENTS: u64 = 60;
+const LONGEST: u64 = 9000;
+const PERCENT: u64 = 20;
+
+/// Where a record lies, how long it is, and how often it was used there.
+#[derive(Clone, Copy)]
+struct Place {
+    life: u64,
+    offset: u64,
+    bytes: u64,
+    uses: u8,
+}
+
+/// FIFO of segments, and reinsertion by budget.
+#[derive(Default)]
+struct Twin {
+    places: HashMap<u64, Place>,
+    /// Objects of each life, in order of place.
+    lives: HashMap<u64, Vec<(u64, u64)>>,
+    life: u64,
+    used: u64,
+    prepared: bool,
+    /// Hundredths of bytes that may be written again.
+    budget: u64,
+    reinserted: u64,
+}
+
+/// Header and entries of a cluster, to a unit.
+fn table(records: u64) -> u64 {
+    (64 + 24 * records).next_multiple_of(16)
+}
+
+impl Twin {
+    fn new() -> Self {
+        Self {
+            life: 1,
+            ..Self::default()
+        }
+    }
+
+    fn get(&mut self, object: u64) -> bool {
+        let place = self.places.get_mut(&object);
+        place.map(|p| p.uses = (p.uses + 1).min(3)).is_some()
+    }
+
+    /// Objects and lengths of their records, as they came.
+    fn put(&mut self, batch: &[(u64, u64)]) {
+        let bytes: u64 = batch.iter().map(|(_, bytes)| bytes).sum();
+        let most = SEGMENT * 6 / 10;
+        self.budget = (self.budget + bytes * PERCENT).min(most * 100);
+        self.append(batch);
+        // The next segment is made ready once the open one is over half full.
+        while self.used > SEGMENT / 2 && !self.prepared {
+            self.prepared = true;
+            let again = self.reuse((self.life + 1).checked_sub(SEGMENTS));
+            self.append(&again);
+        }
+    }
+
+    /// Fills clusters, and segments with clusters.
+    fn append(&mut self, records: &[(u64, u64)]) {
+        let mut left = records;
+        while let Some((_, first)) = left.first() {
+            if SEGMENT - self.used < (table(1) + first).next_multiple_of(4096) {
+                (self.life, self.used, self.prepared) = (self.life + 1, 0, false);
+            }
+            let room = CLUSTER.min(SEGMENT - self.used);
+            let (mut count, mut bytes) = (0, 0);
+            for (_, record) in left {
+                if table(count as u64 + 1) + bytes + record > room {
+                    break;
+                }
+                (count, bytes) = (count + 1, bytes + record);
+            }
+            let (cluster, rest) = left.split_at(count);
+            self.place(cluster);
+            self.used += (table(count as u64) + bytes).next_multiple_of(4096);
+            left = rest;
+        }
+    }
+
+    fn place(&mut self, cluster: &[(u64, u64)]) {
+        let mut offset = self.used + table(cluster.len() as u64);
+        for &(object, bytes) in cluster {
+            let place = Place {
+                life: self.life,
+                offset,
+                bytes,
+                uses: 0,
+            };
+            self.places.insert(object, place);
+            let life = self.lives.entry(self.life).or_default();
+            life.push((object, offset));
+            offset += bytes;
+        }
+    }
+
+    /// Drops a life; what of it is written again: the most used first, then the shortest, as far as
+    /// the budget goes, in order of place.
+    fn reuse(&mut self, victim: Option<u64>) -> Vec<(u64, u64)> {
+        let victim = victim.and_then(|life| Some((life, self.lives.remove(&life)?)));
+        let Some((life, objects)) = victim else {
+            return Vec::new();
+        };
+        let mut present: Vec<(u64, Place)> = objects
+            .iter()
+            .filter_map(|(object, offset)| {
+                let place = self.places.get(object)?;
+                (place.life == life && place.offset == *offset).then_some((*object, *place))
+            })
+            .collect();
+        for (object, _) in &present {
+            self.places.remove(object);
+        }
+        present.retain(|(_, place)| place.uses > 0);
+        present.sort_by_key(|(_, p)| (std::cmp::Reverse(p.uses), p.bytes, p.offset));
+        let mut room = self.budget / 100;
+        present.retain(|(_, place)| {
+            let fits = place.bytes <= room;
+            room -= if fits { place.bytes } else { 0 };
+            fits
+        });
+        present.sort_by_key(|(_, place)| place.offset);
+        let bytes: u64 = present.iter().map(|(_, place)| place.bytes).sum();
+        self.budget -= bytes * 100;
+        self.reinserted += present.len() as u64;
+        present.iter().map(|(o, place)| (*o, place.bytes)).collect()
+    }
+}
+
+fn rig() -> Rig {
+    let options = StoreOptions {
+        cluster_bytes: CLUSTER as u32,
+        buffers: 1,
+        buffer_bytes: 1 << 20,
+        reinsert_percent: PERCENT as u32,
+        ..options()
+    };
+    let len = SEGMENTS * (SEGMENT + 4096) + (64 << 10);
+    Rig::open(MemDisk::new(len, 512, 1), 2 << 20, 1, options)
+}
+
+/// Both on the same stream of objects and lengths.
+fn same_hits(stream: impl Iterator<Item = (u64, u64)>) {
+    let (mut rig, mut twin) = (rig(), Twin::new());
+    assert_eq!(rig.engine.stats().stores[0].segments, SEGMENTS as u32);
+    rig.settle();
+    let stock = vec![b'x'; LONGEST as usize];
+    let (mut batch, mut bytes, mut hits, mut asked) = (Vec::new(), 0, 0u64, 0u64);
+    for (object, size) in stream {
+        asked += 1;
+        // What waits is not on disk yet, and no business of this rule.
+        if batch.iter().any(|(o, _)| *o == object) {
+            continue;
+        }
+        let key = format!("o{object}");
+        let hit = rig.get(&key).is_some();
+        assert_eq!(hit, twin.get(object), "request {asked}, object {object}");
+        hits += u64::from(hit);
+        if !hit {
+            let put = rig.put(&key, &stock[..size.min(LONGEST) as usize]);
+            assert_eq!(put.admitted, Admission::Disk);
+            let record = put.object.record_bytes() as u64;
+            batch.push((object, record));
+            bytes += record;
+        }
+        forget_ram(&rig, &key);
+        if table(batch.len() as u64 + 1) + bytes + LONGEST + 256 > CLUSTER {
+            rig.settle();
+            twin.put(&std::mem::take(&mut batch));
+            bytes = 0;
+        }
+    }
+    let counts = rig.counts();
+    println!("{hits} hits of {asked}, {counts:?}");
+    assert_eq!(counts.reinserted, twin.reinserted);
+    assert!(counts.reused > 2 * SEGMENTS && counts.reinserted > 100);
+    assert_eq!((counts.index_displaced, counts.reinsert_cut_short), (0, 0));
+    assert!(hits > asked / 10 && hits < asked * 9 / 10);
+}
+
+#[test]
+fn a_random_stream_hits_as_in_the_twin() {
+    let mut rng = Rng::new(3);
+    let sizes: Vec<u64> = (0..4000).map(|_| 100 + rng.below(LONGEST - 100)).collect();
+    let mut recent: Vec<u64> = Vec::new();
+    same_hits((0..25_000).map(|_| {
+        let again = rng.chance(0.3) && !recent.is_empty();
+        let object = if again {
+            recent[recent.len() - 1 - rng.below(recent.len().min(2000) as u64) as usize]
+        } else {
+            (rng.unit().powi(2) * 4000.0) as u64
+        };
+        recent.push(object);
+        (object, sizes[object as usize])
+    }));
+}
+
+/// A piece of the BU-98 trace, if it is there: one size for each object, a quarter of its own.
+#[test]
+fn a_real_stream_hits_as_in_the_twin() {
+    let path = match foxy_trace::files::Known::Bu98.path() {
+        Ok(path) => path,
+        Err(why) => return println!("not run: {why}"),
+    };
+    let reader = foxy_trace::open(&path, foxy_trace::Options::default()).unwrap();
+    let mut sizes = HashMap::new();
+    same_hits(reader.take(30_000).map(|request| {
+        let request = request.unwrap();
+        let size = *sizes.entry(request.object).or_insert(request.size / 4);
+        (request.object, size)
+    }));
+}

@@ -1,0 +1,230 @@
+//! Segments that are being prepared for their next life, in sequence, and how many of them.
+//!
+//! One is enough while the device answers sooner than the open segment fills. Where writing had
+//! to wait, more are prepared at a time: their marks share flushes, and one that is ready takes up
+//! what arrives while the next ones are read, marked and flushed. What they held is forgotten that
+//! much earlier, so the number falls again when it was not needed for a while.
+
+use std::collections::VecDeque;
+
+use foxy_format::{Entry, Geometry};
+
+use super::reinsert::Reinsertion;
+
+/// At most this part of all segments (1/n) is ahead of the open one.
+const PART: u32 = 32;
+/// At most so many of them.
+const MOST: u32 = 8;
+/// At most so many bytes, if that is more than one.
+const MOST_BYTES: u32 = 64 << 20;
+/// Segments in a row for which one ahead less would have done, before there is one less.
+const CALM: u32 = 64;
+
+/// A segment on its way to being overwritten.
+#[derive(Debug)]
+pub(super) struct Preparing {
+    pub(super) index: u32,
+    pub(super) sequence: u64,
+    /// What its old life holds.
+    pub(super) victim: Vec<Entry>,
+    pub(super) work: Reinsertion,
+    /// Segments in quarantine that were passed over to come to this one.
+    pub(super) passed_over: Vec<u32>,
+    pub(super) stage: Stage,
+}
+
+/// How far one is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The victim's slot is being read.
+    Reading,
+    /// Used records are being read and written again.
+    Reinserting,
+    /// Waits until those before it are being marked, or, after a failure, until it is tried again.
+    Unmarked,
+    /// The slot is being marked with the new life.
+    Marking,
+    /// The mark waits for this flush.
+    Flushing(u64),
+    /// Index entries are being dropped; the old life (0: none).
+    Dropping(u64),
+    /// May be overwritten.
+    Ready,
+}
+
+impl Preparing {
+    pub(super) fn new(index: u32, sequence: u64, stage: Stage) -> Self {
+        Self {
+            index,
+            sequence,
+            victim: Vec::new(),
+            work: Reinsertion::default(),
+            passed_over: Vec::new(),
+            stage,
+        }
+    }
+
+    /// What is wanted of it has been chosen and read, so that the next one may choose.
+    pub(super) fn has_chosen(&self) -> bool {
+        match self.stage {
+            Stage::Reading => false,
+            Stage::Reinserting => self.work.is_read(),
+            _ => true,
+        }
+    }
+
+    /// Its mark is written, or being written.
+    pub(super) const fn is_marked(&self) -> bool {
+        !matches!(
+            self.stage,
+            Stage::Reading | Stage::Reinserting | Stage::Unmarked
+        )
+    }
+
+    /// Nothing goes on unless something happens.
+    const fn is_at_rest(&self) -> bool {
+        matches!(self.stage, Stage::Ready | Stage::Unmarked)
+    }
+}
+
+/// Those in preparation, oldest first, and how many there should be.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) all: VecDeque<Preparing>,
+    ahead: u32,
+    most: u32,
+    calm: u32,
+    /// Writing waits for the first of them.
+    urgent: bool,
+}
+
+impl Line {
+    pub(super) fn new(geometry: &Geometry, ready: Option<(u32, u64)>) -> Self {
+        let ready = ready.map(|(index, sequence)| Preparing::new(index, sequence, Stage::Ready));
+        let bytes = MOST_BYTES / geometry.segment_bytes;
+        Self {
+            all: ready.into_iter().collect(),
+            ahead: 1,
+            most: (geometry.segments / PART).min(bytes).clamp(1, MOST),
+            calm: 0,
+            urgent: false,
+        }
+    }
+
+    /// How many should be in preparation, with an open segment that is over half full or not.
+    pub(super) const fn wanted(&self, half: bool) -> usize {
+        if half || self.urgent {
+            self.ahead as usize
+        } else {
+            self.ahead as usize - 1
+        }
+    }
+
+    /// Takes the first one if it is ready. Otherwise it is urgent, and more are wanted at a time.
+    pub(super) fn take_ready(&mut self) -> Option<(u32, u64)> {
+        let Some(first) = self.all.pop_front_if(|p| p.stage == Stage::Ready) else {
+            if !std::mem::replace(&mut self.urgent, true) {
+                self.ahead = (self.ahead * 2).min(self.most);
+                self.calm = 0;
+            }
+            return None;
+        };
+        let spare = self.all.front().is_some_and(|p| p.stage == Stage::Ready);
+        self.calm = if spare && !self.urgent {
+            self.calm + 1
+        } else {
+            0
+        };
+        if self.calm >= CALM {
+            self.calm = 0;
+            self.ahead = (self.ahead - 1).max(1);
+        }
+        self.urgent = false;
+        Some((first.index, first.sequence))
+    }
+
+    /// Writing has had to wait for one, not long ago.
+    pub(super) const fn is_pressed(&self) -> bool {
+        self.ahead > 1
+    }
+
+    /// Writing waits for the first of them.
+    pub(super) const fn is_urgent(&self) -> bool {
+        self.urgent
+    }
+
+    pub(super) fn find(&mut self, sequence: u64) -> Option<&mut Preparing> {
+        self.all.iter_mut().find(|p| p.sequence == sequence)
+    }
+
+    pub(super) fn has(&self, index: u32) -> bool {
+        self.all.iter().any(|p| p.index == index)
+    }
+
+    pub(super) fn is_dropping(&self) -> bool {
+        let mut all = self.all.iter();
+        all.any(|p| matches!(p.stage, Stage::Dropping(_)))
+    }
+
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.all.iter().all(Preparing::is_at_rest)
+    }
+
+    /// Room in the victims' tables.
+    pub(super) fn entries(&self) -> usize {
+        self.all.iter().map(|p| p.victim.capacity()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(segments: u64) -> Line {
+        let total = segments * ((64 << 10) + 4096) + (64 << 10);
+        Line::new(
+            &Geometry::fit(total, 64 << 10, 16 << 10, 512).unwrap(),
+            None,
+        )
+    }
+
+    fn ready(line: &mut Line, sequence: u64) {
+        line.all
+            .push_back(Preparing::new(sequence as u32, sequence, Stage::Ready));
+    }
+
+    #[test]
+    fn what_writing_had_to_wait_for_is_prepared_earlier_and_not_for_ever() {
+        let mut line = line(256);
+        assert_eq!((line.wanted(false), line.wanted(true)), (0, 1));
+        // A wait counts once, however often it is looked at.
+        for _ in 0..10 {
+            assert_eq!(line.take_ready(), None);
+        }
+        assert_eq!((line.is_urgent(), line.wanted(false)), (true, 2));
+        for sequence in 1..100 {
+            ready(&mut line, sequence);
+            assert_eq!(line.take_ready(), Some((sequence as u32, sequence)));
+            assert_eq!(line.take_ready(), None);
+        }
+        assert_eq!(line.wanted(true), MOST as usize, "bounded");
+        // From here on there is always one more ready than is needed.
+        ready(&mut line, 100);
+        for sequence in 101..2000 {
+            ready(&mut line, sequence);
+            assert!(line.take_ready().is_some());
+        }
+        assert_eq!(line.wanted(true), 1);
+    }
+
+    #[test]
+    fn a_store_of_few_segments_keeps_to_one_ahead() {
+        let mut line = line(16);
+        for sequence in 1..10 {
+            assert_eq!(line.take_ready(), None);
+            ready(&mut line, sequence);
+            assert!(line.take_ready().is_some());
+        }
+        assert_eq!(line.wanted(true), 1);
+    }
+}
