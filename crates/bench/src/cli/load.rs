@@ -49,6 +49,9 @@ pub struct LoadArgs {
     /// Time before the measurement
     #[arg(long, value_parser = time, default_value = "0")]
     pub warm_up: Duration,
+    /// With --duration: go on at most so long, until what was asked in that time is answered
+    #[arg(long, value_parser = time, default_value = "0")]
+    pub cool_down: Duration,
     /// Requests before the measurement
     #[arg(long, default_value_t = 0)]
     pub warm_up_requests: u64,
@@ -135,6 +138,7 @@ impl LoadArgs {
             duration: self.duration,
             warm_up_requests: self.warm_up_requests,
             warm_up: self.warm_up,
+            cool_down: self.cool_down,
             poll: self.poll,
             timeout: self.timeout,
             seed: self.seed,

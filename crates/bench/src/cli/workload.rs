@@ -56,6 +56,9 @@ pub struct WorkloadArgs {
     /// Largest body; larger ones are cut
     #[arg(long, default_value = "64MiB", value_name = "SIZE")]
     pub largest: ByteSize,
+    /// Leave out so many requests at the beginning: goes on where an earlier run ended
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub skip: u64,
 }
 
 /// The streams there are.
@@ -120,11 +123,22 @@ impl WorkloadArgs {
         self.sizes.map_or(default, |s| s.0)
     }
 
-    /// The stream, at most `requests` long where the kind needs a length.
+    /// The stream without its first `skip` requests, at most `requests` long where the kind needs
+    /// a length.
     ///
     /// # Errors
     /// The trace cannot be read, or options that are needed are missing.
     pub fn source(&self, requests: u64, seed: u64) -> io::Result<Source> {
+        let mut source = self.whole(requests.saturating_add(self.skip), seed)?;
+        for _ in 0..self.skip {
+            if source.next().is_none() {
+                return Err(invalid(format!("--skip {}: nothing is left", self.skip)));
+            }
+        }
+        Ok(source)
+    }
+
+    fn whole(&self, requests: u64, seed: u64) -> io::Result<Source> {
         let largest = self.largest.bytes();
         Ok(match self.workload {
             Kind::Popular => {
@@ -256,6 +270,30 @@ mod tests {
         for bad in ["", "exp:", "lognormal:3", "big"] {
             assert!(read(bad).unwrap_err().contains("lognormal"), "{bad}");
         }
+    }
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        workload: WorkloadArgs,
+    }
+
+    fn stream(line: &[&str]) -> io::Result<Vec<Work>> {
+        let words = ["load", "--workload", "polygraph"].iter().chain(line);
+        let line = <Line as clap::Parser>::try_parse_from(words).unwrap();
+        line.workload.source(300, 7).map(Iterator::collect)
+    }
+
+    #[test]
+    fn a_stream_goes_on_where_it_ended() {
+        let later = stream(&["--skip", "200"]).unwrap();
+        let all = stream(&[]).unwrap();
+        assert_eq!((all.len(), later.len()), (300, 300));
+        assert_eq!(all[200..], later[..100]);
+        let trace = ["--workload", "scan", "--objects", "5", "--skip", "6"];
+        let line = <Line as clap::Parser>::try_parse_from(["load"].iter().chain(&trace)).unwrap();
+        let problem = line.workload.source(5, 7).err().unwrap().to_string();
+        assert!(problem.contains("--skip 6"), "{problem}");
     }
 
     #[test]

@@ -364,6 +364,7 @@ impl<'a> Engine<'a> {
         }
         self.shared.failed.fetch_add(1, Relaxed);
         if job.measured {
+            self.shared.ended();
             let style = &self.config.style;
             self.out.stats.wrong(fault, || {
                 let mut url = Vec::new();
@@ -392,6 +393,7 @@ impl<'a> Engine<'a> {
         }
         self.shared.answered.fetch_add(1, Relaxed);
         if job.measured {
+            self.shared.ended();
             let nanos = now.saturating_sub(job.intended);
             self.out
                 .stats

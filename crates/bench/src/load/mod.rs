@@ -66,6 +66,9 @@ pub struct LoadConfig {
     pub warm_up_requests: u64,
     /// Time before the measurement.
     pub warm_up: Duration,
+    /// After the measured time the load goes on at most so long, until all that was asked in that
+    /// time is answered; answers that come later are not counted.
+    pub cool_down: Duration,
     /// Look for answers without ever sleeping, so that no server pays for the wake-up.
     pub poll: bool,
     /// Longest time for one answer.
@@ -105,6 +108,7 @@ impl LoadConfig {
             duration: None,
             warm_up_requests: 0,
             warm_up: Duration::ZERO,
+            cool_down: Duration::ZERO,
             timeout: Duration::from_secs(30),
             seed: 1,
             pid: None,
@@ -245,6 +249,7 @@ fn supervise(
     }
     bar.finish_and_clear();
     let last = Reading::take(config, clock);
+    cool_down(config, shared, &over);
     let first = first.unwrap_or(last);
     Around {
         wall: last.time.since(first.time),
@@ -257,6 +262,17 @@ fn supervise(
             .zip(first.origin)
             .map(|(after, before)| after.minus(&before)),
         busy: 0.0,
+    }
+}
+
+/// Lets what was asked in the measured time be answered, under the same load.
+fn cool_down(config: &LoadConfig, shared: &Shared, over: impl Fn() -> bool) {
+    const STEP: Duration = Duration::from_millis(5);
+    shared.cool_down();
+    let mut left = config.cool_down;
+    while !left.is_zero() && !shared.all_ended() && !over() {
+        std::thread::sleep(STEP.min(left));
+        left = left.saturating_sub(STEP);
     }
 }
 

@@ -11,10 +11,13 @@ use super::record::Recorder;
 #[derive(Debug)]
 pub(crate) struct Shared {
     measuring: AtomicBool,
+    cooling: AtomicBool,
     stop: AtomicBool,
     taken: AtomicU64,
     warm_up: u64,
     requests: u64,
+    /// Measured requests without an answer yet.
+    waiting: AtomicU64,
     /// All right answers and all faults, warm-up included: for the progress line.
     pub(crate) answered: AtomicU64,
     pub(crate) failed: AtomicU64,
@@ -39,10 +42,12 @@ impl Shared {
     pub(crate) fn new(start: u64, warm_up: u64, requests: u64, measuring: bool) -> Self {
         Self {
             measuring: AtomicBool::new(measuring),
+            cooling: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             taken: AtomicU64::new(0),
             warm_up,
             requests,
+            waiting: AtomicU64::new(0),
             answered: AtomicU64::new(0),
             failed: AtomicU64::new(0),
             start,
@@ -52,13 +57,14 @@ impl Shared {
     }
 
     pub(crate) fn take(&self) -> Taken {
-        if !self.measuring() {
+        if !self.measuring() || self.cooling.load(Relaxed) {
             return Taken::WarmUp;
         }
         let n = self.taken.fetch_add(1, Relaxed);
         if n < self.warm_up {
             Taken::WarmUp
         } else if n - self.warm_up < self.requests {
+            self.waiting.fetch_add(1, Relaxed);
             Taken::Measured
         } else {
             Taken::None
@@ -75,6 +81,20 @@ impl Shared {
 
     pub(crate) fn measure(&self) {
         self.measuring.store(true, Relaxed);
+    }
+
+    /// What is asked from now on is not measured any more.
+    pub(crate) fn cool_down(&self) {
+        self.cooling.store(true, Relaxed);
+    }
+
+    /// A measured request has been answered, or will not be.
+    pub(crate) fn ended(&self) {
+        self.waiting.fetch_sub(1, Relaxed);
+    }
+
+    pub(crate) fn all_ended(&self) -> bool {
+        self.waiting.load(Relaxed) == 0
     }
 
     pub(crate) fn stopped(&self) -> bool {

@@ -176,6 +176,19 @@ fn an_open_loop_ends_by_count_and_warms_up() {
 }
 
 #[test]
+fn what_was_asked_in_the_measured_time_is_counted_when_it_is_answered_later() {
+    let origin = origin();
+    let mut config = config(&origin, None);
+    config.style.knobs = "&l=300".to_owned();
+    config.duration = Some(Duration::from_millis(1));
+    config.cool_down = Duration::from_secs(600);
+    let source = Popular::new(objects(50), 0.7, Rng::new(1));
+    let report = run(&config, Box::new(source), &clock()).unwrap();
+    assert!(report.answers > 0, "{report}");
+    assert!(report.seconds < 600.0);
+}
+
+#[test]
 fn versions_on_one_url_replace_each_other() {
     let origin = origin();
     let mut config = config(&origin, None);

@@ -13,22 +13,42 @@ const BARS: [(&str, &str, &str); 4] = [
     ("s3", "all", "S3 misses"),
     ("s4", "0 ms", "S4 mix"),
 ];
+/// Rising load, drawn as the paper's figures 18 to 20.
+struct Sweep {
+    scenario: &'static str,
+    stem: &'static str,
+    title: &'static str,
+    note: &'static str,
+    x_scale: Scale,
+}
+
+const SWEEPS: [Sweep; 2] = [
+    Sweep {
+        scenario: "s6",
+        stem: "peers",
+        title: "Polygraph mix at rising load, one core",
+        note: "Document hit ratio 40 %, Zipf 0.6, mean 5 KB, origin 100 ms; open loop, times from the intended moment",
+        x_scale: Scale::Linear,
+    },
+    Sweep {
+        scenario: "s7",
+        stem: "slow",
+        title: "Polygraph mix at rising load, a drive of 2000",
+        note: "As above with origin 1 s, 128 MiB for contents; drive: 120 reads and 120 writes, 20 MB a second each",
+        x_scale: Scale::Log,
+    },
+];
 /// Name of the file, what is drawn, axis, scale.
 const CURVES: [(&str, &str, &str, Scale); 3] = [
+    ("throughput", "rate", "answers per second", Scale::Linear),
     (
-        "peers-throughput",
-        "rate",
-        "answers per second",
-        Scale::Linear,
-    ),
-    (
-        "peers-response",
+        "response",
         "response ms",
         "mean response time, ms",
         Scale::Log,
     ),
     (
-        "peers-origin",
+        "origin",
         "origin share",
         "bytes from the origin per byte sent",
         Scale::Linear,
@@ -54,8 +74,11 @@ pub(super) fn save(results: &Results, folder: &Path) -> Result<(), String> {
     ] {
         draw(&bars(results, figure, title, note), &folder.join(file))?;
     }
-    for (file, figure, axis, scale) in CURVES {
-        draw(&curves(results, figure, axis, scale), &folder.join(file))?;
+    for sweep in &SWEEPS {
+        for (file, figure, axis, scale) in CURVES {
+            let stem = folder.join(format!("{}-{file}", sweep.stem));
+            draw(&curves(results, sweep, figure, axis, scale), &stem)?;
+        }
     }
     Ok(())
 }
@@ -107,9 +130,9 @@ fn bars(results: &Results, figure: &str, title: &str, note: &str) -> Figure {
     }
 }
 
-fn curves(results: &Results, figure: &str, axis: &str, scale: Scale) -> Figure {
+fn curves(results: &Results, sweep: &Sweep, figure: &str, axis: &str, scale: Scale) -> Figure {
     let series = KINDS.into_iter().filter_map(|kind| {
-        let cell = cell(results, "s6", kind)?;
+        let cell = cell(results, sweep.scenario, kind)?;
         let suffix = format!(" {figure}");
         let point = |(name, value): (&String, &f64)| {
             Some((name.strip_suffix(&suffix)?.parse::<f64>().ok()?, *value))
@@ -119,10 +142,11 @@ fn curves(results: &Results, figure: &str, axis: &str, scale: Scale) -> Figure {
         Some(Series::new(kind.name(), points))
     });
     Figure {
-        title: "Polygraph mix at rising load, one core".into(),
-        note: "Document hit ratio 40 %, Zipf 0.6, mean 5 KB, origin 100 ms; open loop, times from the intended moment".into(),
+        title: sweep.title.into(),
+        note: sweep.note.into(),
         x: "offered requests per second".into(),
         y: axis.into(),
+        x_scale: sweep.x_scale,
         y_scale: scale,
         series: series.collect(),
         ..Figure::default()

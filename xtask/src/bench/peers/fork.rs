@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::host::{Host, pause, sync};
 use super::lengths::{Lengths, text};
 use super::load::{Origin, Run, number};
-use super::servers::{Kind, Server};
+use super::servers::{Kind, Server, Shape};
 use crate::report::Outcome;
 use crate::workspace::{cargo, succeed};
 
@@ -78,7 +78,7 @@ pub(in super::super) fn run(wanted: &Wanted) -> Result<Outcome, String> {
 /// Low load: Harvest's 10 clients with 200 requests each. High load: 100 clients, closed loop.
 fn system(run: &Run, name: &str, kind: Kind, cacheable: bool) -> Result<(), String> {
     let label = if cacheable { "fork" } else { "fork-bare" };
-    let mut server = Server::new(&run.host, &run.foxy, kind, label, run.origin.port, true)?;
+    let mut server = Server::new(run, kind, &Shape::on_disk(run, label))?;
     server.start()?;
     let knobs = if cacheable { "" } else { "&n=1" };
     let mix = [

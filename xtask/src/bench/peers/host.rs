@@ -22,6 +22,12 @@ for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     kill -9 $procs 2>/dev/null
     sleep 0.1
 done
+if [ -f "$3/drive.number" ]; then
+    for limit in read_iops write_iops read_bps write_bps; do
+        echo "$(cat "$3/drive.number") 0" > "/sys/fs/cgroup/blkio/blkio.throttle.${limit}_device"
+    done
+fi 2>/dev/null
+umount -l "$3/drive" 2>/dev/null
 find "/sys/fs/cgroup/memory/$1" -depth -type d -exec rmdir {} \; 2>/dev/null
 rm -f /dev/shm/"$1"*
 [ -n "$2" ] && rm -rf "$2"
@@ -82,7 +88,7 @@ impl Host {
         let removed = if keep { Path::new("") } else { &scratch };
         let mut watcher = Command::new("sh")
             .args(["-c", WATCHER, "watcher", &name])
-            .arg(removed)
+            .args([removed, &scratch])
             .stdin(Stdio::piped())
             .process_group(0)
             .spawn()

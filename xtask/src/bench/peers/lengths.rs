@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Lengths of all parts. The whole table takes about 15 minutes, `--quick` about 4.
+/// Lengths of all parts. The whole table takes about 25 minutes, `--quick` about 5.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lengths {
     pub(super) warm_up: Duration,
@@ -17,6 +17,11 @@ pub(super) struct Lengths {
     pub(super) age_of_store: Duration,
     pub(super) sweep_step: Duration,
     pub(super) sweep: &'static [u32],
+    /// Requests that fill the slow drive's store before it is slow, then the steps of its sweep.
+    pub(super) slow_fill: u64,
+    pub(super) slow_warm_up: Duration,
+    pub(super) slow_step: Duration,
+    pub(super) slow_sweep: &'static [u32],
 }
 
 impl Lengths {
@@ -33,6 +38,10 @@ impl Lengths {
         sweep: &[
             1_000, 2_000, 4_000, 6_000, 8_000, 11_000, 14_000, 18_000, 23_000, 29_000, 36_000,
         ],
+        slow_fill: 300_000,
+        slow_warm_up: Duration::from_secs(3),
+        slow_step: Duration::from_secs(8),
+        slow_sweep: &[50, 110, 200, 340, 600, 1_000, 1_700, 3_000],
     };
     /// To see that everything works.
     pub(super) const QUICK: Self = Self {
@@ -45,6 +54,10 @@ impl Lengths {
         age_of_store: Duration::ZERO,
         sweep_step: Duration::from_millis(1000),
         sweep: &[1_000, 3_000, 9_000],
+        slow_fill: 20_000,
+        slow_warm_up: Duration::from_secs(1),
+        slow_step: Duration::from_secs(3),
+        slow_sweep: &[50, 340, 1_000],
     };
 }
 

@@ -28,12 +28,22 @@ pub(super) struct Origin {
 impl Origin {
     /// Starts it on the load's core. It never sleeps while it is asked, as the load.
     pub(super) fn start(host: &Host, foxy: &Path) -> Result<Self, String> {
-        let port = free_port();
+        Self::start_at(free_port(), host, foxy, &[])
+    }
+
+    /// The same at a known port, with more options.
+    pub(super) fn start_at(
+        port: u16,
+        host: &Host,
+        foxy: &Path,
+        options: &[&str],
+    ) -> Result<Self, String> {
         let child = host
             .group("tools")?
             .command(Core::Load, foxy)
             .args(["bench", "origin", "--poll"])
             .args(["--listen", &format!("0.0.0.0:{port}")])
+            .args(options)
             .stdout(Stdio::null())
             .spawn()
             .map_err(|e| format!("{}: {e}", foxy.display()))?;
@@ -61,7 +71,7 @@ impl Run {
         command
             .args(["bench", tool, "--json", "-"])
             .args(["--target", &format!("127.0.0.1:{}", server.port)])
-            .args(["--origin", &format!("127.0.0.1:{}", self.origin.port)])
+            .args(["--origin", &format!("127.0.0.1:{}", server.origin)])
             .stderr(Stdio::null());
         if server.kind.is_reverse() {
             command.args(["--reverse", "bench"]);

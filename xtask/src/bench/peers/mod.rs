@@ -3,6 +3,7 @@
 //! Rows are kept as soon as they are measured; `--resume` goes on where a run was ended. Nothing
 //! that was started outlives the command.
 
+mod drive;
 mod figures;
 pub(crate) mod fork;
 mod host;
@@ -32,7 +33,7 @@ use servers::{KINDS, Kind};
 /// What to measure, and where to put it.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Wanted {
-    /// Only these scenarios: s1 to s6
+    /// Only these scenarios: s1 to s7
     #[arg(long, value_delimiter = ',', value_name = "SCENARIO")]
     only: Vec<Scenario>,
     /// Only these rows, such as foxy,nginx

@@ -13,7 +13,7 @@ use super::servers::Kind;
 /// One row of a table.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Cell {
-    /// `s1` to `s6`.
+    /// `s1` to `s7`.
     pub(super) scenario: String,
     /// The proxy as the table names it.
     pub(super) proxy: String,

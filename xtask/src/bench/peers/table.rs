@@ -22,7 +22,7 @@ struct Table {
     columns: &'static [Column],
 }
 
-const TABLES: [Table; 8] = [
+const TABLES: [Table; 9] = [
     Table {
         scenario: "s1",
         title: "S1: hits in memory. 1000 objects of 4 KiB, Zipf 0.6; 100 connections, then 5000/s",
@@ -182,6 +182,21 @@ const TABLES: [Table; 8] = [
             ("origin bytes/byte at 4k/s", "4000 origin share", 2),
             ("at 8k/s ", "8000 origin share", 2),
             ("at 14k/s ", "14000 origin share", 2),
+        ],
+    },
+    Table {
+        scenario: "s7",
+        title: "S7: the same at 1 s, contents in 128 MiB of memory, on a drive of 120 reads and 120 writes and 20 MB a second each (figures)",
+        columns: &[
+            ("most req/s", "saturation", 0),
+            ("response ms at 50/s", "50 response ms", 0),
+            ("at 110/s", "110 response ms", 0),
+            ("at 340/s", "340 response ms", 0),
+            ("at 1000/s", "1000 response ms", 0),
+            ("origin bytes/byte at 50/s", "50 origin share", 2),
+            ("at 110/s ", "110 origin share", 2),
+            ("at 340/s ", "340 origin share", 2),
+            ("at 1000/s ", "1000 origin share", 2),
         ],
     },
 ];

@@ -5,6 +5,7 @@ mod mix;
 mod ram;
 mod restart;
 mod store;
+mod sweep;
 
 use std::str::FromStr;
 
@@ -30,15 +31,18 @@ pub(super) enum Scenario {
     S5,
     /// Load up to saturation.
     S6,
+    /// The same with the store on a slow drive.
+    S7,
 }
 
-pub(super) const SCENARIOS: [Scenario; 6] = [
+pub(super) const SCENARIOS: [Scenario; 7] = [
     Scenario::S1,
     Scenario::S2,
     Scenario::S3,
     Scenario::S4,
     Scenario::S5,
     Scenario::S6,
+    Scenario::S7,
 ];
 
 impl Scenario {
@@ -50,6 +54,7 @@ impl Scenario {
             Self::S4 => "s4",
             Self::S5 => "s5",
             Self::S6 => "s6",
+            Self::S7 => "s7",
         }
     }
 
@@ -68,7 +73,7 @@ impl FromStr for Scenario {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = SCENARIOS.into_iter().find(|s| s.name() == text);
-        found.ok_or_else(|| format!("`{text}` is none of s1 to s6"))
+        found.ok_or_else(|| format!("`{text}` is none of s1 to s7"))
     }
 }
 
@@ -81,11 +86,12 @@ pub(super) struct Job {
 
 /// All jobs for the scenarios and kinds wanted.
 pub(super) fn jobs(scenarios: &[Scenario], kinds: &[Kind]) -> Vec<Job> {
-    let groups: [&[Scenario]; 4] = [
+    let groups: [&[Scenario]; 5] = [
         &[Scenario::S1],
         &[Scenario::S3, Scenario::S2, Scenario::S5],
         &[Scenario::S4],
         &[Scenario::S6],
+        &[Scenario::S7],
     ];
     let mut jobs = Vec::new();
     for group in groups {
@@ -112,7 +118,8 @@ pub(super) fn run(run: &Run, job: &Job, keep: Keep<'_>) -> Result<(), String> {
         (Kind::Device, _) => device::run(run, &job.scenarios, keep),
         (kind, Scenario::S1) => keep(ram::run(run, kind)?),
         (kind, Scenario::S4) => keep(mix::run(run, kind)?),
-        (kind, Scenario::S6) => keep(mix::sweep(run, kind)?),
+        (kind, Scenario::S6) => keep(sweep::to_saturation(run, kind)?),
+        (kind, Scenario::S7) => keep(sweep::on_a_slow_drive(run, kind)?),
         (kind, _) => store::run(run, kind, &job.scenarios, keep),
     }
 }
@@ -134,6 +141,6 @@ mod tests {
         ];
         assert_eq!(told, want);
         assert_eq!("s3".parse(), Ok(Scenario::S3));
-        assert!("s7".parse::<Scenario>().is_err());
+        assert!("s8".parse::<Scenario>().is_err());
     }
 }

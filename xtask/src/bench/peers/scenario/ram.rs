@@ -3,10 +3,10 @@
 use super::super::lengths::text;
 use super::super::load::Run;
 use super::super::results::Cell;
-use super::super::servers::{Kind, Server};
+use super::super::servers::{Kind, Server, Shape};
 
 pub(super) fn run(run: &Run, kind: Kind) -> Result<Cell, String> {
-    let mut server = Server::new(&run.host, &run.foxy, kind, "s1", run.origin.port, false)?;
+    let mut server = Server::new(run, kind, &Shape::new(run, "s1"))?;
     server.start()?;
     let mut cell = Cell::new("s1", kind);
     let objects: &[&str] = if kind == Kind::Floor {

@@ -8,7 +8,7 @@ use super::super::host::{DeviceCounts, pause, sync};
 use super::super::lengths::text;
 use super::super::load::Run;
 use super::super::results::Cell;
-use super::super::servers::{Kind, Server};
+use super::super::servers::{Kind, Server, Shape};
 use super::{Keep, LIMIT, Scenario, restart};
 
 /// A server with a full store.
@@ -27,7 +27,7 @@ pub(super) fn run(
     scenarios: &[Scenario],
     keep: Keep<'_>,
 ) -> Result<(), String> {
-    let server = Server::new(&run.host, &run.foxy, kind, "disk", run.origin.port, true)?;
+    let server = Server::new(run, kind, &Shape::on_disk(run, "disk"))?;
     let clock = SystemClock::default();
     let mut filled = Filled {
         record: run.host.scratch.join(format!("{kind}.record")),

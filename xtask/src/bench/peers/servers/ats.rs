@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::super::tools;
-use super::{DISK_GIB, MEMORY_MIB, Site, Start, write};
+use super::{DISK_GIB, Site, Start, write};
 
 pub(super) fn start(site: &Site<'_>) -> Result<Start, String> {
     let folder = &site.folder;
@@ -52,7 +52,7 @@ fn records(site: &Site<'_>) -> String {
         ("exec_thread.limit", 1),
         ("accept_threads", 0),
         ("task_threads", 1),
-        ("cache.ram_cache.size", MEMORY_MIB << 20),
+        ("cache.ram_cache.size", site.memory_mib << 20),
         ("log.logging_enabled", 0),
         ("url_remap.remap_required", 0),
         ("reverse_proxy.enabled", 0),

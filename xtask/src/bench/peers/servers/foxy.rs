@@ -1,6 +1,6 @@
 //! Foxy, the floor, and the model with a process per request.
 
-use super::{DISK_GIB, MEMORY_MIB, Site, Start};
+use super::{DISK_GIB, Site, Start};
 
 pub(super) fn start(site: &Site<'_>, reverse: bool) -> Start {
     let store = site.folder.join("store");
@@ -15,7 +15,7 @@ pub(super) fn start(site: &Site<'_>, reverse: bool) -> Start {
         "--workers".into(),
         "1".into(),
         "--memory".into(),
-        format!("{MEMORY_MIB}MiB"),
+        format!("{}MiB", site.memory_mib),
         "--store".into(),
         store.to_string_lossy().into_owned(),
         "--store-size".into(),

@@ -21,8 +21,9 @@ use foxy_base::{Clock, SystemClock};
 
 use super::super::free_port;
 use super::host::{Core, Group, Host, pause, signal};
+use super::load::Run;
 
-/// Memory for contents, MiB.
+/// Memory for contents, MiB, unless the scenario says otherwise.
 const MEMORY_MIB: u64 = 256;
 /// Disk, GiB.
 const DISK_GIB: u64 = 8;
@@ -108,6 +109,41 @@ impl FromStr for Kind {
     }
 }
 
+/// What a scenario gives a server.
+pub(super) struct Shape<'a> {
+    /// Names its folder and control group.
+    pub(super) label: &'a str,
+    /// Where its folder is put.
+    pub(super) place: &'a Path,
+    /// Memory for contents, MiB.
+    pub(super) memory_mib: u64,
+    /// Port of the origin.
+    pub(super) origin: u16,
+    /// Hits come from the disk, so reads must not block the one worker.
+    pub(super) disk: bool,
+}
+
+impl<'a> Shape<'a> {
+    /// The usual: contents in the run's scratch folder, the run's origin.
+    pub(super) fn new(run: &'a Run, label: &'a str) -> Self {
+        Self {
+            label,
+            place: &run.host.scratch,
+            memory_mib: MEMORY_MIB,
+            origin: run.origin.port,
+            disk: false,
+        }
+    }
+
+    /// The same where hits come from the disk.
+    pub(super) fn on_disk(run: &'a Run, label: &'a str) -> Self {
+        Self {
+            disk: true,
+            ..Self::new(run, label)
+        }
+    }
+}
+
 /// What a configuration is made from.
 pub(super) struct Site<'a> {
     pub(super) host: &'a Host,
@@ -117,7 +153,8 @@ pub(super) struct Site<'a> {
     /// A second port, for those who have an admin address.
     pub(super) admin: u16,
     pub(super) origin: u16,
-    /// Hits come from the disk, so reads must not block the one worker.
+    /// See [`Shape`].
+    pub(super) memory_mib: u64,
     pub(super) disk: bool,
     pub(super) foxy: &'a Path,
 }
@@ -146,22 +183,18 @@ pub(super) struct Server {
     pub(super) group: Group,
     pub(super) port: u16,
     pub(super) admin: u16,
+    /// Port of its origin.
+    pub(super) origin: u16,
     folder: PathBuf,
     start: Start,
     child: Option<Child>,
 }
 
 impl Server {
-    /// Writes the configuration with empty contents. `label` names its folder.
-    pub(super) fn new(
-        host: &Host,
-        foxy: &Path,
-        kind: Kind,
-        label: &str,
-        origin: u16,
-        disk: bool,
-    ) -> Result<Self, String> {
-        let folder = host.scratch.join(format!("{label}-{kind}"));
+    /// Writes the configuration with empty contents.
+    pub(super) fn new(run: &Run, kind: Kind, shape: &Shape<'_>) -> Result<Self, String> {
+        let (host, name) = (&run.host, format!("{}-{kind}", shape.label));
+        let folder = shape.place.join(&name);
         fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
         let (port, admin) = (free_port(), free_port());
         let site = Site {
@@ -169,9 +202,10 @@ impl Server {
             folder: folder.clone(),
             port,
             admin,
-            origin,
-            disk,
-            foxy,
+            origin: shape.origin,
+            memory_mib: shape.memory_mib,
+            disk: shape.disk,
+            foxy: &run.foxy,
         };
         let start = match kind {
             Kind::Floor => foxy::floor(&site),
@@ -187,9 +221,10 @@ impl Server {
         };
         Ok(Self {
             kind,
-            group: host.group(&format!("{label}-{kind}"))?,
+            group: host.group(&name)?,
             port,
             admin,
+            origin: shape.origin,
             folder,
             start,
             child: None,

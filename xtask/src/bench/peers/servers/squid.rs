@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use super::super::host::Core;
 use super::super::tools;
-use super::{DISK_GIB, MEMORY_MIB, Site, Start, write};
+use super::{DISK_GIB, Site, Start, write};
 
 /// The kind of its store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) fn start(site: &Site<'_>, disk: Disk) -> Result<Start, String> {
         Disk::Rock => format!("cache_dir rock {folder}/store {mib} max-size=4194304"),
         Disk::Aufs => format!("cache_dir aufs {folder}/store {mib} 64 256"),
     };
-    let port = site.port;
+    let (port, memory) = (site.port, site.memory_mib);
     let config = site.folder.join("squid.conf");
     write(
         &config,
@@ -28,7 +28,7 @@ pub(super) fn start(site: &Site<'_>, disk: Disk) -> Result<Start, String> {
             "http_port 127.0.0.1:{port}
 http_access allow all
 {store}
-cache_mem {MEMORY_MIB} MB
+cache_mem {memory} MB
 maximum_object_size 4 MB
 access_log none
 cache_store_log none

@@ -1,0 +1,92 @@
+//! A slow drive: a loop device with a file system of its own, held to the commands and bytes per
+//! second of a disk of 2000 by the kernel's throttle.
+//!
+//! The limit is set for the root group, so that what the kernel writes back for a proxy counts as
+//! well as what the proxy itself reads and writes. The run's watcher lifts it and unmounts.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const THROTTLE: &str = "/sys/fs/cgroup/blkio/blkio.throttle";
+/// Name of the mount point in the run's scratch folder, which the watcher knows.
+pub(super) const MOUNT: &str = "drive";
+/// Where the watcher finds the device's number.
+pub(super) const NUMBER: &str = "drive.number";
+/// Seek of 5.2 ms and half a turn of 3 ms: Seagate ST318203, the disk of the Foxy paper.
+const COMMANDS: u64 = 120;
+/// Of its middle tracks.
+const BYTES: u64 = 20_000_000;
+
+/// The drive, mounted and not yet slow.
+pub(super) struct Drive {
+    /// Its root folder.
+    pub(super) folder: PathBuf,
+    number: String,
+}
+
+impl Drive {
+    /// A drive of `gib` GiB in the scratch folder; takes room as it is written to.
+    pub(super) fn new(scratch: &Path, gib: u64) -> Result<Self, String> {
+        let (folder, image) = (scratch.join(MOUNT), scratch.join("drive.image"));
+        let problem = |e: std::io::Error| format!("{}: {e}", image.display());
+        fs::create_dir_all(&folder).map_err(problem)?;
+        let file = fs::File::create(&image).map_err(problem)?;
+        file.set_len(gib << 30).map_err(problem)?;
+        tell(Command::new("mkfs.ext4").args(["-q", "-F"]).arg(&image))?;
+        tell(
+            Command::new("mount")
+                .args(["-o", "loop,noatime"])
+                .args([&image, &folder]),
+        )?;
+        let number = tell(
+            Command::new("findmnt")
+                .args(["-n", "-o", "MAJ:MIN"])
+                .arg(&folder),
+        )?;
+        let drive = Self {
+            folder,
+            number: number.trim().to_owned(),
+        };
+        fs::write(scratch.join(NUMBER), &drive.number).map_err(problem)?;
+        Ok(drive)
+    }
+
+    /// From now on it is as slow as the disk of the paper.
+    pub(super) fn slow_down(&self) -> Result<(), String> {
+        self.limit(COMMANDS, BYTES)
+    }
+
+    fn limit(&self, commands: u64, bytes: u64) -> Result<(), String> {
+        for (what, limit) in [("iops", commands), ("bps", bytes)] {
+            for side in ["read", "write"] {
+                let path = format!("{THROTTLE}.{side}_{what}_device");
+                let rule = format!("{} {limit}", self.number);
+                fs::write(&path, rule)
+                    .map_err(|e| format!("{path}: {e}; needed: the blkio group of version 1"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Drive {
+    fn drop(&mut self) {
+        // No limit is written as zero.
+        let _ = self.limit(0, 0);
+        let _ = tell(Command::new("umount").arg("-l").arg(&self.folder));
+        if let Some(scratch) = self.folder.parent() {
+            let _ = fs::remove_file(scratch.join("drive.image"));
+        }
+    }
+}
+
+fn tell(command: &mut Command) -> Result<String, String> {
+    let shown = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().map_err(|e| format!("{shown}: {e}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(format!("{shown}: {text}; needed: root and loop devices"))
+}

@@ -1,0 +1,178 @@
+//! The mix at rising offered load: S6 on this machine's disk, S7 on a drive of the paper's class.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::super::drive::Drive;
+use super::super::lengths::text;
+use super::super::load::{Origin, Run, number};
+use super::super::results::Cell;
+use super::super::servers::{Kind, Server, Shape};
+use super::mix::{DELAY, MIX, started};
+
+/// S7: little memory for contents, and no page cache beside it that could hold the store.
+const SLOW_MEMORY_MIB: u64 = 128;
+const SLOW_LIMIT: u64 = 384 << 20;
+/// The origins of the paper wait for a second; while the store is filled they do not.
+const SLOW_DELAY: [&str; 2] = ["--latency", "1s"];
+const SLOW_SEED: u64 = 7;
+
+/// How the load rises.
+struct Climb<'a> {
+    offered: &'a [u32],
+    knobs: &'a str,
+    /// Longest time that an answer waits for the origin, seconds.
+    wait: u32,
+    warm_up: Duration,
+    step: Duration,
+    /// One stream that goes on from here; otherwise each step has a stream of its own.
+    goes_on_from: Option<u64>,
+}
+
+/// S6.
+pub(super) fn to_saturation(run: &Run, kind: Kind) -> Result<Cell, String> {
+    let server = started(run, kind, "s6")?;
+    let mut cell = Cell::new("s6", kind);
+    let climb = Climb {
+        offered: run.lengths.sweep,
+        knobs: DELAY,
+        wait: 0,
+        warm_up: run.lengths.warm_up,
+        step: run.lengths.sweep_step,
+        goes_on_from: None,
+    };
+    climb.run(run, &server, &mut cell)?;
+    server.discard();
+    Ok(cell)
+}
+
+/// S7. The store holds more than memory before the drive gets slow.
+pub(super) fn on_a_slow_drive(run: &Run, kind: Kind) -> Result<Cell, String> {
+    let origin = Origin::start(&run.host, &run.foxy)?;
+    let port = origin.port;
+    let drive = Drive::new(&run.host.scratch, 10)?;
+    let shape = Shape {
+        place: &drive.folder,
+        memory_mib: SLOW_MEMORY_MIB,
+        origin: port,
+        ..Shape::on_disk(run, "s7")
+    };
+    let mut server = Server::new(run, kind, &shape)?;
+    server.group.limit(Some(SLOW_LIMIT))?;
+    server.start()?;
+    let mut cell = Cell::new("s7", kind);
+    fill(run, &server)?;
+    drop(origin);
+    let _slow = Origin::start_at(port, &run.host, &run.foxy, &SLOW_DELAY)?;
+    run.host.drop_caches()?;
+    drive.slow_down()?;
+    let climb = Climb {
+        offered: run.lengths.slow_sweep,
+        knobs: "",
+        wait: 1,
+        warm_up: run.lengths.slow_warm_up,
+        step: run.lengths.slow_step,
+        goes_on_from: Some(run.lengths.slow_fill),
+    };
+    let done = climb.run(run, &server, &mut cell);
+    server.discard();
+    done.map(|()| cell)
+}
+
+fn fill(run: &Run, server: &Server) -> Result<(), String> {
+    let (requests, seed) = (run.lengths.slow_fill.to_string(), SLOW_SEED.to_string());
+    let mut args = MIX.to_vec();
+    args.extend(["--requests", &requests, "--seed", &seed]);
+    args.extend(["--connections", "100"]);
+    let report = run.load(server, &args)?;
+    match number(&report, &["errors"]) {
+        Some(0.0) => Ok(()),
+        _ => Err(format!("filling the store: {}", report["described"][0])),
+    }
+}
+
+impl Climb<'_> {
+    /// Ends at the second load in a row that is not carried.
+    fn run(&self, run: &Run, server: &Server, cell: &mut Cell) -> Result<(), String> {
+        let (mut behind, mut best, mut skip) = (0, 0.0f64, self.goes_on_from.unwrap_or(0));
+        for (at, &offered) in self.offered.iter().enumerate() {
+            let report = self.load(run, server, offered, at as u64, skip)?;
+            if self.goes_on_from.is_some() {
+                let seconds = (self.warm_up + self.step).as_secs_f64();
+                skip += (f64::from(offered) * seconds) as u64;
+            }
+            if number(&report, &["answers"]).unwrap_or(0.0) < 1.0 && at > 0 {
+                cell.note(format!("no answers at {offered}/s in time"));
+                break;
+            }
+            let carried = note(cell, offered, &report);
+            best = best.max(carried);
+            behind = if carried < 0.92 * f64::from(offered) {
+                behind + 1
+            } else {
+                0
+            };
+            if behind == 2 {
+                break;
+            }
+        }
+        cell.set("saturation", best);
+        Ok(())
+    }
+
+    fn load(
+        &self,
+        run: &Run,
+        server: &Server,
+        offered: u32,
+        at: u64,
+        skip: u64,
+    ) -> Result<Value, String> {
+        // Enough for what waits for the origin and a queue as long; a proxy that cannot even
+        // accept more is saturated already.
+        let connections = 100 + offered / 4 + 2 * self.wait * offered;
+        let seed = self.goes_on_from.map_or(100 + at, |_| SLOW_SEED);
+        let numbers = [
+            ("--rate", offered.to_string()),
+            ("--connections", connections.min(3000).to_string()),
+            ("--warm-up", text(self.warm_up)),
+            ("--duration", text(self.step)),
+            (
+                "--cool-down",
+                text(Duration::from_secs(self.wait.into()) * 2),
+            ),
+            ("--seed", seed.to_string()),
+            ("--skip", skip.to_string()),
+        ];
+        let mut args = MIX.to_vec();
+        args.extend(["--knobs", self.knobs]);
+        for (name, value) in &numbers {
+            args.extend([name, value.as_str()]);
+        }
+        run.load(server, &args)
+    }
+}
+
+/// Keeps a step's figures; the answers per second.
+fn note(cell: &mut Cell, offered: u32, report: &Value) -> f64 {
+    let part = offered.to_string();
+    cell.take(&part, report);
+    cell.set(&format!("{part} response ms"), mean(report));
+    let origin = number(report, &["origin", "bytes"]).unwrap_or(0.0);
+    let bytes = number(report, &["bytes"]).unwrap_or(0.0).max(1.0);
+    cell.set(&format!("{part} origin share"), origin / bytes);
+    cell.get(&format!("{part} rate")).unwrap_or(0.0)
+}
+
+/// Mean response time of hits and misses together, ms.
+fn mean(report: &Value) -> f64 {
+    let get = |group: &str, what: &str| number(report, &[group, what]).unwrap_or(0.0);
+    let groups = ["hits", "misses", "unknown"];
+    let count: f64 = groups.iter().map(|g| get(g, "count")).sum();
+    let total: f64 = groups
+        .iter()
+        .map(|g| get(g, "count") * get(g, "mean"))
+        .sum();
+    total / count.max(1.0) / 1000.0
+}
