@@ -169,6 +169,9 @@ pub struct QueueStats {
     pub reissued: u64,
 }
 
+/// Wakes the owner of a queue who waits for its descriptor.
+pub type Nudge = Box<dyn Fn() + Send + Sync>;
+
 /// Operations under way, owned by one thread.
 ///
 /// A turn of a network thread is: `submit` any number, `flush_submissions` once, sleep in epoll,
@@ -205,6 +208,12 @@ pub trait Queue: Send {
     /// `Readiness`, of feature `tokio`). Spurious wake-ups occur. Ask first on the thread that
     /// owns the queue, or before the first flush; a queue that only `wait`s is cheaper without.
     fn event_fd(&self) -> Option<BorrowedFd<'_>>;
+
+    /// What makes [`event_fd`](Self::event_fd) readable from any thread although nothing has
+    /// completed; `None` where there is no descriptor.
+    fn nudge(&self) -> Option<Nudge> {
+        None
+    }
 
     /// Operations submitted and not yet reaped, staged ones included.
     fn in_flight(&self) -> usize;

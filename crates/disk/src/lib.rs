@@ -31,11 +31,11 @@ mod ring;
 mod signal;
 
 pub use buf::{AlignedBuf, BufPool};
-pub use disk::{Completion, Disk, Op, OpKind, Queue, QueueStats};
+pub use disk::{Completion, Disk, Nudge, Op, OpKind, Queue, QueueStats};
 pub use error::DiskError;
 pub use file::{Backend, Direct, FileDisk, OpenOptions, Report};
 pub use mem::{
-    Counts, Fault, FaultPlan, FaultRule, HeldOp, Keep, LoggedOp, MemDisk, OpClass, Unsynced,
+    Counts, Fault, FaultPlan, FaultRule, HeldOp, Keep, LoggedOp, MemDisk, OpClass, Seek, Unsynced,
 };
 #[cfg(feature = "tokio")]
 pub use readiness::Readiness;

@@ -2,7 +2,7 @@
 
 use crate::file::Target;
 use crate::signal::Inbox;
-use crate::{Completion, Op, OpKind, Queue, QueueStats, check};
+use crate::{Completion, Nudge, Op, OpKind, Queue, QueueStats, check};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::io;
@@ -195,6 +195,11 @@ impl Queue for PoolQueue {
 
     fn event_fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.inbox.fd())
+    }
+
+    fn nudge(&self) -> Option<Nudge> {
+        let inbox = self.inbox.clone();
+        Some(Box::new(move || inbox.nudge()))
     }
 
     fn in_flight(&self) -> usize {

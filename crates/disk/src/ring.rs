@@ -10,7 +10,7 @@
 mod flights;
 
 use crate::file::Target;
-use crate::{Completion, Op, Queue, QueueStats, check};
+use crate::{Completion, Nudge, Op, Queue, QueueStats, check};
 use flights::{Flights, Step};
 use io_uring::{IoUring, Probe, opcode, types};
 use rustix::event::{EventfdFlags, eventfd};
@@ -314,6 +314,14 @@ impl Queue for RingQueue {
             let _ = self.events.set(made);
         }
         self.events.get().map(AsFd::as_fd)
+    }
+
+    fn nudge(&self) -> Option<Nudge> {
+        let events = self.event_fd()?.try_clone_to_owned().ok()?;
+        Some(Box::new(move || {
+            // A full counter is readable already.
+            let _ = rustix::io::write(&events, &1u64.to_ne_bytes());
+        }))
     }
 
     fn in_flight(&self) -> usize {

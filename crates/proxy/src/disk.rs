@@ -115,8 +115,7 @@ impl DiskReader {
     }
 
     fn open(&self, store: StoreId) -> io::Result<Rc<StoreQueue>> {
-        let disk = self.engine.disk(store).ok_or(io::ErrorKind::NotFound)?;
-        let queue = disk.open_queue(DEPTH)?;
+        let queue = self.engine.open_reads(store, DEPTH)?;
         let ready = Readiness::of(&*queue)?;
         let queue = Rc::new(StoreQueue {
             inner: RefCell::new(Inner {

@@ -430,6 +430,8 @@ impl Engine {
             disk: store.disk.describe(),
             health: store.seen_health(|| self.clock.mono()),
             reason: store.condition.reason(),
+            device: store.reads.device(),
+            reads_sorted: store.reads.sorts(),
             quarantined: store.condition.quarantined(),
             loading: store.loading.load(Ordering::Relaxed),
             segments: store.geometry.segments,

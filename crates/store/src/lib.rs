@@ -6,7 +6,7 @@
 //!
 //! It is *driven*: it starts no thread and no runtime. [`Engine`] is shared by all threads;
 //! each store's [`Writer`] is driven by one thread that calls [`Writer::turn`]; disk reads are
-//! carried out by whoever looked up, with a queue of its own ([`Engine::disk`]).
+//! carried out by whoever looked up, with a queue of its own ([`Engine::open_reads`]).
 
 mod admit;
 mod condition;
@@ -22,6 +22,7 @@ mod options;
 mod peek;
 mod pressure;
 mod purge;
+mod reads;
 mod recovery;
 mod removals;
 mod scrub;
@@ -37,6 +38,7 @@ mod writer;
 mod tests;
 
 pub use engine::Engine;
+pub use foxy_policy::Device;
 pub use gate::{AdmissionConfig, WhenSpent};
 pub use large::{LargePut, NewLarge, Stored};
 pub use lookup::{Admission, DropReason, Lookup, Put, ReadMiss, ReadPlan, StoreId};
@@ -50,6 +52,7 @@ pub use purge::{
     KeyParts, Place, Purge, PurgeError, PurgeKind, PurgeStatus, Sweep, SweepStep, Walk, WalkStep,
     Walked, for_each_tag,
 };
+pub use reads::ReadMode;
 pub use scrub::{Scrub, ScrubStep};
 pub use sparse::FragmentPut;
 pub use stats::{EngineCounts, Health, MemoryShares, OneStoreStats, StoreCounts, StoreStats};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::{AdmissionConfig, WhenSpent};
+use crate::{AdmissionConfig, ReadMode, WhenSpent};
 
 /// Choices for the engine.
 #[derive(Clone, Debug)]
@@ -79,6 +79,8 @@ pub struct StoreOptions {
     pub weight: Option<u32>,
     /// Identity of a new store; random from the engine's seed and the clock unless given.
     pub uuid: Option<[u8; 16]>,
+    /// In which order reads go to the disk.
+    pub reads: ReadMode,
     /// Summary slots read by one turn while loading.
     pub load_steps: usize,
 }
@@ -100,6 +102,7 @@ impl Default for StoreOptions {
             force_format: false,
             weight: None,
             uuid: None,
+            reads: ReadMode::Auto,
             load_steps: 8,
         }
     }

@@ -14,11 +14,12 @@ use parking_lot::{Condvar, Mutex};
 use crate::condition::Condition;
 use crate::pressure::Pressure;
 use crate::purge::JournalInbox;
+use crate::reads::StoreReads;
 use crate::removals::{Numbered, RemovalLog};
 use crate::spot::Spot;
 use crate::stats::{Health, StoreCounters};
 use crate::ticket::TicketPart;
-use crate::{ReadPlan, StoreId};
+use crate::{ReadPlan, StoreId, StoreOptions};
 
 /// An object on its way to disk: the pending table holds the object itself.
 #[derive(Clone, Copy, Debug)]
@@ -166,6 +167,7 @@ pub(crate) struct StoreShared {
     pub(crate) gone: Mutex<Option<Gone>>,
     pub(crate) loading: AtomicBool,
     pub(crate) condition: Condition,
+    pub(crate) reads: StoreReads,
     /// Bytes of objects that wait to be written here.
     pub(crate) pending_bytes: AtomicU64,
     /// Memory that the writer holds, in bytes.
@@ -183,7 +185,7 @@ impl StoreShared {
         geometry: Geometry,
         disk: Arc<dyn Disk>,
         weight: u32,
-        gone_max: usize,
+        options: &StoreOptions,
     ) -> Self {
         Self {
             id,
@@ -201,9 +203,10 @@ impl StoreShared {
             purge_floor: AtomicU64::new(0),
             journal_seen: AtomicU64::new(0),
             bell: Arc::default(),
-            gone: Mutex::new(Some(Gone::new(gone_max))),
+            gone: Mutex::new(Some(Gone::new(options.gone_max))),
             loading: AtomicBool::new(true),
             condition: Condition::new(geometry.segments),
+            reads: StoreReads::new(options.reads),
             pending_bytes: AtomicU64::new(0),
             writer_bytes: AtomicU64::new(0),
             pressure: Pressure::default(),

@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use foxy_policy::Device;
+
 use crate::StoreId;
 
 /// Declares counters once: atomics to count with, a plain struct to report with.
@@ -157,6 +159,12 @@ counters! {
         write_errors,
         /// Failed reads.
         read_errors,
+        /// Times that reads of a rotating disk were sorted and carried out together.
+        sorted_batches,
+        /// Reads in them.
+        sorted_reads,
+        /// Reads that were carried out as a part of a neighbour's.
+        joined_reads,
         /// Reads that nobody waited for any longer.
         reads_given_up,
         /// Bytes that the scrub has read.
@@ -221,6 +229,10 @@ pub struct OneStoreStats {
     pub health: Health,
     /// Why that is not everything: what the device said last.
     pub reason: Option<String>,
+    /// What its reads tell of the device.
+    pub device: Device,
+    /// Its reads are sorted.
+    pub reads_sorted: bool,
     /// Segments that are not used because reading them failed.
     pub quarantined: u32,
     /// Recovery is still loading older segments.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use foxy_base::{MonoTime, Rng};
 use foxy_disk::{BufPool, Completion, Op, Queue, QueueStats};
-use foxy_store::{Lookup, ReadPlan};
+use foxy_store::{Lookup, ReadPlan, StoreId};
 
 use super::rig::{Rig, keyed};
 use super::system;
@@ -79,7 +79,7 @@ pub(super) fn run(
 ) -> io::Result<Reads> {
     let mut state = Loop {
         rig,
-        queue: rig.disk.open_queue(depth as u32)?,
+        queue: rig.engine.open_reads(StoreId(0), depth as u32)?,
         pool: BufPool::new(depth * 2),
         flights: (0..depth).map(|_| None).collect(),
         free: (0..depth).collect(),

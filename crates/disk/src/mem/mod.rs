@@ -18,17 +18,20 @@ mod crash;
 mod faults;
 mod image;
 mod queue;
+mod seek;
 mod state;
 #[cfg(test)]
 mod tests;
 
 pub use faults::{Fault, FaultPlan, FaultRule};
+pub use seek::Seek;
 
 use crate::{Disk, Queue, check};
 use foxy_base::{Clock, Rng, SystemClock};
 use image::Image;
 use parking_lot::Mutex;
 use queue::MemQueue;
+use seek::Head;
 use state::{Held, State};
 use std::io;
 use std::sync::Arc;
@@ -169,6 +172,7 @@ impl MemDisk {
             log: None,
             next_id: 0,
             queues: 0,
+            head: None,
         })))
     }
 
@@ -182,6 +186,12 @@ impl MemDisk {
     /// Replaces the fault plan.
     pub fn set_faults(&self, plan: impl Into<FaultPlan>) {
         self.0.lock().plan = plan.into();
+    }
+
+    /// Operations of queues take their time from now on, by the disk's clock; `None`: no longer.
+    /// Blocking calls take none.
+    pub fn set_seek(&self, seek: Option<Seek>) {
+        self.0.lock().head = seek.map(Head::new);
     }
 
     /// Operations of queues wait for `release` from now on (true), or execute when their queue

@@ -2,7 +2,7 @@
 
 use super::state::{Owner, Parcel, State};
 use crate::signal::Inbox;
-use crate::{Completion, Op, Queue, QueueStats, check};
+use crate::{Completion, Nudge, Op, Queue, QueueStats, check};
 use parking_lot::Mutex;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -106,6 +106,11 @@ impl Queue for MemQueue {
 
     fn event_fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.inbox.fd())
+    }
+
+    fn nudge(&self) -> Option<Nudge> {
+        let inbox = self.inbox.clone();
+        Some(Box::new(move || inbox.nudge()))
     }
 
     fn in_flight(&self) -> usize {

@@ -1,6 +1,7 @@
 //! What a memory disk knows: the two images, what lies between them, and what is held back.
 
 use super::image::Image;
+use super::seek::Head;
 use super::{Counts, Fault, FaultPlan, HeldOp, LoggedOp, OpClass};
 use crate::signal::Inbox;
 use crate::{Completion, Op, OpKind, check};
@@ -80,6 +81,7 @@ pub(super) struct State {
     pub(super) log: Option<Vec<LoggedOp>>,
     pub(super) next_id: u64,
     pub(super) queues: u32,
+    pub(super) head: Option<Head>,
 }
 
 impl State {
@@ -132,7 +134,8 @@ impl State {
             completion: check::completion(op, result),
             seen,
         };
-        match self.until(fault) {
+        let until = self.until(fault).or_else(|| self.travel(class, at, len));
+        match until {
             None => deliver(owner, parcel),
             Some(until) => {
                 // The owner must come and look, or it would never count the looks.
@@ -155,6 +158,13 @@ impl State {
             Fault::Stuck => Some(Until::Never),
             _ => None,
         }
+    }
+
+    /// The time of an operation on a disk that takes its time.
+    fn travel(&mut self, class: OpClass, at: u64, len: u64) -> Option<Until> {
+        let head = self.head.as_mut().filter(|_| class != OpClass::Flush)?;
+        let end = head.serve(self.clock.mono(), at, len, self.len, &mut self.rng);
+        Some(Until::Time(end))
     }
 
     /// Draws the fault for an operation, and counts and logs it.

@@ -161,7 +161,7 @@ fn engine(state: &State, page: &mut Page) {
 
 fn stores(stores: &[OneStoreStats], page: &mut Page) {
     states(stores, page);
-    let gauges: [Gauge; 5] = [
+    let gauges: [Gauge; 6] = [
         (
             "foxy_store_up",
             "1 if the store reads and writes, 0.5 if it is slow or only reads, 0 if it is offline.",
@@ -175,6 +175,11 @@ fn stores(stores: &[OneStoreStats], page: &mut Page) {
             "foxy_store_quarantined_segments",
             "Segments that are not used because reading them failed.",
             |s| f64::from(s.quarantined),
+        ),
+        (
+            "foxy_store_reads_sorted",
+            "1 while reads are sorted because the disk rotates, or by configuration.",
+            |s| f64::from(u8::from(s.reads_sorted)),
         ),
         (
             "foxy_store_loading",

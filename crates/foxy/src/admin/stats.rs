@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use foxy_proxy::{Event, Latency, Outcome, Totals};
-use foxy_store::{Health, OneStoreStats};
+use foxy_store::{Device, Health, OneStoreStats};
 use serde::{Deserialize, Serialize};
 
 use super::State;
@@ -89,6 +89,12 @@ pub struct Store {
     /// What the device said, or did, that last changed this.
     #[serde(default)]
     pub reason: Option<String>,
+    /// What its reads tell of the disk: `unknown`, `fast`, `even` or `rotating`.
+    #[serde(default)]
+    pub device: String,
+    /// Whether its reads are sorted.
+    #[serde(default)]
+    pub reads_sorted: bool,
     /// Segments that are not used because reading them failed.
     #[serde(default)]
     pub quarantined_segments: u32,
@@ -187,6 +193,8 @@ fn one_store(
         disk: store.disk.clone(),
         health: health_word(store.health).to_owned(),
         reason: store.reason.clone(),
+        device: device_word(store.device).to_owned(),
+        reads_sorted: store.reads_sorted,
         quarantined_segments: store.quarantined,
         loading: store.loading,
         capacity_bytes: u64::from(store.segments) * u64::from(store.segment_bytes),
@@ -203,6 +211,16 @@ pub(super) fn health_word(health: Health) -> &'static str {
         Health::Slow => "slow",
         Health::ReadOnly => "read-only",
         Health::Offline => "offline",
+    }
+}
+
+/// The stable word for what reads tell of a disk.
+fn device_word(device: Device) -> &'static str {
+    match device {
+        Device::Unknown => "unknown",
+        Device::Fast => "fast",
+        Device::Even => "even",
+        Device::Rotating => "rotating",
     }
 }
 

@@ -51,6 +51,8 @@ pub struct StoreConfig {
     pub size: u64,
     /// Whether the user named the size; otherwise an existing store keeps its own.
     pub size_given: bool,
+    /// In which order it is read.
+    pub reads: foxy_store::ReadMode,
 }
 
 /// Going through what is stored, to find what has gone bad.
@@ -257,7 +259,13 @@ fn store(
     machine: &dyn Machine,
     problems: &mut Vec<Problem>,
 ) -> Option<StoreConfig> {
-    let values = Values::read("store", Some(section), problems);
+    use foxy_store::ReadMode;
+    let mut values = Values::read("store", Some(section), problems);
+    let reads = match values.text("reads").as_str() {
+        "sorted" => ReadMode::Sorted,
+        "direct" => ReadMode::Direct,
+        _ => ReadMode::Auto,
+    };
     let path = match values.given("path") {
         Some(Value::Text(path)) if path == "off" => return None,
         Some(Value::Text(path)) => PathBuf::from(path),
@@ -277,6 +285,7 @@ fn store(
         path,
         size,
         size_given,
+        reads,
     })
 }
 

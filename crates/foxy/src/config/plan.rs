@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 
 use foxy_base::ByteSize;
+use foxy_store::ReadMode;
 
 use super::build::{Config, LogTarget};
 use super::machine::Machine;
@@ -48,11 +49,13 @@ impl Config {
                 _ => "will be made",
             };
             let path = store.path.display();
-            let _ = writeln!(
-                text,
-                "store          {path}, {}, {state}",
-                human(store.size)
-            );
+            let size = human(store.size);
+            let reads = match store.reads {
+                ReadMode::Auto => "",
+                ReadMode::Sorted => ", reads sorted",
+                ReadMode::Direct => ", reads direct",
+            };
+            let _ = writeln!(text, "store          {path}, {size}, {state}{reads}");
         }
         for rule in self.proxy.user_rules.all() {
             let _ = writeln!(text, "rule           {}", rule.words());

@@ -84,6 +84,8 @@ pub const SETTINGS: &[Setting] = &[
         "A file (made if absent) or a block device. Its contents survive restarts."),
     free("store", "size", SizeOrShare(16 * MIB), "the size of an existing store; else the smaller of 10GiB and 10% of the free space",
         "How much of the disk is used. A share counts the free space and what the store already has."),
+    fixed("store", "reads", Word(&["auto", "sorted", "direct"]), "auto",
+        "In which order reads go to the disk. `sorted`: those that come while the disk is at work go out together, by position, neighbours as one: for rotating disks. `direct`: each at once. `auto`: `sorted` if the first reads show that the disk rotates (what the system says of a disk is often wrong)."),
 
     fixed("admission", "write_budget", Size(0, 1 << 50), "0",
         "Bytes per second of new contents that are written to all stores together, on average; what was not used for up to ten seconds may be used later, so that longer objects than ten seconds' worth do not enter. 0 sets no limit. For disks that wear out, or that others need as well."),

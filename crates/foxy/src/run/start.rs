@@ -87,8 +87,13 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     };
     let engine = Engine::new(engine_config, Arc::clone(&parts.clock));
     let mut stores = StoreThreads::default();
-    for disk in disks(config, parts.disks)? {
-        stores.open(&engine, disk, parts.store_options.clone())?;
+    for (number, disk) in disks(config, parts.disks)?.into_iter().enumerate() {
+        let configured = config.stores.get(number);
+        let options = StoreOptions {
+            reads: configured.map_or(parts.store_options.reads, |store| store.reads),
+            ..parts.store_options.clone()
+        };
+        stores.open(&engine, disk, options)?;
     }
     let bound = Bound::bind_all(config)?;
     let admin_socket = config.admin.map(admin::bind).transpose()?;

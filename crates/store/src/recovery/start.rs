@@ -74,13 +74,7 @@ pub(crate) fn open(
         .unwrap_or(u32::try_from(needed >> 20).unwrap_or(u32::MAX).max(1));
     let (uuid, geometry) = (superblock.uuid, superblock.geometry);
     let store = Arc::new(StoreShared::new(
-        id,
-        base,
-        uuid,
-        geometry,
-        disk,
-        weight,
-        options.gone_max,
+        id, base, uuid, geometry, disk, weight, options,
     ));
     let recalled = purge::recall(&store).map_err(|e| failed(&name, "read the purge journal", e))?;
     let opened = take_stock(engine, store, superblock, options, recalled)?;

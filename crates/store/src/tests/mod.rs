@@ -20,6 +20,7 @@ mod pressure;
 mod purge_model;
 mod purges;
 mod ratio;
+mod reads;
 mod removal_ends;
 mod removal_log;
 mod rig;

@@ -1,0 +1,55 @@
+//! A memory disk that takes its time like a rotating one: one head, and far ways are longer.
+
+use foxy_base::{MonoTime, Rng};
+use std::time::Duration;
+
+/// How long operations of a memory disk take, by its clock. They are carried out one by one, in
+/// the order in which they were handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seek {
+    /// Way of the head over the whole disk; shorter ones by the root of the distance.
+    pub way: Duration,
+    /// A turn of the platter: an operation waits for a random part of it, unless it goes on where
+    /// the last one ended.
+    pub turn: Duration,
+    /// Everything else, for each operation.
+    pub fixed: Duration,
+}
+
+/// The head of a disk that takes its time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head {
+    seek: Seek,
+    at: u64,
+    free: MonoTime,
+}
+
+impl Head {
+    pub(super) const fn new(seek: Seek) -> Self {
+        Self {
+            seek,
+            at: 0,
+            free: MonoTime(0),
+        }
+    }
+
+    /// When an operation on `at..at + len` of a disk of `span` bytes ends that begins at `now`.
+    pub(super) fn serve(
+        &mut self,
+        now: MonoTime,
+        at: u64,
+        len: u64,
+        span: u64,
+        rng: &mut Rng,
+    ) -> MonoTime {
+        let mut took = self.seek.fixed;
+        if at != self.at {
+            let far = at.abs_diff(self.at) as f64 / span.max(1) as f64;
+            took += self.seek.way.mul_f64(far.sqrt().min(1.0));
+            took += self.seek.turn.mul_f64(rng.below(1000) as f64 / 1000.0);
+        }
+        self.at = at + len;
+        self.free = self.free.max(now) + took;
+        self.free
+    }
+}

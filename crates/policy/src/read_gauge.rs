@@ -1,0 +1,246 @@
+//! What kind of device reads go to, told from the reads themselves.
+//!
+//! What the system says of a device is wrong in many virtual machines, and a probe would cost reads
+//! that nobody wants. So the first real reads are timed. A rotating disk gives itself away twice:
+//! among several reads at once it still needs milliseconds for each, since there is one head; and
+//! reads that are alone take longer the further the head has to go. A device behind a network or a
+//! throttle may be as slow, but its times have nothing to do with the distance.
+
+use std::time::Duration;
+
+use foxy_base::MonoTime;
+
+/// What a device is, as far as its reads tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Device {
+    /// Too few reads so far.
+    #[default]
+    Unknown = 0,
+    /// Reads cost little, or are carried out side by side.
+    Fast = 1,
+    /// Slow, but as slow for near reads as for far ones.
+    Even = 2,
+    /// One after another, and the far ones take longer: a rotating disk.
+    Rotating = 3,
+}
+
+/// A mean below this tells a fast device.
+const FAST: Duration = Duration::from_millis(2);
+/// A rotating disk whose reads are sorted may look better than it is: only below this is it none.
+const CERTAINLY_FAST: Duration = Duration::from_micros(500);
+/// Reads that a mean is made of.
+const ENOUGH: u32 = 64;
+/// Reads alone that the first look at distances takes.
+const ENOUGH_ALONE: f64 = 32.0;
+/// Reads alone after which no dependence will show any more.
+const ALONE_MAX: f64 = 1024.0;
+/// With so many under way a device that works on several shows it, and a thread that comes late to
+/// look makes little difference.
+const MANY: u32 = 4;
+/// Reads that are not timed once the device is known to be fast or even.
+const REST: u32 = 4096;
+/// How many times its error a slope has to be.
+const CERTAIN: f64 = 4.0;
+
+/// Times reads and says what the device is. One for each queue: it counts only what goes through
+/// that.
+#[derive(Clone, Debug)]
+pub struct ReadGauge {
+    span: f64,
+    device: Device,
+    flying: u32,
+    /// Reads not to be timed.
+    rest: u32,
+    /// The device is busy, as far as we know, since then.
+    since: MonoTime,
+    /// Where the head is, if the last read was alone.
+    head: Option<u64>,
+    alone: Option<u64>,
+    all: Mean,
+    queued: Mean,
+    line: Line,
+}
+
+impl ReadGauge {
+    /// For a device of so many bytes.
+    #[must_use]
+    pub fn new(span: u64) -> Self {
+        Self {
+            span: span.max(1) as f64,
+            device: Device::Unknown,
+            flying: 0,
+            rest: 0,
+            since: MonoTime(0),
+            head: None,
+            alone: None,
+            all: Mean::default(),
+            queued: Mean::default(),
+            line: Line::default(),
+        }
+    }
+
+    /// What it has found so far.
+    #[must_use]
+    pub const fn device(&self) -> Device {
+        self.device
+    }
+
+    /// A read of the bytes from `at` on goes to the device. The clock is asked only if needed.
+    pub fn begins(&mut self, at: u64, now: impl FnOnce() -> MonoTime) {
+        self.flying += 1;
+        if self.rest > 0 {
+            self.rest -= 1;
+            // What is under way when it begins anew was not seen to begin.
+            (self.alone, self.head) = (None, None);
+            return;
+        }
+        let first = self.flying == 1;
+        self.alone = first.then_some(at);
+        if first || self.since == MonoTime(0) {
+            self.since = now();
+        }
+    }
+
+    /// A read has ended; `failed` ones tell nothing. True if the device is now another than before.
+    pub fn ends(&mut self, failed: bool, now: impl FnOnce() -> MonoTime) -> bool {
+        let flying = self.flying;
+        self.flying = flying.saturating_sub(1);
+        if self.rest > 0 || flying == 0 || self.since == MonoTime(0) {
+            return false;
+        }
+        let now = now();
+        let took = now.since(self.since);
+        self.since = now;
+        let alone = self.alone.take();
+        let head = std::mem::replace(&mut self.head, alone);
+        if failed {
+            return false;
+        }
+        self.all.add(took);
+        if flying >= MANY {
+            self.queued.add(took);
+        }
+        if let (Some(at), Some(head)) = (alone, head) {
+            self.line
+                .add((at.abs_diff(head) as f64 / self.span).sqrt(), took);
+        }
+        self.judge()
+    }
+
+    fn judge(&mut self) -> bool {
+        let before = self.device;
+        if let Some(mean) = self.queued.full()
+            && mean > FAST
+        {
+            self.device = Device::Rotating;
+        }
+        if let Some(mean) = self.all.full() {
+            let limit = if before == Device::Rotating {
+                CERTAINLY_FAST
+            } else {
+                FAST
+            };
+            if mean < limit {
+                self.device = Device::Fast;
+            } else if before != Device::Rotating {
+                self.by_distance();
+            }
+        }
+        if self.device != Device::Unknown && self.device != Device::Rotating {
+            *self = Self {
+                device: self.device,
+                flying: self.flying,
+                span: self.span,
+                rest: REST,
+                ..Self::new(1)
+            };
+        }
+        self.device != before
+    }
+
+    /// Asks those reads that were alone.
+    fn by_distance(&mut self) {
+        if self.line.n < ENOUGH_ALONE {
+            return;
+        }
+        if self.line.mean() > FAST.as_secs_f64() && self.line.certainty() > CERTAIN {
+            self.device = Device::Rotating;
+        } else if self.line.n >= ALONE_MAX {
+            self.device = Device::Even;
+        }
+    }
+}
+
+/// The mean of every [`ENOUGH`] times.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mean {
+    n: u32,
+    sum: Duration,
+}
+
+impl Mean {
+    fn add(&mut self, time: Duration) {
+        self.n += 1;
+        self.sum += time;
+    }
+
+    /// The mean, once; then it begins anew.
+    fn full(&mut self) -> Option<Duration> {
+        if self.n < ENOUGH {
+            return None;
+        }
+        let full = std::mem::take(self);
+        Some(full.sum / full.n)
+    }
+}
+
+/// A straight line through (root of the distance, time): a head's way takes about that.
+#[derive(Clone, Copy, Debug, Default)]
+struct Line {
+    n: f64,
+    x: f64,
+    y: f64,
+    xx: f64,
+    xy: f64,
+    yy: f64,
+}
+
+impl Line {
+    fn add(&mut self, x: f64, time: Duration) {
+        let y = time.as_secs_f64();
+        self.n += 1.0;
+        self.x += x;
+        self.y += y;
+        self.xx += x * x;
+        self.xy += x * y;
+        self.yy += y * y;
+    }
+
+    fn mean(&self) -> f64 {
+        self.y / self.n.max(1.0)
+    }
+
+    /// The slope in units of its standard error; 0 where there is nothing to tell.
+    fn certainty(&self) -> f64 {
+        let sxx = self.xx - self.x * self.x / self.n;
+        let sxy = self.xy - self.x * self.y / self.n;
+        let syy = self.yy - self.y * self.y / self.n;
+        if self.n < 3.0 || sxx <= 0.0 {
+            return 0.0;
+        }
+        let slope = sxy / sxx;
+        let rest = (syy - slope * sxy).max(0.0) / (self.n - 2.0);
+        let error = (rest / sxx).sqrt();
+        if error > 0.0 {
+            slope / error
+        } else if slope > 0.0 {
+            f64::INFINITY
+        } else {
+            0.0
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! In which order reads go to a store's disk: at once, or sorted on a rotating disk.
+//!
+//! Every thread has a queue of its own. It hands reads on as they come, and times some of them
+//! ([`ReadGauge`](foxy_policy::ReadGauge)); once a disk turns out to rotate, reads of all threads
+//! gather in one place while the head is at work. Whoever finds it idle takes them all, sorts them
+//! in the elevator's order, joins neighbours, and carries them out; those of other threads are
+//! handed over when they come back. Nobody ever waits while the disk is idle, so there is no
+//! timeout, and no thread for it.
+
+mod queue;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use foxy_disk::{AlignedBuf, Completion, Nudge, Queue};
+use foxy_policy::{Device, ReadOrder, ReadOrderConfig, ReadQueue};
+use parking_lot::{Condvar, Mutex};
+
+use crate::{Engine, StoreId};
+use queue::OrderedQueue;
+
+/// How the reads of a store are ordered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ReadMode {
+    /// As the device turns out to be.
+    #[default]
+    Auto,
+    /// Always sorted.
+    Sorted,
+    /// Always as they come.
+    Direct,
+}
+
+/// Reads no further apart than this become one: less than a tenth of a turn of the platter.
+const GAP: u64 = 16 << 10;
+/// No joined read is longer.
+const JOINED_MAX: u64 = 512 << 10;
+
+/// What the queues on one store share.
+pub(crate) struct StoreReads {
+    mode: ReadMode,
+    device: AtomicU8,
+    waiting: Mutex<Waiting>,
+}
+
+struct Waiting {
+    reads: ReadQueue<Parked>,
+    /// Sorted reads that the device has.
+    flying: usize,
+}
+
+/// A read that waits for its turn, or is carried out as a part of another.
+struct Parked {
+    token: u64,
+    buf: AlignedBuf,
+    home: Arc<Mailbox>,
+}
+
+/// Where a queue finds what other threads have read for it.
+#[derive(Default)]
+struct Mailbox {
+    done: Mutex<Vec<Completion>>,
+    arrived: Condvar,
+    nudge: std::sync::OnceLock<Nudge>,
+}
+
+impl StoreReads {
+    pub(crate) fn new(mode: ReadMode) -> Self {
+        let config = ReadOrderConfig {
+            batch: 1,
+            timeout: Duration::ZERO,
+            order: ReadOrder::Elevator,
+            merge_gap_bytes: GAP,
+            merge_max_bytes: JOINED_MAX,
+        };
+        let waiting = Waiting {
+            reads: ReadQueue::new(config),
+            flying: 0,
+        };
+        Self {
+            mode,
+            device: AtomicU8::new(Device::Unknown as u8),
+            waiting: Mutex::new(waiting),
+        }
+    }
+
+    /// Whether reads are sorted now.
+    pub(crate) fn sorts(&self) -> bool {
+        match self.mode {
+            ReadMode::Auto => self.device() == Device::Rotating,
+            ReadMode::Sorted => true,
+            ReadMode::Direct => false,
+        }
+    }
+
+    /// What the device turned out to be.
+    pub(crate) fn device(&self) -> Device {
+        let device = self.device.load(Ordering::Relaxed);
+        let kinds = [Device::Fast, Device::Even, Device::Rotating];
+        let known = kinds.into_iter().find(|kind| *kind as u8 == device);
+        known.unwrap_or_default()
+    }
+
+    fn found(&self, device: Device) {
+        self.device.store(device as u8, Ordering::Relaxed);
+    }
+}
+
+impl Mailbox {
+    fn push(&self, completion: Completion) {
+        self.done.lock().push(completion);
+        self.arrived.notify_all();
+        if let Some(nudge) = self.nudge.get() {
+            nudge();
+        }
+    }
+}
+
+impl std::fmt::Debug for StoreReads {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StoreReads")
+            .field("mode", &self.mode)
+            .field("device", &self.device())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// A queue for the reads of one thread on a store's disk, which orders them as suits the
+    /// device. Tokens are below 2^63. See [`foxy_disk::Disk::open_queue`].
+    ///
+    /// # Errors
+    /// There is no such store, or neither a ring nor threads are to be had.
+    pub fn open_reads(&self, store: StoreId, depth: u32) -> io::Result<Box<dyn Queue>> {
+        let store = self.store(store).ok_or(io::ErrorKind::NotFound)?;
+        let inner = store.disk.open_queue(depth)?;
+        let queue = OrderedQueue::new(inner, Arc::clone(store), Arc::clone(&self.clock));
+        Ok(Box::new(queue))
+    }
+}
