@@ -23,6 +23,7 @@ mod disk;
 mod error;
 mod file;
 mod mem;
+mod pages;
 mod pool;
 #[cfg(feature = "tokio")]
 mod readiness;
@@ -37,5 +38,6 @@ pub use file::{Backend, Direct, FileDisk, OpenOptions, Report};
 pub use mem::{
     Counts, Fault, FaultPlan, FaultRule, HeldOp, Keep, LoggedOp, MemDisk, OpClass, Seek, Unsynced,
 };
+pub use pages::{map_zeroed, prefer_huge_pages, unmap_zeroed};
 #[cfg(feature = "tokio")]
 pub use readiness::Readiness;

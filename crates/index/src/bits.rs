@@ -158,7 +158,7 @@ impl Packed {
 
 /// True if `word` is of an entry with this tag (an empty slot is of none).
 pub(crate) const fn has_tag(word: u64, tag: u64) -> bool {
-    word >> TAG_SHIFT == tag && word != 0
+    (word >> TAG_SHIFT == tag) & (word != 0)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! return an entry of another key (the record's key decides), but it never invents an address.
 
 mod address;
+mod arena;
 mod bits;
 mod chunks;
 mod entry;
@@ -21,17 +22,20 @@ mod model;
 mod tests;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use foxy_base::KeyHash;
 
 pub use address::{Address, UNIT_BYTES};
+pub use arena::{PageAdvice, Pages};
 pub use entry::{Candidates, Entry, IndexStats, Insert};
 pub use size_class::SizeClass;
 pub use sweep::Sweep;
 
+use arena::Arena;
 use bits::{Fingerprint, SHARDS};
 use chunks::Chunks;
-use shard::{Budget, Shard};
+use shard::Shard;
 
 /// Entries whose memory [`Index::load`] asks for at once: more than a core can have under way
 /// (10 to 16 lines), few enough to stay in its first cache.
@@ -41,7 +45,7 @@ const LOAD_AHEAD: usize = 32;
 #[derive(Debug)]
 pub struct Index {
     shards: [Shard; SHARDS],
-    budget: Budget,
+    arena: Arc<Arena>,
 }
 
 impl Default for Index {
@@ -51,7 +55,7 @@ impl Default for Index {
 }
 
 impl Index {
-    /// An empty index (some 300 KiB) without a limit of its own.
+    /// An empty index (some 100 KiB) without a limit of its own.
     #[must_use]
     pub fn new() -> Self {
         Self::with_limit(u64::MAX)
@@ -61,10 +65,18 @@ impl Index {
     /// then are dropped and counted.
     #[must_use]
     pub fn with_limit(bytes: u64) -> Self {
+        Self::with_pages(bytes, None)
+    }
+
+    /// As [`Index::with_limit`], with memory from `pages`: huge pages spare a lookup of a large
+    /// index most of what it waits for.
+    #[must_use]
+    pub fn with_pages(bytes: u64, pages: Option<Pages>) -> Self {
         let base = size_of::<Self>() as u64 + SHARDS as u64 * Chunks::base_bytes();
+        let arena = Arc::new(Arena::new(bytes, base, pages));
         Self {
-            shards: std::array::from_fn(|_| Shard::new()),
-            budget: Budget::new(bytes, base),
+            shards: std::array::from_fn(|_| Shard::new(arena.clone())),
+            arena,
         }
     }
 
@@ -84,14 +96,14 @@ impl Index {
     /// Stores `entry` for `hash` in place of whatever is there under the same bits.
     pub fn insert(&self, hash: KeyHash, entry: Entry) -> Insert {
         let (shard, fp) = self.shard(hash);
-        shard.insert(fp, entry, false, &self.budget)
+        shard.insert(fp, entry, false)
     }
 
     /// Stores `entry` for `hash` unless something is there under the same bits (recovery in
     /// descending order of age: the newest comes first and stays).
     pub fn insert_if_absent(&self, hash: KeyHash, entry: Entry) -> Insert {
         let (shard, fp) = self.shard(hash);
-        shard.insert(fp, entry, true, &self.budget)
+        shard.insert(fp, entry, true)
     }
 
     /// Makes room for `entries` more at once (as far as the limit goes), so that loading a known
@@ -99,7 +111,7 @@ impl Index {
     /// of contents, such as recovery reads from summaries; never for the size of a disk.
     pub fn reserve(&self, entries: u64) {
         for (number, shard) in self.shards.iter().enumerate() {
-            shard.reserve(bits::share(number, entries), &self.budget);
+            shard.reserve(bits::share(number, entries));
         }
     }
 
@@ -197,7 +209,7 @@ impl Index {
     /// filled again by insertions.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
-        self.budget.used()
+        self.arena.used()
     }
 
     /// Figures of this moment; takes every shard's lock for a moment.

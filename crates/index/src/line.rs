@@ -15,6 +15,10 @@ pub(crate) const SLOTS: usize = if cfg!(loom) { 2 } else { 5 };
 
 /// A bucket of the table.
 #[derive(Debug)]
+#[cfg_attr(
+    not(loom),
+    derive(zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::KnownLayout)
+)]
 #[repr(C, align(64))]
 pub(crate) struct Line {
     words: [AtomicU64; SLOTS],
@@ -26,6 +30,8 @@ pub(crate) struct Line {
 const _: () = assert!(size_of::<Line>() == 64);
 
 impl Line {
+    /// Otherwise lines are made of zeros.
+    #[cfg(loom)]
     pub(crate) fn new() -> Self {
         Self {
             words: std::array::from_fn(|_| AtomicU64::new(0)),
@@ -47,11 +53,19 @@ impl Line {
     }
 
     /// For readers: adds the entries of `fp` in this line to `found`.
+    #[inline]
     pub(crate) fn find(&self, fp: Fingerprint, found: &mut Candidates) {
         let (tag, _) = fp.stored();
-        for slot in 0..SLOTS {
-            if has_tag(self.words[slot].load(Ordering::Acquire), tag)
-                && let Some(entry) = self.snapshot(slot).filter(|p| p.stored_is(fp))
+        // All slots are compared before any is looked into: which of them it is cannot be
+        // guessed by the processor, whether there is one can.
+        let mut hits = 0u32;
+        for (slot, word) in self.words.iter().enumerate() {
+            hits |= u32::from(has_tag(word.load(Ordering::Acquire), tag)) << slot;
+        }
+        while hits != 0 {
+            let slot = hits.trailing_zeros() as usize;
+            hits &= hits - 1;
+            if let Some(entry) = self.snapshot(slot).filter(|p| p.stored_is(fp))
                 && let Some(entry) = entry.entry()
             {
                 found.push(entry);

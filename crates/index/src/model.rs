@@ -5,9 +5,10 @@ use loom::sync::Arc;
 use loom::thread;
 
 use crate::address::Address;
+use crate::arena::Arena;
 use crate::bits::{FP_BITS, Fingerprint};
 use crate::entry::{Entry, IndexStats, Insert};
-use crate::shard::{Budget, Shard};
+use crate::shard::Shard;
 use crate::size_class::SizeClass;
 
 fn entry(units: u64) -> Entry {
@@ -35,10 +36,16 @@ fn check(scenario: impl Fn() + Sync + Send + 'static) {
     builder.check(scenario);
 }
 
-fn shard_with(keys: u64, budget: &Budget) -> Arc<Shard> {
-    let shard = Arc::new(Shard::new());
+/// An empty shard that may use so much memory beside its first lines.
+fn shard_within(limit: u64) -> Arc<Shard> {
+    let arena = Arena::new(limit, 0, None);
+    Arc::new(Shard::new(std::sync::Arc::new(arena)))
+}
+
+fn shard_with(keys: u64) -> Arc<Shard> {
+    let shard = shard_within(u64::MAX);
     for n in 1..=keys {
-        assert_eq!(shard.insert(fp(n), entry(n), false, budget), Insert::Stored);
+        assert_eq!(shard.insert(fp(n), entry(n), false), Insert::Stored);
     }
     shard
 }
@@ -46,13 +53,12 @@ fn shard_with(keys: u64, budget: &Budget) -> Arc<Shard> {
 #[test]
 fn a_present_key_is_found_while_the_table_grows() {
     check(|| {
-        let budget = Budget::new(u64::MAX, 0);
-        let shard = Arc::new(Shard::new());
+        let shard = shard_within(u64::MAX);
         // The seventh entry of eight slots makes line 4 out of line 0.
         let keys = [[0, 1], [0, 1], [2, 3], [2, 3], [2, 1], [2, 3], [0, 3]];
         let keys: Vec<Fingerprint> = (0..7).map(|n| fp_in(keys[n], n * 3)).collect();
         for (n, fp) in keys[..6].iter().enumerate() {
-            let _ = shard.insert(*fp, entry(n as u64 + 1), false, &budget);
+            let _ = shard.insert(*fp, entry(n as u64 + 1), false);
         }
         let moves = keys
             .iter()
@@ -63,7 +69,7 @@ fn a_present_key_is_found_while_the_table_grows() {
             let found = reader.lookup(key).first();
             assert_eq!(found, Some(entry(moves as u64 + 1)));
         });
-        let _ = shard.insert(keys[6], entry(7), false, &budget);
+        let _ = shard.insert(keys[6], entry(7), false);
         reading.join().unwrap();
     });
 }
@@ -73,9 +79,8 @@ fn a_present_key_is_found_while_it_is_displaced() {
     for movable in [[0, 3], [3, 0]] {
         check(move || {
             // No memory to grow: the last insertion has to push `movable` from line 0 to 3.
-            let budget = Budget::new(0, 0);
-            let shard = Arc::new(Shard::new());
-            let put = |fp, n| assert!(shard.insert(fp, entry(n), false, &budget).is_stored());
+            let shard = shard_within(0);
+            let put = |fp, n| assert!(shard.insert(fp, entry(n), false).is_stored());
             put(fp_in([3, 2], 0), 1);
             put(fp_in([3, 2], 1), 2);
             put(fp_in([2, 3], 2), 3);
@@ -105,8 +110,7 @@ fn a_present_key_is_found_while_it_is_displaced() {
 #[test]
 fn a_replaced_key_shows_its_old_or_its_new_place() {
     check(|| {
-        let budget = Budget::new(u64::MAX, 0);
-        let shard = shard_with(2, &budget);
+        let shard = shard_with(2);
         let reader = shard.clone();
         let reading = thread::spawn(move || {
             let first = reader.lookup(fp(1)).first().unwrap().address.units();
@@ -122,12 +126,11 @@ fn a_replaced_key_shows_its_old_or_its_new_place() {
 #[test]
 fn a_slot_that_changes_its_key_never_mixes_the_two() {
     check(|| {
-        let budget = Budget::new(u64::MAX, 0);
-        let shard = Arc::new(Shard::new());
+        let shard = shard_within(u64::MAX);
         // Same slot and same tag in the word; they differ beside it.
         let keys = [fp(1), Fingerprint(fp(1).0 ^ 1 << 10)];
         assert_eq!(keys.map(|fp| fp.stored().0), [fp(1).stored().0; 2]);
-        let _ = shard.insert(keys[0], entry(1), false, &budget);
+        let _ = shard.insert(keys[0], entry(1), false);
         let reader = shard.clone();
         let reading = thread::spawn(move || {
             for (n, key) in (1..).zip(keys) {
@@ -138,7 +141,7 @@ fn a_slot_that_changes_its_key_never_mixes_the_two() {
         let removed = shard.remove(keys[0], Some(entry(1).address));
         assert!(removed.first().is_some());
         assert!(shard.lookup(keys[0]).is_empty());
-        let _ = shard.insert(keys[1], entry(2), false, &budget);
+        let _ = shard.insert(keys[1], entry(2), false);
         reading.join().unwrap();
     });
 }
@@ -146,8 +149,7 @@ fn a_slot_that_changes_its_key_never_mixes_the_two() {
 #[test]
 fn a_touch_never_brings_back_what_was_removed() {
     check(|| {
-        let budget = Budget::new(u64::MAX, 0);
-        let shard = shard_with(1, &budget);
+        let shard = shard_with(1);
         let toucher = shard.clone();
         let touching = thread::spawn(move || toucher.touch(fp(1), entry(1).address));
         let _ = shard.remove(fp(1), Some(entry(1).address));
@@ -159,13 +161,12 @@ fn a_touch_never_brings_back_what_was_removed() {
 #[test]
 fn two_writers_leave_one_entry_of_a_key() {
     check(|| {
-        let budget = Arc::new(Budget::new(u64::MAX, 0));
-        let shard = shard_with(1, &budget);
-        let (other, other_budget) = (shard.clone(), budget.clone());
+        let shard = shard_with(1);
+        let other = shard.clone();
         let writing = thread::spawn(move || {
-            let _ = other.insert(fp(2), entry(20), false, &other_budget);
+            let _ = other.insert(fp(2), entry(20), false);
         });
-        let _ = shard.insert(fp(2), entry(21), false, &budget);
+        let _ = shard.insert(fp(2), entry(21), false);
         writing.join().unwrap();
         assert_eq!(shard.lookup(fp(2)).iter().count(), 1);
         assert_eq!(shard.remove(fp(2), None).iter().count(), 1);

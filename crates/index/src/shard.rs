@@ -4,8 +4,10 @@
 //! the shard did not grow over them meanwhile; otherwise it is repeated.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::address::Address;
+use crate::arena::Arena;
 use crate::bits::{BASE_BITS, FREQ_MASK, Fingerprint, Packed};
 use crate::chunks::Chunks;
 use crate::entry::{Candidates, Entry, IndexStats, Insert};
@@ -24,34 +26,6 @@ const CHAIN_MAX: u32 = 3;
 /// A lookup that met so many moves in a row waits for the writer instead.
 const RETRIES_MAX: u32 = 16;
 
-/// Memory that all shards draw from.
-#[derive(Debug)]
-pub(crate) struct Budget {
-    used: AtomicU64,
-    limit: u64,
-}
-
-impl Budget {
-    pub(crate) fn new(limit: u64, used: u64) -> Self {
-        Self {
-            used: AtomicU64::new(used),
-            limit,
-        }
-    }
-
-    pub(crate) fn used(&self) -> u64 {
-        self.used.load(Ordering::Relaxed)
-    }
-
-    fn take(&self, bytes: u64) -> bool {
-        let fits = bytes == 0 || self.used() + bytes <= self.limit;
-        if fits && bytes > 0 {
-            self.used.fetch_add(bytes, Ordering::Relaxed);
-        }
-        fits
-    }
-}
-
 /// What only the holder of the lock may know.
 #[derive(Debug, Default)]
 struct Writer {
@@ -64,9 +38,17 @@ struct Writer {
 
 #[derive(Debug)]
 pub(crate) struct Shard {
+    arena: Arc<Arena>,
     chunks: Chunks,
     /// Lines in use. Grows after the new line is filled, before the split one is thinned.
     lines: AtomicU32,
+    counted: Counted,
+}
+
+/// What every change writes to, away from what every lookup reads.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Counted {
     len: AtomicU64,
     retried: AtomicU64,
     writer: Mutex<Writer>,
@@ -80,14 +62,22 @@ struct Home<'a> {
 }
 
 impl Shard {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(arena: Arc<Arena>) -> Self {
         Self {
-            chunks: Chunks::new(),
+            chunks: Chunks::new(&arena),
+            arena,
             lines: AtomicU32::new(1 << BASE_BITS),
-            len: AtomicU64::new(0),
-            retried: AtomicU64::new(0),
-            writer: Mutex::new(Writer::default()),
+            counted: Counted {
+                len: AtomicU64::new(0),
+                retried: AtomicU64::new(0),
+                writer: Mutex::new(Writer::default()),
+            },
         }
+    }
+
+    #[inline]
+    fn line(&self, number: u32) -> Option<&Line> {
+        self.chunks.line(number, &self.arena)
     }
 
     fn home(&self, fp: Fingerprint) -> Option<Home<'_>> {
@@ -95,7 +85,7 @@ impl Shard {
         let fps = [fp, fp.other()];
         let numbers = fps.map(|fp| fp.line(lines));
         Some(Home {
-            lines: [self.chunks.line(numbers[0])?, self.chunks.line(numbers[1])?],
+            lines: [self.line(numbers[0])?, self.line(numbers[1])?],
             numbers,
             fps,
         })
@@ -106,9 +96,9 @@ impl Shard {
             if let Some(answer) = self.try_lookup(fp) {
                 return answer;
             }
-            self.retried.fetch_add(1, Ordering::Relaxed);
+            self.counted.retried.fetch_add(1, Ordering::Relaxed);
         }
-        let _writer = self.writer.lock();
+        let _writer = self.counted.writer.lock();
         self.try_lookup(fp).unwrap_or_default()
     }
 
@@ -145,14 +135,8 @@ impl Shard {
         }
     }
 
-    pub(crate) fn insert(
-        &self,
-        fp: Fingerprint,
-        entry: Entry,
-        keep: bool,
-        budget: &Budget,
-    ) -> Insert {
-        let mut writer = self.writer.lock();
+    pub(crate) fn insert(&self, fp: Fingerprint, entry: Entry, keep: bool) -> Insert {
+        let mut writer = self.counted.writer.lock();
         let present = self.home(fp).and_then(|h| h.settle_present(entry, keep));
         if let Some(done) = present {
             return done;
@@ -161,10 +145,10 @@ impl Shard {
         for _ in 0..EARLY_LINES_MAX {
             if self.place_new(&mut writer, fp, entry) {
                 self.add_len(1);
-                self.grow(LOAD_PERMILLE, budget);
+                self.grow(LOAD_PERMILLE);
                 return Insert::Stored;
             }
-            if !self.grow(EARLY_PERMILLE, budget) {
+            if !self.grow(EARLY_PERMILLE) {
                 break;
             }
         }
@@ -201,7 +185,7 @@ impl Shard {
     /// in turn if the chain may be longer.
     fn make_room(&self, writer: &mut Writer, number: u32, chain: u32) -> Option<usize> {
         let lines = self.lines.load(Ordering::Relaxed);
-        let line = self.chunks.line(number)?;
+        let line = self.line(number)?;
         (0..SLOTS).find(|slot| {
             let packed = line.get(*slot);
             let other = Fingerprint::from_slot(number, packed).other();
@@ -230,7 +214,7 @@ impl Shard {
             self.add_len(-1);
             return Some(());
         }
-        let target_line = self.chunks.line(target)?;
+        let target_line = self.line(target)?;
         let free = match chain {
             1 => target_line.free()?,
             _ => self.make_room(writer, target, chain - 1)?,
@@ -247,29 +231,29 @@ impl Shard {
         Some(())
     }
 
-    /// Adds a line if the load is over `permille` and the budget has it; true if it did.
-    fn grow(&self, permille: u64, budget: &Budget) -> bool {
+    /// Adds a line if the load is over `permille` and the memory is allowed; true if it did.
+    fn grow(&self, permille: u64) -> bool {
         let lines = self.lines.load(Ordering::Relaxed);
         let slots = u64::from(lines) * SLOTS as u64;
-        self.len() * 1000 > slots * permille && self.add_line(lines, budget)
+        self.len() * 1000 > slots * permille && self.add_line(lines)
     }
 
-    /// Grows for `more` entries, as far as the budget goes.
-    pub(crate) fn reserve(&self, more: u64, budget: &Budget) {
-        let _writer = self.writer.lock();
+    /// Grows for `more` entries, as far as memory is allowed.
+    pub(crate) fn reserve(&self, more: u64) {
+        let _writer = self.counted.writer.lock();
         let entries = self.len() + more;
         loop {
             let lines = self.lines.load(Ordering::Relaxed);
             let slots = u64::from(lines) * SLOTS as u64;
-            if entries * 1000 <= slots * LOAD_PERMILLE || !self.add_line(lines, budget) {
+            if entries * 1000 <= slots * LOAD_PERMILLE || !self.add_line(lines) {
                 return;
             }
         }
     }
 
-    fn add_line(&self, lines: u32, budget: &Budget) -> bool {
-        budget.take(self.chunks.cost(lines))
-            && self.chunks.ensure(lines)
+    fn add_line(&self, lines: u32) -> bool {
+        self.arena.charge(self.chunks.cost(lines))
+            && self.chunks.ensure(lines, &self.arena)
             && self.split(lines).is_some()
     }
 
@@ -277,8 +261,8 @@ impl Shard {
     fn split(&self, lines: u32) -> Option<()> {
         let level = lines.ilog2();
         let source_number = lines - (1 << level);
-        let source = self.chunks.line(source_number)?;
-        let target = self.chunks.line(lines)?;
+        let source = self.line(source_number)?;
+        let target = self.line(lines)?;
         let mut moved = [false; SLOTS];
         let mut next = 0;
         for (slot, moved) in moved.iter_mut().enumerate() {
@@ -299,7 +283,7 @@ impl Shard {
 
     /// Removes every entry of `fp`, or the one at `address`.
     pub(crate) fn remove(&self, fp: Fingerprint, address: Option<Address>) -> Candidates {
-        let _writer = self.writer.lock();
+        let _writer = self.counted.writer.lock();
         let mut removed = Candidates::default();
         let Some(home) = self.home(fp) else {
             return removed;
@@ -314,7 +298,7 @@ impl Shard {
     }
 
     pub(crate) fn replace_if(&self, fp: Fingerprint, old: Address, new: Entry) -> bool {
-        let _writer = self.writer.lock();
+        let _writer = self.counted.writer.lock();
         let Some(home) = self.home(fp) else {
             return false;
         };
@@ -326,18 +310,18 @@ impl Shard {
     }
 
     pub(crate) fn take_freq(&self, fp: Fingerprint, address: Address) -> Option<u8> {
-        let _writer = self.writer.lock();
+        let _writer = self.counted.writer.lock();
         let home = self.home(fp)?;
         let (place, slot) = home.position(Some(address))?;
         home.lines[place].take_freq(slot)
     }
 
     pub(crate) fn condemn(&self, units: &Range<u64>) {
-        self.writer.lock().condemned.push(units.clone());
+        self.counted.writer.lock().condemned.push(units.clone());
     }
 
     pub(crate) fn acquit(&self, units: &Range<u64>) {
-        let condemned = &mut self.writer.lock().condemned;
+        let condemned = &mut self.counted.writer.lock().condemned;
         if let Some(at) = condemned.iter().position(|range| range == units) {
             condemned.swap_remove(at);
         }
@@ -345,10 +329,10 @@ impl Shard {
 
     /// Removes the entries of `units` in lines `from..to`; returns how many, `None` past the end.
     pub(crate) fn sweep(&self, units: &Range<u64>, from: u32, to: u32) -> Option<u64> {
-        let _writer = self.writer.lock();
+        let _writer = self.counted.writer.lock();
         let lines = self.lines.load(Ordering::Relaxed);
         let mut removed = 0;
-        for line in (from..to.min(lines)).filter_map(|number| self.chunks.line(number)) {
+        for line in (from..to.min(lines)).filter_map(|number| self.line(number)) {
             for slot in 0..SLOTS {
                 let entry = line.get(slot).entry();
                 if entry.is_some_and(|e| units.contains(&e.address.units())) {
@@ -363,7 +347,7 @@ impl Shard {
 
     pub(crate) fn for_each(&self, visit: &mut impl FnMut(Entry)) {
         let lines = self.lines.load(Ordering::Acquire);
-        for line in (0..lines).filter_map(|number| self.chunks.line(number)) {
+        for line in (0..lines).filter_map(|number| self.line(number)) {
             for entry in (0..SLOTS).filter_map(|slot| line.get(slot).entry()) {
                 visit(entry);
             }
@@ -371,22 +355,22 @@ impl Shard {
     }
 
     pub(crate) fn len(&self) -> u64 {
-        self.len.load(Ordering::Relaxed)
+        self.counted.len.load(Ordering::Relaxed)
     }
 
     /// Under the lock only, so a load and a store do.
     fn add_len(&self, by: i64) {
         let len = self.len().saturating_add_signed(by);
-        self.len.store(len, Ordering::Relaxed);
+        self.counted.len.store(len, Ordering::Relaxed);
     }
 
     pub(crate) fn add_stats(&self, stats: &mut IndexStats) {
-        let writer = self.writer.lock();
+        let writer = self.counted.writer.lock();
         stats.len += self.len();
         stats.slots += u64::from(self.lines.load(Ordering::Relaxed)) * SLOTS as u64;
         stats.dropped += writer.dropped;
         stats.displaced += writer.displaced;
-        stats.retried += self.retried.load(Ordering::Relaxed);
+        stats.retried += self.counted.retried.load(Ordering::Relaxed);
     }
 }
 

@@ -27,6 +27,13 @@ const SLACK_PART: u64 = 20;
 /// Reads under way have their buffers within this, on any machine that keeps up with its disks.
 const READS_MAX: u64 = 8 << 20;
 
+/// Where the index has its memory from.
+pub const INDEX_PAGES: foxy_index::Pages = foxy_index::Pages {
+    map: foxy_disk::map_zeroed,
+    unmap: foxy_disk::unmap_zeroed,
+    advice: foxy_disk::prefer_huge_pages,
+};
+
 /// The shared heart of the cache. See the crate's head for its promises.
 #[derive(Debug)]
 pub struct Engine {
@@ -65,7 +72,7 @@ impl Engine {
             shards: (0..config.shards)
                 .map(|_| RwLock::new(Shard::new(per_shard)))
                 .collect(),
-            index: Index::with_limit(config.memory_bytes / 2),
+            index: Index::with_pages(config.memory_bytes / 2, Some(INDEX_PAGES)),
             stores: Default::default(),
             count: AtomicUsize::new(0),
             opening: parking_lot::Mutex::new(()),

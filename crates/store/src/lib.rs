@@ -37,7 +37,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use engine::Engine;
+pub use engine::{Engine, INDEX_PAGES};
 pub use foxy_policy::Device;
 pub use gate::{AdmissionConfig, WhenSpent};
 pub use large::{LargePut, NewLarge, Stored};

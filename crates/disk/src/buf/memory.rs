@@ -118,6 +118,13 @@ fn layout(size: usize) -> Layout {
 
 /// Maps `capacity` bytes on a [`HUGE`] boundary and asks for huge pages.
 fn map_huge(capacity: usize) -> Option<NonNull<u8>> {
+    let start = map_aligned(capacity)?;
+    advise_huge(start, capacity);
+    Some(start)
+}
+
+/// Maps `capacity` zeroed bytes (a multiple of [`PAGE`]) on a [`HUGE`] boundary.
+pub(crate) fn map_aligned(capacity: usize) -> Option<NonNull<u8>> {
     use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
     let total = capacity.checked_add(HUGE)?;
     // SAFETY: a fresh private mapping at a place of the kernel's choice touches no other memory.
@@ -140,12 +147,11 @@ fn map_huge(capacity: usize) -> Option<NonNull<u8>> {
     if tail > 0 {
         unmap(NonNull::new(start.as_ptr().wrapping_add(capacity))?, tail);
     }
-    advise_huge(start, capacity);
     Some(start)
 }
 
 /// Gives whole pages of a mapping back.
-fn unmap(start: NonNull<u8>, len: usize) {
+pub(crate) fn unmap(start: NonNull<u8>, len: usize) {
     // SAFETY: callers pass a page-aligned part of a mapping they own and no longer use.
     let result = unsafe { rustix::mm::munmap(start.as_ptr().cast(), len) };
     debug_assert!(result.is_ok(), "unmapping our own memory: {result:?}");

@@ -9,6 +9,7 @@ pub use pool::BufPool;
 
 use bytes::Bytes;
 use memory::Memory;
+pub(crate) use memory::{map_aligned, unmap};
 use pool::Home;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
