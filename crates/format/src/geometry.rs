@@ -33,9 +33,122 @@ pub struct Geometry {
     /// Length of the removal log, a multiple of [`BLOCK`]. Written and read through the page
     /// cache alone.
     pub removals_bytes: u32,
+    /// How it became longer since, in order; the rest is zeros. See [`Growth`].
+    pub grown: [Growth; GROWTHS_MAX],
+}
+
+/// Times that a store can become longer.
+pub const GROWTHS_MAX: usize = 7;
+
+/// A store became longer: behind what it had lie slots and segments for the new room.
+///
+/// Lives from `turn` on take the segments in another order: first the new ones, then those that
+/// were there in the order in which they would have come next. So every segment is used again
+/// after exactly one round of the longer store, and what lies in it stays where it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Growth {
+    /// The first life after it; 0: not grown.
+    pub turn: u64,
+    /// Number of the first new segment.
+    pub first: u32,
+}
+
+/// Segments that lie together: their slots, then themselves.
+#[derive(Clone, Copy)]
+struct Extent {
+    at: u64,
+    first: u32,
+    count: u32,
 }
 
 impl Geometry {
+    /// How often it grew.
+    const fn growths(&self) -> usize {
+        let mut n = 0;
+        while n < GROWTHS_MAX && self.grown[n].turn != 0 {
+            n += 1;
+        }
+        n
+    }
+
+    /// The extent that holds segment `index`; for one past the end, the last.
+    const fn extent(&self, index: u32) -> Extent {
+        let growths = self.growths();
+        let mut n = 0;
+        let mut at = self.removals_at() + self.removals_bytes as u64;
+        let mut first = 0;
+        loop {
+            let end = if n < growths {
+                self.grown[n].first
+            } else {
+                self.segments
+            };
+            let count = end - first;
+            if index < end || n == growths {
+                return Extent { at, first, count };
+            }
+            at += count as u64 * (self.slot_bytes as u64 + self.segment_bytes as u64);
+            first = end;
+            n += 1;
+        }
+    }
+
+    /// Segment and offset in it of byte `at`; `None` outside of all segments.
+    #[must_use]
+    pub const fn segment_with(&self, at: u64) -> Option<(u32, u64)> {
+        let mut index = 0;
+        while index < self.segments {
+            let extent = self.extent(index);
+            let begin = extent.at + extent.count as u64 * self.slot_bytes as u64;
+            let end = begin + extent.count as u64 * self.segment_bytes as u64;
+            if at >= begin && at < end {
+                let within = at - begin;
+                let number = (within / self.segment_bytes as u64) as u32;
+                return Some((extent.first + number, within % self.segment_bytes as u64));
+            }
+            index = extent.first + extent.count;
+        }
+        None
+    }
+
+    /// The same store on `total` bytes, from life `turn` on.
+    ///
+    /// # Errors
+    /// `Invalid("size")` without room for one segment more, `Invalid("number of growths")` if it
+    /// grew as often as it can.
+    pub fn grow(&self, total: u64, turn: u64) -> Result<Self, FormatError> {
+        let per_segment = u64::from(self.slot_bytes) + u64::from(self.segment_bytes);
+        let more = total.saturating_sub(self.total_bytes()) / per_segment;
+        let all = u64::from(self.segments) + more;
+        if more == 0 {
+            return Err(FormatError::Invalid("size"));
+        }
+        let mut grown = *self;
+        let place = grown.grown.get_mut(self.growths());
+        *place.ok_or(FormatError::Invalid("number of growths"))? = Growth {
+            turn,
+            first: self.segments,
+        };
+        grown.segments = u32::try_from(all).map_err(|_| FormatError::Invalid("size"))?;
+        grown.check()?;
+        Ok(grown)
+    }
+
+    fn grew_rightly(&self) -> bool {
+        let growths = self.growths();
+        let (used, unused) = self.grown.split_at(growths);
+        let mut before = Growth {
+            turn: 1,
+            first: Self::MIN_SEGMENTS - 1,
+        };
+        let ascending = used.iter().all(|growth| {
+            let right = growth.turn >= before.turn && growth.first > before.first;
+            before = *growth;
+            right && growth.first < self.segments
+        });
+        ascending && unused.iter().all(|growth| *growth == Growth::default())
+    }
+
     /// Fewest segments that reuse in sequence can work with: one being written, one being made
     /// ready, and two that keep something.
     pub const MIN_SEGMENTS: u32 = 4;
@@ -67,13 +180,16 @@ impl Geometry {
     /// Byte offset of the summary slot of segment `index`.
     #[must_use]
     pub const fn slot_at(&self, index: u32) -> u64 {
-        self.removals_at() + self.removals_bytes as u64 + index as u64 * self.slot_bytes as u64
+        let extent = self.extent(index);
+        extent.at + (index - extent.first) as u64 * self.slot_bytes as u64
     }
 
     /// Byte offset of segment `index`.
     #[must_use]
     pub const fn segment_at(&self, index: u32) -> u64 {
-        self.slot_at(self.segments) + index as u64 * self.segment_bytes as u64
+        let extent = self.extent(index);
+        let slots = extent.count as u64 * self.slot_bytes as u64;
+        extent.at + slots + (index - extent.first) as u64 * self.segment_bytes as u64
     }
 
     /// Bytes of disk that the store needs.
@@ -85,7 +201,32 @@ impl Geometry {
     /// The segment that the life numbered `sequence` (from 1) is written to: strictly in turn.
     #[must_use]
     pub const fn segment_of(&self, sequence: u64) -> u32 {
-        (sequence.wrapping_sub(1) % self.segments as u64) as u32
+        let mut growth = self.growths();
+        while growth > 0 && self.grown[growth - 1].turn > sequence {
+            growth -= 1;
+        }
+        let mut turn = sequence;
+        while growth > 0 {
+            let Growth { turn: began, first } = self.grown[growth - 1];
+            let segments = if growth == self.growths() {
+                self.segments
+            } else {
+                self.grown[growth].first
+            };
+            let place = (turn - began) % segments as u64;
+            let new = (segments - first) as u64;
+            if place < new {
+                return first + place as u32;
+            }
+            turn = began + (place - new);
+            growth -= 1;
+        }
+        let first = if self.growths() == 0 {
+            self.segments
+        } else {
+            self.grown[0].first
+        };
+        (turn.wrapping_sub(1) % first as u64) as u32
     }
 
     /// Chooses a geometry that fits into `total` bytes.
@@ -119,6 +260,7 @@ impl Geometry {
                 .map_err(|_| FormatError::Invalid("journal length"))?,
             removals_bytes: u32::try_from(removals)
                 .map_err(|_| FormatError::Invalid("removal log length"))?,
+            grown: [Growth::default(); GROWTHS_MAX],
         };
         geometry.check()?;
         Ok(geometry)
@@ -156,6 +298,7 @@ impl Geometry {
                 "removal log length",
                 block(self.removals_bytes) && self.removals_bytes <= 64 << 20,
             ),
+            ("growth", self.grew_rightly()),
         ];
         match rules.iter().find(|(_, kept)| !kept) {
             Some((name, _)) => Err(FormatError::Invalid(name)),
@@ -198,5 +341,58 @@ mod tests {
             assert_eq!(at, (blocks > 0).then_some(end));
         }
         assert_eq!(geometry.spill_at(0, u32::MAX as usize), None);
+    }
+
+    /// Lives in turn, with growths in between: each segment is taken again after one round, and
+    /// where nothing was grown nothing moves.
+    #[test]
+    fn every_segment_has_its_turn_once_a_round_whenever_a_store_grows() {
+        let mut geometry = Geometry::fit(2 << 20, 64 << 10, 16 << 10, 2048).unwrap();
+        let mut last: Vec<u64> = vec![0; geometry.segments as usize];
+        let mut sequence = 0;
+        for (lives, more) in [(5, 3), (2, 9), (70, 1), (200, 20), (0, 2), (300, 0)] {
+            for _ in 0..lives {
+                sequence += 1;
+                let segment = geometry.segment_of(sequence) as usize;
+                let oldest = *last.iter().min().unwrap();
+                assert_eq!(last[segment], oldest, "life {sequence}");
+                last[segment] = sequence;
+            }
+            if more > 0 {
+                let before = geometry;
+                let room = more * (64 << 10) + more * u64::from(geometry.slot_bytes);
+                geometry = before.grow(before.total_bytes() + room, sequence + 1).unwrap();
+                for (index, life) in last.iter().enumerate() {
+                    let index = index as u32;
+                    assert_eq!(geometry.segment_at(index), before.segment_at(index));
+                    assert_eq!(geometry.slot_at(index), before.slot_at(index));
+                    let own = *life == 0 || geometry.segment_of(*life) == index;
+                    assert!(own, "segment {index}, life {life}");
+                }
+                assert_eq!(geometry.slot_at(before.segments), before.total_bytes());
+                last.resize(geometry.segments as usize, 0);
+            }
+        }
+        for index in 0..geometry.segments {
+            let at = geometry.segment_at(index);
+            assert_eq!(geometry.segment_with(at), Some((index, 0)));
+            assert_eq!(geometry.segment_with(at + 65535), Some((index, 65535)));
+            assert_eq!(geometry.segment_with(geometry.slot_at(index)), None);
+        }
+        assert_eq!(geometry.segment_with(geometry.total_bytes()), None);
+    }
+
+    #[test]
+    fn a_growth_needs_room_for_a_segment_and_has_its_limits() {
+        let mut geometry = Geometry::fit(2 << 20, 64 << 10, 16 << 10, 2048).unwrap();
+        let small = geometry.grow(geometry.total_bytes() + (64 << 10), 9);
+        assert_eq!(small, Err(FormatError::Invalid("size")));
+        for n in 0..GROWTHS_MAX as u64 {
+            geometry = geometry.grow(geometry.total_bytes() + (70 << 10), n + 1).unwrap();
+        }
+        let many = geometry.grow(geometry.total_bytes() + (70 << 10), 9);
+        assert_eq!(many, Err(FormatError::Invalid("number of growths")));
+        geometry.grown.swap(2, 3);
+        assert_eq!(geometry.check(), Err(FormatError::Invalid("growth")));
     }
 }

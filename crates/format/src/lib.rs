@@ -20,7 +20,7 @@ mod words;
 pub use cluster::{CLUSTER_HEADER_BYTES, ClusterHeader, cluster_table_bytes};
 pub use entry::{ENTRY_BYTES, Entry, EntryKind, LogPosition};
 pub use error::FormatError;
-pub use geometry::{Geometry, StoreUuid};
+pub use geometry::{GROWTHS_MAX, Geometry, Growth, StoreUuid};
 pub use journal::{
     JOURNAL_BLOCK_HEADER_BYTES, JOURNAL_BLOCK_NOTES, JournalBlock, JournalHalf, PurgeKind,
     PurgeNote, read_journal_half,
@@ -31,7 +31,7 @@ pub use record::{
 };
 pub use removals::{REMOVAL_BYTES, RemovalEntry, Removed, read_removals};
 pub use slot::{SLOT_HEADER_BYTES, SegmentState, SlotHeader, decode_slot_entries, encode_slot};
-pub use superblock::{SUPERBLOCK_BYTES, Superblock};
+pub use superblock::{QUARANTINE_MAX, SUPERBLOCK_BYTES, Superblock};
 
 /// Version of the format written by this code. Version 0 may still change.
 pub const FORMAT_VERSION: u16 = 0;

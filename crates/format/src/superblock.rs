@@ -1,15 +1,19 @@
 //! The superblock: whose store this is, how it is laid out, how often it was opened.
 
 use crate::bytes_io::{Put, Take, check_crc, check_mark};
-use crate::{FORMAT_VERSION, FormatError, Geometry, LogPosition, StoreUuid};
+use crate::{
+    FORMAT_VERSION, FormatError, GROWTHS_MAX, Geometry, Growth, LogPosition, StoreUuid,
+};
 
 /// Length of a superblock.
 pub const SUPERBLOCK_BYTES: usize = 4096;
 const MAGIC: [u8; 4] = *b"FOXY";
-const USED: usize = 72;
+/// Segments in quarantine that there is room for.
+pub const QUARANTINE_MAX: usize = 512;
+const USED: usize = 152 + 4 * QUARANTINE_MAX;
 
 /// One of the two superblocks; the valid one with the higher generation counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
     /// Goes up by one with every write; an open store never reuses one.
     pub generation: u64,
@@ -19,6 +23,8 @@ pub struct Superblock {
     pub geometry: Geometry,
     /// Everything in the log before this position is void (purge of all, lost tombstones).
     pub floor: LogPosition,
+    /// Segments that could not be read, ascending; at most [`QUARANTINE_MAX`] are remembered.
+    pub quarantine: Vec<u32>,
 }
 
 impl Superblock {
@@ -44,7 +50,15 @@ impl Superblock {
             put.u32(v);
         }
         put.u64(self.floor.0);
-        put.u64(0);
+        for growth in &g.grown {
+            put.u64(growth.turn);
+            put.u32(growth.first);
+        }
+        let bad = &self.quarantine[..self.quarantine.len().min(QUARANTINE_MAX)];
+        put.u32(bad.len() as u32);
+        for place in 0..QUARANTINE_MAX {
+            put.u32(bad.get(place).copied().unwrap_or(0));
+        }
         debug_assert_eq!(put.0.len(), USED);
         put.pad_to(SUPERBLOCK_BYTES - 4);
         let crc = foxy_base::crc32c(&out);
@@ -67,22 +81,46 @@ impl Superblock {
         take.zeros(2)?;
         let generation = take.u64()?;
         let uuid = StoreUuid(take.array()?);
-        let geometry = Geometry {
+        let mut geometry = Geometry {
             segment_bytes: take.u32()?,
             segments: take.u32()?,
             cluster_bytes: take.u32()?,
             slot_bytes: take.u32()?,
             journal_bytes: take.u32()?,
             removals_bytes: take.u32()?,
+            grown: [Growth::default(); GROWTHS_MAX],
         };
-        geometry.check()?;
         let floor = LogPosition(take.u64()?);
-        take.zeros(SUPERBLOCK_BYTES - 4 - USED + 8)?;
+        for growth in &mut geometry.grown {
+            *growth = Growth {
+                turn: take.u64()?,
+                first: take.u32()?,
+            };
+        }
+        geometry.check()?;
+        let quarantine = quarantine(&mut take, geometry.segments)?;
+        take.zeros(SUPERBLOCK_BYTES - 4 - USED)?;
         Ok(Self {
             generation,
             uuid,
             geometry,
             floor,
+            quarantine,
         })
     }
+}
+
+/// The numbers of segments, which must ascend and exist; what is not used is zero.
+fn quarantine(take: &mut Take<'_>, segments: u32) -> Result<Vec<u32>, FormatError> {
+    let count = take.u32()? as usize;
+    let mut bad = Vec::with_capacity(count.min(QUARANTINE_MAX));
+    for _ in 0..count.min(QUARANTINE_MAX) {
+        bad.push(take.u32()?);
+    }
+    let ascending = bad.is_sorted_by(|a, b| a < b) && bad.last().is_none_or(|b| *b < segments);
+    if count > QUARANTINE_MAX || !ascending {
+        return Err(FormatError::Invalid("quarantine"));
+    }
+    take.zeros(4 * (QUARANTINE_MAX - count))?;
+    Ok(bad)
 }

@@ -44,7 +44,14 @@ fn geometry() -> Geometry {
         slot_bytes: 8192,
         journal_bytes: 65536,
         removals_bytes: 16384,
+        grown: grown(),
     }
+}
+
+fn grown() -> [Growth; GROWTHS_MAX] {
+    let mut grown = [Growth::default(); GROWTHS_MAX];
+    grown[0] = Growth { turn: 50, first: 40 };
+    grown
 }
 
 fn superblock() -> Superblock {
@@ -53,6 +60,7 @@ fn superblock() -> Superblock {
         uuid: uuid(),
         geometry: geometry(),
         floor: LogPosition::new(3, 5),
+        quarantine: vec![2, 9],
     }
 }
 

@@ -140,7 +140,7 @@ impl Engine {
         &self,
         object: &Object,
         bytes: usize,
-    ) -> Result<(&Arc<StoreShared>, u32), DropReason> {
+    ) -> Result<(Arc<StoreShared>, u32), DropReason> {
         let counters = &self.counters;
         let Some(store) = self.route(object.group()) else {
             add(&counters.drop_no_store, 1);
@@ -150,7 +150,7 @@ impl Engine {
             add(&counters.drop_too_large, 1);
             return Err(DropReason::TooLarge);
         }
-        if !self.reserve_pending(store, object.memory_bytes()) {
+        if !self.reserve_pending(&store, object.memory_bytes()) {
             add(&counters.drop_pending, 1);
             store.pressure.dropped(&store.counters);
             return Err(DropReason::PendingFull);

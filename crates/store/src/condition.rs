@@ -2,7 +2,7 @@
 //!
 //! | seen | what follows |
 //! |---|---|
-//! | a read fails in a segment three times | the segment is in quarantine: its entries miss, it is not written to |
+//! | a read fails in a segment three times | the segment is in quarantine, also after a restart: its entries miss, it is not written to |
 //! | 64 reads fail with no good one between, or 16 if it is read-only | offline: neither read nor written until the next start |
 //! | three writes fail with no good one between, or one flush | read-only |
 //! | more than a quarter, or half, of the segments in quarantine | read-only, or offline |
@@ -120,6 +120,34 @@ impl Condition {
         self.quarantined.load(Ordering::Relaxed)
     }
 
+    /// Takes in what an earlier run knew.
+    pub(crate) fn recall(&self, segments: &[u32]) {
+        for segment in segments {
+            if let Some(errors) = self.segments.get(*segment as usize) {
+                errors.store(SEGMENT_ERRORS_MAX, Ordering::Relaxed);
+                self.quarantined.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// The numbers of segments in quarantine, ascending.
+    pub(crate) fn bad_segments(&self) -> Vec<u32> {
+        let all = self.segments.iter().zip(0..);
+        all.filter(|(errors, _)| errors.load(Ordering::Relaxed) >= SEGMENT_ERRORS_MAX)
+            .map(|(_, segment)| segment)
+            .collect()
+    }
+
+    /// A segment is in order again.
+    pub(crate) fn forgive(&self, segment: u32) {
+        if self.is_quarantined(segment)
+            && let Some(errors) = self.segments.get(segment as usize)
+        {
+            errors.store(0, Ordering::Relaxed);
+            self.quarantined.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
     pub(crate) fn is_quarantined(&self, segment: u32) -> bool {
         self.quarantined() > 0
             && self
@@ -164,7 +192,7 @@ impl Condition {
         let count = self.quarantined.fetch_add(1, Ordering::Relaxed) + 1;
         tracing::warn!(
             "{disk}: {failure}: segment {segment} is now in quarantine, neither read nor written \
-             until the next start; look at the device's own report of its health"
+             any more; look at the device's own report of its health, then try `foxy store retry`"
         );
         let (count, all) = (count as usize, self.segments.len());
         let text = || format!("{count} segments are in quarantine, the last because {failure}");

@@ -1,17 +1,19 @@
 //! The engine: what all threads share, and the operations on keys that need no disk.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
 use foxy_base::{Clock, KeyHash, hash64};
 use foxy_disk::Disk;
-use foxy_index::{Address, Candidates, Entry, Index};
+use foxy_index::{Candidates, Entry, Index};
 use foxy_policy::CachePolicy;
 use parking_lot::RwLock;
 
+use crate::away::Away;
 use crate::gate::Gate;
 use crate::hold::Holds;
 use crate::purge::Purges;
+use crate::registry::{Registry, Stores};
 use crate::removals::Removal;
 use crate::shard::{Shard, Stage};
 use crate::shared::{StoreShared, SyncRequest};
@@ -20,8 +22,6 @@ use crate::stats::{EngineCounters, MemoryShares, OneStoreStats, StoreStats, add}
 use crate::ticket::SyncTicket;
 use crate::{EngineConfig, OpenError, StoreId, StoreOptions, Writer};
 
-/// Stores an engine can hold.
-const MAX_STORES: usize = 16;
 /// This part of the budget (1/n) is left to the allocator.
 const SLACK_PART: u64 = 20;
 /// Reads under way have their buffers within this, on any machine that keeps up with its disks.
@@ -41,9 +41,9 @@ pub struct Engine {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) index: Index,
     shards: Box<[RwLock<Shard>]>,
-    stores: [OnceLock<Arc<StoreShared>>; MAX_STORES],
-    count: AtomicUsize,
-    opening: parking_lot::Mutex<()>,
+    pub(crate) registry: Registry,
+    pub(crate) away: Away,
+    pub(crate) opening: parking_lot::Mutex<()>,
     pub(crate) pending_bytes: AtomicU64,
     next_number: AtomicU64,
     version_seed: AtomicU64,
@@ -73,8 +73,8 @@ impl Engine {
                 .map(|_| RwLock::new(Shard::new(per_shard)))
                 .collect(),
             index: Index::with_pages(config.memory_bytes / 2, Some(INDEX_PAGES)),
-            stores: Default::default(),
-            count: AtomicUsize::new(0),
+            registry: Registry::default(),
+            away: Away::default(),
             opening: parking_lot::Mutex::new(()),
             pending_bytes: AtomicU64::new(0),
             next_number: AtomicU64::new(1),
@@ -104,7 +104,7 @@ impl Engine {
         options: StoreOptions,
     ) -> Result<Writer, OpenError> {
         let _one_at_a_time = self.opening.lock();
-        Writer::open(self, disk, &options)
+        Writer::open(self, disk, &options, None)
     }
 
     /// Key of a part of the tables.
@@ -132,36 +132,20 @@ impl Engine {
     }
 
     /// All stores, in order of opening.
-    pub(crate) fn stores(&self) -> impl Iterator<Item = &Arc<StoreShared>> {
-        let count = self.count.load(Ordering::Acquire);
-        self.stores[..count].iter().filter_map(OnceLock::get)
+    pub(crate) fn stores(&self) -> Stores {
+        self.registry.load()
     }
 
-    pub(crate) fn store(&self, id: StoreId) -> Option<&Arc<StoreShared>> {
-        self.stores.get(usize::from(id.0))?.get()
+    pub(crate) fn store(&self, id: StoreId) -> Option<Arc<StoreShared>> {
+        self.stores().by_id(id).cloned()
     }
 
-    pub(crate) fn store_at(&self, address: Address) -> Option<&Arc<StoreShared>> {
-        self.stores().find(|s| s.holds(address))
-    }
-
-    /// Number and first address for the next store.
-    pub(crate) fn next_store(&self) -> Option<(StoreId, u64)> {
-        let count = self.count.load(Ordering::Acquire);
-        let base = self.stores().map(|s| s.end_sectors()).max().unwrap_or(0);
-        (count < MAX_STORES).then_some((StoreId(count as u8), base))
-    }
-
-    pub(crate) fn add_store(&self, store: Arc<StoreShared>, generation: u64) {
+    /// Versions must differ from those of all earlier runs: generations never repeat.
+    pub(crate) fn mix_versions(&self, store: &StoreShared, generation: u64) {
         let mut mixed = store.uuid.0.to_vec();
         mixed.extend_from_slice(&generation.to_le_bytes());
-        // Versions must differ from those of all earlier runs: generations never repeat.
         let seed = hash64(self.version_seed.load(Ordering::Relaxed), &mixed);
         self.version_seed.store(seed, Ordering::Relaxed);
-        let index = usize::from(store.id.0);
-        if self.stores[index].set(store).is_ok() {
-            self.count.store(index + 1, Ordering::Release);
-        }
     }
 
     /// The disk of a store, to open read queues on.
@@ -173,25 +157,28 @@ impl Engine {
     /// Numbers of all stores.
     #[must_use]
     pub fn store_ids(&self) -> Vec<StoreId> {
-        self.stores().map(|s| s.id).collect()
+        self.stores().iter().map(|s| s.id).collect()
     }
 
     /// The store that takes objects of `group`: weighted rendezvous over those that take writes.
-    pub(crate) fn route(&self, group: u64) -> Option<&Arc<StoreShared>> {
+    /// Lookups do not depend on it.
+    pub(crate) fn route(&self, group: u64) -> Option<Arc<StoreShared>> {
+        let stores = self.stores();
         let able = |s: &&Arc<StoreShared>| s.takes_new(|| self.clock.mono());
-        let mut able = self.stores().filter(able).filter(|s| self.has_room(s));
+        let mut able = stores.iter().filter(able).filter(|s| self.has_room(s, stores.len()));
         let first = able.next()?;
         let Some(second) = able.next() else {
-            return Some(first);
+            return Some(first.clone());
         };
         let score = |s: &StoreShared| {
             let draw = hash64(group, &s.uuid.0) as f64 / u64::MAX as f64;
-            -f64::from(s.weight.max(1)) / draw.clamp(1e-18, 1.0 - 1e-15).ln()
+            -s.share() / draw.clamp(1e-18, 1.0 - 1e-15).ln()
         };
-        [first, second]
+        let best = [first, second]
             .into_iter()
             .chain(able)
-            .max_by(|a, b| score(a).total_cmp(&score(b)))
+            .max_by(|a, b| score(a).total_cmp(&score(b)));
+        best.cloned()
     }
 
     /// A number never given before in this run.
@@ -210,8 +197,9 @@ impl Engine {
     /// Largest body stored whole, and payload of a fragment, in bytes.
     #[must_use]
     pub fn fragment_bytes(&self) -> u32 {
-        self.stores()
-            .map(|s| fragment_bytes(s.geometry.cluster_bytes))
+        let stores = self.stores();
+        let all = stores.iter();
+        all.map(|s| fragment_bytes(s.geometry.cluster_bytes))
             .min()
             .unwrap_or(self.config.fragment_bytes)
     }
@@ -226,9 +214,10 @@ impl Engine {
     /// As [`Engine::supersede`], for callers that hold the shard's lock.
     pub(crate) fn supersede_locked(&self, shard: &mut Shard, hash: KeyHash) -> bool {
         let found = self.index.lookup(hash);
-        for store in self.stores() {
+        for store in self.stores().iter() {
             self.log_removal(store, shard, hash, &found, false);
         }
+        self.away.note(hash);
         self.take_away(shard, hash, &found)
     }
 
@@ -293,7 +282,7 @@ impl Engine {
 
     /// Keeps the record that an index entry points to from coming back after a restart.
     pub(crate) fn void(&self, entry: Entry) {
-        if let Some(store) = self.store_at(entry.address)
+        if let Some(store) = self.stores().at(entry.address)
             && let Some(place) = store.position(Spot::of(&entry))
         {
             store.remove(Removal::Place(place));
@@ -306,9 +295,10 @@ impl Engine {
     pub fn purge(&self, hash: KeyHash, _key: &[u8]) -> SyncTicket {
         let mut shard = self.shard(hash).write();
         let found = self.index.lookup(hash);
-        for store in self.stores() {
+        for store in self.stores().iter() {
             self.log_removal(store, &shard, hash, &found, true);
         }
+        self.away.note(hash);
         self.take_away(&mut shard, hash, &found);
         drop(shard);
         add(&self.counters.purged, 1);
@@ -321,14 +311,14 @@ impl Engine {
     }
 
     pub(crate) fn ticket(&self, objects: bool) -> SyncTicket {
-        let stores: Vec<_> = self.stores().collect();
+        self.ticket_of(&self.stores(), objects)
+    }
+
+    /// A ticket for what some stores have to write.
+    pub(crate) fn ticket_of(&self, stores: &[Arc<StoreShared>], objects: bool) -> SyncTicket {
         let (ticket, parts) = SyncTicket::new(stores.len() as u32);
-        for (store, part) in stores.into_iter().zip(parts) {
-            store
-                .inbox
-                .lock()
-                .requests
-                .push(SyncRequest { objects, part });
+        for (store, part) in stores.iter().zip(parts) {
+            store.inbox.lock().request(SyncRequest { objects, part });
             store.bell.ring();
         }
         ticket
@@ -336,10 +326,9 @@ impl Engine {
 
     /// Whether so little waits for a store that the others have room as well: one that does not
     /// get on may not keep them from storing.
-    fn has_room(&self, store: &StoreShared) -> bool {
-        let alone = self.count.load(Ordering::Acquire) == 1;
+    fn has_room(&self, store: &StoreShared, stores: usize) -> bool {
         let waits = store.pending_bytes.load(Ordering::Relaxed);
-        alone || waits < self.config.pending_bytes_max / 4 * 3
+        stores == 1 || waits < self.config.pending_bytes_max / 4 * 3
     }
 
     /// Takes room for an object that waits for `store`; false if there is none.
@@ -357,7 +346,7 @@ impl Engine {
     pub(crate) fn release_pending(&self, store: StoreId, bytes: usize) {
         let bytes = bytes as u64;
         self.pending_bytes.fetch_sub(bytes, Ordering::Relaxed);
-        if let Some(store) = self.store(store) {
+        if let Some(store) = self.stores().by_id(store) {
             store.pending_bytes.fetch_sub(bytes, Ordering::Relaxed);
         }
     }
@@ -365,15 +354,16 @@ impl Engine {
     /// How the budget is shared out now.
     fn shares(&self) -> MemoryShares {
         let budget = self.config.memory_bytes;
-        let writers = self
-            .stores()
+        let stores = self.stores();
+        let writers = stores
+            .iter()
             .map(|s| s.writer_bytes.load(Ordering::Relaxed));
         let mut shares = MemoryShares {
             budget,
             ram: 0,
             pending: self.config.pending_bytes_max,
             index: self.index.memory_bytes(),
-            writers: writers.sum(),
+            writers: writers.sum::<u64>() + self.away.memory_bytes(),
             reads: (budget / 64).min(READS_MAX),
             slack: budget / SLACK_PART + self.gate.memory_bytes(budget),
         };
@@ -410,7 +400,7 @@ impl Engine {
             disk_objects: self.index.len(),
             index_bytes: self.index.memory_bytes(),
             memory: self.shares(),
-            stores: self.stores().map(|s| self.store_stats(s)).collect(),
+            stores: self.stores().iter().map(|s| self.store_stats(s)).collect(),
         };
         for shard in &self.shards {
             let shard = shard.read();
@@ -436,6 +426,9 @@ impl Engine {
             store: store.id,
             disk: store.disk.describe(),
             health: store.seen_health(|| self.clock.mono()),
+            duty: store.duty(),
+            left: store.left(),
+            share: store.share(),
             reason: store.condition.reason(),
             device: store.reads.device(),
             reads_sorted: store.reads.sorts(),

@@ -63,7 +63,8 @@ impl Engine {
     fn lookup_disk(&self, hash: KeyHash) -> Lookup {
         let found = self.index.lookup(hash).first();
         let plan = found.and_then(|entry| {
-            let store = self.store_at(entry.address)?;
+            let stores = self.stores();
+            let store = stores.at(entry.address)?;
             if store.is_readable(Spot::of(&entry), || self.clock.mono()) {
                 return store.plan(hash, &entry);
             }
@@ -139,7 +140,8 @@ impl Engine {
         plan: &ReadPlan,
         buf: AlignedBuf,
     ) -> Result<Object, ReadMiss> {
-        let store = self.store(plan.store).ok_or(ReadMiss::Superseded)?;
+        let stores = self.stores();
+        let store = stores.by_id(plan.store).ok_or(ReadMiss::Superseded)?;
         let capacity = buf.capacity();
         let bytes = buf.into_bytes();
         let record = bytes.get(plan.skip as usize..).unwrap_or(&[]);
@@ -183,7 +185,8 @@ impl Engine {
 
     /// What a store missed purges of is void: its journal was damaged, or it was away.
     fn refuse_void(&self, plan: &ReadPlan, object: &Object) -> Result<(), ReadMiss> {
-        let store = self.store(plan.store).ok_or(ReadMiss::Superseded)?;
+        let stores = self.stores();
+        let store = stores.by_id(plan.store).ok_or(ReadMiss::Superseded)?;
         if object.meta().purge_sequence >= store.purge_floor.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -245,7 +248,7 @@ impl Engine {
         };
         add(counter, 1);
         if result.is_ok()
-            && let Some(store) = self.store(plan.store)
+            && let Some(store) = self.stores().by_id(plan.store)
         {
             store.condition.read_well();
         }
@@ -261,7 +264,7 @@ impl Engine {
         add(&store.counters.read_errors, 1);
         let disk = store.disk.describe();
         tracing::debug!(store = disk, at = plan.at, %error, "read failed");
-        self.drop_entry(plan, store);
+        self.drop_entry(plan, &store);
         let segment = store.locate(plan.spot).map(|(segment, _)| segment);
         let failure = Failure {
             doing: "read",

@@ -118,12 +118,10 @@ impl Engine {
         let room = |s: &crate::shared::StoreShared| {
             u64::from(s.geometry.segments) * u64::from(s.geometry.segment_bytes) / 4
         };
-        let stores = self
-            .stores()
-            .filter(|s| s.takes_writes())
-            .map(|s| room(s))
-            .min();
-        stores.unwrap_or_else(|| self.large_in_ram())
+        let stores = self.stores();
+        let able = stores.iter().filter(|s| s.takes_writes());
+        let smallest = able.map(|s| room(s)).min();
+        smallest.unwrap_or_else(|| self.large_in_ram())
     }
 }
 

@@ -9,13 +9,16 @@
 //! carried out by whoever looked up, with a queue of its own ([`Engine::open_reads`]).
 
 mod admit;
+mod away;
 mod condition;
+mod drain;
 mod engine;
 mod gate;
 mod get;
 mod hold;
 mod large;
 mod lookup;
+mod membership;
 mod object;
 mod offline;
 mod options;
@@ -24,6 +27,7 @@ mod pressure;
 mod purge;
 mod reads;
 mod recovery;
+mod registry;
 mod removals;
 mod scrub;
 mod shard;
@@ -32,15 +36,18 @@ mod sparse;
 mod spot;
 mod stats;
 mod ticket;
+mod weight;
 mod writer;
 
 #[cfg(test)]
 mod tests;
 
+pub use drain::{Drain, DrainStep};
 pub use engine::{Engine, INDEX_PAGES};
 pub use foxy_policy::Device;
 pub use gate::{AdmissionConfig, WhenSpent};
 pub use large::{LargePut, NewLarge, Stored};
+pub use membership::DutyError;
 pub use lookup::{Admission, DropReason, Lookup, Put, ReadMiss, ReadPlan, StoreId};
 pub use object::{MAX_KEY_BYTES, NewObject, Object, ObjectMeta};
 pub use offline::{
@@ -55,6 +62,6 @@ pub use purge::{
 pub use reads::ReadMode;
 pub use scrub::{Scrub, ScrubStep};
 pub use sparse::FragmentPut;
-pub use stats::{EngineCounts, Health, MemoryShares, OneStoreStats, StoreCounts, StoreStats};
+pub use stats::{Duty, EngineCounts, Health, MemoryShares, OneStoreStats, StoreCounts, StoreStats};
 pub use ticket::{Durable, SyncTicket};
-pub use writer::{Turn, WakeHandle, Writer};
+pub use writer::{GrowError, Grown, Turn, WakeHandle, Writer};

@@ -8,9 +8,9 @@ use thiserror::Error;
 use crate::Object;
 use crate::spot::Spot;
 
-/// Number of a store within an engine.
+/// Number of a store within an engine: in order of opening, never given twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StoreId(pub u8);
+pub struct StoreId(pub u16);
 
 /// Answer of [`crate::Engine::lookup`].
 #[derive(Clone, Debug)]

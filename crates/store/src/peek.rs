@@ -59,7 +59,8 @@ impl Engine {
             });
         }
         let entry = found?;
-        let store = self.store_at(entry.address)?;
+        let stores = self.stores();
+        let store = stores.at(entry.address)?;
         let plan = store.plan(hash, &entry)?;
         let mut record = vec![0; plan.len as usize];
         store.disk.read_at(plan.at, &mut record).ok()?;
@@ -81,7 +82,8 @@ impl Engine {
     }
 
     fn disk_place(&self, entry: &Entry) -> Option<DiskPlace> {
-        let store = self.store_at(entry.address)?;
+        let stores = self.stores();
+        let store = stores.at(entry.address)?;
         let (index, _) = store.locate(Spot::of(entry))?;
         let own = store.life(index);
         let before = store

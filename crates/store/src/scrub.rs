@@ -47,7 +47,7 @@ impl Engine {
     #[must_use]
     pub fn scrub(self: &Arc<Self>) -> Option<Scrub> {
         let loading = |s: &Arc<StoreShared>| s.loading.load(Ordering::Acquire);
-        if self.stores().any(loading) {
+        if self.stores().iter().any(loading) {
             return None;
         }
         Some(Scrub {

@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::task::Waker;
 use std::time::Duration;
 
 use foxy_base::{KeyHash, MonoTime};
@@ -17,9 +18,9 @@ use crate::purge::JournalInbox;
 use crate::reads::StoreReads;
 use crate::removals::{Numbered, RemovalLog};
 use crate::spot::Spot;
-use crate::stats::{Health, StoreCounters};
+use crate::stats::{Duty, Health, StoreCounters};
 use crate::ticket::TicketPart;
-use crate::{ReadPlan, StoreId, StoreOptions};
+use crate::{Durable, ReadPlan, StoreId, StoreOptions};
 
 /// An object on its way to disk: the pending table holds the object itself.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +48,36 @@ pub(crate) struct Inbox {
     pub(crate) removals: Vec<Numbered>,
     pub(crate) requests: Vec<SyncRequest>,
     pub(crate) overflow: bool,
+    /// Nobody takes anything out any more; who waits is told this.
+    closed: Option<Durable>,
+}
+
+impl Inbox {
+    /// Asks the writer for a flush, and for being told.
+    pub(crate) fn request(&mut self, request: SyncRequest) {
+        match self.closed {
+            Some(outcome) => request.part.finish(outcome),
+            None => self.requests.push(request),
+        }
+    }
+
+    /// The writer has ended, and another goes on.
+    pub(crate) fn hand_over(&mut self, heir: &mut Self) {
+        // What the heir has so far came later.
+        let later = std::mem::replace(&mut heir.removals, std::mem::take(&mut self.removals));
+        heir.removals.extend(later);
+        heir.requests.append(&mut self.requests);
+        heir.overflow |= self.overflow;
+        self.closed = Some(Durable::Failed);
+    }
+
+    /// The writer has ended.
+    pub(crate) fn close(&mut self, outcome: Durable) {
+        self.closed = Some(outcome);
+        for request in self.requests.drain(..) {
+            request.part.finish(outcome);
+        }
+    }
 }
 
 /// Keys removed while older segments are being loaded.
@@ -56,6 +87,8 @@ pub(crate) struct Gone {
     max: usize,
     /// Too many: nothing more may be loaded.
     pub(crate) full: bool,
+    /// The store's log knows nothing of some of them: what is left out for them becomes void.
+    pub(crate) untold: bool,
 }
 
 impl Gone {
@@ -64,6 +97,7 @@ impl Gone {
             keys: HashSet::new(),
             max,
             full: false,
+            untold: false,
         }
     }
     pub(crate) fn add(&mut self, hash: KeyHash) {
@@ -76,6 +110,12 @@ impl Gone {
     /// Memory of the set.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.keys.capacity() * 10
+    }
+    /// Takes in what another set has.
+    pub(crate) fn absorb(&mut self, other: Self) {
+        self.full |= other.full;
+        self.max = self.max.max(other.keys.len());
+        self.keys.extend(other.keys);
     }
     pub(crate) fn has(&self, hash: KeyHash) -> bool {
         self.full || self.keys.contains(&hash.low())
@@ -153,8 +193,8 @@ pub(crate) struct StoreShared {
     pub(crate) lives: Box<[AtomicU64]>,
     /// Clusters not yet assembled begin here or later: a [`LogPosition`].
     pub(crate) log_end: AtomicU64,
-    /// Locked before the inbox.
-    pub(crate) removals: Mutex<RemovalLog>,
+    /// Locked before the inbox. A store that grows keeps it.
+    pub(crate) removals: Arc<Mutex<RemovalLog>>,
     pub(crate) inbox: Mutex<Inbox>,
     /// What the purge journal has to take.
     pub(crate) journal: Mutex<JournalInbox>,
@@ -174,7 +214,23 @@ pub(crate) struct StoreShared {
     pub(crate) writer_bytes: AtomicU64,
     /// What writing waits for.
     pub(crate) pressure: Pressure,
-    pub(crate) counters: StoreCounters,
+    pub(crate) counters: Arc<StoreCounters>,
+    /// A [`Duty`].
+    duty: AtomicU8,
+    /// Segments that a draining store has still to be looked through.
+    pub(crate) undrained: AtomicU32,
+    /// Bytes per second that it writes while it writes; 0: not known.
+    pub(crate) write_speed: AtomicU64,
+    /// Segments in quarantine shall be tried again.
+    pub(crate) retry: AtomicBool,
+    departure: Mutex<DepartureState>,
+}
+
+/// Who waits for a store to go.
+#[derive(Debug, Default)]
+struct DepartureState {
+    gone: bool,
+    wakers: Vec<Waker>,
 }
 
 impl StoreShared {
@@ -197,7 +253,7 @@ impl StoreShared {
             weight,
             lives: (0..geometry.segments).map(|_| AtomicU64::new(0)).collect(),
             log_end: AtomicU64::new(0),
-            removals: Mutex::new(RemovalLog::new(geometry.removal_places())),
+            removals: Arc::new(Mutex::new(RemovalLog::new(geometry.removal_places()))),
             inbox: Mutex::default(),
             journal: Mutex::default(),
             purge_floor: AtomicU64::new(0),
@@ -210,8 +266,56 @@ impl StoreShared {
             pending_bytes: AtomicU64::new(0),
             writer_bytes: AtomicU64::new(0),
             pressure: Pressure::default(),
-            counters: StoreCounters::default(),
+            counters: Arc::default(),
+            duty: AtomicU8::new(Duty::Serving as u8),
+            undrained: AtomicU32::new(0),
+            write_speed: AtomicU64::new(0),
+            retry: AtomicBool::new(false),
+            departure: Mutex::default(),
         }
+    }
+
+    pub(crate) fn duty(&self) -> Duty {
+        Duty::of(self.duty.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn set_duty(&self, duty: Duty) {
+        self.duty.store(duty as u8, Ordering::Release);
+    }
+
+    /// It is not among the open stores any more.
+    pub(crate) fn depart(&self) {
+        let mut state = self.departure.lock();
+        state.gone = true;
+        for waker in state.wakers.drain(..) {
+            waker.wake();
+        }
+    }
+
+    /// Whether it went; if not, `waker` is called when it does.
+    pub(crate) fn poll_departure(&self, waker: &Waker) -> bool {
+        let mut state = self.departure.lock();
+        if !state.gone && !state.wakers.iter().any(|w| w.will_wake(waker)) {
+            state.wakers.push(waker.clone());
+        }
+        state.gone
+    }
+
+    /// The part of it that a drain has not been through yet.
+    pub(crate) fn left(&self) -> f64 {
+        match self.duty() {
+            Duty::Draining => {
+                let all = self.geometry.segments.max(1);
+                f64::from(self.undrained.load(Ordering::Relaxed)) / f64::from(all)
+            }
+            _ => 0.0,
+        }
+    }
+
+    /// Its share of new objects, relative to the other stores'.
+    pub(crate) fn share(&self) -> f64 {
+        let waits = self.pending_bytes.load(Ordering::Relaxed);
+        crate::weight::share(self.weight, waits, self.write_speed.load(Ordering::Relaxed))
     }
 
     pub(crate) fn health(&self) -> Health {
@@ -232,7 +336,7 @@ impl StoreShared {
 
     /// Whether new objects shall go here at the moment.
     pub(crate) fn takes_new(&self, now: impl FnOnce() -> MonoTime) -> bool {
-        self.takes_writes() && !self.condition.is_slow(now)
+        self.takes_writes() && self.duty() == Duty::Serving && !self.condition.is_slow(now)
     }
 
     /// The health as people see it.
@@ -266,10 +370,8 @@ impl StoreShared {
     /// Segment and offset in it of a spot of this store.
     pub(crate) fn locate(&self, spot: Spot) -> Option<(u32, u32)> {
         let local = spot.units().checked_sub(self.base_units())?;
-        let units = local.checked_sub(self.geometry.segment_at(0) / UNIT)?;
-        let per_segment = u64::from(self.geometry.segment_bytes) / UNIT;
-        let index = u32::try_from(units / per_segment).ok()?;
-        (index < self.geometry.segments).then_some((index, (units % per_segment) as u32))
+        let (index, offset) = self.geometry.segment_with(local * UNIT)?;
+        Some((index, (offset / UNIT) as u32))
     }
 
     pub(crate) fn life(&self, index: u32) -> u64 {

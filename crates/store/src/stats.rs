@@ -193,6 +193,10 @@ counters! {
         load_scans,
         /// Bytes read by recovery.
         load_bytes,
+        /// Records that a drain moved to other stores.
+        moved,
+        /// Bytes of them.
+        moved_bytes,
         /// Segments not loaded because too many removals came in meanwhile.
         load_given_up,
     }
@@ -218,6 +222,32 @@ pub enum Health {
     Offline = 3,
 }
 
+/// What a store is there for at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[repr(u8)]
+pub enum Duty {
+    /// Everything.
+    #[default]
+    Serving = 0,
+    /// Reads: nothing new goes there, and what is wanted moves to the others.
+    Draining = 1,
+    /// Reads: a drain has been through all of it.
+    Drained = 2,
+    /// It is being taken out, or becomes longer.
+    Leaving = 3,
+}
+
+impl Duty {
+    pub(crate) const fn of(number: u8) -> Self {
+        match number {
+            0 => Self::Serving,
+            1 => Self::Draining,
+            2 => Self::Drained,
+            _ => Self::Leaving,
+        }
+    }
+}
+
 /// Figures of one store.
 #[derive(Clone, Debug)]
 pub struct OneStoreStats {
@@ -227,6 +257,12 @@ pub struct OneStoreStats {
     pub disk: String,
     /// What it can do.
     pub health: Health,
+    /// What it is there for.
+    pub duty: Duty,
+    /// The part of it (0 to 1) that a drain has still to go through.
+    pub left: f64,
+    /// Its share of new objects, relative to that of the other stores.
+    pub share: f64,
     /// Why that is not everything: what the device said last.
     pub reason: Option<String>,
     /// What its reads tell of the device.

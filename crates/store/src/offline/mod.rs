@@ -122,7 +122,7 @@ pub fn inspect(disk: &dyn Disk) -> Result<Inspection, OfflineError> {
     disk.read_at(0, &mut bytes).map_err(failed)?;
     let (a, b) = bytes.split_at(SUPERBLOCK_BYTES);
     let superblocks = [Superblock::decode(a), Superblock::decode(b)];
-    let superblock = match superblocks {
+    let superblock = match superblocks.clone() {
         [Ok(a), Ok(b)] => {
             if a.generation > b.generation {
                 a

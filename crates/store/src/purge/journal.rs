@@ -19,11 +19,44 @@ pub(crate) struct JournalInbox {
     pub(super) waiting: Vec<TicketPart>,
     /// A snapshot is wanted, without anybody waiting for it.
     pub(super) snapshot: bool,
+    /// Nobody writes any more; who waits is told this.
+    closed: Option<Durable>,
 }
 
 impl JournalInbox {
+    fn take(&mut self) -> Self {
+        let closed = self.closed;
+        let taken = mem::take(self);
+        self.closed = closed;
+        taken
+    }
+
     pub(crate) const fn is_empty(&self) -> bool {
         self.notes.is_empty() && self.waiting.is_empty() && !self.snapshot
+    }
+
+    /// Somebody wants to know when the notes so far are durable.
+    pub(super) fn ask(&mut self, part: TicketPart) {
+        match self.closed {
+            Some(outcome) => part.finish(outcome),
+            None => self.waiting.push(part),
+        }
+    }
+
+    /// A snapshot tells everything that is published.
+    pub(crate) const fn want_snapshot(&mut self) {
+        self.snapshot = true;
+    }
+
+    /// The writer has ended; those who wait are told, or handed over.
+    pub(crate) fn close(&mut self, outcome: Durable, heir: Option<&mut Self>) {
+        self.closed = Some(outcome);
+        self.notes.clear();
+        let waiting = mem::take(&mut self.waiting);
+        match heir {
+            Some(heir) => heir.waiting.extend(waiting),
+            None => end(waiting, outcome),
+        }
     }
 }
 
@@ -101,7 +134,7 @@ impl Journal {
         }
         // What is published is in the inbox as well, or in neither, while this is held.
         let state = engine.purges.read();
-        let work = mem::take(&mut *store.journal.lock());
+        let work = store.journal.lock().take();
         self.stage = Stage::Writing(work.waiting);
         if work.notes.is_empty() && !work.snapshot && !self.broken {
             // Another write took the notes along, and is durable.
@@ -196,7 +229,7 @@ impl Journal {
 
     /// The store takes no writes: nobody is told that a purge is durable.
     pub(crate) fn give_up(&mut self, store: &StoreShared) {
-        let work = mem::take(&mut *store.journal.lock());
+        let work = store.journal.lock().take();
         self.broken |= !work.is_empty();
         end(work.waiting, Durable::Failed);
     }

@@ -101,12 +101,12 @@ impl Engine {
     /// # Errors
     /// The purge is not accepted; nothing was done.
     pub fn purge_many(&self, purge: &Purge) -> Result<(u64, SyncTicket), PurgeError> {
-        let stores: Vec<_> = self.stores().collect();
+        let stores = self.stores();
         let note = self.purges.publish(purge, self.clock.wall(), &stores)?;
         add(&self.counters.purges, 1);
         let (ticket, parts) = SyncTicket::new(stores.len() as u32);
-        for (store, part) in stores.into_iter().zip(parts) {
-            store.journal.lock().waiting.push(part);
+        for (store, part) in stores.iter().zip(parts) {
+            store.journal.lock().ask(part);
             store.bell.ring();
         }
         Ok((note.sequence, ticket))
@@ -118,7 +118,7 @@ impl Engine {
     pub(crate) fn leave_behind(&self, store: StoreId) {
         self.purges.leave_behind();
         let able = |s: &&Arc<crate::shared::StoreShared>| s.id != store && s.takes_writes();
-        for other in self.stores().filter(able) {
+        for other in self.stores().iter().filter(able) {
             other.journal.lock().snapshot = true;
             other.bell.ring();
         }

@@ -92,10 +92,14 @@ impl Recalled {
         store: &Arc<StoreShared>,
         generation: u64,
     ) -> Journal {
-        let others: Vec<_> = engine.stores().collect();
+        // A store that grows takes its own place.
+        let others: Vec<_> = (engine.stores().iter())
+            .filter(|other| other.uuid != store.uuid)
+            .cloned()
+            .collect();
         // By what each had seen itself: numbers given since the last stop say nothing about that.
         let missed =
-            |other: &&&Arc<StoreShared>| self.retired > other.journal_seen.load(Ordering::Acquire);
+            |other: &&Arc<StoreShared>| self.retired > other.journal_seen.load(Ordering::Acquire);
         let behind: Vec<_> = others.iter().filter(missed).collect();
         store.journal_seen.store(self.seen, Ordering::Release);
         // Numbers are never given twice: each opening has a generation of its own.
@@ -119,13 +123,13 @@ impl Recalled {
         if !behind.is_empty() {
             engine.clear_memory();
         }
-        let all: Vec<_> = others.iter().copied().chain([store]).collect();
+        let all: Vec<_> = others.iter().chain([store]).cloned().collect();
         engine.purges.adopt(self.notes, self.retired, &all);
         // What one journal knows, all of them should.
         let tell_this = self.damaged || floor != self.floor || !others.is_empty();
         for (tell, this) in others
             .iter()
-            .map(|o| (true, *o))
+            .map(|o| (true, o))
             .chain([(tell_this, store)])
         {
             if tell {

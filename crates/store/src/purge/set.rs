@@ -160,7 +160,7 @@ impl Purges {
         &self,
         purge: &Purge,
         at: WallTime,
-        stores: &[&Arc<StoreShared>],
+        stores: &[Arc<StoreShared>],
     ) -> Result<PurgeNote, PurgeError> {
         check(purge)?;
         let mut state = self.state.write();
@@ -192,7 +192,7 @@ impl Purges {
     }
 
     /// Takes in what a store's journal says.
-    pub(super) fn adopt(&self, notes: Vec<PurgeNote>, retired: u64, stores: &[&Arc<StoreShared>]) {
+    pub(super) fn adopt(&self, notes: Vec<PurgeNote>, retired: u64, stores: &[Arc<StoreShared>]) {
         let mut state = self.state.write();
         state.retired = state.retired.max(retired);
         let all = ends(stores);
@@ -241,7 +241,7 @@ impl Purges {
     }
 
     /// Purges older than everything stored are done with. True if any is.
-    pub(super) fn age(&self, stores: &[&Arc<StoreShared>]) -> bool {
+    pub(super) fn age(&self, stores: &[Arc<StoreShared>]) -> bool {
         let oldest = |id: StoreId| {
             let store = stores.iter().find(|s| s.id == id)?;
             let lives = store.lives.iter().map(|life| life.load(Ordering::Acquire));
@@ -288,8 +288,8 @@ impl Purges {
 }
 
 /// Where each store's log is: what is written to later segments was compared before.
-fn ends(stores: &[&Arc<StoreShared>]) -> Vec<(StoreId, u64)> {
-    let end = |s: &&Arc<StoreShared>| LogPosition(s.log_end.load(Ordering::Acquire)).sequence();
+fn ends(stores: &[Arc<StoreShared>]) -> Vec<(StoreId, u64)> {
+    let end = |s: &Arc<StoreShared>| LogPosition(s.log_end.load(Ordering::Acquire)).sequence();
     // A cluster may be on its way to the segment after the one that the end of the log is in.
     stores.iter().map(|s| (s.id, end(s) + 1)).collect()
 }

@@ -43,13 +43,12 @@ impl Engine {
     /// that are older than all that is stored.
     #[must_use]
     pub fn sweep(self: &Arc<Self>) -> Option<Sweep> {
-        let stores: Vec<_> = self.stores().collect();
+        let stores = self.stores();
         if self.purges.age(&stores) {
             self.tell_journals();
         }
         let goal = self.purges.unswept()?;
-        let loading = |s: &&Arc<crate::shared::StoreShared>| s.loading.load(Ordering::Acquire);
-        if stores.iter().any(loading) {
+        if stores.iter().any(|s| s.loading.load(Ordering::Acquire)) {
             return None;
         }
         Some(Sweep {
@@ -63,7 +62,7 @@ impl Engine {
 
     /// Journals shall be written anew, without the purges that are done with.
     fn tell_journals(&self) {
-        for store in self.stores() {
+        for store in self.stores().iter() {
             store.journal.lock().snapshot = true;
             store.bell.ring();
         }

@@ -77,6 +77,10 @@ pub struct Walk {
     damages: Damages,
     /// What a thorough walk found bad and nobody has taken yet.
     faults: Vec<WalkFault>,
+    /// What is found is kept for a while: it does not hold what was read with it.
+    copies: bool,
+    /// Stores that had gone when it was last looked.
+    departures: u64,
 }
 
 /// Something bad that lookups could meet.
@@ -126,7 +130,7 @@ impl Engine {
     #[must_use]
     pub fn walk(self: &Arc<Self>, memory: bool) -> Walk {
         let mut segments = Vec::new();
-        for store in self.stores() {
+        for store in self.stores().iter() {
             let lives = (0..store.geometry.segments).map(|index| (index, store.life(index)));
             let used = lives.filter(|(_, life)| *life != 0);
             segments.extend(used.map(|(index, life)| (store.clone(), index, life)));
@@ -141,6 +145,8 @@ impl Engine {
             thorough: false,
             damages: Damages::default(),
             faults: Vec::new(),
+            copies: false,
+            departures: self.registry.departures(),
         }
     }
 }
@@ -155,6 +161,12 @@ impl Walk {
     /// Checks fragments and records that nobody can find, too.
     pub(crate) const fn thorough(mut self) -> Self {
         self.thorough = true;
+        self
+    }
+
+    /// Gives objects with memory of their own.
+    pub(crate) const fn copying(mut self) -> Self {
+        self.copies = true;
         self
     }
 
@@ -179,6 +191,14 @@ impl Walk {
         self.segments.retain(|(store, _, _)| !out(store));
     }
 
+    /// Segments of a store still to be walked.
+    pub(crate) fn segments_left_of(&self, id: StoreId) -> u32 {
+        let current = self.current.iter().map(|segment| &segment.store);
+        let rest = self.segments.iter().map(|(store, _, _)| store);
+        let own = current.chain(rest).filter(|store| store.id == id);
+        u32::try_from(own.count()).unwrap_or(u32::MAX)
+    }
+
     /// Segments still to be walked.
     #[must_use]
     pub fn segments_left(&self) -> usize {
@@ -187,6 +207,7 @@ impl Walk {
 
     /// Goes on: a part of memory, or one read. Blocks for that read.
     pub fn step(&mut self, mut each: impl FnMut(Walked)) -> WalkStep {
+        self.leave_departed();
         if self.shard < self.engine.shard_count() {
             self.memory(&mut each);
             return WalkStep {
@@ -205,6 +226,15 @@ impl Walk {
             self.missed |= !segment.gaps.is_empty() && self.holds_something(&segment);
         }
         WalkStep { read, more: true }
+    }
+
+    /// A store that was taken out is not held open by a walk.
+    fn leave_departed(&mut self) {
+        let departures = self.engine.registry.departures();
+        if std::mem::replace(&mut self.departures, departures) != departures {
+            let open = self.engine.store_ids();
+            self.drop_segments(|store| !open.contains(&store.id));
+        }
     }
 
     fn memory(&mut self, each: &mut impl FnMut(Walked)) {
@@ -337,7 +367,10 @@ impl Walk {
         if !live {
             return;
         }
-        let owned = cluster.slice(start as usize..start as usize + layout.body.end);
+        let mut owned = cluster.slice(start as usize..start as usize + layout.body.end);
+        if self.copies {
+            owned = Bytes::copy_from_slice(&owned);
+        }
         if let Some(object) = Object::from_record(&head, &layout, &owned, owned.len()) {
             let segments_ahead = store.segments_ahead(segment.sequence);
             let shard = self.engine.shard(entry.hash).read();

@@ -153,6 +153,8 @@ pub(crate) struct Loader {
     voids: HashMap<u64, Vec<u32>>,
     /// Keys that the removal log names: their records before this place are gone.
     keys: HashMap<KeyHash, LogPosition>,
+    /// The floor that the superblock shall have when all that was missed is void in the log.
+    restore: Option<LogPosition>,
 }
 
 impl Loader {
@@ -167,7 +169,19 @@ impl Loader {
             slots: BTreeMap::new(),
             voids: HashMap::new(),
             keys: HashMap::new(),
+            restore: None,
         }
+    }
+
+    /// Everything before `floor` is void.
+    pub(crate) const fn set_floor(&mut self, floor: LogPosition) {
+        self.floor = floor;
+    }
+
+    /// The store was away: it counts from `floor` on again, but for what the gone set names.
+    pub(crate) const fn come_back(&mut self, floor: LogPosition) {
+        self.floor = floor;
+        self.restore = Some(floor);
     }
 
     /// Memory of what was read ahead, of tables and of removed keys.
@@ -281,6 +295,7 @@ impl Loader {
     fn give_up(&mut self) {
         let keys = self.keys.drain().map(|(hash, _)| Removal::Key(hash));
         self.store.remove_all(&keys.collect::<Vec<_>>());
+        self.restore = None;
         add(&self.store.counters.load_given_up, self.parts.len() as u64);
         self.parts.clear();
     }
@@ -367,9 +382,16 @@ impl Loader {
         // The lock orders this with a removal of the same key.
         let _shard = engine.shard(entry.hash).write();
         let mut gone = self.store.gone.lock();
-        let Some(gone) = gone.as_mut().filter(|gone| !gone.has(entry.hash)) else {
+        let Some(gone) = gone.as_mut() else {
             return false;
         };
+        if gone.has(entry.hash) {
+            if gone.untold {
+                let place = self.store.position(spot);
+                self.store.remove_all(place.map(Removal::Place).as_slice());
+            }
+            return false;
+        }
         match engine.index.insert_if_absent(entry.hash, new) {
             Insert::Stored | Insert::Replaced(_) => true,
             // The place is taken by a newer record of the key, or by a twin, or there is no room.
@@ -408,6 +430,7 @@ impl crate::Writer {
         if loader.step(&self.engine) {
             loader.finish(&self.engine);
             self.settle_removals();
+            self.counts_again(loader.restore);
             return;
         }
         for (sequence, at, len) in loader.wanted() {

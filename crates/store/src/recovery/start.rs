@@ -13,6 +13,7 @@ use foxy_format::{
 
 use super::load::{Loader, Part};
 use super::scan::scan_segment;
+use crate::membership::Standing;
 use crate::purge::{self, Journal, Recalled};
 use crate::shared::StoreShared;
 use crate::stats::add;
@@ -46,10 +47,17 @@ pub(crate) fn open(
     engine: &Arc<Engine>,
     disk: Arc<dyn Disk>,
     options: &StoreOptions,
+    grows: Option<&Arc<StoreShared>>,
 ) -> Result<Opened, OpenError> {
     let began = engine.clock.mono();
     let name = disk.describe();
-    let mut superblock = match read_superblocks(&*disk, options)? {
+    let found = read_superblocks(&*disk, options)?;
+    let standing = match (&found, grows) {
+        (_, Some(_)) => Standing::Grows,
+        (Some(found), None) => engine.standing(found),
+        (None, None) => Standing::Known,
+    };
+    let mut superblock = match found {
         Some(found) => found,
         None => format(engine, &*disk, options)?,
     };
@@ -61,24 +69,28 @@ pub(crate) fn open(
             needed,
         });
     }
-    if engine.stores().any(|s| s.uuid == superblock.uuid) {
+    let open_already = engine.stores().iter().any(|s| s.uuid == superblock.uuid);
+    if open_already && grows.is_none() {
         return Err(OpenError::Twice { disk: name });
     }
     superblock.generation += 1;
     write_superblock(&*disk, &superblock).map_err(|e| failed(&name, "write the superblock", e))?;
     let too_many = || OpenError::TooMany { disk: name.clone() };
-    let (id, base) = engine.next_store().ok_or_else(too_many)?;
-    foxy_index::Address::from_units(base + needed / foxy_index::UNIT_BYTES).ok_or_else(too_many)?;
+    let units = needed / foxy_index::UNIT_BYTES;
+    let (id, base) = engine.registry.next(units).ok_or_else(too_many)?;
     let weight = options
         .weight
         .unwrap_or(u32::try_from(needed >> 20).unwrap_or(u32::MAX).max(1));
     let (uuid, geometry) = (superblock.uuid, superblock.geometry);
-    let store = Arc::new(StoreShared::new(
-        id, base, uuid, geometry, disk, weight, options,
-    ));
+    let mut store = StoreShared::new(id, base, uuid, geometry, disk, weight, options);
+    store.condition.recall(&superblock.quarantine);
+    if let Some(old) = grows {
+        store.removals = Arc::clone(&old.removals);
+        store.counters = Arc::clone(&old.counters);
+    }
+    let store = Arc::new(store);
     let recalled = purge::recall(&store).map_err(|e| failed(&name, "read the purge journal", e))?;
-    let opened = take_stock(engine, store, superblock, options, recalled)?;
-    engine.add_store(opened.store.clone(), opened.superblock.generation);
+    let opened = take_stock(engine, store, superblock, options, recalled, (standing, grows))?;
     let took = engine.clock.mono().since(began).as_nanos();
     opened
         .store
@@ -209,6 +221,7 @@ fn format(
         uuid: new_uuid(engine, options),
         geometry,
         floor: LogPosition(0),
+        quarantine: Vec::new(),
     };
     let write = || -> io::Result<()> {
         // Slots of a former life of this disk must not be taken for ours; with A written last,
@@ -226,7 +239,7 @@ fn format(
             disk,
             &Superblock {
                 generation: 2,
-                ..superblock
+                ..superblock.clone()
             },
         )
     };
@@ -295,9 +308,10 @@ fn read_slot(store: &StoreShared, index: u32) -> io::Result<Found> {
 fn take_stock(
     engine: &Arc<Engine>,
     store: Arc<StoreShared>,
-    superblock: Superblock,
+    mut superblock: Superblock,
     options: &StoreOptions,
     purges: Recalled,
+    (standing, grows): (Standing, Option<&Arc<StoreShared>>),
 ) -> Result<Opened, OpenError> {
     let mut parts = Vec::new();
     let mut tables_damaged = false;
@@ -334,11 +348,19 @@ fn take_stock(
         (None, None) => LogPosition::new(next_sequence, 0),
     };
     store.log_end.store(end.0, Ordering::Release);
-    let recalled = loader.recall();
-    recalled.map_err(|e| failed(&store.disk.describe(), "read the removal log", e))?;
+    let name = || store.disk.describe();
+    believe(&mut superblock, &mut loader, standing, end, &store)
+        .map_err(|e| failed(&name(), "write the superblock", e))?;
+    if standing != Standing::Grows {
+        let recalled = loader.recall();
+        recalled.map_err(|e| failed(&name(), "read the removal log", e))?;
+    }
+    let journal = purges.adopt(engine, &store, superblock.generation);
+    engine.mix_versions(&store, superblock.generation);
+    engine.take_in(&store, standing, grows);
     loader.load_scanned(engine);
     Ok(Opened {
-        journal: purges.adopt(engine, &store, superblock.generation),
+        journal,
         store,
         superblock,
         current,
@@ -347,6 +369,33 @@ fn take_stock(
         loader,
         tables_damaged,
     })
+}
+
+/// Sets from where on the store's log counts, on the disk as well if nothing of it does.
+fn believe(
+    superblock: &mut Superblock,
+    loader: &mut Loader,
+    standing: Standing,
+    end: LogPosition,
+    store: &StoreShared,
+) -> io::Result<()> {
+    match standing {
+        Standing::Known | Standing::Grows => Ok(()),
+        Standing::Back(floor) => {
+            loader.come_back(floor);
+            Ok(())
+        }
+        Standing::Stranger => {
+            tracing::warn!(
+                store = %store.disk.describe(),
+                "this store was not there while objects were replaced or purged: it begins empty"
+            );
+            superblock.floor = end;
+            superblock.generation += 1;
+            loader.set_floor(end);
+            write_superblock(&*store.disk, superblock)
+        }
+    }
 }
 
 fn known_part(

@@ -35,8 +35,9 @@ const STALLED: Duration = Duration::from_secs(5);
 pub(super) struct Cluster {
     pub(super) number: u64,
     sequence: u64,
-    /// Where on the disk.
+    /// Where on the disk, and how much.
     at: u64,
+    bytes: u64,
     begun: MonoTime,
     records: Vec<Written>,
     removals: Vec<Numbered>,
@@ -229,6 +230,7 @@ impl Writer {
             number: self.last_cluster,
             sequence: segment.sequence,
             at: disk_at,
+            bytes: len as u64,
             begun: self.now,
             records,
             removals,
@@ -329,6 +331,7 @@ impl Writer {
         match result {
             Ok(()) => {
                 self.store.condition.wrote_well();
+                self.measure(&cluster);
                 for written in &cluster.records {
                     self.commit(written);
                 }
@@ -336,6 +339,18 @@ impl Writer {
             }
             Err(error) => self.cluster_failed(cluster, error),
         }
+    }
+
+    /// How fast the store writes while it does.
+    fn measure(&self, cluster: &Cluster) {
+        // A short write says more about latency.
+        if cluster.bytes * 2 < u64::from(self.store.geometry.cluster_bytes) {
+            return;
+        }
+        let speed = &self.store.write_speed;
+        let took = self.now.since(cluster.begun).as_nanos();
+        let now = crate::weight::speed(speed.load(Ordering::Relaxed), cluster.bytes, took);
+        speed.store(now, Ordering::Relaxed);
     }
 
     /// From here on the index leads to the record, if its object is still the one.

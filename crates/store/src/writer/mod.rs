@@ -4,7 +4,9 @@ mod assemble;
 mod gather;
 mod io;
 mod journal;
+mod leave;
 mod line;
+mod quarantine;
 mod reinsert;
 mod reuse;
 pub(crate) mod segment;
@@ -17,7 +19,7 @@ use std::time::Duration;
 
 use foxy_base::MonoTime;
 use foxy_disk::{AlignedBuf, Disk};
-use foxy_format::{ENTRY_BYTES, Superblock};
+use foxy_format::{ENTRY_BYTES, LogPosition, Superblock};
 use foxy_policy::{RewriteBudget, TokenBucket};
 
 use self::assemble::Cluster;
@@ -30,8 +32,9 @@ use self::sync::Waiting;
 use crate::purge::Journal;
 use crate::recovery::{Loader, Opened};
 use crate::shared::StoreShared;
-use crate::{Engine, OpenError, StoreOptions};
+use crate::{Engine, OpenError, StoreOptions, SyncTicket};
 
+pub use self::leave::{GrowError, Grown};
 pub(crate) use self::reuse::collect_voids;
 
 /// Operations of the writer's queue.
@@ -97,6 +100,9 @@ pub struct Writer {
     said_at: MonoTime,
     /// Time of this turn.
     now: MonoTime,
+    options: StoreOptions,
+    /// The store was away: its floor goes back to this when its removals are durable.
+    restoring: Option<(LogPosition, SyncTicket)>,
 }
 
 /// Bytes that may come back from one victim: it must leave room, or reuse would gain nothing.
@@ -109,6 +115,7 @@ impl Writer {
         engine: &Arc<Engine>,
         disk: Arc<dyn Disk>,
         options: &StoreOptions,
+        grows: Option<&Arc<StoreShared>>,
     ) -> Result<Self, OpenError> {
         let now = engine.clock.mono();
         let queue = disk
@@ -127,7 +134,7 @@ impl Writer {
             loader,
             journal,
             tables_damaged,
-        } = crate::recovery::open(engine, disk, options)?;
+        } = crate::recovery::open(engine, disk, options, grows)?;
         let burst = u64::from(store.geometry.cluster_bytes) * 4;
         Ok(Self {
             engine: engine.clone(),
@@ -156,6 +163,8 @@ impl Writer {
             fed: false,
             said_at: now,
             now,
+            options: options.clone(),
+            restoring: None,
             store,
         })
     }
@@ -170,6 +179,8 @@ impl Writer {
         self.take_inbox();
         self.journal_step();
         self.load_step();
+        self.restore_step();
+        self.quarantine_step();
         self.reuse_step();
         self.gather.expire(self.now);
         self.assemble_all();
@@ -260,7 +271,7 @@ impl Writer {
             .as_ref()
             .map_or(self.next_sequence, |s| s.sequence);
         let used = self.current.as_ref().map_or(0, |s| s.used_units);
-        self.superblock.floor = foxy_format::LogPosition::new(sequence, used);
+        self.superblock.floor = LogPosition::new(sequence, used);
         for _ in 0..2 {
             self.superblock.generation += 1;
             let written = crate::recovery::write_superblock(&*self.store.disk, &self.superblock);
@@ -346,6 +357,7 @@ impl Writer {
             inbox.items.is_empty() && inbox.removals.is_empty() && inbox.requests.is_empty();
         empty
             && self.loader.is_none()
+            && self.restoring.is_none()
             && self.journal.is_idle(&self.store)
             && self.gather.is_empty()
             && self.io.in_flight() == 0
@@ -359,7 +371,8 @@ impl Writer {
     /// so that the next start has nothing to scan (that start goes on in the same segment). Blocks
     /// for at most about `at_most` of the calling thread's time. True if all of it was done.
     pub fn drain(&mut self, at_most: Duration) -> bool {
-        let ticket = self.engine.sync();
+        let own = std::slice::from_ref(&self.store);
+        let ticket = self.engine.ticket_of(own, true);
         let start = self.engine.clock.mono();
         let over = |writer: &Self| writer.engine.clock.mono().since(start) > at_most;
         let unfinished = |writer: &Self| {

@@ -1,0 +1,85 @@
+//! Stores that were taken out and may come back: what was removed meanwhile.
+//!
+//! A store that is not there cannot note removals. While this engine lives it remembers them for
+//! each store that left in order, so that what the store holds can be told from what is out of
+//! date when it returns. The store itself says on its disk that nothing counts which it held: so
+//! it is empty for everybody who does not remember.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use foxy_base::KeyHash;
+use foxy_format::{LogPosition, StoreUuid};
+use parking_lot::Mutex;
+
+use crate::shared::Gone;
+
+/// All stores that are away.
+#[derive(Debug, Default)]
+pub(crate) struct Away {
+    /// There is one.
+    any: AtomicBool,
+    stores: Mutex<HashMap<StoreUuid, Missed>>,
+}
+
+/// What is known of a store that is away.
+#[derive(Debug)]
+pub(crate) struct Missed {
+    /// Keys that were removed or replaced since.
+    pub(crate) gone: Gone,
+    /// Its superblock's generation when it left, and the floor that it had: `None` while it is
+    /// leaving, or growing.
+    pub(crate) left: Option<(u64, LogPosition)>,
+}
+
+impl Away {
+    /// Begins to note removals for a store. What was removed by those who hold a shard's lock at
+    /// this moment, it still notes itself.
+    pub(crate) fn begin(&self, uuid: StoreUuid, keys_max: usize) {
+        let gone = Gone::new(keys_max);
+        let mut stores = self.stores.lock();
+        stores.insert(uuid, Missed { gone, left: None });
+        self.any.store(true, Ordering::Release);
+    }
+
+    /// The store is gone, in order.
+    pub(crate) fn left(&self, uuid: StoreUuid, generation: u64, floor: LogPosition) {
+        if let Some(missed) = self.stores.lock().get_mut(&uuid) {
+            missed.left = Some((generation, floor));
+        }
+    }
+
+    /// Whether this store left in this state, and the floor that it had then.
+    pub(crate) fn floor_of(&self, uuid: StoreUuid, generation: u64) -> Option<LogPosition> {
+        let stores = self.stores.lock();
+        let missed = stores.get(&uuid).filter(|missed| !missed.gone.full)?;
+        let (left, floor) = missed.left?;
+        (left == generation).then_some(floor)
+    }
+
+    /// Ends noting.
+    pub(crate) fn take(&self, uuid: StoreUuid) -> Option<Missed> {
+        let mut stores = self.stores.lock();
+        let missed = stores.remove(&uuid);
+        self.any.store(!stores.is_empty(), Ordering::Release);
+        missed
+    }
+
+    /// A key is removed or replaced. Under the lock of its shard.
+    pub(crate) fn note(&self, hash: KeyHash) {
+        if self.any.load(Ordering::Acquire) {
+            for missed in self.stores.lock().values_mut() {
+                missed.gone.add(hash);
+            }
+        }
+    }
+
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        if !self.any.load(Ordering::Acquire) {
+            return 0;
+        }
+        let stores = self.stores.lock();
+        let bytes = stores.values().map(|missed| missed.gone.memory_bytes());
+        bytes.sum::<usize>() as u64
+    }
+}

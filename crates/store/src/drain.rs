@@ -1,0 +1,218 @@
+//! Draining: what is still wanted of a store moves to the others, while it is read.
+//!
+//! Driven step by step, like the scrub. A record moves by being sent to another store as if it
+//! had just been stored: its place here becomes void in the log, its entry goes, and until it is
+//! on the other disk it is read from memory. It stays the same version, fetched at the same time.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use foxy_base::WallTime;
+use foxy_policy::CachePolicy;
+
+use crate::admit::largest_record;
+use crate::purge::{Place, Verdict, Walk};
+use crate::removals::Removal;
+use crate::shard::{Pending, Stage};
+use crate::shared::{Item, StoreShared};
+use crate::spot::Spot;
+use crate::stats::{Duty, add};
+use crate::{Engine, Object, StoreId};
+
+/// A drain under way.
+#[derive(Debug)]
+pub struct Drain {
+    engine: Arc<Engine>,
+    walk: Walk,
+    /// Stores that it drains.
+    stores: Vec<StoreId>,
+    /// Read, and not moved yet.
+    found: VecDeque<(Arc<Object>, Place)>,
+}
+
+/// One step of a drain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DrainStep {
+    /// So many bytes were read; pause accordingly.
+    Read(u64),
+    /// The other stores have to write first; look again soon.
+    Wait,
+    /// It is over.
+    Done,
+}
+
+/// What became of a record that was to move.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Moved {
+    Yes,
+    /// Nobody wants it, or it is not there any more.
+    No,
+    /// No room at the moment.
+    NotYet,
+}
+
+/// Whether a record is worth moving: it may still be used, and either it was used since it was
+/// written or what it needs is not taken from anything else.
+fn is_wanted(expires: WallTime, now: WallTime, uses: u8, free_room: bool) -> bool {
+    expires >= now && (uses > 0 || free_room)
+}
+
+impl Engine {
+    /// Begins to drain, if a store waits for it and everything is loaded.
+    #[must_use]
+    pub fn begin_drain(self: &Arc<Self>) -> Option<Drain> {
+        let stores = self.stores();
+        let draining = |s: &&Arc<StoreShared>| s.duty() == Duty::Draining;
+        let ids: Vec<_> = stores.iter().filter(draining).map(|s| s.id).collect();
+        let loading = stores.iter().any(|s| s.loading.load(Ordering::Acquire));
+        if ids.is_empty() || loading {
+            return None;
+        }
+        // What was on its way there when it began to drain is there before it is looked through.
+        self.barrier();
+        let waits = |s: &&Arc<StoreShared>| s.pending_bytes.load(Ordering::Acquire) > 0;
+        if stores.iter().filter(draining).any(|s| waits(&s)) {
+            return None;
+        }
+        let mut walk = self.walk(false).thorough().copying();
+        walk.drop_segments(|store| !ids.contains(&store.id));
+        Some(Drain {
+            engine: Arc::clone(self),
+            walk,
+            stores: ids,
+            found: VecDeque::new(),
+        })
+    }
+
+    /// Sends a record of `from` to another store.
+    fn move_out(&self, from: &StoreShared, object: &Arc<Object>, spot: Spot) -> Moved {
+        let hash = object.hash();
+        let mut shard = self.shard(hash).write();
+        let entry = self.index.lookup(hash).into_iter().find(|e| Spot::of(e) == spot);
+        let void = object.meta().purge_sequence < from.purge_floor.load(Ordering::Acquire);
+        let purged = matches!(self.purges.verdict(object), Verdict::Gone(_));
+        let Some(entry) = entry.filter(|_| !void && !purged) else {
+            return Moved::No;
+        };
+        // Something newer is about to take its place.
+        if shard.pending.contains_key(&hash) {
+            return Moved::No;
+        }
+        let uses = entry.freq.max(u8::from(shard.ram.peek(&hash).is_some()));
+        let Some(to) = self.route(object.group()) else {
+            return Moved::NotYet;
+        };
+        let fits = object.record_bytes() <= largest_record(to.geometry.cluster_bytes);
+        let free = to.lives.iter().any(|life| life.load(Ordering::Relaxed) == 0);
+        if !fits || !is_wanted(object.meta().expires, self.clock.wall(), uses, free) {
+            return Moved::No;
+        }
+        if !self.reserve_pending(&to, object.memory_bytes()) {
+            return Moved::NotYet;
+        }
+        if let Some(place) = from.position(spot) {
+            from.remove(Removal::Place(place));
+        }
+        self.index.remove_if(hash, spot.address);
+        let ticket = self.next_number();
+        let pending = Pending {
+            object: Arc::clone(object),
+            store: to.id,
+            ticket,
+            stage: Stage::Waiting,
+        };
+        shard.pending.insert(hash, pending);
+        drop(shard);
+        to.push(Item {
+            hash,
+            ticket,
+            group: object.group(),
+            bytes: object.record_bytes() as u32,
+        });
+        add(&from.counters.moved, 1);
+        add(&from.counters.moved_bytes, object.record_bytes() as u64);
+        Moved::Yes
+    }
+}
+
+impl Drain {
+    /// Goes on. Blocks for at most one read.
+    pub fn step(&mut self) -> DrainStep {
+        self.leave_out();
+        while let Some((object, place)) = self.found.pop_front() {
+            if self.send(&object, place) == Moved::NotYet {
+                self.found.push_front((object, place));
+                return DrainStep::Wait;
+            }
+        }
+        let found = &mut self.found;
+        let step = self.walk.step(|walked| found.push_back((walked.object, walked.place)));
+        self.walk.take_faults();
+        self.tell();
+        if step.more || !self.found.is_empty() {
+            return DrainStep::Read(step.read);
+        }
+        self.end();
+        DrainStep::Done
+    }
+
+    /// Stores that left, or serve again.
+    fn leave_out(&mut self) {
+        let stores = self.engine.stores();
+        let drains = |id: &StoreId| stores.by_id(*id).is_some_and(|s| s.duty() == Duty::Draining);
+        let before = self.stores.len();
+        self.stores.retain(drains);
+        if self.stores.len() < before {
+            let rest = &self.stores;
+            self.walk.drop_segments(|store| !rest.contains(&store.id));
+            self.found.retain(|(_, place)| {
+                matches!(place, Place::Store { store, .. } if rest.contains(store))
+            });
+        }
+    }
+
+    fn send(&self, object: &Arc<Object>, place: Place) -> Moved {
+        let Place::Store { store, segment, offset, .. } = place else {
+            return Moved::No;
+        };
+        let units = u32::try_from(offset / foxy_format::UNIT).unwrap_or(u32::MAX);
+        let stores = self.engine.stores();
+        let from = stores.by_id(store);
+        match from.and_then(|from| Some((from, from.spot(segment, units)?))) {
+            Some((from, spot)) => self.engine.move_out(from, object, spot),
+            None => Moved::No,
+        }
+    }
+
+    /// How much is left, for the curious.
+    fn tell(&self) {
+        for store in self.engine.stores().iter() {
+            if self.stores.contains(&store.id) {
+                let left = self.walk.segments_left_of(store.id);
+                store.undrained.store(left, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn end(&self) {
+        for store in self.engine.stores().iter() {
+            if self.stores.contains(&store.id) && store.duty() == Duty::Draining {
+                store.set_duty(Duty::Drained);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_used_moves_and_the_rest_where_there_is_free_room() {
+        let (now, later) = (WallTime::from_secs(5), WallTime::from_secs(6));
+        assert!(is_wanted(later, now, 1, false) && is_wanted(later, now, 0, true));
+        assert!(!is_wanted(later, now, 0, false));
+        assert!(!is_wanted(now, later, 3, true), "past every use");
+    }
+}

@@ -1,0 +1,192 @@
+//! Stores that come and go while the engine runs.
+//!
+//! **Leaving.** Nothing new goes there, what waits is written, the segment is sealed. From then on
+//! the engine remembers what is removed ([`crate::away`]), the store says on its disk that nothing
+//! counts which it holds, leaves the list, and its entries leave the index.
+//!
+//! **Coming back.** A store that left this engine in order, and was not opened by anybody since,
+//! has its contents but for what was removed meanwhile: that is made void in its own log, and only
+//! when that is durable does the store say that its contents count. Any other store with contents
+//! that comes while there was something to miss is taken in, empty.
+
+use std::future::{Future, poll_fn};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
+
+use foxy_format::{LogPosition, Superblock};
+
+use crate::shared::StoreShared;
+use crate::stats::Duty;
+use crate::{Durable, Engine, Health, StoreId};
+
+/// What may be believed of a store's contents when it is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// All that its log says.
+    Known,
+    /// What its log says from this floor on, but for what was removed while it was away.
+    Back(LogPosition),
+    /// It grows: the engine has everything in hand.
+    Grows,
+    /// Nothing: what was removed or replaced without it, nobody knows.
+    Stranger,
+}
+
+/// Why a store cannot do what is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DutyError {
+    /// There is no such store.
+    #[error("there is no such store")]
+    Unknown,
+    /// There is no other that takes what it holds.
+    #[error("no other store takes objects, so nothing could move; add one first")]
+    Alone,
+    /// It is not in a state for that.
+    #[error("the store is being taken out already")]
+    Leaving,
+}
+
+impl Engine {
+    /// Whether a store that was not there so far can have missed something.
+    fn has_changed(&self) -> bool {
+        let counters = &self.counters;
+        [&counters.puts, &counters.fragments, &counters.superseded, &counters.purged, &counters.purges]
+            .iter()
+            .any(|counter| counter.load(Ordering::Relaxed) > 0)
+    }
+
+    /// What may be believed of a store that is found with this superblock.
+    pub(crate) fn standing(&self, superblock: &Superblock) -> Standing {
+        if let Some(floor) = self.away.floor_of(superblock.uuid, superblock.generation) {
+            return Standing::Back(floor);
+        }
+        self.away.take(superblock.uuid);
+        if self.has_changed() {
+            Standing::Stranger
+        } else {
+            Standing::Known
+        }
+    }
+
+    /// When it returns, everybody who held the lock of a part of the tables has let it go.
+    pub(crate) fn barrier(&self) {
+        for number in 0..self.shard_count() {
+            drop(self.shard_at(number).write());
+        }
+    }
+
+    /// Nothing new goes to this store any more, and [`Engine::begin_drain`] finds it.
+    ///
+    /// # Errors
+    /// See [`DutyError`].
+    pub fn drain_store(&self, id: StoreId) -> Result<(), DutyError> {
+        let stores = self.stores();
+        let store = stores.by_id(id).ok_or(DutyError::Unknown)?;
+        if store.duty() == Duty::Leaving {
+            return Err(DutyError::Leaving);
+        }
+        let takes = |s: &&Arc<StoreShared>| {
+            s.id != id && s.duty() == Duty::Serving && s.health() == Health::Good
+        };
+        if !stores.iter().any(|s| takes(&s)) {
+            return Err(DutyError::Alone);
+        }
+        store.undrained.store(store.geometry.segments, Ordering::Relaxed);
+        store.set_duty(Duty::Draining);
+        Ok(())
+    }
+
+    /// A store that drains, or is drained, takes new objects again.
+    ///
+    /// # Errors
+    /// See [`DutyError`].
+    pub fn resume_store(&self, id: StoreId) -> Result<(), DutyError> {
+        let stores = self.stores();
+        let store = stores.by_id(id).ok_or(DutyError::Unknown)?;
+        if store.duty() == Duty::Leaving {
+            return Err(DutyError::Leaving);
+        }
+        store.set_duty(Duty::Serving);
+        Ok(())
+    }
+
+    /// Ends when the store is not open any more: whoever has its disk should let it go then.
+    pub fn departure(self: &Arc<Self>, id: StoreId) -> impl Future<Output = ()> + use<> {
+        let store = self.store(id).map(|store| Arc::downgrade(&store));
+        poll_fn(move |context| {
+            let store = store.as_ref().and_then(std::sync::Weak::upgrade);
+            match store.is_none_or(|store| store.poll_departure(context.waker())) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        })
+    }
+
+    /// Takes a store into the list, and from then on nothing is missed that concerns it.
+    pub(crate) fn take_in(
+        &self,
+        store: &Arc<StoreShared>,
+        standing: Standing,
+        grows: Option<&Arc<StoreShared>>,
+    ) {
+        self.registry.add(store, grows.map(|old| old.id));
+        if let Standing::Back(_) | Standing::Grows = standing {
+            // Whoever still works with the former list has noted what it removes.
+            self.barrier();
+            let missed = self.away.take(store.uuid);
+            if let (Some(missed), Some(gone)) = (missed, store.gone.lock().as_mut()) {
+                gone.absorb(missed.gone);
+                gone.untold = standing != Standing::Grows;
+            }
+        }
+        if let Some(old) = grows {
+            old.inbox.lock().hand_over(&mut store.inbox.lock());
+            let mut journal = store.journal.lock();
+            journal.want_snapshot();
+            old.journal.lock().close(Durable::Failed, Some(&mut journal));
+            drop(journal);
+            self.forget_contents(old);
+            old.depart();
+            self.registry.count_departure();
+        }
+    }
+
+    /// Keys that are remembered for a store that is away.
+    pub(crate) const fn away_keys_max(&self) -> usize {
+        // About 10 bytes each.
+        (self.config.memory_bytes / 64 / 10) as usize
+    }
+
+    /// Takes a store out: from the list, what waits for it, from the index.
+    pub(crate) fn detach(&self, store: &StoreShared) {
+        self.registry.remove(store.id);
+        self.barrier();
+        self.forget_contents(store);
+        store.inbox.lock().close(Durable::Yes);
+        store.journal.lock().close(Durable::Yes, None);
+        store.depart();
+        self.registry.count_departure();
+        self.rebalance();
+    }
+
+    /// What memory knows of a store that is not in the list any more: what waits, and its entries.
+    pub(crate) fn forget_contents(&self, store: &StoreShared) {
+        for number in 0..self.shard_count() {
+            let mut shard = self.shard_at(number).write();
+            let mut freed = 0;
+            shard.pending.retain(|_, pending| {
+                let stays = pending.store != store.id;
+                if !stays {
+                    freed += pending.object.memory_bytes() as u64;
+                }
+                stays
+            });
+            self.pending_bytes.fetch_sub(freed, Ordering::Relaxed);
+        }
+        for life in &store.lives {
+            life.store(0, Ordering::Release);
+        }
+        self.index.sweep(store.base_sectors..store.end_sectors()).run();
+    }
+}

@@ -1,0 +1,100 @@
+//! The stores that are open. Lookups read the list without a lock; it is exchanged as a whole when
+//! a store comes or goes.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::{ArcSwap, Guard};
+use foxy_index::Address;
+
+use crate::StoreId;
+use crate::shared::StoreShared;
+
+/// Stores that may be open at once.
+const MAX_STORES: usize = 16;
+
+type List = Vec<Arc<StoreShared>>;
+
+/// All open stores, in order of opening.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    list: ArcSwap<List>,
+    /// Stores opened so far: numbers are never given twice.
+    opened: AtomicU64,
+    /// Stores that went.
+    left: AtomicU64,
+}
+
+/// The stores open at one moment. Holding it keeps them from being closed; do not keep it.
+pub(crate) struct Stores(Guard<Arc<List>>);
+
+impl Deref for Stores {
+    type Target = [Arc<StoreShared>];
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl Stores {
+    /// The store of this number, if it is open.
+    pub(crate) fn by_id(&self, id: StoreId) -> Option<&Arc<StoreShared>> {
+        self.iter().find(|s| s.id == id)
+    }
+
+    /// The store that holds this address.
+    pub(crate) fn at(&self, address: Address) -> Option<&Arc<StoreShared>> {
+        self.iter().find(|s| s.holds(address))
+    }
+}
+
+impl Registry {
+    pub(crate) fn load(&self) -> Stores {
+        Stores(self.list.load())
+    }
+
+    /// Number and first address for the next store, which is so many units long: the first gap
+    /// that takes it. `None` if there are as many as can be, or no such gap.
+    pub(crate) fn next(&self, units: u64) -> Option<(StoreId, u64)> {
+        let stores = self.load();
+        let id = u16::try_from(self.opened.load(Ordering::Acquire)).ok()?;
+        let mut taken: Vec<_> = stores.iter().map(|s| (s.base_sectors, s.end_sectors())).collect();
+        taken.sort_unstable();
+        let mut base = 0;
+        for (begin, end) in taken {
+            if base + units <= begin {
+                break;
+            }
+            base = end;
+        }
+        Address::from_units(base + units)?;
+        (stores.len() < MAX_STORES).then_some((StoreId(id), base))
+    }
+
+    /// Adds a store, in the place of `old` if that is given.
+    pub(crate) fn add(&self, store: &Arc<StoreShared>, old: Option<StoreId>) {
+        self.opened.fetch_add(1, Ordering::AcqRel);
+        self.list.rcu(|list| {
+            let mut list: List = list.iter().filter(|s| Some(s.id) != old).cloned().collect();
+            list.push(Arc::clone(store));
+            list
+        });
+    }
+
+    pub(crate) fn remove(&self, id: StoreId) {
+        self.list.rcu(|list| {
+            let others = list.iter().filter(|s| s.id != id);
+            others.cloned().collect::<List>()
+        });
+    }
+
+    /// Tells walks that what they still want to look through may be gone.
+    pub(crate) fn count_departure(&self) {
+        self.left.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn departures(&self) -> u64 {
+        self.left.load(Ordering::Acquire)
+    }
+}

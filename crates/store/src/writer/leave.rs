@@ -1,0 +1,241 @@
+//! The end of a writer while the engine goes on: its store is taken out, comes back, or grows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use foxy_format::{BLOCK, FormatError, Geometry, LogPosition};
+use thiserror::Error;
+
+use super::Writer;
+use crate::recovery::write_superblock;
+use crate::stats::{Duty, add};
+use crate::{Durable, OpenError};
+
+/// Why a store did not grow.
+#[derive(Debug, Error)]
+pub enum GrowError {
+    /// It is being loaded, or does not get its work done.
+    #[error("the store is still being loaded or very busy; try again later")]
+    Busy,
+    /// It takes no writes.
+    #[error("the store takes no writes (look at its state); nothing was changed")]
+    NotWritable,
+    /// There is not enough room for a segment more.
+    #[error(
+        "{bytes} bytes hold no segment more than the store has; it needs at least {needed} bytes"
+    )]
+    TooSmall {
+        /// What it was to be.
+        bytes: u64,
+        /// What would do.
+        needed: u64,
+    },
+    /// It grew as often as it can.
+    #[error("the store grew as often as it can ({0} times); add another store, drain and remove this one")]
+    TooOften(usize),
+    /// The device or file system refuses.
+    #[error("cannot {doing}: {source}")]
+    Io {
+        /// The step.
+        doing: &'static str,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// It is longer now, but could not be opened again.
+    #[error("the store grew, but could not be opened again: {0}")]
+    Lost(#[from] OpenError),
+}
+
+/// What became of a store that was to grow.
+#[derive(Debug)]
+pub struct Grown {
+    /// Its writer; `None` if the store was lost: then it is not among the open ones any more.
+    pub writer: Option<Writer>,
+    /// Its segments now.
+    pub result: Result<u32, GrowError>,
+}
+
+impl Writer {
+    /// Takes the store out of the engine and ends. What waits is written first, for at most about
+    /// `at_most`. When it returns nothing leads to the store any more, and its disk is closed as
+    /// soon as those who read from it let it go ([`crate::Engine::departure`]). True if everything was
+    /// written: then the store has its contents when it comes back to this engine.
+    pub fn close(mut self, at_most: Duration) -> bool {
+        let (engine, store) = (Arc::clone(&self.engine), Arc::clone(&self.store));
+        let _one_at_a_time = engine.opening.lock();
+        store.set_duty(Duty::Leaving);
+        // Nobody is about to send something there.
+        engine.barrier();
+        let known = self.loader.is_none() && self.restoring.is_none();
+        let written = store.takes_writes() && self.drain(at_most);
+        let full = store.counters.read().removal_log_full;
+        engine.away.begin(store.uuid, engine.away_keys_max());
+        engine.barrier();
+        let noted = store.counters.read().removal_log_full == full;
+        let floor = self.superblock.floor;
+        let marked = store.health() != crate::Health::Offline && self.disown().is_ok();
+        if known && written && noted && marked {
+            engine.away.left(store.uuid, self.superblock.generation, floor);
+        } else {
+            engine.away.take(store.uuid);
+        }
+        if !marked {
+            engine.leave_behind(store.id);
+        }
+        engine.detach(&store);
+        written
+    }
+
+    /// Says in both superblocks that nothing counts which is in the store now.
+    fn disown(&mut self) -> std::io::Result<()> {
+        let end = self.store.log_end.load(std::sync::atomic::Ordering::Acquire);
+        self.superblock.floor = LogPosition(end);
+        self.write_superblocks()
+    }
+
+    fn write_superblocks(&mut self) -> std::io::Result<()> {
+        for _ in 0..2 {
+            self.superblock.generation += 1;
+            write_superblock(&*self.store.disk, &self.superblock)?;
+        }
+        Ok(())
+    }
+
+    /// Everything is loaded. If the store was away, what it missed is void now; when that is
+    /// durable, its contents count again.
+    pub(crate) fn counts_again(&mut self, floor: Option<LogPosition>) {
+        if let Some(floor) = floor {
+            let own = std::slice::from_ref(&self.store);
+            self.restoring = Some((floor, self.engine.ticket_of(own, false)));
+        }
+    }
+
+    /// Takes that a step further.
+    pub(super) fn restore_step(&mut self) {
+        let outcome = self.restoring.as_ref().and_then(|(_, ticket)| ticket.outcome());
+        if outcome.is_none() {
+            return;
+        }
+        let Some((floor, _)) = self.restoring.take() else {
+            return;
+        };
+        if outcome == Some(Durable::Yes) {
+            self.superblock.floor = floor;
+            self.superblock.generation += 1;
+            if let Err(error) = write_superblock(&*self.store.disk, &self.superblock) {
+                self.write_failed("write", Some(0), &error);
+            }
+        }
+    }
+
+    /// Makes the store `bytes` long, contents kept. The file or device is made longer first, then
+    /// the slots of the new segments are zeroed, then the superblocks tell of them; a crash at any
+    /// point leaves the store as it was or grown. It is opened anew then: for as long as loading
+    /// takes, what is not loaded yet is a miss. Blocks for the writes and reads of that.
+    #[must_use]
+    pub fn grow(mut self, bytes: u64, at_most: Duration) -> Grown {
+        if let Err(error) = self.make_room(bytes) {
+            return Grown {
+                writer: Some(self),
+                result: Err(error),
+            };
+        }
+        let engine = Arc::clone(&self.engine);
+        let _one_at_a_time = engine.opening.lock();
+        let duty = self.store.duty();
+        self.store.set_duty(Duty::Leaving);
+        engine.barrier();
+        let geometry = match self.drain(at_most) {
+            true => self.grown(),
+            false => Err(GrowError::Busy),
+        };
+        let geometry = match geometry {
+            Ok(geometry) => geometry,
+            Err(error) => {
+                self.store.set_duty(duty);
+                return Grown {
+                    writer: Some(self),
+                    result: Err(error),
+                };
+            }
+        };
+        engine.away.begin(self.store.uuid, engine.away_keys_max());
+        engine.barrier();
+        self.superblock.geometry = geometry;
+        match self.reopen() {
+            Ok(writer) => {
+                writer.store.set_duty(duty);
+                Grown {
+                    result: Ok(geometry.segments),
+                    writer: Some(writer),
+                }
+            }
+            Err(error) => Grown {
+                writer: None,
+                result: Err(error),
+            },
+        }
+    }
+
+    /// Writes the superblocks and opens the store anew; if that fails it is taken out.
+    fn reopen(mut self) -> Result<Self, GrowError> {
+        let (engine, old) = (Arc::clone(&self.engine), Arc::clone(&self.store));
+        let options = self.options.clone();
+        let written = self.write_superblocks().map_err(|source| GrowError::Io {
+            doing: "write the superblock",
+            source,
+        });
+        // Its operations end with its queue.
+        drop(self);
+        let disk = Arc::clone(&old.disk);
+        let opened = written
+            .and_then(|()| Ok(Self::open(&engine, disk, &options, Some(&old))?));
+        if opened.is_err() {
+            engine.away.take(old.uuid);
+            engine.leave_behind(old.id);
+            engine.detach(&old);
+        }
+        opened
+    }
+
+    /// The geometry with as many segments as the disk has room for.
+    fn grown(&self) -> Result<Geometry, GrowError> {
+        let (geometry, bytes) = (self.store.geometry, self.store.disk.len());
+        let grown = geometry.grow(bytes, self.next_sequence);
+        grown.map_err(|problem| match problem {
+            FormatError::Invalid("number of growths") => {
+                GrowError::TooOften(foxy_format::GROWTHS_MAX)
+            }
+            _ => GrowError::TooSmall {
+                bytes,
+                needed: geometry.total_bytes()
+                    + u64::from(geometry.slot_bytes)
+                    + u64::from(geometry.segment_bytes),
+            },
+        })
+    }
+
+    /// Makes the disk longer, with empty slots where they will be.
+    fn make_room(&mut self, bytes: u64) -> Result<(), GrowError> {
+        if !self.store.takes_writes() {
+            return Err(GrowError::NotWritable);
+        }
+        if self.loader.is_some() || self.restoring.is_some() {
+            return Err(GrowError::Busy);
+        }
+        let disk = Arc::clone(&self.store.disk);
+        let fail = |doing| move |source| GrowError::Io { doing, source };
+        if bytes > disk.len() {
+            disk.grow(bytes).map_err(fail("make it longer"))?;
+        }
+        let grown = self.grown()?;
+        // A device may hold anything there. The header tells whether a slot says something.
+        let zeros = [0; BLOCK as usize];
+        for index in self.store.geometry.segments..grown.segments {
+            let at = grown.slot_at(index);
+            disk.write_at(at, &zeros).map_err(fail("write its tables"))?;
+            add(&self.store.counters.meta_bytes, BLOCK);
+        }
+        disk.flush().map_err(fail("write its tables"))
+    }
+}

@@ -1,0 +1,86 @@
+//! Segments in quarantine: remembered in the superblock, and tried again on request.
+
+use std::sync::atomic::Ordering;
+
+use foxy_format::QUARANTINE_MAX;
+
+use super::Writer;
+use crate::recovery::write_superblock;
+use crate::{DutyError, Engine, StoreId};
+
+/// Bytes that are written and read at once.
+const PART: usize = 1 << 20;
+
+impl Engine {
+    /// Segments in quarantine are tried again by the store's writer: those that can be written
+    /// and read from end to end are used again.
+    ///
+    /// # Errors
+    /// There is no such store.
+    pub fn retry_quarantine(&self, id: StoreId) -> Result<(), DutyError> {
+        let stores = self.stores();
+        let store = stores.by_id(id).ok_or(DutyError::Unknown)?;
+        store.retry.store(true, Ordering::Release);
+        store.bell.ring();
+        Ok(())
+    }
+}
+
+impl Writer {
+    /// Notes new segments in quarantine, so that the next start knows of them; tries them again
+    /// if that is wanted. Rare, and then it waits for the disk.
+    pub(super) fn quarantine_step(&mut self) {
+        if self.store.retry.swap(false, Ordering::AcqRel) {
+            self.retry_quarantine();
+        }
+        let count = self.store.condition.quarantined() as usize;
+        if count.min(QUARANTINE_MAX) == self.superblock.quarantine.len() {
+            return;
+        }
+        let mut bad = self.store.condition.bad_segments();
+        bad.truncate(QUARANTINE_MAX);
+        self.superblock.quarantine = bad;
+        if self.store.takes_writes() {
+            self.superblock.generation += 1;
+            if let Err(error) = write_superblock(&*self.store.disk, &self.superblock) {
+                self.write_failed("write", Some(0), &error);
+            }
+        }
+    }
+
+    /// What such a segment held is lost: its records become misses.
+    fn retry_quarantine(&self) {
+        let disk = self.store.disk.describe();
+        for segment in self.store.condition.bad_segments() {
+            match self.rewrite(segment) {
+                Ok(()) => {
+                    self.store.condition.forgive(segment);
+                    tracing::info!("{disk}: segment {segment} could be written and read: it is used again");
+                }
+                Err(error) => {
+                    tracing::warn!("{disk}: segment {segment} stays in quarantine: {error}");
+                }
+            }
+        }
+    }
+
+    fn rewrite(&self, segment: u32) -> std::io::Result<()> {
+        let (disk, geometry) = (&self.store.disk, &self.store.geometry);
+        let (begin, len) = (geometry.segment_at(segment), geometry.segment_bytes as usize);
+        let zeros = vec![0; PART.min(len)];
+        let mut read = zeros.clone();
+        for at in (0..len).step_by(PART) {
+            let part = PART.min(len - at);
+            disk.write_at(begin + at as u64, &zeros[..part])?;
+        }
+        disk.flush()?;
+        for at in (0..len).step_by(PART) {
+            let part = PART.min(len - at);
+            disk.read_at(begin + at as u64, &mut read[..part])?;
+            if read[..part].iter().any(|byte| *byte != 0) {
+                return Err(std::io::Error::other("it reads otherwise than it was written"));
+            }
+        }
+        Ok(())
+    }
+}
