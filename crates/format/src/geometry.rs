@@ -361,7 +361,9 @@ mod tests {
             if more > 0 {
                 let before = geometry;
                 let room = more * (64 << 10) + more * u64::from(geometry.slot_bytes);
-                geometry = before.grow(before.total_bytes() + room, sequence + 1).unwrap();
+                geometry = before
+                    .grow(before.total_bytes() + room, sequence + 1)
+                    .unwrap();
                 for (index, life) in last.iter().enumerate() {
                     let index = index as u32;
                     assert_eq!(geometry.segment_at(index), before.segment_at(index));
@@ -388,7 +390,9 @@ mod tests {
         let small = geometry.grow(geometry.total_bytes() + (64 << 10), 9);
         assert_eq!(small, Err(FormatError::Invalid("size")));
         for n in 0..GROWTHS_MAX as u64 {
-            geometry = geometry.grow(geometry.total_bytes() + (70 << 10), n + 1).unwrap();
+            geometry = geometry
+                .grow(geometry.total_bytes() + (70 << 10), n + 1)
+                .unwrap();
         }
         let many = geometry.grow(geometry.total_bytes() + (70 << 10), 9);
         assert_eq!(many, Err(FormatError::Invalid("number of growths")));

@@ -1,9 +1,7 @@
 //! The superblock: whose store this is, how it is laid out, how often it was opened.
 
 use crate::bytes_io::{Put, Take, check_crc, check_mark};
-use crate::{
-    FORMAT_VERSION, FormatError, GROWTHS_MAX, Geometry, Growth, LogPosition, StoreUuid,
-};
+use crate::{FORMAT_VERSION, FormatError, GROWTHS_MAX, Geometry, Growth, LogPosition, StoreUuid};
 
 /// Length of a superblock.
 pub const SUPERBLOCK_BYTES: usize = 4096;

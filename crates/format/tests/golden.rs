@@ -50,7 +50,10 @@ fn geometry() -> Geometry {
 
 fn grown() -> [Growth; GROWTHS_MAX] {
     let mut grown = [Growth::default(); GROWTHS_MAX];
-    grown[0] = Growth { turn: 50, first: 40 };
+    grown[0] = Growth {
+        turn: 50,
+        first: 40,
+    };
     grown
 }
 

@@ -89,7 +89,11 @@ impl Engine {
     fn move_out(&self, from: &StoreShared, object: &Arc<Object>, spot: Spot) -> Moved {
         let hash = object.hash();
         let mut shard = self.shard(hash).write();
-        let entry = self.index.lookup(hash).into_iter().find(|e| Spot::of(e) == spot);
+        let entry = self
+            .index
+            .lookup(hash)
+            .into_iter()
+            .find(|e| Spot::of(e) == spot);
         let void = object.meta().purge_sequence < from.purge_floor.load(Ordering::Acquire);
         let purged = matches!(self.purges.verdict(object), Verdict::Gone(_));
         let Some(entry) = entry.filter(|_| !void && !purged) else {
@@ -104,7 +108,10 @@ impl Engine {
             return Moved::NotYet;
         };
         let fits = object.record_bytes() <= largest_record(to.geometry.cluster_bytes);
-        let free = to.lives.iter().any(|life| life.load(Ordering::Relaxed) == 0);
+        let free = to
+            .lives
+            .iter()
+            .any(|life| life.load(Ordering::Relaxed) == 0);
         if !fits || !is_wanted(object.meta().expires, self.clock.wall(), uses, free) {
             return Moved::No;
         }
@@ -147,7 +154,9 @@ impl Drain {
             }
         }
         let found = &mut self.found;
-        let step = self.walk.step(|walked| found.push_back((walked.object, walked.place)));
+        let step = self
+            .walk
+            .step(|walked| found.push_back((walked.object, walked.place)));
         self.walk.take_faults();
         self.tell();
         if step.more || !self.found.is_empty() {
@@ -160,20 +169,30 @@ impl Drain {
     /// Stores that left, or serve again.
     fn leave_out(&mut self) {
         let stores = self.engine.stores();
-        let drains = |id: &StoreId| stores.by_id(*id).is_some_and(|s| s.duty() == Duty::Draining);
+        let drains = |id: &StoreId| {
+            stores
+                .by_id(*id)
+                .is_some_and(|s| s.duty() == Duty::Draining)
+        };
         let before = self.stores.len();
         self.stores.retain(drains);
         if self.stores.len() < before {
             let rest = &self.stores;
             self.walk.drop_segments(|store| !rest.contains(&store.id));
-            self.found.retain(|(_, place)| {
-                matches!(place, Place::Store { store, .. } if rest.contains(store))
-            });
+            self.found.retain(
+                |(_, place)| matches!(place, Place::Store { store, .. } if rest.contains(store)),
+            );
         }
     }
 
     fn send(&self, object: &Arc<Object>, place: Place) -> Moved {
-        let Place::Store { store, segment, offset, .. } = place else {
+        let Place::Store {
+            store,
+            segment,
+            offset,
+            ..
+        } = place
+        else {
             return Moved::No;
         };
         let units = u32::try_from(offset / foxy_format::UNIT).unwrap_or(u32::MAX);

@@ -1,7 +1,7 @@
 //! The engine: what all threads share, and the operations on keys that need no disk.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use foxy_base::{Clock, KeyHash, hash64};
 use foxy_disk::Disk;
@@ -165,7 +165,10 @@ impl Engine {
     pub(crate) fn route(&self, group: u64) -> Option<Arc<StoreShared>> {
         let stores = self.stores();
         let able = |s: &&Arc<StoreShared>| s.takes_new(|| self.clock.mono());
-        let mut able = stores.iter().filter(able).filter(|s| self.has_room(s, stores.len()));
+        let mut able = stores
+            .iter()
+            .filter(able)
+            .filter(|s| self.has_room(s, stores.len()));
         let first = able.next()?;
         let Some(second) = able.next() else {
             return Some(first.clone());

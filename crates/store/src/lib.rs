@@ -47,8 +47,8 @@ pub use engine::{Engine, INDEX_PAGES};
 pub use foxy_policy::Device;
 pub use gate::{AdmissionConfig, WhenSpent};
 pub use large::{LargePut, NewLarge, Stored};
-pub use membership::DutyError;
 pub use lookup::{Admission, DropReason, Lookup, Put, ReadMiss, ReadPlan, StoreId};
+pub use membership::DutyError;
 pub use object::{MAX_KEY_BYTES, NewObject, Object, ObjectMeta};
 pub use offline::{
     Inspection, OfflineError, SegmentReport, SegmentWord, Verification, inspect, verify,

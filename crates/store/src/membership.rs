@@ -16,6 +16,7 @@ use std::task::Poll;
 
 use foxy_format::{LogPosition, Superblock};
 
+use crate::recovery::{Loader, write_superblock};
 use crate::shared::StoreShared;
 use crate::stats::Duty;
 use crate::{Durable, Engine, Health, StoreId};
@@ -31,6 +32,33 @@ pub(crate) enum Standing {
     Grows,
     /// Nothing: what was removed or replaced without it, nobody knows.
     Stranger,
+}
+
+/// Sets from where on the store's log counts, on the disk as well if nothing of it does.
+pub(crate) fn believe(
+    superblock: &mut Superblock,
+    loader: &mut Loader,
+    standing: Standing,
+    end: LogPosition,
+    store: &StoreShared,
+) -> std::io::Result<()> {
+    match standing {
+        Standing::Known | Standing::Grows => Ok(()),
+        Standing::Back(floor) => {
+            loader.come_back(floor);
+            Ok(())
+        }
+        Standing::Stranger => {
+            tracing::warn!(
+                store = %store.disk.describe(),
+                "this store was not there while objects were replaced or purged: it begins empty"
+            );
+            superblock.floor = end;
+            superblock.generation += 1;
+            loader.set_floor(end);
+            write_superblock(&*store.disk, superblock)
+        }
+    }
 }
 
 /// Why a store cannot do what is wanted.
@@ -51,9 +79,15 @@ impl Engine {
     /// Whether a store that was not there so far can have missed something.
     fn has_changed(&self) -> bool {
         let counters = &self.counters;
-        [&counters.puts, &counters.fragments, &counters.superseded, &counters.purged, &counters.purges]
-            .iter()
-            .any(|counter| counter.load(Ordering::Relaxed) > 0)
+        [
+            &counters.puts,
+            &counters.fragments,
+            &counters.superseded,
+            &counters.purged,
+            &counters.purges,
+        ]
+        .iter()
+        .any(|counter| counter.load(Ordering::Relaxed) > 0)
     }
 
     /// What may be believed of a store that is found with this superblock.
@@ -92,7 +126,9 @@ impl Engine {
         if !stores.iter().any(|s| takes(&s)) {
             return Err(DutyError::Alone);
         }
-        store.undrained.store(store.geometry.segments, Ordering::Relaxed);
+        store
+            .undrained
+            .store(store.geometry.segments, Ordering::Relaxed);
         store.set_duty(Duty::Draining);
         Ok(())
     }
@@ -144,7 +180,9 @@ impl Engine {
             old.inbox.lock().hand_over(&mut store.inbox.lock());
             let mut journal = store.journal.lock();
             journal.want_snapshot();
-            old.journal.lock().close(Durable::Failed, Some(&mut journal));
+            old.journal
+                .lock()
+                .close(Durable::Failed, Some(&mut journal));
             drop(journal);
             self.forget_contents(old);
             old.depart();
@@ -187,6 +225,8 @@ impl Engine {
         for life in &store.lives {
             life.store(0, Ordering::Release);
         }
-        self.index.sweep(store.base_sectors..store.end_sectors()).run();
+        self.index
+            .sweep(store.base_sectors..store.end_sectors())
+            .run();
     }
 }

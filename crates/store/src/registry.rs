@@ -59,7 +59,10 @@ impl Registry {
     pub(crate) fn next(&self, units: u64) -> Option<(StoreId, u64)> {
         let stores = self.load();
         let id = u16::try_from(self.opened.load(Ordering::Acquire)).ok()?;
-        let mut taken: Vec<_> = stores.iter().map(|s| (s.base_sectors, s.end_sectors())).collect();
+        let mut taken: Vec<_> = stores
+            .iter()
+            .map(|s| (s.base_sectors, s.end_sectors()))
+            .collect();
         taken.sort_unstable();
         let mut base = 0;
         for (begin, end) in taken {

@@ -127,11 +127,7 @@ impl Recalled {
         engine.purges.adopt(self.notes, self.retired, &all);
         // What one journal knows, all of them should.
         let tell_this = self.damaged || floor != self.floor || !others.is_empty();
-        for (tell, this) in others
-            .iter()
-            .map(|o| (true, o))
-            .chain([(tell_this, store)])
-        {
+        for (tell, this) in others.iter().map(|o| (true, o)).chain([(tell_this, store)]) {
             if tell {
                 this.journal.lock().snapshot = true;
                 this.bell.ring();

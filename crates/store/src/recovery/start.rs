@@ -90,7 +90,14 @@ pub(crate) fn open(
     }
     let store = Arc::new(store);
     let recalled = purge::recall(&store).map_err(|e| failed(&name, "read the purge journal", e))?;
-    let opened = take_stock(engine, store, superblock, options, recalled, (standing, grows))?;
+    let opened = take_stock(
+        engine,
+        store,
+        superblock,
+        options,
+        recalled,
+        (standing, grows),
+    )?;
     let took = engine.clock.mono().since(began).as_nanos();
     opened
         .store
@@ -349,7 +356,7 @@ fn take_stock(
     };
     store.log_end.store(end.0, Ordering::Release);
     let name = || store.disk.describe();
-    believe(&mut superblock, &mut loader, standing, end, &store)
+    crate::membership::believe(&mut superblock, &mut loader, standing, end, &store)
         .map_err(|e| failed(&name(), "write the superblock", e))?;
     if standing != Standing::Grows {
         let recalled = loader.recall();
@@ -369,33 +376,6 @@ fn take_stock(
         loader,
         tables_damaged,
     })
-}
-
-/// Sets from where on the store's log counts, on the disk as well if nothing of it does.
-fn believe(
-    superblock: &mut Superblock,
-    loader: &mut Loader,
-    standing: Standing,
-    end: LogPosition,
-    store: &StoreShared,
-) -> io::Result<()> {
-    match standing {
-        Standing::Known | Standing::Grows => Ok(()),
-        Standing::Back(floor) => {
-            loader.come_back(floor);
-            Ok(())
-        }
-        Standing::Stranger => {
-            tracing::warn!(
-                store = %store.disk.describe(),
-                "this store was not there while objects were replaced or purged: it begins empty"
-            );
-            superblock.floor = end;
-            superblock.generation += 1;
-            loader.set_floor(end);
-            write_superblock(&*store.disk, superblock)
-        }
-    }
 }
 
 fn known_part(

@@ -13,6 +13,7 @@ mod basic;
 mod crash_points;
 mod faults;
 mod gate;
+mod live;
 mod model;
 mod offline;
 mod order;

@@ -289,7 +289,7 @@ fn a_segment_that_cannot_be_read_is_neither_read_nor_written_any_more() {
     let mut rng = Rng::new(7);
     several.work(&mut rng, 300);
     several.run(40);
-    let store = several.engine.store(StoreId(0)).unwrap().clone();
+    let store = several.engine.store(StoreId(0)).unwrap();
     let at = store.geometry.segment_at(2);
     let region = at..at + u64::from(SEGMENT);
     let rule = FaultRule::new(OpClass::Read, Fault::EIO).within(region.clone());

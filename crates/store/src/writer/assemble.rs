@@ -1,5 +1,6 @@
 //! Clusters: chosen from the ready line, encoded, written, and committed to the index.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -36,8 +37,7 @@ pub(super) struct Cluster {
     pub(super) number: u64,
     sequence: u64,
     /// Where on the disk, and how much.
-    at: u64,
-    bytes: u64,
+    range: Range<u64>,
     begun: MonoTime,
     records: Vec<Written>,
     removals: Vec<Numbered>,
@@ -229,8 +229,7 @@ impl Writer {
         self.clusters.push(Cluster {
             number: self.last_cluster,
             sequence: segment.sequence,
-            at: disk_at,
-            bytes: len as u64,
+            range: disk_at..disk_at + len as u64,
             begun: self.now,
             records,
             removals,
@@ -344,12 +343,13 @@ impl Writer {
     /// How fast the store writes while it does.
     fn measure(&self, cluster: &Cluster) {
         // A short write says more about latency.
-        if cluster.bytes * 2 < u64::from(self.store.geometry.cluster_bytes) {
+        let bytes = cluster.range.end - cluster.range.start;
+        if bytes * 2 < u64::from(self.store.geometry.cluster_bytes) {
             return;
         }
         let speed = &self.store.write_speed;
         let took = self.now.since(cluster.begun).as_nanos();
-        let now = crate::weight::speed(speed.load(Ordering::Relaxed), cluster.bytes, took);
+        let now = crate::weight::speed(speed.load(Ordering::Relaxed), bytes, took);
         speed.store(now, Ordering::Relaxed);
     }
 
@@ -415,7 +415,7 @@ impl Writer {
         for written in &cluster.records {
             self.forget(written.hash, written.ticket);
         }
-        self.write_failed("write", Some(cluster.at), error);
+        self.write_failed("write", Some(cluster.range.start), error);
     }
 
     /// After a failed write or flush: waiters learn it, and the store may become read-only.

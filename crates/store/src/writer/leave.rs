@@ -31,7 +31,9 @@ pub enum GrowError {
         needed: u64,
     },
     /// It grew as often as it can.
-    #[error("the store grew as often as it can ({0} times); add another store, drain and remove this one")]
+    #[error(
+        "the store grew as often as it can ({0} times); add another store, drain and remove this one"
+    )]
     TooOften(usize),
     /// The device or file system refuses.
     #[error("cannot {doing}: {source}")]
@@ -75,7 +77,9 @@ impl Writer {
         let floor = self.superblock.floor;
         let marked = store.health() != crate::Health::Offline && self.disown().is_ok();
         if known && written && noted && marked {
-            engine.away.left(store.uuid, self.superblock.generation, floor);
+            engine
+                .away
+                .left(store.uuid, self.superblock.generation, floor);
         } else {
             engine.away.take(store.uuid);
         }
@@ -88,7 +92,10 @@ impl Writer {
 
     /// Says in both superblocks that nothing counts which is in the store now.
     fn disown(&mut self) -> std::io::Result<()> {
-        let end = self.store.log_end.load(std::sync::atomic::Ordering::Acquire);
+        let end = self
+            .store
+            .log_end
+            .load(std::sync::atomic::Ordering::Acquire);
         self.superblock.floor = LogPosition(end);
         self.write_superblocks()
     }
@@ -112,7 +119,10 @@ impl Writer {
 
     /// Takes that a step further.
     pub(super) fn restore_step(&mut self) {
-        let outcome = self.restoring.as_ref().and_then(|(_, ticket)| ticket.outcome());
+        let outcome = self
+            .restoring
+            .as_ref()
+            .and_then(|(_, ticket)| ticket.outcome());
         if outcome.is_none() {
             return;
         }
@@ -188,8 +198,7 @@ impl Writer {
         // Its operations end with its queue.
         drop(self);
         let disk = Arc::clone(&old.disk);
-        let opened = written
-            .and_then(|()| Ok(Self::open(&engine, disk, &options, Some(&old))?));
+        let opened = written.and_then(|()| Ok(Self::open(&engine, disk, &options, Some(&old))?));
         if opened.is_err() {
             engine.away.take(old.uuid);
             engine.leave_behind(old.id);
@@ -233,7 +242,8 @@ impl Writer {
         let zeros = [0; BLOCK as usize];
         for index in self.store.geometry.segments..grown.segments {
             let at = grown.slot_at(index);
-            disk.write_at(at, &zeros).map_err(fail("write its tables"))?;
+            disk.write_at(at, &zeros)
+                .map_err(fail("write its tables"))?;
             add(&self.store.counters.meta_bytes, BLOCK);
         }
         disk.flush().map_err(fail("write its tables"))

@@ -55,7 +55,9 @@ impl Writer {
             match self.rewrite(segment) {
                 Ok(()) => {
                     self.store.condition.forgive(segment);
-                    tracing::info!("{disk}: segment {segment} could be written and read: it is used again");
+                    tracing::info!(
+                        "{disk}: segment {segment} could be written and read: it is used again"
+                    );
                 }
                 Err(error) => {
                     tracing::warn!("{disk}: segment {segment} stays in quarantine: {error}");
@@ -66,7 +68,10 @@ impl Writer {
 
     fn rewrite(&self, segment: u32) -> std::io::Result<()> {
         let (disk, geometry) = (&self.store.disk, &self.store.geometry);
-        let (begin, len) = (geometry.segment_at(segment), geometry.segment_bytes as usize);
+        let (begin, len) = (
+            geometry.segment_at(segment),
+            geometry.segment_bytes as usize,
+        );
         let zeros = vec![0; PART.min(len)];
         let mut read = zeros.clone();
         for at in (0..len).step_by(PART) {
@@ -78,7 +83,9 @@ impl Writer {
             let part = PART.min(len - at);
             disk.read_at(begin + at as u64, &mut read[..part])?;
             if read[..part].iter().any(|byte| *byte != 0) {
-                return Err(std::io::Error::other("it reads otherwise than it was written"));
+                return Err(std::io::Error::other(
+                    "it reads otherwise than it was written",
+                ));
             }
         }
         Ok(())
