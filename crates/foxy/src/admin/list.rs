@@ -45,7 +45,7 @@ pub(crate) struct Line {
 /// Where something lies on a disk.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Position {
-    pub(crate) store: u8,
+    pub(crate) store: u16,
     pub(crate) segment: u32,
     pub(crate) offset: u64,
     pub(crate) segments_ahead: u32,

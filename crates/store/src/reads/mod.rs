@@ -136,7 +136,7 @@ impl Engine {
     pub fn open_reads(&self, store: StoreId, depth: u32) -> io::Result<Box<dyn Queue>> {
         let store = self.store(store).ok_or(io::ErrorKind::NotFound)?;
         let inner = store.disk.open_queue(depth)?;
-        let queue = OrderedQueue::new(inner, Arc::clone(store), Arc::clone(&self.clock));
+        let queue = OrderedQueue::new(inner, store, Arc::clone(&self.clock));
         Ok(Box::new(queue))
     }
 }
