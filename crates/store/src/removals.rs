@@ -51,8 +51,11 @@ pub(crate) struct RemovalLog {
     /// `first` as the newest entry tells it.
     told: u64,
     places: u64,
-    /// Entries from this one on count at least until recovery has loaded everything.
-    pub(crate) hold: Option<u64>,
+    /// Entries of an earlier run begin here. They count until what they removed has durable
+    /// tombstones: they may have been made long ago, and a power cut must not undo them any more.
+    hold: Option<u64>,
+    /// Recovery has loaded everything: all that it removed has numbers below this one.
+    loaded: Option<u64>,
 }
 
 impl RemovalLog {
@@ -63,6 +66,7 @@ impl RemovalLog {
             told: 1,
             places,
             hold: None,
+            loaded: None,
         }
     }
 
@@ -175,18 +179,31 @@ impl StoreShared {
     }
 
     /// Removals numbered below `waiting`, and those in the inbox aside, are in completed clusters.
-    pub(crate) fn removals_settled(&self, waiting: Option<u64>) {
+    /// True if those of an earlier run wait only for a flush now, see [`StoreShared::let_go`].
+    pub(crate) fn removals_settled(&self, waiting: Option<u64>) -> bool {
         let mut log = self.removals.lock();
         let inbox = self.inbox.lock();
         // After an overflow the floor has to be raised first.
         if inbox.overflow {
-            return;
+            return false;
         }
         let posted = inbox.removals.first().map(|r| r.number);
         drop(inbox);
         let first = [waiting, posted].into_iter().flatten().min();
         let first = first.unwrap_or(log.next);
         log.advance(self, first);
+        log.hold.is_some() && log.loaded.is_some_and(|loaded| first >= loaded)
+    }
+
+    /// Everything is loaded: recovery removes nothing more.
+    pub(crate) fn all_recalled(&self) {
+        let mut log = self.removals.lock();
+        log.loaded = Some(log.next);
+    }
+
+    /// What removals of an earlier run removed has durable tombstones.
+    pub(crate) fn let_go(&self) {
+        self.removals.lock().hold = None;
     }
 
     /// Reads the removal log of an earlier run. Places without a record of a present life do not
@@ -202,21 +219,26 @@ impl StoreShared {
         log.next = next;
         log.told = entries.first().map_or(next, |e| e.number);
         for entry in entries {
-            match entry.removed {
-                Removed::Place(place) if self.is_present(place) => inbox.removals.push(Numbered {
+            let counts = match entry.removed {
+                Removed::Place(place) => self.is_present(place),
+                removed => matches!(removed, Removed::Key(..)),
+            };
+            if !counts {
+                continue;
+            }
+            log.hold = log.hold.or(Some(entry.number));
+            if let Removed::Place(place) = entry.removed {
+                inbox.removals.push(Numbered {
                     removal: Removal::Place(place),
                     number: entry.number,
-                }),
-                Removed::Key(..) => log.hold = log.hold.or(Some(entry.number)),
-                _ => continue,
+                });
             }
             add(&self.counters.removals_recalled, 1);
             apply(entry.removed);
         }
-        let first = inbox.removals.first().map_or(next, |r| r.number);
         drop(inbox);
-        log.first = first.min(log.hold.unwrap_or(next));
-        log.advance(self, first);
+        log.first = log.hold.unwrap_or(next);
+        log.advance(self, next);
         Ok(())
     }
 

@@ -410,7 +410,7 @@ impl Loader {
     pub(crate) fn finish(&self, engine: &Engine) {
         *self.store.gone.lock() = None;
         self.store.loading.store(false, Ordering::Release);
-        self.store.removals.lock().hold = None;
+        self.store.all_recalled();
         let took = self
             .began
             .map_or(0, |began| engine.clock.mono().since(began).as_nanos());

@@ -65,7 +65,9 @@ fn summaries_and_reuse_wait_for_their_flushes() {
     let (mut seals, mut marks) = (0, 0);
     for n in 0..2000 {
         rig.put(&format!("x{n}"), &[1; 1500]);
-        rig.clock.advance(std::time::Duration::from_millis(600));
+        // Uneven, so that segments end at any time between two flushes.
+        let pause = 200 + n * 7919 % 800;
+        rig.clock.advance(std::time::Duration::from_millis(pause));
         let known = rig.plan("k").is_some();
         rig.turns(3);
         if unflushed_mark {
@@ -106,4 +108,68 @@ fn summaries_and_reuse_wait_for_their_flushes() {
         seals > 3 && marks > 3 && rig.counts().reused > 1,
         "{seals} {marks}"
     );
+}
+
+/// A write that was acknowledged and lost leaves the record of a former life of the segment there:
+/// whole, of the right key, at the right place, and a round out of date.
+#[test]
+fn a_record_of_a_former_life_at_the_same_place_is_refused() {
+    let options = StoreOptions {
+        reinsert_percent: 0,
+        ..options()
+    };
+    let disk = foxy_disk::MemDisk::new(6 * (64 + 4) * 1024 + (64 << 10), 512, 1);
+    let mut rig = Rig::open(disk, SMALL_MEMORY, 52, options);
+    assert_eq!(rig.engine.stats().stores[0].segments, 6);
+    let mut first = None;
+    for round in 0..2 {
+        assert!(rig.plan("k").is_none(), "reuse has dropped it");
+        // A cluster each, so that every round has the same places.
+        for n in 0..6 * 16 {
+            let key = match n {
+                0 => "k".to_owned(),
+                _ => format!("filler {round} {n}"),
+            };
+            rig.put(&key, format!("{round:>1500}").as_bytes());
+            rig.settle();
+            forget_ram(&rig, &key);
+            if n == 0 {
+                let plan = rig.plan("k").unwrap();
+                let (at, record) = first.get_or_insert_with(|| {
+                    let at = plan.at + u64::from(plan.skip);
+                    (at, rig.disk.peek(at, 1700))
+                });
+                assert_eq!(*at, plan.at + u64::from(plan.skip), "the same place");
+                if round == 1 {
+                    assert_eq!(rig.text("k").unwrap().trim(), "1");
+                    forget_ram(&rig, "k");
+                    rig.disk
+                        .corrupt(*at, 1700, |b| b.copy_from_slice(record.as_slice()));
+                    assert_eq!(rig.text("k"), None);
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// More removals than the writer keeps, and than the removal log has room for.
+#[test]
+fn removals_that_were_given_up_void_everything_before_them() {
+    let mut rig = Rig::new(16, SMALL_MEMORY, 53);
+    rig.put("k", b"old");
+    rig.settle();
+    forget_ram(&rig, "k");
+    rig.supersede("k");
+    let nowhere = removals::Removal::Key(super::rig::hash("nobody"));
+    let store = rig.engine.store(StoreId(0)).unwrap();
+    store.remove_all(&vec![nowhere; (1 << 20) + 1]);
+    for n in 0..3 {
+        rig.put(&format!("later {n}"), b"body");
+        rig.settle();
+    }
+    assert_eq!(rig.counts().tombstone_overflows, 1);
+    let again = rig.kill();
+    assert_eq!(again.text("k"), None);
+    assert_eq!(again.text("later 2").as_deref(), Some("body"));
 }

@@ -393,13 +393,26 @@ impl Writer {
     }
 
     /// Tells the removal log what has tombstones in completed clusters.
-    pub(crate) fn settle_removals(&self) {
+    pub(crate) fn settle_removals(&mut self) {
         let under_way = self.clusters.iter().filter_map(|c| c.removals.first());
         let waiting = under_way
             .map(|r| r.number)
             .chain(self.gather.first_removal())
             .min();
-        self.store.removals_settled(waiting);
+        if self.store.removals_settled(waiting) && self.recalled_flush.is_none() {
+            self.recalled_flush = Some(self.io.want_flush());
+        }
+    }
+
+    /// Removals of an earlier run are let go when their tombstones are durable.
+    pub(super) fn recalled_step(&mut self) {
+        let flushed = self.recalled_flush.and_then(|n| self.io.flushed(n));
+        let Some(durable) = flushed else { return };
+        self.recalled_flush = None;
+        if durable {
+            self.store.let_go();
+        }
+        self.settle_removals();
     }
 
     /// The records are dropped, the removals tried again; what may have reached the disk in spite

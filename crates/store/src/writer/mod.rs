@@ -94,6 +94,8 @@ pub struct Writer {
     /// The other stores were told that this one knows of no removals any more.
     left_behind: bool,
     retry_at: Option<MonoTime>,
+    /// The flush that makes the tombstones of an earlier run's removals durable.
+    recalled_flush: Option<u64>,
     /// This turn found something in the inbox.
     fed: bool,
     /// When it was last said what writing waits for.
@@ -160,6 +162,7 @@ impl Writer {
             journal,
             left_behind: false,
             retry_at: None,
+            recalled_flush: None,
             fed: false,
             said_at: now,
             now,
@@ -186,6 +189,7 @@ impl Writer {
         self.assemble_all();
         self.seal_step();
         self.sync_step();
+        self.recalled_step();
         self.periodic_flush();
         let held = self.memory_bytes() as u64;
         self.store.writer_bytes.store(held, Ordering::Relaxed);
