@@ -4,6 +4,7 @@
 //! simulator share these, so a rule exists once. Each file's head names the rule's source.
 
 mod admission;
+mod backlog;
 mod cache;
 mod ghost;
 mod lfu_aging;
@@ -26,6 +27,7 @@ mod tests;
 pub use admission::{
     Admission, Admit, AdmitAll, Budgeted, Frequency, SecondUse, SizeLimit, TokenBucket,
 };
+pub use backlog::Backlog;
 pub use cache::{Cache, CachePolicy, Evicted, Inserted, Key, Rule, SharedRule};
 pub use ghost::Ghost;
 pub use lfu_aging::{LfuAging, LfuAgingRule};

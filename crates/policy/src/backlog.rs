@@ -1,0 +1,135 @@
+//! How long a read would wait that comes now: what is under way, by the rate at which it comes
+//! back (Little's law).
+//!
+//! A disk that is asked for more than it can read makes every hit wait for all hits before it, until
+//! each takes longer than the origin. Whoever declines reads beyond a bound keeps the disk at its
+//! limit, and the hits that it still gives soon.
+
+use std::time::Duration;
+
+use foxy_base::MonoTime;
+
+/// The newest gap counts 1/n.
+const MEMORY: u64 = 32;
+/// So few reads are never too many, whatever the device did before.
+const FEW: u32 = 4;
+
+/// The reads of one queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Backlog {
+    waiting: u32,
+    /// Mean time between two reads that come back while more are waiting, ns; 0: not known yet.
+    gap: u64,
+    /// When the last one came back, or the queue was empty last.
+    last: MonoTime,
+}
+
+impl Backlog {
+    /// A read is handed to the device.
+    pub fn begin(&mut self, now: MonoTime) {
+        if self.waiting == 0 {
+            self.last = now;
+        }
+        self.waiting = self.waiting.saturating_add(1);
+    }
+
+    /// One has come back, right or not.
+    pub fn end(&mut self, now: MonoTime) {
+        self.waiting = self.waiting.saturating_sub(1);
+        let gap = now.since(self.last).as_nanos() as u64;
+        self.last = now;
+        self.gap = match self.gap {
+            0 => gap,
+            mean => mean - mean / MEMORY + gap / MEMORY,
+        };
+    }
+
+    /// Reads under way.
+    #[must_use]
+    pub const fn waiting(&self) -> u32 {
+        self.waiting
+    }
+
+    /// Whether a read that comes now would probably wait for longer than `bound`.
+    #[must_use]
+    pub const fn exceeds(&self, bound: Duration) -> bool {
+        self.waiting >= FEW && self.waiting as u128 * self.gap as u128 > bound.as_nanos()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUND: Duration = Duration::from_millis(250);
+
+    /// A device that serves one read after another, asked for `rate` reads a second; the longest
+    /// wait of an accepted one, and the shares of time it was busy and of reads declined.
+    fn offered(rate: u64, service: Duration) -> (Duration, f64, f64) {
+        let (mut backlog, mut free) = (Backlog::default(), MonoTime(0));
+        let mut ends = std::collections::VecDeque::new();
+        let (mut longest, mut declined, mut busy) = (Duration::ZERO, 0u64, Duration::ZERO);
+        let reads = rate * 20;
+        let mut now = MonoTime(0);
+        for n in 0..reads {
+            now = MonoTime(n * 1_000_000_000 / rate);
+            while ends.front().is_some_and(|end| *end <= now) {
+                backlog.end(ends.pop_front().unwrap());
+            }
+            if backlog.exceeds(BOUND) {
+                declined += 1;
+                continue;
+            }
+            backlog.begin(now);
+            free = free.max(now) + service;
+            ends.push_back(free);
+            longest = longest.max(free.since(now));
+            busy += service;
+        }
+        let time = now.since(MonoTime(0)).as_secs_f64();
+        (longest, busy.as_secs_f64() / time, declined as f64 / reads as f64)
+    }
+
+    #[test]
+    fn nothing_is_declined_below_the_limit() {
+        let (longest, _, declined) = offered(100, Duration::from_millis(8));
+        assert_eq!(declined, 0.0);
+        assert!(longest < Duration::from_millis(20), "{longest:?}");
+    }
+
+    #[test]
+    fn beyond_the_limit_the_device_stays_busy_and_nobody_waits_much_longer_than_the_bound() {
+        for rate in [150, 400, 5000] {
+            let (longest, busy, declined) = offered(rate, Duration::from_millis(8));
+            assert!(longest < BOUND * 3 / 2, "{rate}: {longest:?}");
+            assert!((0.97..1.02).contains(&busy), "{rate}: {busy}");
+            let want = 1.0 - 125.0 / rate as f64;
+            assert!((declined - want).abs() < 0.03, "{rate}: {declined}");
+        }
+    }
+
+    #[test]
+    fn a_fast_device_takes_deep_queues() {
+        let mut backlog = Backlog::default();
+        for n in 0..10_000u64 {
+            backlog.begin(MonoTime(n * 10_000));
+            if n >= 128 {
+                backlog.end(MonoTime(n * 10_000 + 5_000));
+            }
+        }
+        assert_eq!(backlog.waiting(), 128);
+        assert!(!backlog.exceeds(BOUND));
+    }
+
+    #[test]
+    fn a_device_that_got_slow_is_given_another_try() {
+        let mut backlog = Backlog::default();
+        backlog.begin(MonoTime(0));
+        backlog.end(MonoTime(60_000_000_000));
+        for _ in 0..FEW {
+            assert!(!backlog.exceeds(BOUND));
+            backlog.begin(MonoTime(61_000_000_000));
+        }
+        assert!(backlog.exceeds(BOUND));
+    }
+}
