@@ -25,22 +25,23 @@ pub struct Backlog {
 }
 
 impl Backlog {
-    /// A read is handed to the device.
-    pub fn begin(&mut self, now: MonoTime) {
+    /// A read is handed to the device. The clock is asked if it was idle.
+    pub fn begin(&mut self, now: impl FnOnce() -> MonoTime) {
         if self.waiting == 0 {
-            self.last = now;
+            self.last = now();
         }
         self.waiting = self.waiting.saturating_add(1);
     }
 
-    /// One has come back, right or not.
-    pub fn end(&mut self, now: MonoTime) {
-        self.waiting = self.waiting.saturating_sub(1);
-        let gap = now.since(self.last).as_nanos() as u64;
+    /// So many (at least one) have come back together, right or not.
+    pub fn end(&mut self, reads: usize, now: MonoTime) {
+        let reads = u32::try_from(reads).unwrap_or(u32::MAX);
+        self.waiting = self.waiting.saturating_sub(reads);
+        let gap = now.since(self.last).as_nanos() as u64 / u64::from(reads.max(1));
         self.last = now;
         self.gap = match self.gap {
             0 => gap,
-            mean => mean - mean / MEMORY + gap / MEMORY,
+            mean => (0..reads.min(MEMORY as u32)).fold(mean, |m, _| m - m / MEMORY + gap / MEMORY),
         };
     }
 
@@ -74,20 +75,24 @@ mod tests {
         for n in 0..reads {
             now = MonoTime(n * 1_000_000_000 / rate);
             while ends.front().is_some_and(|end| *end <= now) {
-                backlog.end(ends.pop_front().unwrap());
+                backlog.end(1, ends.pop_front().unwrap());
             }
             if backlog.exceeds(BOUND) {
                 declined += 1;
                 continue;
             }
-            backlog.begin(now);
+            backlog.begin(|| now);
             free = free.max(now) + service;
             ends.push_back(free);
             longest = longest.max(free.since(now));
             busy += service;
         }
         let time = now.since(MonoTime(0)).as_secs_f64();
-        (longest, busy.as_secs_f64() / time, declined as f64 / reads as f64)
+        (
+            longest,
+            busy.as_secs_f64() / time,
+            declined as f64 / reads as f64,
+        )
     }
 
     #[test]
@@ -112,9 +117,9 @@ mod tests {
     fn a_fast_device_takes_deep_queues() {
         let mut backlog = Backlog::default();
         for n in 0..10_000u64 {
-            backlog.begin(MonoTime(n * 10_000));
+            backlog.begin(|| MonoTime(n * 10_000));
             if n >= 128 {
-                backlog.end(MonoTime(n * 10_000 + 5_000));
+                backlog.end(1, MonoTime(n * 10_000 + 5_000));
             }
         }
         assert_eq!(backlog.waiting(), 128);
@@ -124,11 +129,11 @@ mod tests {
     #[test]
     fn a_device_that_got_slow_is_given_another_try() {
         let mut backlog = Backlog::default();
-        backlog.begin(MonoTime(0));
-        backlog.end(MonoTime(60_000_000_000));
+        backlog.begin(|| MonoTime(0));
+        backlog.end(1, MonoTime(60_000_000_000));
         for _ in 0..FEW {
             assert!(!backlog.exceeds(BOUND));
-            backlog.begin(MonoTime(61_000_000_000));
+            backlog.begin(|| MonoTime(61_000_000_000));
         }
         assert!(backlog.exceeds(BOUND));
     }

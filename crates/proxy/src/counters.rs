@@ -67,6 +67,8 @@ events! {
     DiskReadsShared = "disk_reads_shared",
     /// Disk reads that failed or did not hold what was expected.
     DiskReadMisses = "disk_read_misses",
+    /// Hits that were fetched instead, because their disk had too many to read already.
+    DiskReadsDeclined = "disk_reads_declined",
     /// Names looked up (not from the cache).
     DnsLookups = "dns_lookups",
     /// Clients cut off for lack of progress.

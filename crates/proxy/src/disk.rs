@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use foxy_base::Clock;
 use foxy_disk::{AlignedBuf, BufPool, Completion, Op, Queue, Readiness};
-use foxy_store::{Engine, Object, ReadMiss, ReadPlan, StoreId};
+use foxy_store::{Backlog, Engine, Object, ReadMiss, ReadPlan, StoreId};
 use hashbrown::HashMap;
 use tokio::sync::Notify;
 
@@ -21,6 +22,8 @@ const IDLE_BUFFERS: usize = 8 << 20;
 
 /// How long a request waits for a disk before it goes to the origin instead.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// A read that would wait for longer behind others is not begun.
+const BACKLOG_MAX: Duration = Duration::from_millis(250);
 
 /// What a reader gets.
 type Answer = Result<Arc<Object>, ReadMiss>;
@@ -31,11 +34,13 @@ type Finish = Box<dyn FnOnce(&Engine, &ReadPlan, AlignedBuf) -> Answer>;
 #[derive(Debug)]
 pub(crate) struct DiskReader {
     engine: Arc<Engine>,
+    clock: Arc<dyn Clock>,
     buffers: BufPool,
     queues: RefCell<HashMap<StoreId, Option<Rc<StoreQueue>>>>,
 }
 
 struct StoreQueue {
+    clock: Arc<dyn Clock>,
     inner: RefCell<Inner>,
     /// Something was staged.
     staged: Notify,
@@ -46,6 +51,7 @@ struct Inner {
     reads: HashMap<u64, Read>,
     by_plan: HashMap<(u64, u32, u128), u64>,
     next: u64,
+    backlog: Backlog,
 }
 
 struct Read {
@@ -69,12 +75,24 @@ impl std::fmt::Debug for StoreQueue {
 }
 
 impl DiskReader {
-    pub(crate) fn new(engine: Arc<Engine>) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>, clock: Arc<dyn Clock>) -> Self {
         Self {
             engine,
+            clock,
             buffers: BufPool::new(IDLE_BUFFERS),
             queues: RefCell::default(),
         }
+    }
+
+    /// Whether the disk is asked for so much that whoever can do without this read should: fetching
+    /// is sooner then, and the disk has enough to do.
+    pub(crate) fn declines(&self, plan: &ReadPlan) -> bool {
+        let queues = self.queues.borrow();
+        let Some(Some(queue)) = queues.get(&plan.store) else {
+            return false;
+        };
+        let inner = queue.inner.borrow();
+        inner.backlog.exceeds(BACKLOG_MAX) && !inner.by_plan.contains_key(&same(plan))
     }
 
     /// Reads what `plan` says and hands it to `finish`; equal plans under way share one read and
@@ -118,11 +136,13 @@ impl DiskReader {
         let queue = self.engine.open_reads(store, DEPTH)?;
         let ready = Readiness::of(&*queue)?;
         let queue = Rc::new(StoreQueue {
+            clock: Arc::clone(&self.clock),
             inner: RefCell::new(Inner {
                 queue,
                 reads: HashMap::new(),
                 by_plan: HashMap::new(),
                 next: 0,
+                backlog: Backlog::default(),
             }),
             staged: Notify::new(),
         });
@@ -135,6 +155,11 @@ impl DiskReader {
         ));
         Ok(queue)
     }
+}
+
+/// Equal for reads that can be shared.
+fn same(plan: &ReadPlan) -> (u64, u32, u128) {
+    (plan.at, plan.len, plan.hash().0)
 }
 
 async fn wait(slot: &RefCell<Slot>) -> Answer {
@@ -162,7 +187,7 @@ impl StoreQueue {
     ) -> bool {
         let mut inner = self.inner.borrow_mut();
         let inner = &mut *inner;
-        let same = (plan.at, plan.len, plan.hash().0);
+        let same = same(&plan);
         if let Some(token) = inner.by_plan.get(&same)
             && let Some(read) = inner.reads.get_mut(token)
         {
@@ -179,6 +204,7 @@ impl StoreQueue {
             given_up: false,
         };
         inner.reads.insert(token, read);
+        inner.backlog.begin(|| self.clock.mono());
         let len = plan.len as usize;
         inner
             .queue
@@ -190,7 +216,7 @@ impl StoreQueue {
     /// The one who began a read has waited for too long: the others, and all who come later, need
     /// not wait as long as that.
     fn give_up(&self, engine: &Engine, plan: &ReadPlan) {
-        let same = (plan.at, plan.len, plan.hash().0);
+        let same = same(plan);
         let mut inner = self.inner.borrow_mut();
         let Some(token) = inner.by_plan.remove(&same) else {
             return;
@@ -208,7 +234,13 @@ impl StoreQueue {
     /// Collects what is finished and answers those who wait.
     fn reap(&self, engine: &Engine) {
         let mut done = Vec::new();
-        self.inner.borrow_mut().queue.reap(&mut done);
+        {
+            let mut inner = self.inner.borrow_mut();
+            inner.queue.reap(&mut done);
+            if !done.is_empty() {
+                inner.backlog.end(done.len(), self.clock.mono());
+            }
+        }
         for completion in done {
             self.finish(engine, completion);
         }
@@ -221,8 +253,7 @@ impl StoreQueue {
                 return;
             };
             if !read.given_up {
-                let same = (read.plan.at, read.plan.len, read.plan.hash().0);
-                inner.by_plan.remove(&same);
+                inner.by_plan.remove(&same(&read.plan));
             }
             read
         };

@@ -78,7 +78,7 @@ impl Local {
         Rc::new(Self {
             sweep: Sweep::default(),
             pool: Pool::new(&config.upstream),
-            disk: DiskReader::new(Arc::clone(&proxy.engine)),
+            disk: DiskReader::new(Arc::clone(&proxy.engine), Arc::clone(&proxy.clock)),
             logs: log.wanted(),
             log: RefCell::new(log),
             limits,

@@ -97,6 +97,28 @@ fn a_disk_that_fails_or_lies_costs_no_request() {
 }
 
 #[test]
+fn a_disk_asked_for_too_much_is_asked_for_less_and_every_request_answered() {
+    let (stored, origin) = filled();
+    let late = Fault::Delay(std::time::Duration::from_millis(500));
+    let rule = FaultRule::new(OpClass::Read, late);
+    stored.disk.set_faults(FaultPlan::none().and(rule));
+    for wave in 0..3 {
+        std::thread::scope(|scope| {
+            for n in wave * 60..wave * 60 + 60 {
+                let (stored, origin) = (&stored, &origin);
+                scope.spawn(move || {
+                    let path = format!("/{n}");
+                    let answer = stored.foxy.get(origin, &path);
+                    assert!(answer.whole && answer.body == body(&path), "{path}");
+                });
+            }
+        });
+    }
+    let totals = stored.foxy.proxy.totals();
+    assert!(totals.event(Event::DiskReadsDeclined) > 0, "{totals:?}");
+}
+
+#[test]
 fn a_store_that_goes_offline_leaves_a_proxy_that_works_from_memory() {
     let (stored, origin) = filled();
     let always = |on| FaultRule::new(on, Fault::EIO);

@@ -44,7 +44,7 @@ mod tests;
 
 pub use drain::{Drain, DrainStep};
 pub use engine::{Engine, INDEX_PAGES};
-pub use foxy_policy::Device;
+pub use foxy_policy::{Backlog, Device};
 pub use gate::{AdmissionConfig, WhenSpent};
 pub use large::{LargePut, NewLarge, Stored};
 pub use lookup::{Admission, DropReason, Lookup, Put, ReadMiss, ReadPlan, StoreId};

@@ -102,6 +102,10 @@ pub(crate) async fn get(local: &Local, hash: KeyHash, key: &[u8]) -> Option<(Arc
         match local.proxy.engine.lookup(hash, key) {
             Lookup::Memory(object) => return Some((object, Tier::Memory)),
             Lookup::Miss => return None,
+            Lookup::Disk(plan) if local.disk.declines(&plan) => {
+                local.count(Event::DiskReadsDeclined);
+                return None;
+            }
             Lookup::Disk(plan) => {
                 let owned = key.to_vec();
                 let read = local.disk.read(plan, move |engine, plan, buf| {
