@@ -20,6 +20,8 @@ struct Sweep {
     title: &'static str,
     note: &'static str,
     x_scale: Scale,
+    /// Response times that differ by more than a factor of ten.
+    spread: bool,
 }
 
 const SWEEPS: [Sweep; 2] = [
@@ -29,13 +31,15 @@ const SWEEPS: [Sweep; 2] = [
         title: "Polygraph mix at rising load, one core",
         note: "Document hit ratio 40 %, Zipf 0.6, mean 5 KB, origin 100 ms; open loop, times from the intended moment",
         x_scale: Scale::Linear,
+        spread: true,
     },
     Sweep {
         scenario: "s7",
         stem: "slow",
         title: "Polygraph mix at rising load, a drive of 2000",
-        note: "As above with origin 1 s, 128 MiB for contents; drive: 120 reads and 120 writes, 20 MB a second each",
+        note: "Document hit ratio 40 %, Zipf 0.6, mean 5 KB, origin 1 s, 128 MiB for contents; drive: 120 reads and 120 writes, 20 MB a second each",
         x_scale: Scale::Log,
+        spread: false,
     },
 ];
 /// Name of the file, what is drawn, axis, scale.
@@ -147,7 +151,7 @@ fn curves(results: &Results, sweep: &Sweep, figure: &str, axis: &str, scale: Sca
         x: "offered requests per second".into(),
         y: axis.into(),
         x_scale: sweep.x_scale,
-        y_scale: scale,
+        y_scale: if sweep.spread { scale } else { Scale::Linear },
         series: series.collect(),
         ..Figure::default()
     }

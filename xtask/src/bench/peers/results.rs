@@ -77,6 +77,11 @@ impl Cell {
         self.judge(part, report);
     }
 
+    /// What a peer does beyond its limits is a result, not a fault of the measurement.
+    pub(super) fn problems_are_results(&mut self) {
+        self.notes.append(&mut self.problems);
+    }
+
     /// Errors are problems; a load that was too busy, or a part that was not, is a note.
     fn judge(&mut self, part: &str, report: &Value) {
         let get = |path: &[&str]| number(report, path).unwrap_or(0.0);
