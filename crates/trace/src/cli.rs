@@ -1,11 +1,12 @@
 //! Command line of `trace`: `info`, `convert`, `generate`.
 
+use std::fmt::Write as _;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::analysis::Summary;
+use crate::analysis::{IdleTime, SiteSets, Summary};
 use crate::clean::{Clean, Rule};
 use crate::compact::CompactWriter;
 use crate::generate::{
@@ -18,14 +19,14 @@ use crate::{Format, Options, Progress, Request, TraceError, open};
 pub enum TraceCommand {
     /// What a log holds: sizes, hit ratios, popularity, locality
     Info {
-        /// The log; .xz and .zst are unpacked on the way
+        /// The log; .gz, .xz and .zst are unpacked on the way
         file: PathBuf,
         /// Its format, if it is not to be detected
         #[arg(long)]
         format: Option<Format>,
-        /// Every request counts, not only GETs answered by 200, 206 or 304
-        #[arg(long)]
-        all: bool,
+        /// What else to look at
+        #[command(flatten)]
+        more: More,
     },
     /// Convert a log to the compact form
     Convert {
@@ -57,6 +58,36 @@ pub enum TraceCommand {
     },
 }
 
+/// What `info` may look at besides.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct More {
+    /// Every request counts, not only GETs answered by 200, 206 or 304
+    #[arg(long)]
+    all: bool,
+    /// Idle time of a disk per minute, for each of these times of a 64-KB operation, such as
+    /// 12ms,25ms; with a figure
+    #[arg(long, value_delimiter = ',', value_parser = millis, value_name = "MS")]
+    idle: Vec<f64>,
+    /// Locality sets of a site within each of these windows after a page (UCFS), in minutes, such
+    /// as 1,2,5,10
+    #[arg(long, value_delimiter = ',', value_parser = minutes, value_name = "MINUTES")]
+    sets: Vec<f64>,
+}
+
+fn millis(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix("ms").unwrap_or(text);
+    let value = number
+        .parse()
+        .ok()
+        .filter(|ms| (0.001..=10_000.0).contains(ms));
+    value.ok_or_else(|| format!("`{text}` is not a time of an operation from 0.001ms to 10000ms"))
+}
+
+fn minutes(text: &str) -> Result<f64, String> {
+    let value = text.parse().ok().filter(|m| (0.01..=1_440.0).contains(m));
+    value.ok_or_else(|| format!("`{text}` is not a number of minutes from 0.01 to 1440"))
+}
+
 /// Streams that can be generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kind {
@@ -71,31 +102,57 @@ pub enum Kind {
 }
 
 impl TraceCommand {
-    /// Runs it. Exit code 0: done; 2: could not.
+    /// Runs it. Exit code 0: done; 2: could not, or not to the end of the log (what was found
+    /// until there is printed).
     #[must_use]
     pub fn run(&self) -> ExitCode {
-        let result = match self {
-            Self::Info { file, format, all } => info(file, *format, *all),
+        let mut text = String::new();
+        let result = self.text(&mut text);
+        match result.and_then(|()| Ok(print(&text)?)) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                if !matches!(error, TraceError::Output(_)) {
+                    // The first error is the one to tell.
+                    let _ = print(&text);
+                }
+                eprintln!("error: {error}");
+                ExitCode::from(2)
+            }
+        }
+    }
+
+    /// Does it; what is to be printed goes to `out`, as far as it came.
+    ///
+    /// # Errors
+    /// The log cannot be read (to its end), or the output cannot be written.
+    pub fn text(&self, out: &mut String) -> Result<(), TraceError> {
+        match self {
+            Self::Info { file, format, more } => info(file, *format, more, out),
             Self::Convert {
                 file,
                 output,
                 format,
                 clean,
-            } => convert(file, output, *format, *clean),
+            } => convert(file, output, *format, *clean, out),
             Self::Generate {
                 kind,
                 output,
                 requests,
                 seed,
-            } => generate(*kind, output.as_deref(), *requests, *seed),
-        };
-        match result {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                eprintln!("error: {error}");
-                ExitCode::from(2)
-            }
+            } => generate(*kind, output.as_deref(), *requests, *seed, out),
         }
+    }
+}
+
+/// To standard output. A reader that has seen enough (`| head`) is no failure; a full disk is.
+fn print(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
     }
 }
 
@@ -113,21 +170,57 @@ fn options(format: Option<Format>) -> Options {
     }
 }
 
-fn info(file: &Path, format: Option<Format>, all: bool) -> Result<(), TraceError> {
+/// One line of output. Writing to a string cannot fail.
+fn line(out: &mut String, text: impl std::fmt::Display) {
+    let _ = writeln!(out, "{text}");
+}
+
+fn info(
+    file: &Path,
+    format: Option<Format>,
+    more: &More,
+    out: &mut String,
+) -> Result<(), TraceError> {
     let mut reader = open(file, options(format))?;
-    let mut summary = Summary::default();
-    let mut left_out = 0u64;
-    let mut failed = None;
+    let (mut summary, mut idle) = (Summary::default(), IdleTime::default());
+    let mut sets: Vec<SiteSets> = more.sets.iter().map(|m| SiteSets::new(*m)).collect();
+    let (mut left_out, mut failed) = (0u64, None);
     for request in reader.by_ref() {
         match request {
-            Ok(request) if all || counts(&request) => summary.add(&request),
+            Ok(request) if more.all || counts(&request) => {
+                summary.add(&request);
+                if !more.idle.is_empty() {
+                    idle.add(&request);
+                }
+                sets.iter_mut().for_each(|sets| sets.add(&request));
+            }
             Ok(_) => left_out += 1,
             Err(error) => failed = Some(error),
         }
     }
-    println!("format {}, {}", reader.format(), reader.bad());
-    println!("{left_out} requests left out (not a GET answered by 200, 206 or 304)");
-    println!("{}", summary.report());
+    line(
+        out,
+        format_args!("format {}, {}", reader.format(), reader.bad()),
+    );
+    line(
+        out,
+        format_args!("{left_out} requests left out (not a GET answered by 200, 206 or 304)"),
+    );
+    let report = summary.report();
+    let has_times = report.span_ms > 0;
+    line(out, &report);
+    let timed = !more.idle.is_empty() || !more.sets.is_empty();
+    if timed && !has_times {
+        line(
+            out,
+            "the log has no times: no idle time, no sets within minutes",
+        );
+    } else {
+        sets.into_iter().for_each(|sets| line(out, sets.report()));
+        if !more.idle.is_empty() {
+            *out += &idle.report(&more.idle);
+        }
+    }
     failed.map_or(Ok(()), Err)
 }
 
@@ -141,6 +234,7 @@ fn convert(
     output: &Path,
     format: Option<Format>,
     clean: Option<Rule>,
+    out: &mut String,
 ) -> Result<(), TraceError> {
     let io = |source| TraceError::Io {
         path: output.to_owned(),
@@ -165,9 +259,10 @@ fn convert(
         }
     }
     writer.finish().map_err(io)?;
-    println!("{} requests, {}", reader.progress().requests, reader.bad());
+    let requests = reader.progress().requests;
+    line(out, format_args!("{requests} requests, {}", reader.bad()));
     if let Some(clean) = clean {
-        println!("{clean}");
+        line(out, clean);
     }
     failed.map_or(Ok(()), Err)
 }
@@ -177,6 +272,7 @@ fn generate(
     output: Option<&Path>,
     requests: Option<u64>,
     seed: u64,
+    out: &mut String,
 ) -> Result<(), TraceError> {
     let stream = stream(kind, requests, seed);
     let mut failed: Option<io::Error> = None;
@@ -196,12 +292,12 @@ fn generate(
         }
     });
     match kind {
-        Kind::Dec => println!("{}", check::dec(stream)),
-        Kind::Isp => println!("{}", check::isp(stream)),
+        Kind::Dec => line(out, check::dec(stream)),
+        Kind::Isp => line(out, check::isp(stream)),
         Kind::Polygraph | Kind::Web => {
             let mut summary = Summary::default();
             stream.for_each(|request| summary.add(&request));
-            println!("{}", summary.report());
+            line(out, summary.report());
         }
     }
     let finished = match (failed, writer) {
@@ -253,9 +349,24 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("foxy-trace-cli-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let (first, second) = (folder.join("a"), folder.join("b"));
-        generate(Kind::Isp, Some(&first), Some(3_000), 5).unwrap();
-        convert(&first, &second, None, None).unwrap();
-        info(&second, None, false).unwrap();
+        let mut text = String::new();
+        let out = &mut text;
+        generate(Kind::Isp, Some(&first), Some(3_000), 5, out).unwrap();
+        convert(&first, &second, None, None, out).unwrap();
+        let more = More {
+            idle: vec![12.0, 25.0],
+            sets: vec![1.0, 10.0],
+            ..More::default()
+        };
+        info(&second, None, &more, out).unwrap();
+        for part in [
+            "\n12 ms: least",
+            "\n25 ms: least",
+            "within 1 min",
+            "within 10 min",
+        ] {
+            assert!(out.contains(part), "{out}");
+        }
         let read = |path| {
             open(path, Options::default())
                 .unwrap()
@@ -269,7 +380,7 @@ mod tests {
         );
         std::fs::write(&second, "nothing known\n").unwrap();
         assert!(matches!(
-            info(&second, None, false),
+            info(&second, None, &more, &mut String::new()),
             Err(TraceError::Unknown { .. })
         ));
         std::fs::remove_dir_all(&folder).unwrap();

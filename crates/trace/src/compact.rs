@@ -106,6 +106,10 @@ fn put(out: &mut Vec<u8>, mut value: u64) {
 pub struct CompactReader<R> {
     input: R,
     last_time: i64,
+    /// Bytes read.
+    offset: u64,
+    /// Where the record read last begins.
+    record: u64,
 }
 
 const CUT: &str = "ends within a record";
@@ -127,7 +131,15 @@ impl<R: BufRead> CompactReader<R> {
         Ok(Self {
             input,
             last_time: 0,
+            offset: MAGIC.len() as u64,
+            record: MAGIC.len() as u64,
         })
+    }
+
+    /// Where in the decompressed stream the record begins that was read last, or failed.
+    #[must_use]
+    pub const fn record_at(&self) -> u64 {
+        self.record
     }
 
     /// The next request; `None` at the end.
@@ -135,6 +147,7 @@ impl<R: BufRead> CompactReader<R> {
     /// # Errors
     /// Damaged or cut off.
     pub fn read(&mut self) -> Result<Option<Request>, &'static str> {
+        self.record = self.offset;
         match self.input.fill_buf() {
             Ok([]) => return Ok(None),
             Ok(_) => {}
@@ -176,12 +189,14 @@ impl<R: BufRead> CompactReader<R> {
     fn byte(&mut self) -> Result<u8, &'static str> {
         let mut byte = [0];
         self.input.read_exact(&mut byte).map_err(|_| CUT)?;
+        self.offset += 1;
         Ok(byte[0])
     }
 
     fn plain(&mut self) -> Result<u64, &'static str> {
         let mut bytes = [0; 8];
         self.input.read_exact(&mut bytes).map_err(|_| CUT)?;
+        self.offset += bytes.len() as u64;
         Ok(u64::from_le_bytes(bytes))
     }
 

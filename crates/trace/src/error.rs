@@ -14,20 +14,54 @@ pub enum TraceError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// Standard output cannot be written.
+    #[error("standard output: {0}")]
+    Output(#[from] std::io::Error),
+    /// There is nothing in the file.
+    #[error("{path}: the file is empty", path = path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
     /// None of the known formats fits the first lines.
     #[error(
-        "{path}: not a trace format that is known here; name it with --format ({known})",
+        "{path}: not a log that is known here (it begins with `{start}`); if it is one of {known}, \
+         name its format",
         path = path.display(), known = crate::Format::names()
     )]
     Unknown {
         /// The file.
         path: PathBuf,
+        /// Its beginning, printable.
+        start: String,
+    },
+    /// A file of lines cannot be read to its end: compressed data that is damaged or cut off, or
+    /// the device.
+    #[error(
+        "{path}: breaks off after line {line}, at byte {offset} of the file: {source}",
+        path = path.display()
+    )]
+    Broken {
+        /// The file.
+        path: PathBuf,
+        /// Lines read whole.
+        line: u64,
+        /// Bytes taken from the (compressed) file.
+        offset: u64,
+        /// What the system or the decompressor said.
+        source: std::io::Error,
     },
     /// A binary trace is damaged or ends in the middle.
-    #[error("{path}: damaged after {records} records: {problem}", path = path.display())]
+    #[error(
+        "{path}: damaged at byte {offset} of its (unpacked) contents, after {records} records: \
+         {problem}",
+        path = path.display()
+    )]
     Damaged {
         /// The file.
         path: PathBuf,
+        /// Bytes of the unpacked contents before the record that cannot be read.
+        offset: u64,
         /// Whole records read before.
         records: u64,
         /// What is wrong.

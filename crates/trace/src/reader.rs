@@ -47,7 +47,8 @@ const LINE_MAX: usize = 64 << 10;
 /// After this many lines with more than half of them bad, the reader gives up.
 const HOPELESS_AFTER: u64 = 1000;
 
-/// Opens a trace file; `.xz` and `.zst` are told by their first bytes, not by name.
+/// Opens a trace file; `.gz`, `.xz` and `.zst` are told by their first bytes, not by
+/// name.
 ///
 /// # Errors
 /// The file cannot be read, or no known format fits.
@@ -116,16 +117,26 @@ impl Reader {
             count: consumed.clone(),
         };
         let mut input = decompressed(BufReader::with_capacity(SAMPLE, counted)).map_err(io)?;
-        let start = first_bytes(&mut input).map_err(io)?;
-        let format = options
-            .format
-            .or_else(|| Format::detect(&start))
-            .ok_or_else(|| TraceError::Unknown {
-                path: path.to_owned(),
-            })?;
-        let input: Box<dyn BufRead + Send> = Box::new(std::io::Cursor::new(start).chain(input));
+        let (start, failed) = first_bytes(&mut input);
+        if start.is_empty() {
+            let path = path.to_owned();
+            return Err(match failed {
+                Some(source) => TraceError::Io { path, source },
+                None => TraceError::Empty { path },
+            });
+        }
+        let Some(format) = options.format.or_else(|| Format::detect(&start)) else {
+            return Err(unknown(path, &start));
+        };
+        // What could be read before a failure counts; the failure comes after it.
+        let rest: Box<dyn BufRead + Send> = match failed {
+            Some(error) => Box::new(BufReader::new(Failing(Some(error)))),
+            None => input,
+        };
+        let input: Box<dyn BufRead + Send> = Box::new(std::io::Cursor::new(start).chain(rest));
         let source = source_for(format, input).map_err(|problem| TraceError::Damaged {
             path: path.to_owned(),
+            offset: 0,
             records: 0,
             problem,
         })?;
@@ -175,10 +186,10 @@ impl Reader {
         match &mut self.source {
             Source::Dec(reader) => reader
                 .next()
-                .map_err(|p| damaged(&self.path, &self.progress, p)),
+                .map_err(|p| damaged(&self.path, &self.progress, reader.offset(), p)),
             Source::Compact(reader) => reader
                 .read()
-                .map_err(|p| damaged(&self.path, &self.progress, p)),
+                .map_err(|p| damaged(&self.path, &self.progress, reader.record_at(), p)),
             Source::Lines { .. } => self.next_line(),
         }
     }
@@ -195,8 +206,10 @@ impl Reader {
         };
         loop {
             line.clear();
-            let length = read_line(input, line).map_err(|source| TraceError::Io {
+            let length = read_line(input, line).map_err(|source| TraceError::Broken {
                 path: self.path.clone(),
+                line: *number,
+                offset: self.consumed.load(Ordering::Relaxed),
                 source,
             })?;
             if length == 0 {
@@ -255,9 +268,21 @@ impl Iterator for Reader {
     }
 }
 
-fn damaged(path: &Path, progress: &Progress, problem: &'static str) -> TraceError {
+/// How much of a file of no known format is shown, in bytes.
+const SHOWN: usize = 40;
+
+fn unknown(path: &Path, start: &[u8]) -> TraceError {
+    let line = start.split(|byte| *byte == b'\n').next().unwrap_or(start);
+    TraceError::Unknown {
+        path: path.to_owned(),
+        start: line[..line.len().min(SHOWN)].escape_ascii().to_string(),
+    }
+}
+
+fn damaged(path: &Path, progress: &Progress, offset: u64, problem: &'static str) -> TraceError {
     TraceError::Damaged {
         path: path.to_owned(),
+        offset,
         records: progress.requests,
         problem,
     }
@@ -298,16 +323,27 @@ fn decompressed<R: BufRead + Send + 'static>(
         )))
     } else if start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
         Box::new(BufReader::new(zstd::Decoder::with_buffer(input)?))
+    } else if start.starts_with(&[0x1f, 0x8b]) {
+        Box::new(BufReader::new(flate2::bufread::MultiGzDecoder::new(input)))
     } else {
         Box::new(input)
     })
 }
 
-/// Up to [`SAMPLE`] bytes; fewer only at the end of the input.
-fn first_bytes(input: &mut Box<dyn BufRead + Send>) -> std::io::Result<Vec<u8>> {
+/// Up to [`SAMPLE`] bytes; fewer only at the end of the input, or before what could not be read.
+fn first_bytes(input: &mut Box<dyn BufRead + Send>) -> (Vec<u8>, Option<std::io::Error>) {
     let mut start = Vec::new();
-    input.take(SAMPLE as u64).read_to_end(&mut start)?;
-    Ok(start)
+    let read = input.take(SAMPLE as u64).read_to_end(&mut start);
+    (start, read.err())
+}
+
+/// An input that fails once.
+struct Failing(Option<std::io::Error>);
+
+impl Read for Failing {
+    fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
+    }
 }
 
 /// Reads one line with its end; of a line over [`LINE_MAX`] the rest is skipped. Returns its

@@ -3,6 +3,8 @@
 //! For each file system an image file is made, given a file system, mounted on a loop device, used
 //! and taken away again, also when a run fails. That takes root and the tools of the system.
 
+mod memory_limit;
+
 use std::{
     path::{Path, PathBuf},
     process::Command,
@@ -17,6 +19,7 @@ use crate::{
     report::{Align, Table},
     run::{Backend, OpStream, RunConfig, RunError, RunResult, run_ops},
 };
+use memory_limit::MemoryLimit;
 
 /// Arguments of `disks`.
 #[derive(Clone, Debug, clap::Args)]
@@ -33,6 +36,10 @@ pub struct DisksArgs {
     /// Memory before the disk
     #[arg(long, default_value = "64MiB")]
     ram: ByteSize,
+    /// Memory of this process, its part of the page cache included, so that disks are measured
+    /// and not the page cache (a control group, which takes root); 0: no limit
+    #[arg(long, default_value = "256MiB")]
+    memory: ByteSize,
     /// Disk operations of the generated DEC stream
     #[arg(long, default_value_t = 200_000)]
     ops: u64,
@@ -81,6 +88,10 @@ impl DisksArgs {
             ..RunConfig::published(layout)
         };
         let ops = OpStream::make(&config(LayoutSpec::Stream, None))?;
+        let _limit = match self.memory.bytes() {
+            0 => None,
+            bytes => Some(MemoryLimit::new(bytes)?),
+        };
         let mut rows = Vec::new();
         for fs in &self.fs {
             let mounted = Mounted::new(*fs, &self.dir, 3 * self.disk.bytes())?;

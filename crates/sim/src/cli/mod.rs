@@ -1,7 +1,8 @@
 //! The command line of the simulator: `run`, `sweep`, `reproduce`, `size`, `files`, `disks`.
 //!
 //! The `foxy` binary mounts [`SimCommand`] as `foxy sim`. Tables go to standard output, progress
-//! to standard error. Exit codes: 0 done, 1 something failed at run time, 2 wrong usage.
+//! to standard error. Exit codes: 0 done, 1 something failed at run time, 2 wrong usage, 130
+//! stopped by Ctrl-C (what was finished until then is printed and kept).
 
 mod disks;
 mod files;
@@ -9,15 +10,16 @@ mod parameters;
 mod reproduce;
 mod run;
 mod size;
+mod stopping;
 mod systems;
 
-use std::{fmt::Write as _, path::PathBuf, process::ExitCode};
+use std::{fmt::Write as _, io::Write as _, path::PathBuf, process::ExitCode};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::{
     report::Table,
-    run::{RunError, RunResult},
+    run::{RunError, RunResult, stopped},
 };
 
 /// Simulates caches, the papers' systems and their disks.
@@ -41,15 +43,21 @@ impl SimCommand {
     /// Runs it.
     #[must_use]
     pub fn run(&self) -> ExitCode {
-        match self.text() {
-            Ok(text) => {
-                print!("{text}");
-                ExitCode::SUCCESS
-            }
+        stopping::watch();
+        match self.text().and_then(|text| show(&text)) {
+            Ok(()) if stopped() => ExitCode::from(stopping::CODE),
+            Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
+                if let RunError::Partly { text, .. } = &error {
+                    // The first error is the one to tell.
+                    let _ = show(text);
+                }
                 eprintln!("error: {error}");
-                let usage = matches!(error, RunError::Config(_));
-                ExitCode::from(if usage { 2 } else { 1 })
+                ExitCode::from(match error {
+                    RunError::Config(_) => 2,
+                    RunError::Stopped => stopping::CODE,
+                    _ => 1,
+                })
             }
         }
     }
@@ -67,6 +75,18 @@ impl SimCommand {
             Self::Files(args) => args.text(),
             Self::Disks(args) => args.text(),
         }
+    }
+}
+
+/// Prints results. A reader that has seen enough (`| head`) is no failure; a full disk is.
+fn show(text: &str) -> Result<(), RunError> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.map_err(|source| RunError::Output {
+            path: "standard output".into(),
+            source,
+        }),
     }
 }
 

@@ -21,10 +21,20 @@ pub(super) struct Parameters {
     #[arg(long, default_value_t = 1_000_000)]
     pub(super) ops: u64,
     /// Memory before the disk
-    #[arg(long, value_delimiter = ',', default_value = "512MiB")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "512MiB",
+        allow_negative_numbers = true
+    )]
     pub(super) ram: Vec<ByteSize>,
     /// Objects on disk, in bytes
-    #[arg(long, value_delimiter = ',', default_value = "2GiB")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "2GiB",
+        allow_negative_numbers = true
+    )]
     pub(super) disk: Vec<ByteSize>,
     /// lru, lru-th:SIZE, fifo, clock, sieve, s3-fifo, lfu-aging or w-tinylfu
     #[arg(long, value_delimiter = ',', default_value = "lru")]
@@ -40,7 +50,12 @@ pub(super) struct Parameters {
     #[arg(long, value_delimiter = ',', default_value = "stream-packetizer")]
     pub(super) layout: Vec<LayoutSpec>,
     /// Share of the STREAM family's file that objects may fill
-    #[arg(long, value_delimiter = ',', default_value = "0.71")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "0.71",
+        allow_negative_numbers = true
+    )]
     pub(super) utilisation: Vec<f64>,
     /// Page of the packetizer
     #[arg(long, default_value = "8KiB")]
@@ -49,7 +64,7 @@ pub(super) struct Parameters {
     #[arg(long, value_delimiter = ',', default_value = "64KiB")]
     pub(super) buffer: Vec<ByteSize>,
     /// Longest that a lazy read waits, in milliseconds
-    #[arg(long, default_value_t = 500.0)]
+    #[arg(long, default_value_t = 500.0, allow_negative_numbers = true)]
     pub(super) timeout_ms: f64,
     /// The STREAM family's file grows as it is written; else it is there at full size beforehand
     #[arg(long)]
@@ -104,7 +119,10 @@ impl Parameters {
                 }
             }
         }
-        configs.iter().try_for_each(RunConfig::check)?;
+        for config in &configs {
+            config.check()?;
+            config.backend.check_room(config.levels.disk)?;
+        }
         Ok(configs)
     }
 

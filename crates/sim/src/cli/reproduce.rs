@@ -72,11 +72,22 @@ impl ReproduceArgs {
         };
         let done = run_parts(&parts, &conditions, self.out.as_deref(), &tell, &mut after)?;
         bar.finish_and_clear();
+        if done.sections.len() < parts.len() {
+            let how = if self.out.is_some() {
+                "the same command goes on with the next"
+            } else {
+                "--out FOLDER would keep them"
+            };
+            let (done, all) = (done.sections.len(), parts.len());
+            eprintln!("stopped: {done} of {all} parts are finished; {how}");
+        }
         let mut text = match self.form {
             Form::Table => done.text(),
             form => form.print(&done.table(), &done)?,
         };
-        if let Some(docs) = &self.write_docs {
+        if let Some(docs) = &self.write_docs
+            && done.sections.len() == parts.len()
+        {
             files.extend(done.write_docs(docs)?);
         }
         if self.form == Form::Table {

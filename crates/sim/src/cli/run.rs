@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use super::{
     Form, bar, details,
     parameters::Parameters,
-    saved,
+    saved, stopping,
     systems::{self, SystemParameters},
     threads,
 };
 use crate::{
     figure::{Figure, Series},
     report::runs_table,
-    run::{RunConfig, RunError, RunResult, SweepOptions, run, sweep},
+    run::{RunConfig, RunError, RunResult, SweepOptions, go_on, run, sweep_some},
 };
 
 /// Arguments of `run`.
@@ -33,7 +33,8 @@ impl RunArgs {
             let configs = self.systems.configs(&self.parameters)?;
             single(&configs)?;
             let options = SweepOptions::default();
-            return Ok(systems::text(&configs, &options, self.form)?.0);
+            let text = systems::text(&configs, &options, self.form)?.0;
+            return go_on().map(|()| text);
         }
         let configs = self.parameters.configs()?;
         let config = single(&configs)?;
@@ -87,7 +88,7 @@ impl SweepArgs {
         let configs = self.parameters.configs()?;
         let bar = bar(configs.len() as u64, PROGRESS);
         let tell = |done: usize, _| bar.set_position(done as u64);
-        let results = sweep(
+        let results = sweep_some(
             &configs,
             &SweepOptions {
                 // Real files share one device: one run at a time.
@@ -101,6 +102,7 @@ impl SweepArgs {
             },
         )?;
         bar.finish_and_clear();
+        let (configs, results) = stopping::finished(&configs, results, self.resume.is_some());
         let mut text = self.form.print(&runs_table(&results), &results)?;
         if let Some(stem) = &self.figure {
             text += &saved(&figure(&configs, &results).save(stem)?);
@@ -121,7 +123,7 @@ impl SweepArgs {
             resume: self.resume.clone(),
             progress: Some(&tell),
         };
-        let (mut text, results) = systems::text(&configs, &options, self.form)?;
+        let (mut text, configs, results) = systems::text(&configs, &options, self.form)?;
         bar.finish_and_clear();
         if let Some(stem) = &self.figure {
             text += &saved(&systems::figure(&configs, &results).save(stem)?);

@@ -3,18 +3,18 @@
 use std::path::PathBuf;
 
 use foxy_base::ByteSize;
-use foxy_trace::{Format, Options, Progress};
+use foxy_trace::{Format, Options, Progress, TraceError};
 
 use super::{Form, bar, saved, threads};
 use crate::{
-    run::RunError,
+    run::{RunError, stopped},
     size::{Candidate, Sampler, SizeOptions, SizeReport, readable},
 };
 
 /// Arguments of `size`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct SizeArgs {
-    /// The access log; .xz and .zst are unpacked on the way
+    /// The access log; .gz, .xz and .zst are unpacked on the way
     log: PathBuf,
     /// Its format, if it is not to be detected
     #[arg(long)]
@@ -48,7 +48,8 @@ pub struct SizeArgs {
 
 impl SizeArgs {
     pub(super) fn text(&self) -> Result<String, RunError> {
-        let (sampler, bad) = self.read()?;
+        self.check()?;
+        let (sampler, bad, broken) = self.read()?;
         let mut sizes: Vec<u64> = self.sizes.iter().map(|s| s.bytes()).collect();
         sizes.sort_unstable();
         let options = SizeOptions {
@@ -76,11 +77,25 @@ impl SizeArgs {
             files.extend(report.figure(true).save(&PathBuf::from(bytes))?);
             text += &saved(&files);
         }
-        Ok(text)
+        match broken {
+            Some(error) => Err(RunError::Partly { text, error }),
+            None => Ok(text),
+        }
     }
 
-    /// The sample, and what was wrong with the log. A log that breaks off counts up to there.
-    fn read(&self) -> Result<(Sampler, String), RunError> {
+    fn check(&self) -> Result<(), RunError> {
+        let bad = |text: &str| Err(RunError::Config(text.to_owned()));
+        if self.sample == 0 {
+            return bad("--sample must be at least 1 request");
+        }
+        if self.sizes.iter().any(|size| size.bytes() == 0) {
+            return bad("a cache of 0 bytes answers nothing; --sizes must be above 0");
+        }
+        Ok(())
+    }
+
+    /// The sample, what was wrong with the log, and where it broke off: it counts up to there.
+    fn read(&self) -> Result<(Sampler, String, Option<TraceError>), RunError> {
         let bar = bar(0, "{wide_bar} {bytes} of {total_bytes}, {msg}, {eta} left");
         let shown = bar.clone();
         let progress = move |now: Progress| {
@@ -94,17 +109,22 @@ impl SizeArgs {
         };
         let mut reader = foxy_trace::open(&self.log, options)?;
         let mut sampler = Sampler::new(self.sample);
-        let mut cut = String::new();
+        let (mut cut, mut broken) = ("", None);
         for request in reader.by_ref() {
             match request {
+                Ok(_) if stopped() => {
+                    cut = "; stopped, the rest was not read";
+                    break;
+                }
                 Ok(request) => sampler.add(&request),
-                Err(error) => cut = format!("; stopped: {error}"),
+                Err(error) => broken = Some(error),
             }
         }
         bar.finish_and_clear();
         Ok((
             sampler,
             format!("format {}, {}{cut}", reader.format(), reader.bad()),
+            broken,
         ))
     }
 }

@@ -2,13 +2,12 @@
 
 use foxy_base::ByteSize;
 
-use super::{Form, parameters::Parameters};
+use super::{Form, parameters::Parameters, stopping};
 use crate::{
     figure::{Figure, Series},
-    run::{RunError, SweepOptions},
+    run::{RunError, SweepOptions, sweep_some},
     systems::{
-        Pace, Replay, SystemConfig, SystemResult, SystemSpec, hummingbird::Placement,
-        sweep_systems, systems_table,
+        Pace, Replay, SystemConfig, SystemResult, SystemSpec, hummingbird::Placement, systems_table,
     },
 };
 
@@ -145,15 +144,16 @@ fn of_library<T>(spec: SystemSpec, list: &[T]) -> &[T] {
     }
 }
 
-/// Runs them and prints the table.
+/// Runs them and prints the table; returns besides those that were finished.
 pub(super) fn text(
     configs: &[SystemConfig],
     options: &SweepOptions<'_>,
     form: Form,
-) -> Result<(String, Vec<SystemResult>), RunError> {
-    let results = sweep_systems(configs, options)?;
-    let text = form.print(&systems_table(configs, &results), &results)?;
-    Ok((text, results))
+) -> Result<(String, Vec<SystemConfig>, Vec<SystemResult>), RunError> {
+    let results = sweep_some(configs, options)?;
+    let (configs, results) = stopping::finished(configs, results, options.resume.is_some());
+    let text = form.print(&systems_table(&configs, &results), &results)?;
+    Ok((text, configs, results))
 }
 
 /// A bar for each run.

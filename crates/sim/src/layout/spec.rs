@@ -196,8 +196,9 @@ impl FromStr for LayoutSpec {
         };
         let (name, number) = match text.split_once(':') {
             Some((name, number)) => {
-                let number = number.parse().ok().filter(|n| (1..=1 << 20).contains(n));
-                (name, Some(number.ok_or_else(unknown)?))
+                let good = number.parse().ok().filter(|n| (1..=1 << 20).contains(n));
+                let bad = || format!("{}; numbers are at least 1", unknown());
+                (name, Some(good.ok_or_else(bad)?))
             }
             None => (text, None),
         };

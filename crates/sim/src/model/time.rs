@@ -12,6 +12,13 @@ use std::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SimTime(u64);
 
+/// The nearest whole number, as `f64::round` gives it, without a library call; 0 for NaN and
+/// what is below.
+fn rounded(value: f64) -> u64 {
+    let whole = value as u64;
+    whole.saturating_add(u64::from(value - whole as f64 >= 0.5))
+}
+
 impl SimTime {
     /// The start of a run; a span of nothing.
     pub const ZERO: Self = Self(0);
@@ -31,13 +38,13 @@ impl SimTime {
     /// From milliseconds as data sheets print them; negative values and NaN count as 0.
     #[must_use]
     pub fn from_millis(millis: f64) -> Self {
-        Self((millis * 1e6).round() as u64)
+        Self(rounded(millis * 1e6))
     }
 
     /// From seconds; negative values and NaN count as 0.
     #[must_use]
     pub fn from_secs(secs: f64) -> Self {
-        Self((secs * 1e9).round() as u64)
+        Self(rounded(secs * 1e9))
     }
 
     /// Whole nanoseconds.
@@ -131,6 +138,30 @@ mod tests {
         assert_eq!(a * 2 / 3, SimTime::from_micros(1_000));
         assert_eq!(a / 0, SimTime::ZERO);
         assert_eq!(SimTime::from_millis(f64::NAN), SimTime::ZERO);
+    }
+
+    #[test]
+    fn rounds_as_the_library_does() {
+        let mut rng = foxy_base::Rng::new(4);
+        let near = [
+            0.0,
+            0.5,
+            0.499_999_999_999_999_94,
+            1.5,
+            2.5,
+            1e18,
+            -0.5,
+            -7.0,
+            1e30,
+        ];
+        let random = (0..10_000).map(|n| rng.unit() * 10f64.powi(n % 17));
+        for value in near.into_iter().chain(random) {
+            assert_eq!(rounded(value), value.round() as u64, "{value}");
+            assert_eq!(
+                rounded(value.floor() + 0.5),
+                (value.floor() + 0.5).round() as u64
+            );
+        }
     }
 
     #[test]

@@ -32,7 +32,8 @@ struct Kept {
 
 /// Does `parts` one after the other. `after` is called with all that is finished after each
 /// of them, so that whoever stops the process keeps what is finished. With a folder, finished
-/// parts are kept in its file `parts/ID.json` and not done again by the same build.
+/// parts are kept in its file `parts/ID.json` and not done again by the same build. Stopped
+/// early it returns the parts that are finished.
 ///
 /// # Errors
 /// Those of the parts, of `after`, and of the folder.
@@ -55,10 +56,14 @@ pub fn run_parts(
         let kept = file.as_deref().and_then(|f| load(f, &key));
         let section = match kept {
             Some(section) => section,
-            None => Section {
-                title: part.title.into(),
-                about: part.about.into(),
-                ..(part.run)(conditions, progress)?
+            None => match (part.run)(conditions, progress) {
+                // What is finished is the result.
+                Err(RunError::Stopped) => return Ok(out),
+                done => Section {
+                    title: part.title.into(),
+                    about: part.about.into(),
+                    ..done?
+                },
             },
         };
         let kept = Kept { key, section };

@@ -12,6 +12,7 @@ use super::{RealFiles, RunError};
 use crate::{
     layout::{Area, FileArea, Layout, LayoutSpec, spec::LayoutSizes},
     model::{Drive, FsConfig, Raw, Schedule, Ufs},
+    size::readable,
 };
 
 /// A file system, or none.
@@ -122,6 +123,26 @@ impl Backend {
                 Drive::NAMES.join(", ")
             ))
         })
+    }
+
+    /// Checks that a modelled drive can hold `bytes` at all.
+    ///
+    /// # Errors
+    /// The drive is not known, or smaller.
+    pub fn check_room(&self, bytes: u64) -> Result<(), RunError> {
+        if self.dir.is_some() {
+            return Ok(());
+        }
+        let room = self.drive()?.capacity();
+        if bytes <= room {
+            return Ok(());
+        }
+        let (wanted, room) = (readable(bytes), readable(room));
+        let name = &self.drive;
+        Err(RunError::Config(format!(
+            "{wanted} of objects do not fit on drive {name}, which has {room}; make --disk smaller \
+             or choose another --drive"
+        )))
     }
 
     /// A new file system on the drive.

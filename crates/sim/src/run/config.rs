@@ -73,6 +73,9 @@ impl RunConfig {
         if !self.page.is_power_of_two() || self.page < 512 {
             return bad("the page must be a power of two from 512 on");
         }
+        if !(self.timeout_ms.is_finite() && self.timeout_ms >= 0.0) {
+            return bad("the timeout of lazy reads must be a number of milliseconds from 0 on");
+        }
         if self.buffer < 512 {
             return bad("a locality buffer needs at least 512 bytes");
         }

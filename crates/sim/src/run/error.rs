@@ -25,6 +25,17 @@ pub enum RunError {
     /// A figure that could not be drawn.
     #[error("figure: {0}")]
     Figure(String),
+    /// Somebody asked to end before everything was done.
+    #[error("stopped")]
+    Stopped,
+    /// A log that could not be read to its end; what was found until there.
+    #[error("{error}; the figures are of what comes before")]
+    Partly {
+        /// What is to be printed.
+        text: String,
+        /// Why it ends.
+        error: foxy_trace::TraceError,
+    },
     /// A stream without any operation for the disk.
     #[error("the workload gives the disk nothing to do")]
     Nothing,

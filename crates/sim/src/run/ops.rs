@@ -1,7 +1,32 @@
 //! The operations of a run, made once and given to as many layouts as one likes.
 
-use super::{RunConfig, RunError};
+use super::{LOOK_EVERY, RunConfig, RunError, go_on};
 use crate::levels::{DiskOp, DiskOpKind, LevelCounts, Levels};
+
+/// How many operations of each kind there are, and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpSums([(u64, u64); 3]);
+
+impl OpSums {
+    /// Counts one.
+    pub fn add(&mut self, op: &DiskOp) {
+        let (count, bytes) = &mut self.0[op.kind as usize];
+        *count += 1;
+        *bytes += op.size;
+    }
+
+    /// How many of a kind, and their bytes.
+    #[must_use]
+    pub const fn of(&self, kind: DiskOpKind) -> (u64, u64) {
+        self.0[kind as usize]
+    }
+
+    /// How many of all kinds.
+    #[must_use]
+    pub fn all(&self) -> u64 {
+        self.0.iter().map(|(count, _)| count).sum()
+    }
+}
 
 /// A stream of disk operations and the counts of the levels that made it.
 #[derive(Clone, Debug, Default)]
@@ -30,8 +55,11 @@ impl OpStream {
         } else {
             config.ops as usize
         };
-        for request in config.workload.open(config.seed)? {
+        for (number, request) in config.workload.open(config.seed)?.enumerate() {
             levels.request(&request?, &mut ops);
+            if number.is_multiple_of(LOOK_EVERY) {
+                go_on()?;
+            }
             if ops.len() >= most {
                 break;
             }
@@ -57,10 +85,17 @@ impl OpStream {
         )
     }
 
+    /// Sums of all operations.
+    #[must_use]
+    pub fn sums(&self) -> OpSums {
+        let mut sums = OpSums::default();
+        self.ops.iter().for_each(|op| sums.add(op));
+        sums
+    }
+
     /// How many operations of a kind there are, and their bytes.
     #[must_use]
     pub fn count(&self, kind: DiskOpKind) -> (u64, u64) {
-        let ops = self.ops.iter().filter(|op| op.kind == kind);
-        ops.fold((0, 0), |(n, bytes), op| (n + 1, bytes + op.size))
+        self.sums().of(kind)
     }
 }

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Course, OpStream, RunConfig};
+use super::{Course, OpSums, RunConfig};
 use crate::{
     layout::{Layout, LayoutStats},
-    levels::{DiskOpKind, ratio},
+    levels::{DiskOpKind, LevelCounts, ratio},
     model::{FsCounters, IoKind, Op, SimTime},
 };
 
@@ -114,15 +114,15 @@ pub struct RunResult {
 impl RunResult {
     pub(crate) fn new(
         config: &RunConfig,
-        ops: &OpStream,
+        (counts, ops): (&LevelCounts, OpSums),
         layout: &dyn Layout,
         before: &FsCounters,
         start: SimTime,
         course: Course,
         sequential: f64,
     ) -> Self {
-        let (reads, read_bytes) = ops.count(DiskOpKind::Read);
-        let (writes, write_bytes) = ops.count(DiskOpKind::Write);
+        let (reads, read_bytes) = ops.of(DiskOpKind::Read);
+        let (writes, write_bytes) = ops.of(DiskOpKind::Write);
         let bytes = read_bytes + write_bytes;
         let seconds = (layout.now() - start).as_secs();
         let per_s = |n: f64| if seconds > 0.0 { n / seconds } else { 0.0 };
@@ -136,15 +136,15 @@ impl RunResult {
                 Some(dir) => dir.display().to_string(),
                 None => config.backend.fs.to_string(),
             },
-            gets: ops.counts.requests,
-            ram_hit_ratio: ratio(ops.counts.ram_hits, ops.counts.requests),
-            disk_hit_ratio: ratio(ops.counts.disk_hits, ops.counts.requests),
+            gets: counts.requests,
+            ram_hit_ratio: ratio(counts.ram_hits, counts.requests),
+            disk_hit_ratio: ratio(counts.disk_hits, counts.requests),
             reads,
             writes,
-            deletes: ops.count(DiskOpKind::Delete).0,
+            deletes: ops.of(DiskOpKind::Delete).0,
             seconds,
-            ops_per_s: per_s(ops.ops.len() as f64),
-            gets_per_s: per_s(ops.counts.requests as f64),
+            ops_per_s: per_s(ops.all() as f64),
+            gets_per_s: per_s(counts.requests as f64),
             mb_per_s: per_s(bytes as f64 / 1e6),
             of_sequential: if sequential > 0.0 {
                 per_s(bytes as f64) / sequential
@@ -157,7 +157,7 @@ impl RunResult {
             samples: course.samples,
             ..Self::default()
         };
-        result.device(before, &layout.counters(), ops.ops.len() as u64, bytes);
+        result.device(before, &layout.counters(), ops.all(), bytes);
         result.space(&layout.stats());
         result
     }

@@ -1,17 +1,19 @@
-//! Many configurations, in parallel, resumable.
+//! Many runs of one kind, in parallel, resumable.
 
 use std::{
     collections::HashMap,
     fs::{File, OpenOptions},
-    io::{BufRead, BufReader, Write},
+    io::{BufRead, BufReader, Read as _, Seek as _, SeekFrom, Write},
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
-use super::{OpStream, RunConfig, RunError, RunResult, run_ops};
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::{OpStream, RunConfig, RunError, RunResult, run_ops, stop};
 
 /// How to sweep.
 #[derive(Default)]
@@ -24,144 +26,203 @@ pub struct SweepOptions<'a> {
     pub progress: Option<&'a (dyn Fn(usize, usize) + Sync)>,
 }
 
-/// Does all configurations; results come in their order. Operations that several
-/// configurations share are made once.
-///
-/// # Errors
-/// The first run that fails; the file of `resume` keeps what was finished.
-pub fn sweep(
-    configs: &[RunConfig],
-    options: &SweepOptions<'_>,
-) -> Result<Vec<RunResult>, RunError> {
-    let done = options
-        .resume
-        .as_deref()
-        .map(load)
-        .transpose()?
-        .unwrap_or_default();
-    let sweep = Sweep {
-        configs,
-        options,
-        keys: configs.iter().map(key).collect(),
-        streams: Mutex::default(),
-        results: Mutex::new(vec![None; configs.len()]),
-        next: AtomicUsize::new(0),
-        log: Mutex::new(options.resume.as_deref().map(append).transpose()?),
-    };
-    for (key, slot) in sweep.keys.iter().zip(lock(&sweep.results).iter_mut()) {
-        *slot = done.get(key).cloned();
+/// What a sweep does many of.
+pub trait Job: Sync {
+    /// What several jobs may share.
+    type Input: Send + Sync;
+    /// What comes out.
+    type Output: Clone + Send + Serialize + DeserializeOwned;
+    /// Its name in the file of `resume`; differs from kind to kind.
+    const FIELD: &'static str;
+
+    /// # Errors
+    /// A parameter makes no sense.
+    fn check(&self) -> Result<(), RunError>;
+    /// Equal only where the output is.
+    fn key(&self) -> String;
+    /// Equal only where the input is.
+    fn input_key(&self) -> String;
+    /// Makes the input.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    fn input(&self) -> Result<Self::Input, RunError>;
+    /// Does it.
+    ///
+    /// # Errors
+    /// It failed, or was stopped.
+    fn output(&self, input: &Self::Input) -> Result<Self::Output, RunError>;
+}
+
+impl Job for RunConfig {
+    type Input = OpStream;
+    type Output = RunResult;
+    const FIELD: &'static str = "result";
+
+    fn check(&self) -> Result<(), RunError> {
+        Self::check(self)
     }
-    let failed = std::thread::scope(|scope| {
-        let threads = options.threads.clamp(1, configs.len().max(1));
-        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(|| sweep.work())).collect();
-        handles
-            .into_iter()
-            .map(|h| h.join())
-            .fold(None, |first, joined| {
-                first.or(match joined {
-                    Ok(result) => result.err(),
-                    Err(_) => Some(RunError::Config("a run ended unexpectedly".into())),
-                })
-            })
-    });
-    match failed {
-        Some(error) => Err(error),
-        None => Ok(lock(&sweep.results).iter().flatten().cloned().collect()),
+
+    fn key(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    fn input_key(&self) -> String {
+        OpStream::key(self)
+    }
+
+    fn input(&self) -> Result<OpStream, RunError> {
+        OpStream::make(self)
+    }
+
+    fn output(&self, input: &OpStream) -> Result<RunResult, RunError> {
+        run_ops(self, input)
     }
 }
 
-type Stream = Arc<Mutex<Option<Arc<OpStream>>>>;
+/// Does all jobs; results come in their order. What several share is made once.
+///
+/// # Errors
+/// The first that fails, or [`RunError::Stopped`]; the file of `resume` keeps what was finished.
+pub fn sweep<J: Job>(jobs: &[J], options: &SweepOptions<'_>) -> Result<Vec<J::Output>, RunError> {
+    let results = sweep_some(jobs, options)?;
+    let all: Option<Vec<_>> = results.into_iter().collect();
+    all.ok_or(RunError::Stopped)
+}
 
-struct Sweep<'a> {
-    configs: &'a [RunConfig],
+/// As [`sweep`], but stopped early it gives what was finished.
+///
+/// # Errors
+/// The first that fails.
+pub fn sweep_some<J: Job>(
+    jobs: &[J],
+    options: &SweepOptions<'_>,
+) -> Result<Vec<Option<J::Output>>, RunError> {
+    jobs.iter().try_for_each(Job::check)?;
+    let done = match &options.resume {
+        Some(path) => load::<J>(path)?,
+        None => HashMap::new(),
+    };
+    let results = jobs.iter().map(|job| done.get(&job.key()).cloned());
+    let sweep = Sweep {
+        jobs,
+        options,
+        inputs: Mutex::default(),
+        results: Mutex::new(results.collect()),
+        next: AtomicUsize::new(0),
+        log: Mutex::new(options.resume.as_deref().map(append).transpose()?),
+    };
+    let failed = std::thread::scope(|scope| {
+        let threads = options.threads.clamp(1, jobs.len().max(1));
+        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(|| sweep.work())).collect();
+        let joined = handles.into_iter().map(std::thread::ScopedJoinHandle::join);
+        joined.fold(None, |first: Option<RunError>, result| {
+            first.or(match result {
+                Ok(result) => result.err(),
+                Err(_) => Some(RunError::Config("a run ended unexpectedly".into())),
+            })
+        })
+    });
+    match failed {
+        None | Some(RunError::Stopped) => Ok(std::mem::take(&mut *lock(&sweep.results))),
+        Some(error) => Err(error),
+    }
+}
+
+type Shared<T> = Arc<Mutex<Option<Arc<T>>>>;
+
+struct Sweep<'a, J: Job> {
+    jobs: &'a [J],
     options: &'a SweepOptions<'a>,
-    keys: Vec<String>,
-    /// By the key of the operations.
-    streams: Mutex<HashMap<String, Stream>>,
-    results: Mutex<Vec<Option<RunResult>>>,
+    inputs: Mutex<HashMap<String, Shared<J::Input>>>,
+    results: Mutex<Vec<Option<J::Output>>>,
     next: AtomicUsize,
     log: Mutex<Option<File>>,
 }
 
-impl Sweep<'_> {
+impl<J: Job> Sweep<'_, J> {
     fn work(&self) -> Result<(), RunError> {
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some(config) = self.configs.get(number) else {
+            let Some(job) = self.jobs.get(number) else {
                 return Ok(());
             };
             if lock(&self.results)[number].is_none() {
-                let result = self.one(config).inspect_err(|_| {
+                let result = self.one(job).inspect_err(|_| {
                     // The others end with what they are doing.
-                    self.next.store(self.configs.len(), Ordering::Relaxed);
+                    self.next.store(self.jobs.len(), Ordering::Relaxed);
                 })?;
                 self.note(number, result)?;
             }
             if let Some(progress) = self.options.progress {
                 let done = lock(&self.results).iter().flatten().count();
-                progress(done, self.configs.len());
+                progress(done, self.jobs.len());
             }
         }
     }
 
-    fn one(&self, config: &RunConfig) -> Result<RunResult, RunError> {
-        let stream = lock(&self.streams)
-            .entry(OpStream::key(config))
+    fn one(&self, job: &J) -> Result<J::Output, RunError> {
+        stop::go_on()?;
+        let shared = lock(&self.inputs)
+            .entry(job.input_key())
             .or_default()
             .clone();
-        let ops = {
-            let mut slot = lock(&stream);
+        let input = {
+            let mut slot = lock(&shared);
             match &*slot {
-                Some(ops) => ops.clone(),
-                None => slot.insert(Arc::new(OpStream::make(config)?)).clone(),
+                Some(input) => input.clone(),
+                None => slot.insert(Arc::new(job.input()?)).clone(),
             }
         };
-        run_ops(config, &ops)
+        job.output(&input)
     }
 
-    fn note(&self, number: usize, result: RunResult) -> Result<(), RunError> {
+    fn note(&self, number: usize, result: J::Output) -> Result<(), RunError> {
         if let Some(file) = &mut *lock(&self.log) {
-            let line = serde_json::json!({ "key": self.keys[number], "result": result });
-            writeln!(file, "{line}").map_err(|source| self.output(source))?;
+            let key = self.jobs[number].key();
+            let line = serde_json::json!({ "key": key, J::FIELD: result });
+            writeln!(file, "{line}").map_err(|source| {
+                let path = self.options.resume.clone().unwrap_or_default();
+                RunError::Output { path, source }
+            })?;
         }
         lock(&self.results)[number] = Some(result);
         Ok(())
     }
-
-    fn output(&self, source: std::io::Error) -> RunError {
-        RunError::Output {
-            path: self.options.resume.clone().unwrap_or_default(),
-            source,
-        }
-    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn key(config: &RunConfig) -> String {
-    serde_json::to_string(config).unwrap_or_default()
-}
-
+/// Opens the file for more lines. One that a kill cut short is ended first, so that the next
+/// line is not lost with it.
 fn append(path: &Path) -> Result<File, RunError> {
-    let open = OpenOptions::new().create(true).append(true).open(path);
-    open.map_err(|source| RunError::Output {
+    let open = || {
+        let mut file = OpenOptions::new()
+            .create(true)
+            .read(true)
+            .append(true)
+            .open(path)?;
+        // Only a plain file has an end to look at.
+        if file.metadata()?.is_file() && file.seek(SeekFrom::End(0))? > 0 {
+            let mut last = [0];
+            file.seek(SeekFrom::End(-1))?;
+            file.read_exact(&mut last)?;
+            if last != *b"\n" {
+                writeln!(file)?;
+            }
+        }
+        Ok(file)
+    };
+    open().map_err(|source| RunError::Output {
         path: path.to_owned(),
         source,
     })
 }
 
-#[derive(serde::Deserialize)]
-struct Line {
-    key: String,
-    result: RunResult,
-}
-
-/// Finished runs. A line that was cut short by a kill is skipped.
-fn load(path: &Path) -> Result<HashMap<String, RunResult>, RunError> {
+/// Finished runs. Lines of other kinds, or cut short by a kill, are skipped.
+fn load<J: Job>(path: &Path) -> Result<HashMap<String, J::Output>, RunError> {
     let fail = |source| RunError::Output {
         path: path.to_owned(),
         source,
@@ -170,10 +231,17 @@ fn load(path: &Path) -> Result<HashMap<String, RunResult>, RunError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(HashMap::new()),
         opened => opened.map_err(fail)?,
     };
+    if !file.metadata().map_err(fail)?.is_file() {
+        return Ok(HashMap::new());
+    }
     let mut done = HashMap::new();
     for line in BufReader::new(file).lines() {
-        if let Ok(line) = serde_json::from_str::<Line>(&line.map_err(fail)?) {
-            done.insert(line.key, line.result);
+        let Ok(mut line) = serde_json::from_str::<serde_json::Value>(&line.map_err(fail)?) else {
+            continue;
+        };
+        let output = serde_json::from_value(line[J::FIELD].take());
+        if let (Some(key), Ok(output)) = (line["key"].as_str(), output) {
+            done.insert(key.to_owned(), output);
         }
     }
     Ok(done)

@@ -47,6 +47,26 @@ fn a_run_repeats_exactly() {
 }
 
 #[test]
+fn a_workload_to_its_end_needs_no_list_of_operations() {
+    let whole = RunConfig {
+        workload: Workload::dec(20_000),
+        ops: 0,
+        ..small(LayoutSpec::Packetizer)
+    };
+    let listed = RunConfig {
+        ops: u64::MAX,
+        ..whole.clone()
+    };
+    let (whole, listed) = (run(&whole).unwrap(), run(&listed).unwrap());
+    assert!((SAMPLES..2 * SAMPLES).contains(&whole.samples.len()));
+    let without = |result: RunResult| RunResult {
+        samples: Vec::new(),
+        ..result
+    };
+    assert!(without(whole) == without(listed));
+}
+
+#[test]
 fn absurd_parameters_are_refused() {
     let good = small(LayoutSpec::Stream);
     for bad in [

@@ -50,6 +50,14 @@ pub fn watch(config: &RunConfig, ops: &OpStream, cells: usize) -> Result<Watched
     Ok(Watched {
         head: head.collect(),
         usage: layout.usage(cells),
-        result: RunResult::new(config, ops, &*layout, &before, start, course, sequential),
+        result: RunResult::new(
+            config,
+            (&ops.counts, ops.sums()),
+            &*layout,
+            &before,
+            start,
+            course,
+            sequential,
+        ),
     })
 }

@@ -19,7 +19,6 @@ pub use replay::{Pace, Replay, run_system};
 pub use spec::{SystemConfig, SystemSpec};
 pub use squid::{Squid, SquidConfig};
 pub use store::Store;
-pub use sweep::sweep_systems;
 pub use table::systems_table;
 pub use ucfs::{Ucfs, UcfsConfig};
 

@@ -10,7 +10,7 @@ use foxy_trace::{Request, TraceError};
 use super::{CacheSystem, SystemCounts, SystemResult};
 use crate::{
     model::{FsError, SimTime},
-    run::RunError,
+    run::{LOOK_EVERY, RunError, go_on},
 };
 
 /// When events are played.
@@ -115,7 +115,7 @@ pub fn run_system(
     };
     let mut begun = (system.now(), system.counters(), system.extras());
     let mut counts = SystemCounts::default();
-    let mut number = 0;
+    let mut number = 0u64;
     let mut stopped = false;
     for request in requests {
         let request = request?;
@@ -134,6 +134,9 @@ pub fn run_system(
             Err(error) => return Err(fs(error)),
         }
         number += 1;
+        if number.is_multiple_of(LOOK_EVERY as u64) {
+            go_on()?;
+        }
         if number == replay.warm_up {
             counts = SystemCounts::default();
             begun = (system.now(), system.counters(), system.extras());

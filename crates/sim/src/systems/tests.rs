@@ -126,9 +126,9 @@ fn a_sweep_gives_what_single_runs_give_and_resumes() {
         resume: Some(folder.path().join("runs.jsonl")),
         progress: None,
     };
-    let first = sweep_systems(&configs, &options).unwrap();
+    let first = crate::run::sweep(&configs, &options).unwrap();
     assert_eq!(first[0], configs[0].run().unwrap());
-    assert_eq!(first, sweep_systems(&configs, &options).unwrap());
+    assert_eq!(first, crate::run::sweep(&configs, &options).unwrap());
     let table = systems_table(&configs, &first).csv();
     assert_eq!(table.lines().count(), 3);
     let histogram: u64 = first[0].read_times.0.iter().sum();

@@ -1,17 +1,21 @@
 //! What one measures on a stream of requests.
 
 mod cascade;
+mod idle;
 mod infinite;
 mod pages;
 mod popularity;
+mod site_sets;
 mod sizes;
 mod stack;
 mod summary;
 
 pub use cascade::{Cascade, CascadeReport};
+pub use idle::IdleTime;
 pub use infinite::{Infinite, InfiniteReport};
 pub use pages::{Pages, PagesReport};
 pub use popularity::{ZipfFit, zipf_fit};
+pub use site_sets::{SiteSets, SiteSetsReport};
 pub use sizes::SizeCounts;
 pub use stack::StackDistances;
 pub use summary::{Summary, SummaryReport};

@@ -39,6 +39,7 @@ fn u32_le(bytes: &[u8], at: usize) -> u32 {
 #[derive(Debug)]
 pub(crate) struct Binary<R> {
     input: R,
+    records: u64,
 }
 
 impl<R: Read> Binary<R> {
@@ -47,7 +48,12 @@ impl<R: Read> Binary<R> {
         input
             .read_exact(&mut header)
             .map_err(|_| "shorter than its header")?;
-        Ok(Self { input })
+        Ok(Self { input, records: 0 })
+    }
+
+    /// Where the next record begins.
+    pub(crate) const fn offset(&self) -> u64 {
+        HEADER as u64 + self.records * RECORD as u64
     }
 
     pub(crate) fn next(&mut self) -> Result<Option<Request>, Bad> {
@@ -62,6 +68,7 @@ impl<R: Read> Binary<R> {
                 Err(_) => return Err("cannot be read"),
             }
         }
+        self.records += 1;
         Ok(Some(from_record(&record)))
     }
 }

@@ -81,8 +81,10 @@ impl Buffer {
 
     /// Drops what a write of `[from, to)` made stale.
     pub(super) fn forget(&mut self, from: u64, to: u64) {
-        self.kept
-            .retain(|(start, end)| *end <= from || to <= *start);
+        let clear = |(start, end): &(u64, u64)| *end <= from || to <= *start;
+        if !self.kept.iter().all(clear) {
+            self.kept.retain(clear);
+        }
     }
 }
 

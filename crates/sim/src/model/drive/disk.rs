@@ -22,6 +22,9 @@ pub(super) struct Disk {
     map: Geometry,
     read_seek: SeekCurve,
     write_seek: SeekCurve,
+    /// Time of a command, and of a switch between heads.
+    overhead: SimTime,
+    head_switch: SimTime,
     /// Nanoseconds of a turn.
     turn: u64,
     cylinder: u32,
@@ -51,6 +54,8 @@ impl Disk {
         Self {
             read_seek: SeekCurve::fit(params.read_seek, map.cylinders()),
             write_seek: SeekCurve::fit(params.write_seek, map.cylinders()),
+            overhead: SimTime::from_millis(params.overhead),
+            head_switch: SimTime::from_millis(params.head_switch),
             params,
             map,
             turn,
@@ -112,11 +117,10 @@ impl Disk {
         let count = request.end().div_ceil(SECTOR) - first;
         self.destage_until(start, stats);
         // With queued commands the drive has decoded this one while it served the last.
-        let overhead = SimTime::from_millis(self.params.overhead);
         let begin = if self.params.queued {
-            start.max(now + overhead)
+            start.max(now + self.overhead)
         } else {
-            start + overhead
+            start + self.overhead
         };
         let end = match request.op {
             Op::Read => self.read(begin, first, count, stats),
@@ -165,7 +169,9 @@ impl Disk {
                     && reached < ahead.limit
                     && self.idle_at <= begin =>
             {
-                self.transfer(ahead.next, first + count - ahead.next, ahead.since, stats)
+                let track = self.map.track(ahead.next);
+                let sectors = first + count - ahead.next;
+                self.transfer(ahead.next, sectors, track, ahead.since, stats)
             }
             _ => {
                 self.stop_ahead(begin);
@@ -282,7 +288,7 @@ impl Disk {
         };
         let mut move_time = curve.time(distance);
         if track.head != self.head {
-            move_time = move_time.max(SimTime::from_millis(self.params.head_switch));
+            move_time = move_time.max(self.head_switch);
         }
         if distance > 0 {
             stats.seeks += 1;
@@ -292,7 +298,7 @@ impl Disk {
         let settled = begin + move_time;
         let wait = self.wait(settled, &track, first);
         stats.rotating += wait;
-        self.transfer(first, count, settled + wait, stats)
+        self.transfer(first, count, track, settled + wait, stats)
     }
 
     /// Time from `now` until `sector` of `track` passes under the head.
@@ -309,16 +315,16 @@ impl Disk {
         SimTime::from_nanos((skew * self.turn as f64) as u64)
     }
 
-    /// Transfers `count` sectors from `first`, which is under the head at `start`.
+    /// Transfers `count` sectors from `first`, which is on `track` and under the head at `start`.
     fn transfer(
         &mut self,
         first: u64,
         count: u64,
+        mut track: Track,
         start: SimTime,
         stats: &mut DriveStats,
     ) -> SimTime {
         let (mut time, mut sector, end) = (start, first, first + count);
-        let mut track = self.map.track(sector);
         loop {
             let sectors = (track.first + track.sectors).min(end) - sector;
             time += SimTime::from_nanos(sectors * self.turn / track.sectors);

@@ -2,18 +2,33 @@
 
 use std::collections::HashMap;
 
+use super::runs::Runs;
 use crate::model::{SimTime, hash::BuildIdHasher};
 
 const NONE: u32 = u32::MAX;
+/// In place of a neighbour: the block belongs to a run and is in no list.
+const IN_RUN: u32 = u32::MAX - 1;
+/// In place of a moment: not dirty.
+const CLEAN: u64 = u64::MAX;
+/// In place of a key: the slot is free.
+const FREE: u64 = u64::MAX;
 
+/// Half a cache line, because the model lives on these.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     key: u64,
+    /// When it became dirty, in nanoseconds.
+    dirty: u64,
+    /// The cache's count of touches when it was last touched by itself.
+    moment: u64,
     newer: u32,
     older: u32,
-    /// When it became dirty.
-    dirty: Option<SimTime>,
-    used: bool,
+}
+
+impl Slot {
+    const fn is_dirty(&self) -> bool {
+        self.dirty != CLEAN
+    }
 }
 
 /// Blocks in memory, by key.
@@ -26,6 +41,9 @@ pub(super) struct Cache {
     oldest: u32,
     capacity: usize,
     dirty: usize,
+    /// Touches so far.
+    moment: u64,
+    runs: Runs,
 }
 
 impl Cache {
@@ -39,6 +57,8 @@ impl Cache {
             oldest: NONE,
             capacity: capacity.max(1),
             dirty: 0,
+            moment: 0,
+            runs: Runs::default(),
         }
     }
 
@@ -53,7 +73,7 @@ impl Cache {
     pub(super) fn is_dirty(&self, key: u64) -> bool {
         self.map
             .get(&key)
-            .is_some_and(|slot| self.slots[*slot as usize].dirty.is_some())
+            .is_some_and(|slot| self.slots[*slot as usize].is_dirty())
     }
 
     /// Makes the block the newest, if it is there.
@@ -65,22 +85,53 @@ impl Cache {
         true
     }
 
+    /// Touches the blocks `0..count` of a run in this order, if all of the run's are there;
+    /// otherwise does nothing and returns false.
+    pub(super) fn touch_run(&mut self, owner: u32, count: u64) -> bool {
+        let whole = self.runs.scan(owner, count, self.moment + 1);
+        if whole {
+            self.moment += count;
+        }
+        whole
+    }
+
     /// Puts a block in as the newest; returns the block that had to leave: key, dirty or not.
     pub(super) fn insert(&mut self, key: u64) -> Option<(u64, bool)> {
         if self.touch(key) {
             return None;
         }
+        let (evicted, slot) = self.enter(key);
+        self.link(slot);
+        evicted
+    }
+
+    /// The same for a block that is touched in runs: `key` is its run and its place there, in 32
+    /// bits each.
+    pub(super) fn insert_in_run(&mut self, key: u64) -> Option<(u64, bool)> {
+        if self.touch(key) {
+            return None;
+        }
+        let (evicted, slot) = self.enter(key);
+        let entry = &mut self.slots[slot as usize];
+        (entry.newer, entry.older) = (IN_RUN, IN_RUN);
+        self.runs.add(key, slot, self.moment);
+        evicted
+    }
+
+    /// A slot for a new block, linked to nothing, and what had to leave for it.
+    fn enter(&mut self, key: u64) -> (Option<(u64, bool)>, u32) {
         let evicted = if self.map.len() >= self.capacity {
             self.pop_oldest()
         } else {
             None
         };
+        self.moment += 1;
         let entry = Slot {
             key,
+            dirty: CLEAN,
+            moment: self.moment,
             newer: NONE,
             older: NONE,
-            dirty: None,
-            used: true,
         };
         let slot = match self.free.pop() {
             Some(slot) => {
@@ -93,14 +144,26 @@ impl Cache {
             }
         };
         self.map.insert(key, slot);
-        self.link(slot);
-        evicted
+        (evicted, slot)
     }
 
     /// The block that the next insertion would push out, if it is dirty.
-    pub(super) fn dirty_victim(&self) -> Option<u64> {
-        let slot = self.slots.get(self.oldest as usize)?;
-        (self.map.len() >= self.capacity && slot.dirty.is_some()).then_some(slot.key)
+    pub(super) fn dirty_victim(&mut self) -> Option<u64> {
+        if self.map.len() < self.capacity {
+            return None;
+        }
+        let slot = self.oldest_slot()?;
+        let slot = self.slots.get(slot as usize)?;
+        slot.is_dirty().then_some(slot.key)
+    }
+
+    /// The slot touched longest ago, in the list or in a run.
+    fn oldest_slot(&mut self) -> Option<u32> {
+        let (slots, oldest) = (&self.slots, self.oldest);
+        let listed = slots.get(oldest as usize).map(|slot| slot.moment);
+        let known = |slot: u32| slots.get(slot as usize).map(|s| (s.key, s.moment));
+        let in_run = self.runs.oldest(listed.unwrap_or(u64::MAX), known);
+        in_run.or(listed.map(|_| oldest))
     }
 
     /// Marks a block dirty, if it is there and was clean; true if it is there.
@@ -109,8 +172,8 @@ impl Cache {
             return false;
         };
         let slot = &mut self.slots[slot as usize];
-        if slot.dirty.is_none() {
-            slot.dirty = Some(now);
+        if !slot.is_dirty() {
+            slot.dirty = now.as_nanos();
             self.dirty += 1;
         }
         true
@@ -121,7 +184,8 @@ impl Cache {
         let Some(&slot) = self.map.get(&key) else {
             return false;
         };
-        let was = self.slots[slot as usize].dirty.take().is_some();
+        let slot = &mut self.slots[slot as usize];
+        let was = std::mem::replace(&mut slot.dirty, CLEAN) != CLEAN;
         self.dirty -= usize::from(was);
         was
     }
@@ -131,7 +195,7 @@ impl Cache {
         let Some(slot) = self.map.remove(&key) else {
             return false;
         };
-        self.dirty -= usize::from(self.slots[slot as usize].dirty.is_some());
+        self.dirty -= usize::from(self.slots[slot as usize].is_dirty());
         self.unlink(slot);
         self.release(slot);
         true
@@ -144,9 +208,7 @@ impl Cache {
             return Vec::new();
         }
         let at = |share: f64| ((self.capacity as f64 * share) as usize).min(self.slots.len());
-        let dirty = self.slots[at(from)..at(to)]
-            .iter()
-            .filter(|s| s.used && s.dirty.is_some());
+        let dirty = self.slots[at(from)..at(to)].iter().filter(|s| s.is_dirty());
         dirty.map(|s| s.key).collect()
     }
 
@@ -155,28 +217,31 @@ impl Cache {
         if self.dirty == 0 {
             return Vec::new();
         }
-        let old = |s: &&Slot| s.used && s.dirty.is_some_and(|d| d <= since);
+        let old = |s: &&Slot| s.is_dirty() && s.dirty <= since.as_nanos();
         self.slots.iter().filter(old).map(|s| s.key).collect()
     }
 
     fn pop_oldest(&mut self) -> Option<(u64, bool)> {
-        let slot = self.oldest;
-        let Slot { key, dirty, .. } = *self.slots.get(slot as usize)?;
-        self.map.remove(&key);
-        self.dirty -= usize::from(dirty.is_some());
+        let slot = self.oldest_slot()?;
+        let entry = *self.slots.get(slot as usize)?;
+        self.map.remove(&entry.key);
+        self.dirty -= usize::from(entry.is_dirty());
         self.unlink(slot);
         self.release(slot);
-        Some((key, dirty.is_some()))
+        Some((entry.key, entry.is_dirty()))
     }
 
     fn release(&mut self, slot: u32) {
-        self.slots[slot as usize].used = false;
-        self.slots[slot as usize].dirty = None;
+        let entry = &mut self.slots[slot as usize];
+        (entry.key, entry.dirty) = (FREE, CLEAN);
         self.free.push(slot);
     }
 
     fn promote(&mut self, slot: u32) {
-        if self.newest != slot {
+        self.moment += 1;
+        let entry = &mut self.slots[slot as usize];
+        entry.moment = self.moment;
+        if entry.newer != IN_RUN && self.newest != slot {
             self.unlink(slot);
             self.link(slot);
         }
@@ -193,7 +258,12 @@ impl Cache {
     }
 
     fn unlink(&mut self, slot: u32) {
-        let Slot { newer, older, .. } = self.slots[slot as usize];
+        let Slot {
+            key, newer, older, ..
+        } = self.slots[slot as usize];
+        if newer == IN_RUN {
+            return self.runs.remove(key, slot);
+        }
         match self.slots.get_mut(newer as usize) {
             Some(next) => next.older = older,
             None => self.newest = older,
@@ -241,5 +311,44 @@ mod tests {
         );
         assert_eq!(cache.sweep(0.0, 1.0), [0, 1, 2]);
         assert!(!cache.set_dirty(9, SimTime::ZERO));
+    }
+
+    /// Runs scanned as one are what the same blocks touched one by one are.
+    #[test]
+    fn a_scanned_run_is_its_blocks_touched_in_order() {
+        let mut rng = foxy_base::Rng::new(3);
+        let (mut scanned, mut touched) = (Cache::new(60), Cache::new(60));
+        let (mut whole, mut broken) = (0, 0);
+        for step in 0..60_000u64 {
+            let (run, count) = (rng.below(3), 1 + rng.below(5));
+            match rng.below(6) {
+                0 | 1 => {
+                    if scanned.touch_run(run as u32, count) {
+                        whole += 1;
+                        assert!((0..count).all(|page| touched.touch(run << 32 | page)));
+                    } else {
+                        broken += 1;
+                    }
+                }
+                2 => {
+                    let key = run << 32 | (count - 1);
+                    assert_eq!(scanned.insert_in_run(key), touched.insert(key), "{step}");
+                }
+                3 => assert_eq!(scanned.touch(count), touched.touch(count)),
+                _ => {
+                    let key = 9 << 32 | rng.below(90);
+                    assert_eq!(scanned.dirty_victim(), touched.dirty_victim());
+                    assert_eq!(scanned.insert(key), touched.insert(key), "{step}");
+                    let now = SimTime::from_nanos(step);
+                    assert_eq!(scanned.set_dirty(key, now), touched.set_dirty(key, now));
+                }
+            }
+            if rng.chance(0.002) {
+                let key = run << 32 | count;
+                assert_eq!(scanned.remove(key), touched.remove(key));
+            }
+        }
+        assert!(whole > 1_000 && broken > 500, "{whole} {broken}");
+        assert_eq!(scanned.sweep(0.0, 1.0), touched.sweep(0.0, 1.0));
     }
 }

@@ -21,6 +21,8 @@ struct Group {
     free_fragments: u32,
     /// Broken-up blocks by their longest free run.
     runs: [u32; 8],
+    /// No broken-up block before this one has a free run of so many fragments.
+    first_run: [u32; 8],
     rotor: u32,
     inodes: Vec<u64>,
     free_inodes: u32,
@@ -47,14 +49,27 @@ pub(super) struct Groups {
     free: u64,
 }
 
-/// Longest run of free fragments in a block of `per_block`.
-fn longest_run(used: u8, per_block: u32) -> u32 {
-    let (mut best, mut run) = (0, 0);
-    for bit in 0..per_block {
-        run = if used >> bit & 1 == 0 { run + 1 } else { 0 };
-        best = best.max(run);
+/// Longest run of free fragments in a block, by its used ones. Fragments that a smaller block
+/// does not have count as used.
+const LONGEST_RUN: [u8; 256] = {
+    let mut runs = [0; 256];
+    let mut used = 0;
+    while used < 256 {
+        let (mut run, mut bit) = (0, 0);
+        while bit < 8 {
+            run = if used >> bit & 1 == 0 { run + 1 } else { 0 };
+            if run > runs[used] {
+                runs[used] = run;
+            }
+            bit += 1;
+        }
+        used += 1;
     }
-    best
+    runs
+};
+
+fn longest_run(used: u8) -> u32 {
+    u32::from(LONGEST_RUN[used as usize])
 }
 
 impl Groups {
@@ -87,6 +102,7 @@ impl Groups {
             free_blocks: blocks,
             free_fragments: 0,
             runs: [0; 8],
+            first_run: [0; 8],
             rotor: 0,
             inodes: vec![0; (inodes / 64).max(1) as usize],
             free_inodes: inodes,
@@ -297,11 +313,16 @@ impl Groups {
         Some(word as u32 * 64 + bits.trailing_zeros())
     }
 
-    fn find_run(&self, group: u32, count: u32) -> Option<u32> {
-        let blocks = &self.groups[group as usize].blocks;
-        let (empty, per_block) = (self.empty(), self.per_block);
-        let fit = |b: &u8| *b != empty && *b != u8::MAX && longest_run(*b, per_block) >= count;
-        blocks.iter().position(fit).map(|i| i as u32)
+    fn find_run(&mut self, group: u32, count: u32) -> Option<u32> {
+        let empty = self.empty();
+        let Group {
+            blocks, first_run, ..
+        } = &mut self.groups[group as usize];
+        let from = first_run[count as usize];
+        let fit = |b: &u8| *b != empty && longest_run(*b) >= count;
+        let found = from + blocks[from as usize..].iter().position(fit)? as u32;
+        first_run[count as usize] = found;
+        Some(found)
     }
 
     fn run_offset(&self, group: u32, index: u32, count: u32) -> Option<u32> {
@@ -320,7 +341,7 @@ impl Groups {
     }
 
     fn mark(&mut self, group: u32, index: u32, offset: u32, count: u32, used: bool) {
-        let (empty, per_block) = (self.empty(), self.per_block);
+        let empty = self.empty();
         let entry = &mut self.groups[group as usize];
         let bits = (((1u32 << count) - 1) << offset) as u8;
         let old = entry.blocks[index as usize];
@@ -341,7 +362,7 @@ impl Groups {
             if mask == empty {
                 (1, 0, 0)
             } else {
-                (0, mask.count_zeros(), longest_run(mask, per_block))
+                (0, mask.count_zeros(), longest_run(mask))
             }
         };
         let ((blocks_before, free_before, run_before), (blocks_after, free_after, run_after)) =
@@ -353,6 +374,9 @@ impl Groups {
         }
         if run_after > 0 {
             entry.runs[run_after as usize] += 1;
+            for first in &mut entry.first_run[..=run_after as usize] {
+                *first = index.min(*first);
+            }
         }
         self.free = if used {
             self.free - u64::from(count)

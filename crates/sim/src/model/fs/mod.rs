@@ -26,6 +26,7 @@ mod lat_fs;
 mod names;
 mod pages;
 mod raw;
+mod runs;
 #[cfg(test)]
 mod tests;
 mod ufs;

@@ -42,9 +42,7 @@ impl Ufs {
         let tree = self.config.metadata == Metadata::Journal;
         let first = if tree { last } else { 0 };
         let pages = self.inodes[dir as usize].blocks.len() as u64;
-        for page in first..(last + 1).min(pages) {
-            self.have_page(dir, page);
-        }
+        self.have_pages(dir, first, (last + 1).min(pages));
         let looked = if tree {
             u64::from(places).min(per_page)
         } else {
@@ -165,10 +163,18 @@ impl Ufs {
             self.groups.free_inode(number);
             return Err(FsError::NoSpace);
         }
-        let generation = self.inodes[slot as usize].generation.wrapping_add(1);
-        self.inodes[slot as usize] = Inode {
+        let old = &mut self.inodes[slot as usize];
+        let generation = old.generation.wrapping_add(1);
+        // A freed inode's lists are empty; their memory serves the next one.
+        let (blocks, indirect) = (
+            std::mem::take(&mut old.blocks),
+            std::mem::take(&mut old.indirect),
+        );
+        *old = Inode {
             number,
             generation,
+            blocks,
+            indirect,
             live: true,
             directory: directory.then(Box::default),
             ..Default::default()

@@ -27,6 +27,23 @@ impl Ufs {
         self.read_cluster(slot, page, sequential);
     }
 
+    /// Brings the pages `from..to` of a directory into memory, one after another.
+    pub(super) fn have_pages(&mut self, dir: u32, from: u64, to: u64) {
+        if from == 0 && to > 1 && self.pages.touch_run(dir, to) {
+            self.counters.page_hits += to;
+            self.note_read(dir, 0);
+            let inode = &mut self.inodes[dir as usize];
+            // As if each had been noted: all but the first follow the one before.
+            inode.streak =
+                u32::try_from(to - 1).map_or(16, |n| inode.streak.saturating_add(n).min(16));
+            inode.next_read = to;
+            return;
+        }
+        for page in from..to {
+            self.have_page(dir, page);
+        }
+    }
+
     /// Blocks that a read at `page` may take along, by the run of reads before it.
     fn note_read(&mut self, slot: u32, page: u64) -> u64 {
         let most = self.config.max_contig;
@@ -84,7 +101,12 @@ impl Ufs {
                 .wait_owned(self.now, u64::from(owner), self.config.write_low);
             self.wait_until(end);
         }
-        self.pages.insert(Self::page_key(slot, page));
+        let key = Self::page_key(slot, page);
+        if self.is_directory(slot) {
+            self.pages.insert_in_run(key);
+        } else {
+            self.pages.insert(key);
+        }
     }
 
     /// Starts the write of a dirty page together with its dirty neighbours on disk.

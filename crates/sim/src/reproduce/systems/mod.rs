@@ -19,7 +19,7 @@ use super::{Claim, Comparison, Conditions, Part, Progress, Section, section::fig
 use crate::{
     figure::{Figure, Series},
     run::RunError,
-    systems::{Pace, Replay, SystemConfig, SystemResult, SystemSpec, sweep_systems},
+    systems::{Pace, Replay, SystemConfig, SystemResult, SystemSpec},
 };
 
 fn runs(
@@ -29,7 +29,7 @@ fn runs(
     configs: &[SystemConfig],
 ) -> Result<Vec<SystemResult>, RunError> {
     let tell = |done, of| progress(what, done, of);
-    sweep_systems(configs, &conditions.options(&tell))
+    crate::run::sweep(configs, &conditions.options(&tell))
 }
 
 /// Requests, memory and disk divided by the scale; lifetimes are minutes of run time, which

@@ -2,12 +2,12 @@
 //! (idle time per minute), from the stream itself.
 //!
 //! Rules: a locality set is a page (counted too) and what the same client asks for until its next page; the
-//! first one of a page is fixed, later ones are compared with it. An operation is a block of 64
-//! KB; what a second cannot serve carries over to the next; a minute's idle time is what is left.
+//! first one of a page is fixed, later ones are compared with it. Idle time is counted by
+//! [`IdleTime`].
 
 use std::collections::{HashMap, HashSet};
 
-use foxy_trace::{Class, Request, generate::check};
+use foxy_trace::{Class, Request, analysis::IdleTime, generate::check};
 
 use super::{
     Claim, Comparison, Conditions, Part, Progress, Section, SystemConfig, SystemSpec, draw, figure,
@@ -63,44 +63,6 @@ impl Sets {
     }
 }
 
-/// Operations of each second.
-#[derive(Default)]
-struct Seconds {
-    ops: Vec<u64>,
-    first_ms: Option<i64>,
-}
-
-impl Seconds {
-    fn add(&mut self, request: &Request) {
-        let first = *self.first_ms.get_or_insert(request.time_ms);
-        let second = (request.time_ms.saturating_sub(first).max(0) / 1_000) as usize;
-        if self.ops.len() <= second {
-            self.ops.resize(second + 1, 0);
-        }
-        self.ops[second] += request.size.div_ceil(64 << 10);
-    }
-
-    /// Idle seconds of each whole minute at so many ms for an operation: least, median, most.
-    fn idle(&self, millis: f64) -> [f64; 3] {
-        let (mut left, mut minutes) = (0.0f64, Vec::new());
-        for minute in self.ops.chunks_exact(60) {
-            let mut idle = 0.0;
-            for ops in minute {
-                left += *ops as f64 * millis / 1e3;
-                idle += (1.0 - left).max(0.0);
-                left = (left - 1.0).max(0.0);
-            }
-            minutes.push(idle);
-        }
-        minutes.sort_by(f64::total_cmp);
-        let at = |share: f64| {
-            let last = minutes.len().saturating_sub(1) as f64;
-            minutes.get((last * share) as usize).copied().unwrap_or(0.0)
-        };
-        [at(0.0), at(0.5), at(1.0)]
-    }
-}
-
 /// Hummingbird: locality sets and idle time.
 pub(in crate::reproduce) const SETS: Part = Part {
     id: "locality-sets",
@@ -117,7 +79,7 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
         largest: 0,
         ..scaled(base, conditions)
     };
-    let (mut sets, mut seconds) = (Sets::default(), Seconds::default());
+    let (mut sets, mut seconds) = (Sets::default(), IdleTime::default());
     for request in config.requests()? {
         let request = request?;
         sets.add(&request);
@@ -237,17 +199,5 @@ mod tests {
             "the page and one of two images"
         );
         assert_eq!(sets.sums[0].1, 1);
-    }
-
-    #[test]
-    fn what_a_second_cannot_serve_carries_over() {
-        let mut ops = vec![0; 60];
-        ops[0] = 150;
-        let seconds = Seconds {
-            ops,
-            first_ms: None,
-        };
-        assert!((seconds.idle(10.0)[1] - 58.5).abs() < 1e-9);
-        assert!((seconds.idle(500.0)[1]).abs() < 1e-9);
     }
 }

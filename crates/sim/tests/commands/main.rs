@@ -1,0 +1,33 @@
+//! The commands as a user runs them: bad logs, absurd parameters, no room for results, Ctrl-C.
+
+#![expect(clippy::unwrap_used, reason = "tests: a panic is their way to fail")]
+
+mod logs;
+mod output;
+mod parameters;
+mod stopping;
+
+use std::process::{Command, Output, Stdio};
+
+/// The binary with the words of a line; `{}` stands for `file`.
+fn command(line: &str, file: &std::path::Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_foxy-sim"));
+    let file = file.display().to_string();
+    command.args(
+        line.split_whitespace()
+            .map(|word| word.replace("{}", &file)),
+    );
+    command.stdin(Stdio::null()).env_remove("RUST_BACKTRACE");
+    command
+}
+
+/// Exit code, standard output and standard error.
+fn parts(output: &Output) -> (i32, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let code = output.status.code().unwrap_or(-1);
+    (code, text(&output.stdout), text(&output.stderr))
+}
+
+fn call(line: &str, file: &std::path::Path) -> (i32, String, String) {
+    parts(&command(line, file).output().unwrap())
+}

@@ -1,0 +1,96 @@
+//! Ctrl-C: what was finished is printed and kept, and the same command goes on.
+
+use std::{
+    io::Write as _,
+    path::Path,
+    process::{Child, Stdio},
+    time::Duration,
+};
+
+use super::{call, command, parts};
+
+/// Starts the command, presses Ctrl-C when `ready`, and returns code, output and error.
+fn interrupted(line: &str, file: &Path, ready: impl Fn() -> bool) -> (i32, String, String) {
+    let mut command = command(line, file);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = child.spawn().unwrap();
+    while !ready() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    interrupt(&child);
+    parts(&child.wait_with_output().unwrap())
+}
+
+fn interrupt(child: &Child) {
+    let id = rustix::process::Pid::from_child(child);
+    rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+}
+
+fn lines(path: &Path) -> usize {
+    std::fs::read_to_string(path).map_or(0, |text| text.lines().count())
+}
+
+#[test]
+fn a_sweep_prints_and_keeps_the_runs_that_were_finished() {
+    let folder = tempfile::tempdir().unwrap();
+    let resume = folder.path().join("runs");
+    let line = "sweep --threads 1 --ops 60000 --ram 1MiB --disk 8MiB --form csv --resume {} \
+                --utilisation .50,.51,.52,.53,.54,.55,.56,.57,.58,.59,.60,.61,.62,.63,.64,.65";
+    let (code, out, error) = interrupted(line, &resume, || lines(&resume) > 0);
+    let kept = std::fs::read_to_string(&resume).unwrap();
+    let done = kept.lines().count();
+    assert!(code == 130 && (1..16).contains(&done), "{code} {error}");
+    assert_eq!(out.lines().count(), 1 + done, "{out}");
+    let told = format!("stopped: {done} of 16 runs are finished; the same command goes on there");
+    assert!(error.contains(&told), "{error}");
+    // The same command does the others and nothing twice.
+    let (code, whole, _) = call(line, &resume);
+    assert_eq!((code, whole.lines().count(), lines(&resume)), (0, 17, 16));
+    assert!(std::fs::read_to_string(&resume).unwrap().starts_with(&kept));
+    assert!(whole.starts_with(&out));
+}
+
+#[test]
+fn a_reproduction_keeps_the_parts_that_were_finished() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = folder.path().join("parts/workload.json");
+    let line = "reproduce --threads 1 --scale 100 --out {}";
+    let (code, out, error) = interrupted(line, folder.path(), || first.exists());
+    assert_eq!(code, 130, "{error}");
+    assert!(
+        error.contains("of 10 parts are finished; the same command goes on"),
+        "{error}"
+    );
+    assert!(out.contains("RAM hits, %") && folder.path().join("index.html").exists());
+}
+
+#[test]
+fn a_log_counts_up_to_where_reading_was_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("log");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let path = pipe.clone();
+    let writer = std::thread::spawn(move || {
+        let mut file = std::fs::File::options().write(true).open(path).unwrap();
+        // A log without end; the reader's end ends it.
+        for number in 0u64.. {
+            let line = format!("{number} {} 900\n", number % 50);
+            if file.write_all(line.as_bytes()).is_err() {
+                return number;
+            }
+        }
+        0
+    });
+    let line = "size {} --policies lru --sizes 1MiB";
+    let (code, out, error) = interrupted(line, &pipe, || true_after(Duration::from_millis(700)));
+    assert_eq!(code, 130, "{error}");
+    assert!(out.contains("stopped, the rest was not read"), "{out}");
+    assert!(out.contains(" cacheable requests for "), "{out}");
+    assert!(writer.join().unwrap() > 0);
+}
+
+fn true_after(pause: Duration) -> bool {
+    std::thread::sleep(pause);
+    true
+}
