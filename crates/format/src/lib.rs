@@ -27,7 +27,7 @@ pub use journal::{
 };
 pub use record::{
     BODY_BLOCK_BYTES, RECORD_HEADER_BYTES, RULES_BYTES, RecordHead, RecordKind, RecordLayout,
-    RecordPlace, RecordSections, encode_record, fragment_hash, parse_record,
+    RecordPlace, RecordSections, encode_record, fragment_hash, may_be_record, parse_record,
 };
 pub use removals::{REMOVAL_BYTES, RemovalEntry, Removed, read_removals};
 pub use slot::{SLOT_HEADER_BYTES, SegmentState, SlotHeader, decode_slot_entries, encode_slot};

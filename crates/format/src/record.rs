@@ -255,6 +255,12 @@ fn meta_crc(place: &RecordPlace, record: &[u8], layout: &RecordLayout) -> u32 {
     crc32c_append(crc, &record[4..layout.body.start])
 }
 
+/// Whether a record may begin here: a look at its mark, for those who search.
+#[must_use]
+pub fn may_be_record(bytes: &[u8]) -> bool {
+    bytes.len() >= RECORD_HEADER_BYTES && bytes[4..6] == MAGIC
+}
+
 /// Reads a record from the beginning of `bytes` and checks everything, body included, and that it
 /// was written for `place`. Whose it is (hash, key) is for the caller to compare.
 ///

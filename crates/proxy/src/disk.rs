@@ -25,6 +25,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// A read that would wait for longer behind others is not begun.
 const BACKLOG_MAX: Duration = Duration::from_millis(250);
 
+/// Equal for reads that can be shared.
+type Same = (u64, u32, u128);
+
 /// What a reader gets.
 type Answer = Result<Arc<Object>, ReadMiss>;
 /// Checks what was read and takes it in.
@@ -49,13 +52,16 @@ struct StoreQueue {
 struct Inner {
     queue: Box<dyn Queue>,
     reads: HashMap<u64, Read>,
-    by_plan: HashMap<(u64, u32, u128), u64>,
+    by_plan: HashMap<Same, u64>,
     next: u64,
     backlog: Backlog,
 }
 
 struct Read {
+    /// What is carried out: what was asked for, or more.
     plan: ReadPlan,
+    /// What was asked for.
+    same: Same,
     finish: Finish,
     waiters: Vec<Rc<RefCell<Slot>>>,
     /// Nobody waits any longer.
@@ -157,8 +163,7 @@ impl DiskReader {
     }
 }
 
-/// Equal for reads that can be shared.
-fn same(plan: &ReadPlan) -> (u64, u32, u128) {
+fn same(plan: &ReadPlan) -> Same {
     (plan.at, plan.len, plan.hash().0)
 }
 
@@ -197,8 +202,10 @@ impl StoreQueue {
         let token = inner.next;
         inner.next += 1;
         inner.by_plan.insert(same, token);
+        let plan = reader.engine.widen(&plan);
         let read = Read {
             plan,
+            same,
             finish,
             waiters: vec![slot],
             given_up: false,
@@ -253,7 +260,7 @@ impl StoreQueue {
                 return;
             };
             if !read.given_up {
-                inner.by_plan.remove(&same(&read.plan));
+                inner.by_plan.remove(&read.same);
             }
             read
         };
@@ -264,10 +271,7 @@ impl StoreQueue {
         let answer = match (completion.result, completion.buf) {
             (Ok(()), Some(buf)) => (read.finish)(engine, &read.plan, buf),
             (Ok(()), None) => Err(ReadMiss::Device),
-            (Err(error), _) => {
-                engine.fail_read(&read.plan, &error);
-                Err(ReadMiss::Device)
-            }
+            (Err(error), _) => Err(engine.fail_read(&read.plan, &error)),
         };
         answer_all(read.waiters, &answer);
     }

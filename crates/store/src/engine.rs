@@ -52,6 +52,8 @@ pub struct Engine {
     pub(crate) purges: Purges,
     pub(crate) gate: Gate,
     pub(crate) holds: Holds,
+    /// Bytes of longer reads under way.
+    pub(crate) wide_bytes: AtomicU64,
 }
 
 impl Engine {
@@ -84,6 +86,7 @@ impl Engine {
             purges: Purges::default(),
             gate: Gate::new(&config.admission, config.memory_bytes, clock.mono()),
             holds: Holds::default(),
+            wide_bytes: AtomicU64::new(0),
             config,
             clock,
         };
@@ -351,6 +354,16 @@ impl Engine {
         self.pending_bytes.fetch_sub(bytes, Ordering::Relaxed);
         if let Some(store) = self.stores().by_id(store) {
             store.pending_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// What longer reads under way may take: half of what is set aside for reads.
+    pub(crate) const fn wide_bytes_max(&self) -> u64 {
+        let share = self.config.memory_bytes / 128;
+        if share < READS_MAX / 2 {
+            share
+        } else {
+            READS_MAX / 2
         }
     }
 

@@ -53,6 +53,9 @@ impl Engine {
         let shard = self.shard(hash).read();
         if let Some(object) = shard.ram.get_shared(&hash) {
             shard.ram_hits.fetch_add(1, Ordering::Relaxed);
+            if object.brought.is_set() {
+                self.brought_hit(object);
+            }
             return Some(object.clone());
         }
         let pending = shard.pending.get(&hash)?;
@@ -122,7 +125,9 @@ impl Engine {
         buf: AlignedBuf,
         wanted: impl Fn(&Object) -> bool,
     ) -> Result<Arc<Object>, ReadMiss> {
-        let result = self.check_record(plan, buf).and_then(|object| {
+        let capacity = buf.capacity();
+        let bytes = buf.into_bytes();
+        let result = self.check_bytes(plan, &bytes, capacity).and_then(|object| {
             if object.hash() != plan.hash {
                 return Err(ReadMiss::Twin);
             }
@@ -131,6 +136,10 @@ impl Engine {
             self.unless_purged(object).ok_or(ReadMiss::Superseded)
         });
         self.count_read(plan, &result);
+        if plan.wide {
+            self.take_around(plan, &bytes);
+            self.wide_ended(plan);
+        }
         result
     }
 
@@ -140,10 +149,18 @@ impl Engine {
         plan: &ReadPlan,
         buf: AlignedBuf,
     ) -> Result<Object, ReadMiss> {
+        let capacity = buf.capacity();
+        self.check_bytes(plan, &buf.into_bytes(), capacity)
+    }
+
+    fn check_bytes(
+        &self,
+        plan: &ReadPlan,
+        bytes: &Bytes,
+        capacity: usize,
+    ) -> Result<Object, ReadMiss> {
         let stores = self.stores();
         let store = stores.by_id(plan.store).ok_or(ReadMiss::Superseded)?;
-        let capacity = buf.capacity();
-        let bytes = buf.into_bytes();
         let record = bytes.get(plan.skip as usize..).unwrap_or(&[]);
         let place = store.place(plan.spot);
         let parsed = place.and_then(|place| parse_record(record, &place).ok());
@@ -255,11 +272,15 @@ impl Engine {
     }
 
     /// Tells that the read itself failed: the entry is dropped, and a store that fails again and
-    /// again is not used any more. The request goes on as a miss.
-    pub fn fail_read(&self, plan: &ReadPlan, error: &io::Error) {
+    /// again is not used any more. The request goes on as the answer says.
+    pub fn fail_read(&self, plan: &ReadPlan, error: &io::Error) -> ReadMiss {
+        if plan.wide {
+            self.wide_ended(plan);
+            return self.wide_failed(plan);
+        }
         add(&self.counters.miss_device, 1);
         let Some(store) = self.store(plan.store) else {
-            return;
+            return ReadMiss::Device;
         };
         add(&store.counters.read_errors, 1);
         let disk = store.disk.describe();
@@ -272,6 +293,7 @@ impl Engine {
             error,
         };
         store.condition.read_failed(&disk, segment, &failure);
+        ReadMiss::Device
     }
 
     /// Tells that nobody waits for this read any longer, though the device still has it: the
@@ -290,6 +312,7 @@ impl Engine {
 
     /// Tells that a read which was given up has ended.
     pub fn late_read(&self, plan: &ReadPlan) {
+        self.wide_ended(plan);
         if let Some(store) = self.store(plan.store) {
             store.condition.arrived(self.clock.mono());
         }

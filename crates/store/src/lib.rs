@@ -9,6 +9,7 @@
 //! carried out by whoever looked up, with a queue of its own ([`Engine::open_reads`]).
 
 mod admit;
+mod around;
 mod away;
 mod condition;
 mod drain;

@@ -39,6 +39,8 @@ pub struct ReadPlan {
     pub(crate) hash: KeyHash,
     /// The index entry that this follows.
     pub(crate) spot: Spot,
+    /// It takes in what lies around the record.
+    pub(crate) wide: bool,
 }
 
 impl ReadPlan {

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use foxy_base::{FieldBlock, KeyHash, WallTime};
 use foxy_format::{RULES_BYTES, RecordHead, RecordKind, RecordLayout, RecordSections};
 
+use crate::around::Brought;
 use crate::hold::Hold;
 use crate::purge::PurgeMark;
 
@@ -102,6 +103,8 @@ pub struct Object {
     pub(crate) charge: usize,
     /// Which purges it was compared with.
     pub(crate) mark: PurgeMark,
+    /// It came along with another's read and was not asked for yet.
+    pub(crate) brought: Brought,
     /// Of a head: keeps the version's fragments readable.
     pub(crate) hold: Option<Arc<Hold>>,
 }
@@ -202,6 +205,7 @@ impl Object {
             fragment: 0,
             charge: 0,
             mark: PurgeMark::new(new.meta.purge_sequence),
+            brought: Brought::default(),
             hold: None,
         };
         object.own_small_parts();
@@ -300,6 +304,7 @@ impl Object {
             fragment: head.fragment,
             charge: OVERHEAD + held + SHARE,
             mark: PurgeMark::new(head.purge_sequence),
+            brought: Brought::default(),
             hold: None,
         })
     }

@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use foxy_base::{KeyHash, MonoTime};
 use foxy_disk::Disk;
-use foxy_format::{Geometry, LogPosition, RecordPlace, StoreUuid, UNIT};
+use foxy_format::{Geometry, LogPosition, RecordPlace, StoreUuid, Superblock, UNIT};
 use foxy_index::{Address, Entry, UNIT_BYTES};
+use foxy_policy::ReadAround;
 use parking_lot::{Condvar, Mutex};
 
+use crate::around;
 use crate::condition::Condition;
 use crate::pressure::Pressure;
 use crate::purge::JournalInbox;
@@ -208,6 +210,9 @@ pub(crate) struct StoreShared {
     pub(crate) loading: AtomicBool,
     pub(crate) condition: Condition,
     pub(crate) reads: StoreReads,
+    /// Bytes of a longer read, and whether to make one.
+    pub(crate) around_bytes: u64,
+    pub(crate) around: Mutex<ReadAround>,
     /// Bytes of objects that wait to be written here.
     pub(crate) pending_bytes: AtomicU64,
     /// Memory that the writer holds, in bytes.
@@ -237,16 +242,18 @@ impl StoreShared {
     pub(crate) fn new(
         id: StoreId,
         base_sectors: u64,
-        uuid: StoreUuid,
-        geometry: Geometry,
+        superblock: &Superblock,
         disk: Arc<dyn Disk>,
         weight: u32,
         options: &StoreOptions,
+        memory_bytes: u64,
     ) -> Self {
+        let geometry = superblock.geometry;
+        let around_bytes = around::around_bytes(options.buffer_bytes);
         Self {
             id,
             base_sectors,
-            uuid,
+            uuid: superblock.uuid,
             geometry,
             block_bytes: u64::from(disk.block_bytes()),
             disk,
@@ -263,6 +270,8 @@ impl StoreShared {
             loading: AtomicBool::new(true),
             condition: Condition::new(geometry.segments),
             reads: StoreReads::new(options.reads),
+            around_bytes,
+            around: Mutex::new(around::rule(memory_bytes, around_bytes)),
             pending_bytes: AtomicU64::new(0),
             writer_bytes: AtomicU64::new(0),
             pressure: Pressure::default(),
@@ -406,6 +415,7 @@ impl StoreShared {
             skip: (sector + spot.skip() - at) as u32,
             hash,
             spot,
+            wide: false,
         })
     }
 

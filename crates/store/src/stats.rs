@@ -42,6 +42,12 @@ counters! {
         misses,
         /// Reads that gave the object.
         disk_hits,
+        /// Reads that took in what lies around the object as well.
+        wide_reads,
+        /// Objects that these brought into the RAM tier.
+        prefetched,
+        /// Of these, what was asked for while it was there.
+        prefetch_hits,
         /// Reads that found another key's record.
         miss_twin,
         /// Reads whose object was superseded, or whose segment was reused, meanwhile.

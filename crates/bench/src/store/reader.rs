@@ -121,6 +121,7 @@ impl Loop<'_> {
 
     fn submit(&mut self, plan: ReadPlan, key: Bytes) {
         let Some(place) = self.free.pop() else { return };
+        let plan = self.rig.engine.widen(&plan);
         let buf = self.pool.take(plan.len as usize);
         let since = self.rig.clock.mono();
         self.queue

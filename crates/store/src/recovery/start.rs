@@ -81,8 +81,8 @@ pub(crate) fn open(
     let weight = options
         .weight
         .unwrap_or(u32::try_from(needed >> 20).unwrap_or(u32::MAX).max(1));
-    let (uuid, geometry) = (superblock.uuid, superblock.geometry);
-    let mut store = StoreShared::new(id, base, uuid, geometry, disk, weight, options);
+    let memory = engine.config.memory_bytes;
+    let mut store = StoreShared::new(id, base, &superblock, disk, weight, options, memory);
     store.condition.recall(&superblock.quarantine);
     if let Some(old) = grows {
         store.removals = Arc::clone(&old.removals);

@@ -9,6 +9,7 @@ fn is_long() -> bool {
     std::env::var_os("FOXY_LONG").is_some()
 }
 
+mod around;
 mod basic;
 mod crash_points;
 mod faults;

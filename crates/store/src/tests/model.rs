@@ -189,6 +189,7 @@ impl Model {
 
     fn begin_read(&mut self, key: u64) {
         if let Some(plan) = self.rig.plan(&Self::name(key)) {
+            let plan = self.rig.widen(&plan);
             let buf = self.rig.read(&plan).unwrap();
             self.reads.push((key, plan, buf));
         }
@@ -288,7 +289,7 @@ impl Model {
 
 #[test]
 fn random_histories_keep_to_the_oracle() {
-    let (mut hits, mut reused) = (0, 0);
+    let (mut hits, mut reused, mut wide) = (0, 0, 0);
     let seeds = if super::is_long() { 4000 } else { 60 };
     for seed in 0..seeds {
         let mut model = Model::new(seed);
@@ -298,12 +299,13 @@ fn random_histories_keep_to_the_oracle() {
         model.rig.settle();
         (0..KEYS).for_each(|key| model.check(key));
         reused += model.rig.counts().reused;
+        wide += model.rig.engine.stats().counts.wide_reads;
         hits += model.hits;
     }
     // The histories must have been worth something.
     assert!(
-        hits > 10_000 && reused > 100,
-        "{hits} hits, {reused} segments reused"
+        hits > 10_000 && reused > 100 && wide > 20,
+        "{hits} hits, {reused} segments reused, {wide} longer reads"
     );
 }
 

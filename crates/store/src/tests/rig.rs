@@ -158,6 +158,15 @@ impl Rig {
         }
     }
 
+    /// The plan with all that lies around it, whatever the rule has seen so far.
+    pub(super) fn widen(&self, plan: &ReadPlan) -> ReadPlan {
+        let store = self.engine.store(plan.store).unwrap();
+        while !store.around.lock().is_on() {
+            store.around.lock().read(7);
+        }
+        self.engine.widen(plan)
+    }
+
     pub(super) fn read(&self, plan: &ReadPlan) -> std::io::Result<AlignedBuf> {
         assert!(plan.at.is_multiple_of(512) && plan.len.is_multiple_of(512));
         let mut buf = AlignedBuf::new(plan.len as usize);

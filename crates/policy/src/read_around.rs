@@ -1,0 +1,232 @@
+//! Whether to read what lies around an object with it.
+//!
+//! What was asked for together was written together, so one longer read may save several later
+//! ones (whole clusters in UCFS and Hummingbird). Whether it does is measured: while it is off, by
+//! a memory of the places read lately, which tells how many reads a longer one before would have
+//! saved; while it is on, by how many of the objects brought along are asked for. It is on only
+//! while the reads saved outweigh what the longer ones cost more.
+
+/// Reads after which the rule judges.
+const WINDOW: u32 = 64;
+/// Less than this per longer read is not worth the memory that the objects take.
+const LEAST: f64 = 0.125;
+/// To be turned on it has to promise so many times what it costs.
+const MARGIN: f64 = 1.5;
+/// Windows that it stays off at most after it disappointed.
+const HOLD_MAX: u32 = 256;
+
+/// The rule of one store.
+#[derive(Clone, Debug)]
+pub struct ReadAround {
+    /// Places read lately; each has one slot that it may take.
+    recent: Box<[u64]>,
+    on: bool,
+    /// What a longer read costs more than a short one, in short ones.
+    cost: f64,
+    /// Reads in this window.
+    reads: u32,
+    /// Of these, while off: near an earlier one. While on: objects brought along, asked for.
+    saved: u32,
+    /// Windows until it may be turned on again.
+    wait: u32,
+    /// Windows to wait when it disappoints next.
+    hold: u32,
+}
+
+impl ReadAround {
+    /// A rule that remembers `recent` places: about as many longer reads as memory keeps the
+    /// objects of.
+    #[must_use]
+    pub fn new(recent: usize) -> Self {
+        Self {
+            recent: vec![u64::MAX; recent.max(1)].into(),
+            on: false,
+            cost: 2.0,
+            reads: 0,
+            saved: 0,
+            wait: 0,
+            hold: 1,
+        }
+    }
+
+    /// What a longer read costs more than a short one, in short ones.
+    pub const fn set_cost(&mut self, cost: f64) {
+        self.cost = cost;
+    }
+
+    /// True while it is on.
+    #[must_use]
+    pub const fn is_on(&self) -> bool {
+        self.on
+    }
+
+    /// An object near `place` (a number of a neighbourhood) is to be read. True: with what lies
+    /// around it.
+    pub fn read(&mut self, place: u64) -> bool {
+        if self.reads >= WINDOW {
+            self.judge();
+        }
+        self.reads += 1;
+        if !self.on {
+            self.saved += u32::from(self.was_near(place));
+        }
+        self.on
+    }
+
+    fn was_near(&mut self, place: u64) -> bool {
+        let spread = place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        // Below the length, which is a usize.
+        let slot = (spread % self.recent.len() as u64) as usize;
+        std::mem::replace(&mut self.recent[slot], place) == place
+    }
+
+    /// An object that was brought along is asked for, for the first time.
+    pub const fn hit(&mut self) {
+        if self.on {
+            self.saved += 1;
+        }
+    }
+
+    /// A longer read failed: whatever is to blame for it is not to cost every object around it.
+    pub fn failed(&mut self) {
+        if self.on {
+            self.turn_off();
+        }
+    }
+
+    fn judge(&mut self) {
+        let least = self.cost.max(LEAST);
+        if self.on {
+            let gain = f64::from(self.saved) / f64::from(self.reads);
+            if gain < least {
+                self.turn_off();
+            } else if gain > least * MARGIN {
+                self.hold = 1;
+            }
+        } else if self.wait > 0 {
+            self.wait -= 1;
+        } else {
+            // The first of each place would be a longer read, the others would be saved.
+            let longer = f64::from(self.reads - self.saved).max(1.0);
+            self.on = f64::from(self.saved) / longer > least * MARGIN;
+        }
+        (self.reads, self.saved) = (0, 0);
+    }
+
+    fn turn_off(&mut self) {
+        self.on = false;
+        self.wait = self.hold;
+        self.hold = (self.hold * 2).min(HOLD_MAX);
+        (self.reads, self.saved) = (0, 0);
+        self.recent.fill(u64::MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foxy_base::Rng;
+
+    /// Device reads and longer ones of `pages` visits to random pages of `objects` objects each,
+    /// of which `used` in a hundred are asked for after the first.
+    fn visit(rule: &mut ReadAround, pages: u64, objects: u64, used: u64, seed: u64) -> (u64, u64) {
+        let mut rng = Rng::new(seed);
+        let (mut reads, mut longer) = (0, 0);
+        for _ in 0..pages {
+            let place = rng.below(1 << 30);
+            let mut here = false;
+            for object in 0..objects {
+                if object > 0 && rng.below(100) >= used {
+                    continue;
+                }
+                if here {
+                    rule.hit();
+                    continue;
+                }
+                here = rule.read(place);
+                reads += 1;
+                longer += u64::from(here);
+            }
+        }
+        (reads, longer)
+    }
+
+    #[test]
+    fn pages_are_read_at_once_after_the_first_few() {
+        let mut rule = ReadAround::new(64);
+        let (reads, longer) = visit(&mut rule, 1_000, 11, 100, 1);
+        assert!(reads < 1_000 + 200, "{reads} reads");
+        assert!(longer > 980, "{longer} longer ones");
+    }
+
+    #[test]
+    fn what_has_nothing_to_do_with_each_other_is_never_read_together() {
+        for cost in [0.05, 2.0] {
+            let mut rule = ReadAround::new(64);
+            rule.set_cost(cost);
+            assert_eq!(visit(&mut rule, 50_000, 1, 0, 2), (50_000, 0));
+        }
+    }
+
+    /// Two of five neighbours: too few where a longer read costs two more, many on a disk.
+    #[test]
+    fn what_it_costs_decides() {
+        for (cost, on) in [(2.0, false), (0.05, true)] {
+            let mut rule = ReadAround::new(64);
+            rule.set_cost(cost);
+            visit(&mut rule, 2_000, 5, 25, 3);
+            assert_eq!(rule.is_on(), on, "cost {cost}");
+        }
+    }
+
+    /// The promise was wrong: what is brought along is not asked for.
+    #[test]
+    fn a_disappointment_ends_soon_and_comes_back_ever_more_seldom() {
+        let mut rule = ReadAround::new(64);
+        visit(&mut rule, 200, 11, 100, 4);
+        assert!(rule.is_on());
+        let (_, longer) = visit(&mut rule, 100_000, 1, 0, 5);
+        assert!(longer <= u64::from(2 * WINDOW), "{longer} longer ones");
+        assert!(!rule.is_on());
+        // Near each other, and yet nothing is ever saved.
+        let mut longer = 0;
+        for n in 0..200_000u64 {
+            longer += u64::from(rule.read(n / 8));
+        }
+        assert!(longer < 2_000, "{longer} of 200,000");
+    }
+
+    #[test]
+    fn a_failed_longer_read_turns_it_off() {
+        let mut rule = ReadAround::new(64);
+        visit(&mut rule, 200, 11, 100, 6);
+        assert!(rule.is_on());
+        rule.failed();
+        assert!(!rule.is_on());
+    }
+
+    /// Whatever happens, longer reads never cost more than they saved plus a bounded part of all.
+    #[test]
+    fn the_loss_is_bounded_for_any_mixture() {
+        for seed in 0..60 {
+            let mut rng = Rng::new(seed);
+            let mut rule = ReadAround::new(16);
+            let (mut all, mut longer, mut hits) = (0u64, 0u64, 0u64);
+            for _ in 0..300 {
+                let (near, use_them) = (1 + rng.below(12), rng.below(101));
+                for n in 0..rng.below(800) {
+                    let wide = rule.read((seed << 32) + n / near);
+                    all += 1;
+                    longer += u64::from(wide);
+                    if rule.is_on() && rng.below(100) < use_them {
+                        let more = rng.below(4);
+                        (0..more).for_each(|_| rule.hit());
+                        hits += more;
+                    }
+                }
+            }
+            let loss = longer as f64 * 2.0 - hits as f64;
+            assert!(loss < all as f64 / 4.0, "seed {seed}: {loss} of {all}");
+        }
+    }
+}

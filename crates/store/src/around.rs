@@ -1,0 +1,209 @@
+//! Reading what lies around an object with it, where that saves reads: the rule is
+//! [`foxy_policy::ReadAround`]'s.
+//!
+//! What is brought along goes into the RAM tier under the same conditions as an object that was
+//! asked for: whole, in its place and life, not purged, and the index still leads there.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use bytes::Bytes;
+use foxy_base::KeyHash;
+use foxy_format::{RecordKind, UNIT, may_be_record, parse_record};
+use foxy_policy::{Device, ReadAround};
+
+use crate::object::good_size;
+use crate::purge::Verdict;
+use crate::shared::StoreShared;
+use crate::spot::Spot;
+use crate::stats::add;
+use crate::{Engine, Object, ReadMiss, ReadPlan, StoreId};
+
+/// A longer read is as long as a locality buffer, within these bounds.
+const LEAST: u64 = 4 << 10;
+const MOST: u64 = 256 << 10;
+/// Places remembered at most.
+const PLACES_MAX: u64 = 4096;
+
+/// Bytes of a longer read on a store with such locality buffers.
+pub(crate) fn around_bytes(buffer_bytes: u64) -> u64 {
+    buffer_bytes.clamp(LEAST, MOST) / LEAST * LEAST
+}
+
+/// The rule of a store, in an engine with so much memory: what is brought along may fill a tenth
+/// of a RAM tier of half the memory before it is asked for.
+pub(crate) fn rule(memory_bytes: u64, around: u64) -> ReadAround {
+    let places = (memory_bytes / 20 / around).clamp(8, PLACES_MAX);
+    ReadAround::new(places as usize)
+}
+
+/// What a read of 64 KiB costs more than one of 8 KiB, in those of 8 KiB: measured for SSDs (32
+/// under way) and reckoned for the others.
+const fn cost(device: Device) -> f64 {
+    match device {
+        Device::Unknown | Device::Fast => 2.0,
+        Device::Even => 0.3,
+        Device::Rotating => 0.05,
+    }
+}
+
+/// Which store brought an object along, until it is first asked for: its number and 1, or 0.
+#[derive(Debug, Default)]
+pub(crate) struct Brought(AtomicU32);
+
+impl Clone for Brought {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl Brought {
+    /// True the first time that an object which was brought along is asked for.
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
+    }
+}
+
+impl Engine {
+    /// The read to carry out for `plan`: the same one, or a longer one that takes in what lies
+    /// around it, where that pays. Every plan that this gives has to end in `finish_read`,
+    /// `finish_fragment`, `fail_read` or `late_read`: longer reads under way have a share of the
+    /// memory.
+    #[must_use]
+    pub fn widen(&self, plan: &ReadPlan) -> ReadPlan {
+        let stores = self.stores();
+        let wider = stores.by_id(plan.store).and_then(|store| {
+            if u64::from(plan.len) > store.around_bytes / 2 {
+                return None;
+            }
+            // Who comes while another worker asks reads what it needs.
+            let mut rule = store.around.try_lock()?;
+            rule.set_cost(cost(store.reads.device()));
+            let wide = rule.read(plan.at / store.around_bytes);
+            drop(rule);
+            wide.then(|| self.wider(store, plan)).flatten()
+        });
+        wider.unwrap_or(*plan)
+    }
+
+    fn wider(&self, store: &StoreShared, plan: &ReadPlan) -> Option<ReadPlan> {
+        let (segment, _) = store.locate(plan.spot)?;
+        let start = store.geometry.segment_at(segment);
+        let end = start + u64::from(store.geometry.segment_bytes);
+        // More ahead: a page's objects are stored after it.
+        let back = (store.around_bytes / 4).next_multiple_of(store.block_bytes);
+        let at = plan.at.saturating_sub(back).max(start);
+        let at = at.next_multiple_of(store.block_bytes).min(plan.at);
+        let end = (at + store.around_bytes).min(end / store.block_bytes * store.block_bytes);
+        let end = end.max(plan.at + u64::from(plan.len));
+        let len = u32::try_from(end - at).ok()?;
+        let wide = self.wide_bytes.fetch_add(u64::from(len), Ordering::Relaxed);
+        if wide + u64::from(len) > self.wide_bytes_max() {
+            self.wide_bytes.fetch_sub(u64::from(len), Ordering::Relaxed);
+            return None;
+        }
+        add(&self.counters.wide_reads, 1);
+        Some(ReadPlan {
+            at,
+            len,
+            skip: plan.skip + u32::try_from(plan.at - at).ok()?,
+            wide: true,
+            ..*plan
+        })
+    }
+
+    /// A longer read is no longer under way.
+    pub(crate) fn wide_ended(&self, plan: &ReadPlan) {
+        if plan.wide {
+            let len = u64::from(plan.len);
+            self.wide_bytes.fetch_sub(len, Ordering::Relaxed);
+        }
+    }
+
+    /// A longer read failed. It says nothing about the object that was wanted: it is to be looked
+    /// up again, and read alone.
+    pub(crate) fn wide_failed(&self, plan: &ReadPlan) -> ReadMiss {
+        if let Some(store) = self.store(plan.store) {
+            store.around.lock().failed();
+        }
+        add(&self.counters.miss_moved, 1);
+        ReadMiss::Moved
+    }
+
+    /// Takes in what a longer read brought along.
+    pub(crate) fn take_around(&self, plan: &ReadPlan, bytes: &Bytes) {
+        let stores = self.stores();
+        let Some(store) = stores.by_id(plan.store) else {
+            return;
+        };
+        let mut at = 0;
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            let found = may_be_record(rest) && at != plan.skip as usize;
+            let taken = if found {
+                self.take_one(store, plan, at, rest)
+            } else {
+                None
+            };
+            at += taken.unwrap_or(UNIT as usize);
+        }
+    }
+
+    /// Takes in the record at the beginning of `record`; its length on disk, if it is whole.
+    fn take_one(
+        &self,
+        store: &StoreShared,
+        plan: &ReadPlan,
+        at: usize,
+        record: &[u8],
+    ) -> Option<usize> {
+        let (segment, _) = store.locate(plan.spot)?;
+        let offset = plan.at + at as u64 - store.geometry.segment_at(segment);
+        let spot = store.spot(segment, u32::try_from(offset / UNIT).ok()?)?;
+        let place = store.place(spot)?;
+        let (head, layout) = parse_record(record, &place).ok()?;
+        let length = Some(layout.disk_bytes());
+        let floor = store.purge_floor.load(Ordering::Acquire);
+        let useful = head.kind == RecordKind::Object
+            && head.expires > self.clock.wall()
+            && head.purge_sequence >= floor;
+        if !useful || !self.leads_to(head.hash, spot) {
+            return length;
+        }
+        let owned = Bytes::copy_from_slice(&record[..layout.body.end]);
+        let held = good_size(owned.len());
+        let mut object = Object::from_record(&head, &layout, &owned, held)?;
+        object.brought = Brought(AtomicU32::new(u32::from(store.id.0) + 1));
+        if matches!(self.purges.verdict(&object), Verdict::Gone(_)) {
+            return length;
+        }
+        let mut shard = self.shard(object.hash()).write();
+        let known = shard.in_memory(object.hash()).is_some();
+        let same_life = store.place(spot) == Some(place);
+        if !known && same_life && self.leads_to(object.hash(), spot) {
+            let (taken, evicted) = shard.insert_ram(Arc::new(object));
+            add(&self.counters.prefetched, u64::from(taken));
+            add(&self.counters.ram_evictions, evicted);
+        }
+        length
+    }
+
+    fn leads_to(&self, hash: KeyHash, spot: Spot) -> bool {
+        let found = self.index.lookup(hash);
+        found.iter().any(|entry| Spot::of(&entry) == spot)
+    }
+
+    /// An object that was brought along is asked for: for the rule, and as a use of its record.
+    #[cold]
+    pub(crate) fn brought_hit(&self, object: &Object) {
+        let store = object.brought.0.swap(0, Ordering::Relaxed);
+        let id = store.checked_sub(1).and_then(|id| u16::try_from(id).ok());
+        let Some(store) = id.and_then(|id| self.store(StoreId(id))) else {
+            return;
+        };
+        add(&self.counters.prefetch_hits, 1);
+        store.around.lock().hit();
+        if let Some(entry) = self.index.lookup(object.hash()).first() {
+            self.index.touch(object.hash(), entry.address);
+        }
+    }
+}
