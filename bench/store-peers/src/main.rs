@@ -98,7 +98,10 @@ struct Answer {
     resident: f64,
     p50_us: f64,
     p99_us: f64,
+    p999_us: f64,
+    p50_hit_us: f64,
     p99_hit_us: f64,
+    p999_hit_us: f64,
     cpu_us: f64,
     written: f64,
     recovered: f64,
@@ -112,7 +115,10 @@ impl Answer {
             ("resident", self.resident),
             ("p50_us", self.p50_us),
             ("p99_us", self.p99_us),
+            ("p999_us", self.p999_us),
+            ("p50_hit_us", self.p50_hit_us),
             ("p99_hit_us", self.p99_hit_us),
+            ("p999_hit_us", self.p999_hit_us),
             ("cpu_us", self.cpu_us),
             ("written", self.written),
             ("recovered", self.recovered),
@@ -157,7 +163,10 @@ async fn replay(cache: &Cache, requests: &str, answer: &mut Answer) -> Result<()
     answer.hits = hits.len() as f64;
     answer.p50_us = quantile(&mut all, 0.5);
     answer.p99_us = quantile(&mut all, 0.99);
+    answer.p999_us = quantile(&mut all, 0.999);
+    answer.p50_hit_us = quantile(&mut hits, 0.5);
     answer.p99_hit_us = quantile(&mut hits, 0.99);
+    answer.p999_hit_us = quantile(&mut hits, 0.999);
     drop((all, hits, data, stock));
     answer.resident = line("/proc/self/status", "VmRSS:") * 1024.0;
     answer.written = line("/proc/self/io", "write_bytes:");

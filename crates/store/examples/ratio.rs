@@ -313,6 +313,7 @@ fn run(name: &str, requests: u64, percent: u64) {
         disk_bytes as f64 / 1e6
     );
     units(&stream);
+    let (mut yardstick, mut curve) = (0.0, Vec::new());
     for reinsert in [0, 5, 10, 15, 20, 30, 40, 60] {
         let options = StoreOptions {
             reinsert_percent: reinsert,
@@ -331,6 +332,7 @@ fn run(name: &str, requests: u64, percent: u64) {
             let bytes = u64::from(store.segments) * u64::from(store.segment_bytes);
             let measured = (stream.len() - warm) as u64;
             let (hits, _) = lru(&stream, bytes + all.ram_capacity, warm);
+            yardstick = 100.0 * hits as f64 / measured.max(1) as f64;
             println!(
                 "{:>22}  hits {:6.2} %  ({} KB of RAM beside the disk)",
                 "exact LRU",
@@ -348,7 +350,28 @@ fn run(name: &str, requests: u64, percent: u64) {
             store,
             &all,
         );
+        let device = (store.counts.cluster_bytes + store.counts.meta_bytes) as f64;
+        let amplification = device / (device - store.counts.reinserted_bytes as f64);
+        curve.push((amplification, 100.0 * hits as f64 / measured.max(1) as f64));
     }
+    for most in [1.15, 1.35] {
+        verdict(&curve, yardstick, most);
+    }
+}
+
+/// The best point of the curve up to a write amplification, beside the exact LRU.
+fn verdict(curve: &[(f64, f64)], lru: f64, most: f64) {
+    let within = curve
+        .iter()
+        .filter(|(amplification, _)| *amplification <= most);
+    let Some((amplification, hits)) = within.max_by(|a, b| a.1.total_cmp(&b.1)) else {
+        return println!("{:>22}  no point up to WA {most}", "best");
+    };
+    println!(
+        "{:>22}  up to WA {most}: hits {hits:.2} % at WA {amplification:.3}, {:+.2} points beside the exact LRU",
+        "best",
+        hits - lru
+    );
 }
 
 /// Hits after the first third, bytes of clusters, and seconds.

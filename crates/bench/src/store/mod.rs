@@ -68,7 +68,7 @@ pub struct StoreArgs {
     /// Objects (index: 50 million; recover: 1 million)
     #[arg(long, value_name = "N", value_parser = count)]
     pub objects: Option<u64>,
-    /// Requests (trace: 1 million; files: 300,000)
+    /// Requests (trace: 10 million; files: 300,000)
     #[arg(long, value_name = "N", value_parser = count)]
     pub requests: Option<u64>,
     /// The program of the peer engine for `trace` (default: what `cargo build --release
@@ -190,6 +190,9 @@ impl StoreArgs {
                 }
                 Err(error) => return Err(error),
             }
+        }
+        if sections.len() > 1 {
+            println!("{}", report::summary(&sections));
         }
         if let Some(path) = &self.json {
             let text = serde_json::to_string_pretty(&sections)? + "\n";

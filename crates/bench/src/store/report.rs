@@ -152,7 +152,7 @@ impl Section {
                 Figure {
                     title: format!("foxy bench store {}: beside others, same run", self.name),
                     note: self.what.clone(),
-                    y: "percent of the other's figure".into(),
+                    y: format!("percent of {}", self.peer()),
                     labels: beside.iter().map(|(name, _)| name.clone()).collect(),
                     series: vec![Series::new(
                         "Foxy",
@@ -167,6 +167,17 @@ impl Section {
             ));
         }
         all
+    }
+
+    /// Whose figures stand beside these, if it is one.
+    fn peer(&self) -> &str {
+        let mut peers = self.rows.iter().filter_map(|r| r.peer.as_ref());
+        let first = peers.next().map_or("", |(name, _)| name.as_str());
+        if peers.all(|(name, _)| name == first) {
+            first
+        } else {
+            "the other's figure"
+        }
     }
 
     /// Draws the figures into a folder.
@@ -186,12 +197,59 @@ impl Section {
     }
 }
 
+/// Every goal of every part in one table, the missed ones with how far they were missed.
+pub(super) fn summary(sections: &[Section]) -> String {
+    let mut text = String::from("\n== goals\n");
+    let width = sections.iter().map(|s| s.name.len()).max().unwrap_or(0);
+    for section in sections {
+        let aimed: Vec<&Row> = section.rows.iter().filter(|r| r.met.is_some()).collect();
+        let met = aimed.iter().filter(|r| r.met == Some(true)).count();
+        let _ = writeln!(
+            text,
+            "  {:<width$}  {met:>2} of {:>2} met{}",
+            section.name,
+            aimed.len(),
+            match section.missing.len() {
+                0 => String::new(),
+                n => format!(", {n} not measured"),
+            }
+        );
+        for row in aimed.iter().filter(|r| r.met == Some(false)) {
+            let goal = match row.goal {
+                Some(Goal::Most(most)) => format!("at most {}", number(most)),
+                Some(Goal::Least(least)) => format!("at least {}", number(least)),
+                None => continue,
+            };
+            let value = number(row.value);
+            let _ = writeln!(
+                text,
+                "  {:<width$}     MISSED: {}: {value} {}, {goal} wanted",
+                "", row.name, row.unit
+            );
+        }
+    }
+    text
+}
+
+/// A row beside a peer as a share of the peer's figure: what has a goal, and every rate.
 fn share(row: &Row) -> Option<(String, f64)> {
-    let (name, other) = row.peer.as_ref()?;
-    // Rates only: for times and bytes less is better, and one axis cannot say both.
+    let (peer, other) = row.peer.as_ref()?;
     let rate = matches!(row.unit, "1/s" | "MB/s" | "%");
-    let name = format!("{} / {name}", row.name.replace(" under way", ""));
-    (rate && *other > 0.0).then(|| (name, row.value / other * 100.0))
+    let better = match row.goal {
+        Some(Goal::Most(_)) => ", less is better",
+        _ if rate => "",
+        Some(Goal::Least(_)) => "",
+        None => return None,
+    };
+    let name = row.name.replace(" under way", "");
+    let name = name.split(", all threads").next().unwrap_or_default();
+    let name = name.replace("opened and everything back", "recovery");
+    let name = match peer.as_str() {
+        // Named once, on the axis.
+        "foyer" => format!("{name}{better}"),
+        peer => format!("{name} / {peer}{better}"),
+    };
+    (*other > 0.0).then(|| (name, row.value / other * 100.0))
 }
 
 impl Row {
@@ -216,6 +274,7 @@ fn number(value: f64) -> String {
         v if v >= 100.0 || (v - v.round()).abs() < 1e-9 => format!("{value:.0}"),
         v if v >= 10.0 => format!("{value:.1}"),
         v if v >= 0.1 => format!("{value:.3}"),
+        v if v >= 0.001 => format!("{value:.4}"),
         _ => format!("{value:.2e}"),
     }
 }
@@ -245,6 +304,14 @@ mod tests {
             assert!(text.contains(part), "{part} in {text}");
         }
         assert_eq!(section.figures().len(), 1);
+        let goals = summary(&[section]);
+        for part in [
+            "1 of  2 met, 1 not measured",
+            "reads per hit: 1.200",
+            "at most 1.1",
+        ] {
+            assert!(goals.contains(part), "{part} in {goals}");
+        }
         assert_eq!(number(0.000_01), "1.00e-5");
     }
 }

@@ -52,7 +52,10 @@ struct Replayed {
     resident: f64,
     p50_us: f64,
     p99_us: f64,
+    p999_us: f64,
+    p50_hit_us: f64,
     p99_hit_us: f64,
+    p999_hit_us: f64,
     cpu_us: f64,
     written: f64,
     /// Seconds until everything was there again.
@@ -68,7 +71,11 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(name: &'static str, requests: impl Iterator<Item = foxy_trace::Request>) -> Self {
+    fn new(
+        name: &'static str,
+        most: u64,
+        requests: impl Iterator<Item = foxy_trace::Request>,
+    ) -> Self {
         let kept = requests.filter(|r| r.size > 0 && r.size <= LONGEST);
         let requests: Vec<(u64, u32)> = kept.map(|r| (r.object, r.size as u32)).collect();
         let mut distinct = std::collections::HashMap::new();
@@ -77,7 +84,7 @@ impl Stream {
         }
         let bytes: u64 = distinct.values().sum();
         // A third of what is asked for, so that space has to be reused.
-        let disk = (bytes / 3).max(192 << 20) >> 22 << 22;
+        let disk = (bytes / 3).max(192 << 20).min(most) >> 22 << 22;
         Self {
             name,
             requests,
@@ -100,23 +107,22 @@ impl Stream {
 pub(super) fn trace(context: &Context<'_>) -> io::Result<Vec<Section>> {
     let requests = context
         .requests
-        .unwrap_or(context.quick_or(100_000, 1_000_000));
+        .unwrap_or(context.quick_or(100_000, 10_000_000));
     let config = ZipfWebConfig {
         requests,
-        objects: requests,
+        // Ten requests for each object that there is: a third of them fill a disk of some GB.
+        objects: (requests / 10).max(100_000),
         ..ZipfWebConfig::default()
     };
-    let mut sections = vec![both(context, &Stream::new("web", ZipfWeb::new(config, 9)))?];
-    if context.quick {
-        return Ok(sections);
-    }
+    let stream = Stream::new("web", context.size, ZipfWeb::new(config, 9));
+    let mut sections = vec![both(context, &stream)?];
     let known = foxy_trace::files::Known::Bu98.path().and_then(|path| {
         let options = foxy_trace::Options::default();
         foxy_trace::open(&path, options).map_err(|e| e.to_string())
     });
     match known {
         Ok(reader) => {
-            let stream = Stream::new("bu98", reader.filter_map(Result::ok));
+            let stream = Stream::new("bu98", context.size, reader.filter_map(Result::ok));
             sections.push(both(context, &stream)?);
         }
         Err(why) => sections[0].missing(why),
@@ -174,35 +180,51 @@ fn both(context: &Context<'_>, stream: &Stream) -> io::Result<Section> {
 }
 
 fn rows(section: &mut Section, requests: f64, foxy: &Replayed, peer: Option<&Replayed>) {
-    type Figure = (&'static str, &'static str, bool, fn(&Replayed, f64) -> f64);
-    let figures: [Figure; 9] = [
-        ("hit ratio", "%", true, |r, n| r.hits / n * 100.0),
-        ("resident memory", "MB", false, |r, _| r.resident / 1e6),
-        ("opened and everything back", "s", false, |r, _| r.recovered),
-        ("p99 of a request", "us", false, |r, _| r.p99_us),
-        ("p99 of a hit", "us", false, |r, _| r.p99_hit_us),
-        ("median of a request", "us", false, |r, _| r.p50_us),
-        ("CPU per request, all threads", "us", false, |r, _| r.cpu_us),
-        ("bytes written by the process", "MB", false, |r, _| {
+    type Figure = (&'static str, &'static str, Aim, fn(&Replayed, f64) -> f64);
+    let figures: [Figure; 13] = [
+        ("hit ratio", "%", Aim::More, |r, n| r.hits / n * 100.0),
+        ("resident memory", "MB", Aim::Less, |r, _| r.resident / 1e6),
+        ("opened and everything back", "ms", Aim::Less, |r, _| {
+            r.recovered * 1e3
+        }),
+        ("CPU per request, all threads", "us", Aim::Less, |r, _| {
+            r.cpu_us
+        }),
+        ("request, p50", "us", Aim::None, |r, _| r.p50_us),
+        ("request, p99", "us", Aim::Less, |r, _| r.p99_us),
+        ("request, p99.9", "us", Aim::None, |r, _| r.p999_us),
+        ("hit, p50", "us", Aim::None, |r, _| r.p50_hit_us),
+        ("hit, p99", "us", Aim::None, |r, _| r.p99_hit_us),
+        ("hit, p99.9", "us", Aim::None, |r, _| r.p999_hit_us),
+        ("written by the process", "MB", Aim::None, |r, _| {
             r.written / 1e6
         }),
-        ("admissions dropped", "%", false, |r, n| {
+        ("written per request", "bytes", Aim::None, |r, n| {
+            r.written / n
+        }),
+        ("admissions dropped", "%", Aim::None, |r, n| {
             r.dropped / n * 100.0
         }),
     ];
-    for (name, unit, more, of) in figures {
+    for (name, unit, aim, of) in figures {
         let row = section.row(name, of(foxy, requests), unit);
         let Some(peer) = peer else { continue };
         let other = of(peer, requests);
         row.beside("foyer", other);
-        if name != "admissions dropped" {
-            row.goal(if more {
-                Goal::Least(other)
-            } else {
-                Goal::Most(other)
-            });
+        match aim {
+            Aim::More => drop(row.goal(Goal::Least(other))),
+            Aim::Less => drop(row.goal(Goal::Most(other))),
+            Aim::None => {}
         }
     }
+}
+
+/// What is aimed at beside the peer.
+enum Aim {
+    More,
+    Less,
+    /// Shown only.
+    None,
 }
 
 /// Runs a program over the stream, kills it, and has it open what is left.
@@ -308,7 +330,10 @@ fn run(rig: &Rig, requests: &Path, answer: &mut Replayed) -> io::Result<()> {
     let us = |time: Duration| time.as_secs_f64() * 1e6;
     answer.p50_us = us(all.quantile(0.5));
     answer.p99_us = us(all.quantile(0.99));
+    answer.p999_us = us(all.quantile(0.999));
+    answer.p50_hit_us = us(hits.quantile(0.5));
     answer.p99_hit_us = us(hits.quantile(0.99));
+    answer.p999_hit_us = us(hits.quantile(0.999));
     answer.cpu_us = (system::cpu_seconds() - cpu) * 1e6 / (data.len() / 12).max(1) as f64;
     answer.written = system::written_bytes() as f64;
     drop(data);
@@ -355,7 +380,7 @@ mod tests {
             request(1 << 60, LONGEST),
             request(8, LONGEST + 1),
         ];
-        let stream = Stream::new("web", all.into_iter());
+        let stream = Stream::new("web", 1 << 30, all.into_iter());
         let path = folder.path().join("requests");
         stream.write(&path).unwrap();
         let data = std::fs::read(path).unwrap();
