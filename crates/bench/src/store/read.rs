@@ -141,17 +141,37 @@ fn rows(section: &mut Section, depth: u32, reads: &Reads, fio: Option<Measured>)
     }
 }
 
-/// Disk hits while 200 MB/s are admitted.
+/// Disk hits while 200 MB/s are admitted, on a file and on a device with blocks of 4096 bytes.
 pub(super) fn mixed(context: &Context<'_>) -> io::Result<Vec<Section>> {
+    let file = Scratch::new(context.folder, "bench-mixed.store");
+    let mut sections = vec![mixed_on(context, "mixed", &file.0, Some(context.size))?];
+    drop(file);
+    let bytes = context.size.min(2 << 30);
+    let on_loop = Loop::new(context.folder, "bench-mixed-4096.img", bytes, 4096)
+        .and_then(|device| mixed_on(context, "mixed-4096", &device.device, None));
+    sections.push(on_loop.unwrap_or_else(|error| {
+        let mut section = Section::new("mixed-4096", "a loop device with blocks of 4096 bytes");
+        section.missing(error.to_string());
+        section
+    }));
+    Ok(sections)
+}
+
+fn mixed_on(
+    context: &Context<'_>,
+    name: &'static str,
+    path: &Path,
+    size: Option<u64>,
+) -> io::Result<Section> {
     const RATE: u64 = 200_000_000;
     const DEPTH: u32 = 16;
-    let file = Scratch::new(context.folder, "bench-mixed.store");
-    let rig = Rig::start(&wanted(&file.0, Some(context.size)), context.clock)?;
+    let rig = Rig::start(&wanted(path, size), context.clock)?;
     let objects = fill(&rig, BODY);
     let mut section = Section::new(
-        "mixed",
+        name,
         format!(
-            "disk hits of 8 KiB, {DEPTH} under way, while 200 MB/s of 32 KiB objects are admitted"
+            "disk hits of 8 KiB, {DEPTH} under way, while 200 MB/s of 32 KiB objects are admitted, blocks of {}",
+            rig.disk.block_bytes()
         ),
     );
     let stop = AtomicBool::new(false);
@@ -168,11 +188,12 @@ pub(super) fn mixed(context: &Context<'_>) -> io::Result<Vec<Section>> {
     let written = rig.counts().cluster_bytes - before.cluster_bytes;
     let scratch = Scratch::new(context.folder, "bench-mixed.fio");
     let used = rig.used_bytes();
+    let align = u64::from(rig.disk.block_bytes());
     let job = |file, pattern, block, depth, rate| Job {
         file,
         pattern,
         block,
-        align: 512,
+        align,
         depth,
         size: used,
         rate,
@@ -180,9 +201,9 @@ pub(super) fn mixed(context: &Context<'_>) -> io::Result<Vec<Section>> {
     let fio = fio::run(
         &[
             job(
-                &file.0,
+                path,
                 "randread",
-                reads.mean_read() / 512 * 512,
+                (reads.mean_read() / align).max(1) * align,
                 DEPTH,
                 None,
             ),
@@ -192,6 +213,13 @@ pub(super) fn mixed(context: &Context<'_>) -> io::Result<Vec<Section>> {
     );
     let fio = fio.map_err(|e| section.missing(e.to_string())).ok();
     let fio = fio.and_then(|jobs| jobs.first().copied());
+    mixed_rows(&mut section, &reads, fio, (admitted, written));
+    Ok(section)
+}
+
+/// `bytes`: admitted and written meanwhile.
+fn mixed_rows(section: &mut Section, reads: &Reads, fio: Option<Measured>, bytes: (u64, u64)) {
+    let (admitted, written) = bytes;
     let row = section.row("disk hits", reads.rate(), "1/s");
     row.goal(Goal::Least(60_000.0));
     if let Some(fio) = fio {
@@ -213,7 +241,6 @@ pub(super) fn mixed(context: &Context<'_>) -> io::Result<Vec<Section>> {
         reads.per_hit(lost as f64) * 100.0,
         "%",
     );
-    Ok(vec![section])
 }
 
 /// Admits objects of 32 KiB at `rate` bytes per second until told to stop; bytes admitted.
