@@ -47,6 +47,11 @@ const _: () = assert!(TAG_SHIFT + TAG_BITS == 64 && FP_BITS + SHARE_BITS <= 64);
 /// grow at the same moment: what one holds in reserve, another has used up.
 const SHARES: [u8; 1 << SHARE_BITS] = shares();
 
+/// Two groups of shards, with about as many entries each.
+pub(crate) const fn lane(shard: usize) -> usize {
+    (shard >= SHARES[SHARES.len() / 2] as usize) as usize
+}
+
 const fn shares() -> [u8; 1 << SHARE_BITS] {
     // Shard s gets a share in proportion to 1 + s/SHARDS; the sum of all is 3/2 - 1/(2 SHARDS).
     let mut table = [0u8; 1 << SHARE_BITS];
@@ -204,6 +209,13 @@ mod tests {
                 assert_eq!(after, if moved { lines } else { before });
             }
         }
+    }
+
+    #[test]
+    fn both_lanes_have_about_half() {
+        let first = SHARES.iter().filter(|s| lane(usize::from(**s)) == 0);
+        let part = first.count() as f64 / SHARES.len() as f64;
+        assert!((0.46..=0.54).contains(&part), "{part}");
     }
 
     #[test]

@@ -41,6 +41,9 @@ use shard::Shard;
 /// (10 to 16 lines), few enough to stay in its first cache.
 const LOAD_AHEAD: usize = 32;
 
+/// Groups of shards; see [`Index::lane`].
+pub const LANES: usize = 2;
+
 /// Entries by key hash. `Send + Sync`; share it by `Arc`. See the crate's head for its promises.
 #[derive(Debug)]
 pub struct Index {
@@ -130,6 +133,14 @@ impl Index {
                 );
             }
         }
+    }
+
+    /// Which of the [`LANES`] `hash` is of: keys of different lanes share no shard, so those who
+    /// insert a lane each do not wait for each other, and what is left in the end does not depend
+    /// on who was quicker.
+    #[must_use]
+    pub fn lane(&self, hash: KeyHash) -> usize {
+        bits::lane(Fingerprint::of(hash).0)
     }
 
     /// Asks for the memory that a lookup of `hash` needs. For those who know what comes next.

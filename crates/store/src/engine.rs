@@ -251,7 +251,7 @@ impl Engine {
         );
         let mut unloaded = false;
         if store.loading.load(Ordering::Acquire)
-            && let Some(gone) = store.gone.lock().as_mut()
+            && let Some(gone) = store.gone.write().as_mut()
         {
             gone.add(hash);
             unloaded = true;

@@ -171,7 +171,7 @@ impl Engine {
             // Whoever still works with the former list has noted what it removes.
             self.barrier();
             let missed = self.away.take(store.uuid);
-            if let (Some(missed), Some(gone)) = (missed, store.gone.lock().as_mut()) {
+            if let (Some(missed), Some(gone)) = (missed, store.gone.write().as_mut()) {
                 gone.absorb(missed.gone);
                 gone.untold = standing != Standing::Grows;
             }

@@ -81,7 +81,7 @@ pub struct StoreOptions {
     pub uuid: Option<[u8; 16]>,
     /// In which order reads go to the disk.
     pub reads: ReadMode,
-    /// Summary slots read by one turn while loading.
+    /// Segments that one turn takes in while loading; the summaries of as many are read ahead.
     pub load_steps: usize,
 }
 

@@ -11,7 +11,7 @@ use foxy_disk::Disk;
 use foxy_format::{Geometry, LogPosition, RecordPlace, StoreUuid, Superblock, UNIT};
 use foxy_index::{Address, Entry, UNIT_BYTES};
 use foxy_policy::ReadAround;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, RwLock};
 
 use crate::around;
 use crate::condition::Condition;
@@ -206,7 +206,7 @@ pub(crate) struct StoreShared {
     pub(crate) journal_seen: AtomicU64,
     pub(crate) bell: Arc<Bell>,
     /// `Some` while recovery loads.
-    pub(crate) gone: Mutex<Option<Gone>>,
+    pub(crate) gone: RwLock<Option<Gone>>,
     pub(crate) loading: AtomicBool,
     pub(crate) condition: Condition,
     pub(crate) reads: StoreReads,
@@ -266,7 +266,7 @@ impl StoreShared {
             purge_floor: AtomicU64::new(0),
             journal_seen: AtomicU64::new(0),
             bell: Arc::default(),
-            gone: Mutex::new(Some(Gone::new(options.gone_max))),
+            gone: RwLock::new(Some(Gone::new(options.gone_max))),
             loading: AtomicBool::new(true),
             condition: Condition::new(geometry.segments),
             reads: StoreReads::new(options.reads),

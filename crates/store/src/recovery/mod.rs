@@ -6,9 +6,14 @@
 //! unclean starts take the same way. `docs/recovery.md` has the argument.
 
 mod load;
+mod part;
+mod pieces;
 mod scan;
 mod start;
+mod take;
 
-pub(crate) use load::{Loader, summary_entries};
+pub(crate) use load::Loader;
+pub(crate) use part::summary_entries;
+pub(crate) use pieces::Piece;
 pub(crate) use scan::scan_segment;
 pub(crate) use start::{Opened, open, write_superblock};

@@ -11,7 +11,8 @@ use foxy_format::{
     SlotHeader, StoreUuid, Superblock,
 };
 
-use super::load::{Loader, Part};
+use super::load::Loader;
+use super::part::Part;
 use super::scan::scan_segment;
 use crate::membership::Standing;
 use crate::purge::{self, Journal, Recalled};
@@ -359,7 +360,7 @@ fn take_stock(
     crate::membership::believe(&mut superblock, &mut loader, standing, end, &store)
         .map_err(|e| failed(&name(), "write the superblock", e))?;
     if standing != Standing::Grows {
-        let recalled = loader.recall();
+        let recalled = loader.recall(engine);
         recalled.map_err(|e| failed(&name(), "read the removal log", e))?;
     }
     let journal = purges.adopt(engine, &store, superblock.generation);

@@ -15,6 +15,7 @@ mod crash_points;
 mod faults;
 mod gate;
 mod live;
+mod loading;
 mod model;
 mod offline;
 mod order;

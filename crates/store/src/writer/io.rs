@@ -7,12 +7,13 @@ use std::sync::Arc;
 use foxy_base::MonoTime;
 use foxy_disk::{AlignedBuf, Completion, Op, Queue};
 
+use crate::recovery::Piece;
 use crate::shared::StoreShared;
 use crate::stats::add;
 
 /// What an operation is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(crate) enum Purpose {
     /// The cluster of this number.
     Cluster(u64),
     /// What the slot of the sealed life of this sequence has no room for.
@@ -29,21 +30,21 @@ pub(super) enum Purpose {
     VictimPart(u64),
     /// Blocks of the purge journal.
     Journal,
-    /// The summary slot of the sealed life of this sequence, for recovery.
-    LoadSlot(u64),
+    /// A piece of a summary, for recovery.
+    Load(Piece),
 }
 
 /// A finished operation.
 #[derive(Debug)]
-pub(super) struct Done {
-    pub(super) purpose: Purpose,
-    pub(super) result: io::Result<()>,
-    pub(super) buf: Option<AlignedBuf>,
+pub(crate) struct Done {
+    pub(crate) purpose: Purpose,
+    pub(crate) result: io::Result<()>,
+    pub(crate) buf: Option<AlignedBuf>,
 }
 
 /// The queue, and numbered flushes: whoever waits for durability notes the number of the next
 /// flush to begin *after* its writes have completed.
-pub(super) struct Io {
+pub(crate) struct Io {
     store: Arc<StoreShared>,
     queue: Box<dyn Queue>,
     purposes: HashMap<u64, Purpose>,
@@ -55,9 +56,9 @@ pub(super) struct Io {
     flush_wanted: bool,
     flush_failed: u64,
     /// When the last flush began.
-    pub(super) flushed_at: MonoTime,
+    pub(crate) flushed_at: MonoTime,
     /// Something completed since the last flush began.
-    pub(super) dirty: bool,
+    pub(crate) dirty: bool,
 }
 
 impl std::fmt::Debug for Io {
@@ -69,7 +70,7 @@ impl std::fmt::Debug for Io {
 }
 
 impl Io {
-    pub(super) fn new(store: Arc<StoreShared>, queue: Box<dyn Queue>, now: MonoTime) -> Self {
+    pub(crate) fn new(store: Arc<StoreShared>, queue: Box<dyn Queue>, now: MonoTime) -> Self {
         Self {
             store,
             queue,
@@ -92,13 +93,13 @@ impl Io {
         self.next_token
     }
 
-    pub(super) fn write(&mut self, purpose: Purpose, at: u64, len: usize, buf: AlignedBuf) {
+    pub(crate) fn write(&mut self, purpose: Purpose, at: u64, len: usize, buf: AlignedBuf) {
         add(&self.store.counters.writes, 1);
         let token = self.token(purpose);
         self.queue.submit(Op::write(token, at, len, buf));
     }
 
-    pub(super) fn read(&mut self, purpose: Purpose, at: u64, len: usize) {
+    pub(crate) fn read(&mut self, purpose: Purpose, at: u64, len: usize) {
         add(&self.store.counters.reads, 1);
         add(&self.store.counters.read_bytes, len as u64);
         let token = self.token(purpose);
@@ -107,13 +108,13 @@ impl Io {
     }
 
     /// Asks for a flush of everything completed so far; the number to wait for.
-    pub(super) fn want_flush(&mut self) -> u64 {
+    pub(crate) fn want_flush(&mut self) -> u64 {
         self.flush_wanted = true;
         self.flush_started + 1
     }
 
     /// `Some(true)` once flush `number` (or a later one) was carried out, `Some(false)` if it failed.
-    pub(super) fn flushed(&self, number: u64) -> Option<bool> {
+    pub(crate) fn flushed(&self, number: u64) -> Option<bool> {
         if self.flush_failed >= number {
             Some(false)
         } else {
@@ -122,7 +123,7 @@ impl Io {
     }
 
     /// Begins the flush that is wanted, unless one is under way, and hands everything to the disk.
-    pub(super) fn submit(&mut self, now: MonoTime) {
+    pub(crate) fn submit(&mut self, now: MonoTime) {
         if self.flush_wanted && !self.flush_in_flight {
             self.flush_wanted = false;
             self.flush_in_flight = true;
@@ -139,7 +140,7 @@ impl Io {
     }
 
     /// What has finished; flushes are taken care of here and reported too.
-    pub(super) fn reap(&mut self) -> Vec<Done> {
+    pub(crate) fn reap(&mut self) -> Vec<Done> {
         self.queue.reap(&mut self.completions);
         let completions = std::mem::take(&mut self.completions);
         completions
@@ -175,11 +176,11 @@ impl Io {
         })
     }
 
-    pub(super) fn in_flight(&self) -> usize {
+    pub(crate) fn in_flight(&self) -> usize {
         self.purposes.len()
     }
 
-    pub(super) fn wait(&mut self, at_most: std::time::Duration) {
+    pub(crate) fn wait(&mut self, at_most: std::time::Duration) {
         // A refused submission is reported by the next turn.
         let _ = self.queue.wait(at_most);
     }

@@ -2,7 +2,7 @@
 
 mod assemble;
 mod gather;
-mod io;
+pub(crate) mod io;
 mod journal;
 mod leave;
 mod line;
@@ -70,7 +70,7 @@ impl WakeHandle {
 pub struct Writer {
     pub(crate) engine: Arc<Engine>,
     store: Arc<StoreShared>,
-    io: Io,
+    pub(crate) io: Io,
     superblock: Superblock,
     gather: Gather,
     /// Buffers for clusters, reused.
@@ -101,7 +101,7 @@ pub struct Writer {
     /// When it was last said what writing waits for.
     said_at: MonoTime,
     /// Time of this turn.
-    now: MonoTime,
+    pub(crate) now: MonoTime,
     options: StoreOptions,
     /// The store was away: its floor goes back to this when its removals are durable.
     restoring: Option<(LogPosition, SyncTicket)>,
@@ -212,7 +212,7 @@ impl Writer {
                 Purpose::OpenSlot(sequence) => self.mark_done(sequence, &result),
                 Purpose::VictimSlot(sequence) => self.victim_slot_done(sequence, &result, buf),
                 Purpose::VictimPart(sequence) => self.victim_part_done(sequence, &result, buf),
-                Purpose::LoadSlot(sequence) => self.load_slot_done(sequence, &result, buf),
+                Purpose::Load(piece) => self.load_piece_done(piece, &result, buf),
                 Purpose::Journal => self.journal_done(&result),
                 Purpose::Flush(_) => {
                     if let Err(error) = result {
@@ -252,11 +252,6 @@ impl Writer {
         if !self.store.takes_writes() {
             self.give_up_items();
         }
-    }
-
-    /// Reads a summary slot for loading.
-    pub(crate) fn read_slot(&mut self, sequence: u64, at: u64, len: usize) {
-        self.io.read(Purpose::LoadSlot(sequence), at, len);
     }
 
     /// A store that cannot write keeps no promises about what waits.

@@ -1,0 +1,118 @@
+//! What is read of segments before their turn to be loaded, and what it tells.
+
+use std::collections::BTreeMap;
+
+use foxy_disk::AlignedBuf;
+use foxy_format::Entry;
+
+use super::part::{Part, read_entries};
+use super::scan::scan_segment;
+use super::take::{Told, beside};
+use crate::shared::StoreShared;
+
+/// What is read of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Piece {
+    /// The slot of this life.
+    Slot(u64),
+    /// What the slot of this life has no room for.
+    Spill(u64),
+}
+
+/// Pieces asked for (their lengths), and read.
+#[derive(Debug, Default)]
+pub(super) struct Pieces {
+    asked: BTreeMap<Piece, usize>,
+    read: BTreeMap<Piece, Option<AlignedBuf>>,
+}
+
+impl Pieces {
+    /// False if it was asked for before.
+    pub(super) fn ask(&mut self, piece: Piece, len: usize) -> bool {
+        !self.read.contains_key(&piece) && self.asked.insert(piece, len).is_none()
+    }
+
+    pub(super) fn answer(&mut self, piece: Piece, buf: Option<AlignedBuf>) {
+        self.asked.remove(&piece);
+        self.read.insert(piece, buf);
+    }
+
+    /// Whether everything was read that `part` needs, which may be nothing.
+    pub(super) fn has_all_of(&self, part: &Part) -> bool {
+        part.header.is_none()
+            || self.read.contains_key(&Piece::Slot(part.sequence))
+                && !self.asked.contains_key(&Piece::Spill(part.sequence))
+    }
+
+    /// Slot and spill of a segment that [has all](Pieces::has_all_of); `None` for what could not be
+    /// read, nothing for what there is not.
+    pub(super) fn take(&mut self, part: &Part) -> (Option<AlignedBuf>, Option<AlignedBuf>) {
+        let slot = self.read.remove(&Piece::Slot(part.sequence));
+        let spill = self.read.remove(&Piece::Spill(part.sequence));
+        (
+            slot.flatten(),
+            spill.unwrap_or_else(|| Some(AlignedBuf::new(0))),
+        )
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        let read = self.read.values().flatten().map(|piece| piece.len());
+        read.chain(self.asked.values().copied()).sum()
+    }
+}
+
+/// A segment and its pieces as read.
+#[derive(Debug)]
+pub(super) struct Raw {
+    pub(super) part: Part,
+    pub(super) slot: Option<AlignedBuf>,
+    pub(super) spill: Option<AlignedBuf>,
+}
+
+impl Raw {
+    /// A segment of which nothing is to be read.
+    pub(super) fn of(part: Part) -> Self {
+        Self {
+            part,
+            slot: None,
+            spill: None,
+        }
+    }
+
+    fn tell(mut self, store: &StoreShared) -> Told {
+        let entries = match self.part.header {
+            None => std::mem::take(&mut self.part.entries),
+            Some(header) => {
+                let pieces = self.slot.zip(self.spill);
+                let read =
+                    pieces.and_then(|(slot, spill)| read_entries(store, &header, &slot, &spill));
+                read.unwrap_or_else(|| scanned(store, &self.part))
+            }
+        };
+        Told {
+            part: self.part,
+            entries,
+            voids: Vec::new(),
+        }
+    }
+}
+
+/// The entries as the clusters have them.
+fn scanned(store: &StoreShared, part: &Part) -> Vec<Entry> {
+    let scan = scan_segment(store, part.index, Some(part.sequence));
+    scan.map(|s| s.entries).unwrap_or_default()
+}
+
+/// Segments with their entries, in the same order; two at a time if `together`.
+pub(super) fn tell(store: &StoreShared, mut group: Vec<Raw>, together: bool) -> Vec<Told> {
+    let all = |group: &mut Vec<Raw>| -> Vec<Told> {
+        group.drain(..).map(|raw| raw.tell(store)).collect()
+    };
+    let mut rest = match together {
+        true => group.split_off(group.len() / 2),
+        false => Vec::new(),
+    };
+    let (mut told, late) = beside(together, || all(&mut group), || all(&mut rest));
+    told.extend(late.unwrap_or_else(|| all(&mut rest)));
+    told
+}

@@ -1,0 +1,211 @@
+//! Taking the entries of segments into the index: each key only if it is absent and was not
+//! removed.
+//!
+//! Two *lanes* share the work, each with the shards of the index that are its own: entries of one
+//! key, and of keys that the index cannot tell apart, meet in one lane and keep their order. What
+//! comes out does not depend on whether the lanes run at the same time.
+
+use std::collections::HashMap;
+
+use foxy_base::KeyHash;
+use foxy_format::{Entry, EntryKind, LogPosition, UNIT};
+use foxy_index::{Insert, LANES};
+
+use super::part::Part;
+use crate::Engine;
+use crate::removals::Removal;
+use crate::shared::{Gone, StoreShared};
+use crate::stats::add;
+
+/// Entries whose places in the index are asked for at once: more than a core can have under way
+/// (10 to 16 lines), few enough to stay in its first cache.
+const LOAD_AHEAD: usize = 32;
+
+/// Keys that the removal log names, and the place before which their records are gone.
+pub(super) type Keys = HashMap<KeyHash, LogPosition>;
+
+/// A segment with all that is known of it.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) part: Part,
+    pub(super) entries: Vec<Entry>,
+    /// Places in it that were removed, in ascending order.
+    pub(super) voids: Vec<u32>,
+}
+
+/// Records taken in and left out.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Taken {
+    pub(super) loaded: u64,
+    skipped: u64,
+}
+
+/// What became of an entry.
+enum Fate {
+    /// It is no record.
+    None,
+    Loaded,
+    Skipped,
+    /// Left out, if it is a record, and nothing older of its key may come.
+    Last {
+        record: bool,
+    },
+}
+
+/// What both lanes work with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taker<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) store: &'a StoreShared,
+    /// Records before it are void.
+    pub(super) floor: LogPosition,
+}
+
+impl Taker<'_> {
+    /// Takes in what is of `lane`: segments in the order given, later entries first. No more once
+    /// there are too many removals to remember.
+    pub(super) fn take(self, lane: usize, keys: &mut Keys, segments: &[Told]) -> Taken {
+        let mut taken = Taken::default();
+        let mut batch = Vec::with_capacity(LOAD_AHEAD);
+        for told in segments {
+            let own = |entry: &&Entry| self.engine.index.lane(entry.hash) == lane;
+            let mut entries = told.entries.iter().rev().filter(own);
+            loop {
+                batch.clear();
+                batch.extend(entries.by_ref().take(LOAD_AHEAD));
+                if batch.is_empty() {
+                    break;
+                }
+                self.take_batch(&batch, told, keys, &mut taken);
+            }
+        }
+        add(&self.store.counters.loaded, taken.loaded);
+        add(&self.store.counters.load_skipped, taken.skipped);
+        taken
+    }
+
+    fn take_batch(self, batch: &[&Entry], told: &Told, keys: &mut Keys, taken: &mut Taken) {
+        for entry in batch {
+            self.engine.index.warm(entry.hash);
+        }
+        // Whoever removes a key writes that here before looking into the index, so that an entry
+        // is either found there or not taken in.
+        let mut gone = self.store.gone.read();
+        for entry in batch {
+            let fate = match gone.as_ref() {
+                Some(gone) => self.take_entry(entry, told, keys, gone),
+                None => Fate::Skipped,
+            };
+            taken.loaded += u64::from(matches!(fate, Fate::Loaded));
+            let skipped = matches!(fate, Fate::Skipped | Fate::Last { record: true });
+            taken.skipped += u64::from(skipped);
+            if matches!(fate, Fate::Last { .. }) {
+                drop(gone);
+                if let Some(gone) = self.store.gone.write().as_mut() {
+                    gone.add(entry.hash);
+                }
+                gone = self.store.gone.read();
+            }
+        }
+    }
+
+    fn take_entry(self, entry: &Entry, told: &Told, keys: &mut Keys, gone: &Gone) -> Fate {
+        match entry.kind {
+            EntryKind::Void => return Fate::None,
+            EntryKind::Tombstone => return Fate::Last { record: false },
+            _ => {}
+        }
+        let at = LogPosition::new(told.part.sequence, entry.offset_units);
+        let void = told.voids.binary_search(&entry.offset_units).is_ok();
+        if void || self.removed(entry, at, keys) {
+            // It had replaced every older record of its key. Their own removals may have been
+            // lost in a power cut that this record survived.
+            return Fate::Last { record: true };
+        }
+        if at < self.floor {
+            return Fate::Skipped;
+        }
+        if gone.has(entry.hash) {
+            if gone.untold {
+                self.store.remove(Removal::Place(at));
+            }
+            return Fate::Skipped;
+        }
+        self.insert(told.part.index, entry)
+    }
+
+    /// Whether the removal log removes this record by its key. Then the place takes over: the
+    /// record is void, and through it everything older of the key.
+    fn removed(self, entry: &Entry, at: LogPosition, keys: &mut Keys) -> bool {
+        let before = keys.get(&entry.hash);
+        if before.is_none_or(|before| at >= *before) {
+            return false;
+        }
+        keys.remove(&entry.hash);
+        self.store.remove(Removal::Place(at));
+        true
+    }
+
+    /// Takes one record in, unless its key has a newer one.
+    fn insert(self, index: u32, entry: &Entry) -> Fate {
+        let Some(spot) = self.store.spot(index, entry.offset_units) else {
+            return Fate::Skipped;
+        };
+        let Some(new) = spot.entry(u64::from(entry.len_units) * UNIT) else {
+            return Fate::Skipped;
+        };
+        match self.engine.index.insert_if_absent(entry.hash, new) {
+            Insert::Stored | Insert::Replaced(_) => Fate::Loaded,
+            // The place is taken by a newer record of the key, or by a twin, or there is no room.
+            // In case the twin goes: an older record of this key must not take its place. And this
+            // one must not return once it is out of date, when nothing is known of it any more.
+            Insert::Present(_) | Insert::Dropped => {
+                let place = self.store.position(spot);
+                self.store.remove_all(place.map(Removal::Place).as_slice());
+                Fate::Last { record: true }
+            }
+        }
+    }
+}
+
+/// Both lanes, at the same time if `together` and a thread is to be had; it ends in here.
+pub(super) fn take_all(
+    taker: Taker<'_>,
+    keys: &mut [Keys; LANES],
+    segments: &[Told],
+    together: bool,
+) -> Taken {
+    let [first, second] = keys;
+    let (here, there) = beside(
+        together,
+        || taker.take(0, first, segments),
+        || taker.take(1, second, segments),
+    );
+    let there = there.unwrap_or_else(|| taker.take(1, &mut keys[1], segments));
+    Taken {
+        loaded: here.loaded + there.loaded,
+        skipped: here.skipped + there.skipped,
+    }
+}
+
+/// Does `here`, and `there` on a thread of its own that ends in here; the latter only if
+/// `together`, and if there is a thread to be had.
+pub(super) fn beside<A, B: Send>(
+    together: bool,
+    here: impl FnOnce() -> A,
+    there: impl FnOnce() -> B + Send,
+) -> (A, Option<B>) {
+    if !together {
+        return (here(), None);
+    }
+    std::thread::scope(|scope| {
+        let name = std::thread::Builder::new().name("foxy-load".into());
+        let thread = name.spawn_scoped(scope, there);
+        let here = here();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, B>| {
+            let joined = thread.join();
+            joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        (here, thread.ok().map(join))
+    })
+}
