@@ -1,9 +1,10 @@
 //! Disk reads of one worker: its own queue on every store's disk, one submission per turn of the
 //! loop, and no wake-up of another thread.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -39,14 +40,19 @@ pub(crate) struct DiskReader {
     engine: Arc<Engine>,
     clock: Arc<dyn Clock>,
     buffers: BufPool,
-    queues: RefCell<HashMap<StoreId, Option<Rc<StoreQueue>>>>,
+    queues: Queues,
 }
+
+/// A queue per store; `None` where none could be opened.
+type Queues = Rc<RefCell<HashMap<StoreId, Option<Rc<StoreQueue>>>>>;
 
 struct StoreQueue {
     clock: Arc<dyn Clock>,
     inner: RefCell<Inner>,
     /// Something was staged.
     staged: Notify,
+    /// The store was taken out: nothing more is staged.
+    left: Cell<bool>,
 }
 
 struct Inner {
@@ -86,7 +92,7 @@ impl DiskReader {
             engine,
             clock,
             buffers: BufPool::new(IDLE_BUFFERS),
-            queues: RefCell::default(),
+            queues: Rc::default(),
         }
     }
 
@@ -130,6 +136,11 @@ impl DiskReader {
             return queue.clone();
         }
         let opened = self.open(store);
+        // A store that was taken out since the lookup is no store any more.
+        let gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        if opened.as_ref().is_err_and(gone) {
+            return None;
+        }
         if let Err(error) = &opened {
             tracing::error!(store = store.0, %error, "cannot open a read queue: the store is not read");
         }
@@ -151,14 +162,16 @@ impl DiskReader {
                 backlog: Backlog::default(),
             }),
             staged: Notify::new(),
+            left: Cell::new(false),
         });
         let engine = &self.engine;
         tokio::task::spawn_local(flush_turns(Rc::clone(&queue), Arc::clone(engine)));
-        tokio::task::spawn_local(reap_when_ready(
-            Rc::clone(&queue),
-            Arc::clone(engine),
-            ready,
-        ));
+        let queues = Rc::clone(&self.queues);
+        let (reaped, engine) = (Rc::clone(&queue), Arc::clone(engine));
+        tokio::task::spawn_local(async move {
+            reap_until_left(&reaped, &engine, &ready, store).await;
+            queues.borrow_mut().remove(&store);
+        });
         Ok(queue)
     }
 }
@@ -292,6 +305,9 @@ fn answer_all(waiters: Vec<Rc<RefCell<Slot>>>, answer: &Answer) {
 async fn flush_turns(queue: Rc<StoreQueue>, engine: Arc<Engine>) {
     loop {
         queue.staged.notified().await;
+        if queue.left.get() {
+            return;
+        }
         tokio::task::yield_now().await;
         let flushed = queue.inner.borrow_mut().queue.flush_submissions();
         if let Err(error) = flushed {
@@ -304,9 +320,24 @@ async fn flush_turns(queue: Rc<StoreQueue>, engine: Arc<Engine>) {
     }
 }
 
-async fn reap_when_ready(queue: Rc<StoreQueue>, engine: Arc<Engine>, ready: Readiness) {
-    // An error means that the runtime ends.
-    while ready.ready().await.is_ok() {
-        queue.reap(&engine);
+/// Collects what is finished until the store is taken out and nothing is under way; then its file
+/// can be closed.
+async fn reap_until_left(
+    queue: &StoreQueue,
+    engine: &Arc<Engine>,
+    ready: &Readiness,
+    store: StoreId,
+) {
+    let mut departure = pin!(engine.departure(store));
+    let mut left = false;
+    while !(left && queue.inner.borrow().reads.is_empty()) {
+        tokio::select! {
+            // An error means that the runtime ends.
+            found = ready.ready() => if found.is_err() { return },
+            () = &mut departure, if !left => left = true,
+        }
+        queue.reap(engine);
     }
+    queue.left.set(true);
+    queue.staged.notify_one();
 }

@@ -3,7 +3,7 @@
 use std::fmt::{Display, Write};
 
 use foxy_proxy::{Event, Latency, Outcome};
-use foxy_store::{Health, OneStoreStats};
+use foxy_store::{Duty, Health, OneStoreStats};
 
 use super::State;
 use super::stats::{health_word, resident_bytes};
@@ -161,7 +161,7 @@ fn engine(state: &State, page: &mut Page) {
 
 fn stores(stores: &[OneStoreStats], page: &mut Page) {
     states(stores, page);
-    let gauges: [Gauge; 6] = [
+    let gauges: [Gauge; 8] = [
         (
             "foxy_store_up",
             "1 if the store reads and writes, 0.5 if it is slow or only reads, 0 if it is offline.",
@@ -170,6 +170,16 @@ fn stores(stores: &[OneStoreStats], page: &mut Page) {
                 Health::Slow | Health::ReadOnly => 0.5,
                 Health::Offline => 0.0,
             },
+        ),
+        (
+            "foxy_store_drain_left",
+            "Part of the store (0 to 1) that a drain has still to go through.",
+            |s| s.left,
+        ),
+        (
+            "foxy_store_takes_new",
+            "1 if new objects may go to the store, 0 if it drains, is drained or is being taken out.",
+            |s| f64::from(u8::from(s.duty == Duty::Serving)),
         ),
         (
             "foxy_store_quarantined_segments",

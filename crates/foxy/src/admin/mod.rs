@@ -1,4 +1,4 @@
-//! The admin listener: health, metrics, statistics, purging and a live status page.
+//! The admin listener: health, metrics, statistics, purging, stores and a live status page.
 //!
 //! It runs on a thread of its own, so that it answers when the network threads are busy and never
 //! costs them anything. It is no proxy, answers only under names it knows (a page in a browser
@@ -12,11 +12,13 @@ mod metrics;
 mod purge;
 mod routes;
 mod stats;
+mod stores;
 mod why;
 
 pub(crate) use list::Line;
 pub(crate) use purge::{Operation, Removed, Started};
-pub use stats::{Durations, Stats};
+pub use stats::{Durations, Stats, Store};
+pub(crate) use stores::{Changed, StoreLine};
 pub use why::{Stored as WhyStored, Why as WhyAnswer};
 
 use std::net::{SocketAddr, TcpListener};
@@ -32,7 +34,7 @@ use tokio::sync::{Semaphore, oneshot};
 use crate::StartError;
 use crate::access_log::LogHandle;
 use crate::config::Config;
-use crate::run::Addresses;
+use crate::run::{Addresses, StoreKeeper};
 
 /// Connections at once; more wait.
 const CONNECTIONS: usize = 64;
@@ -42,6 +44,7 @@ const CONNECTIONS: usize = 64;
 pub(crate) struct State {
     proxy: Arc<Proxy>,
     engine: Arc<Engine>,
+    stores: Arc<StoreKeeper>,
     clock: Arc<dyn Clock>,
     log: Option<LogHandle>,
     started: MonoTime,
@@ -56,7 +59,7 @@ pub(crate) struct State {
 impl State {
     pub(crate) fn new(
         proxy: &Arc<Proxy>,
-        engine: &Arc<Engine>,
+        (engine, stores): (&Arc<Engine>, &Arc<StoreKeeper>),
         clock: &Arc<dyn Clock>,
         log: Option<LogHandle>,
         config: &Config,
@@ -69,6 +72,7 @@ impl State {
         Self {
             proxy: Arc::clone(proxy),
             engine: Arc::clone(engine),
+            stores: Arc::clone(stores),
             clock: Arc::clone(clock),
             log,
             started: clock.mono(),

@@ -5,7 +5,7 @@ use foxy_http1::RequestHead;
 use super::connection::Answer;
 use super::guard::{self, FIELD};
 use super::stats::Stats;
-use super::{State, list, metrics, purge, why};
+use super::{State, list, metrics, purge, stores, why};
 
 const PAGE: &str = include_str!("page.html");
 
@@ -20,15 +20,22 @@ pub(super) async fn answer(head: &RequestHead<'_>, body: &[u8], state: &State) -
         (b"GET" | b"HEAD", "/why") => why::answer(query, state),
         (b"GET" | b"HEAD", "/ls") => list::answer(query, state),
         (b"GET" | b"HEAD", "/purges") => purge::list(state),
+        (b"GET" | b"HEAD", "/stores") => stores::list(state),
         (b"GET" | b"HEAD", _) => match path.strip_prefix("/purges/") {
             Some(number) => purge::status(number, state),
             None => get(path, state),
         },
-        (b"POST", "/purge") if !guard::may_change(head) => {
+        (b"POST", _) if !guard::may_change(head) => {
             Answer::text(403, &format!("changes need the field `{FIELD}: 1`"))
         }
         (b"POST", "/purge") => purge::purge(query, body, state).await,
-        _ => Answer::text(405, "only GET, HEAD and POST /purge are known here"),
+        (b"POST", _) if path.starts_with("/stores/") => {
+            stores::change(&path["/stores/".len()..], query, state).await
+        }
+        _ => Answer::text(
+            405,
+            "only GET, HEAD, POST /purge and POST /stores/... are known here",
+        ),
     }
 }
 
@@ -54,7 +61,7 @@ fn get(path: &str, state: &State) -> Answer {
         "/purge" => Answer::text(405, "purging changes something: use POST"),
         _ => Answer::text(
             404,
-            "try /, /healthz, /readyz, /metrics, /stats, /ls, /purges or /why?url=...",
+            "try /, /healthz, /readyz, /metrics, /stats, /stores, /ls, /purges or /why?url=...",
         ),
     }
 }

@@ -7,6 +7,7 @@ use foxy_store::{Device, Health, OneStoreStats};
 use serde::{Deserialize, Serialize};
 
 use super::State;
+use super::stores::duty_word;
 
 /// All figures of this moment. Counts are since the start.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -82,8 +83,17 @@ pub struct Memory {
 /// One store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Store {
+    /// Its number in this run.
+    #[serde(default)]
+    pub store: u16,
     /// Its disk.
     pub disk: String,
+    /// `serving`, `draining`, `drained` or `leaving`.
+    #[serde(default)]
+    pub duty: String,
+    /// Per cent of it that a drain has still to go through.
+    #[serde(default)]
+    pub left_percent: f64,
     /// `good`, `slow`, `read-only` or `offline`.
     pub health: String,
     /// What the device said, or did, that last changed this.
@@ -190,7 +200,10 @@ fn one_store(
     named: impl Fn(Vec<(&'static str, u64)>) -> BTreeMap<String, u64>,
 ) -> Store {
     Store {
+        store: store.store.0,
         disk: store.disk.clone(),
+        duty: duty_word(store.duty).to_owned(),
+        left_percent: (store.left * 1000.0).round() / 10.0,
         health: health_word(store.health).to_owned(),
         reason: store.reason.clone(),
         device: device_word(store.device).to_owned(),

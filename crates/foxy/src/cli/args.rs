@@ -49,7 +49,7 @@ pub enum Command {
     Why(WhyArgs),
     /// List what a running Foxy has stored
     Ls(LsArgs),
-    /// Look into a store that no Foxy uses
+    /// Add, drain, remove and grow stores of a running Foxy; look into one that no Foxy uses
     #[command(subcommand)]
     Store(StoreCommand),
     /// Read, convert and generate access logs
@@ -193,13 +193,91 @@ pub struct WhyArgs {
     pub admin: AdminArgs,
 }
 
-/// What to do with a store; it is only read, and must not be in use.
+/// What to do with a store.
 #[derive(Clone, Debug, Subcommand)]
 pub enum StoreCommand {
-    /// Print what its tables say
+    /// List the stores of a running Foxy
+    List(ListStores),
+    /// Add a file or block device to a running Foxy
+    Add(AddStore),
+    /// Move what is wanted of a store to the others; nothing new goes there
+    Drain(DrainStore),
+    /// Let a store that drains take new objects again
+    Resume(OneStore),
+    /// Take a drained store out and close it
+    Remove(RemoveStore),
+    /// Make a store longer; its contents stay
+    Grow(GrowStore),
+    /// Try segments in quarantine again; what they hold is lost
+    Retry(OneStore),
+    /// Print what the tables of a store say that is not in use
     Inspect(StoreArgs),
-    /// Read everything, check every checksum, and say what a restart would bring back
+    /// Of a store that is not in use: read everything, check every checksum, and say what a restart would bring back
     Verify(StoreArgs),
+}
+
+/// Whose stores.
+#[derive(Clone, Debug, Args)]
+pub struct ListStores {
+    /// Whom to ask
+    #[command(flatten)]
+    pub admin: AdminArgs,
+}
+
+/// What to add.
+#[derive(Clone, Debug, Args)]
+pub struct AddStore {
+    /// File (made if it is missing) or block device
+    pub path: PathBuf,
+    /// Its size if it is made, such as 100GiB or 50%
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<String>,
+    /// Whom to ask
+    #[command(flatten)]
+    pub admin: AdminArgs,
+}
+
+/// Which store of a running Foxy.
+#[derive(Clone, Debug, Args)]
+pub struct OneStore {
+    /// Its number or path
+    pub store: String,
+    /// Whom to ask
+    #[command(flatten)]
+    pub admin: AdminArgs,
+}
+
+/// What to drain.
+#[derive(Clone, Debug, Args)]
+pub struct DrainStore {
+    /// Which
+    #[command(flatten)]
+    pub which: OneStore,
+    /// Wait until everything has moved
+    #[arg(long)]
+    pub wait: bool,
+}
+
+/// What to take out.
+#[derive(Clone, Debug, Args)]
+pub struct RemoveStore {
+    /// Which
+    #[command(flatten)]
+    pub which: OneStore,
+    /// Although it is not drained
+    #[arg(long)]
+    pub now: bool,
+}
+
+/// What to make longer.
+#[derive(Clone, Debug, Args)]
+pub struct GrowStore {
+    /// Which
+    #[command(flatten)]
+    pub which: OneStore,
+    /// How long it shall be, such as 200GiB; a device: all of it unless given
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<String>,
 }
 
 /// Which store.

@@ -11,6 +11,7 @@ mod reload;
 mod serve;
 mod stats;
 mod store;
+mod stores;
 mod why;
 
 pub use args::{Cli, Command, ServeArgs};

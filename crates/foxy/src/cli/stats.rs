@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use super::args::StatsArgs;
 use super::{client, failed};
-use crate::admin::{Durations, Stats};
+use crate::admin::{Durations, Stats, Store};
 use crate::config::human;
 
 /// Asks and prints.
@@ -67,9 +67,10 @@ pub(super) fn text(stats: &Stats) -> String {
     let _ = writeln!(page, "disk         {} objects", stats.disk_objects);
     for store in &stats.stores {
         let loading = if store.loading { ", loading" } else { "" };
+        let duty = duty(store);
         let _ = writeln!(
             page,
-            "  {}: {} of {}, {}{loading}",
+            "  {}: {} of {}, {}{duty}{loading}",
             store.disk,
             human(store.used_bytes),
             human(store.capacity_bytes),
@@ -95,6 +96,15 @@ pub(super) fn text(stats: &Stats) -> String {
         }
     }
     page
+}
+
+/// What is special about a store's work at present.
+fn duty(store: &Store) -> String {
+    match &store.duty[..] {
+        "draining" => format!(", draining, {} % left", store.left_percent),
+        "drained" | "leaving" => format!(", {}", store.duty),
+        _ => String::new(),
+    }
 }
 
 fn durations(d: &Durations) -> String {

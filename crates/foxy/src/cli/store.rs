@@ -1,4 +1,4 @@
-//! `foxy store inspect` and `foxy store verify`: a store that nobody uses, without changing it.
+//! `foxy store`: of a running Foxy (see the module `stores`); `foxy store inspect` and `foxy store verify`: a store that nobody uses, without changing it.
 //!
 //! Exit codes: 0 all is right, 1 something is damaged, 2 there is no store to look into.
 
@@ -21,6 +21,7 @@ pub(super) fn run(command: &StoreCommand) -> ExitCode {
     let done = match command {
         StoreCommand::Inspect(args) => inspected(args),
         StoreCommand::Verify(args) => verified(args),
+        running => return super::stores::run(running),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

@@ -289,6 +289,29 @@ fn store(
     })
 }
 
+/// A store that is named while Foxy runs, as the configuration would name it.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn one_store(path: &str, size: Option<&str>) -> Result<StoreConfig, String> {
+    let given = |text: &str, place: &str| super::Given {
+        texts: vec![text.to_owned()],
+        list: false,
+        place: place.to_owned(),
+    };
+    let mut section = Section::from([("path".to_owned(), given(path, "path"))]);
+    if let Some(size) = size {
+        section.insert("size".to_owned(), given(size, "size"));
+    }
+    let mut problems = Vec::new();
+    let config = store(&section, &super::ThisMachine, &mut problems);
+    match (config, problems.first()) {
+        (Some(config), None) => Ok(config),
+        (_, Some(problem)) => Err(problem.to_string()),
+        (None, None) => Err("`off` is no store".to_owned()),
+    }
+}
+
 fn is_device(path: &std::path::Path) -> bool {
     use std::os::unix::fs::FileTypeExt;
     std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())

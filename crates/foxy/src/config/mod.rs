@@ -18,6 +18,7 @@ mod suggest;
 mod table;
 mod values;
 
+pub(crate) use build::one_store;
 pub use build::{
     Config, LogConfig, LogFormat, LogLevel, LogTarget, ScrubConfig, SiteConfig, StoreConfig,
 };

@@ -5,6 +5,7 @@
 //! answer, and a start that fails leaves nothing running.
 
 mod error;
+mod keeper;
 mod limits;
 mod local;
 mod notify;
@@ -15,6 +16,7 @@ mod sweeper;
 mod workers;
 
 pub use error::StartError;
+pub(crate) use keeper::{KeeperError, StoreKeeper};
 pub(crate) use limits::raise_open_files;
 pub(crate) use notify::notify;
 pub(crate) use running::Addresses;

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use foxy_proxy::Proxy;
 use foxy_store::Engine;
 
-use super::stores::StoreThreads;
+use super::keeper::StoreKeeper;
 use super::sweeper::Sweeper;
 use crate::access_log::{LogHandle, LogThread};
 use crate::admin::AdminThread;
@@ -25,7 +25,7 @@ pub(crate) struct Addresses {
 pub struct Running {
     proxy: Arc<Proxy>,
     engine: Arc<Engine>,
-    stores: StoreThreads,
+    stores: Arc<StoreKeeper>,
     admin: Option<AdminThread>,
     log: Option<LogThread>,
     sweeper: Option<Sweeper>,
@@ -37,7 +37,7 @@ impl Running {
     pub(super) fn new(
         proxy: Arc<Proxy>,
         engine: Arc<Engine>,
-        stores: StoreThreads,
+        stores: Arc<StoreKeeper>,
         admin: Option<AdminThread>,
         log: Option<LogThread>,
         addresses: Addresses,

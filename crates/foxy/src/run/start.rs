@@ -9,8 +9,9 @@ use foxy_disk::Disk;
 use foxy_proxy::{Proxy, Resolver, SystemResolver};
 use foxy_store::{Engine, EngineConfig, StoreOptions};
 
+use super::keeper::StoreKeeper;
 use super::running::{Addresses, Running};
-use super::stores::{StoreThreads, open_disk};
+use super::stores::open_disk;
 use super::sweeper::Sweeper;
 use super::workers::{Bound, spawn};
 use super::{StartError, local};
@@ -86,14 +87,9 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
         ..EngineConfig::new(budget.engine, parts.seed)
     };
     let engine = Engine::new(engine_config, Arc::clone(&parts.clock));
-    let mut stores = StoreThreads::default();
+    let stores = Arc::new(StoreKeeper::new(&engine, parts.store_options.clone()));
     for (number, disk) in disks(config, parts.disks)?.into_iter().enumerate() {
-        let configured = config.stores.get(number);
-        let options = StoreOptions {
-            reads: configured.map_or(parts.store_options.reads, |store| store.reads),
-            ..parts.store_options.clone()
-        };
-        stores.open(&engine, disk, options)?;
+        stores.open(disk, config.stores.get(number))?;
     }
     let bound = Bound::bind_all(config)?;
     let admin_socket = config.admin.map(admin::bind).transpose()?;
@@ -125,7 +121,7 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
         Some(socket) => {
             let state = admin::State::new(
                 &proxy,
-                &engine,
+                (&engine, &stores),
                 &parts.clock,
                 handle.clone(),
                 config,

@@ -1,5 +1,5 @@
-//! The thread that sweeps after purges, and otherwise scrubs: at bounded rates, off every
-//! request's way.
+//! The thread that sweeps after purges, drains stores, and otherwise scrubs: at bounded rates, off
+//! every request's way.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use foxy_base::{Clock, MonoTime};
-use foxy_store::{Engine, Scrub, ScrubStep, Sweep, SweepStep};
+use foxy_store::{Drain, DrainStep, Engine, Scrub, ScrubStep, Sweep, SweepStep};
 
 use super::StartError;
 use crate::config::ScrubConfig;
@@ -112,14 +112,32 @@ impl Scrubbing {
     }
 }
 
+/// Goes on with a drain, or begins one; how long to pause then. `None`: nothing is to be drained.
+fn drain_step(engine: &Arc<Engine>, drain: &mut Option<Drain>) -> Option<Duration> {
+    if drain.is_none() {
+        *drain = engine.begin_drain();
+    }
+    match drain.as_mut()?.step() {
+        DrainStep::Read(bytes) => Some(Duration::from_nanos(bytes * 1_000_000_000 / RATE)),
+        DrainStep::Wait => Some(WAIT),
+        DrainStep::Done => {
+            *drain = None;
+            Some(Duration::ZERO)
+        }
+    }
+}
+
 fn run(engine: &Arc<Engine>, scrubbing: &mut Scrubbing, stopped: &Receiver<()>) {
     let mut sweep: Option<Sweep> = None;
+    let mut drain: Option<Drain> = None;
     loop {
         let pause = match &mut sweep {
             None => {
                 sweep = engine.sweep();
                 if sweep.is_some() {
                     Duration::ZERO
+                } else if let Some(pause) = drain_step(engine, &mut drain) {
+                    pause
                 } else {
                     scrubbing.step(engine)
                 }

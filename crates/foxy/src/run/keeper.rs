@@ -1,0 +1,314 @@
+//! The stores of a running Foxy: one thread drives each, and they come and go on request.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use foxy_disk::Disk;
+use foxy_store::{Duty, DutyError, Engine, GrowError, StoreId, StoreOptions, WakeHandle, Writer};
+use parking_lot::Mutex;
+
+use super::StartError;
+use super::stores::open_disk;
+use crate::config::StoreConfig;
+
+/// Longest wait for a disk at the end; then the rest is given up (it is a cache).
+const DRAIN_MAX: Duration = Duration::from_secs(30);
+/// The same when a store is taken out, or grows, while Foxy runs on.
+const CLOSE_MAX: Duration = Duration::from_secs(10);
+/// Longest wait for those who read from a disk that is closed, and how often it is looked.
+const LET_GO: Duration = Duration::from_secs(3);
+const LOOK: Duration = Duration::from_millis(10);
+
+/// What a store's thread shall do besides driving it.
+enum Command {
+    /// Write everything out, and end.
+    Drain,
+    /// End as a crash would.
+    Abandon,
+    /// Take the store out; answers whether everything was written.
+    Close(Sender<bool>),
+    /// Make the store so long; answers its number and waker then, or what was in the way and
+    /// whether there still is a store.
+    Grow(u64, Sender<Grown>),
+}
+
+type Grown = (Option<(StoreId, WakeHandle)>, Result<u32, GrowError>);
+
+/// Why the stores were not changed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum KeeperError {
+    /// No store has this name.
+    #[error("there is no store `{0}`; `foxy store list` shows them, by number and path")]
+    Unknown(String),
+    /// This file is a store of this Foxy.
+    #[error("store {0} is open already")]
+    Open(String),
+    /// It holds what would be lost.
+    #[error(
+        "it still holds what is wanted: `foxy store drain` moves that to the other stores; --now takes it out as it is"
+    )]
+    NotDrained,
+    /// Its thread is gone.
+    #[error("the store does not answer; look at the log")]
+    Ended,
+    /// A state that does not go with it.
+    #[error("{0}")]
+    Duty(#[from] DutyError),
+    /// It cannot be opened.
+    #[error("{0}")]
+    Start(#[from] StartError),
+    /// It cannot grow.
+    #[error("{0}")]
+    Grow(#[from] GrowError),
+}
+
+/// What became of a store that was taken out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TakenOut {
+    /// Everything that waited was written.
+    pub(crate) written: bool,
+    /// Its file or device is closed.
+    pub(crate) closed: bool,
+}
+
+/// A store with its thread.
+#[derive(Debug)]
+struct Kept {
+    path: PathBuf,
+    wake: WakeHandle,
+    commands: Sender<Command>,
+    thread: JoinHandle<()>,
+}
+
+/// The stores and their threads. Dropping it ends them as a crash would.
+#[derive(Debug)]
+pub(crate) struct StoreKeeper {
+    engine: Arc<Engine>,
+    options: StoreOptions,
+    kept: Mutex<BTreeMap<StoreId, Kept>>,
+    /// One change at a time.
+    changing: Mutex<()>,
+}
+
+impl StoreKeeper {
+    /// Without a store; they are opened with these options.
+    pub(super) fn new(engine: &Arc<Engine>, options: StoreOptions) -> Self {
+        Self {
+            engine: Arc::clone(engine),
+            options,
+            kept: Mutex::default(),
+            changing: Mutex::default(),
+        }
+    }
+
+    /// Opens a store on `disk` and starts its thread.
+    pub(super) fn open(
+        &self,
+        disk: Arc<dyn Disk>,
+        config: Option<&StoreConfig>,
+    ) -> Result<StoreId, StartError> {
+        let options = StoreOptions {
+            reads: config.map_or(self.options.reads, |store| store.reads),
+            ..self.options.clone()
+        };
+        let path = config.map_or_else(PathBuf::new, |store| store.path.clone());
+        let writer = self.engine.open_store(disk, options)?;
+        let (id, wake) = (writer.store_id(), writer.wake_handle());
+        let (commands, received) = channel();
+        let thread = std::thread::Builder::new()
+            .name(format!("foxy-store-{}", id.0))
+            .spawn(move || drive(writer, &received))
+            .map_err(|source| StartError::Thread {
+                what: "store",
+                source,
+            })?;
+        let kept = Kept {
+            path,
+            wake,
+            commands,
+            thread,
+        };
+        self.kept.lock().insert(id, kept);
+        Ok(id)
+    }
+
+    /// Adds a store while everything runs.
+    pub(crate) fn add(&self, config: &StoreConfig) -> Result<StoreId, KeeperError> {
+        let _one_at_a_time = self.changing.lock();
+        let same = |kept: &Kept| is_same(&kept.path, &config.path);
+        if self.kept.lock().values().any(same) {
+            return Err(KeeperError::Open(config.path.display().to_string()));
+        }
+        let id = self.open(open_disk(config)?, Some(config))?;
+        tracing::info!(store = id.0, path = %config.path.display(), "a store was added");
+        Ok(id)
+    }
+
+    /// The store of this number or path.
+    pub(crate) fn find(&self, name: &str) -> Result<StoreId, KeeperError> {
+        let kept = self.kept.lock();
+        let by_path = kept
+            .iter()
+            .find(|(_, kept)| is_same(&kept.path, Path::new(name)));
+        let number = name.parse().ok().map(StoreId);
+        let by_number = number.filter(|id| kept.contains_key(id));
+        by_path
+            .map(|(id, _)| *id)
+            .or(by_number)
+            .ok_or_else(|| KeeperError::Unknown(name.to_owned()))
+    }
+
+    /// Where a store is; empty if it has no path.
+    pub(crate) fn path(&self, id: StoreId) -> PathBuf {
+        let kept = self.kept.lock();
+        kept.get(&id)
+            .map_or_else(PathBuf::new, |kept| kept.path.clone())
+    }
+
+    /// Takes a store out and closes it. Blocks, for some seconds at most. Unless `now`, only one
+    /// that is drained.
+    pub(crate) fn remove(&self, id: StoreId, now: bool) -> Result<TakenOut, KeeperError> {
+        let _one_at_a_time = self.changing.lock();
+        let duty = self
+            .engine
+            .stats()
+            .stores
+            .into_iter()
+            .find(|s| s.store == id);
+        let duty = duty.ok_or(DutyError::Unknown)?.duty;
+        if !now && duty != Duty::Drained {
+            return Err(KeeperError::NotDrained);
+        }
+        let disk = self.engine.disk(id).map(|disk| Arc::downgrade(&disk));
+        let (answer, answered) = channel();
+        self.command(id, Command::Close(answer))?;
+        let written = answered.recv().map_err(|_| KeeperError::Ended)?;
+        let kept = self.kept.lock().remove(&id);
+        if let Some(kept) = kept {
+            tracing::info!(store = id.0, path = %kept.path.display(), written, "a store was taken out");
+            join(kept.thread);
+        }
+        let closed = disk.is_none_or(|disk| is_let_go(&disk));
+        Ok(TakenOut { written, closed })
+    }
+
+    /// Makes a store so long; `None`: as long as its device is. Blocks until it is open again. Its
+    /// new number, and how many segments it has.
+    pub(crate) fn grow(&self, id: StoreId, bytes: u64) -> Result<(StoreId, u32), KeeperError> {
+        let _one_at_a_time = self.changing.lock();
+        let (answer, answered) = channel();
+        self.command(id, Command::Grow(bytes, answer))?;
+        let (now, result) = answered.recv().map_err(|_| KeeperError::Ended)?;
+        let mut kept = self.kept.lock();
+        let old = kept.remove(&id);
+        let Some((new, wake)) = now else {
+            return Err(result.err().map_or(KeeperError::Ended, KeeperError::Grow));
+        };
+        if let Some(old) = old {
+            kept.insert(new, Kept { wake, ..old });
+        }
+        Ok((new, result?))
+    }
+
+    fn command(&self, id: StoreId, command: Command) -> Result<(), KeeperError> {
+        let kept = self.kept.lock();
+        let kept = kept.get(&id).ok_or(KeeperError::Duty(DutyError::Unknown))?;
+        let sent = kept.commands.send(command);
+        sent.map_err(|_| KeeperError::Ended)?;
+        kept.wake.wake();
+        Ok(())
+    }
+
+    /// Makes every writer take a turn now (a test has moved the clock).
+    pub(super) fn wake(&self) {
+        self.kept.lock().values().for_each(|kept| kept.wake.wake());
+    }
+
+    /// Writes everything out, seals, and ends the threads.
+    pub(super) fn drain(&self) {
+        self.end(|| Command::Drain);
+    }
+
+    /// Ends the threads as a crash would: what was not written is lost.
+    pub(super) fn abandon(&self) {
+        self.end(|| Command::Abandon);
+    }
+
+    fn end(&self, command: impl Fn() -> Command) {
+        let all = std::mem::take(&mut *self.kept.lock());
+        for kept in all.values() {
+            // One that has ended needs no command.
+            let _ = kept.commands.send(command());
+            kept.wake.wake();
+        }
+        for kept in all.into_values() {
+            join(kept.thread);
+        }
+    }
+}
+
+impl Drop for StoreKeeper {
+    fn drop(&mut self) {
+        self.abandon();
+    }
+}
+
+fn join(thread: JoinHandle<()>) {
+    if thread.join().is_err() {
+        tracing::error!("a store thread ended badly");
+    }
+}
+
+/// Whether two paths name one file.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| std::fs::canonicalize(path).ok();
+    one == other || real(one).is_some_and(|one| Some(one) == real(other))
+}
+
+/// Waits a little until nobody has the disk open any more.
+fn is_let_go(disk: &Weak<dyn Disk>) -> bool {
+    for _ in 0..LET_GO.as_millis() / LOOK.as_millis() {
+        if disk.strong_count() == 0 {
+            return true;
+        }
+        std::thread::sleep(LOOK);
+    }
+    false
+}
+
+fn drive(mut writer: Writer, commands: &Receiver<Command>) {
+    loop {
+        let turn = writer.turn();
+        match commands.try_recv() {
+            Err(_) => writer.park(turn),
+            Ok(Command::Drain) => {
+                if !writer.drain(DRAIN_MAX) {
+                    tracing::warn!("not everything could be written; the rest is fetched again");
+                }
+                return;
+            }
+            Ok(Command::Abandon) => return,
+            Ok(Command::Close(answer)) => {
+                // Whoever asked may have gone.
+                let _ = answer.send(writer.close(CLOSE_MAX));
+                return;
+            }
+            Ok(Command::Grow(bytes, answer)) => {
+                let grown = writer.grow(bytes, CLOSE_MAX);
+                let now = grown
+                    .writer
+                    .as_ref()
+                    .map(|w| (w.store_id(), w.wake_handle()));
+                let _ = answer.send((now, grown.result));
+                match grown.writer {
+                    Some(same) => writer = same,
+                    None => return,
+                }
+            }
+        }
+    }
+}
