@@ -8,7 +8,7 @@ pub const SUPERBLOCK_BYTES: usize = 4096;
 const MAGIC: [u8; 4] = *b"FOXY";
 /// Segments in quarantine that there is room for.
 pub const QUARANTINE_MAX: usize = 512;
-const USED: usize = 152 + 4 * QUARANTINE_MAX;
+const USED: usize = 168 + 4 * QUARANTINE_MAX;
 
 /// One of the two superblocks; the valid one with the higher generation counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,10 @@ pub struct Superblock {
     pub geometry: Geometry,
     /// Everything in the log before this position is void (purge of all, lost tombstones).
     pub floor: LogPosition,
+    /// How often the company of stores changed that were opened together; 0: never counted.
+    pub epoch: u64,
+    /// Which stores were opened together with this one, itself included.
+    pub company: u64,
     /// Segments that could not be read, ascending; at most [`QUARANTINE_MAX`] are remembered.
     pub quarantine: Vec<u32>,
 }
@@ -48,6 +52,8 @@ impl Superblock {
             put.u32(v);
         }
         put.u64(self.floor.0);
+        put.u64(self.epoch);
+        put.u64(self.company);
         for growth in &g.grown {
             put.u64(growth.turn);
             put.u32(growth.first);
@@ -89,6 +95,7 @@ impl Superblock {
             grown: [Growth::default(); GROWTHS_MAX],
         };
         let floor = LogPosition(take.u64()?);
+        let (epoch, company) = (take.u64()?, take.u64()?);
         for growth in &mut geometry.grown {
             *growth = Growth {
                 turn: take.u64()?,
@@ -103,6 +110,8 @@ impl Superblock {
             uuid,
             geometry,
             floor,
+            epoch,
+            company,
             quarantine,
         })
     }

@@ -63,6 +63,8 @@ fn superblock() -> Superblock {
         uuid: uuid(),
         geometry: geometry(),
         floor: LogPosition::new(3, 5),
+        epoch: 2,
+        company: 0x1122_3344_5566_7788,
         quarantine: vec![2, 9],
     }
 }

@@ -12,6 +12,7 @@ use parking_lot::RwLock;
 use crate::away::Away;
 use crate::gate::Gate;
 use crate::hold::Holds;
+use crate::membership::Company;
 use crate::purge::Purges;
 use crate::registry::{Registry, Stores};
 use crate::removals::Removal;
@@ -43,6 +44,7 @@ pub struct Engine {
     shards: Box<[RwLock<Shard>]>,
     pub(crate) registry: Registry,
     pub(crate) away: Away,
+    pub(crate) company: parking_lot::Mutex<Company>,
     pub(crate) opening: parking_lot::Mutex<()>,
     pub(crate) pending_bytes: AtomicU64,
     next_number: AtomicU64,
@@ -77,6 +79,7 @@ impl Engine {
             index: Index::with_pages(config.memory_bytes / 2, Some(INDEX_PAGES)),
             registry: Registry::default(),
             away: Away::default(),
+            company: parking_lot::Mutex::default(),
             opening: parking_lot::Mutex::new(()),
             pending_bytes: AtomicU64::new(0),
             next_number: AtomicU64::new(1),

@@ -7,16 +7,19 @@
 //! **Coming back.** A store that left this engine in order, and was not opened by anybody since,
 //! has its contents but for what was removed meanwhile: that is made void in its own log, and only
 //! when that is durable does the store say that its contents count. Any other store with contents
-//! that comes while there was something to miss is taken in, empty.
+//! that comes while there was something to miss is taken in, empty. So is one that was not there
+//! in a run of the others ([`Company`]).
 
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 
+use foxy_base::hash64;
+use foxy_disk::Disk;
 use foxy_format::{LogPosition, Superblock};
 
-use crate::recovery::{Loader, write_superblock};
+use crate::recovery::{Loader, peek, write_superblock};
 use crate::shared::StoreShared;
 use crate::stats::Duty;
 use crate::{Durable, Engine, Health, StoreId};
@@ -34,11 +37,52 @@ pub(crate) enum Standing {
     Stranger,
 }
 
+/// The stores that are opened together at a start. Each says on its disk which they were, and how
+/// often that changed: one that says less than another was away for a run, and cannot know what
+/// was removed or replaced in it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Company {
+    /// The largest number that one of them says.
+    newest: u64,
+    /// What they say from now on; 0: they were not asked.
+    epoch: u64,
+    members: u64,
+}
+
+impl Company {
+    /// Of stores with these superblocks; `blank` more are empty.
+    fn of(found: &[Superblock], blank: usize) -> Self {
+        let mut uuids: Vec<_> = found.iter().map(|s| s.uuid.0).collect();
+        uuids.sort_unstable();
+        let members = hash64(0, uuids.as_flattened());
+        let newest = found.iter().map(|s| s.epoch).max().unwrap_or(0);
+        let same = |s: &Superblock| s.epoch == newest && s.company == members;
+        let changed = newest == 0 || blank > 0 || !found.iter().all(same);
+        Self {
+            newest,
+            epoch: newest + u64::from(changed),
+            members,
+        }
+    }
+
+    /// From now on a store is one of them.
+    pub(crate) const fn join(&self, superblock: &mut Superblock) {
+        if self.epoch > 0 {
+            superblock.epoch = self.epoch;
+            superblock.company = self.members;
+        }
+    }
+
+    const fn was_away(&self, superblock: &Superblock) -> bool {
+        superblock.epoch < self.newest
+    }
+}
+
 /// Sets from where on the store's log counts, on the disk as well if nothing of it does.
 pub(crate) fn believe(
     superblock: &mut Superblock,
     loader: &mut Loader,
-    standing: Standing,
+    (standing, company): (Standing, Company),
     end: LogPosition,
     store: &StoreShared,
 ) -> std::io::Result<()> {
@@ -53,6 +97,8 @@ pub(crate) fn believe(
                 store = %store.disk.describe(),
                 "this store was not there while objects were replaced or purged: it begins empty"
             );
+            // In one write: it is one of them only when nothing of its contents counts.
+            company.join(superblock);
             superblock.floor = end;
             superblock.generation += 1;
             loader.set_floor(end);
@@ -76,6 +122,13 @@ pub enum DutyError {
 }
 
 impl Engine {
+    /// Looks at all stores of a start before the first is opened: one that was not there in a run
+    /// of the others begins empty. Without this call each is believed. Changes nothing on disk.
+    pub fn meet(&self, disks: &[Arc<dyn Disk>]) {
+        let found: Vec<_> = disks.iter().filter_map(|disk| peek(&**disk)).collect();
+        *self.company.lock() = Company::of(&found, disks.len() - found.len());
+    }
+
     /// Whether a store that was not there so far can have missed something.
     fn has_changed(&self) -> bool {
         let counters = &self.counters;
@@ -96,7 +149,7 @@ impl Engine {
             return Standing::Back(floor);
         }
         self.away.take(superblock.uuid);
-        if self.has_changed() {
+        if self.has_changed() || self.company.lock().was_away(superblock) {
             Standing::Stranger
         } else {
             Standing::Known

@@ -88,7 +88,9 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     };
     let engine = Engine::new(engine_config, Arc::clone(&parts.clock));
     let stores = Arc::new(StoreKeeper::new(&engine, parts.store_options.clone()));
-    for (number, disk) in disks(config, parts.disks)?.into_iter().enumerate() {
+    let disks = disks(config, parts.disks)?;
+    engine.meet(&disks);
+    for (number, disk) in disks.into_iter().enumerate() {
         stores.open(disk, config.stores.get(number))?;
     }
     let bound = Bound::bind_all(config)?;

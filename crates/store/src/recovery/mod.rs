@@ -16,4 +16,4 @@ pub(crate) use load::Loader;
 pub(crate) use part::summary_entries;
 pub(crate) use pieces::Piece;
 pub(crate) use scan::scan_segment;
-pub(crate) use start::{Opened, open, write_superblock};
+pub(crate) use start::{Opened, open, peek, write_superblock};

@@ -75,6 +75,9 @@ pub(crate) fn open(
         return Err(OpenError::Twice { disk: name });
     }
     superblock.generation += 1;
+    if standing != Standing::Stranger {
+        engine.company.lock().join(&mut superblock);
+    }
     write_superblock(&*disk, &superblock).map_err(|e| failed(&name, "write the superblock", e))?;
     let too_many = || OpenError::TooMany { disk: name.clone() };
     let units = needed / foxy_index::UNIT_BYTES;
@@ -123,6 +126,12 @@ pub(crate) fn write_superblock(disk: &dyn Disk, superblock: &Superblock) -> io::
         &superblock.encode(),
     )?;
     disk.flush()
+}
+
+/// The superblock of a disk that holds a store which can be opened.
+pub(crate) fn peek(disk: &dyn Disk) -> Option<Superblock> {
+    let options = StoreOptions::default();
+    read_superblocks(disk, &options).ok().flatten()
 }
 
 /// The newer valid superblock; `None` for an empty disk or one whose formatting did not end.
@@ -229,6 +238,8 @@ fn format(
         uuid: new_uuid(engine, options),
         geometry,
         floor: LogPosition(0),
+        epoch: 0,
+        company: 0,
         quarantine: Vec::new(),
     };
     let write = || -> io::Result<()> {
@@ -357,8 +368,15 @@ fn take_stock(
     };
     store.log_end.store(end.0, Ordering::Release);
     let name = || store.disk.describe();
-    crate::membership::believe(&mut superblock, &mut loader, standing, end, &store)
-        .map_err(|e| failed(&name(), "write the superblock", e))?;
+    let company = *engine.company.lock();
+    crate::membership::believe(
+        &mut superblock,
+        &mut loader,
+        (standing, company),
+        end,
+        &store,
+    )
+    .map_err(|e| failed(&name(), "write the superblock", e))?;
     if standing != Standing::Grows {
         let recalled = loader.recall(engine);
         recalled.map_err(|e| failed(&name(), "read the removal log", e))?;

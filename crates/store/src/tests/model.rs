@@ -200,6 +200,9 @@ impl Model {
         let Some((key, plan, buf)) = self.reads.pop() else {
             return;
         };
+        if self.rng.chance(0.5) {
+            self.rig.engine.clear_memory();
+        }
         let name = Self::name(key);
         if let Ok(object) = self.rig.engine.finish_read(&plan, name.as_bytes(), buf)
             && let Some(version) = self.version_in(key, &object)
