@@ -13,6 +13,10 @@ use super::system;
 use crate::Histogram;
 use crate::load::cpu;
 
+/// Completions come in bunches. The device must not wait for new reads until a whole one has been
+/// looked at.
+const SUBMIT_EVERY: usize = 4;
+
 /// What a run of reads gave.
 #[derive(Debug, Default)]
 pub(super) struct Reads {
@@ -131,7 +135,12 @@ impl Loop<'_> {
 
     fn reap(&mut self, done: &mut Vec<Completion>) {
         self.queue.reap(done);
-        for completion in done.drain(..) {
+        for (n, completion) in done.drain(..).enumerate() {
+            if n % SUBMIT_EVERY == SUBMIT_EVERY - 1 {
+                self.fill();
+                // A refusal is reported by the next wait.
+                let _ = self.queue.flush_submissions();
+            }
             let place = completion.token as usize;
             let Some(flight) = self.flights[place].take() else {
                 continue;
