@@ -8,6 +8,7 @@ mod git;
 mod names;
 mod process;
 mod seeking;
+mod stores;
 mod tls;
 mod web;
 mod webm;

@@ -91,6 +91,11 @@ impl Foxy {
         bytes.unwrap_or_else(|| panic!("no origin_bytes_in in {json}"))
     }
 
+    /// Where it is administered.
+    pub(crate) const fn admin(&self) -> SocketAddr {
+        self.admin
+    }
+
     /// A directory that goes with this Foxy.
     pub(crate) fn dir(&self) -> &Path {
         self.dir.path()

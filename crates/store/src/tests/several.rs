@@ -332,6 +332,19 @@ fn a_slow_store_is_left_alone_for_a_while_and_keeps_its_objects() {
     assert_eq!(several.hits(), KEYS, "nothing was dropped");
 }
 
+/// Operations on a region of the first disk while every segment is reused twice or more.
+fn touched(several: &mut Several, region: &std::ops::Range<u64>, rng: &mut Rng) -> usize {
+    several.disks[0].set_log(true);
+    let reused = several.store(0).counts.reused;
+    while several.store(0).counts.reused < reused + 40 {
+        several.work(rng, 50);
+    }
+    let log = several.disks[0].log();
+    several.disks[0].set_log(false);
+    assert!(log.len() > 40);
+    log.iter().filter(|op| region.contains(&op.at)).count()
+}
+
 #[test]
 fn a_segment_that_cannot_be_read_is_neither_read_nor_written_any_more() {
     let mut several = Several::open(vec![disk(16, 3)]);
@@ -342,7 +355,7 @@ fn a_segment_that_cannot_be_read_is_neither_read_nor_written_any_more() {
     let at = store.geometry.segment_at(2);
     let region = at..at + u64::from(SEGMENT);
     let rule = FaultRule::new(OpClass::Read, Fault::EIO).within(region.clone());
-    several.disks[0].set_faults(FaultPlan::none().and(rule));
+    several.disks[0].set_faults(FaultPlan::none().and(rule.clone()));
     for _ in 0..40 {
         several.work(&mut rng, 50);
         several.forget_memory();
@@ -354,22 +367,26 @@ fn a_segment_that_cannot_be_read_is_neither_read_nor_written_any_more() {
     assert_eq!(several.store(0).quarantined, 1);
     // What was under way there may end.
     several.run(20);
-    several.disks[0].set_log(true);
-    let reused = several.store(0).counts.reused;
     let errors = several.store(0).counts.read_errors;
-    while several.store(0).counts.reused < reused + 40 {
-        several.work(&mut rng, 50);
-    }
-    let log = several.disks[0].log();
-    let touched = log.iter().filter(|op| region.contains(&op.at)).count();
-    assert_eq!(touched, 0, "of {} operations", log.len());
+    assert_eq!(touched(&mut several, &region, &mut rng), 0);
     assert_eq!(several.store(0).counts.read_errors, errors);
     assert_eq!(several.store(0).health, Health::Good);
     assert!(several.hits() > 10);
-    // The next start does not know of the quarantine, and what lies there is a round old.
-    let disks = several.killed_disks();
-    disks[0].set_faults(FaultPlan::none());
-    let mut again = several.kill(disks);
-    assert!(again.hits() > 10);
-    again.work(&mut rng, 2_000);
+    // The next start knows of the quarantine.
+    let mut again = several.kill(several.killed_disks());
+    assert_eq!(again.store(0).quarantined, 1);
+    assert_eq!(touched(&mut again, &region, &mut rng), 0);
+    // It is tried again where it is as bad as before, and where it is not.
+    again.disks[0].set_faults(FaultPlan::none().and(rule));
+    again.engine.retry_quarantine(StoreId(0)).unwrap();
+    again.run(1);
+    assert_eq!(again.store(0).quarantined, 1);
+    again.disks[0].set_faults(FaultPlan::none());
+    again.engine.retry_quarantine(StoreId(0)).unwrap();
+    again.run(1);
+    assert_eq!(again.store(0).quarantined, 0);
+    let mut good = again.kill(again.killed_disks());
+    assert_eq!(good.store(0).quarantined, 0);
+    assert!(touched(&mut good, &region, &mut rng) > 0);
+    assert!(good.hits() > 10);
 }

@@ -242,7 +242,7 @@ pub(super) fn markdown(results: &Results) -> String {
             // There, what a peer does beyond its limits is a figure of its row.
             .filter(|c| c.scenario != "s7")
             .filter_map(|c| c.get(name))
-            .sum::<f64>()
+            .fold(0.0, |sum, figure| sum + figure)
     };
     let _ = write!(
         text,

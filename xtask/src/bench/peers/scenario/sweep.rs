@@ -105,7 +105,7 @@ impl Climb<'_> {
                 let seconds = (self.warm_up + self.step).as_secs_f64();
                 skip += (f64::from(offered) * seconds) as u64;
             }
-            if number(&report, &["answers"]).unwrap_or(0.0) < 1.0 && at > 0 {
+            if number(&report, &["answers"]).unwrap_or(0.0) < 1.0 {
                 cell.note(format!("no answers at {offered}/s in time"));
                 break;
             }
