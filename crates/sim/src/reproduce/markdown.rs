@@ -20,6 +20,9 @@ What a comparison is worth: *exact* is a rule or arithmetic; *calibration input*
 model were made to meet; *band* is a modelled drive under a generated stream, where a quarter more or
 less counts as met; *shape* is a plot without axes, or a figure whose digits are partly lost; *order
 only* says who comes before whom, and by about what factor.
+
+Figures 18 to 20 of the Foxy paper are not simulated but measured, with the real proxies; they stand
+[beside the other figures of Foxy](performance.md#the-figures-18-to-20-of-the-foxy-paper).
 ";
 
 impl Reproduction {
