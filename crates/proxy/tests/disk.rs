@@ -119,6 +119,36 @@ fn a_disk_asked_for_too_much_is_asked_for_less_and_every_request_answered() {
 }
 
 #[test]
+fn requests_for_one_object_share_its_read() {
+    let (stored, origin) = filled();
+    let late = Fault::Delay(std::time::Duration::from_millis(500));
+    let rule = FaultRule::new(OpClass::Read, late);
+    stored.disk.set_faults(FaultPlan::none().and(rule));
+    let event = |event| stored.foxy.proxy.totals().event(event);
+    let before = (stored.disk.counts().reads, event(Event::DiskReads));
+    // One crowd is enough, if it comes together while the first one's read is under way.
+    for n in 0..20 {
+        std::thread::scope(|scope| {
+            for _ in 0..16 {
+                let (foxy, origin) = (&stored.foxy, &origin);
+                scope.spawn(move || {
+                    let path = format!("/{n}");
+                    let answer = foxy.get(origin, &path);
+                    assert!(answer.whole && answer.body == body(&path), "{path}");
+                });
+            }
+        });
+        if event(Event::DiskReadsShared) > 0 {
+            break;
+        }
+    }
+    assert!(event(Event::DiskReadsShared) > 0, "each read for itself");
+    let reads = stored.disk.counts().reads - before.0;
+    let own = event(Event::DiskReads) - before.1;
+    assert_eq!(reads, own, "a shared read is one read");
+}
+
+#[test]
 fn a_store_that_goes_offline_leaves_a_proxy_that_works_from_memory() {
     let (stored, origin) = filled();
     let always = |on| FaultRule::new(on, Fault::EIO);

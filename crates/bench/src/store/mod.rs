@@ -6,6 +6,7 @@
 mod files;
 mod fio;
 mod index;
+mod mixed;
 mod read;
 mod reader;
 mod recover;
@@ -126,7 +127,7 @@ type Measurement = fn(&Context<'_>) -> io::Result<Vec<Section>>;
 const ALL: &[(&str, Measurement)] = &[
     ("index", index::index),
     ("read", read::read),
-    ("mixed", read::mixed),
+    ("mixed", mixed::mixed),
     ("write", write::write),
     ("recover", recover::recover),
     ("trace", trace::trace),

@@ -1,9 +1,7 @@
-//! `read` and `mixed`: disk hits of 8 KiB objects, alone and beside admissions.
+//! `read`: disk hits of 8 KiB objects.
 
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use super::fio::{self, Job, Measured};
 use super::reader::{self, Reads};
@@ -13,20 +11,31 @@ use super::system::{Loop, Scratch};
 use super::{Context, fill};
 
 /// Body of the objects.
-const BODY: usize = 8 << 10;
+pub(super) const BODY: usize = 8 << 10;
 /// Memory of the engine: the index and little else.
 const MEMORY: u64 = 96 << 20;
 
 /// Disk hits on a file, and on a device with blocks of 4096 bytes.
 pub(super) fn read(context: &Context<'_>) -> io::Result<Vec<Section>> {
-    let file = Scratch::new(context.folder, "bench-read.store");
-    let mut sections = vec![read_on(context, "read", &file.0, Some(context.size))?];
+    on_both(context, ["read", "read-4096"], read_on)
+}
+
+/// The same on a store in a file and on one on a loop device with blocks of 4096 bytes, by name.
+/// The device may be missing, then its section says so.
+pub(super) fn on_both(
+    context: &Context<'_>,
+    names: [&'static str; 2],
+    measure: impl Fn(&Context<'_>, &'static str, &Path, Option<u64>) -> io::Result<Section>,
+) -> io::Result<Vec<Section>> {
+    let [plain, large] = names;
+    let file = Scratch::new(context.folder, &format!("bench-{plain}.store"));
+    let mut sections = vec![measure(context, plain, &file.0, Some(context.size))?];
     drop(file);
     let bytes = context.size.min(2 << 30);
-    let on_loop = Loop::new(context.folder, "bench-4096.img", bytes, 4096)
-        .and_then(|device| read_on(context, "read-4096", &device.device, None));
+    let on_loop = Loop::new(context.folder, &format!("bench-{large}.img"), bytes, 4096)
+        .and_then(|device| measure(context, large, &device.device, None));
     sections.push(on_loop.unwrap_or_else(|error| {
-        let mut section = Section::new("read-4096", "a loop device with blocks of 4096 bytes");
+        let mut section = Section::new(large, "a loop device with blocks of 4096 bytes");
         section.missing(error.to_string());
         section
     }));
@@ -141,126 +150,8 @@ fn rows(section: &mut Section, depth: u32, reads: &Reads, fio: Option<Measured>)
     }
 }
 
-/// Disk hits while 200 MB/s are admitted, on a file and on a device with blocks of 4096 bytes.
-pub(super) fn mixed(context: &Context<'_>) -> io::Result<Vec<Section>> {
-    let file = Scratch::new(context.folder, "bench-mixed.store");
-    let mut sections = vec![mixed_on(context, "mixed", &file.0, Some(context.size))?];
-    drop(file);
-    let bytes = context.size.min(2 << 30);
-    let on_loop = Loop::new(context.folder, "bench-mixed-4096.img", bytes, 4096)
-        .and_then(|device| mixed_on(context, "mixed-4096", &device.device, None));
-    sections.push(on_loop.unwrap_or_else(|error| {
-        let mut section = Section::new("mixed-4096", "a loop device with blocks of 4096 bytes");
-        section.missing(error.to_string());
-        section
-    }));
-    Ok(sections)
-}
-
-fn mixed_on(
-    context: &Context<'_>,
-    name: &'static str,
-    path: &Path,
-    size: Option<u64>,
-) -> io::Result<Section> {
-    const RATE: u64 = 200_000_000;
-    const DEPTH: u32 = 16;
-    let rig = Rig::start(&wanted(path, size), context.clock)?;
-    let objects = fill(&rig, BODY);
-    let mut section = Section::new(
-        name,
-        format!(
-            "disk hits of 8 KiB, {DEPTH} under way, while 200 MB/s of 32 KiB objects are admitted, blocks of {}",
-            rig.disk.block_bytes()
-        ),
-    );
-    let stop = AtomicBool::new(false);
-    let before = rig.counts();
-    // The newest half: what is written meanwhile takes the place of the oldest segments.
-    let newest = objects / 2..objects;
-    let (reads, admitted) = std::thread::scope(|scope| {
-        let producer = scope.spawn(|| admit(&rig, RATE, &stop));
-        let reads = reader::run(&rig, newest, DEPTH as usize, context.turn_time() * 2, 3);
-        stop.store(true, Ordering::Relaxed);
-        (reads, producer.join().unwrap_or(0))
-    });
-    let reads = reads?;
-    let written = rig.counts().cluster_bytes - before.cluster_bytes;
-    let scratch = Scratch::new(context.folder, "bench-mixed.fio");
-    let used = rig.used_bytes();
-    let align = u64::from(rig.disk.block_bytes());
-    let job = |file, pattern, block, depth, rate| Job {
-        file,
-        pattern,
-        block,
-        align,
-        depth,
-        size: used,
-        rate,
-    };
-    let fio = fio::run(
-        &[
-            job(
-                path,
-                "randread",
-                (reads.mean_read() / align).max(1) * align,
-                DEPTH,
-                None,
-            ),
-            job(&scratch.0, "write", 512 << 10, 2, Some(RATE)),
-        ],
-        context.turn_time().as_secs().max(1) as u32 * 2,
-    );
-    let fio = fio.map_err(|e| section.missing(e.to_string())).ok();
-    let fio = fio.and_then(|jobs| jobs.first().copied());
-    mixed_rows(&mut section, &reads, fio, (admitted, written));
-    Ok(section)
-}
-
-/// `bytes`: admitted and written meanwhile.
-fn mixed_rows(section: &mut Section, reads: &Reads, fio: Option<Measured>, bytes: (u64, u64)) {
-    let (admitted, written) = bytes;
-    let row = section.row("disk hits", reads.rate(), "1/s");
-    row.goal(Goal::Least(60_000.0));
-    if let Some(fio) = fio {
-        row.beside("fio", fio.iops);
-    }
-    let p99 = reads.times.quantile(0.99).as_secs_f64() * 1e6;
-    let row = section.row("p99", p99, "us");
-    row.goal(Goal::Most(1000.0));
-    if let Some(fio) = fio {
-        row.beside("fio", fio.p99_us);
-    }
-    section.row("CPU per hit", reads.cpu_us(), "us");
-    let per_second = |bytes: u64| bytes as f64 / 1e6 / reads.seconds;
-    section.row("admitted meanwhile", per_second(admitted), "MB/s");
-    section.row("written meanwhile", per_second(written), "MB/s");
-    let lost = reads.misses + reads.failed;
-    section.row(
-        "misses (reused meanwhile)",
-        reads.per_hit(lost as f64) * 100.0,
-        "%",
-    );
-}
-
-/// Admits objects of 32 KiB at `rate` bytes per second until told to stop; bytes admitted.
-pub(super) fn admit(rig: &Rig, rate: u64, stop: &AtomicBool) -> u64 {
-    const BODY: usize = 32 << 10;
-    let start = rig.clock.mono();
-    let (mut number, mut bytes) = (1u64 << 40, 0u64);
-    while !stop.load(Ordering::Relaxed) {
-        let due = (rig.clock.mono().since(start).as_secs_f64() * rate as f64) as u64;
-        while bytes < due {
-            rig.put(number, BODY);
-            number += 1;
-            bytes += BODY as u64;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    bytes
-}
-
-fn wanted(path: &Path, size: Option<u64>) -> Wanted<'_> {
+/// A store for 8 KiB objects.
+pub(super) fn wanted(path: &Path, size: Option<u64>) -> Wanted<'_> {
     Wanted {
         path,
         size,

@@ -106,7 +106,12 @@ impl Climb<'_> {
                 skip += (f64::from(offered) * seconds) as u64;
             }
             if number(&report, &["answers"]).unwrap_or(0.0) < 1.0 {
-                cell.note(format!("no answers at {offered}/s in time"));
+                let none = format!("no answers at {offered}/s in time");
+                // One that cannot carry even the smallest load has no result.
+                match at {
+                    0 => cell.problems.push(none),
+                    _ => cell.note(none),
+                }
                 break;
             }
             let carried = note(cell, offered, &report);
