@@ -1,5 +1,7 @@
 //! Little-endian cursors: writing into a fixed buffer, reading from untrusted bytes.
 
+use std::cmp::Ordering;
+
 use crate::FormatError;
 
 /// Appends fields to a buffer.
@@ -78,7 +80,7 @@ impl<'a> Take<'a> {
     pub(crate) fn i64(&mut self) -> Result<i64, FormatError> {
         Ok(i64::from_le_bytes(self.array()?))
     }
-    /// Reserved bytes must be zero, so that a later version can give them a meaning.
+    /// Reserved bytes must be zero, so that an extension can give them a meaning.
     pub(crate) fn zeros(&mut self, n: usize) -> Result<(), FormatError> {
         if self.bytes(n)?.iter().all(|b| *b == 0) {
             Ok(())
@@ -103,10 +105,11 @@ pub(crate) fn check_mark(
         });
     }
     let version = take.u16()?;
-    if version > crate::FORMAT_VERSION {
-        return Err(FormatError::Newer(version));
+    match version.cmp(&crate::FORMAT_VERSION) {
+        Ordering::Less => Err(FormatError::Older(version)),
+        Ordering::Equal => Ok(()),
+        Ordering::Greater => Err(FormatError::Newer(version)),
     }
-    Ok(())
 }
 
 /// The CRC stored little-endian at `at` must be that of the bytes before it.

@@ -14,6 +14,12 @@ pub enum FormatError {
     /// Written by a later Foxy.
     #[error("has format version {0}, which is newer than this program")]
     Newer(u16),
+    /// Written by a Foxy from before the first release.
+    #[error("has format version {0}, which this program does not read any more")]
+    Older(u16),
+    /// Uses extensions of the format that this program does not know; names their bits.
+    #[error("uses extensions of the format ({0:#x}) that this program does not know")]
+    Extended(u16),
     /// The checksum does not match.
     #[error("has a wrong checksum")]
     Checksum,

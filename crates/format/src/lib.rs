@@ -31,10 +31,14 @@ pub use record::{
 };
 pub use removals::{REMOVAL_BYTES, RemovalEntry, Removed, read_removals};
 pub use slot::{SLOT_HEADER_BYTES, SegmentState, SlotHeader, decode_slot_entries, encode_slot};
-pub use superblock::{QUARANTINE_MAX, SUPERBLOCK_BYTES, Superblock};
+pub use superblock::{Company, FORMER_MAX, QUARANTINE_MAX, SUPERBLOCK_BYTES, Superblock};
 
-/// Version of the format written by this code. Version 0 may still change.
-pub const FORMAT_VERSION: u16 = 0;
+/// Version of the format read and written by this code. Frozen: `docs/disk-format.md` says what
+/// that means. (0 was in use before the first release.)
+pub const FORMAT_VERSION: u16 = 1;
+
+/// Extensions of it that this code knows, by bit. There is none so far.
+pub const EXTENSIONS: u16 = 0;
 
 /// The unit of addresses and of record packing, in bytes. Measured: `docs/decisions`.
 pub const UNIT: u64 = 16;

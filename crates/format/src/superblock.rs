@@ -1,14 +1,30 @@
 //! The superblock: whose store this is, how it is laid out, how often it was opened.
 
 use crate::bytes_io::{Put, Take, check_crc, check_mark};
-use crate::{FORMAT_VERSION, FormatError, GROWTHS_MAX, Geometry, Growth, LogPosition, StoreUuid};
+use crate::{
+    EXTENSIONS, FORMAT_VERSION, FormatError, GROWTHS_MAX, Geometry, Growth, LogPosition, StoreUuid,
+};
 
 /// Length of a superblock.
 pub const SUPERBLOCK_BYTES: usize = 4096;
 const MAGIC: [u8; 4] = *b"FOXY";
 /// Segments in quarantine that there is room for.
 pub const QUARANTINE_MAX: usize = 512;
-const USED: usize = 168 + 4 * QUARANTINE_MAX;
+/// Earlier companies that a store remembers.
+pub const FORMER_MAX: usize = 32;
+const USED: usize = 168 + 8 * FORMER_MAX + 4 * QUARANTINE_MAX;
+
+/// The stores that are open together. Each says the same of it, so that what one of them missed
+/// can be told when they meet again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Company {
+    /// How often it changed; 0: the store was never in one.
+    pub epoch: u64,
+    /// A hash over the uuids of the stores in it.
+    pub members: u64,
+    /// The members at the epochs before, the latest first; zeros before the first.
+    pub former: [u64; FORMER_MAX],
+}
 
 /// One of the two superblocks; the valid one with the higher generation counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,10 +37,8 @@ pub struct Superblock {
     pub geometry: Geometry,
     /// Everything in the log before this position is void (purge of all, lost tombstones).
     pub floor: LogPosition,
-    /// How often the company of stores changed that were opened together; 0: never counted.
-    pub epoch: u64,
-    /// Which stores were opened together with this one, itself included.
-    pub company: u64,
+    /// The stores that were open together with this one.
+    pub company: Company,
     /// Segments that could not be read, ascending; at most [`QUARANTINE_MAX`] are remembered.
     pub quarantine: Vec<u32>,
 }
@@ -37,7 +51,7 @@ impl Superblock {
         let mut put = Put(&mut out);
         put.bytes(&MAGIC);
         put.u16(FORMAT_VERSION);
-        put.u16(0);
+        put.u16(EXTENSIONS);
         put.u64(self.generation);
         put.bytes(&self.uuid.0);
         let g = &self.geometry;
@@ -52,8 +66,9 @@ impl Superblock {
             put.u32(v);
         }
         put.u64(self.floor.0);
-        put.u64(self.epoch);
-        put.u64(self.company);
+        put.u64(self.company.epoch);
+        put.u64(self.company.members);
+        self.company.former.iter().for_each(|m| put.u64(*m));
         for growth in &g.grown {
             put.u64(growth.turn);
             put.u32(growth.first);
@@ -73,8 +88,9 @@ impl Superblock {
     /// Reads a superblock.
     ///
     /// # Errors
-    /// `Empty` for zeros, `Foreign` without the mark, `Newer` for a later version (checked before
-    /// the checksum, which a later version may compute otherwise), then any other.
+    /// `Empty` for zeros, `Foreign` without the mark, `Newer` or `Older` for another version
+    /// (checked before the checksum, which that may compute otherwise), `Extended` for extensions
+    /// that are not known, then any other.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
         let bytes = bytes
             .get(..SUPERBLOCK_BYTES)
@@ -82,7 +98,10 @@ impl Superblock {
         let mut take = Take::new(bytes);
         check_mark(&mut take, MAGIC, bytes)?;
         check_crc(bytes, SUPERBLOCK_BYTES - 4)?;
-        take.zeros(2)?;
+        let extensions = take.u16()?;
+        if extensions & !EXTENSIONS != 0 {
+            return Err(FormatError::Extended(extensions & !EXTENSIONS));
+        }
         let generation = take.u64()?;
         let uuid = StoreUuid(take.array()?);
         let mut geometry = Geometry {
@@ -95,7 +114,14 @@ impl Superblock {
             grown: [Growth::default(); GROWTHS_MAX],
         };
         let floor = LogPosition(take.u64()?);
-        let (epoch, company) = (take.u64()?, take.u64()?);
+        let mut company = Company {
+            epoch: take.u64()?,
+            members: take.u64()?,
+            ..Company::default()
+        };
+        for members in &mut company.former {
+            *members = take.u64()?;
+        }
         for growth in &mut geometry.grown {
             *growth = Growth {
                 turn: take.u64()?,
@@ -110,7 +136,6 @@ impl Superblock {
             uuid,
             geometry,
             floor,
-            epoch,
             company,
             quarantine,
         })

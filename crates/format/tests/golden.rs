@@ -54,6 +54,10 @@ fn grown() -> [Growth; GROWTHS_MAX] {
         turn: 50,
         first: 40,
     };
+    grown[1] = Growth {
+        turn: 0x0001_0203_0405,
+        first: 48,
+    };
     grown
 }
 
@@ -63,9 +67,12 @@ fn superblock() -> Superblock {
         uuid: uuid(),
         geometry: geometry(),
         floor: LogPosition::new(3, 5),
-        epoch: 2,
-        company: 0x1122_3344_5566_7788,
-        quarantine: vec![2, 9],
+        company: Company {
+            epoch: 40,
+            members: 0x1122_3344_5566_7788,
+            former: std::array::from_fn(|n| 0x0102_0304_0506_0700 + n as u64),
+        },
+        quarantine: vec![2, 9, 63],
     }
 }
 
@@ -172,6 +179,56 @@ fn record_head() -> RecordHead {
     }
 }
 
+/// Part of a large object: its head has no body, and a fragment no fields.
+fn large_head(kind: RecordKind) -> RecordHead {
+    let fragment = if kind == RecordKind::Fragment { 7 } else { 0 };
+    let hash = match kind {
+        RecordKind::Fragment => fragment_hash(record_head().hash, 99, fragment),
+        _ => record_head().hash,
+    };
+    RecordHead {
+        kind,
+        hash,
+        total_length: 1 << 33,
+        fragment_size: 129_024,
+        fragment,
+        purge_sequence: u64::from(u32::MAX) << 32 | 5,
+        expires: WallTime(i64::MAX),
+        request_time: WallTime(i64::MIN),
+        ..record_head()
+    }
+}
+
+/// What a record of this kind carries.
+fn parts(kind: RecordKind) -> RecordSections<'static> {
+    match kind {
+        RecordKind::Object => sections(),
+        RecordKind::Head => RecordSections {
+            body: b"",
+            ..sections()
+        },
+        RecordKind::Fragment => RecordSections {
+            vary: b"",
+            tags: b"",
+            fields: b"",
+            ..sections()
+        },
+    }
+}
+
+const KINDS: [(&str, RecordKind); 3] = [
+    ("record", RecordKind::Object),
+    ("record-head", RecordKind::Head),
+    ("record-fragment", RecordKind::Fragment),
+];
+
+fn head_of(kind: RecordKind) -> RecordHead {
+    match kind {
+        RecordKind::Object => record_head(),
+        _ => large_head(kind),
+    }
+}
+
 const BODY: [u8; 600] = [b'b'; 600];
 
 fn sections() -> RecordSections<'static> {
@@ -184,9 +241,9 @@ fn sections() -> RecordSections<'static> {
     }
 }
 
-fn record() -> Vec<u8> {
+fn record(kind: RecordKind) -> Vec<u8> {
     let mut out = vec![0xff; 4096];
-    let (len, _) = encode_record(&record_head(), &sections(), &mut out).unwrap();
+    let (len, _) = encode_record(&head_of(kind), &parts(kind), &mut out).unwrap();
     out.truncate(len);
     out
 }
@@ -195,7 +252,11 @@ fn record() -> Vec<u8> {
 fn all() -> Vec<(&'static str, Vec<u8>, String)> {
     let slot = encode_slot(&slot_header(), &entries());
     let cluster = cluster_header().encode(&entries());
-    vec![
+    let records = KINDS.map(|(name, kind)| {
+        let comment = format!("{:#?}\nits parts are in the test", head_of(kind));
+        (name, record(kind), comment)
+    });
+    let others = vec![
         (
             "superblock",
             superblock().encode(),
@@ -212,20 +273,13 @@ fn all() -> Vec<(&'static str, Vec<u8>, String)> {
             format!("{:#?}\n{:#?}", cluster_header(), entries()),
         ),
         (
-            "record",
-            record(),
-            format!(
-                "{:#?}\nkey, vary, tags, fields and 600 bytes `b`",
-                record_head()
-            ),
-        ),
-        (
             "journal",
             journal().encode().unwrap(),
             format!("{:#?}", journal()),
         ),
         ("removals", removal_log(), format!("{:#?}", removals())),
-    ]
+    ];
+    others.into_iter().chain(records).collect()
 }
 
 fn decodes(name: &str, bytes: &[u8]) -> bool {
@@ -240,18 +294,20 @@ fn decodes(name: &str, bytes: &[u8]) -> bool {
             header == expected && decode_slot_entries(&header, bytes, 1 << 20) == Ok(entries())
         }),
         "cluster" => ClusterHeader::decode(bytes, 1 << 20) == Ok((cluster_header(), entries())),
-        "record" => parse_record(bytes, &record_head().place).is_ok_and(|(head, layout)| {
-            let s = sections();
-            let parts = [
-                (layout.key, s.key),
-                (layout.vary, s.vary),
-                (layout.tags, s.tags),
-                (layout.fields, s.fields),
-            ];
-            head == record_head()
-                && parts.into_iter().all(|(r, b)| bytes[r] == *b)
-                && bytes[layout.body] == BODY
-        }),
+        name if name.starts_with("record") => {
+            parse_record(bytes, &record_head().place).is_ok_and(|(head, layout)| {
+                let kind = KINDS.into_iter().find(|(n, _)| *n == name).unwrap().1;
+                let s = parts(kind);
+                let parts = [
+                    (layout.key, s.key),
+                    (layout.vary, s.vary),
+                    (layout.tags, s.tags),
+                    (layout.fields, s.fields),
+                    (layout.body, s.body),
+                ];
+                head == head_of(kind) && parts.into_iter().all(|(r, b)| bytes[r] == *b)
+            })
+        }
         "removals" => removals_decode(bytes),
         "journal" => JournalBlock::decode(bytes) == Ok(journal()),
         _ => panic!("unknown structure {name}"),
@@ -259,7 +315,7 @@ fn decodes(name: &str, bytes: &[u8]) -> bool {
 }
 
 fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../golden/v0")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../golden/v1")
 }
 
 fn hex(bytes: &[u8], comment: &str) -> String {
@@ -323,8 +379,10 @@ fn every_flipped_byte_and_every_truncation_is_refused() {
                 let mut damaged = bytes.clone();
                 damaged[at] ^= flip;
                 // Zeros behind a record's body fill up its last unit: nobody reads them.
-                let padding = name == "record"
-                    && at >= RecordLayout::of(&record_head(), &sections()).body.end;
+                let kind = KINDS.into_iter().find(|(n, _)| *n == name);
+                let padding = kind.is_some_and(|(_, kind)| {
+                    at >= RecordLayout::of(&head_of(kind), &parts(kind)).body.end
+                });
                 assert!(
                     !decodes(name, &damaged) || padding,
                     "{name}: byte {at} flipped by {flip:#x}"
@@ -350,6 +408,22 @@ fn each_refusal_has_its_reason() {
         Superblock::decode(&newer),
         Err(FormatError::Newer(9)),
         "before the checksum is looked at"
+    );
+    let mut older = whole.clone();
+    older[4] = 0;
+    assert_eq!(Superblock::decode(&older), Err(FormatError::Older(0)));
+    let mut extended = whole.clone();
+    extended[7] = 0x80;
+    let crc = foxy_base::crc32c(&extended[..SUPERBLOCK_BYTES - 4]);
+    assert_eq!(
+        Superblock::decode(&extended),
+        Err(FormatError::Checksum),
+        "a flipped bit is no extension"
+    );
+    extended[SUPERBLOCK_BYTES - 4..].copy_from_slice(&crc.to_le_bytes());
+    assert_eq!(
+        Superblock::decode(&extended),
+        Err(FormatError::Extended(0x8000))
     );
     let mut damaged = whole;
     damaged[20] ^= 1;
@@ -430,7 +504,7 @@ fn the_page_on_the_format_agrees_with_the_code() {
         assert_eq!(at, length, "{title}: fields do not add up");
     }
     // And the order of the numbers, held by the bytes themselves.
-    let record = record();
+    let record = record(RecordKind::Object);
     let section = page.split("## Record").nth(1).unwrap();
     let rows: Vec<_> = section.lines().filter_map(number_row).collect();
     let mut at = RECORD_HEADER_BYTES;

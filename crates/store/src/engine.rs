@@ -10,9 +10,9 @@ use foxy_policy::CachePolicy;
 use parking_lot::RwLock;
 
 use crate::away::Away;
+use crate::company::Circle;
 use crate::gate::Gate;
 use crate::hold::Holds;
-use crate::membership::Company;
 use crate::purge::Purges;
 use crate::registry::{Registry, Stores};
 use crate::removals::Removal;
@@ -44,7 +44,10 @@ pub struct Engine {
     shards: Box<[RwLock<Shard>]>,
     pub(crate) registry: Registry,
     pub(crate) away: Away,
-    pub(crate) company: parking_lot::Mutex<Company>,
+    /// Who may be believed, if the stores met.
+    pub(crate) circle: parking_lot::Mutex<Option<Circle>>,
+    /// What every store shall say; 0: they did not meet, or not all are open.
+    pub(crate) epoch: AtomicU64,
     pub(crate) opening: parking_lot::Mutex<()>,
     pub(crate) pending_bytes: AtomicU64,
     next_number: AtomicU64,
@@ -79,7 +82,8 @@ impl Engine {
             index: Index::with_pages(config.memory_bytes / 2, Some(INDEX_PAGES)),
             registry: Registry::default(),
             away: Away::default(),
-            company: parking_lot::Mutex::default(),
+            circle: parking_lot::Mutex::default(),
+            epoch: AtomicU64::new(0),
             opening: parking_lot::Mutex::new(()),
             pending_bytes: AtomicU64::new(0),
             next_number: AtomicU64::new(1),
@@ -99,7 +103,8 @@ impl Engine {
 
     /// Adds a store: formats an empty disk, otherwise recovers what is on it. When this returns,
     /// lookups are right; older segments are loaded by the first turns of the writer. Blocks for
-    /// a few reads; call it before serving, or on a thread of its own.
+    /// a few reads; call it before serving, or on a thread of its own. If the engine's stores met
+    /// ([`Engine::meet`]), [`Engine::join`] has to follow.
     ///
     /// # Errors
     /// Each says what to do. Nothing on the disk was changed then, unless the device failed.

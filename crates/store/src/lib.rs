@@ -11,6 +11,7 @@
 mod admit;
 mod around;
 mod away;
+mod company;
 mod condition;
 mod drain;
 mod engine;

@@ -8,21 +8,21 @@
 //! has its contents but for what was removed meanwhile: that is made void in its own log, and only
 //! when that is durable does the store say that its contents count. Any other store with contents
 //! that comes while there was something to miss is taken in, empty. So is one that was not there
-//! in a run of the others ([`Company`]).
+//! in a run of the others ([`crate::company`]).
 
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 
-use foxy_base::hash64;
 use foxy_disk::Disk;
-use foxy_format::{LogPosition, Superblock};
+use foxy_format::{Company, LogPosition, Superblock};
 
-use crate::recovery::{Loader, peek, write_superblock};
+use crate::company::Circle;
+use crate::recovery::{Loader, find_superblock, write_superblock};
 use crate::shared::StoreShared;
 use crate::stats::Duty;
-use crate::{Durable, Engine, Health, StoreId};
+use crate::{Durable, Engine, Health, OpenError, StoreId, StoreOptions};
 
 /// What may be believed of a store's contents when it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,47 +35,6 @@ pub(crate) enum Standing {
     Grows,
     /// Nothing: what was removed or replaced without it, nobody knows.
     Stranger,
-}
-
-/// The stores that are opened together at a start. Each says on its disk which they were, and how
-/// often that changed: one that says less than another was away for a run, and cannot know what
-/// was removed or replaced in it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Company {
-    /// The largest number that one of them says.
-    newest: u64,
-    /// What they say from now on; 0: they were not asked.
-    epoch: u64,
-    members: u64,
-}
-
-impl Company {
-    /// Of stores with these superblocks; `blank` more are empty.
-    fn of(found: &[Superblock], blank: usize) -> Self {
-        let mut uuids: Vec<_> = found.iter().map(|s| s.uuid.0).collect();
-        uuids.sort_unstable();
-        let members = hash64(0, uuids.as_flattened());
-        let newest = found.iter().map(|s| s.epoch).max().unwrap_or(0);
-        let same = |s: &Superblock| s.epoch == newest && s.company == members;
-        let changed = newest == 0 || blank > 0 || !found.iter().all(same);
-        Self {
-            newest,
-            epoch: newest + u64::from(changed),
-            members,
-        }
-    }
-
-    /// From now on a store is one of them.
-    pub(crate) const fn join(&self, superblock: &mut Superblock) {
-        if self.epoch > 0 {
-            superblock.epoch = self.epoch;
-            superblock.company = self.members;
-        }
-    }
-
-    const fn was_away(&self, superblock: &Superblock) -> bool {
-        superblock.epoch < self.newest
-    }
 }
 
 /// Sets from where on the store's log counts, on the disk as well if nothing of it does.
@@ -97,8 +56,8 @@ pub(crate) fn believe(
                 store = %store.disk.describe(),
                 "this store was not there while objects were replaced or purged: it begins empty"
             );
-            // In one write: it is one of them only when nothing of its contents counts.
-            company.join(superblock);
+            // In one write: it says what they say only when nothing of its contents counts.
+            superblock.company = company;
             superblock.floor = end;
             superblock.generation += 1;
             loader.set_floor(end);
@@ -124,9 +83,17 @@ pub enum DutyError {
 impl Engine {
     /// Looks at all stores of a start before the first is opened: one that was not there in a run
     /// of the others begins empty. Without this call each is believed. Changes nothing on disk.
-    pub fn meet(&self, disks: &[Arc<dyn Disk>]) {
-        let found: Vec<_> = disks.iter().filter_map(|disk| peek(&**disk)).collect();
-        *self.company.lock() = Company::of(&found, disks.len() - found.len());
+    ///
+    /// # Errors
+    /// As [`Engine::open_store`] for one of them: who cannot be asked may know the most.
+    pub fn meet(&self, disks: &[Arc<dyn Disk>], options: &StoreOptions) -> Result<(), OpenError> {
+        let mut found = Vec::with_capacity(disks.len());
+        for disk in disks {
+            found.extend(find_superblock(&**disk, options)?);
+        }
+        let all = found.len() == disks.len();
+        *self.circle.lock() = Some(Circle::meet(&found, all));
+        Ok(())
     }
 
     /// Whether a store that was not there so far can have missed something.
@@ -149,11 +116,21 @@ impl Engine {
             return Standing::Back(floor);
         }
         self.away.take(superblock.uuid);
-        if self.has_changed() || self.company.lock().was_away(superblock) {
-            Standing::Stranger
-        } else {
-            Standing::Known
+        let mut circle = self.circle.lock();
+        if let Some(circle) = circle.as_mut().filter(|_| self.stores().is_empty()) {
+            circle.begin(&superblock.company);
         }
+        let believed = circle.is_none_or(|circle| circle.believes(&superblock.company));
+        match believed && !self.has_changed() {
+            true => Standing::Known,
+            false => Standing::Stranger,
+        }
+    }
+
+    /// What a store without contents says of the company that it is about to join.
+    pub(crate) fn company(&self) -> Company {
+        let circle = self.circle.lock();
+        circle.map_or_else(Company::default, |circle| *circle.now())
     }
 
     /// When it returns, everybody who held the lock of a part of the tables has let it go.

@@ -129,6 +129,26 @@ pub enum OpenError {
         /// Its format version.
         version: u16,
     },
+    /// Written before the first release.
+    #[error(
+        "{disk}: was written by a Foxy from before the first release (format {version}), whose stores cannot be read any more; format it with --force-format (this empties the cache)"
+    )]
+    Older {
+        /// The disk.
+        disk: String,
+        /// Its format version.
+        version: u16,
+    },
+    /// Uses what this version does not know.
+    #[error(
+        "{disk}: uses extensions of the format ({extensions:#x}) that this Foxy does not know; use the newer version that wrote it, or format it with --force-format (this empties the cache)"
+    )]
+    Extended {
+        /// The disk.
+        disk: String,
+        /// Their bits.
+        extensions: u16,
+    },
     /// Both superblocks are damaged.
     #[error(
         "{disk}: both superblocks are damaged ({problem}); check the device, or format it with --force-format (this empties the cache)"

@@ -228,6 +228,10 @@ pub(crate) struct StoreShared {
     pub(crate) write_speed: AtomicU64,
     /// Segments in quarantine shall be tried again.
     pub(crate) retry: AtomicBool,
+    /// The epoch of the company that its superblocks name.
+    pub(crate) said: AtomicU64,
+    /// It is one of the stores of its engine; before that it is only read.
+    pub(crate) joined: AtomicBool,
     departure: Mutex<DepartureState>,
 }
 
@@ -280,6 +284,8 @@ impl StoreShared {
             undrained: AtomicU32::new(0),
             write_speed: AtomicU64::new(0),
             retry: AtomicBool::new(false),
+            said: AtomicU64::new(superblock.company.epoch),
+            joined: AtomicBool::new(false),
             departure: Mutex::default(),
         }
     }

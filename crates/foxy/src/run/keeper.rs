@@ -8,7 +8,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use foxy_disk::Disk;
-use foxy_store::{Duty, DutyError, Engine, GrowError, StoreId, StoreOptions, WakeHandle, Writer};
+use foxy_store::{
+    Duty, DutyError, Engine, GrowError, OpenError, StoreId, StoreOptions, WakeHandle, Writer,
+};
 use parking_lot::Mutex;
 
 use super::StartError;
@@ -105,18 +107,35 @@ impl StoreKeeper {
         }
     }
 
-    /// Opens a store on `disk` and starts its thread.
-    pub(super) fn open(
+    /// Opens the stores of a start, with these settings as far as they go. All are open before the
+    /// first says that they belong together: a start that fails costs no store its contents.
+    pub(super) fn open_all(
         &self,
-        disk: Arc<dyn Disk>,
-        config: Option<&StoreConfig>,
-    ) -> Result<StoreId, StartError> {
+        disks: Vec<Arc<dyn Disk>>,
+        configs: &[StoreConfig],
+    ) -> Result<(), StartError> {
+        self.engine.meet(&disks, &self.options)?;
+        let open = |(n, disk)| self.open(disk, configs.get(n));
+        let writers: Result<Vec<_>, _> = disks.into_iter().enumerate().map(open).collect();
+        let mut writers = writers?;
+        self.engine.join(&mut writers)?;
+        for (n, writer) in writers.into_iter().enumerate() {
+            self.keep(writer, configs.get(n))?;
+        }
+        Ok(())
+    }
+
+    fn open(&self, disk: Arc<dyn Disk>, config: Option<&StoreConfig>) -> Result<Writer, OpenError> {
         let options = StoreOptions {
             reads: config.map_or(self.options.reads, |store| store.reads),
             ..self.options.clone()
         };
+        self.engine.open_store(disk, options)
+    }
+
+    /// Starts a store's thread.
+    fn keep(&self, writer: Writer, config: Option<&StoreConfig>) -> Result<StoreId, StartError> {
         let path = config.map_or_else(PathBuf::new, |store| store.path.clone());
-        let writer = self.engine.open_store(disk, options)?;
         let (id, wake) = (writer.store_id(), writer.wake_handle());
         let (commands, received) = channel();
         let thread = std::thread::Builder::new()
@@ -143,7 +162,13 @@ impl StoreKeeper {
         if self.kept.lock().values().any(same) {
             return Err(KeeperError::Open(config.path.display().to_string()));
         }
-        let id = self.open(open_disk(config)?, Some(config))?;
+        let opened = self.open(open_disk(config)?, Some(config));
+        let mut writer = opened.map_err(StartError::from)?;
+        if let Err(error) = self.engine.join(std::slice::from_mut(&mut writer)) {
+            writer.close(CLOSE_MAX);
+            return Err(StartError::from(error).into());
+        }
+        let id = self.keep(writer, Some(config))?;
         tracing::info!(store = id.0, path = %config.path.display(), "a store was added");
         Ok(id)
     }

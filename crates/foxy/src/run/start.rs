@@ -88,11 +88,7 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     };
     let engine = Engine::new(engine_config, Arc::clone(&parts.clock));
     let stores = Arc::new(StoreKeeper::new(&engine, parts.store_options.clone()));
-    let disks = disks(config, parts.disks)?;
-    engine.meet(&disks);
-    for (number, disk) in disks.into_iter().enumerate() {
-        stores.open(disk, config.stores.get(number))?;
-    }
+    stores.open_all(disks(config, parts.disks)?, &config.stores)?;
     let bound = Bound::bind_all(config)?;
     let admin_socket = config.admin.map(admin::bind).transpose()?;
     let log = access_log::start(&config.log.access).map_err(|source| StartError::AccessLog {

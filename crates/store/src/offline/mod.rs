@@ -18,7 +18,7 @@ use thiserror::Error;
 
 use self::overlay::Overlay;
 use crate::purge::Verdict;
-use crate::recovery::summary_entries;
+use crate::recovery::{other_format, summary_entries};
 use crate::{Engine, EngineConfig, OpenError, Place, StoreOptions};
 
 /// Why a store could not be looked into.
@@ -133,7 +133,9 @@ pub fn inspect(disk: &dyn Disk) -> Result<Inspection, OfflineError> {
         [Ok(one), _] | [_, Ok(one)] => one,
         [Err(a), Err(b)] => {
             let disk = disk.describe();
-            return Err(OfflineError::NoStore { disk, a, b });
+            let [first, second] = &superblocks;
+            let other = other_format(&disk, first, second).map(OfflineError::from);
+            return Err(other.unwrap_or(OfflineError::NoStore { disk, a, b }));
         }
     };
     let geometry = superblock.geometry;

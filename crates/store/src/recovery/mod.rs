@@ -10,10 +10,12 @@ mod part;
 mod pieces;
 mod scan;
 mod start;
+mod superblocks;
 mod take;
 
 pub(crate) use load::Loader;
 pub(crate) use part::summary_entries;
 pub(crate) use pieces::Piece;
 pub(crate) use scan::scan_segment;
-pub(crate) use start::{Opened, open, peek, write_superblock};
+pub(crate) use start::{Opened, open};
+pub(crate) use superblocks::{find_superblock, other_format, write_superblock};

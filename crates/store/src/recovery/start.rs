@@ -1,19 +1,18 @@
-//! Opening a store: superblocks, formatting, slots, open segments.
+//! Opening a store: its standing, slots, open segments.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use foxy_base::{Rng, hash64};
 use foxy_disk::Disk;
 use foxy_format::{
-    FormatError, Geometry, LogPosition, SLOT_HEADER_BYTES, SUPERBLOCK_BYTES, SegmentState,
-    SlotHeader, StoreUuid, Superblock,
+    FormatError, LogPosition, SLOT_HEADER_BYTES, SegmentState, SlotHeader, Superblock,
 };
 
 use super::load::Loader;
 use super::part::Part;
 use super::scan::scan_segment;
+use super::superblocks::{failed, find_superblock, format, write_superblock};
 use crate::membership::Standing;
 use crate::purge::{self, Journal, Recalled};
 use crate::shared::StoreShared;
@@ -21,9 +20,6 @@ use crate::stats::add;
 use crate::writer::segment::{OpenSegment, summary};
 use crate::{Engine, OpenError, StoreOptions};
 
-/// Bytes at the beginning and end of a disk that must be zero to take it for empty: file systems,
-/// volume managers and partition tables leave their marks there.
-const LOOK_BYTES: u64 = 1 << 20;
 /// A summarised segment with this part of it free (1/n) is gone on with.
 const WORTH_GOING_ON: u32 = 8;
 
@@ -52,7 +48,7 @@ pub(crate) fn open(
 ) -> Result<Opened, OpenError> {
     let began = engine.clock.mono();
     let name = disk.describe();
-    let found = read_superblocks(&*disk, options)?;
+    let found = find_superblock(&*disk, options)?;
     let standing = match (&found, grows) {
         (_, Some(_)) => Standing::Grows,
         (Some(found), None) => engine.standing(found),
@@ -63,21 +59,11 @@ pub(crate) fn open(
         None => format(engine, &*disk, options)?,
     };
     let needed = superblock.geometry.total_bytes();
-    if needed > disk.len() {
-        return Err(OpenError::CutShort {
-            disk: name,
-            bytes: disk.len(),
-            needed,
-        });
-    }
     let open_already = engine.stores().iter().any(|s| s.uuid == superblock.uuid);
     if open_already && grows.is_none() {
         return Err(OpenError::Twice { disk: name });
     }
     superblock.generation += 1;
-    if standing != Standing::Stranger {
-        engine.company.lock().join(&mut superblock);
-    }
     write_superblock(&*disk, &superblock).map_err(|e| failed(&name, "write the superblock", e))?;
     let too_many = || OpenError::TooMany { disk: name.clone() };
     let units = needed / foxy_index::UNIT_BYTES;
@@ -92,6 +78,8 @@ pub(crate) fn open(
         store.removals = Arc::clone(&old.removals);
         store.counters = Arc::clone(&old.counters);
     }
+    let alone = engine.circle.lock().is_none();
+    store.joined = (alone || grows.is_some()).into();
     let store = Arc::new(store);
     let recalled = purge::recall(&store).map_err(|e| failed(&name, "read the purge journal", e))?;
     let opened = take_stock(
@@ -109,188 +97,6 @@ pub(crate) fn open(
         .open_nanos
         .store(u64::try_from(took).unwrap_or(u64::MAX), Ordering::Relaxed);
     Ok(opened)
-}
-
-fn failed(disk: &str, doing: &'static str, source: io::Error) -> OpenError {
-    OpenError::Io {
-        disk: disk.to_owned(),
-        doing,
-        source,
-    }
-}
-
-/// Generations take turns, so that the other superblock stays whole while one is written.
-pub(crate) fn write_superblock(disk: &dyn Disk, superblock: &Superblock) -> io::Result<()> {
-    disk.write_at(
-        Geometry::superblock_at((superblock.generation & 1) as usize),
-        &superblock.encode(),
-    )?;
-    disk.flush()
-}
-
-/// The superblock of a disk that holds a store which can be opened.
-pub(crate) fn peek(disk: &dyn Disk) -> Option<Superblock> {
-    let options = StoreOptions::default();
-    read_superblocks(disk, &options).ok().flatten()
-}
-
-/// The newer valid superblock; `None` for an empty disk or one whose formatting did not end.
-fn read_superblocks(
-    disk: &dyn Disk,
-    options: &StoreOptions,
-) -> Result<Option<Superblock>, OpenError> {
-    let name = disk.describe();
-    if disk.len() < 2 * SUPERBLOCK_BYTES as u64 {
-        return Ok(None);
-    }
-    let mut bytes = vec![0; 2 * SUPERBLOCK_BYTES];
-    disk.read_at(0, &mut bytes)
-        .map_err(|e| failed(&name, "read the superblocks", e))?;
-    let (a, b) = bytes.split_at(SUPERBLOCK_BYTES);
-    match (Superblock::decode(a), Superblock::decode(b)) {
-        (Ok(a), Ok(b)) => Ok(Some(if a.generation > b.generation { a } else { b })),
-        // A later version may have written one of them only, so far.
-        (Err(FormatError::Newer(version)), _) | (_, Err(FormatError::Newer(version)))
-            if !options.force_format =>
-        {
-            Err(OpenError::Newer {
-                disk: name,
-                version,
-            })
-        }
-        (Ok(only), _) | (_, Ok(only)) => Ok(Some(only)),
-        _ if options.force_format => Ok(None),
-        // Formatting writes A last: a torn B alone is a formatting that did not end.
-        (Err(FormatError::Empty), Err(FormatError::Empty | FormatError::Checksum)) => {
-            if looks_empty(disk).map_err(|e| failed(&name, "read the disk", e))? {
-                Ok(None)
-            } else {
-                Err(OpenError::Foreign { disk: name })
-            }
-        }
-        (Err(FormatError::Foreign | FormatError::Empty), _) => {
-            Err(OpenError::Foreign { disk: name })
-        }
-        (Err(problem), _) => Err(OpenError::Damaged {
-            disk: name,
-            problem: problem.to_string(),
-        }),
-    }
-}
-
-fn looks_empty(disk: &dyn Disk) -> io::Result<bool> {
-    let len = LOOK_BYTES.min(disk.len());
-    let mut bytes = vec![0; len as usize];
-    for at in [0, disk.len() - len] {
-        disk.read_at(at, &mut bytes)?;
-        // Superblock B may be a torn one of ours.
-        let own = if at == 0 {
-            SUPERBLOCK_BYTES..2 * SUPERBLOCK_BYTES
-        } else {
-            0..0
-        };
-        let foreign = bytes
-            .iter()
-            .enumerate()
-            .any(|(i, b)| *b != 0 && !own.contains(&i));
-        if foreign && (at == 0 || len < disk.len()) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-fn format(
-    engine: &Engine,
-    disk: &dyn Disk,
-    options: &StoreOptions,
-) -> Result<Superblock, OpenError> {
-    let name = disk.describe();
-    let total = disk.len();
-    let segment = options.segment_bytes.unwrap_or_else(|| {
-        let wanted = (total / 256).clamp(64 << 10, 32 << 20) as u32;
-        wanted / 4096 * 4096
-    });
-    let cluster = options.cluster_bytes.min(segment / 2) / 4096 * 4096;
-    let geometry =
-        Geometry::fit(total, segment, cluster, options.mean_object_bytes).map_err(|problem| {
-            match problem {
-                FormatError::Invalid("number of segments" | "size") => {
-                    let needed = u64::from(segment) * 5 + (1 << 16);
-                    OpenError::TooSmall {
-                        disk: name.clone(),
-                        bytes: total,
-                        needed,
-                    }
-                }
-                FormatError::Invalid(what) => OpenError::Options {
-                    disk: name.clone(),
-                    what,
-                },
-                _ => OpenError::Options {
-                    disk: name.clone(),
-                    what: "geometry",
-                },
-            }
-        })?;
-    let superblock = Superblock {
-        generation: 1,
-        uuid: new_uuid(engine, options),
-        geometry,
-        floor: LogPosition(0),
-        epoch: 0,
-        company: 0,
-        quarantine: Vec::new(),
-    };
-    let write = || -> io::Result<()> {
-        // Slots of a former life of this disk must not be taken for ours; with A written last,
-        // an interrupted formatting begins anew.
-        if options.force_format {
-            disk.write_at(0, &[0; 2 * SUPERBLOCK_BYTES])?;
-            write_zeros(disk, geometry.journal_at()..geometry.removals_at())?;
-            let removals = vec![0; geometry.removals_bytes as usize];
-            disk.write_cached(geometry.removals_at(), &removals)?;
-            write_zeros(disk, geometry.slot_at(0)..geometry.segment_at(0))?;
-            disk.flush()?;
-        }
-        write_superblock(disk, &superblock)?;
-        write_superblock(
-            disk,
-            &Superblock {
-                generation: 2,
-                ..superblock.clone()
-            },
-        )
-    };
-    write().map_err(|e| failed(&name, "format it", e))?;
-    Ok(Superblock {
-        generation: 2,
-        ..superblock
-    })
-}
-
-fn write_zeros(disk: &dyn Disk, range: std::ops::Range<u64>) -> io::Result<()> {
-    let zeros = vec![0; 1 << 20];
-    let mut at = range.start;
-    while at < range.end {
-        let len = (range.end - at).min(zeros.len() as u64);
-        disk.write_at(at, &zeros[..len as usize])?;
-        at += len;
-    }
-    Ok(())
-}
-
-/// The identity must differ between stores and be unknown to origins, whose bodies end up here.
-fn new_uuid(engine: &Engine, options: &StoreOptions) -> StoreUuid {
-    if let Some(uuid) = options.uuid {
-        return StoreUuid(uuid);
-    }
-    let time = engine.clock.wall().millis().to_le_bytes();
-    let mut rng = Rng::new(hash64(engine.config.seed ^ engine.next_number(), &time)).fork("uuid");
-    let mut uuid = [0; 16];
-    uuid[..8].copy_from_slice(&rng.next_u64().to_le_bytes());
-    uuid[8..].copy_from_slice(&rng.next_u64().to_le_bytes());
-    StoreUuid(uuid)
 }
 
 /// A segment as its slot describes it.
@@ -368,7 +174,7 @@ fn take_stock(
     };
     store.log_end.store(end.0, Ordering::Release);
     let name = || store.disk.describe();
-    let company = *engine.company.lock();
+    let company = engine.company();
     crate::membership::believe(
         &mut superblock,
         &mut loader,

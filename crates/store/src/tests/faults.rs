@@ -134,10 +134,10 @@ fn disks_that_are_not_ours_are_refused_with_advice() {
 
     let ours = Rig::new(16, MEMORY, 1).disk;
     let newer = ours.kill();
-    newer.corrupt(4, 1, |b| b[0] = 1);
+    newer.corrupt(4, 1, |b| b[0] = 2);
     assert!(matches!(
         refused(&newer),
-        OpenError::Newer { version: 1, .. }
+        OpenError::Newer { version: 2, .. }
     ));
     let damaged = ours.kill();
     damaged.corrupt(30, 1, |b| b[0] ^= 1);
@@ -152,7 +152,7 @@ fn disks_that_are_not_ours_are_refused_with_advice() {
     let cut = MemDisk::new(1 << 19, 512, 1);
     cut.corrupt(0, 8192, |b| b.copy_from_slice(&ours.peek(0, 8192)));
     assert!(matches!(refused(&cut), OpenError::CutShort { .. }));
-    for disk in [foreign, partitioned, newer, damaged] {
+    for disk in [foreign, partitioned, newer, damaged, cut] {
         let before = disk.peek(0, 8192);
         let _ = refused(&disk);
         assert!(before == disk.peek(0, 8192), "refused, but written to");

@@ -47,7 +47,7 @@ struct Model {
 }
 
 /// The rule, as slowly as it can be said.
-fn covers(purge: &Purge, key: &str, tags: &[u64]) -> bool {
+pub(super) fn covers(purge: &Purge, key: &str, tags: &[u64]) -> bool {
     let (partition, rest) = key.split_once(" GET ").unwrap();
     let url = rest.split('\n').next().unwrap();
     let bare = url.split_once("://").unwrap().1;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use foxy_format::{BLOCK, FormatError, Geometry, LogPosition};
+use foxy_format::{BLOCK, Company, FormatError, Geometry, LogPosition};
 use thiserror::Error;
 
 use super::Writer;
@@ -97,6 +97,8 @@ impl Writer {
             .log_end
             .load(std::sync::atomic::Ordering::Acquire);
         self.superblock.floor = LogPosition(end);
+        // So it is nobody's: where it is opened next, it does not put in question what others say.
+        self.superblock.company = Company::default();
         self.write_superblocks()
     }
 

@@ -3,6 +3,7 @@
 mod assemble;
 mod gather;
 pub(crate) mod io;
+mod join;
 mod journal;
 mod leave;
 mod line;
@@ -176,6 +177,9 @@ impl Writer {
     /// submits, seals, prepares reuse, loads.
     pub fn turn(&mut self) -> Turn {
         self.now = self.engine.clock.mono();
+        if let Some(turn) = self.company_step() {
+            return turn;
+        }
         self.reap();
         self.look_for_stalls();
         self.part_if_lost();
@@ -370,6 +374,9 @@ impl Writer {
     /// so that the next start has nothing to scan (that start goes on in the same segment). Blocks
     /// for at most about `at_most` of the calling thread's time. True if all of it was done.
     pub fn drain(&mut self, at_most: Duration) -> bool {
+        if !self.store.joined.load(Ordering::Acquire) {
+            return false;
+        }
         let own = std::slice::from_ref(&self.store);
         let ticket = self.engine.ticket_of(own, true);
         let start = self.engine.clock.mono();

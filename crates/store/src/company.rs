@@ -1,0 +1,137 @@
+//! Which stores may be believed when they meet at a start.
+//!
+//! A store says on its disk in which company it was: an *epoch*, which goes up whenever other
+//! stores are open together than before, who they were, and who they had been at the epochs
+//! before. Everybody says so before anything is stored under the new company. Of two stores that
+//! say different things, one was not there in a run of the other, and cannot know what was
+//! removed or replaced in it:
+//!
+//! | the epoch and members that one says | are in the past of the other | are not, but both share a past |
+//! |---|---|---|
+//! | so | it was away: it begins empty | each served without the other: both begin empty |
+//!
+//! Two that share nothing come from different machines; those go on that belong to the store that
+//! is named first. If a start ends while the stores say their new company one by one, nothing was
+//! stored under it; the next start of the same stores sees that, and believes them all.
+
+use foxy_base::hash64;
+use foxy_format::{Company, FORMER_MAX, StoreUuid, Superblock};
+
+/// What a company is to an earlier one, or to another of the same epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Past {
+    /// It was that.
+    Own,
+    /// They were one, and parted; or nobody knows any more.
+    Shared,
+    /// They never were.
+    None,
+}
+
+/// A hash that tells one set of stores from another, in whatever order they are given.
+pub(crate) fn members(uuids: impl Iterator<Item = StoreUuid>) -> u64 {
+    let mut uuids: Vec<_> = uuids.map(|uuid| uuid.0).collect();
+    uuids.sort_unstable();
+    hash64(0, uuids.as_flattened())
+}
+
+/// The company after this one.
+fn next(of: &Company, members: u64) -> Company {
+    let mut former = [0; FORMER_MAX];
+    former[0] = of.members;
+    former[1..].copy_from_slice(&of.former[..FORMER_MAX - 1]);
+    Company {
+        epoch: of.epoch + 1,
+        members,
+        former,
+    }
+}
+
+/// Who was in it at that epoch, if it knows.
+fn at(of: &Company, epoch: u64) -> Option<u64> {
+    match of.epoch.checked_sub(epoch)? {
+        0 => Some(of.members),
+        back => of.former.get(back as usize - 1).copied(),
+    }
+}
+
+fn past(newer: &Company, older: &Company) -> Past {
+    if at(newer, older.epoch) == Some(older.members) {
+        return Past::Own;
+    }
+    let first = newer.epoch.saturating_sub(FORMER_MAX as u64).max(1);
+    let met = |epoch: u64| at(older, epoch).is_some_and(|m| at(newer, epoch) == Some(m));
+    let shared = (first..=older.epoch).any(met);
+    // One that remembers its first epoch would remember the other.
+    match shared || first > 1 {
+        true => Past::Shared,
+        false => Past::None,
+    }
+}
+
+/// The stores of an engine, as they say it on their disks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Circle {
+    /// What those say that may be believed.
+    now: Company,
+    /// A start ended while they said this: those that still say what was before are as good.
+    interrupted: bool,
+}
+
+impl Circle {
+    /// Of the stores of a start: those with these superblocks, and others if not `all`.
+    pub(crate) fn meet(found: &[Superblock], all: bool) -> Self {
+        let mut said = found.iter().map(|s| s.company).filter(|c| c.epoch > 0);
+        let Some(mut now) = said.next() else {
+            return Self::default();
+        };
+        let mut parted = false;
+        for one in said {
+            let (newer, older) = match one.epoch > now.epoch {
+                true => (one, now),
+                false => (now, one),
+            };
+            match past(&newer, &older) {
+                Past::None => continue,
+                Past::Shared => parted = true,
+                Past::Own => {}
+            }
+            now = newer;
+        }
+        if parted {
+            // A company that nobody was in.
+            now = next(&now, hash64(1, &now.members.to_le_bytes()));
+        }
+        Self {
+            now,
+            interrupted: all && now.members == members(found.iter().map(|s| s.uuid)),
+        }
+    }
+
+    /// What the stores say now.
+    pub(crate) const fn now(&self) -> &Company {
+        &self.now
+    }
+
+    /// Whether the contents of a store may be believed that says this.
+    pub(crate) fn believes(&self, said: &Company) -> bool {
+        *said == self.now || (self.interrupted && next(said, self.now.members) == self.now)
+    }
+
+    /// From now on these are the stores. What they have to say of it.
+    pub(crate) fn renew(&mut self, uuids: impl Iterator<Item = StoreUuid>) -> Company {
+        let members = members(uuids);
+        if self.now.epoch == 0 || self.now.members != members {
+            self.now = next(&self.now, members);
+        }
+        self.interrupted = false;
+        self.now
+    }
+
+    /// The first store of an engine that had none: it knows all that it ever was.
+    pub(crate) fn begin(&mut self, said: &Company) {
+        if self.now.epoch == 0 {
+            self.now = *said;
+        }
+    }
+}

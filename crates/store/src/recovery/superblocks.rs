@@ -1,0 +1,231 @@
+//! The superblocks of a store: found, judged, written; and a disk that is formatted.
+
+use std::io;
+
+use foxy_base::{Rng, hash64};
+use foxy_disk::Disk;
+use foxy_format::{FormatError, Geometry, LogPosition, SUPERBLOCK_BYTES, StoreUuid, Superblock};
+
+use crate::{Engine, OpenError, StoreOptions};
+
+/// Bytes at the beginning and end of a disk that must be zero to take it for empty: file systems,
+/// volume managers and partition tables leave their marks there.
+const LOOK_BYTES: u64 = 1 << 20;
+
+pub(super) fn failed(disk: &str, doing: &'static str, source: io::Error) -> OpenError {
+    OpenError::Io {
+        disk: disk.to_owned(),
+        doing,
+        source,
+    }
+}
+
+/// Generations take turns, so that the other superblock stays whole while one is written.
+pub(crate) fn write_superblock(disk: &dyn Disk, superblock: &Superblock) -> io::Result<()> {
+    disk.write_at(
+        Geometry::superblock_at((superblock.generation & 1) as usize),
+        &superblock.encode(),
+    )?;
+    disk.flush()
+}
+
+/// What counts of a store that can be opened; `None` for a disk that is to be formatted.
+pub(crate) fn find_superblock(
+    disk: &dyn Disk,
+    options: &StoreOptions,
+) -> Result<Option<Superblock>, OpenError> {
+    let Some(found) = read_superblocks(disk, options)? else {
+        return Ok(None);
+    };
+    let needed = found.geometry.total_bytes();
+    match (needed > disk.len(), options.force_format) {
+        (false, _) => Ok(Some(found)),
+        (true, true) => Ok(None),
+        (true, false) => Err(OpenError::CutShort {
+            disk: disk.describe(),
+            bytes: disk.len(),
+            needed,
+        }),
+    }
+}
+
+/// The newer valid superblock; `None` for an empty disk or one whose formatting did not end.
+fn read_superblocks(
+    disk: &dyn Disk,
+    options: &StoreOptions,
+) -> Result<Option<Superblock>, OpenError> {
+    let name = disk.describe();
+    if disk.len() < 2 * SUPERBLOCK_BYTES as u64 {
+        return Ok(None);
+    }
+    let mut bytes = vec![0; 2 * SUPERBLOCK_BYTES];
+    disk.read_at(0, &mut bytes)
+        .map_err(|e| failed(&name, "read the superblocks", e))?;
+    let (a, b) = bytes.split_at(SUPERBLOCK_BYTES);
+    let (a, b) = (Superblock::decode(a), Superblock::decode(b));
+    if !options.force_format
+        && let Some(problem) = other_format(&name, &a, &b)
+    {
+        return Err(problem);
+    }
+    match (a, b) {
+        (Ok(a), Ok(b)) => Ok(Some(if a.generation > b.generation { a } else { b })),
+        (Ok(only), _) | (_, Ok(only)) => Ok(Some(only)),
+        _ if options.force_format => Ok(None),
+        // Formatting writes A last: a torn B alone is a formatting that did not end.
+        (Err(FormatError::Empty), Err(FormatError::Empty | FormatError::Checksum)) => {
+            if looks_empty(disk).map_err(|e| failed(&name, "read the disk", e))? {
+                Ok(None)
+            } else {
+                Err(OpenError::Foreign { disk: name })
+            }
+        }
+        (Err(FormatError::Foreign | FormatError::Empty), _) => {
+            Err(OpenError::Foreign { disk: name })
+        }
+        (Err(problem), _) => Err(OpenError::Damaged {
+            disk: name,
+            problem: problem.to_string(),
+        }),
+    }
+}
+
+/// Whether one of the superblocks was written by another version of Foxy. A later one may have
+/// written only one of them so far; an older one never comes after this.
+pub(crate) fn other_format(
+    disk: &str,
+    a: &Result<Superblock, FormatError>,
+    b: &Result<Superblock, FormatError>,
+) -> Option<OpenError> {
+    let disk = disk.to_owned();
+    match (a, b) {
+        (Err(FormatError::Newer(version)), _) | (_, Err(FormatError::Newer(version))) => {
+            let version = *version;
+            Some(OpenError::Newer { disk, version })
+        }
+        (Err(FormatError::Extended(bits)), _) | (_, Err(FormatError::Extended(bits))) => {
+            let extensions = *bits;
+            Some(OpenError::Extended { disk, extensions })
+        }
+        (Ok(_), _) | (_, Ok(_)) => None,
+        (Err(FormatError::Older(version)), _) | (_, Err(FormatError::Older(version))) => {
+            let version = *version;
+            Some(OpenError::Older { disk, version })
+        }
+        _ => None,
+    }
+}
+
+fn looks_empty(disk: &dyn Disk) -> io::Result<bool> {
+    let len = LOOK_BYTES.min(disk.len());
+    let mut bytes = vec![0; len as usize];
+    for at in [0, disk.len() - len] {
+        disk.read_at(at, &mut bytes)?;
+        // Superblock B may be a torn one of ours.
+        let own = if at == 0 {
+            SUPERBLOCK_BYTES..2 * SUPERBLOCK_BYTES
+        } else {
+            0..0
+        };
+        let foreign = bytes
+            .iter()
+            .enumerate()
+            .any(|(i, b)| *b != 0 && !own.contains(&i));
+        if foreign && (at == 0 || len < disk.len()) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+pub(super) fn format(
+    engine: &Engine,
+    disk: &dyn Disk,
+    options: &StoreOptions,
+) -> Result<Superblock, OpenError> {
+    let name = disk.describe();
+    let total = disk.len();
+    let segment = options.segment_bytes.unwrap_or_else(|| {
+        let wanted = (total / 256).clamp(64 << 10, 32 << 20) as u32;
+        wanted / 4096 * 4096
+    });
+    let cluster = options.cluster_bytes.min(segment / 2) / 4096 * 4096;
+    let geometry =
+        Geometry::fit(total, segment, cluster, options.mean_object_bytes).map_err(|problem| {
+            match problem {
+                FormatError::Invalid("number of segments" | "size") => {
+                    let needed = u64::from(segment) * 5 + (1 << 16);
+                    OpenError::TooSmall {
+                        disk: name.clone(),
+                        bytes: total,
+                        needed,
+                    }
+                }
+                FormatError::Invalid(what) => OpenError::Options {
+                    disk: name.clone(),
+                    what,
+                },
+                _ => OpenError::Options {
+                    disk: name.clone(),
+                    what: "geometry",
+                },
+            }
+        })?;
+    let superblock = Superblock {
+        generation: 1,
+        uuid: new_uuid(engine, options),
+        geometry,
+        floor: LogPosition(0),
+        company: engine.company(),
+        quarantine: Vec::new(),
+    };
+    let write = || -> io::Result<()> {
+        // Slots of a former life of this disk must not be taken for ours; with A written last,
+        // an interrupted formatting begins anew.
+        if options.force_format {
+            disk.write_at(0, &[0; 2 * SUPERBLOCK_BYTES])?;
+            write_zeros(disk, geometry.journal_at()..geometry.removals_at())?;
+            let removals = vec![0; geometry.removals_bytes as usize];
+            disk.write_cached(geometry.removals_at(), &removals)?;
+            write_zeros(disk, geometry.slot_at(0)..geometry.segment_at(0))?;
+            disk.flush()?;
+        }
+        write_superblock(disk, &superblock)?;
+        write_superblock(
+            disk,
+            &Superblock {
+                generation: 2,
+                ..superblock.clone()
+            },
+        )
+    };
+    write().map_err(|e| failed(&name, "format it", e))?;
+    Ok(Superblock {
+        generation: 2,
+        ..superblock
+    })
+}
+
+fn write_zeros(disk: &dyn Disk, range: std::ops::Range<u64>) -> io::Result<()> {
+    let zeros = vec![0; 1 << 20];
+    let mut at = range.start;
+    while at < range.end {
+        let len = (range.end - at).min(zeros.len() as u64);
+        disk.write_at(at, &zeros[..len as usize])?;
+        at += len;
+    }
+    Ok(())
+}
+
+/// The identity must differ between stores and be unknown to origins, whose bodies end up here.
+fn new_uuid(engine: &Engine, options: &StoreOptions) -> StoreUuid {
+    if let Some(uuid) = options.uuid {
+        return StoreUuid(uuid);
+    }
+    let time = engine.clock.wall().millis().to_le_bytes();
+    let mut rng = Rng::new(hash64(engine.config.seed ^ engine.next_number(), &time)).fork("uuid");
+    let mut uuid = [0; 16];
+    uuid[..8].copy_from_slice(&rng.next_u64().to_le_bytes());
+    uuid[8..].copy_from_slice(&rng.next_u64().to_le_bytes());
+    StoreUuid(uuid)
+}

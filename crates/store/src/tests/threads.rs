@@ -1,0 +1,357 @@
+//! Real threads: they look up, store, remove and purge while stores grow, drain, leave and come
+//! back. Each key has a window of versions that an answer may have; whoever replaces or removes
+//! moves its beginning after that is done, so a reader that looked before asking knows the oldest.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::thread::{self, JoinHandle, Scope};
+use std::time::Duration;
+
+use foxy_base::{Rng, SystemClock};
+use foxy_disk::{AlignedBuf, Disk, MemDisk};
+use parking_lot::Mutex;
+
+use super::purges::{purge, tagged};
+use super::rig::{SEGMENT, body, hash, options, version_of};
+use crate::*;
+
+const KEYS: usize = 96;
+const MAX: u64 = 2_000;
+const CHANGERS: usize = 2;
+const AT_MOST: Duration = Duration::from_secs(60);
+
+/// What answers under a key may be.
+#[derive(Default)]
+struct Window {
+    /// The newest version that somebody began to store.
+    newest: AtomicU64,
+    /// Everything before it is replaced or removed.
+    oldest: AtomicU64,
+}
+
+/// What all threads share.
+struct World {
+    engine: Arc<Engine>,
+    keys: Vec<Window>,
+    /// What was asked for before this purge is gone.
+    purged: AtomicU64,
+    /// What became of the purges.
+    tickets: Mutex<Vec<(u64, SyncTicket)>>,
+    stop: AtomicBool,
+    hits: AtomicU64,
+    steps: AtomicU64,
+}
+
+impl World {
+    fn new(seed: u64, keys: Vec<Window>, purged: u64) -> Arc<Self> {
+        let config = EngineConfig {
+            pending_bytes_max: 512 << 10,
+            ..EngineConfig::new(1 << 20, seed)
+        };
+        Arc::new(Self {
+            engine: Engine::new(config, Arc::new(SystemClock::default())),
+            keys,
+            purged: purged.into(),
+            tickets: Mutex::default(),
+            stop: false.into(),
+            hits: 0.into(),
+            steps: 0.into(),
+        })
+    }
+
+    fn name(key: usize) -> String {
+        format!("forward GET http://a.test/{key}")
+    }
+
+    fn put(&self, key: usize) {
+        let window = &self.keys[key];
+        let version = window.newest.load(Ordering::SeqCst) + 1;
+        let asked = self.engine.purge_sequence();
+        window.newest.store(version, Ordering::SeqCst);
+        let bytes = body(key as u64, version, MAX);
+        let mut new = tagged(&Self::name(key), &bytes, "", asked);
+        new.group = key as u64;
+        if self.engine.put(new).admitted.is_visible() {
+            window.oldest.store(version, Ordering::SeqCst);
+        } else {
+            self.remove(key, false);
+        }
+    }
+
+    fn remove(&self, key: usize, purge: bool) {
+        let (window, name) = (&self.keys[key], Self::name(key));
+        if purge {
+            drop(self.engine.purge(hash(&name), name.as_bytes()));
+        } else {
+            self.engine.supersede(hash(&name), name.as_bytes());
+        }
+        let next = window.newest.load(Ordering::SeqCst) + 1;
+        window.oldest.store(next, Ordering::SeqCst);
+    }
+
+    fn purge_all(&self) {
+        let all = purge(PurgeKind::All, "", false);
+        if let Ok((number, ticket)) = self.engine.purge_many(&all) {
+            self.purged.fetch_max(number, Ordering::SeqCst);
+            self.tickets.lock().push((number, ticket));
+        }
+    }
+
+    fn check(&self, key: usize) {
+        let (window, name) = (&self.keys[key], Self::name(key));
+        let oldest = window.oldest.load(Ordering::SeqCst);
+        let purged = self.purged.load(Ordering::SeqCst);
+        let found = match self.engine.lookup(hash(&name), name.as_bytes()) {
+            Lookup::Memory(object) => Some(object),
+            Lookup::Miss => None,
+            Lookup::Disk(plan) => self.read(&plan, &name),
+        };
+        if let Some(object) = found {
+            let version = version_of(key as u64, object.body(), MAX);
+            let newest = window.newest.load(Ordering::SeqCst);
+            assert!(
+                (oldest..=newest).contains(&version),
+                "key {key}: {version} is not in {oldest}..={newest}"
+            );
+            let asked = object.meta.purge_sequence;
+            assert!(asked >= purged, "key {key}: {asked} is before {purged}");
+            self.hits.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// `None` as well if the store left meanwhile.
+    fn read(&self, plan: &ReadPlan, name: &str) -> Option<Arc<Object>> {
+        let disk = self.engine.disk(plan.store)?;
+        let mut buf = AlignedBuf::new(plan.len as usize);
+        buf.set_len(plan.len as usize);
+        disk.read_at(plan.at, &mut buf).unwrap();
+        self.engine.finish_read(plan, name.as_bytes(), buf).ok()
+    }
+
+    fn change(&self, owner: usize, rng: &mut Rng) {
+        let key = rng.below((KEYS / CHANGERS) as u64) as usize * CHANGERS + owner;
+        match rng.below(400) {
+            0 => self.purge_all(),
+            1..20 => self.remove(key, true),
+            20..80 => self.remove(key, false),
+            80..90 => self.engine.clear_memory(),
+            _ => self.put(key),
+        }
+        self.steps.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Until so much more was changed: whatever the operator does next meets something new.
+    fn wait_for(&self, steps: u64) {
+        let target = self.steps.load(Ordering::Relaxed) + steps;
+        while self.steps.load(Ordering::Relaxed) < target && !self.stop.load(Ordering::Relaxed) {
+            thread::yield_now();
+        }
+    }
+}
+
+enum Command {
+    Close(Sender<bool>),
+    Grow(u64, Sender<(StoreId, WakeHandle)>),
+}
+
+/// A store with its thread.
+struct Driven {
+    disk: MemDisk,
+    id: StoreId,
+    wake: WakeHandle,
+    commands: Sender<Command>,
+    thread: JoinHandle<()>,
+}
+
+impl Driven {
+    fn begin(disk: MemDisk, writer: Writer) -> Self {
+        let (commands, received) = channel();
+        Self {
+            disk,
+            id: writer.store_id(),
+            wake: writer.wake_handle(),
+            commands,
+            thread: thread::spawn(move || drive(writer, &received)),
+        }
+    }
+
+    fn add(world: &World, disk: MemDisk, name: u8) -> Self {
+        let options = StoreOptions {
+            uuid: Some([name; 16]),
+            ..options()
+        };
+        let opened = world.engine.open_store(Arc::new(disk.clone()), options);
+        let mut writer = opened.unwrap();
+        let joined = world.engine.join(std::slice::from_mut(&mut writer));
+        joined.unwrap();
+        Self::begin(disk, writer)
+    }
+
+    fn command(&self, command: Command) {
+        self.commands.send(command).unwrap();
+        self.wake.wake();
+    }
+
+    fn close(self) -> MemDisk {
+        let (answer, answered) = channel();
+        self.command(Command::Close(answer));
+        assert!(answered.recv().unwrap(), "everything was written");
+        self.thread.join().unwrap();
+        self.disk
+    }
+
+    fn grow(&mut self) {
+        let (answer, answered) = channel();
+        let bytes = self.disk.len() + 2 * u64::from(SEGMENT + 4096);
+        self.command(Command::Grow(bytes, answer));
+        (self.id, self.wake) = answered.recv().unwrap();
+    }
+
+    /// Ends the thread as a crash would.
+    fn kill(self) -> MemDisk {
+        drop(self.commands);
+        self.wake.wake();
+        self.thread.join().unwrap();
+        self.disk.kill()
+    }
+}
+
+fn drive(mut writer: Writer, commands: &Receiver<Command>) {
+    loop {
+        let turn = writer.turn();
+        match commands.try_recv() {
+            Err(TryRecvError::Empty) => writer.park(turn),
+            Err(TryRecvError::Disconnected) => return,
+            Ok(Command::Close(answer)) => {
+                answer.send(writer.close(AT_MOST)).unwrap();
+                return;
+            }
+            Ok(Command::Grow(bytes, answer)) => {
+                let grown = writer.grow(bytes, AT_MOST);
+                // A store that is still loading does not grow; it is there as before.
+                let _ = grown.result;
+                writer = grown.writer.unwrap();
+                let now = (writer.store_id(), writer.wake_handle());
+                answer.send(now).unwrap();
+            }
+        }
+    }
+}
+
+fn drain(world: &World, id: StoreId) {
+    world.engine.drain_store(id).unwrap();
+    let duty = || {
+        let stats = world.engine.stats();
+        stats
+            .stores
+            .into_iter()
+            .find(|s| s.store == id)
+            .unwrap()
+            .duty
+    };
+    while duty() != Duty::Drained {
+        match world.engine.begin_drain() {
+            Some(mut drain) => while drain.step() != DrainStep::Done {},
+            None => thread::yield_now(),
+        }
+    }
+}
+
+/// One after another: a store grows, one leaves and comes back, one is drained first.
+fn operate(world: &World, mut stores: Vec<Driven>, rounds: usize) -> Vec<MemDisk> {
+    for round in 0..rounds {
+        world.wait_for(800);
+        stores[0].grow();
+        world.wait_for(400);
+        let mut leaving = stores.pop().unwrap();
+        if round % 2 == 0 {
+            drain(world, leaving.id);
+        }
+        let disk = leaving.close();
+        world.wait_for(400);
+        leaving = Driven::add(world, disk, 9);
+        stores.push(leaving);
+        if let Some(mut sweep) = world.engine.sweep() {
+            while sweep.step() != SweepStep::Done {}
+        }
+    }
+    world.wait_for(400);
+    world.stop.store(true, Ordering::SeqCst);
+    stores.into_iter().map(Driven::kill).collect()
+}
+
+/// Looks and changes until the operator is done; stops all if one of them fails.
+fn work<'scope>(scope: &'scope Scope<'scope, '_>, world: &'scope World, seed: u64) {
+    struct Stop<'a>(&'a AtomicBool);
+    impl Drop for Stop<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+    for n in 0..CHANGERS + 1 {
+        let mut rng = Rng::new(seed * 100 + n as u64);
+        scope.spawn(move || {
+            let _stop = Stop(&world.stop);
+            while !world.stop.load(Ordering::Relaxed) {
+                if n < CHANGERS {
+                    world.change(n, &mut rng);
+                }
+                world.check(rng.below(KEYS as u64) as usize);
+            }
+        });
+    }
+}
+
+fn start(world: &World, disks: &[MemDisk]) -> Vec<Driven> {
+    let met: Vec<_> = disks.iter().map(|d| Arc::new(d.clone()) as _).collect();
+    world.engine.meet(&met, &options()).unwrap();
+    let open = |(n, disk)| {
+        let options = StoreOptions {
+            uuid: Some([n as u8 + 1; 16]),
+            ..options()
+        };
+        world.engine.open_store(disk, options).unwrap()
+    };
+    let mut writers: Vec<_> = met.into_iter().enumerate().map(open).collect();
+    world.engine.join(&mut writers).unwrap();
+    let both = disks.iter().zip(writers);
+    both.map(|(disk, writer)| Driven::begin(disk.clone(), writer))
+        .collect()
+}
+
+#[test]
+fn threads_get_the_latest_or_nothing_while_stores_come_and_go() {
+    let seeds = if super::is_long() { 40 } else { 3 };
+    let (mut hits, mut kept) = (0, 0);
+    for seed in 0..seeds {
+        let disk = |n| {
+            MemDisk::new(
+                16 * u64::from(SEGMENT + 4096) + (64 << 10),
+                512,
+                seed * 10 + n,
+            )
+        };
+        let keys = (0..KEYS).map(|_| Window::default()).collect();
+        let world = World::new(seed, keys, 0);
+        let stores = start(&world, &[disk(0), disk(1), disk(2)]);
+        let disks = thread::scope(|scope| {
+            work(scope, &world, seed);
+            operate(&world, stores, 6)
+        });
+        hits += world.hits.load(Ordering::Relaxed);
+        // After a kill: the same windows.
+        let world = Arc::into_inner(world).unwrap();
+        let tickets = world.tickets.into_inner().into_iter();
+        let durable = tickets.filter(|(_, t)| t.outcome() == Some(Durable::Yes));
+        let purged = durable.map(|(number, _)| number).max().unwrap_or(0);
+        let again = World::new(seed, world.keys, purged);
+        let stores = start(&again, &disks);
+        for _ in 0..20 {
+            (0..KEYS).for_each(|key| again.check(key));
+        }
+        kept += again.hits.load(Ordering::Relaxed);
+        stores.into_iter().for_each(|store| drop(store.kill()));
+    }
+    assert!(hits > 1_000 && kept > 20, "{hits} {kept}");
+}

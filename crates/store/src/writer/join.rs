@@ -1,0 +1,112 @@
+//! How a store becomes one of the stores of its engine: all of them say so on their disks before
+//! it takes anything. See [`crate::company`].
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::{Turn, Writer};
+use foxy_format::Superblock;
+
+use crate::recovery::write_superblock;
+use crate::stats::Duty;
+use crate::{Engine, OpenError};
+
+/// How often a store that waits for the others looks again.
+const LOOK: Duration = Duration::from_millis(1);
+
+impl Engine {
+    /// Takes stores that were opened into the company, if [`Engine::meet`] was called. At a start:
+    /// all of them together, when all are open and before anything is served or a writer takes a
+    /// turn; one that is added later alone. Until its writer's turns find that the others say so
+    /// as well, that one does nothing.
+    ///
+    /// # Errors
+    /// The device failed. What the stores hold is as good as before.
+    pub fn join(&self, writers: &mut [Writer]) -> Result<(), OpenError> {
+        self.renew_company();
+        for writer in writers {
+            writer.try_join().map_err(|source| OpenError::Io {
+                disk: writer.store.disk.describe(),
+                doing: "write the superblock",
+                source,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn renew_company(&self) {
+        let stores = self.stores();
+        let mut circle = self.circle.lock();
+        if let Some(circle) = circle.as_mut() {
+            let company = circle.renew(stores.iter().map(|store| store.uuid));
+            self.epoch.store(company.epoch, Ordering::Release);
+        }
+        drop(circle);
+        stores.iter().for_each(|store| store.bell.ring());
+    }
+}
+
+impl Writer {
+    /// Says which stores are open, when that has changed. `Some`: the store is not one of them
+    /// yet, and this turn is over.
+    pub(super) fn company_step(&mut self) -> Option<Turn> {
+        let waits = self.retry_at.is_some_and(|at| self.now < at);
+        if !waits
+            && self.store.takes_writes()
+            && let Err(error) = self.try_join()
+        {
+            self.write_failed("write", Some(0), &error);
+        }
+        let joined = self.store.joined.load(Ordering::Acquire);
+        (!joined).then_some(Turn {
+            wait: Some(LOOK),
+            busy: false,
+        })
+    }
+
+    fn try_join(&mut self) -> std::io::Result<()> {
+        let (engine, store) = (&self.engine, &self.store);
+        let epoch = engine.epoch.load(Ordering::Acquire);
+        let joined = store.joined.load(Ordering::Acquire);
+        if epoch == 0 || (joined && store.said.load(Ordering::Acquire) == epoch) {
+            return Ok(());
+        }
+        if !joined && !engine.others_say(epoch, store.id) {
+            return Ok(());
+        }
+        let company = engine.circle.lock().map(|circle| *circle.now());
+        if let Some(company) = company
+            && self.superblock.company != company
+        {
+            let mut superblock = Superblock {
+                company,
+                ..self.superblock.clone()
+            };
+            // In both: if one is damaged later, the other does not say what was before.
+            for _ in 0..2 {
+                superblock.generation += 1;
+                write_superblock(&*store.disk, &superblock)?;
+            }
+            self.superblock = superblock;
+        }
+        let said = company.map_or(epoch, |company| company.epoch);
+        store.said.store(said, Ordering::Release);
+        store.joined.store(true, Ordering::Release);
+        Ok(())
+    }
+}
+
+impl Engine {
+    /// Whether every store that belongs to the company says so. One that takes no writes cannot:
+    /// the others note that it misses everything.
+    fn others_say(&self, epoch: u64, but: crate::StoreId) -> bool {
+        let stores = self.stores();
+        let mut others = stores.iter().filter(|s| {
+            s.id != but
+                && s.joined.load(Ordering::Acquire)
+                && s.takes_writes()
+                && s.duty() != Duty::Leaving
+        });
+        others.all(|s| s.said.load(Ordering::Acquire) == epoch)
+    }
+}
