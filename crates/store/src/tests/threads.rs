@@ -209,11 +209,11 @@ impl Driven {
     }
 
     /// Ends the thread as a crash would.
-    fn kill(self) -> MemDisk {
+    fn end(self) -> MemDisk {
         drop(self.commands);
         self.wake.wake();
         self.thread.join().unwrap();
-        self.disk.kill()
+        self.disk
     }
 }
 
@@ -259,7 +259,7 @@ fn drain(world: &World, id: StoreId) {
 }
 
 /// One after another: a store grows, one leaves and comes back, one is drained first.
-fn operate(world: &World, mut stores: Vec<Driven>, rounds: usize) -> Vec<MemDisk> {
+fn operate(world: &World, mut stores: Vec<Driven>, rounds: usize) -> Vec<Driven> {
     for round in 0..rounds {
         world.wait_for(800);
         stores[0].grow();
@@ -278,7 +278,7 @@ fn operate(world: &World, mut stores: Vec<Driven>, rounds: usize) -> Vec<MemDisk
     }
     world.wait_for(400);
     world.stop.store(true, Ordering::SeqCst);
-    stores.into_iter().map(Driven::kill).collect()
+    stores
 }
 
 /// Looks and changes until the operator is done; stops all if one of them fails.
@@ -335,10 +335,13 @@ fn threads_get_the_latest_or_nothing_while_stores_come_and_go() {
         let keys = (0..KEYS).map(|_| Window::default()).collect();
         let world = World::new(seed, keys, 0);
         let stores = start(&world, &[disk(0), disk(1), disk(2)]);
-        let disks = thread::scope(|scope| {
+        let stores = thread::scope(|scope| {
             work(scope, &world, seed);
             operate(&world, stores, 6)
         });
+        // Nobody does anything any more: all disks are as they were at one moment.
+        let disks: Vec<_> = stores.into_iter().map(Driven::end).collect();
+        let disks: Vec<_> = disks.iter().map(MemDisk::kill).collect();
         hits += world.hits.load(Ordering::Relaxed);
         // After a kill: the same windows.
         let world = Arc::into_inner(world).unwrap();
@@ -351,7 +354,7 @@ fn threads_get_the_latest_or_nothing_while_stores_come_and_go() {
             (0..KEYS).for_each(|key| again.check(key));
         }
         kept += again.hits.load(Ordering::Relaxed);
-        stores.into_iter().for_each(|store| drop(store.kill()));
+        stores.into_iter().for_each(|store| drop(store.end()));
     }
     assert!(hits > 1_000 && kept > 20, "{hits} {kept}");
 }
