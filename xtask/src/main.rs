@@ -57,6 +57,8 @@ enum Command {
         #[arg(long)]
         long: bool,
     },
+    /// Model checks: every interleaving of small scenarios in concurrent code
+    Models,
     /// The public test suite of HTTP caches, against a pinned table of results
     Conformance {
         /// A checkout of the suite's repository, in place of the pinned release
@@ -91,6 +93,7 @@ fn main() -> ExitCode {
         Command::Test { long } => {
             report.step("tests", || tests_step::run(tests_step::Scope::of(long)));
         }
+        Command::Models => report.step("model checks", tests_step::models),
         Command::Conformance { suite, update } => {
             let wanted = conformance::Wanted { suite, update };
             report.step("conformance", || conformance::run(&wanted));
@@ -116,6 +119,7 @@ fn check(report: &mut Report, fast: bool, long: bool) {
         return;
     }
     report.step("tests", || tests_step::run(tests_step::Scope::of(long)));
+    report.step("model checks", tests_step::models);
     report.step("conformance", || {
         conformance::run(&conformance::Wanted::default())
     });

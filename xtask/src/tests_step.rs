@@ -1,7 +1,7 @@
 //! Runs the tests with plain `cargo test`, shows failures whole and passes as numbers.
 
 use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use crate::report::Outcome;
 use crate::tools;
@@ -39,6 +39,19 @@ pub(crate) fn run(scope: Scope) -> Outcome {
     if scope == Scope::Long {
         command.env("FOXY_LONG", "1");
     }
+    tallied(command)
+}
+
+/// Every interleaving of small scenarios in the index's concurrent core. In a target folder of its
+/// own, since all of it is compiled otherwise.
+pub(crate) fn models() -> Outcome {
+    let mut command = cargo(&["test", "-p", "foxy-index", "--lib", "--release"]);
+    command.args(["--target-dir", "target/loom"]);
+    command.env("RUSTFLAGS", "--cfg loom");
+    tallied(command)
+}
+
+fn tallied(mut command: Command) -> Outcome {
     let mut child = match command.stdout(Stdio::piped()).spawn() {
         Ok(child) => child,
         Err(error) => return Outcome::single(Err(format!("cargo did not start: {error}"))),

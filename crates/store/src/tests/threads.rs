@@ -131,11 +131,12 @@ impl World {
 
     fn change(&self, owner: usize, rng: &mut Rng) {
         let key = rng.below((KEYS / CHANGERS) as u64) as usize * CHANGERS + owner;
-        match rng.below(400) {
+        // Seldom, since what is purged cannot come back out of date.
+        match rng.below(4000) {
             0 => self.purge_all(),
-            1..20 => self.remove(key, true),
-            20..80 => self.remove(key, false),
-            80..90 => self.engine.clear_memory(),
+            1..200 => self.remove(key, true),
+            200..1600 => self.remove(key, false),
+            1600..1800 => self.engine.clear_memory(),
             _ => self.put(key),
         }
         self.steps.fetch_add(1, Ordering::Relaxed);
@@ -269,7 +270,8 @@ fn operate(world: &World, mut stores: Vec<Driven>, rounds: usize) -> Vec<Driven>
             drain(world, leaving.id);
         }
         let disk = leaving.close();
-        world.wait_for(400);
+        // So few that most of what it holds is as it was, and some is not.
+        world.wait_for(60);
         leaving = Driven::add(world, disk, 9);
         stores.push(leaving);
         if let Some(mut sweep) = world.engine.sweep() {
