@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -241,6 +242,10 @@ fn convert(
         source,
     };
     let mut reader = open(file, options(format))?;
+    if is_same(file, output) {
+        let path = output.to_owned();
+        return Err(TraceError::SameFile { path });
+    }
     let mut writer = CompactWriter::new(File::create(output).map_err(io)?).map_err(io)?;
     let mut clean = clean.map(Clean::new);
     let mut failed = None;
@@ -265,6 +270,12 @@ fn convert(
         line(out, clean);
     }
     failed.map_or(Ok(()), Err)
+}
+
+/// Whether both names lead to one file: writing the one would destroy the other.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let id = |path: &Path| path.metadata().ok().map(|m| (m.dev(), m.ino()));
+    id(one).is_some_and(|one| Some(one) == id(other))
 }
 
 fn generate(
@@ -378,6 +389,14 @@ mod tests {
             read(&first),
             stream(Kind::Isp, Some(3_000), 5).collect::<Vec<_>>()
         );
+        // The log survives an attempt to write over it, by another name too.
+        let link = folder.join("link");
+        std::os::unix::fs::symlink(&first, &link).unwrap();
+        for same in [&first, &link] {
+            let refused = convert(&first, same, None, None, out);
+            assert!(matches!(refused, Err(TraceError::SameFile { .. })));
+        }
+        assert_eq!(read(&first).len(), 3_000);
         std::fs::write(&second, "nothing known\n").unwrap();
         assert!(matches!(
             info(&second, None, &more, &mut String::new()),

@@ -17,6 +17,12 @@ pub enum TraceError {
     /// Standard output cannot be written.
     #[error("standard output: {0}")]
     Output(#[from] std::io::Error),
+    /// The output is the log itself.
+    #[error("{path}: is the log itself; choose another output", path = path.display())]
+    SameFile {
+        /// The file.
+        path: PathBuf,
+    },
     /// There is nothing in the file.
     #[error("{path}: the file is empty", path = path.display())]
     Empty {

@@ -4,11 +4,9 @@
 //! and taken away again, also when a run fails. That takes root and the tools of the system.
 
 mod memory_limit;
+mod mounted;
 
-use std::{
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::path::PathBuf;
 
 use foxy_base::ByteSize;
 
@@ -20,6 +18,7 @@ use crate::{
     run::{Backend, OpStream, RunConfig, RunError, RunResult, run_ops},
 };
 use memory_limit::MemoryLimit;
+use mounted::{FsName, Mounted};
 
 /// Arguments of `disks`.
 #[derive(Clone, Debug, clap::Args)]
@@ -41,33 +40,21 @@ pub struct DisksArgs {
     #[arg(long, default_value = "256MiB")]
     memory: ByteSize,
     /// Disk operations of the generated DEC stream
-    #[arg(long, default_value_t = 200_000)]
+    #[arg(long, default_value_t = 100_000)]
     ops: u64,
+    /// Times that everything is measured; the table has the median
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=99))]
+    rounds: u64,
     /// Layouts
     #[arg(
         long,
         value_delimiter = ',',
-        default_value = "squid,multiple-dirs,buddy,stream,stream-packetizer,lazy-reads,loc:128,lazy-reads-loc:128"
+        default_value = "squid,simple,multiple-dirs,buddy,stream,stream-packetizer,lazy-reads,loc:128,lazy-reads-loc:128"
     )]
     layout: Vec<LayoutSpec>,
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     form: Form,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum FsName {
-    Ext4,
-    Xfs,
-}
-
-impl FsName {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Ext4 => "ext4",
-            Self::Xfs => "xfs",
-        }
-    }
 }
 
 #[derive(serde::Serialize)]
@@ -93,32 +80,78 @@ impl DisksArgs {
             bytes => Some(MemoryLimit::new(bytes)?),
         };
         let mut rows = Vec::new();
-        for fs in &self.fs {
-            let mounted = Mounted::new(*fs, &self.dir, 3 * self.disk.bytes())?;
-            for layout in &self.layout {
-                let config = config(*layout, Some(mounted.point.clone()));
-                let result = run_ops(&config, &ops)?;
-                eprintln!("{} {layout}: {:.0}/s", fs.name(), result.ops_per_s);
-                rows.push(Row {
-                    fs: fs.name(),
-                    result,
-                });
+        let all = self.rounds * (self.fs.len() * self.layout.len()) as u64;
+        let mut stopped = false;
+        'rounds: for _ in 0..self.rounds {
+            for fs in &self.fs {
+                let mounted = Mounted::new(*fs, &self.dir, 3 * self.disk.bytes())?;
+                for layout in &self.layout {
+                    let config = config(*layout, Some(mounted.point.clone()));
+                    let result = match run_ops(&config, &ops) {
+                        Err(RunError::Stopped) => {
+                            stopped = true;
+                            break 'rounds;
+                        }
+                        done => done?,
+                    };
+                    let row = Row {
+                        fs: fs.name(),
+                        result,
+                    };
+                    tell(rows.len() as u64 + 1, all, &row);
+                    rows.push(row);
+                }
             }
         }
+        if stopped {
+            eprintln!("stopped: {} of {all} runs are finished", rows.len());
+        }
+        let rows = medians(rows);
         self.form.print(&table(&rows), &rows)
     }
 }
 
+fn tell(number: u64, all: u64, row: &Row) {
+    let (layout, r) = (&row.result.layout, &row.result);
+    eprintln!(
+        "{number} of {all}: {} {layout}: {:.0} operations/s, {:.0} s",
+        row.fs, r.ops_per_s, r.seconds
+    );
+}
+
+/// Of the rounds of each file system and layout the one in the middle, by operations per second.
+fn medians(rows: Vec<Row>) -> Vec<Row> {
+    let mut groups: Vec<Vec<Row>> = Vec::new();
+    for row in rows {
+        let like = |group: &&mut Vec<Row>| {
+            let first = group.first();
+            first.is_some_and(|r| (r.fs, &r.result.layout) == (row.fs, &row.result.layout))
+        };
+        match groups.iter_mut().find(like) {
+            Some(group) => group.push(row),
+            None => groups.push(vec![row]),
+        }
+    }
+    let middle = |mut group: Vec<Row>| {
+        group.sort_by(|a, b| a.result.ops_per_s.total_cmp(&b.result.ops_per_s));
+        group.swap_remove(group.len() / 2)
+    };
+    groups.into_iter().map(middle).collect()
+}
+
 /// A table with the multiple over the first layout, which has a file for each object.
 fn table(rows: &[Row]) -> Table {
+    let first = rows.first().map_or("the first", |row| &row.result.layout);
+    let times = format!("times {first}");
     let mut table = Table::new(&[
         ("file system", Align::Left),
         ("layout", Align::Left),
         ("ops/s", Align::Right),
-        ("times the first", Align::Right),
+        (times.as_str(), Align::Right),
         ("MB/s", Align::Right),
         ("device I/Os per op", Align::Right),
-        ("device bytes per byte", Align::Right),
+        ("KB per op", Align::Right),
+        ("per object byte", Align::Right),
         ("CPU us per op", Align::Right),
     ]);
     for row in rows {
@@ -132,6 +165,7 @@ fn table(rows: &[Row]) -> Table {
             format!("{:.1}", r.ops_per_s / first),
             format!("{:.1}", r.mb_per_s),
             format!("{:.2}", r.device_ios_per_op),
+            format!("{:.1}", device_kb_per_op(r)),
             format!("{:.2}", r.device_bytes_per_byte),
             format!("{:.0}", r.cpu_us_per_op),
         ]);
@@ -139,93 +173,18 @@ fn table(rows: &[Row]) -> Table {
     table
 }
 
-/// A file system in an image file; unmounted and removed when dropped.
-struct Mounted {
-    image: PathBuf,
-    /// Its loop device; empty: none yet.
-    device: String,
-    point: PathBuf,
-}
-
-impl Mounted {
-    fn new(fs: FsName, dir: &Path, bytes: u64) -> Result<Self, RunError> {
-        let name = format!("foxy-disks-{}-{}", fs.name(), std::process::id());
-        let mut mounted = Self {
-            device: String::new(),
-            image: dir.join(format!("{name}.img")),
-            point: dir.join(&name),
-        };
-        let output = |path: &Path, source| RunError::Output {
-            path: path.to_owned(),
-            source,
-        };
-        std::fs::create_dir(&mounted.point).map_err(|e| output(&mounted.point, e))?;
-        let file = std::fs::File::create(&mounted.image).map_err(|e| output(&mounted.image, e))?;
-        // Below 300 MB XFS refuses.
-        let bytes = bytes.max(512 << 20);
-        file.set_len(bytes).map_err(|e| output(&mounted.image, e))?;
-        let make = format!("mkfs.{}", fs.name());
-        call(Command::new(make).arg("-q").arg(&mounted.image))?;
-        // Around the page cache of the system that holds the image, or that would be measured.
-        let mut attach = Command::new("losetup");
-        attach.args(["--find", "--show", "--direct-io=on"]);
-        mounted.device = call(attach.arg(&mounted.image))?.trim().to_owned();
-        let mut mount = Command::new("mount");
-        call(mount.arg(&mounted.device).arg(&mounted.point))?;
-        Ok(mounted)
+/// Bytes to and from the device for each operation, in units of 1,000.
+fn device_kb_per_op(r: &RunResult) -> f64 {
+    if r.ops_per_s > 0.0 {
+        1e3 * r.mb_per_s * r.device_bytes_per_byte / r.ops_per_s
+    } else {
+        0.0
     }
-}
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        // Nothing is mounted if making it failed: then there is nothing to say either.
-        let _ = Command::new("umount").arg(&self.point).output();
-        if !self.device.is_empty() {
-            let _ = Command::new("losetup").args(["-d", &self.device]).output();
-        }
-        let _ = std::fs::remove_dir(&self.point);
-        let _ = std::fs::remove_file(&self.image);
-    }
-}
-
-/// What a command of the system prints.
-fn call(command: &mut Command) -> Result<String, RunError> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let failed = |why: String| {
-        RunError::Config(format!(
-            "`{program}` failed: {why}; making and mounting file systems takes root and the tools \
-             of that file system (e2fsprogs, xfsprogs). Without them make and mount one yourself \
-             and give its folder to `foxy sim sweep --dir`"
-        ))
-    };
-    let output = command
-        .output()
-        .map_err(|error| failed(error.to_string()))?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let text = String::from_utf8_lossy(&output.stderr);
-    Err(failed(
-        text.lines().next().unwrap_or("no message").to_owned(),
-    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_cannot_be_made_is_said_with_the_way_round_it() {
-        let error = call(&mut Command::new("mkfs.none-such"))
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("mkfs.none-such") && error.contains("--dir"),
-            "{error}"
-        );
-        let error = call(&mut Command::new("false")).unwrap_err().to_string();
-        assert!(error.contains("root"), "{error}");
-    }
 
     #[test]
     fn the_first_layout_is_the_measure() {
@@ -239,5 +198,28 @@ mod tests {
         let text = table(&[row("ext4", 100.0), row("ext4", 250.0), row("xfs", 50.0)]).csv();
         let times: Vec<_> = text.lines().skip(1).map(|l| l.split(',').nth(3)).collect();
         assert_eq!(times, [Some("1.0"), Some("2.5"), Some("1.0")]);
+    }
+
+    #[test]
+    fn of_rounds_the_middle_one_is_shown() {
+        let row = |layout: &str, ops_per_s| {
+            let result = RunResult {
+                layout: layout.into(),
+                ops_per_s,
+                ..RunResult::default()
+            };
+            Row { fs: "xfs", result }
+        };
+        let rows = [
+            ("a", 30.0),
+            ("b", 5.0),
+            ("a", 10.0),
+            ("b", 7.0),
+            ("a", 20.0),
+            ("b", 6.0),
+        ];
+        let rows = medians(rows.map(|(layout, ops)| row(layout, ops)).into());
+        let shown: Vec<_> = rows.iter().map(|r| r.result.ops_per_s as u64).collect();
+        assert_eq!(shown, [20, 6]);
     }
 }

@@ -129,6 +129,22 @@ fn threads(wanted: Option<usize>) -> usize {
     wanted.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
+/// Results, and the names of the files that were drawn. If those could not be written, the results
+/// are printed all the same.
+fn with_files(
+    text: String,
+    files: Result<impl IntoIterator<Item = PathBuf>, RunError>,
+) -> Result<String, RunError> {
+    match files {
+        Ok(files) => Ok(text + &saved(&files.into_iter().collect::<Vec<_>>())),
+        Err(error) => Err(RunError::Partly {
+            text,
+            error: Box::new(error),
+            note: "",
+        }),
+    }
+}
+
 fn saved(files: &[PathBuf]) -> String {
     files.iter().fold(String::new(), |mut text, file| {
         // Writing to a string cannot fail.

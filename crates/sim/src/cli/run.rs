@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use super::{
     Form, bar, details,
     parameters::Parameters,
-    saved, stopping,
+    stopping,
     systems::{self, SystemParameters},
-    threads,
+    threads, with_files,
 };
 use crate::{
     figure::{Figure, Series},
@@ -103,11 +103,11 @@ impl SweepArgs {
         )?;
         bar.finish_and_clear();
         let (configs, results) = stopping::finished(&configs, results, self.resume.is_some());
-        let mut text = self.form.print(&runs_table(&results), &results)?;
-        if let Some(stem) = &self.figure {
-            text += &saved(&figure(&configs, &results).save(stem)?);
+        let text = self.form.print(&runs_table(&results), &results)?;
+        match &self.figure {
+            Some(stem) => with_files(text, figure(&configs, &results).save(stem)),
+            None => Ok(text),
         }
-        Ok(text)
     }
 }
 
@@ -123,12 +123,12 @@ impl SweepArgs {
             resume: self.resume.clone(),
             progress: Some(&tell),
         };
-        let (mut text, configs, results) = systems::text(&configs, &options, self.form)?;
+        let (text, configs, results) = systems::text(&configs, &options, self.form)?;
         bar.finish_and_clear();
-        if let Some(stem) = &self.figure {
-            text += &saved(&systems::figure(&configs, &results).save(stem)?);
+        match &self.figure {
+            Some(stem) => with_files(text, systems::figure(&configs, &results).save(stem)),
+            None => Ok(text),
         }
-        Ok(text)
     }
 }
 

@@ -1,11 +1,11 @@
 //! `size`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use foxy_base::ByteSize;
 use foxy_trace::{Format, Options, Progress, TraceError};
 
-use super::{Form, bar, saved, threads};
+use super::{Form, bar, threads, with_files};
 use crate::{
     run::{RunError, stopped},
     size::{Candidate, Sampler, SizeOptions, SizeReport, readable},
@@ -49,7 +49,7 @@ pub struct SizeArgs {
 impl SizeArgs {
     pub(super) fn text(&self) -> Result<String, RunError> {
         self.check()?;
-        let (sampler, bad, broken) = self.read()?;
+        let (mut sampler, bad, broken) = self.read()?;
         let mut sizes: Vec<u64> = self.sizes.iter().map(|s| s.bytes()).collect();
         sizes.sort_unstable();
         let options = SizeOptions {
@@ -61,24 +61,30 @@ impl SizeArgs {
             head: self.head.bytes(),
         };
         let bar = bar(1, "{wide_bar} {pos} of {len} caches");
-        let report = SizeReport::new(&sampler, &options, &|done, of| {
+        let report = SizeReport::new(&mut sampler, &options, &|done, of| {
             bar.set_length(of as u64);
             bar.set_position(done as u64);
         });
         bar.finish_and_clear();
         let mut text = self.form.print(&report.table(), &report)?;
         if self.form == Form::Table {
-            text = format!("{}\n{text}\n{}\n", head(&report, &bad), report.advice);
+            text = format!(
+                "{}\nhits, % of requests\n{}\nhits, % of bytes\n{}\n{}\n",
+                head(&report, &bad),
+                report.narrow(false),
+                report.narrow(true),
+                wrapped(&report.advice)
+            );
         }
         if let Some(stem) = &self.figure {
-            let mut bytes = stem.clone().into_os_string();
-            bytes.push("-bytes");
-            let mut files = report.figure(false).save(stem)?.to_vec();
-            files.extend(report.figure(true).save(&PathBuf::from(bytes))?);
-            text += &saved(&files);
+            text = with_files(text, draw(&report, stem))?;
         }
         match broken {
-            Some(error) => Err(RunError::Partly { text, error }),
+            Some(error) => Err(RunError::Partly {
+                text,
+                error: Box::new(error.into()),
+                note: "; the figures are of what comes before",
+            }),
             None => Ok(text),
         }
     }
@@ -129,6 +135,14 @@ impl SizeArgs {
     }
 }
 
+fn draw(report: &SizeReport, stem: &Path) -> Result<Vec<PathBuf>, RunError> {
+    let mut bytes = stem.to_owned().into_os_string();
+    bytes.push("-bytes");
+    let mut files = report.figure(false).save(stem)?.to_vec();
+    files.extend(report.figure(true).save(Path::new(&bytes))?);
+    Ok(files)
+}
+
 fn head(report: &SizeReport, bad: &str) -> String {
     let how = if report.sampled < 1.0 {
         format!(
@@ -149,7 +163,27 @@ fn head(report: &SizeReport, bad: &str) -> String {
         String::new()
     };
     format!(
-        "{bad}\n{} cacheable requests for {} objects ({} not cacheable or of unknown size); {how}\n{load}",
-        report.requests, report.objects, report.bypassed
+        "{bad}\n{} cacheable requests for {} objects; {how}\n{}\n{load}",
+        report.requests,
+        report.objects,
+        report.left_out.text()
     )
+}
+
+/// Columns of a terminal that the advice is broken at.
+const WIDE: usize = 88;
+
+fn wrapped(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if line.len() + word.len() < WIDE => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.join("\n")
 }

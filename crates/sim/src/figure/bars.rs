@@ -9,7 +9,7 @@ use plotters::{
     style::text_anchor::{HPos, Pos, VPos},
 };
 
-use super::{Figure, Scale, failed, number, style};
+use super::{Figure, Scale, failed, log_axis::LogAxis, number, style};
 use crate::run::RunError;
 
 /// Share of a label's width that its bars take.
@@ -25,7 +25,7 @@ pub(super) fn draw<B: DrawingBackend>(
         Scale::Linear => chart(figure, area, x, 0.0..high * 1.12, 0.0),
         Scale::Log => {
             let base = low / 2.5;
-            chart(figure, area, x, (base..high * 2.0).log_scale(), base)
+            chart(figure, area, x, LogAxis::new(base..high * 2.0, false), base)
         }
     }
 }
@@ -76,14 +76,8 @@ where
         .map_err(failed)?;
     let count = figure.series.len().max(1) as f64;
     let width = FILLED / count;
-    let mut colours = 0;
-    for (n, series) in figure.series.iter().enumerate() {
-        let colour = if series.reference {
-            style::REFERENCE
-        } else {
-            colours += 1;
-            style::colour(colours - 1)
-        };
+    let colours = style::colours(&figure.series);
+    for (n, (series, colour)) in figure.series.iter().zip(colours).enumerate() {
         let left = |label: usize| label as f64 - FILLED / 2.0 + n as f64 * width;
         let there = series.points.iter().enumerate().filter(|(_, p)| p.1 > 0.0);
         let bars = there.clone().map(|(label, p)| {
@@ -93,20 +87,13 @@ where
             ];
             Rectangle::new(corners, colour.filled())
         });
-        chart
-            .draw_series(bars)
-            .map_err(failed)?
-            .label(&series.name)
-            .legend(move |(x, y)| Rectangle::new([(x, y - 6), (x + 20, y + 6)], colour.filled()));
+        chart.draw_series(bars).map_err(failed)?;
         let above = style::label().pos(Pos::new(HPos::Center, VPos::Bottom));
         let values = there.map(|(label, p)| {
             EmptyElement::at((left(label) + width / 2.0, p.1))
                 + Text::new(value(p.1), (0, -3), above.clone())
         });
         chart.draw_series(values).map_err(failed)?;
-    }
-    if figure.series.len() > 1 {
-        style::legend_box(&mut chart, SeriesLabelPosition::UpperLeft, 30)?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use plotters::{
     prelude::*,
 };
 
-use super::{Figure, Scale, Series, bytes, failed, number, style};
+use super::{Figure, Scale, Series, bytes, failed, log_axis::LogAxis, number, style};
 use crate::run::RunError;
 
 pub(super) fn draw<B: DrawingBackend>(
@@ -23,13 +23,12 @@ pub(super) fn draw<B: DrawingBackend>(
         Scale::Linear => 0f64.min(low)..if high > 0.0 { high * 1.06 } else { 1.0 },
         Scale::Log => low / 1.3..high * 1.3,
     };
-    // Sizes are labelled at powers of two.
-    let base = if figure.x_bytes { 2.0 } else { 10.0 };
+    let log_y = |y| LogAxis::new(y, false);
     match (figure.x_scale, figure.y_scale) {
         (Scale::Linear, Scale::Linear) => chart(figure, area, x, y),
-        (Scale::Linear, Scale::Log) => chart(figure, area, x, y.log_scale()),
-        (Scale::Log, Scale::Linear) => chart(figure, area, x.log_scale().base(base), y),
-        (Scale::Log, Scale::Log) => chart(figure, area, x.log_scale().base(base), y.log_scale()),
+        (Scale::Linear, Scale::Log) => chart(figure, area, x, log_y(y)),
+        (Scale::Log, Scale::Linear) => chart(figure, area, LogAxis::new(x, figure.x_bytes), y),
+        (Scale::Log, Scale::Log) => chart(figure, area, LogAxis::new(x, figure.x_bytes), log_y(y)),
     }
 }
 
@@ -81,11 +80,7 @@ where
         .axis_desc_style(style::axis_name())
         .draw()
         .map_err(failed)?;
-    lines(figure, &mut chart)?;
-    if figure.series.len() > 1 {
-        style::legend_box(&mut chart, legend_corner(figure), 34)?;
-    }
-    Ok(())
+    lines(figure, &mut chart)
 }
 
 fn lines<'a, B, X, Y>(
@@ -97,29 +92,18 @@ where
     X: Ranged<ValueType = f64>,
     Y: Ranged<ValueType = f64>,
 {
-    let mut colours = 0;
-    for series in &figure.series {
+    let colours = style::colours(&figure.series);
+    for (series, colour) in figure.series.iter().zip(colours) {
         let points = drawable(figure, series);
         if series.reference {
-            let line = DashedLineSeries::new(points, 8, 6, style::REFERENCE.stroke_width(2));
-            chart
-                .draw_series(line)
-                .map_err(failed)?
-                .label(&series.name)
-                .legend(|(x, y)| {
-                    PathElement::new([(x, y), (x + 24, y)], style::REFERENCE.stroke_width(2))
-                });
+            let line = DashedLineSeries::new(points, 8, 6, colour.stroke_width(2));
+            chart.draw_series(line).map_err(failed)?;
             continue;
         }
-        let colour = style::colour(colours);
-        colours += 1;
         if series.dots {
-            let at = |p| Circle::new(p, 1, colour.filled());
-            chart
-                .draw_series(points.into_iter().map(at))
-                .map_err(failed)?
-                .label(&series.name)
-                .legend(move |(x, y)| Circle::new((x + 12, y), 4, colour.filled()));
+            let at = |p| Circle::new(p, 2, colour.filled());
+            let dots = points.into_iter().map(at);
+            chart.draw_series(dots).map_err(failed)?;
             continue;
         }
         // Points that cannot be drawn have left: then the bars have no place.
@@ -138,9 +122,7 @@ where
         };
         chart
             .draw_series(LineSeries::new(points, colour.stroke_width(3)))
-            .map_err(failed)?
-            .label(&series.name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 24, y)], colour.stroke_width(3)));
+            .map_err(failed)?;
         chart
             .draw_series(dots.into_iter().map(|p| Circle::new(p, 4, colour.filled())))
             .map_err(failed)?;
@@ -154,30 +136,4 @@ fn drawable(figure: &Figure, series: &Series) -> Vec<(f64, f64)> {
     points
         .filter(|(x, y)| fits(figure.x_scale, *x) && fits(figure.y_scale, *y))
         .collect()
-}
-
-/// The upper corner whose lines lie lower; a lower corner if lines reach the top on both sides.
-fn legend_corner(figure: &Figure) -> SeriesLabelPosition {
-    let (left, right) = figure.range(figure.x_scale, |p| p.0);
-    let middle = match figure.x_scale {
-        Scale::Log => (left * right).sqrt(),
-        Scale::Linear => f64::midpoint(left, right),
-    };
-    let top = |on_left: bool| {
-        let points = figure.series.iter().flat_map(|s| &s.points);
-        let side = points.filter(|p| (p.0 < middle) == on_left).map(|p| p.1);
-        side.fold(f64::MIN, f64::max)
-    };
-    let (low, high) = figure.range(figure.y_scale, |p| p.1);
-    let low = if figure.y_scale == Scale::Linear {
-        0f64.min(low)
-    } else {
-        low
-    };
-    let crowded = |top: f64| top > low + (high.max(figure.y_most.unwrap_or(high)) - low) * 0.8;
-    match (top(true), top(false)) {
-        (l, r) if crowded(l) && crowded(r) => SeriesLabelPosition::LowerRight,
-        (l, r) if l <= r => SeriesLabelPosition::UpperLeft,
-        _ => SeriesLabelPosition::UpperRight,
-    }
 }

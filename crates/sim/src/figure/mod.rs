@@ -4,7 +4,9 @@
 //! on every machine. A figure is a plain value; [`Figure::save`] writes both files.
 
 mod bars;
+mod legend;
 mod lines;
+mod log_axis;
 mod maps;
 mod style;
 
@@ -133,7 +135,7 @@ impl Figure {
         let root = BitMapBackend::new(&png, SIZE).into_drawing_area();
         self.draw(&root)?;
         root.present()
-            .map_err(|error| output(&png, std::io::Error::other(error.to_string())))?;
+            .map_err(|error| output(&png, std::io::Error::other(cause(&error.to_string()))))?;
         drop(root);
         Ok([svg, png])
     }
@@ -150,7 +152,7 @@ impl Figure {
             self.draw(&root)?;
             root.present().map_err(failed)?;
         }
-        Ok(text)
+        Ok(style::with_fallback(&text))
     }
 
     fn draw<B: DrawingBackend>(&self, root: &DrawingArea<B, Shift>) -> Result<(), RunError> {
@@ -166,6 +168,9 @@ impl Figure {
             head.draw(&Text::new(self.note.as_str(), at(54), style::note()))
                 .map_err(failed)?;
         }
+        let legend = legend::Legend::new(self, &body)?;
+        let (names, body) = body.split_vertically(legend.height());
+        legend.draw(&names)?;
         if !self.maps.is_empty() {
             maps::draw(&self.maps, &body)
         } else if self.labels.is_empty() {
@@ -182,6 +187,13 @@ impl Figure {
         let (low, high) = usable.fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(v), h.max(v)));
         if low <= high { (low, high) } else { (1.0, 2.0) }
     }
+}
+
+/// What the system said, without what the drawing libraries wrap around it.
+fn cause(text: &str) -> String {
+    let inner = text.rsplit_once("error: \"").map(|(_, inner)| inner);
+    let inner = inner.and_then(|inner| inner.split('"').next());
+    inner.unwrap_or(text).to_owned()
 }
 
 fn failed(error: impl std::fmt::Display) -> RunError {

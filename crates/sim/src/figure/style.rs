@@ -3,20 +3,18 @@
 use std::sync::Once;
 
 use plotters::{
-    coord::ranged1d::{Ranged, ValueFormatter},
     prelude::*,
     style::{FontStyle, register_font},
 };
 
-use super::failed;
-use crate::run::RunError;
+use super::Series;
 
 pub(super) const PAPER: RGBColor = RGBColor(255, 255, 255);
 const INK: RGBColor = RGBColor(34, 40, 49);
 const SOFT_INK: RGBColor = RGBColor(96, 106, 120);
 pub(super) const GRID: RGBColor = RGBColor(230, 233, 238);
 pub(super) const AXIS: RGBColor = RGBColor(150, 158, 170);
-pub(super) const REFERENCE: RGBColor = RGBColor(140, 146, 156);
+const REFERENCE: RGBColor = RGBColor(140, 146, 156);
 
 /// Distinct for colour-blind readers too (Okabe and Ito, darkened a little for lines).
 const PALETTE: [RGBColor; 8] = [
@@ -30,8 +28,15 @@ const PALETTE: [RGBColor; 8] = [
     RGBColor(60, 60, 60),
 ];
 
-pub(super) const fn colour(number: usize) -> RGBColor {
-    PALETTE[number % PALETTE.len()]
+/// A colour for each series; what is there to compare with has the same grey.
+pub(super) fn colours(series: &[Series]) -> Vec<RGBColor> {
+    let mut palette = PALETTE.iter().cycle();
+    let mut colours = Vec::with_capacity(series.len());
+    for s in series {
+        let colour = if s.reference { None } else { palette.next() };
+        colours.push(colour.copied().unwrap_or(REFERENCE));
+    }
+    colours
 }
 
 /// From nearly white (0) to a dark blue (1).
@@ -43,6 +48,14 @@ pub(super) fn shade(value: f64) -> RGBColor {
 }
 
 const FAMILY: &str = "Roboto";
+/// What a reader without it shows: letters about as wide.
+const FALLBACK: &str = "Roboto, Helvetica, Arial, 'Liberation Sans', sans-serif";
+
+/// The same SVG with more than one family of letters to choose from.
+pub(super) fn with_fallback(svg: &str) -> String {
+    let family = |names| format!("font-family=\"{names}\"");
+    svg.replace(&family(FAMILY), &family(FALLBACK))
+}
 
 /// The built-in letters: weight as style sheets name it, and file.
 pub(crate) const FACES: [(&str, &[u8]); 2] = [
@@ -80,29 +93,6 @@ pub(super) fn axis_name() -> TextStyle<'static> {
     text(17, &INK)
 }
 
-fn legend() -> TextStyle<'static> {
+pub(super) fn legend() -> TextStyle<'static> {
     text(17, &INK)
-}
-
-/// The names of a chart's series, in a corner; `width` is the room for their samples.
-pub(super) fn legend_box<'a, B, X, Y>(
-    chart: &mut ChartContext<'a, B, Cartesian2d<X, Y>>,
-    corner: SeriesLabelPosition,
-    width: u32,
-) -> Result<(), RunError>
-where
-    B: DrawingBackend + 'a,
-    X: Ranged<ValueType = f64> + ValueFormatter<f64>,
-    Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
-{
-    chart
-        .configure_series_labels()
-        .position(corner)
-        .margin(14)
-        .legend_area_size(width)
-        .background_style(PAPER.mix(0.88))
-        .border_style(GRID)
-        .label_font(legend())
-        .draw()
-        .map_err(failed)
 }

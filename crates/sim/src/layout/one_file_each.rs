@@ -3,7 +3,7 @@
 //! Write = create, write, close; read = open, read, close; delete = unlink. The three differ in
 //! the directory alone.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, hash_map::Entry as MapEntry};
 
 use super::{Layout, LayoutError, LayoutStats, Place};
 use crate::model::{DirId, Files, FsCounters, SimTime};
@@ -53,29 +53,29 @@ impl<F: Files, D: Directories<F>> OneFileEach<F, D> {
     pub const fn files(&self) -> &F {
         &self.files
     }
+}
 
-    fn create(&mut self, entry: Entry) -> Result<(), LayoutError> {
-        let file = self.files.create(entry.dir, entry.name)?;
-        let written = self.files.write(file, 0, entry.size);
-        self.files.close(file);
-        if let Err(error) = written {
-            self.files.delete(entry.dir, entry.name)?;
-            return Err(error.into());
-        }
-        Ok(())
+fn create<F: Files>(files: &mut F, entry: Entry) -> Result<(), LayoutError> {
+    let file = files.create(entry.dir, entry.name)?;
+    let written = files.write(file, 0, entry.size);
+    files.close(file);
+    if let Err(error) = written {
+        files.delete(entry.dir, entry.name)?;
+        return Err(error.into());
     }
+    Ok(())
 }
 
 impl<F: Files, D: Directories<F>> Layout for OneFileEach<F, D> {
     fn write(&mut self, object: u64, size: u64, server: u32) -> Result<(), LayoutError> {
-        if self.objects.contains_key(&object) {
+        let MapEntry::Vacant(vacant) = self.objects.entry(object) else {
             return Err(LayoutError::Exists);
-        }
+        };
         let size = size.max(1);
         let (dir, name) = self.directories.place(&mut self.files, object, server)?;
         let entry = Entry { dir, name, size };
-        self.create(entry)?;
-        self.objects.insert(object, entry);
+        create(&mut self.files, entry)?;
+        vacant.insert(entry);
         self.stats.stored(size);
         Ok(())
     }
@@ -92,9 +92,12 @@ impl<F: Files, D: Directories<F>> Layout for OneFileEach<F, D> {
     }
 
     fn delete(&mut self, object: u64) -> Result<(), LayoutError> {
-        let entry = *self.objects.get(&object).ok_or(LayoutError::Missing)?;
+        let MapEntry::Occupied(known) = self.objects.entry(object) else {
+            return Err(LayoutError::Missing);
+        };
+        let entry = *known.get();
         self.files.delete(entry.dir, entry.name)?;
-        self.objects.remove(&object);
+        known.remove();
         self.stats.gone(entry.size);
         Ok(())
     }

@@ -28,13 +28,15 @@ pub enum RunError {
     /// Somebody asked to end before everything was done.
     #[error("stopped")]
     Stopped,
-    /// A log that could not be read to its end; what was found until there.
-    #[error("{error}; the figures are of what comes before")]
+    /// Something failed after there were results: they are printed first.
+    #[error("{error}{note}")]
     Partly {
         /// What is to be printed.
         text: String,
         /// Why it ends.
-        error: foxy_trace::TraceError,
+        error: Box<Self>,
+        /// What that means for the results.
+        note: &'static str,
     },
     /// A stream without any operation for the disk.
     #[error("the workload gives the disk nothing to do")]

@@ -9,6 +9,7 @@ mod error;
 mod ops;
 mod real;
 mod result;
+mod running;
 mod stop;
 mod sweep;
 mod watch;
@@ -26,14 +27,8 @@ pub use sweep::{Job, SweepOptions, sweep, sweep_some};
 pub use watch::{HeadAt, Watched, watch};
 pub use workload::{Made, RequestStream, Workload};
 
-use crate::{
-    layout::{Layout, LayoutError},
-    levels::{DiskOp, Levels},
-    model::SimTime,
-};
+use running::Running;
 
-/// Samples of a run's course that a result keeps.
-const SAMPLES: usize = 200;
 /// Operations between two looks whether to stop.
 pub(crate) const LOOK_EVERY: usize = 1 << 12;
 
@@ -42,52 +37,12 @@ pub(crate) const LOOK_EVERY: usize = 1 << 12;
 /// # Errors
 /// A workload that cannot be read, a drive that is not known, or a file system that refuses.
 pub fn run(config: &RunConfig) -> Result<RunResult, RunError> {
-    if config.ops == 0 {
-        return run_whole(config);
+    if config.ops > 0 {
+        return run_ops(config, &OpStream::make(config)?);
     }
-    let ops = OpStream::make(config)?;
-    run_ops(config, &ops)
-}
-
-/// A workload to its end: operations go to the layout as they are made, none is kept.
-fn run_whole(config: &RunConfig) -> Result<RunResult, RunError> {
-    let mut layout = config.build()?;
-    let (start, before) = (layout.now(), layout.counters());
-    let mut levels = Levels::new(config.levels);
-    let (mut ops, mut sums) = (Vec::new(), OpSums::default());
-    let (mut course, mut every) = (Course::default(), 1);
-    for (number, request) in config.workload.open(config.seed)?.enumerate() {
-        if number.is_multiple_of(LOOK_EVERY) {
-            go_on()?;
-        }
-        levels.request(&request?, &mut ops);
-        for op in ops.drain(..) {
-            course.apply(&mut *layout, &op)?;
-            sums.add(&op);
-            if sums.all().is_multiple_of(every) {
-                let at = layout.now() - start;
-                course
-                    .samples
-                    .push(Sample::take(sums.all(), at, &layout.stats()));
-                if course.samples.len() == 2 * SAMPLES {
-                    // How long the workload is, nobody knows: every second one is enough.
-                    every *= 2;
-                    course
-                        .samples
-                        .retain(|sample| sample.ops.is_multiple_of(every));
-                }
-            }
-        }
-    }
-    if sums.all() == 0 {
-        return Err(RunError::Nothing);
-    }
-    layout.finish().map_err(RunError::Layout)?;
-    let sequential = config.backend.sequential()?;
-    let made = (levels.counts(), sums);
-    Ok(RunResult::new(
-        config, made, &*layout, &before, start, course, sequential,
-    ))
+    let mut running = Running::new(config, config.build()?);
+    let (counts, sums) = running.workload()?;
+    running.result(&counts, sums)
 }
 
 /// Does one configuration whose operations were made before (see [`OpStream::key`]).
@@ -95,62 +50,9 @@ fn run_whole(config: &RunConfig) -> Result<RunResult, RunError> {
 /// # Errors
 /// As [`run`].
 pub fn run_ops(config: &RunConfig, ops: &OpStream) -> Result<RunResult, RunError> {
-    let mut layout = config.build()?;
-    let start = layout.now();
-    let before = layout.counters();
-    let course = drive_ops(&mut *layout, ops, start)?;
-    let sequential = config.backend.sequential()?;
-    Ok(RunResult::new(
-        config,
-        (&ops.counts, ops.sums()),
-        &*layout,
-        &before,
-        start,
-        course,
-        sequential,
-    ))
-}
-
-/// All operations, then what the layout still holds.
-fn drive_ops(layout: &mut dyn Layout, ops: &OpStream, start: SimTime) -> Result<Course, RunError> {
-    let mut course = Course::default();
-    let every = (ops.ops.len() / SAMPLES).max(1);
-    for (number, op) in ops.ops.iter().enumerate() {
-        course.apply(layout, op)?;
-        if number.is_multiple_of(LOOK_EVERY) {
-            go_on()?;
-        }
-        if (number + 1) % every == 0 {
-            let at = layout.now() - start;
-            course
-                .samples
-                .push(Sample::take(number as u64 + 1, at, &layout.stats()));
-        }
-    }
-    layout.finish().map_err(RunError::Layout)?;
-    Ok(course)
-}
-
-/// What happened on the way.
-#[derive(Debug, Default)]
-pub(crate) struct Course {
-    /// Writes refused for want of space.
-    pub(crate) refused: u64,
-    /// Reads and deletes of objects that were refused or dropped before.
-    pub(crate) missing: u64,
-    pub(crate) samples: Vec<Sample>,
-}
-
-impl Course {
-    fn apply(&mut self, layout: &mut dyn Layout, op: &DiskOp) -> Result<(), RunError> {
-        match layout.apply(op) {
-            Ok(()) => {}
-            Err(LayoutError::Full) => self.refused += 1,
-            Err(LayoutError::Missing) => self.missing += 1,
-            Err(error) => return Err(RunError::Layout(error)),
-        }
-        Ok(())
-    }
+    let mut running = Running::new(config, config.build()?);
+    running.list(ops)?;
+    running.result(&ops.counts, ops.sums())
 }
 
 #[cfg(test)]

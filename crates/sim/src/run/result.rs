@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Course, OpSums, RunConfig};
+use super::{OpSums, Running};
 use crate::{
-    layout::{Layout, LayoutStats},
+    layout::LayoutStats,
     levels::{DiskOpKind, LevelCounts, ratio},
     model::{FsCounters, IoKind, Op, SimTime},
 };
@@ -112,19 +112,13 @@ pub struct RunResult {
 }
 
 impl RunResult {
-    pub(crate) fn new(
-        config: &RunConfig,
-        (counts, ops): (&LevelCounts, OpSums),
-        layout: &dyn Layout,
-        before: &FsCounters,
-        start: SimTime,
-        course: Course,
-        sequential: f64,
-    ) -> Self {
+    /// The figures of a run whose layout holds nothing back any more.
+    pub(super) fn new(running: &mut Running<'_>, counts: &LevelCounts, ops: OpSums) -> Self {
+        let (config, layout) = (running.config, &running.layout);
         let (reads, read_bytes) = ops.of(DiskOpKind::Read);
         let (writes, write_bytes) = ops.of(DiskOpKind::Write);
         let bytes = read_bytes + write_bytes;
-        let seconds = (layout.now() - start).as_secs();
+        let seconds = (layout.now() - running.start).as_secs();
         let per_s = |n: f64| if seconds > 0.0 { n / seconds } else { 0.0 };
         let mut result = Self {
             layout: config.layout.to_string(),
@@ -146,20 +140,22 @@ impl RunResult {
             ops_per_s: per_s(ops.all() as f64),
             gets_per_s: per_s(counts.requests as f64),
             mb_per_s: per_s(bytes as f64 / 1e6),
-            of_sequential: if sequential > 0.0 {
-                per_s(bytes as f64) / sequential
-            } else {
-                0.0
-            },
-            sequential_mb_per_s: sequential / 1e6,
-            refused: course.refused,
-            missing: course.missing,
-            samples: course.samples,
+            refused: running.course.refused,
+            missing: running.course.missing,
+            samples: std::mem::take(&mut running.course.samples),
             ..Self::default()
         };
-        result.device(before, &layout.counters(), ops.all(), bytes);
+        result.device(&running.before, &layout.counters(), ops.all(), bytes);
         result.space(&layout.stats());
         result
+    }
+
+    /// What of `sequential`, bytes a second, the run's `bytes` of objects reached.
+    pub(super) fn against(&mut self, sequential: f64, bytes: u64) {
+        if sequential > 0.0 && self.seconds > 0.0 {
+            self.of_sequential = bytes as f64 / self.seconds / sequential;
+        }
+        self.sequential_mb_per_s = sequential / 1e6;
     }
 
     fn device(&mut self, before: &FsCounters, after: &FsCounters, ops: u64, bytes: u64) {

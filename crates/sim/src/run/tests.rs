@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use super::*;
+use super::{running::SAMPLES, *};
 use crate::{layout::LayoutSpec, levels::LevelsConfig};
 
 fn small(layout: LayoutSpec) -> RunConfig {

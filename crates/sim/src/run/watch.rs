@@ -1,6 +1,6 @@
 //! A run that is looked at from inside: positions of the head, and the file at its end.
 
-use super::{Course, OpStream, RunConfig, RunError, RunResult, drive_ops};
+use super::{OpStream, RunConfig, RunError, RunResult, Running};
 use crate::model::Op;
 
 /// A request as the drive saw it.
@@ -37,10 +37,10 @@ pub fn watch(config: &RunConfig, ops: &OpStream, cells: usize) -> Result<Watched
     let mut files = config.backend.ufs()?;
     files.drive_mut().stats_mut().record(RECORDED);
     let layout = config.layout.build(files, config.sizes());
-    let mut layout = layout.map_err(RunError::Layout)?;
-    let (start, before) = (layout.now(), layout.counters());
-    let course: Course = drive_ops(&mut *layout, ops, start)?;
-    let sequential = config.backend.sequential()?;
+    let mut running = Running::new(config, layout.map_err(RunError::Layout)?);
+    running.list(ops)?;
+    let result = running.result(&ops.counts, ops.sums())?;
+    let (layout, start) = (&running.layout, running.start);
     let trace = layout.counters().drive.trace;
     let head = trace.iter().filter(|t| t.start >= start).map(|t| HeadAt {
         seconds: (t.start - start).as_secs(),
@@ -50,14 +50,6 @@ pub fn watch(config: &RunConfig, ops: &OpStream, cells: usize) -> Result<Watched
     Ok(Watched {
         head: head.collect(),
         usage: layout.usage(cells),
-        result: RunResult::new(
-            config,
-            (&ops.counts, ops.sums()),
-            &*layout,
-            &before,
-            start,
-            course,
-            sequential,
-        ),
+        result,
     })
 }

@@ -118,7 +118,7 @@ mod tests {
         let report = SizeReport {
             requests: 100,
             request_bytes: 10 << 30,
-            bypassed: 0,
+            left_out: super::super::LeftOut::default(),
             sampled: 1.0,
             sample_requests: 100,
             objects: 50,

@@ -51,7 +51,7 @@ struct Answered {
 
 impl Answered {
     fn count(&mut self, request: &Sampled, hit: bool) {
-        let size = u64::from(request.size);
+        let size = request.sent();
         self.bytes += size;
         self.hit_bytes += u64::from(hit) * size;
         let group = &mut self.groups[request.group(GROUPS)];

@@ -10,10 +10,12 @@
 mod advice;
 mod candidate;
 mod curves;
+mod left_out;
 mod sample;
 mod store;
 
 pub use candidate::Candidate;
+pub use left_out::LeftOut;
 pub use sample::Sampler;
 pub use store::engine_share;
 
@@ -101,7 +103,7 @@ pub struct SizeReport {
     /// Their bytes.
     pub request_bytes: u64,
     /// Requests that it may not.
-    pub bypassed: u64,
+    pub left_out: LeftOut,
     /// Share of objects that were sampled; 1: the answer is exact.
     pub sampled: f64,
     /// Requests in the sample.
@@ -122,6 +124,8 @@ pub struct SizeReport {
     pub advice: String,
 }
 
+/// Bytes of a record's own head, about.
+const HEAD: u64 = 96;
 /// Fewest mean objects that a miniature cache has room for; smaller ones say nothing.
 const MINIATURE_LEAST: f64 = 50.0;
 
@@ -129,17 +133,20 @@ impl SizeReport {
     /// Evaluates a sample; `progress` hears of each finished cache (done, of all).
     #[must_use]
     pub fn new(
-        sampler: &Sampler,
+        sampler: &mut Sampler,
         options: &SizeOptions,
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Self {
+        sampler.settle();
+        let sampler = &*sampler;
         let sample = sampler.sample();
         let endless = sample::endless(sample);
         let rate = sampler.rate();
         let objects = (endless.objects as f64 / rate) as u64;
         let object_bytes = (endless.object_bytes as f64 / rate) as u64;
         let mean = ratio(endless.object_bytes, endless.objects).max(1.0);
-        let usual = || sizes_up_to(object_bytes);
+        // Foxy keeps heads beside the bodies, and some space free.
+        let usual = || sizes_up_to((object_bytes + objects * (options.head + HEAD)) * 5 / 4);
         let all = if options.sizes.is_empty() {
             usual()
         } else {
@@ -154,7 +161,7 @@ impl SizeReport {
         let mut report = Self {
             requests: totals.requests,
             request_bytes: totals.bytes,
-            bypassed: totals.bypassed,
+            left_out: totals.left_out,
             sampled: rate,
             sample_requests: sample.len() as u64,
             objects,
@@ -169,41 +176,63 @@ impl SizeReport {
         report
     }
 
-    /// One row for each size, columns for each policy.
+    /// One row for each size, columns for each policy: hits in percent of requests, how sure they
+    /// are, and in percent of bytes.
     #[must_use]
     pub fn table(&self) -> Table {
+        self.columns(true, true)
+    }
+
+    /// The same for requests alone, or for bytes alone: narrow enough for a terminal.
+    #[must_use]
+    pub fn narrow(&self, of_bytes: bool) -> Table {
+        self.columns(!of_bytes, of_bytes)
+    }
+
+    fn columns(&self, requests: bool, bytes: bool) -> Table {
         let mut names = vec![("size".to_owned(), Align::Right)];
         let sure = |c: &Curve| c.points.iter().all(|p| p.between.1 - p.between.0 < 1e-4);
+        let name = |c: &Curve, what: &str| match requests && bytes {
+            true => format!("{} {what} %", c.policy),
+            false => c.policy.clone(),
+        };
         for curve in &self.curves {
-            names.push((format!("{} hits %", curve.policy), Align::Right));
-            if !sure(curve) {
+            if requests {
+                names.push((name(curve, "hits"), Align::Right));
+            }
+            if requests && !sure(curve) {
                 names.push(("between".to_owned(), Align::Right));
             }
-            names.push((format!("{} bytes %", curve.policy), Align::Right));
+            if bytes {
+                names.push((name(curve, "bytes"), Align::Right));
+            }
         }
         let columns: Vec<_> = names
             .iter()
-            .map(|(name, align)| (name.as_str(), *align))
+            .map(|(n, align)| (n.as_str(), *align))
             .collect();
         let mut table = Table::new(&columns);
-        let first = self
-            .curves
-            .first()
-            .map(|c| c.points.as_slice())
-            .unwrap_or_default();
-        for (row, point) in first.iter().enumerate() {
-            let mut cells = vec![readable(point.bytes)];
-            for (curve, p) in self
+        let rows = self.curves.first().map_or(0, |c| c.points.len());
+        for row in 0..rows {
+            let points = self
                 .curves
                 .iter()
-                .filter_map(|c| Some((c, c.points.get(row)?)))
-            {
-                cells.push(format!("{:.2}", 100.0 * p.hit_ratio));
-                if !sure(curve) {
+                .filter_map(|c| Some((c, c.points.get(row)?)));
+            let mut cells = Vec::new();
+            for (curve, p) in points {
+                if cells.is_empty() {
+                    cells.push(readable(p.bytes));
+                }
+                if requests {
+                    cells.push(format!("{:.2}", 100.0 * p.hit_ratio));
+                }
+                if requests && !sure(curve) {
                     let (low, high) = p.between;
                     cells.push(format!("{:.1} to {:.1}", 100.0 * low, 100.0 * high));
                 }
-                cells.push(format!("{:.2}", 100.0 * p.byte_hit_ratio));
+                if bytes {
+                    cells.push(format!("{:.2}", 100.0 * p.byte_hit_ratio));
+                }
             }
             table.row(cells);
         }

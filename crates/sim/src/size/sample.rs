@@ -4,6 +4,8 @@ use foxy_base::hash64;
 use foxy_trace::Request;
 use hashbrown::HashMap;
 
+use super::LeftOut;
+
 /// A sampled request. Sizes above 4 GiB count as 4 GiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sampled {
@@ -11,6 +13,8 @@ pub(crate) struct Sampled {
     pub(crate) size: u32,
     pub(crate) version: u32,
     hash: u32,
+    /// The client had the object already (an answer of 304): no bytes went to it.
+    unchanged: bool,
 }
 
 impl Sampled {
@@ -26,7 +30,13 @@ impl Sampled {
             size,
             version,
             hash: 0,
+            unchanged: false,
         }
+    }
+
+    /// Bytes that went to the client.
+    pub(crate) const fn sent(&self) -> u64 {
+        if self.unchanged { 0 } else { self.size as u64 }
     }
 }
 
@@ -35,7 +45,7 @@ impl Sampled {
 pub(crate) struct Totals {
     pub(crate) requests: u64,
     pub(crate) bytes: u64,
-    pub(crate) bypassed: u64,
+    pub(crate) left_out: LeftOut,
 }
 
 /// Takes a log in, request by request, in bounded memory.
@@ -113,13 +123,14 @@ impl Sampler {
 
     /// One request of the log.
     pub fn add(&mut self, request: &Request) {
-        if !request.is_cacheable() || request.size == 0 {
-            self.totals.bypassed += 1;
+        if self.totals.left_out.count(request) {
             return;
         }
+        let unchanged = request.status == 304;
+        let sent = if unchanged { 0 } else { request.size };
         self.totals.requests += 1;
-        self.totals.bytes += request.size;
-        self.minutes.add(request.time_ms, request.size);
+        self.totals.bytes += sent;
+        self.minutes.add(request.time_ms, sent);
         let hash = (hash64(SEED, &request.object.to_le_bytes()) >> 32) as u32;
         if u64::from(hash) >= self.threshold {
             return;
@@ -131,12 +142,33 @@ impl Sampler {
             size,
             version,
             hash,
+            unchanged,
         });
         while self.sample.len() > self.most && self.threshold > 1 {
             self.threshold = self.threshold * 3 / 4;
             let threshold = self.threshold;
             self.sample.retain(|s| u64::from(s.hash) < threshold);
         }
+    }
+
+    /// To be called when the log is at its end: an answer of 304 is a request for the object as
+    /// it was last sent whole; of one that never was, nothing is known, and it is left out.
+    pub(super) fn settle(&mut self) {
+        let before = self.sample.len();
+        let mut known: HashMap<u64, (u32, u32)> = HashMap::new();
+        self.sample.retain_mut(|s| {
+            if !s.unchanged {
+                known.insert(s.object, (s.size, s.version));
+                return true;
+            }
+            let last = known.get(&s.object).copied();
+            (s.size, s.version) = last.unwrap_or_default();
+            last.is_some()
+        });
+        let left = ((before - self.sample.len()) as f64 / self.rate()) as u64;
+        let left = left.min(self.totals.requests);
+        self.totals.requests -= left;
+        self.totals.left_out.size += left;
     }
 
     /// The share of objects that are sampled.
@@ -193,11 +225,11 @@ pub(crate) fn endless(sample: &[Sampled]) -> Endless {
     let mut sums = Endless::default();
     for s in sample {
         let size = u64::from(s.size);
-        sums.bytes += size;
+        sums.bytes += s.sent();
         match last.insert(s.object, (s.size, s.version)) {
             Some(before) if before == (s.size, s.version) => {
                 sums.hits += 1;
-                sums.hit_bytes += size;
+                sums.hit_bytes += s.sent();
             }
             Some((before, _)) => sums.object_bytes += size.saturating_sub(u64::from(before)),
             None => {

@@ -27,7 +27,7 @@ fn report(log: &[Request], sample: usize) -> SizeReport {
     };
     let mut sampler = Sampler::new(sample);
     log.iter().for_each(|r| sampler.add(r));
-    SizeReport::new(&sampler, &options, &|_, _| {})
+    SizeReport::new(&mut sampler, &options, &|_, _| {})
 }
 
 #[test]
@@ -102,4 +102,46 @@ fn sizes_read_well() {
     let texts = [1 << 20, 3 << 29, 900, 5 << 40].map(readable);
     assert_eq!(texts, ["1 MiB", "1.5 GiB", "900 B", "5 TiB"]);
     assert_eq!(sizes_up_to(5 << 20), [1 << 20, 2 << 20, 4 << 20, 8 << 20]);
+}
+
+#[test]
+fn an_answer_of_304_is_the_object_as_it_was_and_queries_count() {
+    let whole = Request {
+        size: 5_000,
+        status: 200,
+        object: 1,
+        ..Request::default()
+    };
+    let not_modified = Request {
+        status: 304,
+        size: 250,
+        ..whole
+    };
+    let never_sent = Request {
+        object: 2,
+        ..not_modified
+    };
+    let query = Request {
+        object: 3,
+        flags: foxy_trace::Flags::QUERY,
+        ..whole
+    };
+    let error = Request {
+        status: 500,
+        ..whole
+    };
+    let log = [whole, not_modified, whole, never_sent, query, query, error];
+    let report = report(&log, 1_000);
+    // Of 5 requests the 3 that come again; no bytes for the one that the client had.
+    assert_eq!((report.requests, report.objects), (5, 2));
+    assert!((report.ceiling - 0.6).abs() < 1e-9);
+    assert_eq!(report.request_bytes, 20_000);
+    assert!((report.byte_ceiling - 0.5).abs() < 1e-9);
+    assert!(
+        report
+            .left_out
+            .text()
+            .starts_with("2 left out: 1 with a status")
+    );
+    assert_eq!(report.left_out.size, 1);
 }

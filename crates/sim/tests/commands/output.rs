@@ -1,6 +1,10 @@
 //! No room for results, or no right to write them: an error that names the file, no panic.
 
-use std::fs::File;
+use std::{
+    fs::File,
+    path::Path,
+    process::{Command, Stdio},
+};
 
 use super::{call, command, parts};
 
@@ -47,4 +51,47 @@ fn files_that_cannot_be_written_are_named() {
         assert_eq!(code, 1, "{line}: {error}");
         assert!(error.contains(path), "{line}: {error}");
     }
+}
+
+/// As [`command`] on a disk that has room for files of so many bytes (in steps of 512).
+fn limited(bytes: u64, line: &str, file: &Path) -> Command {
+    let whole = command(line, file);
+    let mut shell = Command::new("sh");
+    let script = format!("trap '' XFSZ; ulimit -f {}; exec \"$@\"", bytes / 512);
+    shell.args(["-c", &script, "sh"]).arg(whole.get_program());
+    shell.args(whole.get_args()).stdin(Stdio::null());
+    shell
+}
+
+#[test]
+fn a_disk_that_fills_midway_keeps_what_was_finished() {
+    let folder = tempfile::tempdir().unwrap();
+    let (all, some) = (folder.path().join("all"), folder.path().join("some"));
+    let line = format!("sweep {SMALL} --layout stream,buddy,lazy-reads --threads 1 --resume {{}}");
+    let (code, wanted, error) = call(&line, &all);
+    assert_eq!(code, 0, "{error}");
+    let room = std::fs::metadata(&all).unwrap().len() * 3 / 4;
+    let (code, _, error) = parts(&limited(room, &line, &some).output().unwrap());
+    assert_eq!(code, 1, "{error}");
+    assert!(error.contains("some: File too large"), "{error}");
+    let kept = std::fs::read_to_string(&some).unwrap();
+    let whole = kept.lines().filter(|l| l.ends_with('}')).count();
+    assert_eq!(whole, 2, "of three runs: {}", kept.len());
+    // With room again the same command goes on behind what is there.
+    let (code, out, error) = call(&line, &some);
+    assert_eq!((code, out), (0, wanted), "{error}");
+    let again = std::fs::read_to_string(&some).unwrap();
+    let first: Vec<_> = kept.lines().take(2).collect();
+    assert!(again.lines().take(2).eq(first));
+}
+
+#[test]
+fn results_are_printed_though_a_figure_finds_no_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = format!("sweep {SMALL} --layout stream,buddy --figure {{}}");
+    let figure = folder.path().join("figure");
+    let (code, out, error) = parts(&limited(2_048, &line, &figure).output().unwrap());
+    assert_eq!(code, 1, "{error}");
+    assert!(out.contains("buddy"), "{out}");
+    assert!(error.contains("figure.svg: File too large"), "{error}");
 }

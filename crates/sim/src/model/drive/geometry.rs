@@ -59,6 +59,9 @@ struct ZoneStart {
 #[derive(Clone, Debug)]
 pub(super) struct Geometry {
     zones: Vec<ZoneStart>,
+    /// The zone of the first of every `1 << part` sectors.
+    parts: Vec<u16>,
+    part: u32,
     heads: u32,
     cylinders: u32,
     sectors: u64,
@@ -81,7 +84,13 @@ impl Geometry {
             sector += u64::from(zone.cylinders) * u64::from(heads) * u64::from(zone.sectors);
             cylinder += zone.cylinders;
         }
+        // A few thousand parts, so that a place is found without a search.
+        let part = 64u32.saturating_sub(sector.leading_zeros() + 12).max(8);
+        let zone = |at: u64| starts.partition_point(|z: &ZoneStart| z.sector <= at << part);
+        let parts = (0..=sector >> part).map(|at| zone(at).saturating_sub(1) as u16);
         Self {
+            parts: parts.collect(),
+            part,
             zones: starts,
             heads,
             cylinders: cylinder,
@@ -102,10 +111,14 @@ impl Geometry {
     /// The track of a sector; of the last sector for one beyond the end.
     pub(super) fn track(&self, sector: u64) -> Track {
         let sector = sector.min(self.sectors.saturating_sub(1));
-        let index = self
+        let mut index = usize::from(self.parts[(sector >> self.part) as usize]);
+        while self
             .zones
-            .partition_point(|z| z.sector <= sector)
-            .saturating_sub(1);
+            .get(index + 1)
+            .is_some_and(|z| z.sector <= sector)
+        {
+            index += 1;
+        }
         let zone = self.zones[index];
         let per_track = u64::from(zone.sectors);
         let track = (sector - zone.sector) / per_track;

@@ -212,25 +212,26 @@ impl Queue {
     }
 
     fn choose(&mut self) -> Option<(u64, u64)> {
-        let head = (self.drive.head(), 0);
-        let lowest = self.waiting.keys().next().copied();
+        let lowest = || self.waiting.keys().next().copied();
         if self.schedule == Schedule::Fcfs || self.waiting.len() < 2 {
-            return lowest;
+            return lowest();
         }
+        let head = (self.drive.head(), 0);
         let above = self.waiting.range(head..).next().map(|(key, _)| *key);
-        let below = self.waiting.range(..head).next_back().map(|(key, _)| *key);
+        // Looked for by the schedules that turn round only: the model lives on this.
+        let below = || self.waiting.range(..head).next_back().map(|(key, _)| *key);
         match self.schedule {
-            Schedule::CLook | Schedule::Fcfs => above.or(lowest),
-            Schedule::Sstf => match (above, below) {
+            Schedule::CLook | Schedule::Fcfs => above.or_else(lowest),
+            Schedule::Sstf => match (above, below()) {
                 (Some(up), Some(down)) if up.0 - head.0 > head.0 - down.0 => Some(down),
                 (Some(up), _) => Some(up),
                 (None, down) => down,
             },
             Schedule::Look => {
                 let (first, second) = if self.rising {
-                    (above, below)
+                    (above, below())
                 } else {
-                    (below, above)
+                    (below(), above)
                 };
                 self.rising = first.is_some() == self.rising;
                 first.or(second)

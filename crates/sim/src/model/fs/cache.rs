@@ -1,9 +1,11 @@
 //! A least-recently-used cache of blocks that knows which are dirty, and since when.
 
-use std::collections::HashMap;
+use std::hash::Hasher as _;
+
+use hashbrown::HashTable;
 
 use super::runs::Runs;
-use crate::model::{SimTime, hash::BuildIdHasher};
+use crate::model::{SimTime, hash::IdHasher};
 
 const NONE: u32 = u32::MAX;
 /// In place of a neighbour: the block belongs to a run and is in no list.
@@ -34,7 +36,8 @@ impl Slot {
 /// Blocks in memory, by key.
 #[derive(Clone, Debug)]
 pub(super) struct Cache {
-    map: HashMap<u64, u32, BuildIdHasher>,
+    /// Slots by the key that is in them.
+    map: HashTable<u32>,
     slots: Vec<Slot>,
     free: Vec<u32>,
     newest: u32,
@@ -46,11 +49,17 @@ pub(super) struct Cache {
     runs: Runs,
 }
 
+fn hash(key: u64) -> u64 {
+    let mut hasher = IdHasher::default();
+    hasher.write_u64(key);
+    hasher.finish()
+}
+
 impl Cache {
     /// Room for `capacity` blocks, at least one.
     pub(super) fn new(capacity: usize) -> Self {
         Self {
-            map: HashMap::default(),
+            map: HashTable::new(),
             slots: Vec::new(),
             free: Vec::new(),
             newest: NONE,
@@ -62,8 +71,14 @@ impl Cache {
         }
     }
 
+    /// The block's slot: its own until a block is put in or leaves.
+    pub(super) fn find(&self, key: u64) -> Option<u32> {
+        let is = |slot: &u32| self.slots[*slot as usize].key == key;
+        self.map.find(hash(key), is).copied()
+    }
+
     pub(super) fn contains(&self, key: u64) -> bool {
-        self.map.contains_key(&key)
+        self.find(key).is_some()
     }
 
     pub(super) const fn dirty(&self) -> usize {
@@ -71,18 +86,20 @@ impl Cache {
     }
 
     pub(super) fn is_dirty(&self, key: u64) -> bool {
-        self.map
-            .get(&key)
-            .is_some_and(|slot| self.slots[*slot as usize].is_dirty())
+        let slot = self.find(key);
+        slot.is_some_and(|slot| self.slots[slot as usize].is_dirty())
     }
 
     /// Makes the block the newest, if it is there.
     pub(super) fn touch(&mut self, key: u64) -> bool {
-        let Some(&slot) = self.map.get(&key) else {
-            return false;
-        };
+        self.touched(key).is_some()
+    }
+
+    /// The same; the block's slot.
+    pub(super) fn touched(&mut self, key: u64) -> Option<u32> {
+        let slot = self.find(key)?;
         self.promote(slot);
-        true
+        Some(slot)
     }
 
     /// Touches the blocks `0..count` of a run in this order, if all of the run's are there;
@@ -100,9 +117,14 @@ impl Cache {
         if self.touch(key) {
             return None;
         }
+        self.insert_new(key).0
+    }
+
+    /// The same for a block that is known not to be there; also its slot.
+    pub(super) fn insert_new(&mut self, key: u64) -> (Option<(u64, bool)>, u32) {
         let (evicted, slot) = self.enter(key);
         self.link(slot);
-        evicted
+        (evicted, slot)
     }
 
     /// The same for a block that is touched in runs: `key` is its run and its place there, in 32
@@ -143,7 +165,9 @@ impl Cache {
                 (self.slots.len() - 1) as u32
             }
         };
-        self.map.insert(key, slot);
+        let slots = &self.slots;
+        let hash_of = |slot: &u32| hash(slots[*slot as usize].key);
+        self.map.insert_unique(hash(key), slot, hash_of);
         (evicted, slot)
     }
 
@@ -168,22 +192,29 @@ impl Cache {
 
     /// Marks a block dirty, if it is there and was clean; true if it is there.
     pub(super) fn set_dirty(&mut self, key: u64, now: SimTime) -> bool {
-        let Some(&slot) = self.map.get(&key) else {
-            return false;
-        };
+        let slot = self.find(key);
+        if let Some(slot) = slot {
+            self.set_slot_dirty(slot, now);
+        }
+        slot.is_some()
+    }
+
+    /// The same for a block whose slot is known.
+    pub(super) fn set_slot_dirty(&mut self, slot: u32, now: SimTime) {
         let slot = &mut self.slots[slot as usize];
         if !slot.is_dirty() {
             slot.dirty = now.as_nanos();
             self.dirty += 1;
         }
-        true
     }
 
     /// Marks a block clean; true if it was dirty.
     pub(super) fn set_clean(&mut self, key: u64) -> bool {
-        let Some(&slot) = self.map.get(&key) else {
-            return false;
-        };
+        self.find(key).is_some_and(|slot| self.set_slot_clean(slot))
+    }
+
+    /// The same for a block whose slot is known.
+    pub(super) fn set_slot_clean(&mut self, slot: u32) -> bool {
         let slot = &mut self.slots[slot as usize];
         let was = std::mem::replace(&mut slot.dirty, CLEAN) != CLEAN;
         self.dirty -= usize::from(was);
@@ -192,9 +223,10 @@ impl Cache {
 
     /// Forgets a block, dirty or not; true if it was there.
     pub(super) fn remove(&mut self, key: u64) -> bool {
-        let Some(slot) = self.map.remove(&key) else {
+        let Some(slot) = self.find(key) else {
             return false;
         };
+        self.unmap(key, slot);
         self.dirty -= usize::from(self.slots[slot as usize].is_dirty());
         self.unlink(slot);
         self.release(slot);
@@ -224,11 +256,17 @@ impl Cache {
     fn pop_oldest(&mut self) -> Option<(u64, bool)> {
         let slot = self.oldest_slot()?;
         let entry = *self.slots.get(slot as usize)?;
-        self.map.remove(&entry.key);
+        self.unmap(entry.key, slot);
         self.dirty -= usize::from(entry.is_dirty());
         self.unlink(slot);
         self.release(slot);
         Some((entry.key, entry.is_dirty()))
+    }
+
+    fn unmap(&mut self, key: u64, slot: u32) {
+        if let Ok(entry) = self.map.find_entry(hash(key), |other| *other == slot) {
+            entry.remove();
+        }
     }
 
     fn release(&mut self, slot: u32) {
@@ -276,79 +314,4 @@ impl Cache {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_least_recently_used_block_leaves() {
-        let mut cache = Cache::new(3);
-        for key in 1..=3 {
-            assert_eq!(cache.insert(key), None);
-        }
-        assert!(cache.touch(1));
-        assert!(cache.set_dirty(2, SimTime::ZERO));
-        assert_eq!(cache.insert(4), Some((2, true)));
-        assert_eq!(cache.insert(5), Some((3, false)));
-        assert!(cache.remove(1) && !cache.remove(1));
-        assert_eq!(cache.insert(6), None);
-        assert_eq!(cache.insert(7), Some((4, false)));
-        assert_eq!(cache.dirty(), 0);
-    }
-
-    #[test]
-    fn dirt_is_counted_once_and_found_by_age_and_place() {
-        let mut cache = Cache::new(4);
-        for key in 0..4 {
-            cache.insert(key);
-            assert!(cache.set_dirty(key, SimTime::from_nanos(key)));
-            assert!(cache.set_dirty(key, SimTime::from_nanos(99)));
-        }
-        assert_eq!(cache.dirty(), 4);
-        assert_eq!(cache.dirty_since(SimTime::from_nanos(1)), [0, 1]);
-        assert_eq!(cache.sweep(0.5, 1.0), [2, 3]);
-        assert!(
-            cache.set_clean(3) && !cache.set_clean(3) && !cache.is_dirty(3) && cache.is_dirty(2)
-        );
-        assert_eq!(cache.sweep(0.0, 1.0), [0, 1, 2]);
-        assert!(!cache.set_dirty(9, SimTime::ZERO));
-    }
-
-    /// Runs scanned as one are what the same blocks touched one by one are.
-    #[test]
-    fn a_scanned_run_is_its_blocks_touched_in_order() {
-        let mut rng = foxy_base::Rng::new(3);
-        let (mut scanned, mut touched) = (Cache::new(60), Cache::new(60));
-        let (mut whole, mut broken) = (0, 0);
-        for step in 0..60_000u64 {
-            let (run, count) = (rng.below(3), 1 + rng.below(5));
-            match rng.below(6) {
-                0 | 1 => {
-                    if scanned.touch_run(run as u32, count) {
-                        whole += 1;
-                        assert!((0..count).all(|page| touched.touch(run << 32 | page)));
-                    } else {
-                        broken += 1;
-                    }
-                }
-                2 => {
-                    let key = run << 32 | (count - 1);
-                    assert_eq!(scanned.insert_in_run(key), touched.insert(key), "{step}");
-                }
-                3 => assert_eq!(scanned.touch(count), touched.touch(count)),
-                _ => {
-                    let key = 9 << 32 | rng.below(90);
-                    assert_eq!(scanned.dirty_victim(), touched.dirty_victim());
-                    assert_eq!(scanned.insert(key), touched.insert(key), "{step}");
-                    let now = SimTime::from_nanos(step);
-                    assert_eq!(scanned.set_dirty(key, now), touched.set_dirty(key, now));
-                }
-            }
-            if rng.chance(0.002) {
-                let key = run << 32 | count;
-                assert_eq!(scanned.remove(key), touched.remove(key));
-            }
-        }
-        assert!(whole > 1_000 && broken > 500, "{whole} {broken}");
-        assert_eq!(scanned.sweep(0.0, 1.0), touched.sweep(0.0, 1.0));
-    }
-}
+mod tests;

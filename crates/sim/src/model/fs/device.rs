@@ -43,16 +43,19 @@ impl Ufs {
         (kind as u64) << 32 | address as u64
     }
 
-    /// Has the metadata block in memory, read if it was not.
-    pub(super) fn have_block(&mut self, kind: IoKind, address: u32) {
-        if !self.blocks.touch(Self::block_key(kind, address)) {
-            self.wait_io(kind, Op::Read, address, self.config.block);
-            self.keep_block(kind, address);
+    /// Has the metadata block in memory, read if it was not; its slot there.
+    pub(super) fn have_block(&mut self, kind: IoKind, address: u32) -> u32 {
+        let key = Self::block_key(kind, address);
+        if let Some(slot) = self.blocks.touched(key) {
+            return slot;
         }
+        self.wait_io(kind, Op::Read, address, self.config.block);
+        self.clear_block();
+        self.blocks.insert_new(key).1
     }
 
-    /// The block is new or was just read: keeps it.
-    pub(super) fn keep_block(&mut self, kind: IoKind, address: u32) {
+    /// Room for one more metadata block.
+    fn clear_block(&mut self) {
         // Soft updates may have to write it twice.
         while let Some(victim) = self.blocks.dirty_victim() {
             self.push_block(victim);
@@ -62,25 +65,23 @@ impl Ufs {
                 .wait_owned(self.now, METADATA_OWNER, self.config.block_cache / 2);
             self.wait_until(end);
         }
-        self.blocks.insert(Self::block_key(kind, address));
     }
 
     /// The block changed and may be written later.
     pub(super) fn dirty_block(&mut self, kind: IoKind, address: u32) {
-        self.have_block(kind, address);
-        let key = Self::block_key(kind, address);
-        self.blocks.set_dirty(key, self.now);
+        let slot = self.have_block(kind, address);
+        self.blocks.set_slot_dirty(slot, self.now);
         if self.config.metadata == Metadata::SoftUpdates && kind == IoKind::Inode {
-            self.rolled_back.insert(key);
+            self.rolled_back.insert(Self::block_key(kind, address));
         }
     }
 
     /// The block changed and the process waits until it is on the drive.
     pub(super) fn write_block(&mut self, kind: IoKind, address: u32) {
-        self.have_block(kind, address);
+        let slot = self.have_block(kind, address);
         self.wait_io(kind, Op::Write, address, self.config.block);
         self.cpu(self.config.sync_cpu);
-        self.blocks.set_clean(Self::block_key(kind, address));
+        self.blocks.set_slot_clean(slot);
     }
 
     /// Starts the write of a dirty metadata block.
@@ -184,7 +185,9 @@ impl Ufs {
         self.touched = touched;
         for address in fresh {
             // A new indirect block reaches the drive before anything points to it.
-            self.keep_block(IoKind::Indirect, address);
+            self.clear_block();
+            self.blocks
+                .insert(Self::block_key(IoKind::Indirect, address));
             match self.config.metadata {
                 Metadata::Sync => self.write_block(IoKind::Indirect, address),
                 _ => self.dirty_block(IoKind::Indirect, address),

@@ -34,38 +34,46 @@ impl Ufs {
         inode.directory.as_deref().ok_or(FsError::NotFound)
     }
 
-    /// Reads the entries `0..places` of a directory, one after another. A journalled file
-    /// system keeps names in a tree and looks at the leaf of `places` only.
-    fn scan(&mut self, dir: u32, places: u32) {
+    /// Reads the entries `0..places` of a directory, one after another, `times` times. A
+    /// journalled file system keeps names in a tree and looks at the leaf of `places` only.
+    fn scan(&mut self, dir: u32, places: u32, times: u64) {
         let per_page = (self.config.block / self.config.name_bytes).max(1);
         let last = u64::from(places.saturating_sub(1)) / per_page;
         let tree = self.config.metadata == Metadata::Journal;
         let first = if tree { last } else { 0 };
         let pages = self.inodes[dir as usize].blocks.len() as u64;
-        self.have_pages(dir, first, (last + 1).min(pages));
         let looked = if tree {
             u64::from(places).min(per_page)
         } else {
             u64::from(places)
         };
-        self.cpu(self.config.entry_cpu * looked);
+        let end = (last + 1).min(pages);
+        for time in 1..=times {
+            let all_there = self.have_pages(dir, first, end);
+            self.cpu(self.config.entry_cpu * looked);
+            if all_there && time < times {
+                let left = times - time;
+                self.counters.page_hits += left * end.saturating_sub(first);
+                return self.cpu(self.config.entry_cpu * (looked * left));
+            }
+        }
     }
 
-    /// The inode slot of a name, by the name cache or a scan of the directory.
-    pub(super) fn lookup(&mut self, dir: u32, name: u64) -> Result<u32, FsError> {
-        let found = self.directory(dir)?.find(name);
-        let places = self.directory(dir)?.places();
+    /// Place and inode slot of a name, by the name cache or a scan of the directory.
+    pub(super) fn lookup(&mut self, dir: u32, name: u64) -> Result<(u32, u32), FsError> {
+        let entries = self.directory(dir)?;
+        let (found, places) = (entries.find(name), entries.places());
         let key = Self::name_key(dir, name);
         if self.names.touch(key) && found.is_some() {
             self.counters.name_hits += 1;
         } else {
             self.counters.name_misses += 1;
-            self.scan(dir, found.map_or(places, |(place, _)| place + 1));
+            self.scan(dir, found.map_or(places, |(place, _)| place + 1), 1);
             if found.is_some() {
                 self.names.insert(key);
             }
         }
-        found.map(|(_, slot)| slot).ok_or(FsError::NotFound)
+        found.ok_or(FsError::NotFound)
     }
 
     /// Has the inode in memory; one that leaves goes back to its block.
@@ -209,12 +217,12 @@ impl Ufs {
                 entries.next_place(),
             )
         };
-        // The look-up that finds nothing, and the search for a free place.
-        self.scan(dir, places);
         if known {
+            self.scan(dir, places, 1);
             return Err(FsError::Exists);
         }
-        self.scan(dir, places);
+        // The look-up that finds nothing, and the search for a free place.
+        self.scan(dir, places, 2);
         let home = self.groups.of_inode(self.inodes[dir as usize].number);
         let group = if directory {
             self.groups.group_for_directory()
@@ -261,15 +269,11 @@ impl Ufs {
     /// Removes a file.
     pub(super) fn unmake(&mut self, dir: u32, name: u64) -> Result<(), FsError> {
         self.cpu(self.config.call_cpu + self.config.name_cpu);
-        let slot = self.lookup(dir, name)?;
+        let (place, slot) = self.lookup(dir, name)?;
         if self.is_directory(slot) {
             return Err(FsError::NotFound);
         }
-        let place = self
-            .directory(dir)?
-            .find(name)
-            .map_or(0, |(place, _)| place);
-        self.scan(dir, place + 1);
+        self.scan(dir, place + 1, 1);
         self.have_inode(slot);
         self.write_entry(dir, place);
         if self.config.metadata == Metadata::Journal {

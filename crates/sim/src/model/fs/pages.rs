@@ -27,8 +27,10 @@ impl Ufs {
         self.read_cluster(slot, page, sequential);
     }
 
-    /// Brings the pages `from..to` of a directory into memory, one after another.
-    pub(super) fn have_pages(&mut self, dir: u32, from: u64, to: u64) {
+    /// Brings the pages `from..to` of a directory into memory, one after another. True if all
+    /// were there: then the same once more changes nothing but the count of hits.
+    pub(super) fn have_pages(&mut self, dir: u32, from: u64, to: u64) -> bool {
+        let misses = self.counters.page_misses;
         if from == 0 && to > 1 && self.pages.touch_run(dir, to) {
             self.counters.page_hits += to;
             self.note_read(dir, 0);
@@ -37,11 +39,12 @@ impl Ufs {
             inode.streak =
                 u32::try_from(to - 1).map_or(16, |n| inode.streak.saturating_add(n).min(16));
             inode.next_read = to;
-            return;
+            return true;
         }
         for page in from..to {
             self.have_page(dir, page);
         }
+        to < from + 2 && self.counters.page_misses == misses
     }
 
     /// Blocks that a read at `page` may take along, by the run of reads before it.
@@ -90,7 +93,7 @@ impl Ufs {
     }
 
     /// Room for a page, made by writing the oldest if it is dirty.
-    pub(super) fn keep_page(&mut self, slot: u32, page: u64) {
+    fn clear_page(&mut self) {
         if let Some(victim) = self.pages.dirty_victim() {
             self.counters.evicted_dirty += 1;
             let owner = (victim >> 32) as u32;
@@ -101,12 +104,22 @@ impl Ufs {
                 .wait_owned(self.now, u64::from(owner), self.config.write_low);
             self.wait_until(end);
         }
-        let key = Self::page_key(slot, page);
+    }
+
+    /// Keeps a page that was not in memory.
+    pub(super) fn keep_page(&mut self, slot: u32, page: u64) {
         if self.is_directory(slot) {
-            self.pages.insert_in_run(key);
+            self.clear_page();
+            self.pages.insert_in_run(Self::page_key(slot, page));
         } else {
-            self.pages.insert(key);
+            self.keep_file_page(slot, page);
         }
+    }
+
+    /// The same for a page of a file; where it is in memory.
+    fn keep_file_page(&mut self, slot: u32, page: u64) -> u32 {
+        self.clear_page();
+        self.pages.insert_new(Self::page_key(slot, page)).1
     }
 
     /// Starts the write of a dirty page together with its dirty neighbours on disk.
@@ -229,27 +242,29 @@ impl Ufs {
         let within = at % self.config.block;
         let key = Self::page_key(slot, page);
         let size = self.inodes[slot as usize].size;
-        if at + len > size {
-            // A write past the end allocates; from the start of a page nothing is read.
+        // A write past the end allocates; from the start of a page nothing is read.
+        let longer = at + len > size;
+        let part = if longer {
             self.grow(slot, at + len)?;
-            if !self.pages.touch(key) {
-                if within > 0 && page * self.config.block < size {
-                    self.fetch_for_write(slot, page);
-                } else {
-                    self.keep_page(slot, page);
-                }
-            }
-            self.inodes[slot as usize].size = at + len;
-        } else if len == self.config.block {
-            if !self.pages.touch(key) {
-                self.keep_page(slot, page);
-            }
-        } else if self.pages.touch(key) {
-            self.counters.page_hits += 1;
+            within > 0 && page * self.config.block < size
         } else {
-            self.fetch_for_write(slot, page);
+            len < self.config.block
+        };
+        let there = self.pages.touched(key);
+        if there.is_some() && part && !longer {
+            self.counters.page_hits += 1;
         }
-        self.pages.set_dirty(key, self.now);
+        let place = match there {
+            None if part => self.fetch_for_write(slot, page),
+            None => Some(self.keep_file_page(slot, page)),
+            there => there,
+        };
+        if longer {
+            self.inodes[slot as usize].size = at + len;
+        }
+        if let Some(place) = place {
+            self.pages.set_slot_dirty(place, self.now);
+        }
         self.cpu(self.config.page_cpu);
         if within + len == self.config.block {
             self.gather(slot, page);
@@ -258,9 +273,10 @@ impl Ufs {
     }
 
     /// The small-write trap: a page is read because a part of it is written.
-    fn fetch_for_write(&mut self, slot: u32, page: u64) {
+    fn fetch_for_write(&mut self, slot: u32, page: u64) -> Option<u32> {
         self.counters.read_modify_writes += 1;
         self.read_cluster(slot, page, 1);
+        self.pages.find(Self::page_key(slot, page))
     }
 
     pub(super) fn map_range(

@@ -139,7 +139,7 @@ impl Files for Ufs {
     fn open(&mut self, dir: DirId, name: u64) -> Result<FileId, FsError> {
         self.tick();
         self.cpu(self.config.call_cpu + self.config.name_cpu);
-        let slot = self.lookup(dir.0, name)?;
+        let (_, slot) = self.lookup(dir.0, name)?;
         if self.is_directory(slot) {
             return Err(FsError::NotFound);
         }

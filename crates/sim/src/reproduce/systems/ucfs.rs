@@ -358,17 +358,18 @@ fn sweep(variants: &[(String, SystemConfig)], results: &[SystemResult], out: &mu
     let curve = |name: &str, points: Vec<(f64, f64)>| Series::new(name, points);
     let factor = |n: usize| rows[n].1;
     let clusters = [(16.0, 1), (32.0, 2), (64.0, 0), (128.0, 3), (256.0, 4)];
-    let points = clusters.map(|(x, n)| (x, factor(n))).into();
+    let points = clusters.map(|(x, n)| (1024.0 * x, factor(n))).into();
     draw(
         out,
         (
             "ucfs-clusters",
             Figure {
                 x_scale: Scale::Log,
+                x_bytes: true,
                 ..figure(
                     "UCFS: cluster size",
                     "Squid on FFS has 1",
-                    "cluster, KB",
+                    "cluster",
                     "times as fast as Squid on FFS",
                     vec![curve("ours", points)],
                 )

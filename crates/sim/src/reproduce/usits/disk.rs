@@ -97,7 +97,8 @@ fn heads(buddy: &Watched, stream: &Watched, out: &mut Section) {
             "head-stream",
             "Figure 9 of the journal: the head under STREAM",
             stream,
-            "The line is the cursor; the points off it are the reads.",
+            "The line is the cursor, whose pages are read before they are written; the points off it are \
+             the reads of objects.",
         ),
     ] {
         let (from, length) = (
@@ -112,8 +113,8 @@ fn heads(buddy: &Watched, stream: &Watched, out: &mut Section) {
                 .collect()
         };
         let series = vec![
-            Series::new("writes", of(Op::Write)).as_dots(),
             Series::new("reads", of(Op::Read)).as_dots(),
+            Series::new("writes", of(Op::Write)).as_dots(),
         ];
         let drawn = Figure {
             y_most: Some(4.3),

@@ -1,0 +1,62 @@
+//! Requests of a log that no cache may answer, and why.
+//!
+//! Rule: GET and HEAD, a status that is stored, nothing that the log itself calls private or
+//! refused. A query does not matter, as it does not matter to Foxy: what an answer's header says
+//! about it, logs do not have.
+
+use foxy_trace::{Flags, Method, Request};
+use serde::Serialize;
+
+/// How many, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// Another method than GET and HEAD.
+    pub method: u64,
+    /// A status that is not stored, such as an error.
+    pub status: u64,
+    /// Refused, or not to be stored, by the log's own words.
+    pub marked: u64,
+    /// The log does not tell the object's size.
+    pub size: u64,
+}
+
+impl LeftOut {
+    /// Counts the request if it is left out, and says whether it is.
+    pub(super) const fn count(&mut self, request: &Request) -> bool {
+        let marked = request.flags.has(Flags::UNCACHEABLE) || request.flags.has(Flags::DENIED);
+        if !matches!(request.method, Method::Get | Method::Head) {
+            self.method += 1;
+        } else if !matches!(request.status, 0 | 200 | 203 | 206 | 300 | 301 | 304) {
+            self.status += 1;
+        } else if marked {
+            self.marked += 1;
+        } else if request.size == 0 && request.status != 304 {
+            self.size += 1;
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// All of them.
+    #[must_use]
+    pub const fn all(&self) -> u64 {
+        self.method + self.status + self.marked + self.size
+    }
+
+    /// `12 left out: 10 with a method other than GET, 2 of unknown size`.
+    pub(crate) fn text(&self) -> String {
+        let reasons = [
+            (self.method, "with another method than GET"),
+            (self.status, "with a status that is not stored"),
+            (self.marked, "refused or private"),
+            (self.size, "of unknown size"),
+        ];
+        let told = reasons.iter().filter(|(count, _)| *count > 0);
+        let told: Vec<_> = told.map(|(count, why)| format!("{count} {why}")).collect();
+        if told.is_empty() {
+            return "none left out".to_owned();
+        }
+        format!("{} left out: {}", self.all(), told.join(", "))
+    }
+}
