@@ -101,7 +101,8 @@ fn size_reads_a_log_and_advises() {
     for part in [
         "20000 cacheable requests",
         "exact",
-        "sieve hits %",
+        "hits, % of requests\n  size    lru  sieve\n",
+        "hits, % of bytes\n",
         "4 MiB",
         "With ",
         "no cache could",
