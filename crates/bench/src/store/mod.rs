@@ -12,6 +12,7 @@ mod reader;
 mod recover;
 mod report;
 mod rig;
+mod stores;
 mod system;
 mod trace;
 mod write;
@@ -44,6 +45,8 @@ pub enum StoreCommand {
     Trace(StoreArgs),
     /// One stream of reads, writes and deletions beside one file per object on ext4 and XFS
     Files(StoreArgs),
+    /// One store against two of half the size, each on a device as slow as a rotating disk (root)
+    Stores(StoreArgs),
     /// All of them
     All(StoreArgs),
     /// The process that `recover` kills
@@ -132,6 +135,7 @@ const ALL: &[(&str, Measurement)] = &[
     ("recover", recover::recover),
     ("trace", trace::trace),
     ("files", files::files),
+    ("stores", stores::stores),
 ];
 
 impl StoreCommand {
@@ -150,6 +154,7 @@ impl StoreCommand {
             Self::Recover(args) => ("recover", args),
             Self::Trace(args) => ("trace", args),
             Self::Files(args) => ("files", args),
+            Self::Stores(args) => ("stores", args),
             Self::All(args) => ("all", args),
         };
         args.measure(name, clock)

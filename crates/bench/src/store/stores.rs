@@ -1,0 +1,296 @@
+//! `stores`: one store against two of half the size, on devices that read no more often than a
+//! rotating disk. Whether a second disk doubles the hits, and what it does to the wait at equal load.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use foxy_base::{Clock, MonoTime, Rng};
+use foxy_disk::{AlignedBuf, Disk, FileDisk, OpenOptions};
+use foxy_store::{Admission, Engine, EngineConfig, Lookup, StoreOptions, Writer};
+
+use super::Context;
+use super::report::{Goal, Section};
+use super::rig::{body, keyed, object, stock, usual_fields};
+use super::system::Loop;
+use crate::Histogram;
+
+/// Reads per second of each device: a seek of 5.2 ms and half a turn of 3 ms.
+const READS: u64 = 120;
+/// Body of the objects.
+const BODY: usize = 8 << 10;
+/// Requests under way without a limit on their rate.
+const CLIENTS: usize = 16;
+/// Requests per second at equal load: most of what one device can do.
+const LOAD: u64 = READS * 3 / 4;
+/// Memory of the engine: the index and little else.
+const MEMORY: u64 = 32 << 20;
+
+/// A control group (version 1) that this process is in as long as it lives.
+struct Throttle(PathBuf);
+
+const ROOT: &str = "/sys/fs/cgroup/blkio";
+
+impl Throttle {
+    fn new(devices: &[Loop]) -> io::Result<Self> {
+        let group = Path::new(ROOT).join(format!("foxy-bench-{}", std::process::id()));
+        std::fs::create_dir(&group).map_err(|error| {
+            io::Error::other(format!(
+                "{}: {error}; needs root and the blkio control group of version 1",
+                group.display()
+            ))
+        })?;
+        let throttle = Self(group);
+        for device in devices {
+            let name = device.device.file_name().unwrap_or_default();
+            let number = Path::new("/sys/block").join(name).join("dev");
+            let number = std::fs::read_to_string(number)?;
+            let rule = format!("{} {READS}", number.trim());
+            std::fs::write(throttle.0.join("blkio.throttle.read_iops_device"), rule)?;
+        }
+        let me = std::process::id().to_string();
+        std::fs::write(throttle.0.join("cgroup.procs"), me)?;
+        Ok(throttle)
+    }
+}
+
+impl Drop for Throttle {
+    fn drop(&mut self) {
+        let me = std::process::id().to_string();
+        let _ = std::fs::write(Path::new(ROOT).join("cgroup.procs"), me);
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+/// An engine with a store on each device, as Foxy starts them.
+struct Stores {
+    engine: Arc<Engine>,
+    clock: Arc<dyn Clock>,
+    objects: u64,
+}
+
+/// What a run gave.
+#[derive(Default)]
+struct Run {
+    hits: u64,
+    memory: u64,
+    missed: u64,
+    seconds: f64,
+    times: Histogram,
+}
+
+impl Run {
+    fn rate(&self) -> f64 {
+        self.hits as f64 / self.seconds.max(1e-9)
+    }
+
+    fn wait_ms(&self, quantile: f64) -> f64 {
+        self.times.quantile(quantile).as_secs_f64() * 1e3
+    }
+}
+
+/// One against two: hits per second without a limit, and waits at the same load.
+pub(super) fn stores(context: &Context<'_>) -> io::Result<Vec<Section>> {
+    let bytes = context.quick_or(128 << 20, 512 << 20);
+    let mut section = Section::new(
+        "stores",
+        format!(
+            "hits of 8 KiB objects on devices of {READS} reads per second each: one store of {} MiB, two of half of it",
+            bytes >> 20
+        ),
+    );
+    let one = measured(context, 1, bytes);
+    let both = one.and_then(|one| Ok((one, measured(context, 2, bytes)?)));
+    let ((one, one_loaded), (two, two_loaded)) = match both {
+        Ok(both) => both,
+        Err(error) => {
+            section.missing(error.to_string());
+            return Ok(vec![section]);
+        }
+    };
+    let many = format!("{CLIENTS} under way");
+    section.row(format!("one store, hits, {many}"), one.rate(), "1/s");
+    let row = section.row(format!("two stores, hits, {many}"), two.rate(), "1/s");
+    row.beside("one store", one.rate());
+    section
+        .row("two stores for one", two.rate() / one.rate(), "times")
+        .goal(Goal::Least(1.9));
+    for (what, quantile) in [("median", 0.5), ("p95", 0.95)] {
+        let row = section.row(
+            format!("two stores, {what} wait at {LOAD} requests/s"),
+            two_loaded.wait_ms(quantile),
+            "ms",
+        );
+        row.beside("one store", one_loaded.wait_ms(quantile));
+    }
+    let failed = [&one, &two, &one_loaded, &two_loaded].map(|run| run.missed);
+    section.row("misses, of all", failed.iter().sum::<u64>() as f64, "");
+    let memory = [&one, &two].map(|run| run.memory).iter().sum::<u64>() as f64;
+    let share = memory / (memory + (one.hits + two.hits) as f64);
+    section.row("hits from memory, not counted above", share * 100.0, "%");
+    Ok(vec![section])
+}
+
+/// So many stores of together `bytes`: as fast as they can, and at a given load.
+fn measured(context: &Context<'_>, stores: u64, bytes: u64) -> io::Result<(Run, Run)> {
+    let device = |n| {
+        let name = format!("bench-stores-{n}.img");
+        Loop::new(context.folder, &name, bytes / stores, 512)
+    };
+    let devices: Vec<_> = (0..stores).map(device).collect::<io::Result<_>>()?;
+    let stop = AtomicBool::new(false);
+    let (stores, writers) = open(context, &devices)?;
+    thread::scope(|scope| {
+        let engine = Arc::clone(&stores.engine);
+        let _stop = Stop(&stop, &engine);
+        for writer in writers {
+            scope.spawn(|| drive(writer, &stop));
+        }
+        let stores = stores.fill(bytes);
+        let _slow = Throttle::new(&devices)?;
+        let time = context.turn_time() * 5;
+        Ok((stores.ask(None, time), stores.ask(Some(LOAD), time)))
+    })
+}
+
+/// Ends the writers, however the scope is left.
+struct Stop<'a>(&'a AtomicBool, &'a Arc<Engine>);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+        // Rings every writer's bell.
+        drop(self.1.sync());
+    }
+}
+
+fn drive(mut writer: Writer, stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        let turn = writer.turn();
+        writer.park(turn);
+    }
+}
+
+fn open(context: &Context<'_>, devices: &[Loop]) -> io::Result<(Stores, Vec<Writer>)> {
+    let other = |error: &dyn std::fmt::Display| io::Error::other(error.to_string());
+    let disk = |device: &Loop| {
+        let opened = FileDisk::open(&device.device, &OpenOptions::default());
+        opened.map(|disk| Arc::new(disk) as Arc<dyn Disk>)
+    };
+    let disks: Vec<_> = devices
+        .iter()
+        .map(disk)
+        .collect::<Result<_, _>>()
+        .map_err(|e| other(&e))?;
+    let engine = Engine::new(EngineConfig::new(MEMORY, 1), Arc::clone(context.clock));
+    let options = StoreOptions::default();
+    engine.meet(&disks, &options).map_err(|e| other(&e))?;
+    let opened = disks
+        .into_iter()
+        .map(|disk| engine.open_store(disk, options.clone()));
+    let mut writers: Vec<_> = opened.collect::<Result<_, _>>().map_err(|e| other(&e))?;
+    engine.join(&mut writers).map_err(|e| other(&e))?;
+    let stores = Stores {
+        engine,
+        clock: Arc::clone(context.clock),
+        objects: 0,
+    };
+    Ok((stores, writers))
+}
+
+impl Stores {
+    /// Stores objects until most of the room is used; the same number for the same room.
+    fn fill(mut self, bytes: u64) -> Self {
+        let (stock, fields) = (stock(), usual_fields());
+        self.objects = bytes / 100 * 70 / (BODY as u64 + 512);
+        for number in 0..self.objects {
+            let new = || object(number, body(&stock, number, BODY), fields.clone());
+            while self.engine.put(new()).admitted != Admission::Disk {
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+        let ticket = self.engine.sync();
+        while !ticket.is_done() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        self
+    }
+
+    /// Random objects for so long: one after the other per client, or so many per second.
+    fn ask(&self, rate: Option<u64>, time: Duration) -> Run {
+        let (start, asked) = (self.clock.mono(), AtomicU64::new(0));
+        let ends = start + time;
+        let runs: Vec<Run> = thread::scope(|scope| {
+            // At a given rate nobody waits for a free client.
+            let clients = rate.map_or(CLIENTS, |_| CLIENTS * 4);
+            let clients: Vec<_> = (0..clients)
+                .map(|n| {
+                    let asked = &asked;
+                    scope.spawn(move || self.client(n as u64, rate, asked, (start, ends)))
+                })
+                .collect();
+            let done = clients.into_iter().map(|client| client.join());
+            done.filter_map(Result::ok).collect()
+        });
+        let mut all = Run {
+            seconds: self.clock.mono().since(start).as_secs_f64(),
+            ..Run::default()
+        };
+        for run in runs {
+            all.hits += run.hits;
+            all.memory += run.memory;
+            all.missed += run.missed;
+            all.times.merge(&run.times);
+        }
+        all
+    }
+
+    fn client(
+        &self,
+        seed: u64,
+        rate: Option<u64>,
+        asked: &AtomicU64,
+        (start, ends): (MonoTime, MonoTime),
+    ) -> Run {
+        let (mut rng, mut run) = (Rng::new(seed), Run::default());
+        loop {
+            let mut since = self.clock.mono();
+            if let Some(rate) = rate {
+                let number = asked.fetch_add(1, Ordering::Relaxed);
+                let due = start + Duration::from_secs(1) * number as u32 / rate as u32;
+                if due >= ends {
+                    return run;
+                }
+                thread::sleep(due.since(since));
+                since = due;
+            }
+            if since >= ends {
+                return run;
+            }
+            self.ask_one(rng.below(self.objects), since, &mut run);
+        }
+    }
+
+    fn ask_one(&self, number: u64, since: MonoTime, run: &mut Run) {
+        let (key, hash) = keyed(number);
+        let plan = match self.engine.lookup(hash, &key) {
+            Lookup::Memory(_) => return run.memory += 1,
+            Lookup::Miss => return run.missed += 1,
+            Lookup::Disk(plan) => plan,
+        };
+        let mut buf = AlignedBuf::new(plan.len as usize);
+        buf.set_len(plan.len as usize);
+        let disk = self.engine.disk(plan.store);
+        let read = disk.is_some_and(|disk| disk.read_at(plan.at, &mut buf).is_ok());
+        if read && self.engine.finish_read(&plan, &key, buf).is_ok() {
+            run.hits += 1;
+            run.times
+                .add(self.clock.mono().since(since).as_nanos() as u64);
+        } else {
+            run.missed += 1;
+        }
+    }
+}
