@@ -173,3 +173,25 @@ fn idle_time_lets_the_drive_catch_up() {
     };
     assert!(spent(&mut idle) < spent(&mut fs));
 }
+
+#[test]
+fn a_create_looks_through_its_directory_twice_however_long_that_is() {
+    let mut fs = ufs();
+    let root = fs.root();
+    let per_page = fs.config().block / fs.config().name_bytes;
+    for pages in 1..=4u64 {
+        // Up to the middle of the last page.
+        let names = pages * per_page - per_page / 2;
+        let dir = fs.mkdir(root, pages).unwrap();
+        for name in 0..names {
+            let file = fs.create(dir, name).unwrap();
+            fs.close(file);
+        }
+        let before = fs.counters();
+        fs.create(dir, names).unwrap();
+        let after = fs.counters();
+        assert_eq!(after.page_misses, before.page_misses);
+        // Both scans, and the page that the name goes to.
+        assert_eq!(after.page_hits - before.page_hits, 2 * pages + 1);
+    }
+}
