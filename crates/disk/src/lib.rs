@@ -38,6 +38,6 @@ pub use file::{Backend, Direct, FileDisk, OpenOptions, Report};
 pub use mem::{
     Counts, Fault, FaultPlan, FaultRule, HeldOp, Keep, LoggedOp, MemDisk, OpClass, Seek, Unsynced,
 };
-pub use pages::{map_zeroed, prefer_huge_pages, unmap_zeroed};
+pub use pages::{map_zeroed, prefer_huge_pages, prefetch, unmap_zeroed};
 #[cfg(feature = "tokio")]
 pub use readiness::Readiness;

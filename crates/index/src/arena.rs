@@ -40,6 +40,8 @@ pub struct Pages {
     pub unmap: fn(&'static mut [u8]),
     /// Told of memory that is worth huge pages.
     pub advice: PageAdvice,
+    /// Brings the line of memory at an address into the processor's caches, without waiting.
+    pub prefetch: fn(*const u8),
 }
 
 /// Lines in a row.
@@ -114,6 +116,12 @@ impl Arena {
     pub(crate) fn line(&self, number: u32) -> Option<&Line> {
         let (region, offset, _) = place(number);
         self.regions.get(region)?.get()?.lines().get(offset)
+    }
+
+    /// How lines are asked for ahead, if the system's memory comes with a way to.
+    #[inline]
+    pub(crate) fn prefetch(&self) -> Option<fn(*const u8)> {
+        self.pages.map(|pages| pages.prefetch)
     }
 
     /// `lines` (at most a long region) empty lines in a row; the number of the first, `None` at
@@ -259,6 +267,7 @@ mod tests {
                 map: |_| None,
                 unmap: |_| {},
                 advice: count,
+                prefetch: |_| {},
             }),
         );
         assert!(arena.take(1 << REGION_BITS).is_some());

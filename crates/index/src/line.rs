@@ -131,21 +131,31 @@ impl Line {
 
     /// The first slot of `fp`, at `address` if one is asked for.
     pub(crate) fn position(&self, fp: Fingerprint, address: Option<Address>) -> Option<usize> {
-        (0..SLOTS).find(|slot| {
-            let packed = self.get(*slot);
-            packed.word != 0
-                && packed.stored_is(fp)
-                && address.is_none_or(|a| Address::from_word(packed.word) == a)
+        let (tag, _) = fp.stored();
+        // As in `find`: most lines have no such tag, and that can be guessed.
+        let mut hits = self.slots_where(|word| has_tag(word, tag));
+        while hits != 0 {
+            let slot = hits.trailing_zeros() as usize;
+            let packed = self.get(slot);
+            if packed.stored_is(fp) && address.is_none_or(|a| Address::from_word(packed.word) == a)
+            {
+                return Some(slot);
+            }
+            hits &= hits - 1;
+        }
+        None
+    }
+
+    /// The empty slots, a bit for each.
+    pub(crate) fn free(&self) -> u32 {
+        self.slots_where(|word| word == 0)
+    }
+
+    fn slots_where(&self, is: impl Fn(u64) -> bool) -> u32 {
+        let words = self.words.iter().enumerate();
+        words.fold(0, |slots, (slot, word)| {
+            slots | u32::from(is(word.load(Ordering::Relaxed))) << slot
         })
-    }
-
-    pub(crate) fn free(&self) -> Option<usize> {
-        (0..SLOTS).find(|slot| self.words[*slot].load(Ordering::Relaxed) == 0)
-    }
-
-    pub(crate) fn used(&self) -> usize {
-        let used = |word: &&AtomicU64| word.load(Ordering::Relaxed) != 0;
-        self.words.iter().filter(used).count()
     }
 
     /// Fills an empty slot.

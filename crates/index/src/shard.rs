@@ -120,11 +120,17 @@ impl Shard {
             && home.lines.map(Line::version) == versions
     }
 
-    /// Brings the lines of `fp` into the processor's cache. Reading is all that safe code can do
-    /// towards that; nothing waits for the values, so many such reads are under way at once.
+    /// Brings the lines of `fp` into the processor's cache. Where no better way was given, they are
+    /// read: nothing waits for the values, but each read keeps its place among the few hundred
+    /// instructions that a core has under way, so that fewer are asked for at once.
     pub(crate) fn warm(&self, fp: Fingerprint) {
-        if let Some(home) = self.home(fp) {
-            std::hint::black_box(home.lines.map(Line::version));
+        let Some(home) = self.home(fp) else { return };
+        match self.arena.prefetch() {
+            Some(prefetch) => home
+                .lines
+                .iter()
+                .for_each(|l| prefetch(std::ptr::from_ref(*l).cast())),
+            None => drop(std::hint::black_box(home.lines.map(Line::version))),
         }
     }
 
@@ -137,13 +143,13 @@ impl Shard {
 
     pub(crate) fn insert(&self, fp: Fingerprint, entry: Entry, keep: bool) -> Insert {
         let mut writer = self.counted.writer.lock();
-        let present = self.home(fp).and_then(|h| h.settle_present(entry, keep));
-        if let Some(done) = present {
+        let mut home = self.home(fp);
+        if let Some(done) = home.as_ref().and_then(|h| h.settle_present(entry, keep)) {
             return done;
         }
         // A small shard may be unlucky below its load: it grows early rather than forget.
         for _ in 0..EARLY_LINES_MAX {
-            if self.place_new(&mut writer, fp, entry) {
+            if home.is_some_and(|home| self.place_new(&mut writer, &home, entry)) {
                 self.add_len(1);
                 self.grow(LOAD_PERMILLE);
                 return Insert::Stored;
@@ -151,16 +157,14 @@ impl Shard {
             if !self.grow(EARLY_PERMILLE) {
                 break;
             }
+            home = self.home(fp);
         }
         writer.dropped += 1;
         Insert::Dropped
     }
 
-    fn place_new(&self, writer: &mut Writer, fp: Fingerprint, entry: Entry) -> bool {
-        let Some(home) = self.home(fp) else {
-            return false;
-        };
-        let Some((place, slot)) = self.find_room(writer, &home) else {
+    fn place_new(&self, writer: &mut Writer, home: &Home<'_>, entry: Entry) -> bool {
+        let Some((place, slot)) = self.find_room(writer, home) else {
             return false;
         };
         home.lines[place].put(slot, Packed::new(home.fps[place], entry));
@@ -169,9 +173,10 @@ impl Shard {
 
     /// A free slot in one of the two lines: the emptier one's, else one made free by moving.
     fn find_room(&self, writer: &mut Writer, home: &Home<'_>) -> Option<(usize, usize)> {
-        let emptier = usize::from(home.lines[1].used() < home.lines[0].used());
-        if let Some(slot) = home.lines[emptier].free() {
-            return Some((emptier, slot));
+        let free = home.lines.map(Line::free);
+        let emptier = usize::from(free[1].count_ones() > free[0].count_ones());
+        if free[emptier] != 0 {
+            return Some((emptier, free[emptier].trailing_zeros() as usize));
         }
         (1..=CHAIN_MAX).find_map(|chain| {
             (0..2).find_map(|place| {
@@ -215,8 +220,9 @@ impl Shard {
             return Some(());
         }
         let target_line = self.line(target)?;
-        let free = match chain {
-            1 => target_line.free()?,
+        let free = match (chain, target_line.free()) {
+            (1, 0) => return None,
+            (1, free) => free.trailing_zeros() as usize,
             _ => self.make_room(writer, target, chain - 1)?,
         };
         // The chain may have come back to this very slot.

@@ -48,6 +48,8 @@ pub struct LocalityBuffers {
     config: LocalityConfig,
     buffers: Vec<Buffer>,
     uses: u64,
+    /// The buffer chosen last.
+    last: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,6 +68,7 @@ impl LocalityBuffers {
             buffers: vec![Buffer::default(); config.buffers.max(1) as usize],
             config,
             uses: 0,
+            last: 0,
         }
     }
 
@@ -73,6 +76,7 @@ impl LocalityBuffers {
     pub fn place(&mut self, group: GroupId, bytes: u64, now: MonoTime) -> Placement {
         let number = self.bound(group).unwrap_or_else(|| self.victim());
         self.uses += 1;
+        self.last = number;
         let room = self.config.buffer_bytes;
         let buffer = &mut self.buffers[number];
         let bound = buffer.group.replace(group) == Some(group);
@@ -95,8 +99,12 @@ impl LocalityBuffers {
         }
     }
 
-    /// A scan: with the 8 to 1,024 buffers there are, cheaper than the bytes that follow it.
+    /// Objects of a page mostly come in a row; else a scan: with the 8 to 1,024 buffers there are,
+    /// cheaper than the bytes that follow it.
     fn bound(&self, group: GroupId) -> Option<usize> {
+        if self.buffers[self.last].group == Some(group) {
+            return Some(self.last);
+        }
         self.buffers.iter().position(|b| b.group == Some(group))
     }
 

@@ -33,6 +33,7 @@ pub const INDEX_PAGES: foxy_index::Pages = foxy_index::Pages {
     map: foxy_disk::map_zeroed,
     unmap: foxy_disk::unmap_zeroed,
     advice: foxy_disk::prefer_huge_pages,
+    prefetch: foxy_disk::prefetch,
 };
 
 /// The shared heart of the cache. See the crate's head for its promises.

@@ -4,10 +4,11 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::load::cpu;
 use bytes::Bytes;
 use foxy_base::{Clock, FieldBlock, FieldBlockBuilder, KeyHash, key_hash};
 use foxy_disk::{Disk, FileDisk, OpenOptions};
@@ -24,6 +25,8 @@ pub(super) struct Rig {
     fields: FieldBlock,
     stock: Bytes,
     stop: Arc<AtomicBool>,
+    /// Nanoseconds that the writer's thread has computed.
+    writer_cpu: Arc<AtomicU64>,
     wake: WakeHandle,
     thread: Option<JoinHandle<()>>,
 }
@@ -63,11 +66,15 @@ impl Rig {
         let stop = Arc::new(AtomicBool::new(false));
         let wake = writer.wake_handle();
         let flag = stop.clone();
+        let writer_cpu = Arc::new(AtomicU64::new(0));
+        let used = writer_cpu.clone();
         let thread = std::thread::Builder::new()
             .name("writer".into())
             .spawn(move || {
                 while !flag.load(Ordering::Relaxed) {
                     let turn = writer.turn();
+                    let nanos = cpu::of_this_thread().as_nanos() as u64;
+                    used.store(nanos, Ordering::Relaxed);
                     writer.park(turn);
                 }
                 writer.drain(Duration::from_secs(20));
@@ -79,17 +86,24 @@ impl Rig {
             fields: usual_fields(),
             stock: stock(),
             stop,
+            writer_cpu,
             wake,
             thread: Some(thread),
         })
     }
 
-    /// Stores object `number` with a body of `bytes`; waits while too much waits to be written.
+    /// Stores object `number` with a body of `bytes`; waits while too much waits to be written. In
+    /// the time of such a wait a few megabytes of what waits are written: there is always enough
+    /// left, and the processors belong to the engine.
     pub(super) fn put(&self, number: u64, bytes: usize) {
         while self.try_put(number, bytes) != Admission::Disk {
-            self.wake.wake();
-            std::thread::sleep(Duration::from_micros(50));
+            std::thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    /// What the writer's thread has computed so far.
+    pub(super) fn writer_cpu(&self) -> Duration {
+        Duration::from_nanos(self.writer_cpu.load(Ordering::Relaxed))
     }
 
     /// Stores object `number` if there is room.

@@ -95,6 +95,7 @@ fn full_speed(
     rig.sync();
     let seconds = rig.clock.mono().since(start).as_secs_f64();
     let put_us = (cpu::of_this_thread().saturating_sub(cpu)).as_secs_f64() * 1e6 / number as f64;
+    let written_us = rig.writer_cpu().as_secs_f64() * 1e6 / number as f64;
     let counts = rig.counts();
     let rate = (counts.cluster_bytes + counts.meta_bytes) as f64 / seconds;
     let row = section.row(format!("written, objects of {name}"), rate / 1e6, "MB/s");
@@ -108,6 +109,9 @@ fn full_speed(
         "1/s",
     );
     section.row(format!("CPU of a put of {name}"), put_us, "us");
+    section.row(format!("CPU of writing one of {name}"), written_us, "us");
+    let waited = counts.wait_device_nanos as f64 / 1e7 / seconds;
+    section.row(format!("waiting for the device, {name}"), waited, "% time");
     ratio(section, &format!("device bytes per byte put, {name}"), &rig);
     Ok(())
 }

@@ -19,7 +19,7 @@ pub(crate) struct Scan {
 /// Reads a whole segment and takes every cluster of one life: of `sequence`, or of the newest
 /// life found. `None` if it cannot be read, or holds none.
 ///
-/// A torn cluster does not end the scan: up to two are written at once, and a later one may be
+/// A torn cluster does not end the scan: several are written at once, and a later one may be
 /// whole. Each says where it lies and of which life it is, so bytes of former lives, of other
 /// places and of bodies are not taken for clusters. No cluster depends on an earlier one.
 pub(crate) fn scan_segment(store: &StoreShared, index: u32, sequence: Option<u64>) -> Option<Scan> {

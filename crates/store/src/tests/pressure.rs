@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foxy_base::{ManualClock, Rng, WallTime};
-use foxy_disk::{Fault, FaultPlan, FaultRule, Keep, MemDisk, OpClass};
+use foxy_disk::{Fault, FaultPlan, FaultRule, HeldOp, Keep, MemDisk, OpClass};
 
-use super::rig::{Rig, object};
+use super::rig::{Rig, object, options};
 use crate::*;
 
 /// A store of 256 segments of 512 KiB and 64 MiB of memory, as a small proxy has it.
@@ -136,4 +136,52 @@ fn check(rig: &Rig, versions: &[Vec<u64>], since: u64) -> u64 {
         assert!(Some(found) >= latest, "k{key}: {found}, {latest:?} before");
     }
     some
+}
+
+/// Clusters that the disk holds back; marks of slots are shorter.
+fn under_way(rig: &Rig) -> usize {
+    let held = rig.disk.held();
+    let long = |op: &&HeldOp| op.class == OpClass::Write && op.len > 4096;
+    held.iter().filter(long).count()
+}
+
+fn roomy() -> Rig {
+    let options = StoreOptions {
+        segment_bytes: Some(256 << 10),
+        ..options()
+    };
+    let mut rig = Rig::open(MemDisk::new(8 << 20, 512, 1), 4 << 20, 1, options);
+    rig.put("first", b"1");
+    rig.settle();
+    rig.disk.set_step(true);
+    rig
+}
+
+#[test]
+fn four_full_clusters_are_under_way_at_once_and_their_memory_is_given_back() {
+    let mut rig = roomy();
+    for n in 0..100 {
+        rig.put(&format!("{n}"), &[1; 3000]);
+    }
+    rig.turns(5);
+    assert_eq!(under_way(&rig), 4);
+    let cluster = 2 << 20;
+    assert!(rig.engine.stats().memory.writers >= 4 * cluster);
+    rig.disk.set_step(false);
+    rig.settle();
+    for n in 0..100 {
+        assert!(rig.text(&format!("{n}")).is_some(), "{n}");
+    }
+    assert!(rig.engine.stats().memory.writers < 3 * cluster);
+}
+
+#[test]
+fn of_clusters_that_are_not_full_two_are_under_way() {
+    let mut rig = roomy();
+    for n in 0..5 {
+        rig.put(&format!("{n}"), &[1; 5000]);
+        let _ticket = rig.engine.sync();
+        rig.turns(2);
+        assert_eq!(under_way(&rig), (n + 1).min(2));
+    }
 }

@@ -26,8 +26,13 @@ use crate::shared::Item;
 use crate::spot::Spot;
 use crate::stats::add;
 
-/// Clusters being written at once.
-const IN_FLIGHT_MAX: usize = 2;
+/// Clusters being written at once ...
+const IN_FLIGHT: usize = 2;
+/// ... and if more of them are full: a device with two of them has one or none to work on when this
+/// thread is late with the next, which on a machine with few processors it often is.
+const IN_FLIGHT_MAX: usize = 4;
+/// Records whose places in the index are asked for at once.
+const COMMIT_AHEAD: usize = 32;
 /// Longest time for the write of a cluster before the store counts as slow.
 const STALLED: Duration = Duration::from_secs(5);
 
@@ -58,8 +63,9 @@ impl Writer {
     /// write budget.
     pub(super) fn assemble_all(&mut self) {
         let waits_for = loop {
-            if self.clusters.len() >= IN_FLIGHT_MAX {
-                let full = self.gather.ready_bytes() >= self.full_cluster();
+            let full = self.gather.ready_bytes() >= self.full_cluster();
+            let most = if full { IN_FLIGHT_MAX } else { IN_FLIGHT };
+            if self.clusters.len() >= most {
                 break if full {
                     WaitsFor::Device
                 } else {
@@ -73,6 +79,9 @@ impl Writer {
                 break waits_for;
             }
         };
+        if waits_for == WaitsFor::Thread && self.clusters.is_empty() {
+            self.buffers.truncate(IN_FLIGHT);
+        }
         let passed = self
             .now
             .since(std::mem::replace(&mut self.said_at, self.now));
@@ -331,8 +340,9 @@ impl Writer {
             Ok(()) => {
                 self.store.condition.wrote_well();
                 self.measure(&cluster);
-                for written in &cluster.records {
-                    self.commit(written);
+                for some in cluster.records.chunks(COMMIT_AHEAD) {
+                    some.iter().for_each(|w| self.engine.index.warm(w.hash));
+                    some.iter().for_each(|w| self.commit(w));
                 }
                 self.settle_removals();
             }
