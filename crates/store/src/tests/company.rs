@@ -202,6 +202,20 @@ fn an_added_store_takes_nothing_before_the_others_say_that_it_is_there() {
 }
 
 #[test]
+fn an_added_store_that_cannot_say_that_it_is_there_gives_up_what_waits_for_it() {
+    let mut both = Several::open(vec![disk(16, 1)]);
+    both.run(20);
+    both.add(disk(16, 2)).unwrap();
+    fails(&both.disks[1], OpClass::Write, 0);
+    both.put_all();
+    assert_ne!(both.store(1).health, Health::Good);
+    assert_eq!(both.engine.stats().pending_bytes, 0);
+    both.put_all();
+    both.forget_memory();
+    assert_eq!(both.hits(), KEYS, "all of them are on the other store");
+}
+
+#[test]
 fn a_store_whose_superblocks_cannot_be_read_is_not_taken_for_a_new_one() {
     let (mut alone, away, missing) = Several::filled().without_the_second();
     missing.iter().for_each(|key| alone.supersede(*key));

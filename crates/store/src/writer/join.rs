@@ -50,11 +50,12 @@ impl Writer {
     /// Says which stores are open, when that has changed. `Some`: the store is not one of them
     /// yet, and this turn is over.
     pub(super) fn company_step(&mut self) -> Option<Turn> {
+        if !self.store.takes_writes() {
+            // It says nothing any more, and gives up what waits for it.
+            return None;
+        }
         let waits = self.retry_at.is_some_and(|at| self.now < at);
-        if !waits
-            && self.store.takes_writes()
-            && let Err(error) = self.try_join()
-        {
+        if !waits && let Err(error) = self.try_join() {
             self.write_failed("write", Some(0), &error);
         }
         let joined = self.store.joined.load(Ordering::Acquire);

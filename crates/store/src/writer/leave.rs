@@ -157,13 +157,19 @@ impl Writer {
         let duty = self.store.duty();
         self.store.set_duty(Duty::Leaving);
         engine.barrier();
-        let geometry = match self.drain(at_most) {
+        let drained = self.drain(at_most);
+        engine.away.begin(self.store.uuid, engine.away_keys_max());
+        engine.barrier();
+        // What was removed before that, and after the drain, has to be void in the log as well:
+        // whoever loads it knows of nothing else.
+        let geometry = match drained && self.drain(at_most) {
             true => self.grown(),
             false => Err(GrowError::Busy),
         };
         let geometry = match geometry {
             Ok(geometry) => geometry,
             Err(error) => {
+                engine.away.take(self.store.uuid);
                 self.store.set_duty(duty);
                 return Grown {
                     writer: Some(self),
@@ -171,8 +177,6 @@ impl Writer {
                 };
             }
         };
-        engine.away.begin(self.store.uuid, engine.away_keys_max());
-        engine.barrier();
         self.superblock.geometry = geometry;
         match self.reopen() {
             Ok(writer) => {
