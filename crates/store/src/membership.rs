@@ -60,7 +60,7 @@ pub(crate) fn believe(
             superblock.company = company;
             superblock.floor = end;
             superblock.generation += 1;
-            loader.set_floor(end);
+            loader.raise_floor(end);
             write_superblock(&*store.disk, superblock)
         }
     }

@@ -13,7 +13,6 @@ use super::part::{Part, slot_len};
 use super::pieces::{Piece, Pieces, Raw, tell};
 use super::take::{Keys, Taker, take_all};
 use crate::Engine;
-use crate::removals::Removal;
 use crate::shared::{Gone, StoreShared};
 use crate::stats::add;
 use crate::writer::collect_voids;
@@ -51,6 +50,8 @@ pub(crate) struct Loader {
     cores: usize,
     /// The floor that the superblock shall have when all that was missed is void in the log.
     restore: Option<LogPosition>,
+    /// Nothing before it counts any more, which the superblock does not say yet.
+    owed: Option<LogPosition>,
 }
 
 impl Loader {
@@ -69,12 +70,19 @@ impl Loader {
             stored: 0,
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             restore: None,
+            owed: None,
         }
     }
 
     /// Everything before `floor` is void.
-    pub(crate) const fn set_floor(&mut self, floor: LogPosition) {
-        self.floor = floor;
+    pub(crate) fn raise_floor(&mut self, floor: LogPosition) {
+        self.floor = self.floor.max(floor);
+        self.restore = self.restore.map(|restore| restore.max(floor));
+    }
+
+    /// Everything is loaded, but for the superblock, which refuses to say so.
+    pub(crate) const fn waits(&self) -> bool {
+        self.owed.is_some()
     }
 
     /// The store was away: it counts from `floor` on again, but for what the gone set names.
@@ -169,9 +177,12 @@ impl Loader {
             let (slot, spill) = self.pieces.take(&part);
             group.push(Raw { part, slot, spill });
         }
-        self.take_in(engine, group);
-        if self.store.gone.read().as_ref().is_none_or(|gone| gone.full) {
-            self.give_up();
+        if let Some(newest) = group.first().map(|raw| raw.part.sequence) {
+            self.take_in(engine, group);
+            // Too many removals to remember: what is older cannot be told from what they removed.
+            if self.store.gone.read().as_ref().is_none_or(|gone| gone.full) {
+                self.lose(newest);
+            }
         }
         self.parts.is_empty()
     }
@@ -182,6 +193,10 @@ impl Loader {
         let count = counts.sum::<u64>();
         let together = self.cores > 1 && count >= WORTH_A_THREAD;
         let mut segments = tell(&self.store, group, together);
+        if let Some(at) = segments.iter().position(|told| told.lost) {
+            self.lose(segments[at].part.sequence);
+            segments.truncate(at);
+        }
         for told in &segments {
             collect_voids(&told.entries, &mut self.voids);
         }
@@ -208,14 +223,18 @@ impl Loader {
         self.seen += count;
     }
 
-    /// Too many removals to remember: what is older cannot be told from what they removed. Their
-    /// removals are in the log, so the next start has all of it.
-    fn give_up(&mut self) {
-        let keys = self.keys.iter_mut().flat_map(Keys::drain);
-        let keys = keys.map(|(hash, _)| Removal::Key(hash));
-        self.store.remove_all(&keys.collect::<Vec<_>>());
-        self.restore = None;
-        add(&self.store.counters.load_given_up, self.parts.len() as u64);
+    /// Nothing counts any more of what was written up to the end of this life. It may have removed
+    /// what older ones hold; and of what is removed from now on, nobody knows that it was there.
+    fn lose(&mut self, sequence: u64) {
+        let floor = LogPosition::new(sequence + 1, 0);
+        self.raise_floor(floor);
+        self.owed = Some(self.owed.map_or(floor, |owed| owed.max(floor)));
+        let lost = self.parts.len() as u64 + 1;
+        tracing::warn!(
+            store = %self.store.disk.describe(), sequence, lost,
+            "what this segment and older ones hold cannot be told from what was removed: they count as empty"
+        );
+        add(&self.store.counters.load_given_up, lost);
         self.parts.clear();
     }
 
@@ -245,13 +264,24 @@ impl crate::Writer {
             self.io.read(Purpose::Load(piece), at, len);
         }
         self.io.submit(self.now);
-        if loader.step(&self.engine) {
+        if loader.step(&self.engine) && self.says_what_is_lost(&mut loader) {
             loader.finish(&self.engine);
             self.settle_removals();
             self.counts_again(loader.restore);
             return;
         }
         self.loader = Some(loader);
+    }
+
+    /// While the disk does not take that something was lost, the store counts as being loaded: so
+    /// every removal leaves its trace.
+    fn says_what_is_lost(&mut self, loader: &mut Loader) -> bool {
+        if let Some(floor) = loader.owed
+            && self.say_floor(floor)
+        {
+            loader.owed = None;
+        }
+        loader.owed.is_none()
     }
 
     /// A piece was read for loading.

@@ -9,7 +9,9 @@ mod load;
 mod part;
 mod pieces;
 mod scan;
+mod slots;
 mod start;
+mod stock;
 mod superblocks;
 mod take;
 
@@ -17,5 +19,7 @@ pub(crate) use load::Loader;
 pub(crate) use part::summary_entries;
 pub(crate) use pieces::Piece;
 pub(crate) use scan::scan_segment;
+#[cfg(test)]
+pub(crate) use slots::{Found, SPAN_BYTES, read_slot, read_slots, spans};
 pub(crate) use start::{Opened, open};
 pub(crate) use superblocks::{find_superblock, other_format, write_superblock};

@@ -69,12 +69,21 @@ impl Part {
                 .and_then(|()| sealed_entries(store, &header, &slot));
             self.entries = match entries {
                 Some(entries) => entries,
-                None => scan_segment(store, self.index, Some(self.sequence))?.entries,
+                None => scanned_entries(store, self)?,
             };
             self.header = None;
         }
         Some(())
     }
+}
+
+/// The entries of a segment as its clusters have them; `None` if that is not all of them.
+pub(super) fn scanned_entries(store: &StoreShared, part: &Part) -> Option<Vec<Entry>> {
+    let scan = scan_segment(store, part.index, Some(part.sequence));
+    let entries = scan.ok().flatten()?.entries;
+    let sealed = part.header.filter(|h| h.state == SegmentState::Sealed);
+    let all = sealed.is_none_or(|header| entries.len() >= header.entries as usize);
+    all.then_some(entries)
 }
 
 /// Bytes of a slot that are used.

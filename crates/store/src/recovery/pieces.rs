@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 
 use foxy_disk::AlignedBuf;
-use foxy_format::Entry;
 
-use super::part::{Part, read_entries};
-use super::scan::scan_segment;
+use super::part::{Part, read_entries, scanned_entries};
 use super::take::{Told, beside};
 use crate::shared::StoreShared;
 
@@ -81,26 +79,21 @@ impl Raw {
 
     fn tell(mut self, store: &StoreShared) -> Told {
         let entries = match self.part.header {
-            None => std::mem::take(&mut self.part.entries),
+            None => Some(std::mem::take(&mut self.part.entries)),
             Some(header) => {
                 let pieces = self.slot.zip(self.spill);
                 let read =
                     pieces.and_then(|(slot, spill)| read_entries(store, &header, &slot, &spill));
-                read.unwrap_or_else(|| scanned(store, &self.part))
+                read.or_else(|| scanned_entries(store, &self.part))
             }
         };
         Told {
             part: self.part,
-            entries,
+            lost: entries.is_none(),
+            entries: entries.unwrap_or_default(),
             voids: Vec::new(),
         }
     }
-}
-
-/// The entries as the clusters have them.
-fn scanned(store: &StoreShared, part: &Part) -> Vec<Entry> {
-    let scan = scan_segment(store, part.index, Some(part.sequence));
-    scan.map(|s| s.entries).unwrap_or_default()
 }
 
 /// Segments with their entries, in the same order; two at a time if `together`.

@@ -1,5 +1,7 @@
 //! What a segment holds, told by its clusters.
 
+use std::io;
+
 use foxy_format::{BLOCK, ClusterHeader, Entry, UNIT};
 
 use crate::shared::StoreShared;
@@ -17,24 +19,22 @@ pub(crate) struct Scan {
 }
 
 /// Reads a whole segment and takes every cluster of one life: of `sequence`, or of the newest
-/// life found. `None` if it cannot be read, or holds none.
+/// life found; `None` if it holds none.
+///
+/// # Errors
+/// It cannot be read, not even at the third attempt.
 ///
 /// A torn cluster does not end the scan: several are written at once, and a later one may be
 /// whole. Each says where it lies and of which life it is, so bytes of former lives, of other
 /// places and of bodies are not taken for clusters. No cluster depends on an earlier one.
-pub(crate) fn scan_segment(store: &StoreShared, index: u32, sequence: Option<u64>) -> Option<Scan> {
-    let geometry = &store.geometry;
-    let mut bytes = vec![0; geometry.segment_bytes as usize];
-    add(&store.counters.load_bytes, bytes.len() as u64);
-    add(&store.counters.load_scans, 1);
-    if let Err(error) = store.disk.read_at(geometry.segment_at(index), &mut bytes) {
-        tracing::warn!(store = %store.disk.describe(), index, %error, "segment cannot be read; its contents are lost");
-        add(&store.counters.read_errors, 1);
-        return None;
-    }
-    let wanted = match sequence {
-        Some(sequence) => sequence,
-        None => newest_life(store, index, &bytes)?,
+pub(crate) fn scan_segment(
+    store: &StoreShared,
+    index: u32,
+    sequence: Option<u64>,
+) -> io::Result<Option<Scan>> {
+    let bytes = read_segment(store, index)?;
+    let Some(wanted) = sequence.or_else(|| newest_life(store, index, &bytes)) else {
+        return Ok(None);
     };
     let mut scan = Scan {
         sequence: wanted,
@@ -53,7 +53,25 @@ pub(crate) fn scan_segment(store: &StoreShared, index: u32, sequence: Option<u64
             _ => at += BLOCK,
         }
     }
-    Some(scan)
+    Ok(Some(scan))
+}
+
+/// All bytes of a segment. What cannot be read costs much, so it is tried again.
+fn read_segment(store: &StoreShared, index: u32) -> io::Result<Vec<u8>> {
+    let geometry = &store.geometry;
+    let mut bytes = vec![0; geometry.segment_bytes as usize];
+    add(&store.counters.load_scans, 1);
+    let mut attempt = || {
+        add(&store.counters.load_bytes, bytes.len() as u64);
+        store.disk.read_at(geometry.segment_at(index), &mut bytes)
+    };
+    let read = attempt().or_else(|_| attempt()).or_else(|_| attempt());
+    if let Err(error) = read {
+        tracing::warn!(store = %store.disk.describe(), index, %error, "segment cannot be read; its contents are lost");
+        add(&store.counters.read_errors, 1);
+        return Err(error);
+    }
+    Ok(bytes)
 }
 
 fn newest_life(store: &StoreShared, index: u32, bytes: &[u8]) -> Option<u64> {

@@ -5,18 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use foxy_disk::Disk;
-use foxy_format::{
-    FormatError, LogPosition, SLOT_HEADER_BYTES, SegmentState, SlotHeader, Superblock,
-};
+use foxy_format::{LogPosition, Superblock};
 
 use super::load::Loader;
 use super::part::Part;
-use super::scan::scan_segment;
+use super::slots::read_slots;
+use super::stock::Stock;
 use super::superblocks::{failed, find_superblock, format, write_superblock};
 use crate::membership::Standing;
 use crate::purge::{self, Journal, Recalled};
 use crate::shared::StoreShared;
-use crate::stats::add;
 use crate::writer::segment::{OpenSegment, summary};
 use crate::{Engine, OpenError, StoreOptions};
 
@@ -99,36 +97,6 @@ pub(crate) fn open(
     Ok(opened)
 }
 
-/// A segment as its slot describes it.
-#[derive(Debug)]
-enum Found {
-    /// Never used.
-    Nothing,
-    /// A slot of this store for this segment.
-    Slot(SlotHeader),
-    /// A slot that says nothing: the clusters have to.
-    Damaged,
-}
-
-fn read_slot(store: &StoreShared, index: u32) -> io::Result<Found> {
-    let mut bytes = [0; SLOT_HEADER_BYTES];
-    store
-        .disk
-        .read_at(store.geometry.slot_at(index), &mut bytes)?;
-    add(&store.counters.load_bytes, SLOT_HEADER_BYTES as u64);
-    Ok(match SlotHeader::decode(&bytes) {
-        Ok(h)
-            if h.uuid == store.uuid
-                && h.segment == index
-                && store.geometry.segment_of(h.sequence) == index =>
-        {
-            Found::Slot(h)
-        }
-        Err(FormatError::Empty) => Found::Nothing,
-        _ => Found::Damaged,
-    })
-}
-
 /// Looks at every slot, scans what is open, and prepares the loading of the rest.
 fn take_stock(
     engine: &Arc<Engine>,
@@ -138,31 +106,31 @@ fn take_stock(
     purges: Recalled,
     (standing, grows): (Standing, Option<&Arc<StoreShared>>),
 ) -> Result<Opened, OpenError> {
-    let mut parts = Vec::new();
-    let mut tables_damaged = false;
-    for index in 0..store.geometry.segments {
-        let part = match read_slot(&store, index) {
-            Ok(Found::Nothing) => continue,
-            Ok(Found::Slot(header)) => known_part(&store, index, header, &mut tables_damaged),
-            Ok(Found::Damaged) | Err(_) => {
-                add(&store.counters.damaged, 1);
-                tables_damaged = true;
-                scan_segment(&store, index, None).map(|s| Part::scanned(index, s, false))
-            }
-        };
-        parts.extend(part);
+    let mut stock = Stock::new(&store);
+    for (found, index) in read_slots(&store).into_iter().zip(0..) {
+        stock.take(found, index);
     }
-    let newest = parts.iter().map(|p| p.sequence).max().unwrap_or(0);
-    // Anything a whole round behind was overwritten: its slot is older than its segment.
-    parts.retain(|p| p.sequence + u64::from(store.geometry.segments) > newest);
-    parts.sort_by_key(|p| std::cmp::Reverse(p.sequence));
+    let Stock {
+        mut parts,
+        tables_damaged,
+        lost,
+        ..
+    } = stock.settle();
     for part in &parts {
         store.lives[part.index as usize].store(part.sequence, Ordering::Relaxed);
     }
+    let lost = lost.iter().max().copied().unwrap_or(0);
+    let newest = parts.first().map_or(0, |part| part.sequence).max(lost);
     let mut next_sequence = newest + 1;
     let ready = take_ready(&mut parts, &mut next_sequence);
+    let ready = ready.filter(|(_, sequence)| *sequence > lost);
+    next_sequence = next_sequence.max(lost + 1);
     let mut loader = Loader::new(store.clone(), superblock.floor, options.load_steps);
-    let current = go_on(&store, &mut parts, ready);
+    let counts = parts.first().is_some_and(|part| part.sequence > lost);
+    let current = match counts {
+        true => go_on(&store, &mut parts, ready),
+        false => None,
+    };
     close_others(&store, &mut parts, current.as_ref().map(|c| c.sequence));
     for part in parts {
         loader.add(part);
@@ -182,6 +150,7 @@ fn take_stock(
         end,
         &store,
     )
+    .and_then(|()| forget(&mut superblock, &mut loader, lost, &store))
     .map_err(|e| failed(&name(), "write the superblock", e))?;
     if standing != Standing::Grows {
         let recalled = loader.recall(engine);
@@ -203,21 +172,33 @@ fn take_stock(
     })
 }
 
-fn known_part(
+/// Nothing counts any more of what was written up to the end of life `lost` (0: there is none):
+/// see [`super::stock`]. On the disk as well, in both superblocks.
+fn forget(
+    superblock: &mut Superblock,
+    loader: &mut Loader,
+    lost: u64,
     store: &StoreShared,
-    index: u32,
-    header: SlotHeader,
-    tables_damaged: &mut bool,
-) -> Option<Part> {
-    match header.state {
-        SegmentState::Sealed | SegmentState::SealedOverflow => Some(Part::sealed(index, header)),
-        SegmentState::Open => {
-            let scan = scan_segment(store, index, Some(header.sequence));
-            *tables_damaged |= scan.is_none();
-            scan.map(|s| Part::scanned(index, s, true))
-        }
-        SegmentState::Retired => None,
+) -> io::Result<()> {
+    let floor = LogPosition::new(lost + 1, 0);
+    if lost == 0 {
+        return Ok(());
     }
+    loader.raise_floor(floor);
+    if floor > superblock.floor {
+        let disk = store.disk.describe();
+        tracing::warn!(
+            disk,
+            lost,
+            "segments cannot be read: what was written up to this one counts as lost"
+        );
+    }
+    for _ in 0..2 {
+        superblock.floor = superblock.floor.max(floor);
+        superblock.generation += 1;
+        write_superblock(&*store.disk, superblock)?;
+    }
+    Ok(())
 }
 
 /// The newest segment, if it is marked for its life and still without a cluster.

@@ -29,6 +29,8 @@ pub(super) type Keys = HashMap<KeyHash, LogPosition>;
 pub(super) struct Told {
     pub(super) part: Part,
     pub(super) entries: Vec<Entry>,
+    /// Nobody can tell what is in it.
+    pub(super) lost: bool,
     /// Places in it that were removed, in ascending order.
     pub(super) voids: Vec<u32>,
 }

@@ -259,7 +259,7 @@ fn whichever_stores_meet_a_lookup_gives_the_latest_or_nothing() {
             let begins = picked.len() - usize::from(later);
             if rng.chance(0.5) {
                 let victim = picked[rng.below(begins as u64) as usize];
-                fails(&disks[victim], OpClass::Any, rng.below(40));
+                fails(&disks[victim], OpClass::Any, rng.below(60));
             }
             let of = |picked: &[usize]| picked.iter().map(|n| disks[*n].clone()).collect();
             let started = run.try_kill(of(&picked[..begins]));
@@ -282,5 +282,5 @@ fn whichever_stores_meet_a_lookup_gives_the_latest_or_nothing() {
             disks = disks.iter().map(MemDisk::kill).collect();
         }
     }
-    assert!(hits > 8_000 && failed > 100, "{hits} {failed}");
+    assert!(hits > 8_000 && failed > 60, "{hits} {failed}");
 }

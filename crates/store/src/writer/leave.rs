@@ -1,6 +1,7 @@
 //! The end of a writer while the engine goes on: its store is taken out, comes back, or grows.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use foxy_format::{BLOCK, Company, FormatError, Geometry, LogPosition};
@@ -90,24 +91,35 @@ impl Writer {
         written
     }
 
+    /// Says in both superblocks that nothing counts which the store holds, and who is there now: it
+    /// belongs to them, but knows nothing.
+    pub(super) fn give_up_contents(&mut self) -> std::io::Result<()> {
+        let end = self.store.log_end.load(Ordering::Acquire);
+        self.superblock.floor = self.superblock.floor.max(LogPosition(end));
+        let circle = *self.engine.circle.lock();
+        if let Some(circle) = circle.filter(|_| self.store.joined.load(Ordering::Acquire)) {
+            self.superblock.company = *circle.now();
+        }
+        self.write_superblocks()
+    }
+
     /// Says in both superblocks that nothing counts which is in the store now.
     fn disown(&mut self) -> std::io::Result<()> {
-        let end = self
-            .store
-            .log_end
-            .load(std::sync::atomic::Ordering::Acquire);
+        let end = self.store.log_end.load(Ordering::Acquire);
         self.superblock.floor = LogPosition(end);
         // So it is nobody's: where it is opened next, it does not put in question what others say.
         self.superblock.company = Company::default();
         self.write_superblocks()
     }
 
-    fn write_superblocks(&mut self) -> std::io::Result<()> {
-        for _ in 0..2 {
+    /// Twice, so that neither says what was before.
+    pub(super) fn write_superblocks(&mut self) -> std::io::Result<()> {
+        let mut write = || {
             self.superblock.generation += 1;
-            write_superblock(&*self.store.disk, &self.superblock)?;
-        }
-        Ok(())
+            write_superblock(&*self.store.disk, &self.superblock)
+        };
+        let (first, second) = (write(), write());
+        first.and(second)
     }
 
     /// Everything is loaded. If the store was away, what it missed is void now; when that is

@@ -20,6 +20,12 @@ const MOST_BYTES: u32 = 64 << 20;
 /// Segments in a row for which one ahead less would have done, before there is one less.
 const CALM: u32 = 64;
 
+/// Segments that are prepared at a time, at most.
+pub(crate) fn segments_ahead(geometry: &Geometry) -> u32 {
+    let bytes = MOST_BYTES / geometry.segment_bytes;
+    (geometry.segments / PART).min(bytes).clamp(1, MOST)
+}
+
 /// A segment on its way to being overwritten.
 #[derive(Debug)]
 pub(super) struct Preparing {
@@ -101,11 +107,10 @@ pub(super) struct Line {
 impl Line {
     pub(super) fn new(geometry: &Geometry, ready: Option<(u32, u64)>) -> Self {
         let ready = ready.map(|(index, sequence)| Preparing::new(index, sequence, Stage::Ready));
-        let bytes = MOST_BYTES / geometry.segment_bytes;
         Self {
             all: ready.into_iter().collect(),
             ahead: 1,
-            most: (geometry.segments / PART).min(bytes).clamp(1, MOST),
+            most: segments_ahead(geometry),
             calm: 0,
             urgent: false,
         }

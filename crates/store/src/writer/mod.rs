@@ -1,6 +1,7 @@
 //! The writer of one store, driven by one thread.
 
 mod assemble;
+mod commit;
 mod gather;
 pub(crate) mod io;
 mod join;
@@ -33,9 +34,10 @@ use self::sync::Waiting;
 use crate::purge::Journal;
 use crate::recovery::{Loader, Opened};
 use crate::shared::StoreShared;
-use crate::{Engine, OpenError, StoreOptions, SyncTicket};
+use crate::{Engine, Health, OpenError, StoreOptions, SyncTicket};
 
 pub use self::leave::{GrowError, Grown};
+pub(crate) use self::line::segments_ahead;
 pub(crate) use self::reuse::collect_voids;
 
 /// Operations of the writer's queue.
@@ -43,6 +45,9 @@ const QUEUE_DEPTH: u32 = 32;
 
 /// Pause after a turn that had something to take from the inbox: more will have come by then.
 const PAUSE: Duration = Duration::from_millis(1);
+
+/// Between attempts to say on a disk that takes no writes that its contents do not count.
+const DISOWN_EVERY: Duration = Duration::from_millis(200);
 
 /// When to call [`Writer::turn`] again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +100,10 @@ pub struct Writer {
     /// The other stores were told that this one knows of no removals any more.
     left_behind: bool,
     retry_at: Option<MonoTime>,
+    /// The disk says, at this epoch, that nothing counts which the store holds; and when that is
+    /// tried next.
+    disowned_at: Option<u64>,
+    disown_due: MonoTime,
     /// The flush that makes the tombstones of an earlier run's removals durable.
     recalled_flush: Option<u64>,
     /// This turn found something in the inbox.
@@ -163,6 +172,8 @@ impl Writer {
             journal,
             left_behind: false,
             retry_at: None,
+            disowned_at: None,
+            disown_due: now,
             recalled_flush: None,
             fed: false,
             said_at: now,
@@ -227,10 +238,21 @@ impl Writer {
         }
     }
 
-    /// Once, when the store takes no writes any more.
+    /// A store that takes no writes keeps no removals either. The others note that once; its own
+    /// disk says so as soon as it takes that, and again when the company changes.
     fn part_if_lost(&mut self) {
-        if !self.store.takes_writes() && !std::mem::replace(&mut self.left_behind, true) {
+        if self.store.takes_writes() {
+            return;
+        }
+        if !std::mem::replace(&mut self.left_behind, true) {
             self.engine.leave_behind(self.store.id);
+        }
+        let epoch = self.engine.epoch.load(Ordering::Acquire);
+        let said = self.disowned_at == Some(epoch);
+        // A disk that does not even answer would stop this thread.
+        if !said && self.disown_due <= self.now && self.store.health() != Health::Offline {
+            self.disown_due = self.now + DISOWN_EVERY;
+            self.disowned_at = self.give_up_contents().is_ok().then_some(epoch);
         }
     }
 
@@ -275,13 +297,23 @@ impl Writer {
             .map_or(self.next_sequence, |s| s.sequence);
         let used = self.current.as_ref().map_or(0, |s| s.used_units);
         self.superblock.floor = LogPosition::new(sequence, used);
-        for _ in 0..2 {
-            self.superblock.generation += 1;
-            let written = crate::recovery::write_superblock(&*self.store.disk, &self.superblock);
-            if let Err(error) = written {
-                self.write_failed("write", Some(0), &error);
-            }
+        if let Err(error) = self.write_superblocks() {
+            self.write_failed("write", Some(0), &error);
         }
+    }
+
+    /// Says in both superblocks that nothing before `floor` counts. False: not yet, the device
+    /// refuses.
+    pub(crate) fn say_floor(&mut self, floor: LogPosition) -> bool {
+        if self.retry_at.is_some_and(|at| self.now < at) {
+            return false;
+        }
+        self.superblock.floor = self.superblock.floor.max(floor);
+        let written = self.write_superblocks();
+        if let Err(error) = &written {
+            self.write_failed("write", Some(0), error);
+        }
+        written.is_ok()
     }
 
     /// Memory held: cluster buffers (in huge pages), tables of segments, lines, recovery.
@@ -301,7 +333,7 @@ impl Writer {
     }
 
     fn next_turn(&mut self) -> Turn {
-        let loading = self.loader.is_some();
+        let loading = self.loader.as_ref().is_some_and(|loader| !loader.waits());
         let dropping = self.line.is_dropping();
         let flush = self
             .io

@@ -135,7 +135,7 @@ impl Writer {
             .unwrap_or_else(|| {
                 let life = self.store.life(index);
                 let scan = scan_segment(&self.store, index, Some(life));
-                scan.map(|s| s.entries).unwrap_or_default()
+                scan.ok().flatten().map(|s| s.entries).unwrap_or_default()
             });
         let work = self.reinsert_begin(index, sequence, &victim);
         if let Some(next) = self.line.find(sequence) {

@@ -1,0 +1,135 @@
+//! The headers of all slots, many asked for at once: a store has hundreds or more of them, and a
+//! device that is asked for one at a time does nothing but wait.
+//!
+//! Slots that are short lie so close together that one long read brings the headers of many. What
+//! a long read does not bring is read by itself, so that a bad block costs the slot it is in and
+//! no other: what is found does not depend on how it was read.
+
+use std::io;
+use std::ops::Range;
+use std::time::Duration;
+
+use foxy_disk::{AlignedBuf, Op};
+use foxy_format::{FormatError, Geometry, SLOT_HEADER_BYTES, SlotHeader};
+
+use crate::shared::StoreShared;
+use crate::stats::add;
+
+/// Reads under way at once.
+const DEPTH: usize = 32;
+/// A read that covers several slots is at most so long.
+pub(crate) const SPAN_BYTES: u64 = 1 << 20;
+/// Between the headers of slots longer than this there is too much to read along.
+const SHORT_SLOT: u64 = 64 << 10;
+/// After so long without an answer, reads are made one by one.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A segment as its slot describes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Never used.
+    Nothing,
+    /// A slot of this store for this segment.
+    Slot(SlotHeader),
+    /// A slot that says nothing, or could not be read: the clusters have to tell.
+    Damaged,
+}
+
+/// What the slots of all segments say, in order of the segments.
+pub(crate) fn read_slots(store: &StoreShared) -> Vec<Found> {
+    let mut found: Vec<Option<Found>> = Vec::new();
+    found.resize_with(store.geometry.segments as usize, || None);
+    // Without a queue, or with one that fails, all of them are read one by one.
+    if let Err(error) = read_spans(store, &mut found) {
+        tracing::debug!(store = %store.disk.describe(), %error, "slots are read one by one");
+    }
+    let found = found.into_iter().zip(0..);
+    found
+        .map(|(found, index)| found.unwrap_or_else(|| read_slot(store, index)))
+        .collect()
+}
+
+/// Slots that one read covers each: they follow each other on the disk.
+pub(crate) fn spans(geometry: &Geometry) -> Vec<Range<u32>> {
+    let slot = u64::from(geometry.slot_bytes);
+    let most = match slot {
+        slot if slot > SHORT_SLOT => 1,
+        slot => (SPAN_BYTES / slot) as usize,
+    };
+    let mut spans: Vec<Range<u32>> = Vec::new();
+    for index in 0..geometry.segments {
+        match spans.last_mut() {
+            // A store that grew has slots in several places.
+            Some(span)
+                if span.len() < most
+                    && geometry.slot_at(index) == geometry.slot_at(span.end - 1) + slot =>
+            {
+                span.end = index + 1;
+            }
+            _ => spans.push(index..index + 1),
+        }
+    }
+    spans
+}
+
+/// Fills in what reads of several slots, many at once, bring.
+fn read_spans(store: &StoreShared, found: &mut [Option<Found>]) -> io::Result<()> {
+    let slot = store.geometry.slot_bytes as usize;
+    // The last one's header, in a whole block.
+    let last = SLOT_HEADER_BYTES.next_multiple_of(store.block_bytes as usize);
+    let mut queue = store.disk.open_queue(DEPTH as u32)?;
+    let mut spans = spans(&store.geometry).into_iter();
+    let mut done = Vec::new();
+    loop {
+        for span in spans.by_ref().take(DEPTH - queue.in_flight()) {
+            let len = (span.len() - 1) * slot + last;
+            let at = store.geometry.slot_at(span.start);
+            let token = u64::from(span.start);
+            queue.submit(Op::read(token, at, len, AlignedBuf::new(len)));
+        }
+        if queue.in_flight() == 0 {
+            return Ok(());
+        }
+        if !queue.wait(PATIENCE)? {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        queue.reap(&mut done);
+        for completion in done.drain(..).filter(|c| c.result.is_ok()) {
+            let Some(bytes) = completion.buf else {
+                continue;
+            };
+            add(&store.counters.load_bytes, bytes.len() as u64);
+            for (bytes, index) in bytes.chunks(slot).zip(completion.token as u32..) {
+                found[index as usize] = Some(understand(store, index, bytes));
+            }
+        }
+    }
+}
+
+/// What one slot says, read by itself.
+pub(crate) fn read_slot(store: &StoreShared, index: u32) -> Found {
+    let mut bytes = [0; SLOT_HEADER_BYTES];
+    let read = store
+        .disk
+        .read_at(store.geometry.slot_at(index), &mut bytes);
+    add(&store.counters.load_bytes, SLOT_HEADER_BYTES as u64);
+    match read {
+        Ok(()) => understand(store, index, &bytes),
+        Err(_) => Found::Damaged,
+    }
+}
+
+/// What the bytes of a slot say of segment `index`.
+fn understand(store: &StoreShared, index: u32, bytes: &[u8]) -> Found {
+    match SlotHeader::decode(bytes) {
+        Ok(h)
+            if h.uuid == store.uuid
+                && h.segment == index
+                && store.geometry.segment_of(h.sequence) == index =>
+        {
+            Found::Slot(h)
+        }
+        Err(FormatError::Empty) => Found::Nothing,
+        _ => Found::Damaged,
+    }
+}

@@ -1,0 +1,103 @@
+//! What the segments of a store hold, as far as anybody can tell at a start.
+//!
+//! A segment of which neither the summary nor the clusters can be read is *lost*, and with it more
+//! than its records: older segments may hold what it removed, and what is removed of its own
+//! records from now on leaves no trace, so that they could come back when it is readable again.
+//! Nothing counts therefore that was written up to its end.
+
+use foxy_format::{Geometry, SegmentState, SlotHeader};
+
+use super::part::Part;
+use super::scan::scan_segment;
+use super::slots::Found;
+use crate::shared::StoreShared;
+use crate::stats::add;
+use crate::writer::segments_ahead;
+
+/// All segments.
+#[derive(Debug)]
+pub(super) struct Stock<'a> {
+    store: &'a StoreShared,
+    /// In the order of the segments; newest first when settled.
+    pub(super) parts: Vec<Part>,
+    /// Lives that are lost.
+    pub(super) lost: Vec<u64>,
+    /// Lost segments whose slot does not tell the life.
+    unknown: Vec<u32>,
+    /// A slot or table could not be read.
+    pub(super) tables_damaged: bool,
+}
+
+impl<'a> Stock<'a> {
+    pub(super) const fn new(store: &'a StoreShared) -> Self {
+        Self {
+            store,
+            parts: Vec::new(),
+            lost: Vec::new(),
+            unknown: Vec::new(),
+            tables_damaged: false,
+        }
+    }
+
+    /// Takes in what a segment's slot says, or its clusters.
+    pub(super) fn take(&mut self, found: Found, index: u32) {
+        match found {
+            Found::Nothing => {}
+            Found::Slot(header) => self.known(index, header),
+            Found::Damaged => {
+                add(&self.store.counters.damaged, 1);
+                self.tables_damaged = true;
+                match scan_segment(self.store, index, None) {
+                    Ok(scan) => self
+                        .parts
+                        .extend(scan.map(|s| Part::scanned(index, s, false))),
+                    Err(_) => self.unknown.push(index),
+                }
+            }
+        }
+    }
+
+    fn known(&mut self, index: u32, header: SlotHeader) {
+        match header.state {
+            SegmentState::Sealed | SegmentState::SealedOverflow => {
+                self.parts.push(Part::sealed(index, header));
+            }
+            SegmentState::Open => match scan_segment(self.store, index, Some(header.sequence)) {
+                Ok(scan) => self
+                    .parts
+                    .extend(scan.map(|s| Part::scanned(index, s, true))),
+                Err(_) => {
+                    self.tables_damaged = true;
+                    self.lost.push(header.sequence);
+                }
+            },
+            SegmentState::Retired => {}
+        }
+    }
+
+    /// Leaves out what was overwritten since: a life a whole round behind, whose slot is older than
+    /// its segment. Newest first.
+    pub(super) fn settle(mut self) -> Self {
+        let geometry = &self.store.geometry;
+        let known = self.parts.iter().map(|part| part.sequence);
+        let newest = known.chain(self.lost.iter().copied()).max().unwrap_or(0);
+        let unknown = self.unknown.iter();
+        self.lost
+            .extend(unknown.filter_map(|index| latest_life(geometry, *index, newest)));
+        let newest = self.lost.iter().copied().fold(newest, u64::max);
+        let current = |sequence: u64| sequence + u64::from(geometry.segments) > newest;
+        self.parts.retain(|part| current(part.sequence));
+        self.lost.retain(|sequence| current(*sequence));
+        self.parts
+            .sort_by_key(|part| std::cmp::Reverse(part.sequence));
+        self
+    }
+}
+
+/// The latest life that segment `index` can be in, in a store where `newest` is known: that one may
+/// be followed by one that is written to, and by those that are prepared.
+fn latest_life(geometry: &Geometry, index: u32, newest: u64) -> Option<u64> {
+    let latest = newest + 1 + u64::from(segments_ahead(geometry));
+    let round = latest.saturating_sub(u64::from(geometry.segments)).max(1)..=latest;
+    round.rev().find(|life| geometry.segment_of(*life) == index)
+}

@@ -1,0 +1,160 @@
+//! Segments of which neither the summary nor the clusters can be read.
+
+use foxy_disk::{Fault, FaultPlan, FaultRule, Keep, MemDisk, OpClass};
+use foxy_format::{Geometry, SLOT_HEADER_BYTES};
+
+use super::rig::{Rig, options};
+use crate::*;
+
+const MEMORY: u64 = 2 << 20;
+const SEGMENTS: u64 = 40;
+const KEYS: u64 = 30;
+
+fn name(key: u64) -> String {
+    format!("{key} key")
+}
+
+/// What a lookup may give: the even ones were replaced, every fifth was removed.
+fn latest(key: u64) -> Option<String> {
+    match key {
+        key if key.is_multiple_of(5) => None,
+        key if key.is_multiple_of(2) => Some("two".into()),
+        _ => Some("one".into()),
+    }
+}
+
+/// First versions, others, replacements, others, removals, others: each over several segments.
+fn written() -> Rig {
+    let mut rig = Rig::new(SEGMENTS, MEMORY, 3);
+    let others = |rig: &mut Rig, label: &str| rig.fill(label, 96);
+    (0..KEYS).for_each(|key| {
+        rig.put(&name(key), b"one");
+    });
+    others(&mut rig, "a");
+    for key in (0..KEYS).step_by(2) {
+        rig.supersede(&name(key));
+        rig.put(&name(key), b"two");
+    }
+    others(&mut rig, "b");
+    for key in (0..KEYS).step_by(5) {
+        rig.supersede(&name(key));
+    }
+    others(&mut rig, "c");
+    rig
+}
+
+fn unreadable(disk: &MemDisk, from: u64, to: u64) {
+    let rule = FaultRule::new(OpClass::Read, Fault::EIO).within(from..to);
+    disk.set_faults(FaultPlan::none().and(rule));
+}
+
+/// The damages of segment `index`: its life is known, and its life is not known.
+fn damages(geometry: &Geometry, index: u32, disk: &MemDisk, life_known: bool) {
+    let slot = geometry.slot_at(index);
+    let segment = geometry.segment_at(index);
+    match life_known {
+        true => disk.corrupt(slot + SLOT_HEADER_BYTES as u64, 64, |b| b.fill(0xa5)),
+        false => disk.corrupt(slot, SLOT_HEADER_BYTES, |b| b.fill(0xa5)),
+    }
+    unreadable(disk, segment, segment + u64::from(geometry.segment_bytes));
+}
+
+fn hits(rig: &Rig, when: &str) -> u64 {
+    let keys = (0..KEYS).filter(|key| {
+        let found = rig.text(&name(*key));
+        assert!(
+            found.is_none() || found == latest(*key),
+            "{when}: key {key}"
+        );
+        found.is_some()
+    });
+    keys.count() as u64
+}
+
+#[test]
+fn what_a_lost_segment_removed_stays_removed_and_what_is_removed_of_it_too() {
+    let rig = written();
+    let geometry = rig.engine.stores().iter().next().unwrap().geometry;
+    let all = (0..KEYS).filter(|key| latest(*key).is_some()).count() as u64;
+    let (mut total, mut lossy) = (0, 0);
+    for index in 0..geometry.segments {
+        for life_known in [true, false] {
+            let when = format!("segment {index}, life known: {life_known}");
+            let disk = rig.disk.kill();
+            damages(&geometry, index, &disk, life_known);
+            let mut run = Rig::open(disk.clone(), MEMORY, 4, options());
+            run.settle();
+            let now = hits(&run, &when);
+            total += now;
+            lossy += u64::from(now < all);
+            (0..KEYS).for_each(|key| {
+                run.supersede(&name(key));
+            });
+            run.settle();
+            // Readable again.
+            disk.set_faults(FaultPlan::none());
+            for keep in [Keep::All, Keep::Nothing] {
+                let again = run.crash(keep);
+                for key in 0..KEYS {
+                    assert_eq!(again.text(&name(key)), None, "{when}: key {key} is back");
+                }
+            }
+        }
+    }
+    assert!(lossy > 10 && total > 20 * all, "{lossy} {total}");
+}
+
+#[test]
+fn while_the_disk_does_not_take_that_a_segment_is_lost_every_removal_leaves_a_trace() {
+    let rig = written();
+    let geometry = rig.engine.stores().iter().next().unwrap().geometry;
+    let disk = rig.disk.kill();
+    damages(&geometry, 0, &disk, true);
+    let mut run = Rig::open(disk.clone(), MEMORY, 4, options());
+    let lost = FaultRule::new(OpClass::Read, Fault::EIO)
+        .within(geometry.segment_at(0)..geometry.segment_at(1));
+    let refused = FaultRule::new(OpClass::Write, Fault::EIO).within(0..8192);
+    disk.set_faults(FaultPlan::none().and(lost).and(refused));
+    for _ in 0..200 {
+        run.writer.turn();
+    }
+    assert!(!run.writer.is_idle(), "what is lost is not said yet");
+    (0..KEYS).for_each(|key| {
+        run.supersede(&name(key));
+    });
+    let again = Rig::open(disk.kill(), MEMORY, 5, options());
+    again.engine.clear_memory();
+    let mut again = again;
+    again.settle();
+    for key in 0..KEYS {
+        assert_eq!(again.text(&name(key)), None, "key {key} is back");
+    }
+    // When it takes that, the store is loaded.
+    disk.set_faults(FaultPlan::none());
+    run.settle();
+}
+
+#[test]
+fn what_was_not_loaded_for_too_many_removals_is_not_loaded_later() {
+    let rig = written();
+    let disk = rig.disk.kill();
+    let few = StoreOptions {
+        gone_max: 4,
+        load_steps: 1,
+        ..options()
+    };
+    let mut run = Rig::open(disk, MEMORY, 4, few);
+    for key in 0..20 {
+        run.supersede(&format!("unknown {key}"));
+    }
+    run.settle();
+    assert!(run.counts().load_given_up > 0);
+    (0..KEYS).for_each(|key| {
+        run.supersede(&name(key));
+    });
+    run.settle();
+    let again = run.kill();
+    for key in 0..KEYS {
+        assert_eq!(again.text(&name(key)), None, "key {key} is back");
+    }
+}
