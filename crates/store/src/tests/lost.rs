@@ -1,9 +1,10 @@
 //! Segments of which neither the summary nor the clusters can be read.
 
 use foxy_disk::{Fault, FaultPlan, FaultRule, Keep, MemDisk, OpClass};
-use foxy_format::{Geometry, SLOT_HEADER_BYTES};
+use foxy_format::{Geometry, SLOT_HEADER_BYTES, SegmentState};
 
 use super::rig::{Rig, options};
+use crate::recovery::{Found, read_slots};
 use crate::*;
 
 const MEMORY: u64 = 2 << 20;
@@ -48,15 +49,31 @@ fn unreadable(disk: &MemDisk, from: u64, to: u64) {
     disk.set_faults(FaultPlan::none().and(rule));
 }
 
-/// The damages of segment `index`: its life is known, and its life is not known.
-fn damages(geometry: &Geometry, index: u32, disk: &MemDisk, life_known: bool) {
-    let slot = geometry.slot_at(index);
-    let segment = geometry.segment_at(index);
-    match life_known {
-        true => disk.corrupt(slot + SLOT_HEADER_BYTES as u64, 64, |b| b.fill(0xa5)),
-        false => disk.corrupt(slot, SLOT_HEADER_BYTES, |b| b.fill(0xa5)),
+/// What is wrong with a segment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Damage {
+    /// The entries of its summary, and it cannot be read: its life is known.
+    EntriesAndAll,
+    /// Its slot, and it cannot be read.
+    SlotAndAll,
+    /// The entries of its summary, and the table of its first cluster.
+    EntriesAndCluster,
+}
+
+impl Damage {
+    fn strike(self, geometry: &Geometry, index: u32, disk: &MemDisk) {
+        let slot = geometry.slot_at(index);
+        let segment = geometry.segment_at(index);
+        let spoil = |at| disk.corrupt(at, SLOT_HEADER_BYTES, |b| b.fill(0xa5));
+        match self {
+            Self::SlotAndAll => spoil(slot),
+            _ => spoil(slot + SLOT_HEADER_BYTES as u64),
+        }
+        match self {
+            Self::EntriesAndCluster => spoil(segment),
+            _ => unreadable(disk, segment, segment + u64::from(geometry.segment_bytes)),
+        }
     }
-    unreadable(disk, segment, segment + u64::from(geometry.segment_bytes));
 }
 
 fn hits(rig: &Rig, when: &str) -> u64 {
@@ -74,14 +91,25 @@ fn hits(rig: &Rig, when: &str) -> u64 {
 #[test]
 fn what_a_lost_segment_removed_stays_removed_and_what_is_removed_of_it_too() {
     let rig = written();
-    let geometry = rig.engine.stores().iter().next().unwrap().geometry;
+    let store = rig.engine.stores().iter().next().unwrap().clone();
+    let (geometry, slots) = (store.geometry, read_slots(&store));
+    let is_sealed =
+        |slot: &Found| matches!(slot, Found::Slot(h) if h.state == SegmentState::Sealed);
     let all = (0..KEYS).filter(|key| latest(*key).is_some()).count() as u64;
     let (mut total, mut lossy) = (0, 0);
     for index in 0..geometry.segments {
-        for life_known in [true, false] {
-            let when = format!("segment {index}, life known: {life_known}");
+        for damage in [
+            Damage::EntriesAndAll,
+            Damage::SlotAndAll,
+            Damage::EntriesAndCluster,
+        ] {
+            // In an open segment a spoilt cluster is one that was torn by a power cut.
+            if damage == Damage::EntriesAndCluster && !is_sealed(&slots[index as usize]) {
+                continue;
+            }
+            let when = format!("segment {index}, {damage:?}");
             let disk = rig.disk.kill();
-            damages(&geometry, index, &disk, life_known);
+            damage.strike(&geometry, index, &disk);
             let mut run = Rig::open(disk.clone(), MEMORY, 4, options());
             run.settle();
             let now = hits(&run, &when);
@@ -109,7 +137,7 @@ fn while_the_disk_does_not_take_that_a_segment_is_lost_every_removal_leaves_a_tr
     let rig = written();
     let geometry = rig.engine.stores().iter().next().unwrap().geometry;
     let disk = rig.disk.kill();
-    damages(&geometry, 0, &disk, true);
+    Damage::EntriesAndAll.strike(&geometry, 0, &disk);
     let mut run = Rig::open(disk.clone(), MEMORY, 4, options());
     let lost = FaultRule::new(OpClass::Read, Fault::EIO)
         .within(geometry.segment_at(0)..geometry.segment_at(1));

@@ -71,6 +71,8 @@ impl Writer {
             if let Err(waits_for) = self.assemble() {
                 break waits_for;
             }
+            // The device begins with it while the next one is made.
+            self.io.submit(self.now);
         };
         if waits_for == WaitsFor::Thread && self.clusters.is_empty() {
             self.buffers.truncate(IN_FLIGHT);
