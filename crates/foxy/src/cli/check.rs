@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use super::args::CheckArgs;
+use super::say::{say, say_all};
 use super::{USAGE, misconfigured};
 use crate::config::ThisMachine;
 
@@ -10,14 +11,14 @@ use crate::config::ThisMachine;
 pub(super) fn run(args: &CheckArgs) -> ExitCode {
     match (args.serve.configuration(&ThisMachine), args.json) {
         (Ok(config), false) => {
-            print!("{}", config.plan(&ThisMachine));
-            println!("the configuration is right");
+            say_all!("{}", config.plan(&ThisMachine));
+            say!("the configuration is right");
             ExitCode::SUCCESS
         }
         (Ok(config), true) => {
             let plan = config.plan(&ThisMachine);
             let lines: Vec<&str> = plan.lines().collect();
-            println!(
+            say!(
                 "{}",
                 serde_json::json!({ "ok": true, "problems": [], "plan": lines })
             );
@@ -26,7 +27,7 @@ pub(super) fn run(args: &CheckArgs) -> ExitCode {
         (Err(problems), false) => misconfigured(&problems),
         (Err(problems), true) => {
             let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            println!(
+            say!(
                 "{}",
                 serde_json::json!({ "ok": false, "problems": texts, "plan": [] })
             );

@@ -4,6 +4,7 @@ use std::io::{BufRead, Write};
 use std::process::ExitCode;
 
 use super::args::LsArgs;
+use super::say::say;
 use super::{USAGE, client, encoded, failed};
 use crate::admin::Line;
 use crate::config::human;
@@ -45,9 +46,9 @@ pub(super) fn run(args: &LsArgs) -> ExitCode {
         lines += 1;
     }
     if lines == 0 && !args.admin.json {
-        println!("nothing is stored under that");
+        say!("nothing is stored under that");
     } else if lines == args.limit && !args.admin.json {
-        println!("... there may be more; see --limit");
+        say!("... there may be more; see --limit");
     }
     ExitCode::SUCCESS
 }

@@ -8,6 +8,7 @@ mod client;
 mod ls;
 mod purge;
 mod reload;
+mod say;
 mod serve;
 mod stats;
 mod store;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use super::args::PurgeArgs;
+use super::say::{say, say_all};
 use super::{USAGE, client, encoded, failed};
 use crate::admin::{Operation, Removed, Started};
 
@@ -60,13 +61,13 @@ fn one(args: &PurgeArgs, body: &str) -> ExitCode {
         return failed("the answer is of another version of Foxy");
     };
     if args.admin.json {
-        print!("{body}");
+        say_all!("{body}");
     } else if removed.objects == 0 {
-        println!("purged {}: nothing was stored", removed.url);
+        say!("purged {}: nothing was stored", removed.url);
     } else {
-        println!("purged {}: {} removed", removed.url, removed.objects);
+        say!("purged {}: {} removed", removed.url, removed.objects);
         for number in &removed.variants_counted_by {
-            println!("its variants are gone too; purge {number} counts them");
+            say!("its variants are gone too; purge {number} counts them");
         }
     }
     end(removed.durable)
@@ -75,9 +76,9 @@ fn one(args: &PurgeArgs, body: &str) -> ExitCode {
 fn many(args: &PurgeArgs, started: &Started, body: &str) -> ExitCode {
     if !args.wait {
         if args.admin.json {
-            print!("{body}");
+            say_all!("{body}");
         } else {
-            println!("purge {} holds; its count follows (--wait)", started.purge);
+            say!("purge {} holds; its count follows (--wait)", started.purge);
         }
         return end(started.durable);
     }
@@ -89,9 +90,9 @@ fn many(args: &PurgeArgs, started: &Started, body: &str) -> ExitCode {
                 "removed"
             };
             if args.admin.json {
-                print!("{text}");
+                say_all!("{text}");
             } else {
-                println!("purge {}: {} {verb}", started.purge, operation.objects);
+                say!("purge {}: {} {verb}", started.purge, operation.objects);
             }
             end(started.durable)
         }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use super::args::StatsArgs;
+use super::say::say_all;
 use super::{client, failed};
 use crate::admin::{Durations, Stats, Store};
 use crate::config::human;
@@ -12,12 +13,12 @@ use crate::config::human;
 pub(super) fn run(args: &StatsArgs) -> ExitCode {
     match client::ask(&args.admin.admin, "GET", "/stats") {
         Ok((200, body)) if args.admin.json => {
-            print!("{body}");
+            say_all!("{body}");
             ExitCode::SUCCESS
         }
         Ok((200, body)) => match serde_json::from_str::<Stats>(&body) {
             Ok(stats) => {
-                print!("{}", text(&stats));
+                say_all!("{}", text(&stats));
                 ExitCode::SUCCESS
             }
             Err(error) => failed(format!("the answer is of another version of Foxy: {error}")),

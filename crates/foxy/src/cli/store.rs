@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::USAGE;
 use super::args::{StoreArgs, StoreCommand};
+use super::say::say;
 use crate::config::human;
 
 /// Does it.
@@ -46,7 +47,7 @@ fn inspected(args: &StoreArgs) -> Result<bool, String> {
     let found = inspect(&disk).map_err(|error| error.to_string())?;
     let damaged = found.segments.iter().filter(|s| s.state.is_none()).count();
     if args.json {
-        println!("{}", inspection_json(&found));
+        say!("{}", inspection_json(&found));
     } else {
         print_inspection(&found);
     }
@@ -55,39 +56,40 @@ fn inspected(args: &StoreArgs) -> Result<bool, String> {
 
 fn print_inspection(found: &Inspection) {
     let (block, geometry) = (&found.superblock, &found.superblock.geometry);
-    println!("{}", found.disk);
-    println!(
+    say!("{}", found.disk);
+    say!(
         "uuid         {:?}, generation {}",
-        block.uuid, block.generation
+        block.uuid,
+        block.generation
     );
     for (name, one) in ["A", "B"].iter().zip(&found.superblocks) {
         match one {
-            Ok(one) => println!("superblock {name} generation {}", one.generation),
-            Err(problem) => println!("superblock {name} {problem}"),
+            Ok(one) => say!("superblock {name} generation {}", one.generation),
+            Err(problem) => say!("superblock {name} {problem}"),
         }
     }
-    println!(
+    say!(
         "geometry     {} segments of {}, clusters of {}, {} in all",
         geometry.segments,
         human(u64::from(geometry.segment_bytes)),
         human(u64::from(geometry.cluster_bytes)),
         human(geometry.total_bytes())
     );
-    println!("removal log  {} entries count", found.removals);
+    say!("removal log  {} entries count", found.removals);
     for (number, half) in found.journal.iter().enumerate() {
         match half {
-            Some(half) => println!(
+            Some(half) => say!(
                 "purges       half {number}: {} notes in {} blocks, newest block {}{}",
                 half.notes.len(),
                 half.blocks,
                 half.newest.sequence,
                 if half.holes { ", DAMAGED" } else { "" }
             ),
-            None => println!("purges       half {number}: none"),
+            None => say!("purges       half {number}: none"),
         }
     }
-    println!();
-    println!("SEGMENT      LIFE  STATE        USED   OBJECTS   LARGE  FRAGMENTS  REMOVALS");
+    say!();
+    say!("SEGMENT      LIFE  STATE        USED   OBJECTS   LARGE  FRAGMENTS  REMOVALS");
     let mut unused = 0;
     for segment in &found.segments {
         if segment.state == Some(SegmentWord::Unused) {
@@ -97,7 +99,7 @@ fn print_inspection(found: &Inspection) {
         }
     }
     if unused > 0 {
-        println!("and {unused} that were never used");
+        say!("and {unused} that were never used");
     }
 }
 
@@ -105,7 +107,7 @@ fn print_segment(segment: &SegmentReport) {
     let [objects, heads, fragments, tombstones, voids] = segment.entries;
     let told = segment.state == Some(SegmentWord::Sealed);
     let count = |n: u64| if told { n.to_string() } else { "-".to_owned() };
-    println!(
+    say!(
         "{:>7} {:>9}  {:<8} {:>9} {:>9} {:>7} {:>10} {:>9}",
         segment.index,
         segment.sequence,
@@ -168,7 +170,7 @@ fn verified(args: &StoreArgs) -> Result<bool, String> {
     bar.finish_and_clear();
     let found = found.map_err(|error| error.to_string())?;
     if args.json {
-        println!("{}", verification_json(&found));
+        say!("{}", verification_json(&found));
     } else {
         print_verification(&found);
     }
@@ -176,20 +178,20 @@ fn verified(args: &StoreArgs) -> Result<bool, String> {
 }
 
 fn print_verification(found: &Verification) {
-    println!("a restart would bring back");
-    println!(
+    say!("a restart would bring back");
+    say!(
         "  objects           {:>12}, {} of bodies",
         found.objects,
         human(found.object_bytes)
     );
-    println!("  fragments         {:>12} of large ones", found.fragments);
-    println!("and leave out");
-    println!("  superseded        {:>12} records", found.superseded);
-    println!(
+    say!("  fragments         {:>12} of large ones", found.fragments);
+    say!("and leave out");
+    say!("  superseded        {:>12} records", found.superseded);
+    say!(
         "  purged            {:>12} objects not yet swept",
         found.purged
     );
-    println!("damages ({} read)", human(found.read_bytes));
+    say!("damages ({} read)", human(found.read_bytes));
     for (name, count) in [
         ("records", found.damaged),
         ("dead records", found.damaged_dead),
@@ -197,9 +199,9 @@ fn print_verification(found: &Verification) {
         ("bytes in gaps", found.gap_bytes),
         ("failed reads", found.read_errors),
     ] {
-        println!("  {name:<17} {count:>12}");
+        say!("  {name:<17} {count:>12}");
     }
-    println!(
+    say!(
         "{}",
         if found.is_whole() {
             "every checksum is right"

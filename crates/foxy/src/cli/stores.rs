@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use super::args::{AdminArgs, OneStore, StoreCommand};
+use super::say::{say, say_all};
 use super::{USAGE, client, encoded, failed};
 use crate::admin::{Changed, StoreLine};
 use crate::config::human;
@@ -75,17 +76,17 @@ fn change<'n>(
     match client::ask(&admin.admin, "POST", target.trim_end_matches('&')) {
         Ok((200, body)) => {
             if admin.json {
-                print!("{body}");
+                say_all!("{body}");
             } else if let Ok(changed) = serde_json::from_str::<Changed>(&body) {
-                println!("store {}: {}", changed.store, changed.done);
-                println!("configuration: {}", changed.configuration);
+                say!("store {}: {}", changed.store, changed.done);
+                say!("configuration: {}", changed.configuration);
             } else {
                 return failed("the answer is of another version of Foxy");
             }
             ExitCode::SUCCESS
         }
         Ok((202, body)) => {
-            println!("{}", body.trim());
+            say!("{}", body.trim());
             ExitCode::SUCCESS
         }
         Ok((400 | 404, body)) => {
@@ -110,8 +111,8 @@ fn stores(admin: &AdminArgs) -> Result<(Vec<StoreLine>, String), String> {
 
 fn list(admin: &AdminArgs) -> ExitCode {
     match stores(admin) {
-        Ok((_, body)) if admin.json => print!("{body}"),
-        Ok((stores, _)) => print!("{}", table(&stores)),
+        Ok((_, body)) if admin.json => say_all!("{body}"),
+        Ok((stores, _)) => say_all!("{}", table(&stores)),
         Err(error) => return failed(error),
     }
     ExitCode::SUCCESS
@@ -161,7 +162,7 @@ fn wait(which: &OneStore) -> ExitCode {
         match found.as_ref().map(|store| &store.duty[..]) {
             Some("draining") => std::thread::sleep(ASK),
             Some("drained") => {
-                println!("drained; `foxy store remove {}` takes it out", which.store);
+                say!("drained; `foxy store remove {}` takes it out", which.store);
                 return ExitCode::SUCCESS;
             }
             _ => return failed("the store does not drain any more"),

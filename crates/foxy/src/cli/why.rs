@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use super::args::WhyArgs;
+use super::say::say_all;
 use super::{USAGE, client, encoded, failed};
 use crate::admin::{WhyAnswer, WhyStored};
 use crate::config::human;
@@ -24,12 +25,12 @@ pub(super) fn run(args: &WhyArgs) -> ExitCode {
     }
     match client::ask(&args.admin.admin, "GET", &target) {
         Ok((200, body)) if args.admin.json => {
-            print!("{body}");
+            say_all!("{body}");
             ExitCode::SUCCESS
         }
         Ok((200, body)) => match serde_json::from_str::<WhyAnswer>(&body) {
             Ok(why) => {
-                print!("{}", text(&why));
+                say_all!("{}", text(&why));
                 ExitCode::SUCCESS
             }
             Err(error) => failed(format!("the answer is of another version of Foxy: {error}")),
