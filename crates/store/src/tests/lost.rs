@@ -1,7 +1,7 @@
 //! Segments of which neither the summary nor the clusters can be read.
 
 use foxy_disk::{Fault, FaultPlan, FaultRule, Keep, MemDisk, OpClass};
-use foxy_format::{Geometry, SLOT_HEADER_BYTES, SegmentState};
+use foxy_format::{BLOCK, Geometry, SLOT_HEADER_BYTES, SegmentState};
 
 use super::rig::{Rig, options};
 use crate::recovery::{Found, read_slots};
@@ -50,14 +50,14 @@ fn unreadable(disk: &MemDisk, from: u64, to: u64) {
 }
 
 /// What is wrong with a segment.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 enum Damage {
     /// The entries of its summary, and it cannot be read: its life is known.
     EntriesAndAll,
     /// Its slot, and it cannot be read.
     SlotAndAll,
-    /// The entries of its summary, and the table of its first cluster.
-    EntriesAndCluster,
+    /// The entries of its summary, and the beginning of this block, perhaps a cluster's table.
+    EntriesAndBlock(u64),
 }
 
 impl Damage {
@@ -70,7 +70,7 @@ impl Damage {
             _ => spoil(slot + SLOT_HEADER_BYTES as u64),
         }
         match self {
-            Self::EntriesAndCluster => spoil(segment),
+            Self::EntriesAndBlock(number) => spoil(segment + number * BLOCK),
             _ => unreadable(disk, segment, segment + u64::from(geometry.segment_bytes)),
         }
     }
@@ -98,15 +98,14 @@ fn what_a_lost_segment_removed_stays_removed_and_what_is_removed_of_it_too() {
     let all = (0..KEYS).filter(|key| latest(*key).is_some()).count() as u64;
     let (mut total, mut lossy) = (0, 0);
     for index in 0..geometry.segments {
-        for damage in [
-            Damage::EntriesAndAll,
-            Damage::SlotAndAll,
-            Damage::EntriesAndCluster,
-        ] {
-            // In an open segment a spoilt cluster is one that was torn by a power cut.
-            if damage == Damage::EntriesAndCluster && !is_sealed(&slots[index as usize]) {
-                continue;
-            }
+        // In an open segment a spoilt cluster is one that was torn by a power cut.
+        let blocks = match is_sealed(&slots[index as usize]) {
+            true => u64::from(geometry.segment_bytes) / BLOCK,
+            false => 0,
+        };
+        let whole = [Damage::EntriesAndAll, Damage::SlotAndAll];
+        let blocks = (0..blocks).map(Damage::EntriesAndBlock);
+        for damage in whole.into_iter().chain(blocks) {
             let when = format!("segment {index}, {damage:?}");
             let disk = rig.disk.kill();
             damage.strike(&geometry, index, &disk);
