@@ -96,12 +96,17 @@ fn a_disk_that_fails_or_lies_costs_no_request() {
     }
 }
 
-#[test]
-fn a_disk_asked_for_too_much_is_asked_for_less_and_every_request_answered() {
-    let (stored, origin) = filled();
+/// From now on every read of the disk takes half a second.
+fn answer_late(stored: &Stored) {
     let late = Fault::Delay(std::time::Duration::from_millis(500));
     let rule = FaultRule::new(OpClass::Read, late);
     stored.disk.set_faults(FaultPlan::none().and(rule));
+}
+
+#[test]
+fn a_disk_asked_for_too_much_is_asked_for_less_and_every_request_answered() {
+    let (stored, origin) = filled();
+    answer_late(&stored);
     for wave in 0..3 {
         std::thread::scope(|scope| {
             for n in wave * 60..wave * 60 + 60 {
@@ -121,9 +126,7 @@ fn a_disk_asked_for_too_much_is_asked_for_less_and_every_request_answered() {
 #[test]
 fn requests_for_one_object_share_its_read() {
     let (stored, origin) = filled();
-    let late = Fault::Delay(std::time::Duration::from_millis(500));
-    let rule = FaultRule::new(OpClass::Read, late);
-    stored.disk.set_faults(FaultPlan::none().and(rule));
+    answer_late(&stored);
     let event = |event| stored.foxy.proxy.totals().event(event);
     let before = (stored.disk.counts().reads, event(Event::DiskReads));
     // One crowd is enough, if it comes together while the first one's read is under way.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::fio::{self, Job, Measured};
-use super::read::{BODY, on_both, wanted};
+use super::read::{BODY, draw, on_both, wanted};
 use super::reader::{self, Reads};
 use super::report::{Goal, Section};
 use super::rig::Rig;
@@ -63,7 +63,7 @@ fn mixed_on(
             (0..objects).for_each(|number| rig.put(number, BODY));
             rig.sync();
         }
-        let step = step(context, &rig, path, objects, depth, &mut section)?;
+        let step = step(context, &rig, path, objects, depth)?;
         if step.p99_us() < P99_MAX {
             most = most.max(step.reads.rate());
         }
@@ -74,11 +74,7 @@ fn mixed_on(
     section
         .row("most disk hits with a p99 below 1 ms", most, "1/s")
         .goal(Goal::Least(60_000.0));
-    section.curves = vec![("Foxy".into(), curve.0)];
-    if !curve.1.is_empty() {
-        section.curves.push(("fio".into(), curve.1));
-    }
-    section.axes = ("reads under way", "per second");
+    draw(&mut section, curve);
     Ok(section)
 }
 
@@ -89,7 +85,6 @@ fn step(
     path: &Path,
     objects: u64,
     depth: u32,
-    section: &mut Section,
 ) -> io::Result<Step> {
     let time = context.turn_time() * 2;
     let stop = AtomicBool::new(false);
@@ -120,8 +115,7 @@ fn step(
         job(path, "randread", block, depth, None),
         job(&scratch.0, "write", 512 << 10, 2, Some(RATE)),
     ];
-    let fio = fio::run(&jobs, time.as_secs().max(1) as u32);
-    let fio = fio.map_err(|e| section.missing(e.to_string())).ok();
+    let fio = fio::run(&jobs, time.as_secs().max(1) as u32).ok();
     Ok(Step {
         reads,
         fio: fio.and_then(|jobs| jobs.first().copied()),

@@ -82,14 +82,19 @@ fn read_on(
             rows(&mut section, depth, &reads, fio);
         }
     }
-    section.curves = vec![("Foxy".into(), curve.0)];
-    if curve.1.is_empty() {
+    draw(&mut section, curve);
+    Ok(section)
+}
+
+/// Draws hits a second over reads under way: Foxy's, and fio's if there are any.
+pub(super) fn draw(section: &mut Section, (foxy, fio): (Vec<(f64, f64)>, Vec<(f64, f64)>)) {
+    section.curves = vec![("Foxy".into(), foxy)];
+    if fio.is_empty() {
         section.missing("fio's figures: fio is not installed (Debian: apt install fio) or failed");
     } else {
-        section.curves.push(("fio".into(), curve.1));
+        section.curves.push(("fio".into(), fio));
     }
     section.axes = ("reads under way", "per second");
-    Ok(section)
 }
 
 /// fio with reads as long as the engine's, on the part of the file that holds something.

@@ -11,7 +11,7 @@ use super::load::Loader;
 use super::part::Part;
 use super::slots::read_slots;
 use super::stock::Stock;
-use super::superblocks::{failed, find_superblock, format, write_superblock};
+use super::superblocks::{failed, find_superblock, format, write_both, write_superblock};
 use crate::membership::Standing;
 use crate::purge::{self, Journal, Recalled};
 use crate::shared::StoreShared;
@@ -185,20 +185,17 @@ fn forget(
         return Ok(());
     }
     loader.raise_floor(floor);
-    if floor > superblock.floor {
-        let disk = store.disk.describe();
-        tracing::warn!(
-            disk,
-            lost,
-            "segments cannot be read: what was written up to this one counts as lost"
-        );
+    if floor <= superblock.floor {
+        return Ok(());
     }
-    for _ in 0..2 {
-        superblock.floor = superblock.floor.max(floor);
-        superblock.generation += 1;
-        write_superblock(&*store.disk, superblock)?;
-    }
-    Ok(())
+    let disk = store.disk.describe();
+    tracing::warn!(
+        disk,
+        lost,
+        "segments cannot be read: what was written up to this one counts as lost"
+    );
+    superblock.floor = floor;
+    write_both(&*store.disk, superblock)
 }
 
 /// The newest segment, if it is marked for its life and still without a cluster.

@@ -29,6 +29,16 @@ pub(crate) fn write_superblock(disk: &dyn Disk, superblock: &Superblock) -> io::
     disk.flush()
 }
 
+/// Writes both, so that neither says what was before. The second is tried though the first failed.
+pub(crate) fn write_both(disk: &dyn Disk, superblock: &mut Superblock) -> io::Result<()> {
+    let mut write = || {
+        superblock.generation += 1;
+        write_superblock(disk, superblock)
+    };
+    let (first, second) = (write(), write());
+    first.and(second)
+}
+
 /// What counts of a store that can be opened; `None` for a disk that is to be formatted.
 pub(crate) fn find_superblock(
     disk: &dyn Disk,

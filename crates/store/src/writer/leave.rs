@@ -8,7 +8,7 @@ use foxy_format::{BLOCK, Company, FormatError, Geometry, LogPosition};
 use thiserror::Error;
 
 use super::Writer;
-use crate::recovery::write_superblock;
+use crate::recovery::{write_both, write_superblock};
 use crate::stats::{Duty, add};
 use crate::{Durable, OpenError};
 
@@ -112,14 +112,9 @@ impl Writer {
         self.write_superblocks()
     }
 
-    /// Twice, so that neither says what was before.
+    /// See [`write_both`].
     pub(super) fn write_superblocks(&mut self) -> std::io::Result<()> {
-        let mut write = || {
-            self.superblock.generation += 1;
-            write_superblock(&*self.store.disk, &self.superblock)
-        };
-        let (first, second) = (write(), write());
-        first.and(second)
+        write_both(&*self.store.disk, &mut self.superblock)
     }
 
     /// Everything is loaded. If the store was away, what it missed is void now; when that is
