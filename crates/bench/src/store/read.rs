@@ -86,8 +86,11 @@ fn read_on(
     Ok(section)
 }
 
+/// Points of a curve: (reads under way, per second).
+type Curve = Vec<(f64, f64)>;
+
 /// Draws hits a second over reads under way: Foxy's, and fio's if there are any.
-pub(super) fn draw(section: &mut Section, (foxy, fio): (Vec<(f64, f64)>, Vec<(f64, f64)>)) {
+pub(super) fn draw(section: &mut Section, (foxy, fio): (Curve, Curve)) {
     section.curves = vec![("Foxy".into(), foxy)];
     if fio.is_empty() {
         section.missing("fio's figures: fio is not installed (Debian: apt install fio) or failed");
