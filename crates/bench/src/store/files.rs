@@ -2,6 +2,7 @@
 //! URL-write and URL-delete, as a disk level behind a memory level emits it, goes through the
 //! engine and through one file per object on the usual file systems.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,8 +10,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use foxy_base::KeyHash;
 use foxy_disk::{BufPool, Op, Queue};
-use foxy_store::{Lookup, ReadPlan};
-use foxy_trace::generate::{ZipfWeb, ZipfWebConfig};
+use foxy_store::{EngineCounts, Lookup, ReadPlan, StoreId};
+use foxy_trace::generate::{SessionConfig, Sessions};
 use foxy_trace::{Access, ByteLru};
 
 use super::Context;
@@ -41,17 +42,19 @@ struct Operation {
     size: u64,
 }
 
-/// The stream: what a memory level of 16 MB and a disk level of `disk` bytes (both LRU) leave.
+/// The stream: what a memory level of 16 MB and a disk level of `disk` bytes (both LRU) leave of
+/// clients that visit pages (the papers gathered objects by page, and so does the engine). A
+/// modified object keeps its old version here: all are to handle the same bytes.
 fn operations(requests: u64, disk: u64) -> Vec<Operation> {
-    let config = ZipfWebConfig {
+    let config = SessionConfig {
         requests,
-        objects: requests,
-        ..ZipfWebConfig::default()
+        ..SessionConfig::isp()
     };
     let (mut memory, mut level) = (ByteLru::new(16 << 20), ByteLru::new(disk));
-    let mut all = Vec::new();
-    for request in ZipfWeb::new(config, 4).filter(|r| r.size <= LONGEST) {
-        let (object, size) = (request.object, request.size.max(1));
+    let (mut all, mut sizes) = (Vec::new(), HashMap::new());
+    for request in Sessions::new(config, 4).filter(|r| r.size <= LONGEST) {
+        let object = request.object;
+        let size = *sizes.entry(object).or_insert(request.size.max(1));
         if memory.access(object, size) == Access::Hit {
             continue;
         }
@@ -98,11 +101,20 @@ pub(super) fn files(context: &Context<'_>) -> io::Result<Vec<Section>> {
     let sequential = sequential(context)
         .map_err(|e| section.missing(e.to_string()))
         .ok();
-    let engine = bytes as f64 / 1e6 / engine(context, &all)?;
+    let (seconds, counts) = engine(context, &all)?;
+    let engine = bytes as f64 / 1e6 / seconds;
     let row = section.row("engine", engine, "MB/s");
     if let Some(fio) = sequential {
         row.beside("fio sequential", fio)
             .goal(Goal::Least(fio * 0.78));
+    }
+    for (what, number) in [
+        ("reads of the device", counts.disk_plans),
+        ("of these, of what lies around as well", counts.wide_reads),
+        ("objects that those brought along", counts.prefetched),
+        ("of these, asked for while in memory", counts.prefetch_hits),
+    ] {
+        section.row(what, number as f64, "");
     }
     for kind in ["ext4", "xfs"] {
         match one_file_each(context, &all, kind) {
@@ -139,8 +151,8 @@ fn sequential(context: &Context<'_>) -> io::Result<f64> {
     Ok(jobs.first().map_or(0.0, |j| j.bytes_per_second / 1e6))
 }
 
-/// Seconds of the stream through the engine, everything durable at the end.
-fn engine(context: &Context<'_>, all: &[Operation]) -> io::Result<f64> {
+/// Seconds of the stream through the engine, everything durable at the end, and what it counted.
+fn engine(context: &Context<'_>, all: &[Operation]) -> io::Result<(f64, EngineCounts)> {
     let file = Scratch::new(context.folder, "bench-files.store");
     let wanted = Wanted {
         path: &file.0,
@@ -151,7 +163,7 @@ fn engine(context: &Context<'_>, all: &[Operation]) -> io::Result<f64> {
     let rig = Rig::start(&wanted, context.clock)?;
     let start = rig.clock.mono();
     let mut reads = Reads {
-        queue: rig.disk.open_queue(DEPTH as u32)?,
+        queue: rig.engine.open_reads(StoreId(0), DEPTH as u32)?,
         pool: BufPool::new(DEPTH * 2),
         flights: (0..DEPTH).map(|_| None).collect(),
         free: (0..DEPTH).collect(),
@@ -160,7 +172,10 @@ fn engine(context: &Context<'_>, all: &[Operation]) -> io::Result<f64> {
     for operation in all {
         match operation.kind {
             Kind::Read => reads.ask(operation.object)?,
-            Kind::Write => rig.put(operation.object, operation.size as usize),
+            Kind::Write => {
+                let size = operation.size as usize;
+                rig.put_in(group(operation.object), operation.object, size);
+            }
             Kind::Delete => {
                 let (key, hash) = keyed(operation.object);
                 rig.engine.supersede(hash, &key);
@@ -171,7 +186,13 @@ fn engine(context: &Context<'_>, all: &[Operation]) -> io::Result<f64> {
         reads.collect()?;
     }
     rig.sync();
-    Ok(rig.clock.mono().since(start).as_secs_f64())
+    let seconds = rig.clock.mono().since(start).as_secs_f64();
+    Ok((seconds, rig.engine.stats().counts))
+}
+
+/// The page that the object is part of, or the server's common objects.
+const fn group(object: u64) -> u64 {
+    object >> 8
 }
 
 struct Reads<'a> {
@@ -189,6 +210,7 @@ impl Reads<'_> {
         let Lookup::Disk(plan) = self.rig.engine.lookup(hash, &key) else {
             return Ok(());
         };
+        let plan = self.rig.engine.widen(&plan);
         while self.free.is_empty() {
             self.collect()?;
         }

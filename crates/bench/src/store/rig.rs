@@ -96,7 +96,12 @@ impl Rig {
     /// the time of such a wait a few megabytes of what waits are written: there is always enough
     /// left, and the processors belong to the engine.
     pub(super) fn put(&self, number: u64, bytes: usize) {
-        while self.try_put(number, bytes) != Admission::Disk {
+        self.put_in(number / 16, number, bytes);
+    }
+
+    /// The same, beside the others of `group`.
+    pub(super) fn put_in(&self, group: u64, number: u64, bytes: usize) {
+        while self.try_put_in(group, number, bytes) != Admission::Disk {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -108,11 +113,15 @@ impl Rig {
 
     /// Stores object `number` if there is room.
     pub(super) fn try_put(&self, number: u64, bytes: usize) -> Admission {
-        let new = object(
-            number,
-            body(&self.stock, number, bytes),
-            self.fields.clone(),
-        );
+        self.try_put_in(number / 16, number, bytes)
+    }
+
+    fn try_put_in(&self, group: u64, number: u64, bytes: usize) -> Admission {
+        let body = body(&self.stock, number, bytes);
+        let new = NewObject {
+            group,
+            ..object(number, body, self.fields.clone())
+        };
         self.engine.put(new).admitted
     }
 
