@@ -229,7 +229,6 @@ impl Engine {
     /// Takes a store out: from the list, what waits for it, from the index.
     pub(crate) fn detach(&self, store: &StoreShared) {
         self.registry.remove(store.id);
-        self.barrier();
         self.forget_contents(store);
         store.inbox.lock().close(Durable::Yes);
         store.journal.lock().close(Durable::Yes, None);
@@ -239,6 +238,8 @@ impl Engine {
     }
 
     /// What memory knows of a store that is not in the list any more: what waits, and its entries.
+    /// Takes the lock of each part of the tables in turn, as [`Engine::barrier`] does: behind the
+    /// first loop nobody works with the former list.
     pub(crate) fn forget_contents(&self, store: &StoreShared) {
         for number in 0..self.shard_count() {
             let mut shard = self.shard_at(number).write();

@@ -219,7 +219,8 @@ fn two_stores_on_devices_with_blocks_of_512_and_4096_bytes_come_back_whole() {
     }
     let stats = engine.stats();
     assert_eq!(stats.counts.disk_hits, OBJECTS);
-    for store in &stats.stores {
-        assert!(store.counts.loaded > OBJECTS / 4, "{store:?}");
-    }
+    // How many each takes depends on how fast the machine is at that moment.
+    let loaded = stats.stores.iter().map(|store| store.counts.loaded);
+    assert!(loaded.clone().all(|loaded| loaded > 0), "{stats:?}");
+    assert_eq!(loaded.sum::<u64>(), OBJECTS);
 }

@@ -2,10 +2,12 @@
 //! contents stay, and every crash of a growth leaves one store or the other.
 
 use std::collections::BTreeSet;
+use std::thread;
 
 use foxy_disk::Keep;
 
 use super::live_rig::{KEYS, Live, Slot, all};
+use super::rig::hash;
 use crate::*;
 
 #[test]
@@ -238,4 +240,34 @@ fn a_growth_that_cannot_be_says_why_and_changes_nothing() {
     assert!(matches!(problem, GrowError::TooOften(_)), "{problem}");
     assert_eq!(live.on_disk(), found);
     live.grow(0, 1).unwrap_err();
+}
+
+#[test]
+fn what_is_removed_by_someone_who_knows_the_stores_of_before_a_return_stays_removed() {
+    let mut live = Live::new(&[16, 16], 3);
+    (0..KEYS).for_each(|key| live.put(key));
+    live.settle();
+    assert!(live.remove(1));
+    let there = live.on_disk();
+    let key = *all().difference(&there).next().unwrap();
+    let (engine, hash) = (live.engine.clone(), hash(&Live::name(key)));
+    thread::scope(|scope| {
+        // As `Engine::supersede` does it: under the lock of its part of the tables it tells the
+        // stores that are in the list ...
+        let part = engine.shard(hash).write();
+        let back = scope.spawn(|| live.add(1));
+        while engine.stores().len() < 2 {
+            thread::yield_now();
+        }
+        // ... and, after one has come back (time enough for it to go on, if it does not wait),
+        // those that are away.
+        (0..1_000).for_each(|_| thread::yield_now());
+        engine.away.note(hash);
+        drop(part);
+        back.join().unwrap();
+    });
+    live.latest.remove(&key);
+    live.settle();
+    let expected: BTreeSet<_> = all().into_iter().filter(|k| *k != key).collect();
+    assert_eq!(live.on_disk(), expected);
 }
