@@ -134,6 +134,8 @@ impl Loader {
         while let Some(part) = self.parts.pop_front_if(|p| p.header.is_none()) {
             self.take_in(engine, vec![Raw::of(part)]);
         }
+        // What a store that grows or comes back has to take over may be too much already.
+        self.lose_if_full(LogPosition(self.store.log_end.load(Ordering::Acquire)));
     }
 
     /// What to read next, its offset and length in whole blocks.
@@ -179,10 +181,7 @@ impl Loader {
         }
         if let Some(newest) = group.first().map(|raw| raw.part.sequence) {
             self.take_in(engine, group);
-            // Too many removals to remember: what is older cannot be told from what they removed.
-            if self.store.gone.read().as_ref().is_none_or(|gone| gone.full) {
-                self.lose(newest);
-            }
+            self.lose_if_full(LogPosition::new(newest + 1, 0));
         }
         self.parts.is_empty()
     }
@@ -194,7 +193,7 @@ impl Loader {
         let together = self.cores > 1 && count >= WORTH_A_THREAD;
         let mut segments = tell(&self.store, group, together);
         if let Some(at) = segments.iter().position(|told| told.lost) {
-            self.lose(segments[at].part.sequence);
+            self.lose(LogPosition::new(segments[at].part.sequence + 1, 0));
             segments.truncate(at);
         }
         for told in &segments {
@@ -223,16 +222,22 @@ impl Loader {
         self.seen += count;
     }
 
-    /// Nothing counts any more of what was written up to the end of this life. It may have removed
-    /// what older ones hold; and of what is removed from now on, nobody knows that it was there.
-    fn lose(&mut self, sequence: u64) {
-        let floor = LogPosition::new(sequence + 1, 0);
+    /// Too many removals to remember: what lies before `floor` cannot be told from what they removed.
+    fn lose_if_full(&mut self, floor: LogPosition) {
+        if self.store.gone.read().as_ref().is_none_or(|gone| gone.full) {
+            self.lose(floor);
+        }
+    }
+
+    /// Nothing counts any more of what was written before `floor`. It may have removed what older
+    /// segments hold; and of what is removed from now on, nobody knows that it was there.
+    fn lose(&mut self, floor: LogPosition) {
         self.raise_floor(floor);
         self.owed = Some(self.owed.map_or(floor, |owed| owed.max(floor)));
         let lost = self.parts.len() as u64 + 1;
         tracing::warn!(
-            store = %self.store.disk.describe(), sequence, lost,
-            "what this segment and older ones hold cannot be told from what was removed: they count as empty"
+            store = %self.store.disk.describe(), sequence = floor.sequence(), lost,
+            "what was written up to this segment cannot be told from what was removed: it counts as lost"
         );
         add(&self.store.counters.load_given_up, lost);
         self.parts.clear();

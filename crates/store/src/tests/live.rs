@@ -2,8 +2,10 @@
 //! contents stay, and every crash of a growth leaves one store or the other.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use foxy_base::KeyHash;
 use foxy_disk::Keep;
 
 use super::live_rig::{KEYS, Live, Slot, all};
@@ -270,4 +272,35 @@ fn what_is_removed_by_someone_who_knows_the_stores_of_before_a_return_stays_remo
     live.settle();
     let expected: BTreeSet<_> = all().into_iter().filter(|k| *k != key).collect();
     assert_eq!(live.on_disk(), expected);
+}
+
+#[test]
+fn a_growth_during_which_too_much_is_removed_to_remember_leaves_nothing_to_come_back() {
+    for seed in 0..100 {
+        let mut live = Live::new(&[16], seed);
+        (0..KEYS).for_each(|key| live.put(key));
+        live.settle();
+        let (engine, over) = (live.engine.clone(), AtomicBool::new(false));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let more = (0..).take_while(|_| !over.load(Ordering::Relaxed));
+                more.for_each(|n| engine.away.note(KeyHash(n)));
+            });
+            let grown = live.grow(0, 4);
+            over.store(true, Ordering::Relaxed);
+            grown.unwrap();
+        });
+        live.settle();
+        // Of these nobody may know any more that they are on the disk.
+        (0..KEYS).for_each(|key| live.supersede(key));
+        live.settle();
+        let too_much = live.health(0).counts.load_given_up > 0;
+        let mut again = live.crash(None);
+        again.settle();
+        assert_eq!(again.on_disk(), BTreeSet::new(), "seed {seed}");
+        if too_much {
+            return;
+        }
+    }
+    panic!("it was never too much");
 }
