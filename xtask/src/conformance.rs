@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::report::Outcome;
-use crate::workspace::{cargo, root, succeed};
+use crate::workspace::{programs, root};
 use install::{Suite, Tools};
 use servers::{Mode, Running};
 use table::{Table, Verdicts};
@@ -45,9 +45,7 @@ fn measure(wanted: &Wanted) -> Result<Outcome, String> {
         Some(path) => Suite::checkout(path)?,
         None => install::release(&tools, &folder)?,
     };
-    let mut build = cargo(&["build", "--quiet", "--package", "foxy"]);
-    succeed(&mut build, "the conformance tests need it")?;
-    let foxy = install::target_folder()?.join("debug").join("foxy");
+    let foxy = programs()?.join("foxy");
     let run = |mode| one(mode, &suite, &client, &foxy, &folder);
     let (reverse, forward) = thread::scope(|scope| {
         let reverse = scope.spawn(|| run(Mode::Reverse));

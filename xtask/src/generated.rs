@@ -1,12 +1,13 @@
 //! Documents that are written from code: compared in `check`, rewritten by `generate`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::report::Outcome;
-use crate::workspace::{cargo, root};
+use crate::workspace::{programs, root};
 
-/// `(document, package, example program that prints it)`.
-const DOCUMENTS: &[(&str, &str, &str)] = &[("docs/config.md", "foxy", "config-reference")];
+/// `(document, example program that prints it)`; [`programs`] builds these.
+const DOCUMENTS: &[(&str, &str)] = &[("docs/config.md", "config-reference")];
 
 /// Each document is what its program prints.
 pub(crate) fn check() -> Outcome {
@@ -38,27 +39,23 @@ pub(crate) fn write() -> Outcome {
 
 fn for_each(mut act: impl FnMut(&PathBuf, &str) -> Result<(), String>) -> Outcome {
     let mut outcome = Outcome::default();
-    for (path, package, example) in DOCUMENTS {
-        let result = print(package, example).and_then(|text| act(&root().join(path), &text));
+    let folder = match programs() {
+        Ok(folder) => folder,
+        Err(complaint) => return Outcome::single(Err(complaint)),
+    };
+    for (path, example) in DOCUMENTS {
+        let result = print(&folder, example).and_then(|text| act(&root().join(path), &text));
         outcome.note(result);
     }
     outcome
 }
 
-fn print(package: &str, example: &str) -> Result<String, String> {
-    // The profile of the tests, so that nothing is compiled twice in a whole check.
-    let output = cargo(&[
-        "run",
-        "--quiet",
-        "--profile",
-        "test",
-        "--package",
-        package,
-        "--example",
-        example,
-    ])
-    .output()
-    .map_err(|error| format!("cargo did not start: {error}"))?;
+fn print(folder: &Path, example: &str) -> Result<String, String> {
+    let program = folder.join("examples").join(example);
+    let output = Command::new(&program)
+        .current_dir(root())
+        .output()
+        .map_err(|error| format!("{} did not start: {error}", program.display()))?;
     if !output.status.success() {
         return Err(format!(
             "example {example} failed: {}",

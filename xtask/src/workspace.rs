@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use cargo_metadata::MetadataCommand;
+
 /// The folder that holds the workspace manifest.
 pub(crate) fn root() -> &'static Path {
     // xtask is a direct child of the root, wherever the clone is.
@@ -17,6 +19,30 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.current_dir(root()).args(args);
     command
+}
+
+/// Builds the programs that checks run, `foxy` and the examples that print documents, in the way the
+/// tests are built: the same profile, and with the whole workspace, whose features are not those
+/// of one package. So in a whole check nothing is compiled a second time. Returns their folder;
+/// examples are in `examples` there.
+///
+/// # Errors
+/// If they cannot be built.
+pub(crate) fn programs() -> Result<PathBuf, String> {
+    let mut build = cargo(&["build", "--quiet", "--workspace", "--profile", "test"]);
+    build.args(["--bin", "foxy", "--example", "config-reference"]);
+    succeed(&mut build, "checks need these programs")?;
+    Ok(target_folder()?.join("debug"))
+}
+
+/// Cargo's target folder.
+pub(crate) fn target_folder() -> Result<PathBuf, String> {
+    let metadata = MetadataCommand::new()
+        .no_deps()
+        .current_dir(root())
+        .exec()
+        .map_err(|error| format!("cargo metadata: {error}"))?;
+    Ok(metadata.target_directory.into_std_path_buf())
 }
 
 /// Runs a command with its output shown.

@@ -3,9 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use cargo_metadata::MetadataCommand;
-
-use crate::workspace::root;
+use crate::workspace::target_folder;
 
 const HELP: &str = "the conformance tests run on Node.js 20 or later, with npm: install the \
                     packages `nodejs` and `npm` of your system, or see https://nodejs.org/";
@@ -107,16 +105,6 @@ pub(super) fn folder() -> Result<PathBuf, String> {
     let folder = target_folder()?.join("conformance");
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     Ok(folder)
-}
-
-/// Cargo's target folder.
-pub(super) fn target_folder() -> Result<PathBuf, String> {
-    let metadata = MetadataCommand::new()
-        .no_deps()
-        .current_dir(root())
-        .exec()
-        .map_err(|error| format!("cargo metadata: {error}"))?;
-    Ok(metadata.target_directory.into_std_path_buf())
 }
 
 /// Fetches a package unless it is there, without what it depends on: none of that is used.
