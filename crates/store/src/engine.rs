@@ -358,6 +358,13 @@ impl Engine {
         true
     }
 
+    /// The same where there may be no room.
+    pub(crate) fn take_pending(&self, store: &StoreShared, bytes: usize) {
+        let bytes = bytes as u64;
+        self.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
+        store.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     pub(crate) fn release_pending(&self, store: StoreId, bytes: usize) {
         let bytes = bytes as u64;
         self.pending_bytes.fetch_sub(bytes, Ordering::Relaxed);

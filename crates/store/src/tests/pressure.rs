@@ -115,6 +115,38 @@ fn crashes_with_several_segments_ahead_bring_nothing_old_back() {
     assert!(some > 100, "{some} found");
 }
 
+#[test]
+fn what_is_read_of_a_replaced_version_stays_however_much_waits_to_be_written() {
+    let mut rig = Rig::new(64, 4 << 20, 1);
+    rig.put("large", &[b'l'; 300_000]);
+    rig.settle();
+    rig.engine.clear_memory();
+    let head = rig.get("large").unwrap();
+    assert!(head.fragment_count() > 2);
+    rig.put("large", b"newer");
+    let slow = FaultRule::new(OpClass::Flush, Fault::Delay(Duration::from_millis(20)));
+    let disk = rig.disk.clone().with_clock(rig.clock.clone());
+    disk.set_faults(FaultPlan::none().and(slow));
+    for now in 0..2_000 {
+        rig.clock.advance(Duration::from_millis(1));
+        // More than it can write: some of it is dropped.
+        for n in 0..100 {
+            rig.put(&format!("filler {now} {n}"), &[b'f'; 2000]);
+        }
+        rig.turns(1);
+        if now % 10 == 0 {
+            rig.engine.clear_memory();
+            for n in 0..head.fragment_count() {
+                let found = rig.fragment(&head, n);
+                assert!(found.is_some(), "fragment {n} is gone after {now} ms");
+            }
+            rig.engine.clear_memory();
+        }
+    }
+    let (counts, dropped) = (rig.counts(), rig.engine.stats().counts.drop_pending);
+    assert!(counts.reused > 20 && dropped > 0, "{dropped}, {counts:?}");
+}
+
 const KEYS: u64 = 300;
 
 fn open_segments(rig: &Rig) -> usize {

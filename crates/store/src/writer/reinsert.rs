@@ -31,6 +31,8 @@ pub(super) struct Reinsertion {
     sequence: u64,
     /// Chosen records, in order of place, still to be read.
     chosen: Vec<Entry>,
+    /// Those of them that are only held: see [`Writer::only_held`].
+    held: Vec<Entry>,
     /// The part being read: chosen records in it, its first unit in the segment.
     reading: Option<(Vec<Entry>, u32)>,
     /// Written again, not yet committed.
@@ -41,6 +43,13 @@ impl Reinsertion {
     /// Everything chosen has been read, or was in memory.
     pub(super) const fn is_read(&self) -> bool {
         self.chosen.is_empty() && self.reading.is_none()
+    }
+
+    /// Gives up what nobody depends on, since writing waits for this segment; returns how much.
+    fn hurry(&mut self) -> u64 {
+        let before = self.chosen.len();
+        self.chosen.retain(|entry| self.held.contains(entry));
+        (before - self.chosen.len()) as u64
     }
 }
 
@@ -56,7 +65,8 @@ impl Writer {
             let shard = self.engine.shard(*hash).read();
             shard.pending.get(hash).is_some_and(|p| p.ticket == *ticket)
         });
-        let mut chosen = self.only_held(index, victim);
+        let held = self.only_held(index, victim);
+        let mut chosen = held.clone();
         let mut used: Vec<(u8, Entry)> = victim
             .iter()
             .filter(|e| e.is_record() && !chosen.contains(e))
@@ -88,6 +98,7 @@ impl Writer {
             index,
             sequence,
             chosen,
+            held,
             ..Reinsertion::default()
         }
     }
@@ -127,9 +138,17 @@ impl Writer {
         Some(found.freq.max(u8::from(in_ram)))
     }
 
-    /// Goes on; true when everything is written again.
-    pub(super) fn reinsert_step(&mut self, work: &mut Reinsertion) -> bool {
-        while work.reading.is_none() && !work.chosen.is_empty() && self.has_room_for(work) {
+    /// Goes on; true when everything is written again. In a `hurry`, when writing waits for the
+    /// victim: when all that is only held has been read. It is written later, and until then it is
+    /// read from memory.
+    pub(super) fn reinsert_step(&mut self, work: &mut Reinsertion, hurry: bool) -> bool {
+        if hurry {
+            add(&self.store.counters.reinsert_cut_short, work.hurry());
+        }
+        while work.reading.is_none()
+            && !work.chosen.is_empty()
+            && (hurry || self.has_room_for(work))
+        {
             if !self.reinsert_from_memory(work) {
                 self.read_part(work);
             }
@@ -138,21 +157,13 @@ impl Writer {
             let shard = self.engine.shard(*hash).read();
             shard.pending.get(hash).is_some_and(|p| p.ticket == *ticket)
         });
-        work.is_read() && work.outstanding.is_empty()
+        work.is_read() && (hurry || work.outstanding.is_empty())
     }
 
     /// What is read faster than it is written would find no room among the pending objects.
     fn has_room_for(&self, work: &Reinsertion) -> bool {
         let pending = self.engine.pending_bytes.load(Ordering::Relaxed);
         work.outstanding.is_empty() || pending < self.engine.config.pending_bytes_max / 2
-    }
-
-    /// No more of this victim.
-    pub(super) fn reinsert_end(&mut self, work: &mut Reinsertion) {
-        let read = work.reading.as_ref().map_or(0, |(part, _)| part.len());
-        let left = (work.chosen.len() + read) as u64;
-        add(&self.store.counters.reinsert_cut_short, left);
-        *work = Reinsertion::default();
     }
 
     /// The next record, if the RAM tier has the same version: no read then.
@@ -268,12 +279,14 @@ impl Writer {
             .into_iter()
             .any(|e| Spot::of(&e) == spot);
         // Superseded meanwhile, or being replaced: then it must not be written after that.
-        if !present
-            || shard.pending.contains_key(&entry.hash)
-            || !self
-                .engine
-                .reserve_pending(&self.store, object.memory_bytes())
-        {
+        if !present || shard.pending.contains_key(&entry.hash) {
+            return;
+        }
+        // What somebody depends on does not wait for room: it is at most what one segment holds.
+        let bytes = object.memory_bytes();
+        if held {
+            self.engine.take_pending(&self.store, bytes);
+        } else if !self.engine.reserve_pending(&self.store, bytes) {
             return;
         }
         let bytes = object.record_bytes() as u32;

@@ -14,6 +14,7 @@ use foxy_format::{Entry, EntryKind, LogPosition, SLOT_HEADER_BYTES, SlotHeader, 
 use super::Writer;
 use super::io::Purpose;
 use super::line::{Preparing, Stage};
+use super::reinsert::Reinsertion;
 use super::segment::{OpenSegment, summary};
 use crate::recovery::{scan_segment, summary_entries};
 use crate::stats::add;
@@ -39,8 +40,8 @@ impl Writer {
     /// `marked`, or `ready`, first.
     fn prepare(&mut self, next: &mut Preparing, marked: bool, ready: bool) {
         let hurry = self.line.is_urgent();
-        if next.stage == Stage::Reinserting && (self.reinsert_step(&mut next.work) || hurry) {
-            self.reinsert_end(&mut next.work);
+        if next.stage == Stage::Reinserting && self.reinsert_step(&mut next.work, hurry) {
+            next.work = Reinsertion::default();
             next.stage = Stage::Unmarked;
         }
         match next.stage {
