@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
-use std::path::{Path, PathBuf};
+#[path = "../../../golden/read.rs"]
+mod frozen;
+
+use std::path::Path;
 use std::process::{Command, Output};
 
 /// Bytes between the two superblocks, and of each.
@@ -10,24 +13,10 @@ const SUPERBLOCK: usize = 4096;
 /// Where a superblock says its version.
 const VERSION: usize = 4;
 
-/// The store that was frozen with version 1. See the tests of the store.
+/// The store that was frozen with version 1.
 fn golden() -> Vec<u8> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../golden/v1/store.hex");
-    let text = std::fs::read_to_string(path).unwrap();
-    let mut lines = text.lines();
-    let length = lines.next().unwrap().strip_prefix("length ").unwrap();
-    let mut bytes = vec![0; length.parse().unwrap()];
-    for line in lines {
-        let mut words = line.split(' ');
-        let at = usize::from_str_radix(words.next().unwrap(), 16).unwrap();
-        let times: usize = words.next().unwrap().parse().unwrap();
-        let digits = words.next().unwrap();
-        let digit = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
-        let part: Vec<u8> = (0..digits.len()).step_by(2).map(digit).collect();
-        let part = part.repeat(times);
-        bytes[at..at + part.len()].copy_from_slice(&part);
-    }
-    bytes
+    let path = frozen::path(env!("CARGO_MANIFEST_DIR"));
+    frozen::unhex(&std::fs::read_to_string(path).unwrap())
 }
 
 fn foxy(arguments: &[&str], store: &Path) -> Output {

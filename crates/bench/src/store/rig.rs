@@ -96,7 +96,7 @@ impl Rig {
     /// the time of such a wait a few megabytes of what waits are written: there is always enough
     /// left, and the processors belong to the engine.
     pub(super) fn put(&self, number: u64, bytes: usize) {
-        self.put_in(number / 16, number, bytes);
+        self.put_in(group(number), number, bytes);
     }
 
     /// The same, beside the others of `group`.
@@ -113,7 +113,7 @@ impl Rig {
 
     /// Stores object `number` if there is room.
     pub(super) fn try_put(&self, number: u64, bytes: usize) -> Admission {
-        self.try_put_in(number / 16, number, bytes)
+        self.try_put_in(group(number), number, bytes)
     }
 
     fn try_put_in(&self, group: u64, number: u64, bytes: usize) -> Admission {
@@ -155,6 +155,11 @@ impl Drop for Rig {
             let _ = thread.join();
         }
     }
+}
+
+/// Sixteen objects that follow each other lie together, unless said otherwise.
+const fn group(number: u64) -> u64 {
+    number / 16
 }
 
 /// Key of object `number`, some 50 bytes as a forward proxy would write it.
@@ -207,7 +212,7 @@ pub(super) fn object(number: u64, body: Bytes, fields: FieldBlock) -> NewObject 
     NewObject {
         key,
         hash,
-        group: number / 16,
+        group: group(number),
         meta: ObjectMeta::default(),
         vary: Bytes::new(),
         tags: Bytes::new(),

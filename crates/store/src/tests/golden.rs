@@ -4,6 +4,9 @@
 //! `FOXY_WRITE_GOLDEN=1 cargo test -p foxy-store golden` made `golden/v1/store.hex`. Stores of version 1 are
 //! out in the world: a test that fails here means a change that has to be taken back, and no new file.
 
+#[path = "../../../../golden/read.rs"]
+mod frozen;
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -24,7 +27,7 @@ const GERMAN: &str = "forward GET http://a.test/page\n00000000000000ab\nde";
 const BAD: u32 = 8;
 
 fn path() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../golden/v1/store.hex")
+    frozen::path(env!("CARGO_MANIFEST_DIR"))
 }
 
 fn name(n: u32) -> String {
@@ -110,7 +113,7 @@ fn make() -> MemDisk {
     live.slots[0].disk.kill()
 }
 
-/// Lines of 32 bytes: place, how often they come if more than once, bytes. Zeros are left out.
+/// What [`frozen::unhex`] reads.
 fn hex(disk: &MemDisk) -> String {
     let bytes = disk.peek(0, disk.len() as usize);
     let mut text = format!("length {}\n", bytes.len());
@@ -130,31 +133,15 @@ fn hex(disk: &MemDisk) -> String {
     text
 }
 
-fn unhex(text: &str) -> MemDisk {
-    let mut lines = text.lines();
-    let length = lines.next().unwrap().strip_prefix("length ").unwrap();
-    let mut bytes = vec![0; length.parse().unwrap()];
-    for line in lines {
-        let [at, times, digits] = line.split(' ').collect::<Vec<_>>()[..] else {
-            panic!("{line}");
-        };
-        let digit = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
-        let part: Vec<u8> = (0..digits.len()).step_by(2).map(digit).collect();
-        let at = usize::from_str_radix(at, 16).unwrap();
-        let part = part.repeat(times.parse().unwrap());
-        bytes[at..at + part.len()].copy_from_slice(&part);
-    }
-    let disk = MemDisk::new(bytes.len() as u64, 512, 1);
-    disk.write_at(0, &bytes).unwrap();
-    disk.kill()
-}
-
 /// The store as it was frozen.
 fn golden() -> MemDisk {
     if std::env::var_os("FOXY_WRITE_GOLDEN").is_some() {
         std::fs::write(path(), hex(&make())).unwrap();
     }
-    unhex(&std::fs::read_to_string(path()).unwrap())
+    let bytes = frozen::unhex(&std::fs::read_to_string(path()).unwrap());
+    let disk = MemDisk::new(bytes.len() as u64, 512, 1);
+    disk.write_at(0, &bytes).unwrap();
+    disk.kill()
 }
 
 #[test]

@@ -282,7 +282,7 @@ impl Writer {
         if !present || shard.pending.contains_key(&entry.hash) {
             return;
         }
-        // What somebody depends on does not wait for room: it is at most what one segment holds.
+        // What somebody depends on does not wait for room; `only_held_fragments` bounds it.
         let bytes = object.memory_bytes();
         if held {
             self.engine.take_pending(&self.store, bytes);
