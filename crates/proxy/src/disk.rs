@@ -22,7 +22,9 @@ const DEPTH: u32 = 128;
 const IDLE_BUFFERS: usize = 8 << 20;
 
 /// How long a request waits for a disk before it goes to the origin instead.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
+/// How long it waits where the origin is no help: an answer that is under way would be cut.
+pub(crate) const PATIENCE_AT_LAST: Duration = Duration::from_secs(30);
 /// A read that would wait for longer behind others is not begun.
 const BACKLOG_MAX: Duration = Duration::from_millis(250);
 
@@ -108,11 +110,12 @@ impl DiskReader {
     }
 
     /// Reads what `plan` says and hands it to `finish`; equal plans under way share one read and
-    /// its answer. The flag says whether this call joined another's read. Dropping the future
-    /// does not stop the read.
+    /// its answer. The flag says whether this call joined another's read. After `patience` it is a
+    /// miss. Dropping the future does not stop the read.
     pub(crate) async fn read(
         &self,
         plan: ReadPlan,
+        patience: Duration,
         finish: impl FnOnce(&Engine, &ReadPlan, AlignedBuf) -> Answer + 'static,
     ) -> (Answer, bool) {
         let Some(queue) = self.queue(plan.store) else {
@@ -120,7 +123,7 @@ impl DiskReader {
         };
         let slot = Rc::new(RefCell::new(Slot::default()));
         let shared = queue.start(self, plan, Box::new(finish), Rc::clone(&slot));
-        let answer = tokio::time::timeout(PATIENCE, wait(&slot)).await;
+        let answer = tokio::time::timeout(patience, wait(&slot)).await;
         let answer = answer.unwrap_or_else(|_| {
             // A disk that is stuck must not hold requests: the read is given up, its buffer stays
             // with it.

@@ -4,9 +4,12 @@
 
 mod common;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use common::{Foxy, Origin, Stored};
+use common::{Answer, Foxy, Origin, Stored};
+use foxy_disk::{Fault, FaultPlan, FaultRule, OpClass};
 use foxy_proxy::Event;
 use foxy_store::Lookup;
 
@@ -109,5 +112,76 @@ fn a_damaged_first_fragment_on_disk_is_a_miss() {
     let again = foxy.get(&origin, "/large");
     assert!(again.whole && again.body == body(), "{}", again.head);
     assert_eq!(origin.asked(), 2);
+    assert_eq!(foxy.proxy.totals().event(Event::Aborted), 0);
+}
+
+/// An origin whose body has a strong validator and another version at times. Version 0 is down.
+fn versions() -> (Origin, Arc<AtomicU8>) {
+    let version = Arc::new(AtomicU8::new(1));
+    let now = version.clone();
+    let origin = Origin::start(move |asked| {
+        let version = now.load(Ordering::SeqCst);
+        let tag = format!("\"{version}\"");
+        let fields = format!("Cache-Control: max-age=60\r\nETag: {tag}\r\n");
+        let range = asked.field("Range").and_then(|r| r.strip_prefix("bytes="));
+        let same = asked.field("If-Range").is_none_or(|known| known == tag);
+        match range.filter(|_| same) {
+            _ if version == 0 => return false,
+            Some(range) => {
+                let (from, to) = range.split_once('-').unwrap();
+                let (from, to): (usize, usize) = (from.parse().unwrap(), to.parse().unwrap());
+                let fields = format!("{fields}Content-Range: bytes {from}-{to}/{LEN}\r\n");
+                asked.reply("206 Partial Content", &fields, vec![version; to + 1 - from]);
+            }
+            None => asked.reply("200 OK", &fields, vec![version; LEN]),
+        }
+        true
+    });
+    (origin, version)
+}
+
+#[test]
+fn a_hole_that_the_origin_cannot_fill_is_noticed_before_anything_is_promised() {
+    let (foxy, (origin, version)) = (Foxy::forward(), versions());
+    let get = || foxy.get(&origin, "/large");
+    let is = |answer: &Answer, version| {
+        answer.whole && answer.body.len() == LEN && answer.body.iter().all(|b| *b == version)
+    };
+    assert!(is(&get(), 1));
+    remove_fragment(&foxy, &origin, 2);
+    assert!(is(&get(), 1));
+    assert_eq!(origin.asked(), 2, "the hole alone");
+    // What is stored is fresh, but not what the origin has.
+    remove_fragment(&foxy, &origin, 2);
+    version.store(2, Ordering::SeqCst);
+    assert!(is(&get(), 2), "{}", get().head);
+    assert!(is(&get(), 2));
+    assert_eq!(origin.asked(), 4, "the hole, then the whole");
+    // What cannot be had is an error that the client sees.
+    remove_fragment(&foxy, &origin, 2);
+    version.store(0, Ordering::SeqCst);
+    let none = get();
+    assert!(none.status == 502 && none.whole, "{}", none.head);
+    version.store(2, Ordering::SeqCst);
+    assert!(is(&get(), 2));
+    assert_eq!(foxy.proxy.totals().event(Event::Aborted), 0);
+}
+
+#[test]
+fn a_slow_disk_is_waited_for_in_the_middle_of_what_nobody_else_has() {
+    let (stored, origin) = (Stored::start(16 << 20, 64 << 20, 1), origin());
+    let foxy = &stored.foxy;
+    foxy.get(&origin, "/large");
+    stored.settle(0);
+    foxy.get(&origin, "/large");
+    let slow = FaultRule::new(OpClass::Read, Fault::Delay(Duration::from_secs(3)));
+    // After the first fragment.
+    stored
+        .disk
+        .set_faults(FaultPlan::none().and(slow.after(1).times(1)));
+    let asked = origin.asked();
+    let answer = foxy.get(&origin, "/large");
+    assert!(answer.whole && answer.body == body(), "{}", answer.head);
+    assert_eq!(origin.asked(), asked);
     assert_eq!(foxy.proxy.totals().event(Event::Aborted), 0);
 }

@@ -5,6 +5,7 @@
 //! | a read fails in a segment three times | the segment is in quarantine, also after a restart: its entries miss, it is not written to |
 //! | 64 reads fail with no good one between, or 16 if it is read-only | offline: neither read nor written until the next start |
 //! | three writes fail with no good one between, or one flush | read-only |
+//! | its thread ends by a mistake | offline |
 //! | more than a quarter, or half, of the segments in quarantine | read-only, or offline |
 //! | a read takes longer than anybody waits, or a write much longer | slow: left alone until what is late has arrived and a pause has passed, which doubles each time |
 //!
@@ -175,6 +176,14 @@ impl Condition {
         if self.read_errors.fetch_add(1, Ordering::Relaxed) + 1 >= max {
             self.degrade(disk, Health::Offline, &failure.to_string());
         }
+    }
+
+    /// The thread that writes the store has ended by a mistake in this program. What it knew of
+    /// the disk is gone.
+    pub(crate) fn abandoned(&self, disk: &str) {
+        let why = "the thread that writes it has ended: a mistake in Foxy, please report what the \
+                   log says before this";
+        self.degrade(disk, Health::Offline, why);
     }
 
     fn blame(&self, disk: &str, segment: u32, failure: &Failure<'_>) {

@@ -26,17 +26,27 @@ impl Engine {
                 object.map_or_else(|| self.miss(), Lookup::Memory)
             }
             Some(_) => self.miss(),
-            None => self.lookup_disk(hash),
+            None => self.lookup_disk(hash, false),
         }
     }
 
     /// Fragment `n` (from 0) of a large object.
     pub fn fragment_lookup(&self, head: &Object, n: u32) -> Lookup {
+        self.fragment_plan(head, n, false)
+    }
+
+    /// As [`fragment_lookup`](Self::fragment_lookup), but of a slow disk too: for who cannot have
+    /// these bytes from elsewhere, and would rather wait.
+    pub fn fragment_lookup_patient(&self, head: &Object, n: u32) -> Lookup {
+        self.fragment_plan(head, n, true)
+    }
+
+    fn fragment_plan(&self, head: &Object, n: u32, patient: bool) -> Lookup {
         let hash = fragment_hash(head.hash(), head.meta().version, n);
         match self.lookup_memory(hash) {
             Some(object) if is_fragment_of(&object, head, n) => Lookup::Memory(object),
             Some(_) => self.miss(),
-            None => self.lookup_disk(hash),
+            None => self.lookup_disk(hash, patient),
         }
     }
 
@@ -63,12 +73,13 @@ impl Engine {
         Some(pending.object.clone())
     }
 
-    fn lookup_disk(&self, hash: KeyHash) -> Lookup {
+    fn lookup_disk(&self, hash: KeyHash, patient: bool) -> Lookup {
         let found = self.index.lookup(hash).first();
         let plan = found.and_then(|entry| {
             let stores = self.stores();
             let store = stores.at(entry.address)?;
-            if store.is_readable(Spot::of(&entry), || self.clock.mono()) {
+            let spot = Spot::of(&entry);
+            if store.is_readable(spot, patient, || self.clock.mono()) {
                 return store.plan(hash, &entry);
             }
             add(&self.counters.miss_unavailable, 1);

@@ -1,8 +1,8 @@
-//! Versions of large objects that somebody may still be reading, although their key holds another
-//! one by now. Their fragments stay readable until the last reader is gone: reuse of a segment
-//! writes them again. Nothing here makes them the present version: that is the head's entry alone.
+//! Versions of large objects that somebody is reading, whether or not their key still holds them.
+//! Their fragments stay readable until the last reader is gone: reuse of a segment writes them
+//! again. Nothing here makes them the present version: that is the head's entry alone.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
 
 use foxy_base::KeyHash;
@@ -78,31 +78,25 @@ impl Engine {
         head
     }
 
-    /// The RAM tier's head is nobody's hold, so what is present there is not counted as read.
-    fn is_in_memory(&self, hash: KeyHash, version: u64) -> bool {
-        let shard = self.shard(hash).read();
-        let head = shard.in_memory(hash);
-        head.is_some_and(|present| present.meta().version == version)
-    }
-
-    /// Whether an object is a fragment of a version that is read but not the present one.
-    pub(crate) fn is_only_held(&self, object: &Object) -> bool {
+    /// Whether an object is a fragment of a version that somebody reads.
+    pub(crate) fn is_held(&self, object: &Object) -> bool {
         let head = foxy_base::key_hash(object.key());
-        let version = object.meta().version;
-        object.is_fragment() && self.holds.has(head, version) && !self.is_in_memory(head, version)
+        object.is_fragment() && self.holds.has(head, object.meta().version)
     }
 
-    /// The fragments of versions that are read but not (known to be) the present ones any more.
-    /// Those of present versions go the way of all objects: what is missing of them can be fetched.
-    pub(crate) fn only_held_fragments(&self) -> std::collections::HashSet<KeyHash> {
-        let mut holds = self.holds.all();
-        holds.retain(|hold| !self.is_in_memory(hold.hash, hold.version));
-        // Together no more than one object of the greatest length: reuse must get on. The short
-        // ones first, because that serves most readers.
-        holds.sort_by_key(|hold| (hold.bytes, hold.version));
+    /// The fragments of versions that are read. Those of present ones too: what is missing could be
+    /// fetched of some, but the origin may have another version by the time, or not give parts.
+    pub(crate) fn held_fragments(&self) -> HashSet<KeyHash> {
+        let all = self.holds.all().into_iter();
+        let mut read: Vec<_> = all
+            .filter_map(|hold| Some((self.use_of(&hold)?, hold.bytes, hold)))
+            .collect();
+        // Together no more than one object of the greatest length: reuse must get on. Those first
+        // that are surely not to be had elsewhere, then the short ones, because that serves most.
+        read.sort_by_key(|(how, bytes, hold)| (*how, *bytes, hold.version));
         let mut room = self.object_bytes_max();
-        holds.retain(|hold| {
-            let left = room.checked_sub(hold.bytes);
+        read.retain(|(_, bytes, _)| {
+            let left = room.checked_sub(*bytes);
             room = left.unwrap_or(room);
             left.is_some()
         });
@@ -110,6 +104,27 @@ impl Engine {
             let (hash, version) = (hold.hash, hold.version);
             (0..hold.fragments).map(move |n| fragment_hash(hash, version, n))
         };
-        holds.iter().flat_map(of).collect()
+        read.iter().flat_map(|(.., hold)| of(hold)).collect()
     }
+
+    /// Who needs a version that is held; `None` if nobody but the memory that has its head does.
+    fn use_of(&self, hold: &Arc<Hold>) -> Option<Use> {
+        let shard = self.shard(hold.hash).read();
+        let head = shard.in_memory(hold.hash);
+        let Some(present) = head.filter(|head| head.meta().version == hold.version) else {
+            return Some(Use::Replaced);
+        };
+        // Besides that head, and `hold` itself.
+        let read = Arc::strong_count(present) > 1 || Arc::strong_count(hold) > 2;
+        read.then_some(Use::Present)
+    }
+}
+
+/// Who reads a version, in order of need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Use {
+    /// Requests that came before it was replaced, as far as memory tells.
+    Replaced,
+    /// Requests for what the key holds.
+    Present,
 }

@@ -337,11 +337,17 @@ impl StoreShared {
         self.condition.health()
     }
 
-    /// Whether a read of this place is worth trying. The clock is asked only if it may matter.
-    pub(crate) fn is_readable(&self, spot: Spot, now: impl FnOnce() -> MonoTime) -> bool {
+    /// Whether a read of this place is worth trying, of a slow disk only by who is `patient`. The
+    /// clock is asked only if it may matter.
+    pub(crate) fn is_readable(
+        &self,
+        spot: Spot,
+        patient: bool,
+        now: impl FnOnce() -> MonoTime,
+    ) -> bool {
         let segment = self.locate(spot).map_or(0, |(segment, _)| segment);
         self.health() != Health::Offline
-            && !self.condition.is_slow(now)
+            && (patient || !self.condition.is_slow(now))
             && !self.condition.is_quarantined(segment)
     }
 

@@ -23,6 +23,9 @@ use crate::upstream::UpstreamError;
 use crate::upstream::exchange::Leased;
 use crate::via::Changes;
 
+/// The origin no longer has what is stored.
+pub(crate) const ANOTHER_VERSION: UpstreamError = UpstreamError::BadResponse("another-version");
+
 /// A run that is missing.
 #[derive(Debug)]
 struct Job {
@@ -106,6 +109,7 @@ impl Job {
                 leased.count(local);
                 if changed {
                     self.forget(local, writer);
+                    return Err(ANOTHER_VERSION);
                 }
                 return Err(UpstreamError::BadResponse("range-not-available"));
             }

@@ -109,7 +109,7 @@ pub(crate) struct Job {
     pub(crate) background: bool,
 }
 
-pub(crate) use gap::spawn as spawn_gap;
+pub(crate) use gap::{ANOTHER_VERSION, spawn as spawn_gap};
 
 /// Starts the task.
 pub(crate) fn spawn(local: &Rc<Local>, job: Job, writer: FillWriter<FillHead>) {

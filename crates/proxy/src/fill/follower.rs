@@ -74,6 +74,23 @@ impl<H> Follower<H> {
         Poll::Pending
     }
 
+    /// Whether bytes come: when the first are there, or it is clear that none will.
+    pub(crate) fn poll_begun(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Released>> {
+        let mut state = self.fill.state.lock();
+        if state.window.end() > state.start {
+            return Poll::Ready(Ok(()));
+        }
+        match state.end {
+            Some(End::Failed(error)) => return Poll::Ready(Err(Released::Failed(error))),
+            Some(_) => return Poll::Ready(Ok(())),
+            None => {}
+        }
+        if let Some(reader) = &mut state.readers[self.id] {
+            reader.waker = Some(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+
     /// The next body bytes, or the end.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Next, Released>> {
         match self.try_next() {

@@ -8,6 +8,7 @@ use foxy_http_rules::vary;
 use foxy_store::{Lookup, Object, ReadMiss};
 
 use crate::Event;
+use crate::disk::{PATIENCE, PATIENCE_AT_LAST};
 use crate::key;
 use crate::local::Local;
 
@@ -108,7 +109,7 @@ pub(crate) async fn get(local: &Local, hash: KeyHash, key: &[u8]) -> Option<(Arc
             }
             Lookup::Disk(plan) => {
                 let owned = key.to_vec();
-                let read = local.disk.read(plan, move |engine, plan, buf| {
+                let read = local.disk.read(plan, PATIENCE, move |engine, plan, buf| {
                     engine.finish_read(plan, &owned, buf)
                 });
                 let (answer, shared) = read.await;
@@ -125,25 +126,38 @@ pub(crate) async fn get(local: &Local, hash: KeyHash, key: &[u8]) -> Option<(Arc
     None
 }
 
-/// Fragment `n` of a large object.
-pub(crate) async fn fragment(local: &Local, head: &Arc<Object>, n: u32) -> Option<Arc<Object>> {
-    for _ in 0..2 {
-        match local.proxy.engine.fragment_lookup(head, n) {
+/// Fragment `n` of a large object. At the `last` resort, when the bytes are not to be had elsewhere,
+/// a disk that is slow or was given up by others is waited for.
+pub(crate) async fn fragment(
+    local: &Local,
+    head: &Arc<Object>,
+    n: u32,
+    last: bool,
+) -> Option<Arc<Object>> {
+    let engine = &local.proxy.engine;
+    for _ in 0..3 {
+        let found = match last {
+            true => engine.fragment_lookup_patient(head, n),
+            false => engine.fragment_lookup(head, n),
+        };
+        let plan = match found {
             Lookup::Memory(object) => return Some(object),
             Lookup::Miss => return None,
-            Lookup::Disk(plan) => {
-                let owner = Arc::clone(head);
-                let read = local.disk.read(plan, move |engine, plan, buf| {
-                    engine.finish_fragment(plan, &owner, n, buf)
-                });
-                let (answer, shared) = read.await;
-                count(local, shared, answer.is_err());
-                match answer {
-                    Ok(object) => return Some(object),
-                    Err(ReadMiss::Moved) => {}
-                    Err(_) => return None,
-                }
-            }
+            Lookup::Disk(plan) => plan,
+        };
+        let patience = if last { PATIENCE_AT_LAST } else { PATIENCE };
+        let owner = Arc::clone(head);
+        let read = local.disk.read(plan, patience, move |engine, plan, buf| {
+            engine.finish_fragment(plan, &owner, n, buf)
+        });
+        let (answer, shared) = read.await;
+        count(local, shared, answer.is_err());
+        match answer {
+            Ok(object) => return Some(object),
+            Err(ReadMiss::Moved) => {}
+            // It may have been another's read, who was less patient.
+            Err(ReadMiss::Device) if last => {}
+            Err(_) => return None,
         }
     }
     None

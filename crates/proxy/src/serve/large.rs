@@ -54,7 +54,7 @@ fn spans_of(object: &Object, shape: &Shape) -> Option<Vec<Span>> {
 
 impl<T: Transport> Conn<T> {
     /// Sends an object of any size out of the cache. `None`, and nothing sent, if bytes that it
-    /// needs are not to be had: then it is a miss.
+    /// needs are not to be had, or the origin has another version of them: then it is a miss.
     pub(crate) async fn large(
         &mut self,
         ask: &Rc<Ask>,
@@ -82,7 +82,11 @@ impl<T: Transport> Conn<T> {
         }
         let missing = spans
             .iter()
-            .any(|span| supply.first_missing(&local, *span).is_some());
+            .find_map(|span| Some((supply.first_missing(&local, *span)?, span.end)));
+        if let Some((at, until)) = missing.filter(|_| fetched.is_none()) {
+            supply.ask_ahead(&local, at, until).await.ok()?;
+        }
+        let missing = missing.is_some();
         let first = supply
             .next(&local, spans[0].start, spans[0].end)
             .await

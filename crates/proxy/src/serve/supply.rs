@@ -12,7 +12,7 @@ use foxy_store::Object;
 use super::find::fragment;
 use crate::Event;
 use crate::ask::Ask;
-use crate::fetch::{self, FillHead, strong_etag};
+use crate::fetch::{self, ANOTHER_VERSION, FillHead, strong_etag};
 use crate::fill::{Follower, Gap, GapWanted, Next, Released};
 use crate::local::Local;
 
@@ -138,6 +138,25 @@ impl Supply {
         })
     }
 
+    /// Asks for the bytes from `at` on, which are not stored, before anything is promised: the
+    /// origin may have another version by now. They are taken later, when it is their turn.
+    ///
+    /// # Errors
+    /// It has, or does not answer.
+    pub(crate) async fn ask_ahead(
+        &mut self,
+        local: &Rc<Local>,
+        at: u64,
+        until: u64,
+    ) -> Result<(), Missing> {
+        self.ask_for(local, self.number(at), at, until)?;
+        let Some(follower) = &mut self.follower else {
+            return Ok(());
+        };
+        let begun = poll_fn(|cx| follower.poll_begun(cx)).await;
+        begun.map_err(|_| Missing)
+    }
+
     /// The bytes from `at` on, at most up to `until`. Cancel safe.
     ///
     /// # Errors
@@ -167,7 +186,9 @@ impl Supply {
             if let Some(bytes) = self.stored(local, n, at, until).await {
                 return Ok(Piece::Bytes(bytes));
             }
-            self.ask_for(local, n, at, until)?;
+            if self.ask_for(local, n, at, until).is_err() {
+                return self.at_last(local, n, at, until).await;
+            }
         }
     }
 
@@ -191,8 +212,10 @@ impl Supply {
             Ok(Next::End(_)) => self.follower = None,
             Err(Released::Lagged) if follower.is_running() => self.behind = true,
             Err(Released::Lagged) => self.behind = !follower.resume(at),
-            Err(Released::Failed(_)) => {
+            Err(Released::Failed(error)) => {
                 self.follower = None;
+                // Nobody has the rest of this version, or it may be tried again.
+                self.divisible &= error != ANOTHER_VERSION;
                 local.count(Event::FollowersReleased);
             }
         }
@@ -204,21 +227,33 @@ impl Supply {
         let ahead = self.ahead.take().filter(|(number, _)| *number == n);
         let present = match ahead {
             Some((_, reading)) => reading.await.ok()?,
-            None => fragment(local, &self.head, n).await,
+            None => fragment(local, &self.head, n, false).await,
         }?;
-        let skip = usize::try_from(at - u64::from(n) * self.unit()).ok()?;
-        if skip >= present.body().len() {
-            return None;
-        }
-        let bytes = clip(&present.body().slice(skip..), until - at);
+        let bytes = self.clipped(&present, at, until)?;
         let next = at + bytes.len() as u64;
         if next < until && local.proxy.engine.has_fragment(&self.head, n + 1) {
             let (local, head) = (Rc::clone(local), Arc::clone(&self.head));
             let reading =
-                tokio::task::spawn_local(async move { fragment(&local, &head, n + 1).await });
+                tokio::task::spawn_local(
+                    async move { fragment(&local, &head, n + 1, false).await },
+                );
             self.ahead = Some((n + 1, reading));
         }
         Some(bytes)
+    }
+
+    /// From the store, however slow its disk is: nobody else has the bytes.
+    async fn at_last(&self, local: &Local, n: u32, at: u64, until: u64) -> Result<Piece, Missing> {
+        let present = fragment(local, &self.head, n, true).await;
+        let bytes = present.and_then(|present| self.clipped(&present, at, until));
+        bytes.map(Piece::Bytes).ok_or(Missing)
+    }
+
+    /// What a fragment has of `at..until`.
+    fn clipped(&self, fragment: &Object, at: u64, until: u64) -> Option<Bytes> {
+        let skip = usize::try_from(at % self.unit()).ok()?;
+        let bytes = fragment.body().get(skip..).filter(|b| !b.is_empty())?;
+        Some(clip(&fragment.body().slice_ref(bytes), until - at))
     }
 
     /// Joins the fill that brings fragment `n`, or starts one.

@@ -169,3 +169,16 @@ fn a_store_can_be_open_once_only() {
         .open_store(std::sync::Arc::new(rig.disk.clone()), options());
     assert!(matches!(twice.err().unwrap(), OpenError::Twice { .. }));
 }
+
+#[test]
+fn a_store_whose_thread_ends_by_a_mistake_is_offline_and_says_so() {
+    let Rig { engine, writer, .. } = Rig::new(16, MEMORY, 1);
+    let mistake = std::thread::spawn(move || {
+        let _driven = writer;
+        panic!("deliberate");
+    });
+    assert!(mistake.join().is_err());
+    let store = &engine.stats().stores[0];
+    assert_eq!(store.health, Health::Offline);
+    assert!(store.reason.as_ref().unwrap().contains("a mistake in Foxy"));
+}

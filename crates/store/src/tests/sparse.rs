@@ -131,6 +131,24 @@ fn reuse_keeps_what_is_read_of_a_replaced_version_and_nothing_longer() {
 }
 
 #[test]
+fn reuse_keeps_what_is_read_of_a_present_version() {
+    let mut rig = Rig::new(32, 1 << 20, 13);
+    let unit = u64::from(rig.engine.fragment_bytes());
+    let head = rig.engine.put_sparse(&new("s"), unit * 6).object;
+    let mut put = rig.engine.put_fragments(&head, 0);
+    put.append(&(0..unit * 6).map(byte).collect::<Vec<u8>>());
+    drop(put);
+    rig.settle();
+    // A slow reader: the head is asked for again and again, the last fragments not yet.
+    for round in 0..1000 {
+        rig.fill(&format!("{round}"), 5);
+        assert!(rig.get("s").is_some());
+    }
+    assert!(rig.counts().reused > 60, "{:?}", rig.counts());
+    assert!((0..6).all(|n| rig.fragment(&head, n).is_some()));
+}
+
+#[test]
 fn a_purged_version_is_not_put_any_further() {
     let rig = Rig::new(32, 4 << 20, 12);
     let unit = u64::from(rig.engine.fragment_bytes());

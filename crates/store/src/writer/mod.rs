@@ -117,6 +117,16 @@ pub struct Writer {
     restoring: Option<(LogPosition, SyncTicket)>,
 }
 
+impl Drop for Writer {
+    /// A mistake must be seen: a store without its thread would look sound and store nothing.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let disk = self.store.disk.describe();
+            self.store.condition.abandoned(&disk);
+        }
+    }
+}
+
 /// Bytes that may come back from one victim: it must leave room, or reuse would gain nothing.
 fn reinsert_max(store: &StoreShared) -> u64 {
     u64::from(store.geometry.segment_bytes) * 6 / 10

@@ -31,7 +31,7 @@ pub(super) struct Reinsertion {
     sequence: u64,
     /// Chosen records, in order of place, still to be read.
     chosen: Vec<Entry>,
-    /// Those of them that are only held: see [`Writer::only_held`].
+    /// Those of them that somebody is reading: see [`Writer::held`].
     held: Vec<Entry>,
     /// The part being read: chosen records in it, its first unit in the segment.
     reading: Option<(Vec<Entry>, u32)>,
@@ -65,7 +65,7 @@ impl Writer {
             let shard = self.engine.shard(*hash).read();
             shard.pending.get(hash).is_some_and(|p| p.ticket == *ticket)
         });
-        let held = self.only_held(index, victim);
+        let held = self.held(index, victim);
         let mut chosen = held.clone();
         let mut used: Vec<(u8, Entry)> = victim
             .iter()
@@ -103,14 +103,13 @@ impl Writer {
         }
     }
 
-    /// What readers of superseded versions still need: not within the budget, since nobody else
-    /// has these bytes.
-    fn only_held(&self, index: u32, victim: &[Entry]) -> Vec<Entry> {
+    /// What readers still need: not within the budget, since nobody else may have these bytes.
+    fn held(&self, index: u32, victim: &[Entry]) -> Vec<Entry> {
         let is_fragment = |e: &&Entry| e.kind == EntryKind::Fragment;
         if !victim.iter().any(|e| is_fragment(&e)) {
             return Vec::new();
         }
-        let held = self.engine.only_held_fragments();
+        let held = self.engine.held_fragments();
         let fragments = victim.iter().filter(is_fragment);
         fragments
             .filter(|e| held.contains(&e.hash) && self.uses(index, e).is_some())
@@ -139,8 +138,8 @@ impl Writer {
     }
 
     /// Goes on; true when everything is written again. In a `hurry`, when writing waits for the
-    /// victim: when all that is only held has been read. It is written later, and until then it is
-    /// read from memory.
+    /// victim: when all that somebody is reading was read here. It is written later, and until then it
+    /// is served from memory.
     pub(super) fn reinsert_step(&mut self, work: &mut Reinsertion, hurry: bool) -> bool {
         if hurry {
             add(&self.store.counters.reinsert_cut_short, work.hurry());
@@ -266,7 +265,7 @@ impl Writer {
         let Some(spot) = self.store.spot(work.index, entry.offset_units) else {
             return;
         };
-        let held = self.engine.is_only_held(&object);
+        let held = work.held.contains(entry) && self.engine.is_held(&object);
         if !held && !self.worth_keeping(&object, self.engine.clock.wall()) {
             return;
         }
@@ -282,7 +281,7 @@ impl Writer {
         if !present || shard.pending.contains_key(&entry.hash) {
             return;
         }
-        // What somebody depends on does not wait for room; `only_held_fragments` bounds it.
+        // What somebody depends on does not wait for room; `held_fragments` bounds it.
         let bytes = object.memory_bytes();
         if held {
             self.engine.take_pending(&self.store, bytes);
