@@ -55,6 +55,9 @@ pub(crate) struct Engine<'a> {
     exhausted: bool,
     busy: usize,
     last_sweep: u64,
+    /// When a connection stood last, and whether that is too long ago.
+    last_stood: u64,
+    deserted: bool,
     spin: Spin,
 }
 
@@ -119,12 +122,15 @@ impl<'a> Engine<'a> {
             exhausted: false,
             busy: 0,
             last_sweep: now,
+            last_stood: now,
+            deserted: false,
             spin: Spin::default(),
             clock,
         })
     }
 
-    /// Runs until told to stop or until the source is empty and all is answered.
+    /// Runs until told to stop, until the source is empty and all is answered, or until there was
+    /// no connection for as long as an answer may take.
     pub(crate) fn run(mut self) -> io::Result<Finished> {
         let mut events = Events::with_capacity(1024);
         for at in 0..self.connections.len() {
@@ -151,7 +157,7 @@ impl<'a> Engine<'a> {
     }
 
     fn finished(&self) -> bool {
-        self.shared.stopped() || (self.exhausted && self.busy == 0)
+        self.shared.stopped() || self.deserted || (self.exhausted && self.busy == 0)
     }
 
     fn now(&self) -> u64 {

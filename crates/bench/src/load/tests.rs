@@ -143,6 +143,12 @@ fn a_dead_target_is_a_fault_or_waited_for() {
     config.duration = Some(Duration::from_millis(100));
     let report = run(&config, Box::new(objects(5).into_iter()), &clock()).unwrap();
     assert!(report.answers == 0 && report.faults["connect"] > 0);
+    // Without an end of its own: until it is clear that nobody comes.
+    config.duration = None;
+    config.timeout = Duration::from_millis(100);
+    let report = run(&config, Box::new(objects(5).into_iter()), &clock()).unwrap();
+    assert!(report.answers == 0 && report.faults["connect"] > 0);
+    config.duration = Some(Duration::from_millis(100));
     config.patient = true;
     let report = run(&config, Box::new(objects(5).into_iter()), &clock()).unwrap();
     assert_eq!((report.answers, report.errors), (0, 0));
@@ -179,8 +185,9 @@ fn an_open_loop_ends_by_count_and_warms_up() {
 fn what_was_asked_in_the_measured_time_is_counted_when_it_is_answered_later() {
     let origin = origin();
     let mut config = config(&origin, None);
-    config.style.knobs = "&l=300".to_owned();
-    config.duration = Some(Duration::from_millis(1));
+    // Long enough to connect in, on a busy machine too.
+    config.style.knobs = "&l=1000".to_owned();
+    config.duration = Some(Duration::from_millis(500));
     config.cool_down = Duration::from_secs(600);
     let source = Popular::new(objects(50), 0.7, Rng::new(1));
     let report = run(&config, Box::new(source), &clock()).unwrap();

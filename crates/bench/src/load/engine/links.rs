@@ -98,7 +98,8 @@ impl Engine<'_> {
         }
     }
 
-    /// Every 5 ms at most: reconnects, and fails what takes too long.
+    /// Every 5 ms at most: reconnects, fails what takes too long, and notices that the target is
+    /// gone.
     pub(super) fn sweep(&mut self) {
         let now = self.now();
         if now - self.last_sweep < RETRY_NS {
@@ -122,5 +123,9 @@ impl Engine<'_> {
                 self.connect(at);
             }
         }
+        if self.connections.iter().any(|c| c.phase == Phase::Ready) {
+            self.last_stood = now;
+        }
+        self.deserted = !self.config.patient && now - self.last_stood > limit;
     }
 }
