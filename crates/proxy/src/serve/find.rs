@@ -155,8 +155,8 @@ pub(crate) async fn fragment(
         match answer {
             Ok(object) => return Some(object),
             Err(ReadMiss::Moved) => {}
-            // It may have been another's read, who was less patient.
-            Err(ReadMiss::Device) if last => {}
+            // Another's read, who was less patient.
+            Err(ReadMiss::Device) if last && shared => {}
             Err(_) => return None,
         }
     }
