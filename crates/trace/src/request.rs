@@ -186,6 +186,8 @@ impl Flags {
     pub const CONDITIONAL: Self = Self(16);
     /// The logging proxy refused it (denied, error).
     pub const DENIED: Self = Self(32);
+    /// The answer was broken off: its size is not that of the object.
+    pub const ABORTED: Self = Self(64);
 
     /// Whether every flag of `other` is set.
     #[must_use]

@@ -163,10 +163,11 @@ fn head(report: &SizeReport, bad: &str) -> String {
         String::new()
     };
     format!(
-        "{bad}\n{} cacheable requests for {} objects; {how}\n{}\n{load}",
+        "{bad}\n{} cacheable requests for {} objects; {how}\n{}\n{load}{}",
         report.requests,
         report.objects,
-        report.left_out.text()
+        report.left_out.text(),
+        too_small(report),
     )
 }
 
@@ -186,4 +187,22 @@ fn wrapped(text: &str) -> String {
         }
     }
     lines.join("\n")
+}
+
+/// Which of the sizes that were asked for have no answer, and what would help.
+fn too_small(report: &SizeReport) -> String {
+    if report.too_small.is_empty() {
+        return String::new();
+    }
+    let sizes: Vec<String> = report.too_small.iter().map(|s| readable(*s)).collect();
+    let help = if report.sampled < 1.0 {
+        "; a greater --sample can tell smaller ones"
+    } else {
+        ""
+    };
+    format!(
+        "no answer for {}: below {} a cache holds too few objects of this log to tell{help}\n",
+        sizes.join(", "),
+        readable(report.least)
+    )
 }

@@ -109,6 +109,16 @@ fn size_reads_a_log_and_advises() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    let small = call(&format!("size {} --sizes 64KiB,4MiB", path.display())).unwrap();
+    assert!(small.contains("no answer for 64 KiB: below "), "{small}");
+    assert!(small.contains("4 MiB") && !small.contains("--sample"));
+    let none = call(&format!(
+        "size {} --sizes 64KiB --sample 2000",
+        path.display()
+    ))
+    .unwrap();
+    assert!(none.contains("a greater --sample can tell smaller ones"));
+    assert!(none.contains("All sizes that were asked for are too small"));
     let stem = folder.path().join("curve");
     let text = call(&format!(
         "size {} --form json --figure {}",

@@ -11,6 +11,10 @@ use super::{Curve, Point, SizeReport, readable};
 const WORTH: f64 = 0.01;
 
 pub(super) fn sentence(report: &SizeReport) -> String {
+    let untold = report.curves.iter().all(|c| c.points.is_empty());
+    if untold && !report.too_small.is_empty() {
+        return "All sizes that were asked for are too small to be told by this log.".to_owned();
+    }
     let Some(best) = best(&report.curves).filter(|_| report.requests > 0) else {
         return "The log has too few cacheable requests to advise anything.".to_owned();
     };
@@ -126,6 +130,8 @@ mod tests {
             ceiling: 0.5,
             byte_ceiling: 0.25,
             load: super::super::Load::default(),
+            least: 1,
+            too_small: Vec::new(),
             curves: vec![
                 curve("lru", &[0.1, 0.3, 0.4, 0.405]),
                 curve("s3-fifo", &[0.22, 0.35, 0.42, 0.42]),

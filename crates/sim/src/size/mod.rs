@@ -118,6 +118,10 @@ pub struct SizeReport {
     pub byte_ceiling: f64,
     /// What is asked for, by time.
     pub load: Load,
+    /// The smallest cache that the sample can answer for, in bytes.
+    pub least: u64,
+    /// Sizes that were asked for and are below that: they are left out.
+    pub too_small: Vec<u64>,
     /// A curve for each policy.
     pub curves: Vec<Curve>,
     /// One sentence.
@@ -152,10 +156,11 @@ impl SizeReport {
         } else {
             options.sizes.clone()
         };
-        let sizes: Vec<u64> = all
-            .into_iter()
-            .filter(|s| *s as f64 * rate >= MINIATURE_LEAST * mean)
-            .collect();
+        let least = (MINIATURE_LEAST * mean / rate).ceil() as u64;
+        let (sizes, mut too_small): (Vec<u64>, _) = all.into_iter().partition(|s| *s >= least);
+        if options.sizes.is_empty() {
+            too_small.clear();
+        }
         let totals = sampler.totals();
         let corrected = |hits: u64| sampler.corrected(hits);
         let mut report = Self {
@@ -169,6 +174,8 @@ impl SizeReport {
             ceiling: corrected(endless.hits),
             byte_ceiling: ratio(endless.hit_bytes, endless.bytes),
             load: sampler.load(),
+            least,
+            too_small,
             curves: curves(sampler, options, &sizes, progress),
             advice: String::new(),
         };

@@ -1,7 +1,7 @@
 //! The sample of a log: every request of the objects whose hash is below a threshold.
 
 use foxy_base::hash64;
-use foxy_trace::Request;
+use foxy_trace::{Flags, Method, Request};
 use hashbrown::HashMap;
 
 use super::LeftOut;
@@ -13,8 +13,10 @@ pub(crate) struct Sampled {
     pub(crate) size: u32,
     pub(crate) version: u32,
     hash: u32,
-    /// The client had the object already (an answer of 304): no bytes went to it.
-    unchanged: bool,
+    /// Bytes that went to the client.
+    sent: u32,
+    /// They are not the object: none for HEAD and for an answer of 304, or a part.
+    partly: bool,
 }
 
 impl Sampled {
@@ -30,13 +32,14 @@ impl Sampled {
             size,
             version,
             hash: 0,
-            unchanged: false,
+            sent: size,
+            partly: false,
         }
     }
 
     /// Bytes that went to the client.
     pub(crate) const fn sent(&self) -> u64 {
-        if self.unchanged { 0 } else { self.size as u64 }
+        self.sent as u64
     }
 }
 
@@ -126,8 +129,9 @@ impl Sampler {
         if self.totals.left_out.count(request) {
             return;
         }
-        let unchanged = request.status == 304;
-        let sent = if unchanged { 0 } else { request.size };
+        let none = request.status == 304 || request.method == Method::Head;
+        let part = request.status == 206 || request.flags.has(Flags::ABORTED);
+        let sent = if none { 0 } else { request.size };
         self.totals.requests += 1;
         self.totals.bytes += sent;
         self.minutes.add(request.time_ms, sent);
@@ -142,7 +146,8 @@ impl Sampler {
             size,
             version,
             hash,
-            unchanged,
+            sent: u32::try_from(sent).unwrap_or(u32::MAX),
+            partly: none || part,
         });
         while self.sample.len() > self.most && self.threshold > 1 {
             self.threshold = self.threshold * 3 / 4;
@@ -151,19 +156,20 @@ impl Sampler {
         }
     }
 
-    /// To be called when the log is at its end: an answer of 304 is a request for the object as
-    /// it was last sent whole; of one that never was, nothing is known, and it is left out.
+    /// To be called when the log is at its end: an answer that is not the whole object is a request
+    /// for it as it was last sent whole. Of one that never was, a part stands for itself; without
+    /// any byte nothing is known, and it is left out.
     pub(super) fn settle(&mut self) {
         let before = self.sample.len();
         let mut known: HashMap<u64, (u32, u32)> = HashMap::new();
         self.sample.retain_mut(|s| {
-            if !s.unchanged {
+            if !s.partly {
                 known.insert(s.object, (s.size, s.version));
                 return true;
             }
             let last = known.get(&s.object).copied();
-            (s.size, s.version) = last.unwrap_or_default();
-            last.is_some()
+            (s.size, s.version) = last.unwrap_or((s.sent, s.version));
+            last.is_some() || s.sent > 0
         });
         let left = ((before - self.sample.len()) as f64 / self.rate()) as u64;
         let left = left.min(self.totals.requests);

@@ -145,3 +145,33 @@ fn an_answer_of_304_is_the_object_as_it_was_and_queries_count() {
     );
     assert_eq!(report.left_out.size, 1);
 }
+
+#[test]
+fn parts_heads_and_broken_answers_are_no_new_versions() {
+    let whole = Request {
+        size: 5_000,
+        object: 1,
+        ..Request::default()
+    };
+    let part = Request {
+        status: 206,
+        size: 100,
+        ..whole
+    };
+    let head = Request {
+        method: foxy_trace::Method::Head,
+        size: 300,
+        ..whole
+    };
+    let broken = Request {
+        size: 2_000,
+        flags: foxy_trace::Flags::ABORTED,
+        ..whole
+    };
+    let never_whole = Request { object: 2, ..part };
+    let log = [whole, part, head, broken, whole, never_whole, never_whole];
+    let report = report(&log, 1_000);
+    assert_eq!((report.requests, report.objects), (7, 2));
+    assert!((report.ceiling - 5.0 / 7.0).abs() < 1e-9);
+    assert_eq!((report.request_bytes, report.object_bytes), (12_300, 5_100));
+}

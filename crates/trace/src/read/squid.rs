@@ -42,6 +42,7 @@ fn code_flags(code: &[u8]) -> Flags {
     let has = |part: &[u8]| code.windows(part.len()).any(|w| w == part);
     Flags::default()
         .with_if(Flags::HIT, has(b"HIT") || has(b"REFRESH_UNMODIFIED"))
+        .with_if(Flags::ABORTED, has(b"ABORTED"))
         .with_if(Flags::CONDITIONAL, has(b"IMS"))
         .with_if(Flags::RELOAD, has(b"CLIENT_REFRESH"))
         .with_if(Flags::DENIED, has(b"DENIED"))
@@ -60,6 +61,16 @@ mod tests {
         assert_eq!((r.method, r.class), (Method::Get, Class::Image));
         assert!(r.flags.has(Flags::HIT.with(Flags::CONDITIONAL)) && r.server != 0);
         assert_eq!(url(line), Some(&b"http://www.example.com:8080/a.gif"[..]));
+    }
+
+    #[test]
+    fn an_answer_that_was_broken_off_is_known() {
+        let flags = |code: &str| {
+            let line = format!("1.0 1 c {code}/200 10 GET http://a/ - D/- -");
+            parse(line.as_bytes()).unwrap().flags
+        };
+        assert_eq!(flags("TCP_MISS_ABORTED"), Flags::ABORTED);
+        assert_eq!(flags("TCP_MISS"), Flags::default());
     }
 
     #[test]
