@@ -21,10 +21,6 @@ const DEPTH: u32 = 128;
 /// Unused read buffers kept per worker.
 const IDLE_BUFFERS: usize = 8 << 20;
 
-/// How long a request waits for a disk before it goes to the origin instead.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
-/// How long it waits where the origin is no help: an answer that is under way would be cut.
-pub(crate) const PATIENCE_AT_LAST: Duration = Duration::from_secs(30);
 /// A read that would wait for longer behind others is not begun.
 const BACKLOG_MAX: Duration = Duration::from_millis(250);
 

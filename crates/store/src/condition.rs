@@ -181,9 +181,13 @@ impl Condition {
     /// The thread that writes the store has ended by a mistake in this program. What it knew of
     /// the disk is gone.
     pub(crate) fn abandoned(&self, disk: &str) {
-        let why = "the thread that writes it has ended: a mistake in Foxy, please report what the \
-                   log says before this";
-        self.degrade(disk, Health::Offline, why);
+        let why = "the thread that writes it has ended by a mistake in Foxy";
+        if self.worsen(Health::Offline, why) {
+            tracing::error!(
+                "{disk}: {why}: the store is now offline; its objects are fetched again; report \
+                 what the log says before this, and restart"
+            );
+        }
     }
 
     fn blame(&self, disk: &str, segment: u32, failure: &Failure<'_>) {
@@ -227,12 +231,20 @@ impl Condition {
         count
     }
 
-    /// Health only gets worse while a store is open.
+    /// Health only gets worse while a store is open. Whether it did.
+    fn worsen(&self, to: Health, why: &str) -> bool {
+        let worse = self.health.fetch_max(to as u8, Ordering::Relaxed) < to as u8;
+        if worse {
+            *self.reason.lock() = Some(why.to_owned());
+        }
+        worse
+    }
+
+    /// Makes it so bad by what the disk did.
     fn degrade(&self, disk: &str, to: Health, why: &str) {
-        if self.health.fetch_max(to as u8, Ordering::Relaxed) >= to as u8 {
+        if !self.worsen(to, why) {
             return;
         }
-        *self.reason.lock() = Some(why.to_owned());
         let (state, follows) = match to {
             Health::ReadOnly => (
                 "read-only",

@@ -55,9 +55,8 @@ pub(crate) struct Engine<'a> {
     exhausted: bool,
     busy: usize,
     last_sweep: u64,
-    /// When a connection stood last, and whether that is too long ago.
+    /// The sweep that saw a connection stand last.
     last_stood: u64,
-    deserted: bool,
     spin: Spin,
 }
 
@@ -123,7 +122,6 @@ impl<'a> Engine<'a> {
             busy: 0,
             last_sweep: now,
             last_stood: now,
-            deserted: false,
             spin: Spin::default(),
             clock,
         })
@@ -157,7 +155,7 @@ impl<'a> Engine<'a> {
     }
 
     fn finished(&self) -> bool {
-        self.shared.stopped() || self.deserted || (self.exhausted && self.busy == 0)
+        self.shared.stopped() || self.deserted() || (self.exhausted && self.busy == 0)
     }
 
     fn now(&self) -> u64 {

@@ -1,6 +1,7 @@
 //! From a key to an object: memory, else one disk read, through the variants of Vary.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use foxy_base::{Fields, KeyHash, key_hash};
@@ -8,9 +9,13 @@ use foxy_http_rules::vary;
 use foxy_store::{Lookup, Object, ReadMiss};
 
 use crate::Event;
-use crate::disk::{PATIENCE, PATIENCE_AT_LAST};
 use crate::key;
 use crate::local::Local;
+
+/// How long a request waits for a disk before it goes to the origin instead.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long it waits where the origin is no help: an answer that is under way would be cut.
+const PATIENCE_AT_LAST: Duration = Duration::from_secs(30);
 
 /// Where an object was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,6 +140,7 @@ pub(crate) async fn fragment(
     last: bool,
 ) -> Option<Arc<Object>> {
     let engine = &local.proxy.engine;
+    let patience = if last { PATIENCE_AT_LAST } else { PATIENCE };
     for _ in 0..3 {
         let found = match last {
             true => engine.fragment_lookup_patient(head, n),
@@ -145,7 +151,6 @@ pub(crate) async fn fragment(
             Lookup::Miss => return None,
             Lookup::Disk(plan) => plan,
         };
-        let patience = if last { PATIENCE_AT_LAST } else { PATIENCE };
         let owner = Arc::clone(head);
         let read = local.disk.read(plan, patience, move |engine, plan, buf| {
             engine.finish_fragment(plan, &owner, n, buf)

@@ -20,6 +20,11 @@ pub struct LeftOut {
     pub size: u64,
 }
 
+/// Whether no byte of the object goes to the client, which has it already or asks for its head.
+pub(super) const fn is_bodiless(request: &Request) -> bool {
+    request.status == 304 || matches!(request.method, Method::Head)
+}
+
 impl LeftOut {
     /// Counts the request if it is left out, and says whether it is.
     pub(super) const fn count(&mut self, request: &Request) -> bool {
@@ -30,7 +35,7 @@ impl LeftOut {
             self.status += 1;
         } else if marked {
             self.marked += 1;
-        } else if request.size == 0 && request.status != 304 {
+        } else if request.size == 0 && !is_bodiless(request) {
             self.size += 1;
         } else {
             return false;

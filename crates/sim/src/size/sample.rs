@@ -1,10 +1,10 @@
 //! The sample of a log: every request of the objects whose hash is below a threshold.
 
 use foxy_base::hash64;
-use foxy_trace::{Flags, Method, Request};
+use foxy_trace::{Flags, Request};
 use hashbrown::HashMap;
 
-use super::LeftOut;
+use super::left_out::{LeftOut, is_bodiless};
 
 /// A sampled request. Sizes above 4 GiB count as 4 GiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +129,7 @@ impl Sampler {
         if self.totals.left_out.count(request) {
             return;
         }
-        let none = request.status == 304 || request.method == Method::Head;
+        let none = is_bodiless(request);
         let part = request.status == 206 || request.flags.has(Flags::ABORTED);
         let sent = if none { 0 } else { request.size };
         self.totals.requests += 1;

@@ -104,14 +104,19 @@ fn sizes_read_well() {
     assert_eq!(sizes_up_to(5 << 20), [1 << 20, 2 << 20, 4 << 20, 8 << 20]);
 }
 
-#[test]
-fn an_answer_of_304_is_the_object_as_it_was_and_queries_count() {
-    let whole = Request {
+/// An answer of 5,000 bytes with all of object 1.
+fn whole() -> Request {
+    Request {
         size: 5_000,
         status: 200,
         object: 1,
         ..Request::default()
-    };
+    }
+}
+
+#[test]
+fn an_answer_of_304_is_the_object_as_it_was_and_queries_count() {
+    let whole = whole();
     let not_modified = Request {
         status: 304,
         size: 250,
@@ -148,11 +153,7 @@ fn an_answer_of_304_is_the_object_as_it_was_and_queries_count() {
 
 #[test]
 fn parts_heads_and_broken_answers_are_no_new_versions() {
-    let whole = Request {
-        size: 5_000,
-        object: 1,
-        ..Request::default()
-    };
+    let whole = whole();
     let part = Request {
         status: 206,
         size: 100,
@@ -163,15 +164,27 @@ fn parts_heads_and_broken_answers_are_no_new_versions() {
         size: 300,
         ..whole
     };
+    // As nginx and Apache write it, which count the body alone.
+    let bare_head = Request { size: 0, ..head };
     let broken = Request {
         size: 2_000,
         flags: foxy_trace::Flags::ABORTED,
         ..whole
     };
     let never_whole = Request { object: 2, ..part };
-    let log = [whole, part, head, broken, whole, never_whole, never_whole];
+    let log = [
+        whole,
+        part,
+        head,
+        bare_head,
+        broken,
+        whole,
+        never_whole,
+        never_whole,
+    ];
     let report = report(&log, 1_000);
-    assert_eq!((report.requests, report.objects), (7, 2));
-    assert!((report.ceiling - 5.0 / 7.0).abs() < 1e-9);
+    assert_eq!((report.requests, report.objects), (8, 2));
+    assert_eq!(report.left_out.size, 0);
+    assert!((report.ceiling - 6.0 / 8.0).abs() < 1e-9);
     assert_eq!((report.request_bytes, report.object_bytes), (12_300, 5_100));
 }

@@ -98,15 +98,24 @@ impl Engine<'_> {
         }
     }
 
-    /// Every 5 ms at most: reconnects, fails what takes too long, and notices that the target is
-    /// gone.
+    /// How long an answer may take.
+    fn limit(&self) -> u64 {
+        u64::try_from(self.config.timeout.as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// The target has been gone for as long as an answer may take.
+    pub(super) fn deserted(&self) -> bool {
+        !self.config.patient && self.last_sweep - self.last_stood > self.limit()
+    }
+
+    /// Every 5 ms at most: reconnects, and fails what takes too long.
     pub(super) fn sweep(&mut self) {
         let now = self.now();
         if now - self.last_sweep < RETRY_NS {
             return;
         }
         self.last_sweep = now;
-        let limit = u64::try_from(self.config.timeout.as_nanos()).unwrap_or(u64::MAX);
+        let limit = self.limit();
         for at in 0..self.connections.len() {
             let connection = &self.connections[at];
             let late = connection
@@ -126,6 +135,5 @@ impl Engine<'_> {
         if self.connections.iter().any(|c| c.phase == Phase::Ready) {
             self.last_stood = now;
         }
-        self.deserted = !self.config.patient && now - self.last_stood > limit;
     }
 }
