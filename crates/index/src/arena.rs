@@ -23,6 +23,8 @@ const SHORT: usize = (SHORT_BITS - FIRST_BITS + 1) as usize;
 /// Regions: all shards at their greatest size, and as much again for the ends of regions that a
 /// chunk did not fit into.
 const REGIONS: usize = SHORT + if cfg!(loom) { 1 } else { 1024 };
+/// Every site has a number, and there is one to spare that means none.
+const _: () = assert!(((REGIONS as u64) << REGION_BITS) < u32::MAX as u64);
 /// What [`PageAdvice`] is asked for at once, and its alignment.
 const HUGE_BYTES: usize = 2 << 20;
 
@@ -111,11 +113,12 @@ impl Arena {
         fits
     }
 
-    /// Line `number` of those handed out.
+    /// The line at `site`, if its region is there.
     #[inline]
-    pub(crate) fn line(&self, number: u32) -> Option<&Line> {
-        let (region, offset, _) = place(number);
-        self.regions.get(region)?.get()?.lines().get(offset)
+    pub(crate) fn line(&self, site: u32) -> Option<&Line> {
+        let (region, offset) = (site >> REGION_BITS, site & ((1 << REGION_BITS) - 1));
+        let region = self.regions.get(region as usize)?.get()?;
+        region.lines().get(offset as usize)
     }
 
     /// How lines are asked for ahead, if the system's memory comes with a way to.
@@ -124,18 +127,16 @@ impl Arena {
         self.pages.map(|pages| pages.prefetch)
     }
 
-    /// `lines` (at most a long region) empty lines in a row; the number of the first, `None` at
-    /// the end.
+    /// `lines` (at most a long region) empty lines in a row; the site of the first, which those of
+    /// the others follow. `None` at the end.
     pub(crate) fn take(&self, lines: u32) -> Option<u32> {
         let mut next = self.next.lock();
         let (first, region, offset, length) = room_from(*next, lines as usize);
-        let region = self.regions.get(region)?;
-        let region = region
-            .get_or_init(|| new_region(length, self.pages))
-            .lines();
+        let there = self.regions.get(region)?;
+        let there = there.get_or_init(|| new_region(length, self.pages)).lines();
         *next = first + lines;
-        self.advise(region, offset, offset + lines as usize);
-        Some(first)
+        self.advise(there, offset, offset + lines as usize);
+        Some(site(region, offset))
     }
 
     /// Asks for huge pages where the lines `from..to` complete them.
@@ -155,6 +156,11 @@ impl Arena {
     const fn base_bytes() -> u64 {
         (REGIONS * size_of::<OnceLock<Region>>()) as u64
     }
+}
+
+/// A region and an offset in it as one number, which a lookup takes apart without a branch.
+const fn site(region: usize, offset: usize) -> u32 {
+    (region << REGION_BITS | offset) as u32
 }
 
 /// Region of a line, offset in it, and the region's length, all in lines.
@@ -245,12 +251,15 @@ mod tests {
             (1, long + (1 << 20)),
             (1 << 20, long + (2 << 20)),
         ] {
-            assert_eq!(arena.take(lines), Some(first));
+            let (region, offset, _) = place(first);
+            let at = site(region, offset);
+            assert_eq!(arena.take(lines), Some(at));
             assert!(first >= end);
             end = first + lines;
-            assert!(arena.line(first).is_some() && arena.line(end - 1).is_some());
+            assert!(arena.line(at).is_some() && arena.line(at + lines - 1).is_some());
         }
-        assert!(arena.line(end).is_none());
+        let (region, offset, _) = place(end);
+        assert!(arena.line(site(region, offset)).is_none());
     }
 
     #[test]

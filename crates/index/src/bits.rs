@@ -95,7 +95,7 @@ impl Fingerprint {
 
     /// The line among `lines` (at least `2^BASE_BITS`): linear hashing.
     pub(crate) const fn line(self, lines: u32) -> u32 {
-        let level = lines.ilog2();
+        let level = (lines | 1).ilog2();
         let wide = (self.0 & ((2 << level) - 1)) as u32;
         if wide < lines {
             wide
@@ -161,9 +161,9 @@ impl Packed {
     }
 }
 
-/// True if `word` is of an entry with this tag (an empty slot is of none).
+/// True if `word` has this tag. That of an empty slot is 0.
 pub(crate) const fn has_tag(word: u64, tag: u64) -> bool {
-    (word >> TAG_SHIFT == tag) & (word != 0)
+    word >> TAG_SHIFT == tag
 }
 
 #[cfg(test)]

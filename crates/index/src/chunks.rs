@@ -18,7 +18,7 @@ const _: () = assert!(LINE_BITS_MAX - 1 - STEP_BITS <= REGION_BITS);
 /// Where the chunks of a shard are.
 #[derive(Debug)]
 pub(crate) struct Chunks {
-    /// Number of a chunk's first line in the arena, plus one; 0 without a chunk.
+    /// Site of a chunk's first line in the arena, plus one; 0 without a chunk.
     starts: Box<[AtomicU32]>,
 }
 
@@ -74,11 +74,8 @@ impl Chunks {
 /// Chunk number, offset in it and its size in lines.
 #[inline]
 const fn place(number: u32) -> (usize, u32, u32) {
-    let level = if number < 1 << SMALL_BITS {
-        SMALL_BITS
-    } else {
-        number.ilog2()
-    };
+    // No less than `SMALL_BITS`.
+    let level = (number | 1 << SMALL_BITS).ilog2();
     let size_bits = level - STEP_BITS;
     // The chunks of a level above the smallest are numbered from 2^STEP_BITS up, which is what
     // the leading bit of `number` makes of them.

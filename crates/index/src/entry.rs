@@ -48,9 +48,8 @@ impl Candidates {
     pub const MAX: usize = 2;
 
     pub(crate) fn push(&mut self, entry: Entry) {
-        if let Some(free) = self.entries.iter_mut().find(|e| e.is_none()) {
-            *free = Some(entry);
-        }
+        let next = usize::from(self.entries[0].is_some());
+        self.entries[next].get_or_insert(entry);
     }
 
     /// The first candidate: all that a caller needs who treats a mismatch as a miss.

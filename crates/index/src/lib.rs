@@ -10,6 +10,7 @@ mod arena;
 mod bits;
 mod chunks;
 mod entry;
+mod home;
 mod line;
 mod shard;
 mod size_class;
@@ -36,10 +37,6 @@ use arena::Arena;
 use bits::{Fingerprint, SHARDS};
 use chunks::Chunks;
 use shard::Shard;
-
-/// Entries whose memory [`Index::load`] asks for at once: more than a core can have under way
-/// (10 to 16 lines), few enough to stay in its first cache.
-const LOAD_AHEAD: usize = 32;
 
 /// Groups of shards; see [`Index::lane`].
 pub const LANES: usize = 2;
@@ -109,29 +106,14 @@ impl Index {
         shard.insert(fp, entry, true)
     }
 
-    /// Makes room for `entries` more at once (as far as the limit goes), so that loading a known
-    /// number of them neither grows the table step by step nor pushes entries about. For counts
-    /// of contents, such as recovery reads from summaries; never for the size of a disk.
-    pub fn reserve(&self, entries: u64) {
-        for (number, shard) in self.shards.iter().enumerate() {
+    /// Makes room at once (as far as the limit goes) for those of `entries` more that are of
+    /// `lane`, so that loading a known number of them neither grows the table step by step nor
+    /// pushes entries about. For counts of contents, such as recovery reads from summaries; never
+    /// for the size of a disk.
+    pub fn reserve(&self, lane: usize, entries: u64) {
+        let shards = self.shards.iter().enumerate();
+        for (number, shard) in shards.filter(|(number, _)| bits::lane(*number) == lane) {
             shard.reserve(bits::share(number, entries));
-        }
-    }
-
-    /// [`Index::insert_if_absent`] for each of `batch` in order; `done` is told what became of
-    /// each. For recovery, after [`Index::reserve`]: the memory of many entries is asked for at
-    /// once, which with the room made ahead about halves the time of an entry.
-    pub fn load(&self, batch: &[(KeyHash, Entry)], mut done: impl FnMut(usize, Insert)) {
-        for (chunk, part) in batch.chunks(LOAD_AHEAD).enumerate() {
-            for (hash, _) in part {
-                self.warm(*hash);
-            }
-            for (place, (hash, entry)) in part.iter().enumerate() {
-                done(
-                    chunk * LOAD_AHEAD + place,
-                    self.insert_if_absent(*hash, *entry),
-                );
-            }
         }
     }
 

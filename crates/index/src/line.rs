@@ -7,7 +7,7 @@
 
 use crate::address::Address;
 use crate::bits::{FREQ_MASK, FREQ_ONE, Fingerprint, Packed, has_tag};
-use crate::entry::{Candidates, Entry};
+use crate::entry::Entry;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Slots of a line: 5 x 12 bytes and 4 of version make 64.
@@ -52,28 +52,21 @@ impl Line {
             .store(version.wrapping_add(1), Ordering::Release);
     }
 
-    /// For readers: adds the entries of `fp` in this line to `found`.
-    #[inline]
-    pub(crate) fn find(&self, fp: Fingerprint, found: &mut Candidates) {
+    /// The slots with the tag of `fp`, a bit for each; perhaps empty ones among them.
+    #[inline(always)]
+    pub(crate) fn tagged(&self, fp: Fingerprint) -> u32 {
         let (tag, _) = fp.stored();
-        // All slots are compared before any is looked into: which of them it is cannot be
-        // guessed by the processor, whether there is one can.
-        let mut hits = 0u32;
-        for (slot, word) in self.words.iter().enumerate() {
-            hits |= u32::from(has_tag(word.load(Ordering::Acquire), tag)) << slot;
-        }
-        while hits != 0 {
-            let slot = hits.trailing_zeros() as usize;
-            hits &= hits - 1;
-            if let Some(entry) = self.snapshot(slot).filter(|p| p.stored_is(fp))
-                && let Some(entry) = entry.entry()
-            {
-                found.push(entry);
-            }
-        }
+        self.slots_where(|word| has_tag(word, tag))
+    }
+
+    /// For readers: the entry of `fp` in `slot`, if it is (still) there.
+    #[inline(always)]
+    pub(crate) fn entry_of(&self, fp: Fingerprint, slot: usize) -> Option<Entry> {
+        self.snapshot(slot).filter(|p| p.stored_is(fp))?.entry()
     }
 
     /// A word and the aux that belongs to it. Repeats while a writer is exchanging the slot.
+    #[inline(always)]
     fn snapshot(&self, slot: usize) -> Option<Packed> {
         let mut word = self.words[slot].load(Ordering::Acquire);
         loop {
@@ -111,7 +104,7 @@ impl Line {
         let (tag, _) = fp.stored();
         (0..SLOTS).find_map(|slot| {
             let word = self.words[slot].load(Ordering::Acquire);
-            if !has_tag(word, tag) || Address::from_word(word) != address {
+            if word == 0 || !has_tag(word, tag) || Address::from_word(word) != address {
                 return None;
             }
             let packed = self.snapshot(slot).filter(|p| p.stored_is(fp))?;
@@ -129,32 +122,23 @@ impl Line {
         }
     }
 
-    /// The first slot of `fp`, at `address` if one is asked for.
-    pub(crate) fn position(&self, fp: Fingerprint, address: Option<Address>) -> Option<usize> {
-        let (tag, _) = fp.stored();
-        // As in `find`: most lines have no such tag, and that can be guessed.
-        let mut hits = self.slots_where(|word| has_tag(word, tag));
-        while hits != 0 {
-            let slot = hits.trailing_zeros() as usize;
-            let packed = self.get(slot);
-            if packed.stored_is(fp) && address.is_none_or(|a| Address::from_word(packed.word) == a)
-            {
-                return Some(slot);
-            }
-            hits &= hits - 1;
-        }
-        None
+    /// Whether `slot` holds `fp`, at `address` if one is asked for.
+    pub(crate) fn holds(&self, fp: Fingerprint, slot: usize, address: Option<Address>) -> bool {
+        let packed = self.get(slot);
+        packed.stored_is(fp) && address.is_none_or(|a| Address::from_word(packed.word) == a)
     }
 
     /// The empty slots, a bit for each.
+    #[inline]
     pub(crate) fn free(&self) -> u32 {
         self.slots_where(|word| word == 0)
     }
 
+    #[inline(always)]
     fn slots_where(&self, is: impl Fn(u64) -> bool) -> u32 {
         let words = self.words.iter().enumerate();
         words.fold(0, |slots, (slot, word)| {
-            slots | u32::from(is(word.load(Ordering::Relaxed))) << slot
+            slots | u32::from(is(word.load(Ordering::Acquire))) << slot
         })
     }
 
@@ -181,6 +165,11 @@ impl Line {
         Packed { word, aux }.entry()
     }
 
+    /// Empties a slot whose entry is elsewhere by now. Uses counted meanwhile may be lost.
+    pub(crate) fn leave(&self, slot: usize) {
+        self.words[slot].store(0, Ordering::Release);
+    }
+
     /// The uses of a slot, set back to none.
     pub(crate) fn take_freq(&self, slot: usize) -> Option<u8> {
         let word = self.words[slot].fetch_and(!FREQ_MASK, Ordering::Relaxed);
@@ -189,7 +178,8 @@ impl Line {
 }
 
 impl Packed {
+    /// Whether it is an entry of `fp`; an empty slot is of none.
     fn stored_is(self, fp: Fingerprint) -> bool {
-        (self.tag(), self.ext()) == fp.stored()
+        self.word != 0 && (self.tag(), self.ext()) == fp.stored()
     }
 }

@@ -11,6 +11,7 @@ use crate::arena::Arena;
 use crate::bits::{BASE_BITS, FREQ_MASK, Fingerprint, Packed};
 use crate::chunks::Chunks;
 use crate::entry::{Candidates, Entry, IndexStats, Insert};
+use crate::home::{Home, Place};
 use crate::line::{Line, SLOTS};
 use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering};
 
@@ -54,13 +55,6 @@ struct Counted {
     writer: Mutex<Writer>,
 }
 
-/// The two lines of a fingerprint, with the fingerprint as each stores it.
-struct Home<'a> {
-    lines: [&'a Line; 2],
-    numbers: [u32; 2],
-    fps: [Fingerprint; 2],
-}
-
 impl Shard {
     pub(crate) fn new(arena: Arc<Arena>) -> Self {
         Self {
@@ -80,44 +74,52 @@ impl Shard {
         self.chunks.line(number, &self.arena)
     }
 
+    #[inline(always)]
     fn home(&self, fp: Fingerprint) -> Option<Home<'_>> {
         let lines = self.lines.load(Ordering::Acquire);
-        let fps = [fp, fp.other()];
-        let numbers = fps.map(|fp| fp.line(lines));
-        Some(Home {
-            lines: [self.line(numbers[0])?, self.line(numbers[1])?],
-            numbers,
-            fps,
-        })
+        let (first, second) = (self.place(fp, lines)?, self.place(fp.other(), lines)?);
+        Some(Home([first, second]))
     }
 
+    #[inline(always)]
+    fn place(&self, fp: Fingerprint, lines: u32) -> Option<Place<'_>> {
+        let number = fp.line(lines);
+        let line = self.line(number)?;
+        Some(Place { line, number, fp })
+    }
+
+    #[inline]
     pub(crate) fn lookup(&self, fp: Fingerprint) -> Candidates {
+        self.try_lookup(fp).unwrap_or_else(|| self.lookup_again(fp))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lookup_again(&self, fp: Fingerprint) -> Candidates {
         for _ in 0..RETRIES_MAX {
+            self.counted.retried.fetch_add(1, Ordering::Relaxed);
             if let Some(answer) = self.try_lookup(fp) {
                 return answer;
             }
-            self.counted.retried.fetch_add(1, Ordering::Relaxed);
         }
         let _writer = self.counted.writer.lock();
         self.try_lookup(fp).unwrap_or_default()
     }
 
     /// `None` if a miss cannot be believed.
+    #[inline(always)]
     fn try_lookup(&self, fp: Fingerprint) -> Option<Candidates> {
         let home = self.home(fp)?;
         // Both versions first: the two lines come from memory at the same time.
-        let versions = home.lines.map(Line::version);
-        let mut found = Candidates::default();
-        for (line, fp) in home.lines.iter().zip(home.fps) {
-            line.find(fp, &mut found);
-        }
+        let versions = home.versions();
+        let found = home.find();
         (!found.is_empty() || self.is_undisturbed(&home, versions)).then_some(found)
     }
 
     fn is_undisturbed(&self, home: &Home<'_>, versions: [u32; 2]) -> bool {
         let lines = self.lines.load(Ordering::Acquire);
-        home.fps.map(|fp| fp.line(lines)) == home.numbers
-            && home.lines.map(Line::version) == versions
+        let are_the_same = home.0.iter().all(|p| p.fp.line(lines) == p.number);
+        are_the_same && home.versions() == versions
     }
 
     /// Brings the lines of `fp` into the processor's cache. Where no better way was given, they are
@@ -126,18 +128,17 @@ impl Shard {
     pub(crate) fn warm(&self, fp: Fingerprint) {
         let Some(home) = self.home(fp) else { return };
         match self.arena.prefetch() {
-            Some(prefetch) => home
-                .lines
-                .iter()
-                .for_each(|l| prefetch(std::ptr::from_ref(*l).cast())),
-            None => drop(std::hint::black_box(home.lines.map(Line::version))),
+            Some(prefetch) => {
+                let lines = home.0.iter().map(|place| std::ptr::from_ref(place.line));
+                lines.for_each(|line| prefetch(line.cast()));
+            }
+            None => drop(std::hint::black_box(home.versions())),
         }
     }
 
     pub(crate) fn touch(&self, fp: Fingerprint, address: Address) {
         if let Some(home) = self.home(fp) {
-            let mut places = home.lines.iter().zip(home.fps);
-            let _ = places.any(|(line, fp)| line.touch(fp, address));
+            let _ = home.0.iter().any(|p| p.line.touch(p.fp, address));
         }
     }
 
@@ -167,20 +168,25 @@ impl Shard {
         let Some((place, slot)) = self.find_room(writer, home) else {
             return false;
         };
-        home.lines[place].put(slot, Packed::new(home.fps[place], entry));
+        place.line.put(slot, Packed::new(place.fp, entry));
         true
     }
 
     /// A free slot in one of the two lines: the emptier one's, else one made free by moving.
-    fn find_room(&self, writer: &mut Writer, home: &Home<'_>) -> Option<(usize, usize)> {
-        let free = home.lines.map(Line::free);
+    fn find_room<'a>(
+        &self,
+        writer: &mut Writer,
+        home: &'a Home<'a>,
+    ) -> Option<(&'a Place<'a>, usize)> {
+        let [first, second] = &home.0;
+        let free = [first.line.free(), second.line.free()];
         let emptier = usize::from(free[1].count_ones() > free[0].count_ones());
         if free[emptier] != 0 {
-            return Some((emptier, free[emptier].trailing_zeros() as usize));
+            return Some((&home.0[emptier], free[emptier].trailing_zeros() as usize));
         }
         (1..=CHAIN_MAX).find_map(|chain| {
-            (0..2).find_map(|place| {
-                let slot = self.make_room(writer, home.numbers[place], chain)?;
+            home.0.iter().find_map(|place| {
+                let slot = self.make_room(writer, place.number, chain)?;
                 Some((place, slot))
             })
         })
@@ -232,7 +238,7 @@ impl Shard {
         }
         target_line.put(free, Packed::new(other, entry));
         target_line.announce_arrival();
-        line.clear(slot);
+        line.leave(slot);
         writer.displaced += 1;
         Some(())
     }
@@ -281,9 +287,8 @@ impl Shard {
             }
         }
         self.lines.store(lines + 1, Ordering::Release);
-        for slot in (0..SLOTS).filter(|slot| moved[*slot]) {
-            source.clear(slot);
-        }
+        let left = (0..SLOTS).filter(|slot| moved[*slot]);
+        left.for_each(|slot| source.leave(slot));
         Some(())
     }
 
@@ -295,7 +300,7 @@ impl Shard {
             return removed;
         };
         while let Some((place, slot)) = home.position(address) {
-            if let Some(entry) = home.lines[place].clear(slot) {
+            if let Some(entry) = place.line.clear(slot) {
                 removed.push(entry);
                 self.add_len(-1);
             }
@@ -311,7 +316,7 @@ impl Shard {
         let Some((place, slot)) = home.position(Some(old)) else {
             return false;
         };
-        home.lines[place].exchange(slot, Packed::new(home.fps[place], new));
+        place.line.exchange(slot, Packed::new(place.fp, new));
         true
     }
 
@@ -319,7 +324,7 @@ impl Shard {
         let _writer = self.counted.writer.lock();
         let home = self.home(fp)?;
         let (place, slot) = home.position(Some(address))?;
-        home.lines[place].take_freq(slot)
+        place.line.take_freq(slot)
     }
 
     pub(crate) fn condemn(&self, units: &Range<u64>) {
@@ -385,25 +390,5 @@ impl Writer {
         self.condemned
             .iter()
             .any(|range| range.contains(&address.units()))
-    }
-}
-
-impl Home<'_> {
-    fn position(&self, address: Option<Address>) -> Option<(usize, usize)> {
-        (0..2).find_map(|place| {
-            let slot = self.lines[place].position(self.fps[place], address)?;
-            Some((place, slot))
-        })
-    }
-
-    /// Deals with an entry that is already there: it stays, or the new one takes its place.
-    fn settle_present(&self, entry: Entry, keep: bool) -> Option<Insert> {
-        let (place, slot) = self.position(None)?;
-        if keep {
-            return self.lines[place].get(slot).entry().map(Insert::Present);
-        }
-        let packed = Packed::new(self.fps[place], entry);
-        let old = self.lines[place].exchange(slot, packed);
-        old.map(Insert::Replaced)
     }
 }

@@ -1,11 +1,13 @@
 //! Record sizes in seven bits: a read of the class covers the record and at most a tenth more.
 
+use std::num::NonZeroU8;
+
 use crate::address::UNIT_BYTES;
 
 /// A range of record sizes. Classes 1 to 14 are exact in 512-byte units; above that each class
 /// ends 5 to 7 % beyond the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SizeClass(u8);
+pub struct SizeClass(NonZeroU8);
 
 /// Upper bound of each class in units; class 0 is not used, so that no entry is the empty word.
 const UNITS: [u32; 128] = table();
@@ -22,41 +24,57 @@ const fn table() -> [u32; 128] {
     units
 }
 
+/// Classes of records of fewer units than these are looked up, those of longer ones searched.
+const SHORT: usize = 257;
+/// The class of each number of units.
+const CLASSES: [u8; SHORT] = classes();
+
+const fn classes() -> [u8; SHORT] {
+    let mut classes = [1; SHORT];
+    let mut units = 2;
+    while units < SHORT {
+        let before = classes[units - 1];
+        let fits = units as u32 <= UNITS[before as usize];
+        classes[units] = if fits { before } else { before + 1 };
+        units += 1;
+    }
+    classes
+}
+
 impl SizeClass {
     /// The class of the largest records.
-    pub const MAX: Self = Self(127);
+    pub const MAX: Self = Self(NonZeroU8::MIN.saturating_add(126));
 
     /// The smallest class that holds a record of `bytes`; `None` if it is longer than
     /// `SizeClass::MAX.bytes()` (over 8 MiB). Zero bytes count as one unit.
     #[must_use]
     pub fn for_bytes(bytes: u64) -> Option<Self> {
         let units = bytes.div_ceil(UNIT_BYTES);
+        if let Some(class) = CLASSES.get(usize::try_from(units).ok()?) {
+            return Self::from_number(*class);
+        }
         let class = UNITS.partition_point(|bound| u64::from(*bound) < units);
-        u8::try_from(class.max(1))
-            .ok()
-            .filter(|class| *class <= Self::MAX.0)
-            .map(Self)
+        Self::from_number(u8::try_from(class).ok()?)
     }
 
     /// From the number that [`SizeClass::number`] gave; `None` outside 1..=127.
     #[must_use]
     pub const fn from_number(number: u8) -> Option<Self> {
-        if number >= 1 && number <= Self::MAX.0 {
-            Some(Self(number))
-        } else {
-            None
+        match NonZeroU8::new(number) {
+            Some(class) if number <= Self::MAX.number() => Some(Self(class)),
+            _ => None,
         }
     }
 
     /// 1 to 127.
     #[must_use]
     pub const fn number(self) -> u8 {
-        self.0
+        self.0.get()
     }
 
     /// No record of this class is longer than this: how much to read. A multiple of 512.
     #[must_use]
     pub const fn bytes(self) -> u64 {
-        UNITS[self.0 as usize] as u64 * UNIT_BYTES
+        UNITS[self.number() as usize] as u64 * UNIT_BYTES
     }
 }

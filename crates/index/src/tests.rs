@@ -157,22 +157,10 @@ fn growth_loses_nothing_and_costs_little() {
 }
 
 #[test]
-fn loading_a_batch_equals_inserting_one_by_one() {
-    let (one, all) = (Index::new(), Index::new());
-    let batch: Vec<(KeyHash, Entry)> = (0..5_000).map(|n| (hash(n % 3_000), entry(n))).collect();
-    let mut told = Vec::new();
-    all.load(&batch, |place, insert| told.push((place, insert)));
-    for (place, (hash, entry)) in batch.iter().enumerate() {
-        assert_eq!(told[place], (place, one.insert_if_absent(*hash, *entry)));
-    }
-    assert_eq!((told.len(), all.len(), one.len()), (5_000, 3_000, 3_000));
-}
-
-#[test]
 fn room_made_ahead_is_the_room_that_is_needed() {
     let (ahead, grown) = (Index::new(), Index::new());
     let _ = ahead.insert(hash(1), entry(1));
-    ahead.reserve(100_000);
+    (0..LANES).for_each(|lane| ahead.reserve(lane, 100_000));
     let reserved = ahead.memory_bytes();
     for n in 0..100_000 {
         assert!(ahead.insert(hash(n), entry(n)).is_stored());
@@ -185,7 +173,7 @@ fn room_made_ahead_is_the_room_that_is_needed() {
         assert_eq!(ahead.lookup(hash(n)).first(), Some(entry(n)));
     }
     let limited = Index::with_limit(1 << 20);
-    limited.reserve(u64::MAX >> 20);
+    (0..LANES).for_each(|lane| limited.reserve(lane, u64::MAX >> 20));
     assert!(limited.memory_bytes() <= 1 << 20);
 }
 

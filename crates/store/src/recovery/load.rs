@@ -203,23 +203,24 @@ impl Loader {
             told.voids = self.voids.remove(&told.part.sequence).unwrap_or_default();
             told.voids.sort_unstable();
         }
-        self.make_room(engine, count);
+        let room = self.room(engine, count);
         let taker = Taker {
             engine,
             store: &self.store,
             floor: self.floor,
+            room,
         };
         self.stored += take_all(taker, &mut self.keys, &segments, together).loaded;
     }
 
-    /// Makes room in the index for `count` entries and for some of those that follow.
-    fn make_room(&mut self, engine: &Engine, count: u64) {
+    /// For how many entries there should be room now: `count`, and some of those that follow.
+    fn room(&mut self, engine: &Engine, count: u64) -> u64 {
         let part = u128::from(self.stored + 1) * u128::from(self.left);
         let expected = u64::try_from(part / u128::from(self.seen + 1)).unwrap_or(u64::MAX);
         let ahead = engine.index.len() / ROOM_AHEAD + count;
-        engine.index.reserve(ahead.min(expected));
         self.left = self.left.saturating_sub(count);
         self.seen += count;
+        ahead.min(expected)
     }
 
     /// Too many removals to remember: what lies before `floor` cannot be told from what they removed.

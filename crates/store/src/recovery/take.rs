@@ -61,12 +61,15 @@ pub(super) struct Taker<'a> {
     pub(super) store: &'a StoreShared,
     /// Records before it are void.
     pub(super) floor: LogPosition,
+    /// Entries that the index shall have room for first.
+    pub(super) room: u64,
 }
 
 impl Taker<'_> {
     /// Takes in what is of `lane`: segments in the order given, later entries first. No more once
     /// there are too many removals to remember.
     pub(super) fn take(self, lane: usize, keys: &mut Keys, segments: &[Told]) -> Taken {
+        self.engine.index.reserve(lane, self.room);
         let mut taken = Taken::default();
         let mut batch = Vec::with_capacity(LOAD_AHEAD);
         for told in segments {

@@ -1,0 +1,75 @@
+//! The two places where an entry may be.
+
+use crate::address::Address;
+use crate::bits::{Fingerprint, Packed};
+use crate::entry::{Candidates, Entry, Insert};
+use crate::line::{Line, SLOTS};
+
+/// A line, and the fingerprint as its slots store it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    pub(crate) line: &'a Line,
+    pub(crate) number: u32,
+    pub(crate) fp: Fingerprint,
+}
+
+/// Both places of a fingerprint.
+///
+/// What a lookup costs is the memory that it waits for, and a processor that has few instructions
+/// to go until the next lookup begins asks for that one's lines meanwhile. So what lookups do here
+/// is straight: no branch that follows from which slot it is, nothing that goes through memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Home<'a>(pub(crate) [Place<'a>; 2]);
+
+impl<'a> Home<'a> {
+    #[inline(always)]
+    pub(crate) fn versions(&self) -> [u32; 2] {
+        let [first, second] = &self.0;
+        [first.line.version(), second.line.version()]
+    }
+
+    /// For readers: the entries of the fingerprint.
+    #[inline(always)]
+    pub(crate) fn find(&self) -> Candidates {
+        let mut found = Candidates::default();
+        for (place, slot) in self.tagged() {
+            if let Some(entry) = place.line.entry_of(place.fp, slot) {
+                found.push(entry);
+            }
+        }
+        found
+    }
+
+    /// For the holder of the lock: where the fingerprint is, at `address` if one is asked for.
+    pub(crate) fn position(&self, address: Option<Address>) -> Option<(Place<'a>, usize)> {
+        self.tagged()
+            .find(|(place, slot)| place.line.holds(place.fp, *slot, address))
+    }
+
+    /// All slots with the tag; perhaps empty ones among them. Those of both lines are compared
+    /// before any is looked into: the processor cannot guess which of them it is, but whether there
+    /// is one.
+    #[inline(always)]
+    fn tagged(&self) -> impl Iterator<Item = (Place<'a>, usize)> {
+        let [first, second] = self.0;
+        let mut left = first.line.tagged(first.fp) | second.line.tagged(second.fp) << SLOTS;
+        std::iter::from_fn(move || {
+            let at = (left != 0).then(|| left.trailing_zeros() as usize)?;
+            left &= left - 1;
+            Some(match at.checked_sub(SLOTS) {
+                Some(slot) => (second, slot),
+                None => (first, at),
+            })
+        })
+    }
+
+    /// Deals with an entry that is already there: it stays, or the new one takes its place.
+    pub(crate) fn settle_present(&self, entry: Entry, keep: bool) -> Option<Insert> {
+        let (Place { line, fp, .. }, slot) = self.position(None)?;
+        if keep {
+            return line.get(slot).entry().map(Insert::Present);
+        }
+        let old = line.exchange(slot, Packed::new(fp, entry));
+        old.map(Insert::Replaced)
+    }
+}
