@@ -39,6 +39,12 @@ impl Chunks {
         arena.line(start.checked_sub(1)? + offset)
     }
 
+    /// The first line behind the chunk of line `number`.
+    pub(crate) const fn end_of(number: u32) -> u32 {
+        let (_, offset, lines) = place(number);
+        number - offset + lines
+    }
+
     /// Bytes that line `number` would cost if it is not there yet.
     pub(crate) fn cost(&self, number: u32) -> u64 {
         let (chunk, _, lines) = place(number);
@@ -94,6 +100,7 @@ mod tests {
         for number in 0..100_000 {
             let (chunk, offset, size) = place(number);
             assert_eq!((chunk, offset), expected);
+            assert_eq!(Chunks::end_of(number), number - offset + size);
             assert!(size <= 16.max(number / 16), "steps of a sixteenth");
             expected = if offset + 1 == size {
                 (chunk + 1, 0)

@@ -20,6 +20,9 @@ const LOAD_PERMILLE: u64 = 855;
 /// The same when an entry found no room. Not zero, so that keys made to collide cannot make the
 /// table grow at will.
 const EARLY_PERMILLE: u64 = 600;
+/// Lines that a full shard grows by: neighbours are split for little more than one, since their
+/// memory is waited for once.
+const GROWTH: u32 = if cfg!(loom) { 1 } else { 16 };
 /// Tries to place an entry, with a line added after each.
 const EARLY_LINES_MAX: u32 = 16;
 /// How far room is looked for: entries pushed to their other places in a chain of this length.
@@ -122,17 +125,21 @@ impl Shard {
         are_the_same && home.versions() == versions
     }
 
-    /// Brings the lines of `fp` into the processor's cache. Where no better way was given, they are
-    /// read: nothing waits for the values, but each read keeps its place among the few hundred
-    /// instructions that a core has under way, so that fewer are asked for at once.
+    /// Brings the lines of `fp` into the processor's cache.
     pub(crate) fn warm(&self, fp: Fingerprint) {
-        let Some(home) = self.home(fp) else { return };
+        if let Some(home) = self.home(fp) {
+            home.0.iter().for_each(|place| self.ask_for(place.line));
+        }
+    }
+
+    /// Brings a line into the processor's cache. Where no better way was given, it is read: nothing
+    /// waits for the value, but each read keeps its place among the few hundred instructions that
+    /// a core has under way, so that fewer are asked for at once.
+    #[inline]
+    fn ask_for(&self, line: &Line) {
         match self.arena.prefetch() {
-            Some(prefetch) => {
-                let lines = home.0.iter().map(|place| std::ptr::from_ref(place.line));
-                lines.for_each(|line| prefetch(line.cast()));
-            }
-            None => drop(std::hint::black_box(home.versions())),
+            Some(prefetch) => prefetch(std::ptr::from_ref(line).cast()),
+            None => drop(std::hint::black_box(line.version())),
         }
     }
 
@@ -152,10 +159,10 @@ impl Shard {
         for _ in 0..EARLY_LINES_MAX {
             if home.is_some_and(|home| self.place_new(&mut writer, &home, entry)) {
                 self.add_len(1);
-                self.grow(LOAD_PERMILLE);
+                self.grow(LOAD_PERMILLE, GROWTH);
                 return Insert::Stored;
             }
-            if !self.grow(EARLY_PERMILLE) {
+            if !self.grow(EARLY_PERMILLE, 1) {
                 break;
             }
             home = self.home(fp);
@@ -197,6 +204,12 @@ impl Shard {
     fn make_room(&self, writer: &mut Writer, number: u32, chain: u32) -> Option<usize> {
         let lines = self.lines.load(Ordering::Relaxed);
         let line = self.line(number)?;
+        if chain == 1 {
+            // Some of these will be looked into: they are waited for at the same time.
+            let others = (0..SLOTS).map(|slot| Fingerprint::from_slot(number, line.get(slot)));
+            let others = others.filter_map(|fp| self.line(fp.other().line(lines)));
+            others.for_each(|other| self.ask_for(other));
+        }
         (0..SLOTS).find(|slot| {
             let packed = line.get(*slot);
             let other = Fingerprint::from_slot(number, packed).other();
@@ -243,30 +256,37 @@ impl Shard {
         Some(())
     }
 
-    /// Adds a line if the load is over `permille` and the memory is allowed; true if it did.
-    fn grow(&self, permille: u64) -> bool {
+    /// Adds `more` lines if the load is over `permille`, as far as memory is allowed; true if
+    /// there is one more.
+    fn grow(&self, permille: u64, more: u32) -> bool {
         let lines = self.lines.load(Ordering::Relaxed);
         let slots = u64::from(lines) * SLOTS as u64;
-        self.len() * 1000 > slots * permille && self.add_line(lines)
+        self.len() * 1000 > slots * permille && self.grow_to(lines + more)
     }
 
     /// Grows for `more` entries, as far as memory is allowed.
     pub(crate) fn reserve(&self, more: u64) {
         let _writer = self.counted.writer.lock();
         let entries = self.len() + more;
-        loop {
-            let lines = self.lines.load(Ordering::Relaxed);
-            let slots = u64::from(lines) * SLOTS as u64;
-            if entries * 1000 <= slots * LOAD_PERMILLE || !self.add_line(lines) {
-                return;
-            }
-        }
+        let lines = (entries * 1000).div_ceil(SLOTS as u64 * LOAD_PERMILLE);
+        self.grow_to(u32::try_from(lines).unwrap_or(u32::MAX));
     }
 
-    fn add_line(&self, lines: u32) -> bool {
-        self.arena.charge(self.chunks.cost(lines))
+    /// Grows to `target` lines, as far as memory is allowed; true if there is one more.
+    fn grow_to(&self, target: u32) -> bool {
+        let before = self.lines.load(Ordering::Relaxed);
+        let mut lines = before;
+        while lines < target
+            && self.arena.charge(self.chunks.cost(lines))
             && self.chunks.ensure(lines, &self.arena)
-            && self.split(lines).is_some()
+        {
+            let end = Chunks::end_of(lines).min(target);
+            if (lines..end).any(|number| self.split(number).is_none()) {
+                break;
+            }
+            lines = end;
+        }
+        self.lines.load(Ordering::Relaxed) > before
     }
 
     /// Makes `lines` the number of the last line and fills it from the line it splits.
