@@ -105,6 +105,7 @@ fn measuring_disks_prints_what_was_finished_and_takes_its_file_systems_away() {
         // Past the test's capture: whoever reads the log shall see what was not tested.
         let note = format!("SKIPPED: Ctrl-C while disks are measured: {first}");
         std::io::stderr().write_all(note.as_bytes()).unwrap();
+        child.wait().unwrap();
         return;
     }
     assert!(first.starts_with("1 of 198: ext4 "), "{first}");
