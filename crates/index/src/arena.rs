@@ -23,7 +23,7 @@ const SHORT: usize = (SHORT_BITS - FIRST_BITS + 1) as usize;
 /// Regions: all shards at their greatest size, and as much again for the ends of regions that a
 /// chunk did not fit into.
 const REGIONS: usize = SHORT + if cfg!(loom) { 1 } else { 1024 };
-/// Every site has a number, and there is one to spare that means none.
+/// Every handle has a number, and there is one to spare that means none.
 const _: () = assert!(((REGIONS as u64) << REGION_BITS) < u32::MAX as u64);
 /// What [`PageAdvice`] is asked for at once, and its alignment.
 const HUGE_BYTES: usize = 2 << 20;
@@ -113,10 +113,10 @@ impl Arena {
         fits
     }
 
-    /// The line at `site`, if its region is there.
+    /// The line of `handle`, if its region is there.
     #[inline]
-    pub(crate) fn line(&self, site: u32) -> Option<&Line> {
-        let (region, offset) = (site >> REGION_BITS, site & ((1 << REGION_BITS) - 1));
+    pub(crate) fn line(&self, handle: u32) -> Option<&Line> {
+        let (region, offset) = (handle >> REGION_BITS, handle & ((1 << REGION_BITS) - 1));
         let region = self.regions.get(region as usize)?.get()?;
         region.lines().get(offset as usize)
     }
@@ -127,7 +127,7 @@ impl Arena {
         self.pages.map(|pages| pages.prefetch)
     }
 
-    /// `lines` (at most a long region) empty lines in a row; the site of the first, which those of
+    /// `lines` (at most a long region) empty lines in a row; the handle of the first, which those of
     /// the others follow. `None` at the end.
     pub(crate) fn take(&self, lines: u32) -> Option<u32> {
         let mut next = self.next.lock();
@@ -136,7 +136,7 @@ impl Arena {
         let there = there.get_or_init(|| new_region(length, self.pages)).lines();
         *next = first + lines;
         self.advise(there, offset, offset + lines as usize);
-        Some(site(region, offset))
+        Some(handle(region, offset))
     }
 
     /// Asks for huge pages where the lines `from..to` complete them.
@@ -159,7 +159,7 @@ impl Arena {
 }
 
 /// A region and an offset in it as one number, which a lookup takes apart without a branch.
-const fn site(region: usize, offset: usize) -> u32 {
+const fn handle(region: usize, offset: usize) -> u32 {
     (region << REGION_BITS | offset) as u32
 }
 
@@ -252,14 +252,14 @@ mod tests {
             (1 << 20, long + (2 << 20)),
         ] {
             let (region, offset, _) = place(first);
-            let at = site(region, offset);
+            let at = handle(region, offset);
             assert_eq!(arena.take(lines), Some(at));
             assert!(first >= end);
             end = first + lines;
             assert!(arena.line(at).is_some() && arena.line(at + lines - 1).is_some());
         }
         let (region, offset, _) = place(end);
-        assert!(arena.line(site(region, offset)).is_none());
+        assert!(arena.line(handle(region, offset)).is_none());
     }
 
     #[test]

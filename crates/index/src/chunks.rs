@@ -18,7 +18,7 @@ const _: () = assert!(LINE_BITS_MAX - 1 - STEP_BITS <= REGION_BITS);
 /// Where the chunks of a shard are.
 #[derive(Debug)]
 pub(crate) struct Chunks {
-    /// Site of a chunk's first line in the arena, plus one; 0 without a chunk.
+    /// Handle of a chunk's first line in the arena, plus one; 0 without a chunk.
     starts: Box<[AtomicU32]>,
 }
 

@@ -50,7 +50,7 @@ impl<'a> Home<'a> {
     /// before any is looked into: the processor cannot guess which of them it is, but whether there
     /// is one.
     #[inline(always)]
-    fn tagged(&self) -> impl Iterator<Item = (Place<'a>, usize)> {
+    pub(crate) fn tagged(&self) -> impl Iterator<Item = (Place<'a>, usize)> {
         let [first, second] = self.0;
         let mut left = first.line.tagged(first.fp) | second.line.tagged(second.fp) << SLOTS;
         std::iter::from_fn(move || {

@@ -59,10 +59,16 @@ impl Line {
         self.slots_where(|word| has_tag(word, tag))
     }
 
+    /// For readers: what `slot` holds of `fp`, if it is (still) there.
+    #[inline(always)]
+    fn packed_of(&self, fp: Fingerprint, slot: usize) -> Option<Packed> {
+        self.snapshot(slot).filter(|p| p.stored_is(fp))
+    }
+
     /// For readers: the entry of `fp` in `slot`, if it is (still) there.
     #[inline(always)]
     pub(crate) fn entry_of(&self, fp: Fingerprint, slot: usize) -> Option<Entry> {
-        self.snapshot(slot).filter(|p| p.stored_is(fp))?.entry()
+        self.packed_of(fp, slot)?.entry()
     }
 
     /// A word and the aux that belongs to it. Repeats while a writer is exchanging the slot.
@@ -82,9 +88,10 @@ impl Line {
         }
     }
 
-    /// For readers: counts a use of the entry of `fp` at `address`; true if it is here.
-    pub(crate) fn touch(&self, fp: Fingerprint, address: Address) -> bool {
-        let Some((slot, packed)) = self.slot_of(fp, address) else {
+    /// For readers: counts a use of the entry of `fp` at `address`; true if it is in `slot`.
+    pub(crate) fn touch(&self, fp: Fingerprint, slot: usize, address: Address) -> bool {
+        let packed = self.packed_of(fp, slot);
+        let Some(packed) = packed.filter(|p| Address::from_word(p.word) == address) else {
             return false;
         };
         if packed.word & FREQ_MASK != FREQ_MASK {
@@ -98,18 +105,6 @@ impl Line {
             );
         }
         true
-    }
-
-    fn slot_of(&self, fp: Fingerprint, address: Address) -> Option<(usize, Packed)> {
-        let (tag, _) = fp.stored();
-        (0..SLOTS).find_map(|slot| {
-            let word = self.words[slot].load(Ordering::Acquire);
-            if word == 0 || !has_tag(word, tag) || Address::from_word(word) != address {
-                return None;
-            }
-            let packed = self.snapshot(slot).filter(|p| p.stored_is(fp))?;
-            (Address::from_word(packed.word) == address).then_some((slot, packed))
-        })
     }
 
     // From here on for the holder of the shard's lock only.

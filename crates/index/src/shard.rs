@@ -145,7 +145,7 @@ impl Shard {
 
     pub(crate) fn touch(&self, fp: Fingerprint, address: Address) {
         if let Some(home) = self.home(fp) {
-            let _ = home.0.iter().any(|p| p.line.touch(p.fp, address));
+            let _ = (home.tagged()).any(|(place, slot)| place.line.touch(place.fp, slot, address));
         }
     }
 
