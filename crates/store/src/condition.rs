@@ -3,22 +3,23 @@
 //! | seen | what follows |
 //! |---|---|
 //! | a read fails in a segment three times | the segment is in quarantine, also after a restart: its entries miss, it is not written to |
-//! | 64 reads fail with no good one between, or 16 if it is read-only | offline: neither read nor written until the next start |
+//! | 64 reads fail or give what was not written there, with no good one between, or 16 if it is read-only | offline: neither read nor written until the next start |
 //! | three writes fail with no good one between, or one flush | read-only |
 //! | its thread ends by a mistake | offline |
-//! | more than a quarter, or half, of the segments in quarantine | read-only, or offline |
+//! | more than a quarter of the segments in quarantine | read-only |
+//! | half of the segments that hold anything in quarantine, if it is read-only | offline |
 //! | a read takes longer than anybody waits, or a write much longer | slow: left alone until what is late has arrived and a pause has passed, which doubles each time |
 //!
 //! Each change is told once in the log, with place, error and what to do. A store never gets
 //! better while it is open, but for being slow.
 
-use std::io;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use foxy_base::MonoTime;
 use parking_lot::Mutex;
 
+use crate::failure::Failure;
 use crate::stats::Health;
 
 /// Failed reads of a segment after which it is not used any more.
@@ -41,6 +42,8 @@ pub(crate) struct Condition {
     /// A [`Health`], without [`Health::Slow`].
     health: AtomicU8,
     read_errors: AtomicU32,
+    /// Where a read last gave what was not written there.
+    damaged: AtomicU32,
     write_errors: AtomicU32,
     /// Failed reads per segment.
     segments: Box<[AtomicU8]>,
@@ -61,31 +64,12 @@ struct Slowness {
     told: bool,
 }
 
-/// What the device said, and about what.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Failure<'a> {
-    /// `read`, `write` or `flush`.
-    pub(crate) doing: &'static str,
-    /// Byte of the disk, where there is one.
-    pub(crate) at: Option<u64>,
-    pub(crate) error: &'a io::Error,
-}
-
-impl std::fmt::Display for Failure<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.doing)?;
-        if let Some(at) = self.at {
-            write!(f, " at byte {at}")?;
-        }
-        write!(f, " failed: {}", self.error)
-    }
-}
-
 impl Condition {
     pub(crate) fn new(segments: u32) -> Self {
         Self {
             health: AtomicU8::new(0),
             read_errors: AtomicU32::new(0),
+            damaged: AtomicU32::new(u32::MAX),
             write_errors: AtomicU32::new(0),
             segments: (0..segments).map(|_| AtomicU8::new(0)).collect(),
             quarantined: AtomicU32::new(0),
@@ -164,11 +148,29 @@ impl Condition {
         }
     }
 
-    /// A read of this segment failed.
-    pub(crate) fn read_failed(&self, disk: &str, segment: Option<u32>, failure: &Failure<'_>) {
+    /// A read of this segment failed. So many segments hold something.
+    pub(crate) fn read_failed(
+        &self,
+        disk: &str,
+        segment: Option<u32>,
+        used: impl FnOnce() -> usize,
+        failure: &Failure<'_>,
+    ) {
         if let Some(segment) = segment {
-            self.blame(disk, segment, failure);
+            self.blame(disk, segment, used, failure);
         }
+        self.count_failed_read(disk, failure);
+    }
+
+    /// A read of this segment gave what was not written there. Several in a row in one segment
+    /// count as one: a region may be lost while the rest is in order.
+    pub(crate) fn read_damage(&self, disk: &str, segment: u32, failure: &Failure<'_>) {
+        if self.damaged.swap(segment, Ordering::Relaxed) != segment {
+            self.count_failed_read(disk, failure);
+        }
+    }
+
+    fn count_failed_read(&self, disk: &str, failure: &Failure<'_>) {
         let max = match self.health() {
             Health::ReadOnly => READ_ERRORS_MAX_READ_ONLY,
             _ => READ_ERRORS_MAX,
@@ -190,7 +192,7 @@ impl Condition {
         }
     }
 
-    fn blame(&self, disk: &str, segment: u32, failure: &Failure<'_>) {
+    fn blame(&self, disk: &str, segment: u32, used: impl FnOnce() -> usize, failure: &Failure<'_>) {
         let Some(errors) = self.segments.get(segment as usize) else {
             return;
         };
@@ -202,16 +204,23 @@ impl Condition {
         if before != Ok(SEGMENT_ERRORS_MAX - 1) {
             return;
         }
-        let count = self.quarantined.fetch_add(1, Ordering::Relaxed) + 1;
+        self.quarantined.fetch_add(1, Ordering::Relaxed);
         tracing::warn!(
             "{disk}: {failure}: segment {segment} is now in quarantine, neither read nor written \
              any more; look at the device's own report of its health, then try `foxy store retry`"
         );
-        let (count, all) = (count as usize, self.segments.len());
+        self.judge(disk, used, failure);
+    }
+
+    /// Whether so many segments are in quarantine that the store is of little use, or of none.
+    fn judge(&self, disk: &str, used: impl FnOnce() -> usize, failure: &Failure<'_>) {
+        let (count, all) = (self.quarantined() as usize, self.segments.len());
         let text = || format!("{count} segments are in quarantine, the last because {failure}");
-        if count > all / 2 {
+        let is_read_only = count > all / 4 || self.health() == Health::ReadOnly;
+        // Of what it holds: one that holds little runs out of segments to read before that.
+        if is_read_only && count > 0 && count * 2 >= used() {
             self.degrade(disk, Health::Offline, &text());
-        } else if count > all / 4 {
+        } else if is_read_only {
             self.degrade(disk, Health::ReadOnly, &text());
         }
     }
@@ -222,11 +231,17 @@ impl Condition {
     }
 
     /// A write or flush failed. How many in a row.
-    pub(crate) fn write_failed(&self, disk: &str, failure: &Failure<'_>) -> u32 {
+    pub(crate) fn write_failed(
+        &self,
+        disk: &str,
+        used: impl FnOnce() -> usize,
+        failure: &Failure<'_>,
+    ) -> u32 {
         let count = self.write_errors.fetch_add(1, Ordering::Relaxed) + 1;
         // After a failed flush nothing is known about what was written before.
         if count >= WRITE_ERRORS_MAX || failure.doing == "flush" {
             self.degrade(disk, Health::ReadOnly, &failure.to_string());
+            self.judge(disk, used, failure);
         }
         count
     }
@@ -307,6 +322,8 @@ impl Condition {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
 
     const fn at(seconds: u64) -> MonoTime {
@@ -321,20 +338,32 @@ mod tests {
         }
     }
 
+    impl Condition {
+        /// A read failed in a store that is full.
+        fn fail_read(&self, segment: Option<u32>, error: &io::Error) {
+            let all = || self.segments.len();
+            self.read_failed("disk", segment, all, &failure("read", error));
+        }
+
+        fn fail_write(&self, used: usize, doing: &'static str, error: &io::Error) {
+            self.write_failed("disk", || used, &failure(doing, error));
+        }
+    }
+
     #[test]
     fn a_good_read_or_write_between_makes_counting_begin_anew() {
         let (condition, eio) = (Condition::new(8), io::Error::from_raw_os_error(5));
         for _ in 0..10 {
             for _ in 0..READ_ERRORS_MAX - 1 {
-                condition.read_failed("disk", None, &failure("read", &eio));
+                condition.fail_read(None, &eio);
             }
             condition.read_well();
-            condition.write_failed("disk", &failure("write", &eio));
-            condition.write_failed("disk", &failure("write", &eio));
+            condition.fail_write(8, "write", &eio);
+            condition.fail_write(8, "write", &eio);
             condition.wrote_well();
         }
         assert_eq!(condition.health(), Health::Good);
-        condition.write_failed("disk", &failure("flush", &eio));
+        condition.fail_write(8, "flush", &eio);
         assert_eq!(condition.health(), Health::ReadOnly);
         let reason = condition.reason().unwrap();
         assert!(reason.contains("at byte 512") && reason.contains("os error 5"));
@@ -343,21 +372,61 @@ mod tests {
     #[test]
     fn segments_go_into_quarantine_one_by_one_and_too_many_end_writing() {
         let (condition, eio) = (Condition::new(8), io::Error::from_raw_os_error(5));
-        for segment in 0..5 {
+        for segment in 0..4 {
             for n in 0..5 {
                 assert_eq!(condition.is_quarantined(segment), n >= 3);
-                condition.read_failed("disk", Some(segment), &failure("read", &eio));
+                condition.fail_read(Some(segment), &eio);
             }
             condition.read_well();
             assert_eq!(condition.quarantined(), segment + 1);
             let expected = match segment {
                 0 | 1 => Health::Good,
-                2 | 3 => Health::ReadOnly,
+                2 => Health::ReadOnly,
                 _ => Health::Offline,
             };
             assert_eq!(condition.health(), expected);
         }
         assert!(!condition.is_quarantined(7));
+    }
+
+    #[test]
+    fn a_disk_that_gives_what_was_not_written_is_left_alone_but_not_for_one_region() {
+        let condition = Condition::new(8);
+        let wrong = io::Error::from(io::ErrorKind::InvalidData);
+        let damage = |segment| condition.read_damage("disk", segment, &failure("read", &wrong));
+        (0..10 * READ_ERRORS_MAX).for_each(|_| damage(3));
+        assert_eq!(condition.health(), Health::Good);
+        (0..READ_ERRORS_MAX).for_each(|n| damage(n % 8));
+        assert_eq!(condition.health(), Health::Offline);
+        assert_eq!(condition.quarantined(), 0);
+    }
+
+    #[test]
+    fn a_store_that_cannot_be_written_nor_read_where_it_holds_something_is_offline() {
+        let eio = io::Error::from_raw_os_error(5);
+        let in_quarantine = |condition: &Condition, segment| {
+            let read =
+                || condition.read_failed("disk", Some(segment), || 4, &failure("read", &eio));
+            (0..SEGMENT_ERRORS_MAX).for_each(|_| read());
+            condition.read_well();
+        };
+        // Four segments of 64 hold something: whether writing fails first, or reading.
+        let condition = Condition::new(64);
+        condition.fail_write(4, "flush", &eio);
+        in_quarantine(&condition, 0);
+        assert_eq!(condition.health(), Health::ReadOnly);
+        in_quarantine(&condition, 1);
+        assert_eq!(condition.health(), Health::Offline);
+
+        let condition = Condition::new(64);
+        (0..2).for_each(|segment| in_quarantine(&condition, segment));
+        assert_eq!(condition.health(), Health::Good, "there is room to write");
+        condition.fail_write(4, "flush", &eio);
+        assert_eq!(condition.health(), Health::Offline);
+
+        let condition = Condition::new(64);
+        condition.fail_write(0, "flush", &eio);
+        assert_eq!(condition.health(), Health::ReadOnly, "nothing was read");
     }
 
     #[test]

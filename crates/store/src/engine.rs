@@ -446,11 +446,7 @@ impl Engine {
 
     fn store_stats(&self, store: &StoreShared) -> OneStoreStats {
         let counts = store.counters.read();
-        let used = store
-            .lives
-            .iter()
-            .filter(|l| l.load(Ordering::Relaxed) != 0)
-            .count() as u64;
+        let used = store.used_segments() as u64;
         let room = u64::from(store.geometry.segments) * u64::from(store.geometry.segment_bytes);
         let written = u128::from(counts.cluster_bytes.max(1));
         let nanos = u128::from(self.clock.mono().nanos()) * u128::from(room) / written;

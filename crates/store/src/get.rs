@@ -9,7 +9,6 @@ use foxy_base::KeyHash;
 use foxy_disk::AlignedBuf;
 use foxy_format::{RecordKind, fragment_hash, parse_record};
 
-use crate::condition::Failure;
 use crate::object::{aligned_size, good_size};
 use crate::removals::Removal;
 use crate::shared::StoreShared;
@@ -193,7 +192,9 @@ impl Engine {
         if !self.drop_entry(plan, store) {
             return ReadMiss::Superseded;
         }
-        add(&store.counters.damaged, 1);
+        if let Some((segment, _)) = store.locate(plan.spot) {
+            store.read_damage(segment, plan.at);
+        }
         ReadMiss::Damaged
     }
 
@@ -293,17 +294,9 @@ impl Engine {
         let Some(store) = self.store(plan.store) else {
             return ReadMiss::Device;
         };
-        add(&store.counters.read_errors, 1);
-        let disk = store.disk.describe();
-        tracing::debug!(store = disk, at = plan.at, %error, "read failed");
         self.drop_entry(plan, &store);
         let segment = store.locate(plan.spot).map(|(segment, _)| segment);
-        let failure = Failure {
-            doing: "read",
-            at: Some(plan.at),
-            error,
-        };
-        store.condition.read_failed(&disk, segment, &failure);
+        store.read_failed(segment, plan.at, error);
         ReadMiss::Device
     }
 

@@ -15,6 +15,7 @@ mod company;
 mod condition;
 mod drain;
 mod engine;
+mod failure;
 mod gate;
 mod get;
 mod hold;

@@ -12,7 +12,6 @@ use std::sync::atomic::Ordering;
 use foxy_base::KeyHash;
 use foxy_disk::AlignedBuf;
 
-use crate::condition::Failure;
 use crate::purge::{Walk, WalkFault};
 use crate::shared::StoreShared;
 use crate::spot::Spot;
@@ -126,14 +125,7 @@ impl Scrub {
                 error,
             } => {
                 add(&store.counters.scrub_errors, 1);
-                add(&store.counters.read_errors, 1);
-                let failure = Failure {
-                    doing: "read",
-                    at: Some(at),
-                    error: &error,
-                };
-                let disk = store.disk.describe();
-                store.condition.read_failed(&disk, Some(segment), &failure);
+                store.read_failed(Some(segment), at, &error);
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Disks that fail: every fault is a miss or a dropped admission, never an error to a request.
 
-use foxy_disk::{Fault, FaultPlan, FaultRule, Keep, MemDisk, OpClass};
+use foxy_disk::{Disk, Fault, FaultPlan, FaultRule, Keep, MemDisk, OpClass};
 
-use super::rig::{Rig, hash, options};
+use super::rig::{Rig, SEGMENT, hash, options};
 use crate::*;
 
 const MEMORY: u64 = 2 << 20;
@@ -83,6 +83,46 @@ fn failing_reads_are_misses_and_in_the_end_the_store_is_left_alone() {
         rig.put("new", b"2").admitted,
         Admission::Memory(DropReason::NoStore)
     );
+}
+
+#[test]
+fn a_store_that_holds_little_is_offline_too_once_its_disk_is_gone() {
+    let mut rig = Rig::new(64, MEMORY, 3);
+    rig.fill("a", 150);
+    let used = rig.engine.stats().stores[0].used_bytes / u64::from(SEGMENT);
+    assert!((2..10).contains(&used), "{used} segments");
+    let all = rule(OpClass::Read, Fault::EIO).and(FaultRule::new(OpClass::Write, Fault::EIO));
+    rig.disk.set_faults(all);
+    for n in 0..150 {
+        let key = format!("filler a {n}");
+        forget_ram(&rig, &key);
+        assert_eq!(rig.text(&key), None);
+        rig.put("new", &[0; 1000]);
+        rig.clock.advance(std::time::Duration::from_millis(1500));
+        rig.turns(2);
+    }
+    assert_eq!(rig.engine.stats().stores[0].health, Health::Offline);
+}
+
+#[test]
+fn a_disk_that_gives_zeros_is_left_alone_in_the_end() {
+    let mut rig = Rig::new(64, MEMORY, 3);
+    rig.fill("a", 1500);
+    let (begin, end) = (rig.segments_at(), rig.disk.len());
+    rig.disk
+        .corrupt(begin, (end - begin) as usize, |b| b.fill(0));
+    let mut wrong = 0;
+    for n in 0..200 {
+        let key = format!("filler a {}", n * 379 % 1500);
+        forget_ram(&rig, &key);
+        assert_eq!(rig.text(&key), None);
+        wrong = rig.counts().damaged;
+    }
+    let store = &rig.engine.stats().stores[0];
+    assert_eq!((store.health, store.quarantined), (Health::Offline, 0));
+    assert!((64..100).contains(&wrong), "{wrong}");
+    let reason = store.reason.as_ref().unwrap();
+    assert!(reason.contains("not what was written there"), "{reason}");
 }
 
 #[test]

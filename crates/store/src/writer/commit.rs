@@ -9,7 +9,7 @@ use foxy_index::{Entry as IndexEntry, Insert};
 
 use super::Writer;
 use super::assemble::{Cluster, IN_FLIGHT_MAX, Written};
-use crate::condition::Failure;
+use crate::failure::Failure;
 use crate::removals::Removal;
 use crate::spot::Spot;
 use crate::stats::add;
@@ -155,12 +155,8 @@ impl Writer {
         at: Option<u64>,
         error: &std::io::Error,
     ) {
-        add(&self.store.counters.write_errors, 1);
         self.fail_tickets();
-        let disk = self.store.disk.describe();
-        tracing::debug!(disk, doing, at, %error, "the device failed");
-        let failure = Failure { doing, at, error };
-        let count = self.store.condition.write_failed(&disk, &failure);
+        let count = self.store.write_failed(&Failure { doing, at, error });
         self.retry_at = Some(self.now + Duration::from_millis(100 << count.min(6)));
     }
 

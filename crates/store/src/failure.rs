@@ -1,0 +1,71 @@
+//! What a disk did wrong, and how the condition of its store learns of it.
+
+use std::io;
+use std::sync::atomic::Ordering;
+
+use crate::shared::StoreShared;
+use crate::stats::add;
+
+/// What the device said, and about what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Failure<'a> {
+    /// `read`, `write` or `flush`.
+    pub(crate) doing: &'static str,
+    /// Byte of the disk, where there is one.
+    pub(crate) at: Option<u64>,
+    pub(crate) error: &'a io::Error,
+}
+
+impl std::fmt::Display for Failure<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.doing)?;
+        if let Some(at) = self.at {
+            write!(f, " at byte {at}")?;
+        }
+        write!(f, " failed: {}", self.error)
+    }
+}
+
+impl StoreShared {
+    /// Segments that hold something.
+    pub(crate) fn used_segments(&self) -> usize {
+        let lives = self.lives.iter();
+        lives.filter(|l| l.load(Ordering::Relaxed) != 0).count()
+    }
+
+    /// A read at byte `at`, in this segment, failed.
+    pub(crate) fn read_failed(&self, segment: Option<u32>, at: u64, error: &io::Error) {
+        add(&self.counters.read_errors, 1);
+        let disk = self.disk.describe();
+        tracing::debug!(disk, at, %error, "read failed");
+        let failure = Failure {
+            doing: "read",
+            at: Some(at),
+            error,
+        };
+        let used = || self.used_segments();
+        self.condition.read_failed(&disk, segment, used, &failure);
+    }
+
+    /// A read at byte `at`, in this segment, gave what was not written there.
+    pub(crate) fn read_damage(&self, segment: u32, at: u64) {
+        add(&self.counters.damaged, 1);
+        let error = io::Error::new(io::ErrorKind::InvalidData, "not what was written there");
+        let failure = Failure {
+            doing: "read",
+            at: Some(at),
+            error: &error,
+        };
+        let disk = self.disk.describe();
+        self.condition.read_damage(&disk, segment, &failure);
+    }
+
+    /// A write or flush failed. How many in a row.
+    pub(crate) fn write_failed(&self, failure: &Failure<'_>) -> u32 {
+        add(&self.counters.write_errors, 1);
+        let disk = self.disk.describe();
+        tracing::debug!(disk, %failure, "the device failed");
+        let used = || self.used_segments();
+        self.condition.write_failed(&disk, used, failure)
+    }
+}
