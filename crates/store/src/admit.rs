@@ -5,10 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use foxy_base::FieldBlock;
 
+use crate::inbox::Item;
 use crate::large::NewLarge;
 use crate::purge::{PurgeMark, Verdict};
 use crate::shard::{Pending, Stage};
-use crate::shared::{Item, StoreShared};
+use crate::shared::StoreShared;
 use crate::stats::add;
 use crate::{Admission, DropReason, Engine, MAX_KEY_BYTES, NewObject, Object, ObjectMeta, Put};
 

@@ -12,7 +12,7 @@ use foxy_base::KeyHash;
 use foxy_format::{LogPosition, StoreUuid};
 use parking_lot::Mutex;
 
-use crate::shared::Gone;
+use crate::gone::Gone;
 
 /// All stores that are away.
 #[derive(Debug, Default)]

@@ -12,10 +12,11 @@ use foxy_base::WallTime;
 use foxy_policy::CachePolicy;
 
 use crate::admit::largest_record;
+use crate::inbox::Item;
 use crate::purge::{Place, Verdict, Walk};
 use crate::removals::Removal;
 use crate::shard::{Pending, Stage};
-use crate::shared::{Item, StoreShared};
+use crate::shared::StoreShared;
 use crate::spot::Spot;
 use crate::stats::{Duty, add};
 use crate::{Engine, Object, StoreId};

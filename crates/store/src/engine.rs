@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use foxy_base::{Clock, KeyHash, hash64};
 use foxy_disk::Disk;
-use foxy_index::{Candidates, Entry, Index};
+use foxy_index::Index;
 use foxy_policy::CachePolicy;
 use parking_lot::RwLock;
 
@@ -13,20 +13,14 @@ use crate::away::Away;
 use crate::company::Circle;
 use crate::gate::Gate;
 use crate::hold::Holds;
+use crate::inbox::SyncRequest;
 use crate::purge::Purges;
 use crate::registry::{Registry, Stores};
-use crate::removals::Removal;
-use crate::shard::{Shard, Stage};
-use crate::shared::{StoreShared, SyncRequest};
-use crate::spot::Spot;
-use crate::stats::{EngineCounters, MemoryShares, OneStoreStats, StoreStats, add};
+use crate::shard::Shard;
+use crate::shared::StoreShared;
+use crate::stats::{EngineCounters, OneStoreStats, StoreStats, add};
 use crate::ticket::SyncTicket;
 use crate::{EngineConfig, OpenError, StoreId, StoreOptions, Writer};
-
-/// This part of the budget (1/n) is left to the allocator.
-const SLACK_PART: u64 = 20;
-/// Reads under way have their buffers within this, on any machine that keeps up with its disks.
-const READS_MAX: u64 = 8 << 20;
 
 /// Where the index has its memory from.
 pub const INDEX_PAGES: foxy_index::Pages = foxy_index::Pages {
@@ -53,7 +47,7 @@ pub struct Engine {
     pub(crate) pending_bytes: AtomicU64,
     next_number: AtomicU64,
     version_seed: AtomicU64,
-    ram_capacity: AtomicU64,
+    pub(crate) ram_capacity: AtomicU64,
     pub(crate) counters: EngineCounters,
     pub(crate) purges: Purges,
     pub(crate) gate: Gate,
@@ -219,107 +213,6 @@ impl Engine {
             .unwrap_or(self.config.fragment_bytes)
     }
 
-    /// Removes the live entry of a key: from RAM, from what waits and from disk. When it returns
-    /// a kill does not bring it back, and soon a power cut does not either. Call it at header time for a response that replaces, before
-    /// and regardless of storing that. True if there was one. Never blocks on a disk.
-    pub fn supersede(&self, hash: KeyHash, _key: &[u8]) -> bool {
-        self.supersede_locked(&mut self.shard(hash).write(), hash)
-    }
-
-    /// As [`Engine::supersede`], for callers that hold the shard's lock.
-    pub(crate) fn supersede_locked(&self, shard: &mut Shard, hash: KeyHash) -> bool {
-        let found = self.index.lookup(hash);
-        for store in self.stores().iter() {
-            self.log_removal(store, shard, hash, &found, false);
-        }
-        self.away.note(hash);
-        self.take_away(shard, hash, &found)
-    }
-
-    /// What of a key may be on this store must not come back. Before it is taken away.
-    fn log_removal(
-        &self,
-        store: &StoreShared,
-        shard: &Shard,
-        hash: KeyHash,
-        found: &Candidates,
-        key_too: bool,
-    ) {
-        let mut removals = Vec::new();
-        // Its cluster may be on the disk already; a waiting one was never written.
-        if let Some(pending) = shard.pending.get(&hash)
-            && let Stage::Assembled(place) = pending.stage
-            && pending.store == store.id
-        {
-            removals.push(Removal::Place(place));
-        }
-        let here = found.iter().filter(|e| store.holds(e.address));
-        removals.extend(
-            here.filter_map(|e| store.position(Spot::of(&e)))
-                .map(Removal::Place),
-        );
-        let mut unloaded = false;
-        if store.loading.load(Ordering::Acquire)
-            && let Some(gone) = store.gone.write().as_mut()
-        {
-            gone.add(hash);
-            unloaded = true;
-        }
-        // What is not loaded yet may hold the key.
-        if key_too || unloaded {
-            removals.push(Removal::Key(hash));
-        }
-        if !removals.is_empty() {
-            store.remove_all(&removals);
-        }
-    }
-
-    /// Takes away what a key holds in memory and its entries, `found` of which are logged.
-    fn take_away(&self, shard: &mut Shard, hash: KeyHash, found: &Candidates) -> bool {
-        let mut existed = shard.ram.remove(&hash).is_some();
-        if let Some(pending) = shard.pending.remove(&hash) {
-            existed = true;
-            self.release_pending(pending.store, pending.object.memory_bytes());
-        }
-        for entry in self.index.remove(hash) {
-            existed = true;
-            // A twin may have come meanwhile, under another shard's lock.
-            if found.iter().all(|f| Spot::of(&f) != Spot::of(&entry)) {
-                self.void(entry);
-            }
-        }
-        if existed {
-            self.gate.used(hash);
-            add(&self.counters.superseded, 1);
-        }
-        existed
-    }
-
-    /// Keeps the record that an index entry points to from coming back after a restart.
-    pub(crate) fn void(&self, entry: Entry) {
-        if let Some(store) = self.stores().at(entry.address)
-            && let Some(place) = store.position(Spot::of(&entry))
-        {
-            store.remove(Removal::Place(place));
-        }
-    }
-
-    /// Removes a key like [`Engine::supersede`], whether or not it is known, and promises that it
-    /// stays removed across power cuts once the ticket is done. Variants cannot be reached any
-    /// more, since their keys contain the primary's nonce.
-    pub fn purge(&self, hash: KeyHash, _key: &[u8]) -> SyncTicket {
-        let mut shard = self.shard(hash).write();
-        let found = self.index.lookup(hash);
-        for store in self.stores().iter() {
-            self.log_removal(store, &shard, hash, &found, true);
-        }
-        self.away.note(hash);
-        self.take_away(&mut shard, hash, &found);
-        drop(shard);
-        add(&self.counters.purged, 1);
-        self.ticket(false)
-    }
-
     /// A ticket for everything put and removed before.
     pub fn sync(&self) -> SyncTicket {
         self.ticket(true)
@@ -337,85 +230,6 @@ impl Engine {
             store.bell.ring();
         }
         ticket
-    }
-
-    /// Whether so little waits for a store that the others have room as well: one that does not
-    /// get on may not keep them from storing.
-    fn has_room(&self, store: &StoreShared, stores: usize) -> bool {
-        let waits = store.pending_bytes.load(Ordering::Relaxed);
-        stores == 1 || waits < self.config.pending_bytes_max / 4 * 3
-    }
-
-    /// Takes room for an object that waits for `store`; false if there is none.
-    pub(crate) fn reserve_pending(&self, store: &StoreShared, bytes: usize) -> bool {
-        let bytes = bytes as u64;
-        let before = self.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
-        if before + bytes > self.config.pending_bytes_max {
-            self.pending_bytes.fetch_sub(bytes, Ordering::Relaxed);
-            return false;
-        }
-        store.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
-        true
-    }
-
-    /// The same where there may be no room.
-    pub(crate) fn take_pending(&self, store: &StoreShared, bytes: usize) {
-        let bytes = bytes as u64;
-        self.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
-        store.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    pub(crate) fn release_pending(&self, store: StoreId, bytes: usize) {
-        let bytes = bytes as u64;
-        self.pending_bytes.fetch_sub(bytes, Ordering::Relaxed);
-        if let Some(store) = self.stores().by_id(store) {
-            store.pending_bytes.fetch_sub(bytes, Ordering::Relaxed);
-        }
-    }
-
-    /// What longer reads under way may take: half of what is set aside for reads.
-    pub(crate) const fn wide_bytes_max(&self) -> u64 {
-        let share = self.config.memory_bytes / 128;
-        if share < READS_MAX / 2 {
-            share
-        } else {
-            READS_MAX / 2
-        }
-    }
-
-    /// How the budget is shared out now.
-    fn shares(&self) -> MemoryShares {
-        let budget = self.config.memory_bytes;
-        let stores = self.stores();
-        let writers = stores
-            .iter()
-            .map(|s| s.writer_bytes.load(Ordering::Relaxed));
-        let mut shares = MemoryShares {
-            budget,
-            ram: 0,
-            pending: self.config.pending_bytes_max,
-            index: self.index.memory_bytes(),
-            writers: writers.sum::<u64>() + self.away.memory_bytes(),
-            reads: (budget / 64).min(READS_MAX),
-            slack: budget / SLACK_PART + self.gate.memory_bytes(budget),
-        };
-        let others = shares.pending + shares.index + shares.writers + shares.reads + shares.slack;
-        shares.ram = budget.saturating_sub(others).max(budget / 16);
-        shares
-    }
-
-    /// Gives the RAM tier what the other shares leave of the memory budget.
-    pub(crate) fn rebalance(&self) {
-        let want = self.shares().ram;
-        let have = self.ram_capacity.load(Ordering::Relaxed);
-        if want.abs_diff(have) < self.config.memory_bytes / 256 {
-            return;
-        }
-        self.ram_capacity.store(want, Ordering::Relaxed);
-        for shard in &self.shards {
-            let gone = shard.write().set_capacity(want / self.shards.len() as u64);
-            add(&self.counters.ram_evictions, gone);
-        }
     }
 
     /// Figures of this moment.

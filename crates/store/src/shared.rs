@@ -1,185 +1,27 @@
 //! The part of a store that network threads and its writer share.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::task::Waker;
-use std::time::Duration;
 
 use foxy_base::{KeyHash, MonoTime};
 use foxy_disk::Disk;
 use foxy_format::{Geometry, LogPosition, RecordPlace, StoreUuid, Superblock, UNIT};
 use foxy_index::{Address, Entry, UNIT_BYTES};
 use foxy_policy::ReadAround;
-use parking_lot::{Condvar, Mutex, RwLock};
+use parking_lot::{Mutex, RwLock};
 
 use crate::around;
 use crate::condition::Condition;
+use crate::gone::Gone;
+use crate::inbox::{Bell, Inbox, Item};
 use crate::pressure::Pressure;
 use crate::purge::JournalInbox;
 use crate::reads::StoreReads;
-use crate::removals::{Numbered, RemovalLog};
+use crate::removals::RemovalLog;
 use crate::spot::Spot;
 use crate::stats::{Duty, Health, StoreCounters};
-use crate::ticket::TicketPart;
-use crate::{Durable, ReadPlan, StoreId, StoreOptions};
-
-/// An object on its way to disk: the pending table holds the object itself.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Item {
-    pub(crate) hash: KeyHash,
-    /// Which entry of the pending table is meant; it may have been replaced since.
-    pub(crate) ticket: u64,
-    pub(crate) group: u64,
-    /// Length of the record on disk.
-    pub(crate) bytes: u32,
-}
-
-/// What a caller waits for.
-#[derive(Debug)]
-pub(crate) struct SyncRequest {
-    /// Objects too, or removals only.
-    pub(crate) objects: bool,
-    pub(crate) part: TicketPart,
-}
-
-/// What network threads hand to the writer.
-#[derive(Debug, Default)]
-pub(crate) struct Inbox {
-    pub(crate) items: Vec<Item>,
-    pub(crate) removals: Vec<Numbered>,
-    pub(crate) requests: Vec<SyncRequest>,
-    pub(crate) overflow: bool,
-    /// Nobody takes anything out any more; who waits is told this.
-    closed: Option<Durable>,
-}
-
-impl Inbox {
-    /// Asks the writer for a flush, and for being told.
-    pub(crate) fn request(&mut self, request: SyncRequest) {
-        match self.closed {
-            Some(outcome) => request.part.finish(outcome),
-            None => self.requests.push(request),
-        }
-    }
-
-    /// The writer has ended, and another goes on.
-    pub(crate) fn hand_over(&mut self, heir: &mut Self) {
-        // What the heir has so far came later.
-        let later = std::mem::replace(&mut heir.removals, std::mem::take(&mut self.removals));
-        heir.removals.extend(later);
-        heir.requests.append(&mut self.requests);
-        heir.overflow |= self.overflow;
-        self.closed = Some(Durable::Failed);
-    }
-
-    /// The writer has ended.
-    pub(crate) fn close(&mut self, outcome: Durable) {
-        self.closed = Some(outcome);
-        for request in self.requests.drain(..) {
-            request.part.finish(outcome);
-        }
-    }
-}
-
-/// Keys removed while older segments are being loaded.
-#[derive(Debug)]
-pub(crate) struct Gone {
-    keys: HashSet<u64>,
-    max: usize,
-    /// Too many: nothing more may be loaded.
-    pub(crate) full: bool,
-    /// The store's log knows nothing of some of them: what is left out for them becomes void.
-    pub(crate) untold: bool,
-}
-
-impl Gone {
-    pub(crate) fn new(max: usize) -> Self {
-        Self {
-            keys: HashSet::new(),
-            max,
-            full: false,
-            untold: false,
-        }
-    }
-    pub(crate) fn add(&mut self, hash: KeyHash) {
-        if self.keys.len() < self.max {
-            self.keys.insert(hash.low());
-        } else {
-            self.full = true;
-        }
-    }
-    /// Memory of the set.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.keys.capacity() * 10
-    }
-    /// Takes in what another set has.
-    pub(crate) fn absorb(&mut self, other: Self) {
-        self.full |= other.full;
-        self.max = self.max.max(other.keys.len());
-        self.keys.extend(other.keys);
-    }
-    pub(crate) fn has(&self, hash: KeyHash) -> bool {
-        self.full || self.keys.contains(&hash.low())
-    }
-}
-
-/// Wakes the thread that drives a writer.
-#[derive(Debug, Default)]
-pub(crate) struct Bell {
-    state: Mutex<BellState>,
-    condvar: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct BellState {
-    rung: bool,
-    nudged: bool,
-    /// The thread has nothing to do at all.
-    idle: bool,
-}
-
-impl Bell {
-    /// There is something to do now.
-    pub(crate) fn ring(&self) {
-        let mut state = self.state.lock();
-        if !state.rung {
-            state.rung = true;
-            self.condvar.notify_one();
-        }
-    }
-
-    /// There is something to do. A thread that pauses between two turns takes it up soon: waking
-    /// it for each of many would cost more than what it does for one.
-    pub(crate) fn nudge(&self) {
-        let mut state = self.state.lock();
-        if !state.nudged {
-            state.nudged = true;
-            if state.idle {
-                self.condvar.notify_one();
-            }
-        }
-    }
-
-    /// Waits until rung or nudged or until the time is over.
-    pub(crate) fn wait(&self, at_most: Duration) {
-        let mut state = self.state.lock();
-        if !state.rung && !state.nudged {
-            state.idle = true;
-            self.condvar.wait_for(&mut state, at_most);
-        }
-        *state = BellState::default();
-    }
-
-    /// Waits until rung or until the time is over.
-    pub(crate) fn pause(&self, at_most: Duration) {
-        let mut state = self.state.lock();
-        if !state.rung {
-            self.condvar.wait_for(&mut state, at_most);
-        }
-        *state = BellState::default();
-    }
-}
+use crate::{ReadPlan, StoreId, StoreOptions};
 
 #[derive(Debug)]
 pub(crate) struct StoreShared {
@@ -446,49 +288,5 @@ impl StoreShared {
         if first {
             self.bell.nudge();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// No test can wait for so long: whoever is not woken is seen.
-    const LONG: Duration = Duration::from_secs(600);
-
-    /// Runs `wait` in a thread and says whether it comes back.
-    fn ends(bell: &Arc<Bell>, wait: fn(&Bell)) -> std::sync::mpsc::Receiver<()> {
-        let (done, over) = std::sync::mpsc::channel();
-        let bell = Arc::clone(bell);
-        std::thread::spawn(move || {
-            wait(&bell);
-            let _ = done.send(());
-        });
-        over
-    }
-
-    #[test]
-    fn a_nudge_wakes_who_is_idle_and_is_not_lost_on_who_is_not_yet() {
-        let bell = Arc::new(Bell::default());
-        bell.nudge();
-        let over = ends(&bell, |bell| bell.wait(LONG));
-        assert_eq!(over.recv_timeout(Duration::from_secs(60)), Ok(()));
-        let over = ends(&bell, |bell| bell.wait(LONG));
-        while !bell.state.lock().idle {
-            std::thread::yield_now();
-        }
-        bell.nudge();
-        assert_eq!(over.recv_timeout(Duration::from_secs(60)), Ok(()));
-    }
-
-    #[test]
-    fn a_pause_ends_by_a_ring_and_not_by_a_nudge() {
-        let bell = Arc::new(Bell::default());
-        bell.nudge();
-        let over = ends(&bell, |bell| bell.pause(LONG));
-        let still = over.recv_timeout(Duration::from_millis(20));
-        assert_eq!(still, Err(std::sync::mpsc::RecvTimeoutError::Timeout));
-        bell.ring();
-        assert_eq!(over.recv_timeout(Duration::from_secs(60)), Ok(()));
     }
 }

@@ -13,8 +13,9 @@ use foxy_index::{Insert, LANES};
 
 use super::part::Part;
 use crate::Engine;
+use crate::gone::Gone;
 use crate::removals::Removal;
-use crate::shared::{Gone, StoreShared};
+use crate::shared::StoreShared;
 use crate::stats::add;
 
 /// Entries whose places in the index are asked for at once: more than a core can have under way

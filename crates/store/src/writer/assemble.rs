@@ -16,11 +16,11 @@ use super::Writer;
 use super::io::Purpose;
 use super::segment::OpenSegment;
 use crate::Object;
+use crate::inbox::Item;
 use crate::pressure::WaitsFor;
 use crate::purge::Verdict;
 use crate::removals::Numbered;
 use crate::shard::Stage;
-use crate::shared::Item;
 use crate::stats::add;
 
 /// Clusters being written at once ...

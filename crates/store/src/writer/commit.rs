@@ -9,7 +9,7 @@ use foxy_index::{Entry as IndexEntry, Insert};
 
 use super::Writer;
 use super::assemble::{Cluster, IN_FLIGHT_MAX, Written};
-use crate::failure::Failure;
+use crate::condition::Failure;
 use crate::removals::Removal;
 use crate::spot::Spot;
 use crate::stats::add;

@@ -7,8 +7,8 @@ use foxy_base::MonoTime;
 use foxy_policy::{BufferId, GroupId, LocalityBuffers, LocalityConfig};
 
 use crate::StoreOptions;
+use crate::inbox::Item;
 use crate::removals::Numbered;
-use crate::shared::Item;
 
 /// What waits to be assembled. Counts everything that passes, so that a ticket can tell when
 /// what came before it has left.

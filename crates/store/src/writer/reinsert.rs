@@ -12,9 +12,9 @@ use std::sync::atomic::Ordering;
 use super::Writer;
 use super::io::Purpose;
 use crate::Object;
+use crate::inbox::Item;
 use crate::object::good_size;
 use crate::shard::{Pending, Stage};
-use crate::shared::Item;
 use crate::spot::Spot;
 use crate::stats::add;
 

@@ -1,7 +1,7 @@
 //! Tickets and the periodic flush: when something is durable, and who is told.
 
 use crate::Durable;
-use crate::shared::SyncRequest;
+use crate::inbox::SyncRequest;
 use crate::stats::Health;
 use crate::ticket::TicketPart;
 

@@ -13,13 +13,17 @@
 //! Each change is told once in the log, with place, error and what to do. A store never gets
 //! better while it is open, but for being slow.
 
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::time::Duration;
+mod failure;
+mod slow;
+#[cfg(test)]
+mod tests;
 
-use foxy_base::MonoTime;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+
 use parking_lot::Mutex;
 
-use crate::failure::Failure;
+pub(crate) use self::failure::Failure;
+use self::slow::Slowness;
 use crate::stats::Health;
 
 /// Failed reads of a segment after which it is not used any more.
@@ -30,11 +34,6 @@ const READ_ERRORS_MAX: u32 = 64;
 const READ_ERRORS_MAX_READ_ONLY: u32 = 16;
 /// Failed writes, with no good one between, after which a store is only read.
 const WRITE_ERRORS_MAX: u32 = 3;
-/// First pause of a slow store, and how often it is doubled.
-const PAUSE: Duration = Duration::from_secs(1);
-const DOUBLINGS: u32 = 6;
-/// A store that was not slow for so long begins with the first pause again.
-const FORGIVEN: Duration = Duration::from_secs(300);
 
 /// What a store went through. Shared by all threads.
 #[derive(Debug)]
@@ -55,13 +54,6 @@ pub(crate) struct Condition {
     slow: Mutex<Slowness>,
     /// What last changed the condition.
     reason: Mutex<Option<String>>,
-}
-
-#[derive(Debug, Default)]
-struct Slowness {
-    strikes: u32,
-    /// It was told.
-    told: bool,
 }
 
 impl Condition {
@@ -87,12 +79,6 @@ impl Condition {
             h if h == Health::ReadOnly as u8 => Health::ReadOnly,
             _ => Health::Offline,
         }
-    }
-
-    /// Left alone at the moment because it takes too long.
-    pub(crate) fn is_slow(&self, now: impl FnOnce() -> MonoTime) -> bool {
-        let until = self.slow_until.load(Ordering::Relaxed);
-        until != 0 && (self.late.load(Ordering::Relaxed) > 0 || now().nanos() < until)
     }
 
     /// What last changed the condition, if it is not good.
@@ -215,7 +201,7 @@ impl Condition {
     /// Whether so many segments are in quarantine that the store is of little use, or of none.
     fn judge(&self, disk: &str, used: impl FnOnce() -> usize, failure: &Failure<'_>) {
         let (count, all) = (self.quarantined() as usize, self.segments.len());
-        let text = || format!("{count} segments are in quarantine, the last because {failure}");
+        let text = || format!("{failure}; {count} segments are in quarantine");
         let is_read_only = count > all / 4 || self.health() == Health::ReadOnly;
         // Of what it holds: one that holds little runs out of segments to read before that.
         if is_read_only && count > 0 && count * 2 >= used() {
@@ -273,175 +259,5 @@ impl Condition {
             ),
         };
         tracing::error!("{disk}: {why}: the store is now {state}; {follows}");
-    }
-
-    /// Nobody waits any longer for a read that the device still has.
-    pub(crate) fn given_up(&self, disk: &str, at: u64, now: MonoTime) {
-        self.late.fetch_add(1, Ordering::Relaxed);
-        self.strike(disk, &format!("a read at byte {at} takes too long"), now);
-    }
-
-    /// Such a read has ended after all.
-    pub(crate) fn arrived(&self, now: MonoTime) {
-        self.late.fetch_sub(1, Ordering::Relaxed);
-        let slow = self.slow.lock();
-        self.pause(&slow, now);
-    }
-
-    /// A write has been under way for too long.
-    pub(crate) fn stalled(&self, disk: &str, now: MonoTime) {
-        self.strike(disk, "a write takes too long", now);
-    }
-
-    fn strike(&self, disk: &str, why: &str, now: MonoTime) {
-        let mut slow = self.slow.lock();
-        let until = MonoTime(self.slow_until.load(Ordering::Relaxed));
-        if until.nanos() != 0 && now < until {
-            return;
-        }
-        let forgiven = now.since(until) > FORGIVEN;
-        if forgiven {
-            *slow = Slowness::default();
-        }
-        slow.strikes = (slow.strikes + 1).min(DOUBLINGS + 1);
-        self.pause(&slow, now);
-        *self.reason.lock() = Some(why.to_owned());
-        if !std::mem::replace(&mut slow.told, true) {
-            tracing::warn!(
-                "{disk}: {why}: the store is now slow; while it is, its objects are fetched and \
-                 new ones go elsewhere; look at what else uses the device, or at its health"
-            );
-        }
-    }
-
-    fn pause(&self, slow: &Slowness, now: MonoTime) {
-        let until = now + PAUSE * (1 << slow.strikes.saturating_sub(1));
-        self.slow_until.store(until.nanos(), Ordering::Relaxed);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io;
-
-    use super::*;
-
-    const fn at(seconds: u64) -> MonoTime {
-        MonoTime(seconds * 1_000_000_000)
-    }
-
-    fn failure<'a>(doing: &'static str, error: &'a io::Error) -> Failure<'a> {
-        Failure {
-            doing,
-            at: Some(512),
-            error,
-        }
-    }
-
-    impl Condition {
-        /// A read failed in a store that is full.
-        fn fail_read(&self, segment: Option<u32>, error: &io::Error) {
-            let all = || self.segments.len();
-            self.read_failed("disk", segment, all, &failure("read", error));
-        }
-
-        fn fail_write(&self, used: usize, doing: &'static str, error: &io::Error) {
-            self.write_failed("disk", || used, &failure(doing, error));
-        }
-    }
-
-    #[test]
-    fn a_good_read_or_write_between_makes_counting_begin_anew() {
-        let (condition, eio) = (Condition::new(8), io::Error::from_raw_os_error(5));
-        for _ in 0..10 {
-            for _ in 0..READ_ERRORS_MAX - 1 {
-                condition.fail_read(None, &eio);
-            }
-            condition.read_well();
-            condition.fail_write(8, "write", &eio);
-            condition.fail_write(8, "write", &eio);
-            condition.wrote_well();
-        }
-        assert_eq!(condition.health(), Health::Good);
-        condition.fail_write(8, "flush", &eio);
-        assert_eq!(condition.health(), Health::ReadOnly);
-        let reason = condition.reason().unwrap();
-        assert!(reason.contains("at byte 512") && reason.contains("os error 5"));
-    }
-
-    #[test]
-    fn segments_go_into_quarantine_one_by_one_and_too_many_end_writing() {
-        let (condition, eio) = (Condition::new(8), io::Error::from_raw_os_error(5));
-        for segment in 0..4 {
-            for n in 0..5 {
-                assert_eq!(condition.is_quarantined(segment), n >= 3);
-                condition.fail_read(Some(segment), &eio);
-            }
-            condition.read_well();
-            assert_eq!(condition.quarantined(), segment + 1);
-            let expected = match segment {
-                0 | 1 => Health::Good,
-                2 => Health::ReadOnly,
-                _ => Health::Offline,
-            };
-            assert_eq!(condition.health(), expected);
-        }
-        assert!(!condition.is_quarantined(7));
-    }
-
-    #[test]
-    fn a_disk_that_gives_what_was_not_written_is_left_alone_but_not_for_one_region() {
-        let condition = Condition::new(8);
-        let wrong = io::Error::from(io::ErrorKind::InvalidData);
-        let damage = |segment| condition.read_damage("disk", segment, &failure("read", &wrong));
-        (0..10 * READ_ERRORS_MAX).for_each(|_| damage(3));
-        assert_eq!(condition.health(), Health::Good);
-        (0..READ_ERRORS_MAX).for_each(|n| damage(n % 8));
-        assert_eq!(condition.health(), Health::Offline);
-        assert_eq!(condition.quarantined(), 0);
-    }
-
-    #[test]
-    fn a_store_that_cannot_be_written_nor_read_where_it_holds_something_is_offline() {
-        let eio = io::Error::from_raw_os_error(5);
-        let in_quarantine = |condition: &Condition, segment| {
-            let read =
-                || condition.read_failed("disk", Some(segment), || 4, &failure("read", &eio));
-            (0..SEGMENT_ERRORS_MAX).for_each(|_| read());
-            condition.read_well();
-        };
-        // Four segments of 64 hold something: whether writing fails first, or reading.
-        let condition = Condition::new(64);
-        condition.fail_write(4, "flush", &eio);
-        in_quarantine(&condition, 0);
-        assert_eq!(condition.health(), Health::ReadOnly);
-        in_quarantine(&condition, 1);
-        assert_eq!(condition.health(), Health::Offline);
-
-        let condition = Condition::new(64);
-        (0..2).for_each(|segment| in_quarantine(&condition, segment));
-        assert_eq!(condition.health(), Health::Good, "there is room to write");
-        condition.fail_write(4, "flush", &eio);
-        assert_eq!(condition.health(), Health::Offline);
-
-        let condition = Condition::new(64);
-        condition.fail_write(0, "flush", &eio);
-        assert_eq!(condition.health(), Health::ReadOnly, "nothing was read");
-    }
-
-    #[test]
-    fn slowness_ends_with_the_last_late_read_and_a_pause_that_doubles() {
-        let condition = Condition::new(8);
-        condition.given_up("disk", 0, at(10));
-        condition.given_up("disk", 0, at(10));
-        assert!(condition.is_slow(|| at(100)), "two reads are still out");
-        condition.arrived(at(100));
-        condition.arrived(at(100));
-        assert!(condition.is_slow(|| at(100)) && !condition.is_slow(|| at(101)));
-        condition.given_up("disk", 0, at(102));
-        condition.arrived(at(103));
-        assert!(condition.is_slow(|| at(104)) && !condition.is_slow(|| at(105)));
-        condition.stalled("disk", at(1000));
-        assert!(!condition.is_slow(|| at(1001)), "long forgiven");
     }
 }

@@ -1,0 +1,171 @@
+//! What others hand to the thread that writes a store, and how they wake it.
+
+use std::time::Duration;
+
+use foxy_base::KeyHash;
+use parking_lot::{Condvar, Mutex};
+
+use crate::Durable;
+use crate::removals::Numbered;
+use crate::ticket::TicketPart;
+
+/// An object on its way to disk: the pending table holds the object itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Item {
+    pub(crate) hash: KeyHash,
+    /// Which entry of the pending table is meant; it may have been replaced since.
+    pub(crate) ticket: u64,
+    pub(crate) group: u64,
+    /// Length of the record on disk.
+    pub(crate) bytes: u32,
+}
+
+/// What a caller waits for.
+#[derive(Debug)]
+pub(crate) struct SyncRequest {
+    /// Objects too, or removals only.
+    pub(crate) objects: bool,
+    pub(crate) part: TicketPart,
+}
+
+/// What network threads hand to the writer.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    pub(crate) items: Vec<Item>,
+    pub(crate) removals: Vec<Numbered>,
+    pub(crate) requests: Vec<SyncRequest>,
+    pub(crate) overflow: bool,
+    /// Nobody takes anything out any more; who waits is told this.
+    closed: Option<Durable>,
+}
+
+impl Inbox {
+    /// Asks the writer for a flush, and for being told.
+    pub(crate) fn request(&mut self, request: SyncRequest) {
+        match self.closed {
+            Some(outcome) => request.part.finish(outcome),
+            None => self.requests.push(request),
+        }
+    }
+
+    /// The writer has ended, and another goes on.
+    pub(crate) fn hand_over(&mut self, heir: &mut Self) {
+        // What the heir has so far came later.
+        let later = std::mem::replace(&mut heir.removals, std::mem::take(&mut self.removals));
+        heir.removals.extend(later);
+        heir.requests.append(&mut self.requests);
+        heir.overflow |= self.overflow;
+        self.closed = Some(Durable::Failed);
+    }
+
+    /// The writer has ended.
+    pub(crate) fn close(&mut self, outcome: Durable) {
+        self.closed = Some(outcome);
+        for request in self.requests.drain(..) {
+            request.part.finish(outcome);
+        }
+    }
+}
+
+/// Wakes the thread that drives a writer.
+#[derive(Debug, Default)]
+pub(crate) struct Bell {
+    state: Mutex<BellState>,
+    condvar: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct BellState {
+    rung: bool,
+    nudged: bool,
+    /// The thread has nothing to do at all.
+    idle: bool,
+}
+
+impl Bell {
+    /// There is something to do now.
+    pub(crate) fn ring(&self) {
+        let mut state = self.state.lock();
+        if !state.rung {
+            state.rung = true;
+            self.condvar.notify_one();
+        }
+    }
+
+    /// There is something to do. A thread that pauses between two turns takes it up soon: waking
+    /// it for each of many would cost more than what it does for one.
+    pub(crate) fn nudge(&self) {
+        let mut state = self.state.lock();
+        if !state.nudged {
+            state.nudged = true;
+            if state.idle {
+                self.condvar.notify_one();
+            }
+        }
+    }
+
+    /// Waits until rung or nudged or until the time is over.
+    pub(crate) fn wait(&self, at_most: Duration) {
+        let mut state = self.state.lock();
+        if !state.rung && !state.nudged {
+            state.idle = true;
+            self.condvar.wait_for(&mut state, at_most);
+        }
+        *state = BellState::default();
+    }
+
+    /// Waits until rung or until the time is over.
+    pub(crate) fn pause(&self, at_most: Duration) {
+        let mut state = self.state.lock();
+        if !state.rung {
+            self.condvar.wait_for(&mut state, at_most);
+        }
+        *state = BellState::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// No test can wait for so long: whoever is not woken is seen.
+    const LONG: Duration = Duration::from_secs(600);
+
+    /// Runs `wait` in a thread and says whether it comes back.
+    fn ends(bell: &Arc<Bell>, wait: fn(&Bell)) -> std::sync::mpsc::Receiver<()> {
+        let (done, over) = std::sync::mpsc::channel();
+        let bell = Arc::clone(bell);
+        std::thread::spawn(move || {
+            wait(&bell);
+            let _ = done.send(());
+        });
+        over
+    }
+
+    #[test]
+    fn a_nudge_wakes_who_is_idle_and_is_not_lost_on_who_is_not_yet() {
+        let bell = Arc::new(Bell::default());
+        bell.nudge();
+        let over = ends(&bell, |bell| bell.wait(LONG));
+        assert_eq!(over.recv_timeout(Duration::from_secs(60)), Ok(()));
+        let over = ends(&bell, |bell| bell.wait(LONG));
+        while !bell.state.lock().idle {
+            std::thread::yield_now();
+        }
+        bell.nudge();
+        assert_eq!(over.recv_timeout(Duration::from_secs(60)), Ok(()));
+    }
+
+    #[test]
+    fn a_pause_ends_by_a_ring_and_not_by_a_nudge() {
+        let bell = Arc::new(Bell::default());
+        bell.nudge();
+        let over = ends(&bell, |bell| bell.pause(LONG));
+        let still = over.recv_timeout(Duration::from_millis(20));
+        assert_eq!(still, Err(std::sync::mpsc::RecvTimeoutError::Timeout));
+        bell.ring();
+        assert_eq!(over.recv_timeout(Duration::from_secs(60)), Ok(()));
+    }
+}

@@ -1,0 +1,95 @@
+//! The memory budget: how it is shared out, and what of it waits to be written.
+
+use std::sync::atomic::Ordering;
+
+use crate::shared::StoreShared;
+use crate::stats::{MemoryShares, add};
+use crate::{Engine, StoreId};
+
+/// This part of the budget (1/n) is left to the allocator.
+const SLACK_PART: u64 = 20;
+/// Reads under way have their buffers within this, on any machine that keeps up with its disks.
+const READS_MAX: u64 = 8 << 20;
+
+impl Engine {
+    /// Whether so little waits for a store that the others have room as well: one that does not
+    /// get on may not keep them from storing.
+    pub(crate) fn has_room(&self, store: &StoreShared, stores: usize) -> bool {
+        let waits = store.pending_bytes.load(Ordering::Relaxed);
+        stores == 1 || waits < self.config.pending_bytes_max / 4 * 3
+    }
+
+    /// Takes room for an object that waits for `store`; false if there is none.
+    pub(crate) fn reserve_pending(&self, store: &StoreShared, bytes: usize) -> bool {
+        let bytes = bytes as u64;
+        let before = self.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
+        if before + bytes > self.config.pending_bytes_max {
+            self.pending_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            return false;
+        }
+        store.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
+        true
+    }
+
+    /// The same where there may be no room.
+    pub(crate) fn take_pending(&self, store: &StoreShared, bytes: usize) {
+        let bytes = bytes as u64;
+        self.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
+        store.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn release_pending(&self, store: StoreId, bytes: usize) {
+        let bytes = bytes as u64;
+        self.pending_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(store) = self.stores().by_id(store) {
+            store.pending_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// What longer reads under way may take: half of what is set aside for reads.
+    pub(crate) const fn wide_bytes_max(&self) -> u64 {
+        let share = self.config.memory_bytes / 128;
+        if share < READS_MAX / 2 {
+            share
+        } else {
+            READS_MAX / 2
+        }
+    }
+
+    /// How the budget is shared out now.
+    pub(crate) fn shares(&self) -> MemoryShares {
+        let budget = self.config.memory_bytes;
+        let stores = self.stores();
+        let writers = stores
+            .iter()
+            .map(|s| s.writer_bytes.load(Ordering::Relaxed));
+        let mut shares = MemoryShares {
+            budget,
+            ram: 0,
+            pending: self.config.pending_bytes_max,
+            index: self.index.memory_bytes(),
+            writers: writers.sum::<u64>() + self.away.memory_bytes(),
+            reads: (budget / 64).min(READS_MAX),
+            slack: budget / SLACK_PART + self.gate.memory_bytes(budget),
+        };
+        let others = shares.pending + shares.index + shares.writers + shares.reads + shares.slack;
+        shares.ram = budget.saturating_sub(others).max(budget / 16);
+        shares
+    }
+
+    /// Gives the RAM tier what the other shares leave of the memory budget.
+    pub(crate) fn rebalance(&self) {
+        let want = self.shares().ram;
+        let have = self.ram_capacity.load(Ordering::Relaxed);
+        if want.abs_diff(have) < self.config.memory_bytes / 256 {
+            return;
+        }
+        self.ram_capacity.store(want, Ordering::Relaxed);
+        let shards = self.shard_count();
+        for number in 0..shards {
+            let mut shard = self.shard_at(number).write();
+            let gone = shard.set_capacity(want / shards as u64);
+            add(&self.counters.ram_evictions, gone);
+        }
+    }
+}
