@@ -243,6 +243,12 @@ impl StoreShared {
             .map_or(0, |life| life.load(Ordering::Acquire))
     }
 
+    /// Segments that hold something.
+    pub(crate) fn used_segments(&self) -> usize {
+        let lives = self.lives.iter();
+        lives.filter(|l| l.load(Ordering::Relaxed) != 0).count()
+    }
+
     /// What a record at `spot` was written for, in the segment's present life.
     pub(crate) fn place(&self, spot: Spot) -> Option<RecordPlace> {
         let (index, _) = self.locate(spot)?;

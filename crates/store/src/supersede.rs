@@ -16,8 +16,9 @@ use crate::ticket::SyncTicket;
 
 impl Engine {
     /// Removes the live entry of a key: from RAM, from what waits and from disk. When it returns
-    /// a kill does not bring it back, and soon a power cut does not either. Call it at header time for a response that replaces, before
-    /// and regardless of storing that. True if there was one. Never blocks on a disk.
+    /// a kill does not bring it back, and soon a power cut does not either. Call it at header time
+    /// for a response that replaces, before and regardless of storing that. True if there was one.
+    /// Never blocks on a disk.
     pub fn supersede(&self, hash: KeyHash, _key: &[u8]) -> bool {
         self.supersede_locked(&mut self.shard(hash).write(), hash)
     }

@@ -1,7 +1,6 @@
 //! What a disk did wrong, and how the condition of its store learns of it.
 
 use std::io;
-use std::sync::atomic::Ordering;
 
 use crate::shared::StoreShared;
 use crate::stats::add;
@@ -16,6 +15,16 @@ pub(crate) struct Failure<'a> {
     pub(crate) error: &'a io::Error,
 }
 
+impl<'a> Failure<'a> {
+    const fn read(at: u64, error: &'a io::Error) -> Self {
+        Self {
+            doing: "read",
+            at: Some(at),
+            error,
+        }
+    }
+}
+
 impl std::fmt::Display for Failure<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.doing)?;
@@ -27,23 +36,13 @@ impl std::fmt::Display for Failure<'_> {
 }
 
 impl StoreShared {
-    /// Segments that hold something.
-    pub(crate) fn used_segments(&self) -> usize {
-        let lives = self.lives.iter();
-        lives.filter(|l| l.load(Ordering::Relaxed) != 0).count()
-    }
-
     /// A read at byte `at`, in this segment, failed.
     pub(crate) fn read_failed(&self, segment: Option<u32>, at: u64, error: &io::Error) {
         add(&self.counters.read_errors, 1);
         let disk = self.disk.describe();
         tracing::debug!(disk, at, %error, "read failed");
-        let failure = Failure {
-            doing: "read",
-            at: Some(at),
-            error,
-        };
         let used = || self.used_segments();
+        let failure = Failure::read(at, error);
         self.condition.read_failed(&disk, segment, used, &failure);
     }
 
@@ -51,12 +50,8 @@ impl StoreShared {
     pub(crate) fn read_damage(&self, segment: u32, at: u64) {
         add(&self.counters.damaged, 1);
         let error = io::Error::new(io::ErrorKind::InvalidData, "not what was written there");
-        let failure = Failure {
-            doing: "read",
-            at: Some(at),
-            error: &error,
-        };
         let disk = self.disk.describe();
+        let failure = Failure::read(at, &error);
         self.condition.read_damage(&disk, segment, &failure);
     }
 

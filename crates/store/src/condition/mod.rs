@@ -28,7 +28,7 @@ use crate::stats::Health;
 
 /// Failed reads of a segment after which it is not used any more.
 const SEGMENT_ERRORS_MAX: u8 = 3;
-/// Failed reads, with no good one between, after which a store is not used any more.
+/// Failed or damaged reads, with no good one between, after which a store is not used any more.
 const READ_ERRORS_MAX: u32 = 64;
 /// The same for one that cannot be written either.
 const READ_ERRORS_MAX_READ_ONLY: u32 = 16;
@@ -226,8 +226,10 @@ impl Condition {
         let count = self.write_errors.fetch_add(1, Ordering::Relaxed) + 1;
         // After a failed flush nothing is known about what was written before.
         if count >= WRITE_ERRORS_MAX || failure.doing == "flush" {
-            self.degrade(disk, Health::ReadOnly, &failure.to_string());
-            self.judge(disk, used, failure);
+            let worse = self.degrade(disk, Health::ReadOnly, &failure.to_string());
+            if worse {
+                self.judge(disk, used, failure);
+            }
         }
         count
     }
@@ -241,10 +243,10 @@ impl Condition {
         worse
     }
 
-    /// Makes it so bad by what the disk did.
-    fn degrade(&self, disk: &str, to: Health, why: &str) {
+    /// Makes it so bad by what the disk did. Whether that is worse than it was.
+    fn degrade(&self, disk: &str, to: Health, why: &str) -> bool {
         if !self.worsen(to, why) {
-            return;
+            return false;
         }
         let (state, follows) = match to {
             Health::ReadOnly => (
@@ -259,5 +261,6 @@ impl Condition {
             ),
         };
         tracing::error!("{disk}: {why}: the store is now {state}; {follows}");
+        true
     }
 }
