@@ -71,6 +71,23 @@ fn bad_records_are_dropped_and_nothing_else() {
 }
 
 #[test]
+fn a_record_gone_bad_here_and_there_among_whole_ones_does_not_end_a_store() {
+    let mut rig = Rig::new(100, MEMORY, 5);
+    rig.fill("a", 2200);
+    rig.engine.clear_memory();
+    for n in (0..2200).step_by(30) {
+        let spot = Spot::of(&entry(&rig, n).unwrap());
+        let at = spot.units() * foxy_format::UNIT + 1000;
+        rig.disk.corrupt(at, 1, |b| b[0] ^= 1);
+    }
+    pass(&mut rig);
+    let stats = rig.engine.stats();
+    let store = &stats.stores[0];
+    assert_eq!(store.health, Health::Good, "{stats:?}");
+    assert!(store.counts.scrub_dropped > 64, "{stats:?}");
+}
+
+#[test]
 fn a_region_that_cannot_be_read_ends_in_quarantine() {
     let mut rig = filled(1);
     let at = rig.segments_at() + 3 * u64::from(SEGMENT);
