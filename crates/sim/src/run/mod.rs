@@ -6,6 +6,7 @@
 mod backend;
 mod config;
 mod error;
+mod feed;
 mod ops;
 mod real;
 mod result;

@@ -1,9 +1,11 @@
 //! One run while it goes on: a layout, where it began, and what happened on the way.
 
-use super::{LOOK_EVERY, OpStream, OpSums, RunConfig, RunError, RunResult, Sample, go_on};
+use super::{
+    LOOK_EVERY, OpStream, OpSums, RunConfig, RunError, RunResult, Sample, feed::feed, go_on,
+};
 use crate::{
     layout::{Layout, LayoutError},
-    levels::{DiskOp, DiskOpKind, LevelCounts, Levels},
+    levels::{DiskOp, DiskOpKind, LevelCounts},
     model::{FsCounters, SimTime},
 };
 
@@ -58,32 +60,25 @@ impl<'a> Running<'a> {
 
     /// A workload to its end: operations are applied as they are made, none is kept.
     pub(super) fn workload(&mut self) -> Result<(LevelCounts, OpSums), RunError> {
-        let mut levels = Levels::new(self.config.levels);
-        let (mut ops, mut sums, mut every) = (Vec::new(), OpSums::default(), 1);
-        let requests = self.config.workload.open(self.config.seed)?;
-        for (number, request) in requests.enumerate() {
-            if number.is_multiple_of(LOOK_EVERY) {
-                go_on()?;
-            }
-            levels.request(&request?, &mut ops);
-            for op in ops.drain(..) {
-                self.apply(&op)?;
-                sums.add(&op);
-                if sums.all().is_multiple_of(every) {
-                    self.sample(sums.all());
-                    if self.course.samples.len() == 2 * SAMPLES {
-                        // How long the workload is, nobody knows: every second one is enough.
-                        every *= 2;
-                        let kept = |sample: &Sample| sample.ops.is_multiple_of(every);
-                        self.course.samples.retain(kept);
-                    }
+        let (mut sums, mut every) = (OpSums::default(), 1);
+        let counts = feed(self.config, |op| {
+            self.apply(op)?;
+            sums.add(op);
+            if sums.all().is_multiple_of(every) {
+                self.sample(sums.all());
+                if self.course.samples.len() == 2 * SAMPLES {
+                    // How long the workload is, nobody knows: every second one is enough.
+                    every *= 2;
+                    let kept = |sample: &Sample| sample.ops.is_multiple_of(every);
+                    self.course.samples.retain(kept);
                 }
             }
-        }
+            Ok(())
+        })?;
         if sums.all() == 0 {
             return Err(RunError::Nothing);
         }
-        Ok((*levels.counts(), sums))
+        Ok((counts, sums))
     }
 
     /// What the layout still holds goes to the drive; then the figures.
