@@ -8,7 +8,7 @@ use foxy_trace::{Format, Options, Progress, TraceError};
 use super::{Form, bar, threads, with_files};
 use crate::{
     run::{RunError, stopped},
-    size::{Candidate, Sampler, SizeOptions, SizeReport, readable},
+    size::{Candidate, Sampler, Share, SizeOptions, SizeReport, readable},
 };
 
 /// Arguments of `size`.
@@ -23,8 +23,14 @@ pub struct SizeArgs {
     #[arg(long, value_delimiter = ',')]
     sizes: Vec<ByteSize>,
     /// What to compare: foxy as it is (its records, segments, reinsertion, and the memory of
-    /// --memory before it), or policies over bare objects
-    #[arg(long, value_delimiter = ',', default_value = "foxy,lru,s3-fifo,fifo")]
+    /// --memory before it), the same with a disk that takes only what foxy:second-use,
+    /// foxy:frequency or foxy:max_size:SIZE let in, as when a write budget is always spent, or
+    /// policies over bare objects
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "foxy,foxy:second-use,lru,s3-fifo"
+    )]
     policies: Vec<Candidate>,
     /// Memory budget of foxy, as its setting `memory`; without it its disk alone is looked at
     #[arg(long, default_value = "0")]
@@ -68,13 +74,7 @@ impl SizeArgs {
         bar.finish_and_clear();
         let mut text = self.form.print(&report.table(), &report)?;
         if self.form == Form::Table {
-            text = format!(
-                "{}\nhits, % of requests\n{}\nhits, % of bytes\n{}\n{}\n",
-                head(&report, &bad),
-                report.narrow(false),
-                report.narrow(true),
-                wrapped(&report.advice)
-            );
+            text = tables(&report, &bad);
         }
         if let Some(stem) = &self.figure {
             text = with_files(text, draw(&report, stem))?;
@@ -135,6 +135,18 @@ impl SizeArgs {
     }
 }
 
+fn tables(report: &SizeReport, bad: &str) -> String {
+    format!(
+        "{}\nhits, % of requests\n{}\nhits, % of bytes\n{}\nwritten to the disk, % of bytes asked \
+         for\n{}\n{}\n",
+        head(report, bad),
+        report.narrow(Share::Hits),
+        report.narrow(Share::Bytes),
+        report.narrow(Share::Written),
+        wrapped(&report.advice)
+    )
+}
+
 fn draw(report: &SizeReport, stem: &Path) -> Result<Vec<PathBuf>, RunError> {
     let mut bytes = stem.to_owned().into_os_string();
     bytes.push("-bytes");
@@ -154,8 +166,7 @@ fn head(report: &SizeReport, bad: &str) -> String {
     };
     let load = if report.load.mean > 0.0 {
         format!(
-            "asked for: {}/s on average, {}/s in the busiest minute; a disk has to write what of \
-             it is missed\n",
+            "asked for: {}/s on average, {}/s in the busiest minute\n",
             readable(report.load.mean as u64),
             readable(report.load.busiest as u64)
         )

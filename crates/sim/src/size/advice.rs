@@ -1,16 +1,17 @@
-//! One sentence for the operator.
+//! Some sentences for the operator.
 //!
 //! Rule: of the policies, Foxy if it is among them, else the one with the most hits over all sizes;
 //! for memory the best of the others, because Foxy's curve has its memory in it. Disk: the smallest size of
 //! which a doubling adds less than one point of hits. Memory: the smallest size that alone gives
 //! at least half of the disk's hits. No promise beyond the log is made.
 
+use super::candidate::{FOXY, GATED};
 use super::{Curve, Point, SizeReport, readable};
 
 /// Points of hit ratio that a doubling must add to be worth it.
 const WORTH: f64 = 0.01;
 
-pub(super) fn sentence(report: &SizeReport) -> String {
+pub(super) fn sentences(report: &SizeReport) -> String {
     let untold = report.curves.iter().all(|c| c.points.is_empty());
     if untold && !report.too_small.is_empty() {
         return "All sizes that were asked for are too small to be told by this log.".to_owned();
@@ -34,7 +35,7 @@ pub(super) fn sentence(report: &SizeReport) -> String {
     );
     format!(
         "With {} a cache of {} answers {:.1} % of the requests and {:.1} % of the bytes, saving \
-         {} of {} fetched ({more}){memory}; no cache could answer more than {:.1} %.",
+         {} of {} fetched ({more}){memory}; no cache could answer more than {:.1} %.{}",
         best.policy,
         readable(disk.bytes),
         100.0 * disk.hit_ratio,
@@ -42,14 +43,32 @@ pub(super) fn sentence(report: &SizeReport) -> String {
         readable((report.request_bytes as f64 * disk.byte_hit_ratio) as u64),
         readable(report.request_bytes),
         100.0 * report.ceiling,
+        gates(&report.curves, &disk),
     )
+}
+
+/// What a cache of that size would write, and with fewer objects let in.
+fn gates(curves: &[Curve], disk: &Point) -> String {
+    let gated = curves.iter().filter(|c| c.policy.starts_with(GATED));
+    let said = gated.filter_map(|curve| {
+        let point = curve.points.iter().find(|p| p.bytes == disk.bytes)?;
+        Some(format!(
+            " With {} it would answer {:.1} % of the requests, and write {:.0} % of the bytes \
+             asked for in place of {:.0} %.",
+            curve.policy,
+            100.0 * point.hit_ratio,
+            100.0 * point.written,
+            100.0 * disk.written,
+        ))
+    });
+    said.collect()
 }
 
 /// What memory alone would give: the smallest size that has half of the disk's hits.
 fn memory(curves: &[Curve], disk: &Point) -> String {
     let others: Vec<_> = curves
         .iter()
-        .filter(|c| c.policy != FOXY)
+        .filter(|c| c.policy != FOXY && !c.policy.starts_with(GATED))
         .cloned()
         .collect();
     let half = |p: &&Point| p.hit_ratio >= disk.hit_ratio / 2.0;
@@ -62,9 +81,6 @@ fn memory(curves: &[Curve], disk: &Point) -> String {
         )
     })
 }
-
-/// How [`super::Candidate::Foxy`] is named.
-const FOXY: &str = "foxy";
 
 fn best(curves: &[Curve]) -> Option<&Curve> {
     if let Some(foxy) = curves.iter().find(|c| c.policy == FOXY) {
@@ -98,6 +114,7 @@ mod tests {
             bytes: 1 << (20 + n),
             hit_ratio: *h,
             byte_hit_ratio: h / 2.0,
+            written: 1.0 - h,
             between: (*h, *h),
         };
         hits.iter().enumerate().map(point).collect()
@@ -138,7 +155,7 @@ mod tests {
             ],
             advice: String::new(),
         };
-        let text = sentence(&report);
+        let text = sentences(&report);
         for part in [
             "With s3-fifo a cache of 4 MiB answers 42.0 %",
             "saving 2.1 GiB of 10 GiB",
@@ -148,12 +165,30 @@ mod tests {
         ] {
             assert!(text.contains(part), "{text}");
         }
+        assert!(!text.contains("in place of"), "{text}");
+        let gated = SizeReport {
+            curves: vec![
+                curve("foxy", &[0.1, 0.3, 0.4, 0.405]),
+                curve("foxy:second-use", &[0.2, 0.35, 0.39, 0.4]),
+            ],
+            ..report.clone()
+        };
+        let text = sentences(&gated);
+        for part in [
+            "With foxy a cache of 4 MiB answers 40.0 %",
+            "With foxy:second-use it would answer 39.0 % of the requests, and write 61 % of the bytes",
+            "in place of 60 %",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
         assert!(
-            sentence(&SizeReport {
-                curves: Vec::new(),
-                ..report
-            })
-            .contains("too few")
+            !text.contains("of memory"),
+            "no policy of memory was asked for: {text}"
         );
+        let untold = SizeReport {
+            curves: Vec::new(),
+            ..report
+        };
+        assert!(sentences(&untold).contains("too few"));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
+use super::Gate;
 use crate::levels::PolicyKind;
 
 /// A policy over so many bytes of objects, or `foxy`: memory before the production store, with
@@ -9,15 +10,25 @@ use crate::levels::PolicyKind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Candidate {
     /// Foxy: the size is that of its store.
-    Foxy,
+    Foxy(Gate),
     /// A policy: the size is that of the bodies alone.
     Policy(PolicyKind),
 }
 
+impl Candidate {
+    /// Foxy as it is set up.
+    pub const FOXY: Self = Self::Foxy(Gate::Open);
+}
+
+/// How Foxy is named, and what comes before a gate's name.
+pub(super) const FOXY: &str = "foxy";
+pub(super) const GATED: &str = "foxy:";
+
 impl fmt::Display for Candidate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Foxy => f.write_str("foxy"),
+            &Self::FOXY => f.write_str(FOXY),
+            Self::Foxy(gate) => write!(f, "{GATED}{gate}"),
             Self::Policy(policy) => policy.fmt(f),
         }
     }
@@ -27,11 +38,41 @@ impl FromStr for Candidate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text == "foxy" {
-            return Ok(Self::Foxy);
+        if text == FOXY {
+            return Ok(Self::FOXY);
         }
-        text.parse()
-            .map(Self::Policy)
-            .map_err(|error| format!("{error}; or foxy"))
+        if let Some(gate) = text.strip_prefix(GATED) {
+            return gate.parse().map(Self::Foxy);
+        }
+        text.parse().map(Self::Policy).map_err(|error| {
+            format!("{error}; or foxy, foxy:second-use, foxy:frequency or foxy:max_size:SIZE")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_read_back_and_what_is_not_known_is_refused_with_the_choices() {
+        for name in [
+            "foxy",
+            "foxy:second-use",
+            "foxy:frequency",
+            "foxy:max_size:64KiB",
+            "s3-fifo",
+        ] {
+            let candidate: Candidate = name.parse().unwrap();
+            assert_eq!(candidate.to_string(), name);
+        }
+        assert_eq!("foxy:open".parse(), Ok(Candidate::FOXY));
+        for bad in ["foxy:", "foxy:third-use", "foxy:max_size:much", "belady"] {
+            let error = bad.parse::<Candidate>().unwrap_err();
+            assert!(
+                error.contains("foxy:second-use") || error.contains("much"),
+                "{error}"
+            );
+        }
     }
 }

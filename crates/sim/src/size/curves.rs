@@ -3,9 +3,10 @@
 use foxy_policy::Evicted;
 
 use super::{
-    Candidate, Curve, Point, SizeOptions,
+    Candidate, Curve, Gate, Point, SizeOptions,
+    plan::Plan,
     sample::{Sampled, Sampler},
-    store::{Plan, StoreCache},
+    store::StoreCache,
 };
 use crate::levels::{PolicyKind, ratio};
 
@@ -45,6 +46,8 @@ const GROUPS: usize = 16;
 struct Answered {
     hit_bytes: u64,
     bytes: u64,
+    /// Bytes that went to the disk.
+    written: u64,
     /// Hits and requests of each group.
     groups: [(u64, u64); GROUPS],
 }
@@ -79,23 +82,24 @@ impl Answered {
 
 /// One candidate at one size.
 fn point(sampler: &Sampler, options: &SizeOptions, candidate: Candidate, size: u64) -> Point {
-    let answered = match candidate {
-        Candidate::Policy(policy) => policy_alone(sampler, policy, size),
-        Candidate::Foxy => store(sampler, options, size, 1.0, 0),
-    };
     let ratio_of = |answered: &Answered| sampler.corrected(answered.hits());
+    let (answered, between) = match candidate {
+        Candidate::Policy(policy) => (policy_alone(sampler, policy, size), None),
+        Candidate::Foxy(gate) => {
+            let foxy = |heads, refused| store(sampler, options, (size, gate), heads, refused);
+            let (worse, better) = (foxy(2.0, REFUSED), foxy(0.5, 0));
+            (foxy(1.0, 0), Some((ratio_of(&worse), ratio_of(&better))))
+        }
+    };
     let hit_ratio = ratio_of(&answered);
     let error = 2.0 * answered.error(sampler.rate());
-    let mut between = (hit_ratio, hit_ratio);
-    if candidate == Candidate::Foxy {
-        let worse = ratio_of(&store(sampler, options, size, 2.0, REFUSED));
-        let better = ratio_of(&store(sampler, options, size, 0.5, 0));
-        between = (worse.min(hit_ratio), better.max(hit_ratio));
-    }
+    let (worse, better) = between.unwrap_or((hit_ratio, hit_ratio));
+    let between = (worse.min(hit_ratio), better.max(hit_ratio));
     Point {
         bytes: size,
         hit_ratio,
         byte_hit_ratio: ratio(answered.hit_bytes, answered.bytes),
+        written: ratio(answered.written, answered.bytes),
         between: ((between.0 - error).max(0.0), (between.1 + error).min(1.0)),
     }
 }
@@ -113,28 +117,32 @@ fn policy_alone(sampler: &Sampler, policy: PolicyKind, size: u64) -> Answered {
         let hit = cache.get(&request.object) == Some(&stamp);
         answered.count(request, hit);
         if !hit {
-            let _ = cache.insert(request.object, stamp, u64::from(request.size), &mut evicted);
+            let size = u64::from(request.size);
+            let inserted = cache.insert(request.object, stamp, size, &mut evicted);
+            answered.written += u64::from(inserted.stored) * size;
             evicted.clear();
         }
     }
     answered
 }
 
-/// Foxy with heads `heads` times as long as assumed; one of `refused` new objects is not stored.
+/// Foxy of this size, with heads `heads` times as long as assumed; one of `refused` new objects
+/// is not stored.
 fn store(
     sampler: &Sampler,
     options: &SizeOptions,
-    size: u64,
+    (size, gate): (u64, Gate),
     heads: f64,
     refused: u64,
 ) -> Answered {
     let plan = Plan::of(size, options.memory, (options.head as f64 * heads) as u64);
-    let mut cache = StoreCache::new(plan.scaled(sampler.rate()), refused);
+    let mut cache = StoreCache::new(plan.scaled(sampler.rate()), gate, refused);
     let mut answered = Answered::default();
     for request in sampler.sample() {
         let hit = cache.request(request);
         answered.count(request, hit);
     }
+    answered.written = cache.written();
     answered
 }
 

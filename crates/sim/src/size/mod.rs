@@ -10,14 +10,19 @@
 mod advice;
 mod candidate;
 mod curves;
+mod gate;
 mod left_out;
+mod plan;
 mod sample;
 mod store;
+mod table;
 
 pub use candidate::Candidate;
+pub use gate::Gate;
 pub use left_out::LeftOut;
+pub use plan::engine_share;
 pub use sample::Sampler;
-pub use store::engine_share;
+pub use table::Share;
 
 use curves::curves;
 use serde::Serialize;
@@ -25,7 +30,6 @@ use serde::Serialize;
 use crate::{
     figure::{Figure, Scale, Series},
     levels::{PolicyKind, ratio},
-    report::{Align, Table},
 };
 
 /// What to find out.
@@ -68,6 +72,9 @@ pub struct Point {
     pub hit_ratio: f64,
     /// Share of bytes that it answers.
     pub byte_hit_ratio: f64,
+    /// Bytes that it writes for each byte that is asked for: what it lets in, and what it writes
+    /// again.
+    pub written: f64,
     /// The share of requests may be as low as this and as high as that (see [`SizeReport`]).
     pub between: (f64, f64),
 }
@@ -124,7 +131,7 @@ pub struct SizeReport {
     pub too_small: Vec<u64>,
     /// A curve for each policy.
     pub curves: Vec<Curve>,
-    /// One sentence.
+    /// Some sentences.
     pub advice: String,
 }
 
@@ -179,71 +186,8 @@ impl SizeReport {
             curves: curves(sampler, options, &sizes, progress),
             advice: String::new(),
         };
-        report.advice = advice::sentence(&report);
+        report.advice = advice::sentences(&report);
         report
-    }
-
-    /// One row for each size, columns for each policy: hits in percent of requests, how sure they
-    /// are, and in percent of bytes.
-    #[must_use]
-    pub fn table(&self) -> Table {
-        self.columns(true, true)
-    }
-
-    /// The same for requests alone, or for bytes alone: narrow enough for a terminal.
-    #[must_use]
-    pub fn narrow(&self, of_bytes: bool) -> Table {
-        self.columns(!of_bytes, of_bytes)
-    }
-
-    fn columns(&self, requests: bool, bytes: bool) -> Table {
-        let mut names = vec![("size".to_owned(), Align::Right)];
-        let sure = |c: &Curve| c.points.iter().all(|p| p.between.1 - p.between.0 < 1e-4);
-        let name = |c: &Curve, what: &str| match requests && bytes {
-            true => format!("{} {what} %", c.policy),
-            false => c.policy.clone(),
-        };
-        for curve in &self.curves {
-            if requests {
-                names.push((name(curve, "hits"), Align::Right));
-            }
-            if requests && !sure(curve) {
-                names.push(("between".to_owned(), Align::Right));
-            }
-            if bytes {
-                names.push((name(curve, "bytes"), Align::Right));
-            }
-        }
-        let columns: Vec<_> = names
-            .iter()
-            .map(|(n, align)| (n.as_str(), *align))
-            .collect();
-        let mut table = Table::new(&columns);
-        let rows = self.curves.first().map_or(0, |c| c.points.len());
-        for row in 0..rows {
-            let points = self
-                .curves
-                .iter()
-                .filter_map(|c| Some((c, c.points.get(row)?)));
-            let mut cells = Vec::new();
-            for (curve, p) in points {
-                if cells.is_empty() {
-                    cells.push(readable(p.bytes));
-                }
-                if requests {
-                    cells.push(format!("{:.2}", 100.0 * p.hit_ratio));
-                }
-                if requests && !sure(curve) {
-                    let (low, high) = p.between;
-                    cells.push(format!("{:.1} to {:.1}", 100.0 * low, 100.0 * high));
-                }
-                if bytes {
-                    cells.push(format!("{:.2}", 100.0 * p.byte_hit_ratio));
-                }
-            }
-            table.row(cells);
-        }
-        table
     }
 
     /// Miss ratios over size: of requests, or of bytes.

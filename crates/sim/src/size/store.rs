@@ -11,82 +11,15 @@ use std::collections::{HashMap, VecDeque};
 
 use foxy_policy::{CachePolicy, RewriteBudget, S3Fifo};
 
+use super::gate::{Gate, Rule};
+use super::plan::{FRAGMENT, Plan};
 use super::sample::Sampled;
-use crate::{model::Drive, model::hash::BuildIdHasher, systems::Store};
+use crate::model::hash::BuildIdHasher;
 
-/// Bytes of a usual record besides body and head, and the unit of its length (decision 0030).
-const RECORD: u64 = 80;
-const UNIT: u64 = 16;
-/// Bytes of an entry in a cluster's table.
-const ENTRY: u64 = 24;
 /// What the memory tier keeps of an object besides its bytes.
 const CHARGE: u64 = 160;
-/// Longest piece of a large object.
-const FRAGMENT: u64 = 250 << 10;
-/// Of a segment's room, what clusters' ends leave unused (measured: 0.03 of small segments).
-const ROOM: f64 = 0.97;
 /// As `StoreOptions::reinsert_percent`.
 const REINSERT: u32 = 20;
-
-/// Lengths of everything.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Plan {
-    segments: usize,
-    segment: u64,
-    ram: u64,
-    head: u64,
-}
-
-/// Of the setting `memory`, what the process leaves to the engine, bytes.
-#[must_use]
-pub const fn engine_share(memory: u64) -> u64 {
-    const PROCESS: u64 = 72 << 20;
-    let process = if memory / 2 < PROCESS {
-        memory / 2
-    } else {
-        PROCESS
-    };
-    let rest = memory - process;
-    rest - rest / 8
-}
-
-/// Buffers of a store's writer, which come out of the engine's memory when it runs.
-const WRITER: u64 = 4 << 20;
-
-impl Plan {
-    /// As the engine divides a disk of `size` bytes and a budget of `memory` bytes. With no memory,
-    /// or if the disk is too small for a store, the memory tier is left out.
-    pub(super) fn of(size: u64, memory: u64, head: u64) -> Self {
-        let engine = engine_share(memory).max(16 << 20);
-        let opened = Drive::named("nvme")
-            .ok_or_else(String::new)
-            .and_then(|drive| Store::new(drive, engine, size, 1));
-        let (segments, segment, ram) = opened.map_or((8, size / 8, 0), |store| store.geometry());
-        let ram = ram.saturating_sub(WRITER).max(engine / 16);
-        Self {
-            segments: segments as usize,
-            segment: (segment as f64 * ROOM) as u64,
-            ram: if memory == 0 { 0 } else { ram },
-            head,
-        }
-    }
-
-    /// For a sample of this share of the objects.
-    pub(super) fn scaled(self, rate: f64) -> Self {
-        let scaled = |bytes: u64| ((bytes as f64 * rate) as u64).max(1);
-        Self {
-            segment: scaled(self.segment),
-            ram: if self.ram == 0 { 0 } else { scaled(self.ram) },
-            ..self
-        }
-    }
-
-    /// Bytes on disk.
-    fn record(&self, size: u64) -> u64 {
-        let pieces = size.div_ceil(FRAGMENT).max(1);
-        (size + self.head + pieces * (RECORD + UNIT / 2)).next_multiple_of(UNIT) + pieces * ENTRY
-    }
-}
 
 type Stamp = (u32, u32);
 
@@ -116,6 +49,7 @@ struct Segment {
 pub(super) struct StoreCache {
     plan: Plan,
     refused: u64,
+    gate: Rule,
     ram: Option<S3Fifo<u64, Stamp>>,
     index: HashMap<u64, Place, BuildIdHasher>,
     sealed: VecDeque<Segment>,
@@ -123,11 +57,12 @@ pub(super) struct StoreCache {
     prepared: bool,
     budget: RewriteBudget,
     tickets: u64,
+    written: u64,
 }
 
 impl StoreCache {
-    /// Empty; one of `refused` new objects is not stored, 0: all are.
-    pub(super) fn new(plan: Plan, refused: u64) -> Self {
+    /// Empty; of what the gate lets in one of `refused` is not stored, 0: all are.
+    pub(super) fn new(plan: Plan, gate: Gate, refused: u64) -> Self {
         Self {
             ram: (plan.ram > 0).then(|| S3Fifo::new(plan.ram)),
             index: HashMap::default(),
@@ -136,9 +71,16 @@ impl StoreCache {
             prepared: false,
             budget: RewriteBudget::new(REINSERT, plan.segment * 6 / 10),
             tickets: 0,
+            written: 0,
+            gate: Rule::new(gate, plan.uses),
             plan,
             refused,
         }
+    }
+
+    /// Bytes that went to the disk so far, those written again included.
+    pub(super) const fn written(&self) -> u64 {
+        self.written
     }
 
     /// True if it was answered.
@@ -157,15 +99,24 @@ impl StoreCache {
             self.remember(object, stamp);
             return true;
         }
-        self.index.remove(&object);
-        self.tickets += 1;
+        if self.replace(object) {
+            self.gate.used(object);
+        }
+        let bytes = self.plan.record(size);
+        let admitted = self.gate.admits(object, bytes);
         self.remember(object, stamp);
-        if self.refused == 0 || !self.tickets.is_multiple_of(self.refused) {
-            let bytes = self.plan.record(size);
+        self.tickets += u64::from(admitted);
+        if admitted && (self.refused == 0 || !self.tickets.is_multiple_of(self.refused)) {
             self.budget.earn(bytes);
             self.write(object, stamp, bytes);
         }
         false
+    }
+
+    /// Another version is not valid any more; true if there was one.
+    fn replace(&mut self, object: u64) -> bool {
+        let in_ram = self.ram.as_mut().and_then(|ram| ram.remove(&object));
+        self.index.remove(&object).is_some() || in_ram.is_some()
     }
 
     fn remember(&mut self, object: u64, stamp: Stamp) {
@@ -203,6 +154,7 @@ impl StoreCache {
             self.prepared = false;
         }
         self.open.used += record.bytes;
+        self.written += record.bytes;
         self.open.records.push(record);
         if self.open.used > self.plan.segment / 2 && !self.prepared {
             self.prepared = true;
@@ -251,6 +203,7 @@ mod tests {
         segment: 10_000,
         ram: 0,
         head: 0,
+        uses: None,
     };
 
     fn ask(cache: &mut StoreCache, object: u64, version: u32) -> bool {
@@ -259,7 +212,7 @@ mod tests {
 
     #[test]
     fn first_in_first_out_but_what_was_used_is_written_again() {
-        let mut cache = StoreCache::new(PLAN, 0);
+        let mut cache = StoreCache::new(PLAN, Gate::Open, 0);
         for object in 0..10 {
             assert!(!ask(&mut cache, object, 0));
         }
@@ -277,10 +230,40 @@ mod tests {
     #[test]
     fn memory_answers_and_refused_objects_are_not_on_disk() {
         let plan = Plan { ram: 1_100, ..PLAN };
-        let mut cache = StoreCache::new(plan, 1);
+        let mut cache = StoreCache::new(plan, Gate::Open, 1);
         assert!(!ask(&mut cache, 1, 0) && ask(&mut cache, 1, 0));
         assert!((2..30).all(|object| !ask(&mut cache, object, 0)));
         assert!(!ask(&mut cache, 2, 0) && cache.index.is_empty());
+    }
+
+    #[test]
+    fn a_gate_lets_in_what_its_rule_says_and_memory_takes_the_rest() {
+        let asked = |gate, uses: &[(u64, u32)]| {
+            let mut cache = StoreCache::new(PLAN, gate, 0);
+            let hits = uses.iter().map(|(o, v)| ask(&mut cache, *o, *v));
+            (hits.collect::<Vec<_>>(), cache.written())
+        };
+        let record = PLAN.record(880);
+        let uses = [(1, 0), (2, 0), (1, 0), (1, 0), (2, 0), (1, 1), (1, 1)];
+        let (hits, written) = asked(Gate::Open, &uses);
+        assert_eq!(hits, [false, false, true, true, true, false, true]);
+        assert_eq!(written, 3 * record);
+        // The first use is not enough; a newer version of what is there is used again.
+        let (hits, written) = asked(Gate::SecondUse, &uses);
+        assert_eq!(hits, [false, false, false, true, false, false, true]);
+        assert_eq!(written, 3 * record);
+        let (hits, written) = asked(Gate::Frequency, &uses);
+        assert_eq!(hits, [false, false, false, false, false, false, true]);
+        assert_eq!(written, 2 * record);
+        assert_eq!(asked(Gate::MaxSize(record - 1), &uses).1, 0);
+        assert_eq!(
+            asked(Gate::MaxSize(record), &uses),
+            asked(Gate::Open, &uses)
+        );
+        let plan = Plan { ram: 5_000, ..PLAN };
+        let mut cache = StoreCache::new(plan, Gate::SecondUse, 0);
+        assert!(!ask(&mut cache, 1, 0) && ask(&mut cache, 1, 0), "by memory");
+        assert_eq!(cache.written(), 0);
     }
 
     #[test]
@@ -290,6 +273,7 @@ mod tests {
                 segment: 400_000,
                 ..PLAN
             },
+            Gate::Open,
             0,
         );
         assert!(!cache.request(&Sampled::of(1, 900_000, 0)));
@@ -299,18 +283,5 @@ mod tests {
             !cache.request(&Sampled::of(1, 900_000, 0)),
             "the first is gone"
         );
-    }
-
-    #[test]
-    fn lengths_are_the_engines() {
-        let plan = Plan::of(100_000_000, 64 << 20, 300);
-        assert!(
-            plan.segments > 200 && (12 << 20..20 << 20).contains(&plan.ram),
-            "{plan:?}"
-        );
-        let bytes = plan.segments as u64 * plan.segment;
-        assert!((90_000_000..100_000_000).contains(&bytes), "{bytes}");
-        assert_eq!(Plan::of(100_000_000, 0, 300).ram, 0);
-        assert_eq!(Plan::of(1_000, 0, 300).segments, 8, "too small for a store");
     }
 }

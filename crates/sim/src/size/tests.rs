@@ -53,6 +53,8 @@ fn without_sampling_the_curves_are_exact() {
                 curve.policy
             );
             assert!((counts.byte_hit_ratio() - point.byte_hit_ratio).abs() < 1e-9);
+            let written = counts.write_bytes as f64 / counts.request_bytes as f64;
+            assert!((written - point.written).abs() < 1e-9, "{}", curve.policy);
         }
     }
 }

@@ -1,0 +1,99 @@
+//! Lengths of everything in a store: those of the engine, and those of a sample of its objects.
+
+use crate::{model::Drive, systems::Store};
+
+/// Bytes of a usual record besides body and head, and the unit of its length (decision 0030).
+const RECORD: u64 = 80;
+const UNIT: u64 = 16;
+/// Bytes of an entry in a cluster's table.
+const ENTRY: u64 = 24;
+/// Longest piece of a large object.
+pub(super) const FRAGMENT: u64 = 250 << 10;
+/// Of a segment's room, what clusters' ends leave unused (measured: 0.03 of small segments).
+const ROOM: f64 = 0.97;
+/// Buffers of a store's writer, which come out of the engine's memory when it runs.
+const WRITER: u64 = 4 << 20;
+/// The part (1/n) of the engine's memory in which the gate remembers uses.
+const USES_PART: u64 = 64;
+
+/// Lengths of everything.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Plan {
+    pub(super) segments: usize,
+    /// Bytes of one that records may take.
+    pub(super) segment: u64,
+    /// Bytes of the memory tier.
+    pub(super) ram: u64,
+    /// URL and header lines of a response, bytes.
+    pub(super) head: u64,
+    /// Bytes for what the gate remembers of uses; `None`: as many as it wants.
+    pub(super) uses: Option<u64>,
+}
+
+/// Of the setting `memory`, what the process leaves to the engine, bytes.
+#[must_use]
+pub const fn engine_share(memory: u64) -> u64 {
+    const PROCESS: u64 = 72 << 20;
+    let process = if memory / 2 < PROCESS {
+        memory / 2
+    } else {
+        PROCESS
+    };
+    let rest = memory - process;
+    rest - rest / 8
+}
+
+impl Plan {
+    /// As the engine divides a disk of `size` bytes and a budget of `memory` bytes. With no memory,
+    /// or if the disk is too small for a store, the memory tier is left out.
+    pub(super) fn of(size: u64, memory: u64, head: u64) -> Self {
+        let engine = engine_share(memory).max(16 << 20);
+        let opened = Drive::named("nvme")
+            .ok_or_else(String::new)
+            .and_then(|drive| Store::new(drive, engine, size, 1));
+        let (segments, segment, ram) = opened.map_or((8, size / 8, 0), |store| store.geometry());
+        let ram = ram.saturating_sub(WRITER).max(engine / 16);
+        Self {
+            segments: segments as usize,
+            segment: (segment as f64 * ROOM) as u64,
+            ram: if memory == 0 { 0 } else { ram },
+            head,
+            uses: (memory > 0).then_some(engine / USES_PART),
+        }
+    }
+
+    /// For a sample of this share of the objects.
+    pub(super) fn scaled(self, rate: f64) -> Self {
+        let scaled = |bytes: u64| ((bytes as f64 * rate) as u64).max(1);
+        Self {
+            segment: scaled(self.segment),
+            ram: if self.ram == 0 { 0 } else { scaled(self.ram) },
+            uses: self.uses.map(scaled),
+            ..self
+        }
+    }
+
+    /// Bytes on disk.
+    pub(super) fn record(&self, size: u64) -> u64 {
+        let pieces = size.div_ceil(FRAGMENT).max(1);
+        (size + self.head + pieces * (RECORD + UNIT / 2)).next_multiple_of(UNIT) + pieces * ENTRY
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_the_engines() {
+        let plan = Plan::of(100_000_000, 64 << 20, 300);
+        assert!(
+            plan.segments > 200 && (12 << 20..20 << 20).contains(&plan.ram),
+            "{plan:?}"
+        );
+        let bytes = plan.segments as u64 * plan.segment;
+        assert!((90_000_000..100_000_000).contains(&bytes), "{bytes}");
+        assert_eq!(Plan::of(100_000_000, 0, 300).ram, 0);
+        assert_eq!(Plan::of(1_000, 0, 300).segments, 8, "too small for a store");
+    }
+}
