@@ -9,7 +9,7 @@ use foxy::config::{AllGiven, Config, ThisMachine, parse};
 use foxy::{Parts, Running, start};
 use foxy_base::{Clock, ManualClock, WallTime};
 use foxy_disk::{Disk, MemDisk};
-use foxy_proxy::FixedNames;
+use foxy_proxy::{FixedNames, StandIn};
 use foxy_store::StoreOptions;
 
 use crate::{Answer, Client, Origin};
@@ -30,6 +30,7 @@ pub struct SceneBuilder {
     config: String,
     disk: bool,
     site: bool,
+    stand_in: Option<Arc<dyn StandIn>>,
 }
 
 impl SceneBuilder {
@@ -55,6 +56,13 @@ impl SceneBuilder {
         self
     }
 
+    /// Puts another cache in place of the store.
+    #[must_use]
+    pub fn stand_in(mut self, stand_in: Arc<dyn StandIn>) -> Self {
+        self.stand_in = Some(stand_in);
+        self
+    }
+
     /// Begins.
     #[must_use]
     pub fn begin(self) -> Scene {
@@ -76,12 +84,14 @@ impl SceneBuilder {
         }
         let given: AllGiven = parse(&text, "scene").expect("valid configuration");
         let config = Config::build(&given, &ThisMachine).expect("right configuration");
-        let foxy = Some(run(&config, &clock, disk.as_ref()));
+        let stand_in = self.stand_in;
+        let foxy = Some(run(&config, &clock, disk.as_ref(), stand_in.clone()));
         Scene {
             origin,
             clock,
             config,
             disk,
+            stand_in,
             foxy,
         }
     }
@@ -96,10 +106,16 @@ pub struct Scene {
     pub clock: Arc<ManualClock>,
     config: Config,
     disk: Option<Arc<MemDisk>>,
+    stand_in: Option<Arc<dyn StandIn>>,
     foxy: Option<Running>,
 }
 
-fn run(config: &Config, clock: &Arc<ManualClock>, disk: Option<&Arc<MemDisk>>) -> Running {
+fn run(
+    config: &Config,
+    clock: &Arc<ManualClock>,
+    disk: Option<&Arc<MemDisk>>,
+    stand_in: Option<Arc<dyn StandIn>>,
+) -> Running {
     let names = FixedNames::default()
         .with("origin.test", &[IpAddr::from([127, 0, 0, 1])])
         .with("metadata.test", &[IpAddr::from([169, 254, 169, 254])]);
@@ -116,6 +132,7 @@ fn run(config: &Config, clock: &Arc<ManualClock>, disk: Option<&Arc<MemDisk>>) -
             segment_bytes: Some(1 << 20),
             ..StoreOptions::default()
         },
+        stand_in,
     };
     start(config, parts).expect("Foxy starts")
 }
@@ -134,6 +151,7 @@ impl Scene {
             config: String::new(),
             disk: false,
             site: false,
+            stand_in: None,
         }
     }
 
@@ -268,7 +286,8 @@ impl Scene {
     }
 
     fn start_again(&mut self) {
-        self.foxy = Some(run(&self.config, &self.clock, self.disk.as_ref()));
+        let (disk, stand_in) = (self.disk.as_ref(), self.stand_in.clone());
+        self.foxy = Some(run(&self.config, &self.clock, disk, stand_in));
         // Older segments are loaded while Foxy serves already; a story wants all of them.
         let loading = || {
             self.foxy()

@@ -2,6 +2,7 @@
 
 mod admin_listener;
 mod admin_purge;
+mod another_cache_decides;
 mod changed_object;
 mod chunked_upload;
 mod clock_goes_back;

@@ -3,6 +3,7 @@
 //! Exit codes: 0 done, 1 something failed at run time, 2 wrong usage or configuration.
 
 mod args;
+mod bench_proxy;
 mod check;
 mod client;
 mod ls;
@@ -15,6 +16,7 @@ mod store;
 mod stores;
 mod why;
 
+use args::BenchCommand;
 pub use args::{Cli, Command, ServeArgs};
 
 use std::process::ExitCode;
@@ -22,6 +24,7 @@ use std::sync::Arc;
 
 use clap::Parser;
 use foxy_base::{Clock, SystemClock};
+use foxy_sim::cli::SimCommand;
 
 /// The exit code for wrong usage or configuration.
 const USAGE: u8 = 2;
@@ -41,10 +44,18 @@ pub fn main() -> ExitCode {
         Some(Command::Store(command)) => store::run(&command),
         Some(Command::Trace(command)) => command.run(),
         Some(Command::Sim(command)) => command.run(),
-        Some(Command::Bench(command)) => {
+        Some(Command::Bench(command)) => bench(command),
+    }
+}
+
+fn bench(command: BenchCommand) -> ExitCode {
+    match command {
+        BenchCommand::Tool(command) => {
             let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
             command.run(&clock)
         }
+        BenchCommand::Files(args) => SimCommand::Files(args).run(),
+        BenchCommand::Proxy(args) => bench_proxy::run(&args),
     }
 }
 

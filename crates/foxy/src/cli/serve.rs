@@ -13,6 +13,12 @@ use crate::{Parts, Running, start};
 
 /// Runs until SIGTERM or SIGINT.
 pub(super) fn run(args: &ServeArgs) -> ExitCode {
+    run_with(args, Parts::system())
+}
+
+/// The same with parts of the caller's.
+pub(super) fn run_with(args: &ServeArgs, mut parts: Parts) -> ExitCode {
+    parts.store_options.force_format = args.force_format;
     let config = match args.configuration(&ThisMachine) {
         Ok(config) => config,
         Err(problems) => return misconfigured(&problems),
@@ -31,8 +37,6 @@ pub(super) fn run(args: &ServeArgs) -> ExitCode {
         Ok(signals) => signals,
         Err(error) => return failed(format!("signals cannot be handled: {error}")),
     };
-    let mut parts = Parts::system();
-    parts.store_options.force_format = args.force_format;
     let running = match start(&config, parts) {
         Ok(running) => running,
         Err(error) => return failed(error),

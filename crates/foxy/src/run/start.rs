@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use foxy_base::{Clock, SystemClock, hash64};
 use foxy_disk::Disk;
-use foxy_proxy::{Proxy, Resolver, SystemResolver};
+use foxy_proxy::{Proxy, Resolver, StandIn, SystemResolver};
 use foxy_store::{Engine, EngineConfig, StoreOptions};
 
 use super::keeper::StoreKeeper;
@@ -32,6 +32,8 @@ pub struct Parts {
     pub disks: Option<Vec<Arc<dyn Disk>>>,
     /// Choices for every store.
     pub store_options: StoreOptions,
+    /// A cache in place of the stores, for benches.
+    pub stand_in: Option<Arc<dyn StandIn>>,
 }
 
 impl Parts {
@@ -46,6 +48,7 @@ impl Parts {
             seed,
             disks: None,
             store_options: StoreOptions::default(),
+            stand_in: None,
         }
     }
 }
@@ -107,7 +110,8 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     let resolver = parts
         .resolver
         .unwrap_or_else(|| Arc::new(SystemResolver::new(&config.proxy.upstream.name_servers)));
-    let proxy_config = proxy_config(config, &bound, addresses.admin, budget, parts.seed);
+    let mut proxy_config = proxy_config(config, &bound, addresses.admin, budget, parts.seed);
+    proxy_config.stand_in = parts.stand_in;
     let proxy = Proxy::new(
         proxy_config,
         Arc::clone(&engine),

@@ -447,12 +447,17 @@ impl Small {
             (place, body) = (changed, all);
         }
         let engine = &local.proxy.engine;
+        let (hash, group, bytes) = (place.hash, place.group, body.len() as u64);
         let put = fill.if_storable(|| {
             // What was stored since this part's head arrived is at least as good as a part.
             let taken = is_part && !matches!(engine.lookup(place.hash, &place.key), Lookup::Miss);
             (!taken).then(|| engine.put(new_object(place, body)))
         });
-        put.flatten().is_some_and(|put| put.admitted.is_visible())
+        let kept = put.flatten().is_some_and(|put| put.admitted.is_visible());
+        if let Some(stand_in) = local.proxy.config.stand_in.as_ref().filter(|_| kept) {
+            stand_in.keep(hash, group, bytes);
+        }
+        kept
     }
 }
 

@@ -13,6 +13,8 @@ mod size;
 mod stopping;
 mod systems;
 
+pub use files::FilesArgs;
+
 use std::{fmt::Write as _, io::Write as _, path::PathBuf, process::ExitCode};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -34,7 +36,7 @@ pub enum SimCommand {
     /// What more memory, more disk or another policy would do to your own access log
     Size(size::SizeArgs),
     /// What creating and deleting files costs (HBENCH lat_fs), on modelled or real file systems
-    Files(files::FilesArgs),
+    Files(FilesArgs),
     /// The same operations through every layout on ext4 and XFS of this machine (needs root)
     Disks(disks::DisksArgs),
 }

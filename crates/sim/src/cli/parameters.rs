@@ -43,7 +43,7 @@ pub(super) struct Parameters {
     #[arg(long, value_delimiter = ',', default_value = "lru")]
     pub(super) disk_policy: Vec<PolicyKind>,
     /// Water marks of the disk as shares, such as 0.90:0.95
-    #[arg(long, value_parser = marks)]
+    #[arg(long)]
     pub(super) watermarks: Option<Watermarks>,
     /// simple, squid, multiple-dirs, buddy[:BLOCKS], stream, stream-packetizer, lazy-reads[:N],
     /// loc[:B] or lazy-reads-loc[:B]
@@ -81,14 +81,6 @@ pub(super) struct Parameters {
     /// Memory for file pages
     #[arg(long, default_value = "320MiB")]
     pub(super) page_cache: ByteSize,
-}
-
-fn marks(text: &str) -> Result<Watermarks, String> {
-    let both = text
-        .split_once(':')
-        .and_then(|(l, h)| Some((l.parse().ok()?, h.parse().ok()?)));
-    let (low, high) = both.ok_or_else(|| format!("`{text}` is not LOW:HIGH"))?;
-    Watermarks::new(low, high)
 }
 
 impl Parameters {

@@ -136,6 +136,18 @@ impl Watermarks {
     }
 }
 
+impl FromStr for Watermarks {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let both = text
+            .split_once(':')
+            .and_then(|(l, h)| Some((l.parse().ok()?, h.parse().ok()?)));
+        let (low, high) = both.ok_or_else(|| format!("`{text}` is not LOW:HIGH"))?;
+        Self::new(low, high)
+    }
+}
+
 /// Parameters of the two levels.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LevelsConfig {

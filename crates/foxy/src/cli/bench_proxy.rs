@@ -1,0 +1,155 @@
+//! `foxy bench proxy`: the front end as it is, over a published layout on real files.
+//!
+//! Foxy as published is `--layout stream-packetizer` with LRU-TH and water marks; one file for each
+//! URL is `--layout squid`; `--layout store` is Foxy's own store with as much memory and disk. A
+//! layout keeps no contents (see [`foxy_sim::live`]): the bytes to send are in memory.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use foxy_base::KeyHash;
+use foxy_proxy::{Asked, StandIn};
+use foxy_sim::layout::LayoutSpec;
+use foxy_sim::levels::LevelsConfig;
+use foxy_sim::live::{Found, Live, Worked};
+use foxy_sim::run::{Backend, RunConfig};
+use tokio::sync::oneshot;
+
+use super::args::{BenchProxyArgs, ServeArgs};
+use super::{USAGE, failed, serve};
+use crate::Parts;
+
+/// Foxy's own store, among the layouts.
+const OWN: &str = "store";
+
+pub(super) fn run(args: &BenchProxyArgs) -> ExitCode {
+    if !args.serve.store.is_empty() || args.serve.memory.is_some() {
+        return wrong("--store and --memory are set by --dir, --disk and --ram");
+    }
+    if args.layout == OWN {
+        return serve::run(&own(args));
+    }
+    let config = match config(args) {
+        Ok(config) => config,
+        Err(problem) => return wrong(&problem),
+    };
+    let live = match Live::start(&config) {
+        Ok(live) => Arc::new(live),
+        Err(error) => return failed(error),
+    };
+    let parts = Parts {
+        stand_in: Some(Arc::new(Published(Arc::clone(&live)))),
+        ..Parts::system()
+    };
+    let code = serve::run_with(&without_store(args), parts);
+    match live.finish() {
+        Ok(worked) => {
+            say(&args.layout, &worked);
+            code
+        }
+        Err(error) => failed(error),
+    }
+}
+
+fn wrong(problem: &str) -> ExitCode {
+    eprintln!("foxy: {problem}");
+    ExitCode::from(USAGE)
+}
+
+/// A store of that size in the folder.
+fn own(args: &BenchProxyArgs) -> ServeArgs {
+    let store = args.dir.join("store");
+    ServeArgs {
+        store: vec![store.to_string_lossy().into_owned()],
+        store_size: vec![args.disk.to_string()],
+        memory: Some(args.ram.to_string()),
+        ..args.serve.clone()
+    }
+}
+
+/// No store, and memory for all contents with their heads.
+fn without_store(args: &BenchProxyArgs) -> ServeArgs {
+    const REST: u64 = 256 << 20;
+    let contents = args.ram.bytes().saturating_add(args.disk.bytes());
+    let memory = contents.saturating_add(contents / 2).saturating_add(REST);
+    ServeArgs {
+        store: vec!["off".into()],
+        memory: Some(memory.to_string()),
+        ..args.serve.clone()
+    }
+}
+
+fn config(args: &BenchProxyArgs) -> Result<RunConfig, String> {
+    let layout: LayoutSpec = args
+        .layout
+        .parse()
+        .map_err(|error| format!("{error}; or {OWN}"))?;
+    Ok(RunConfig {
+        levels: LevelsConfig {
+            ram: args.ram.bytes(),
+            ram_policy: args.ram_policy,
+            disk: args.disk.bytes(),
+            disk_policy: args.disk_policy,
+            watermarks: Some(args.watermarks),
+        },
+        backend: Backend {
+            dir: Some(args.dir.clone()),
+            ..Backend::default()
+        },
+        ..RunConfig::published(layout)
+    })
+}
+
+/// What was done, for people.
+fn say(layout: &str, worked: &Worked) {
+    let (levels, files) = (&worked.levels, &worked.layout);
+    eprintln!(
+        "{layout}: {} requests, {} answered from memory, {} from disk; {} URL-writes, {} \
+         URL-deletes; {} read() and {} write() calls; the device did {} reads and {} writes; {} \
+         writes refused, {} objects missing",
+        levels.requests,
+        levels.ram_hits,
+        levels.disk_hits,
+        files.writes,
+        files.deletes,
+        files.read_calls,
+        files.write_calls,
+        worked.device.0,
+        worked.device.1,
+        worked.refused,
+        worked.missing,
+    );
+}
+
+/// The papers' cache in place of the store.
+#[derive(Debug)]
+struct Published(Arc<Live>);
+
+/// A site, as layouts tell servers apart.
+const fn server(group: u64) -> u32 {
+    (group ^ (group >> 32)) as u32
+}
+
+impl StandIn for Published {
+    fn ask(&self, key: KeyHash, group: u64, bytes: u64) -> Asked {
+        let (told, done) = oneshot::channel();
+        let tell = Box::new(move |ok| {
+            // Nobody listens any more if the client is gone.
+            let _gone = told.send(ok);
+        });
+        match self.0.ask(number(key), bytes, server(group), tell) {
+            Found::Memory => Asked::Memory,
+            Found::Disk => Asked::Disk(done),
+            Found::Nowhere => Asked::Miss,
+        }
+    }
+
+    fn keep(&self, key: KeyHash, group: u64, bytes: u64) {
+        self.0.keep(number(key), bytes, server(group));
+    }
+}
+
+/// Half of the hash is enough to tell objects apart here.
+const fn number(key: KeyHash) -> u64 {
+    key.0 as u64
+}

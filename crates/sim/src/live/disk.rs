@@ -1,0 +1,85 @@
+//! The thread that does a layout's reads and writes.
+
+use std::{
+    sync::mpsc::{Receiver, Sender, channel},
+    thread::{Builder, JoinHandle},
+};
+
+use super::Done;
+use crate::{
+    layout::{Layout, LayoutError, LayoutStats},
+    levels::DiskOp,
+    run::{RunConfig, RunError},
+};
+
+/// One operation, and who waits for it.
+pub(super) struct Work {
+    pub(super) op: DiskOp,
+    pub(super) done: Option<Done>,
+}
+
+/// What was done.
+#[derive(Default)]
+pub(super) struct Disk {
+    pub(super) stats: LayoutStats,
+    pub(super) refused: u64,
+    pub(super) missing: u64,
+    pub(super) device: (u64, u64),
+}
+
+/// Starts it. Dropping the sender ends it, after what was sent is done.
+///
+/// # Errors
+/// The layout cannot be made.
+#[expect(clippy::type_complexity, reason = "named nowhere else")]
+pub(super) fn spawn(
+    config: &RunConfig,
+) -> Result<(Sender<Work>, JoinHandle<Result<Disk, RunError>>), RunError> {
+    let (work, take) = channel();
+    let (ready, begun) = channel();
+    let config = config.clone();
+    let thread = Builder::new().name("layout".into());
+    let no_thread = |error: std::io::Error| RunError::Config(format!("no thread: {error}"));
+    let disk = thread
+        .spawn(move || {
+            // A layout stays on the thread that made it.
+            let layout = config.build()?;
+            // Nobody waits any more only if the caller is gone.
+            let _gone = ready.send(());
+            serve(layout, &take)
+        })
+        .map_err(no_thread)?;
+    if begun.recv().is_err() {
+        let ended = disk
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        return Err(ended.err().unwrap_or(RunError::Stopped));
+    }
+    Ok((work, disk))
+}
+
+fn serve(mut layout: Box<dyn Layout>, take: &Receiver<Work>) -> Result<Disk, RunError> {
+    let before = layout.counters();
+    let (mut disk, mut failed) = (Disk::default(), None);
+    for Work { op, done } in take {
+        let result = layout.apply(&op);
+        if let Some(done) = done {
+            done(result.is_ok());
+        }
+        match result {
+            Ok(()) => {}
+            Err(LayoutError::Full) => disk.refused += 1,
+            Err(LayoutError::Missing) => disk.missing += 1,
+            // Clients go on; the end tells what was the matter first.
+            Err(error) => failed = failed.or(Some(error)),
+        }
+    }
+    layout.finish().map_err(RunError::Layout)?;
+    let after = layout.counters();
+    disk.device = (
+        after.reads.iter().sum::<u64>() - before.reads.iter().sum::<u64>(),
+        after.writes.iter().sum::<u64>() - before.writes.iter().sum::<u64>(),
+    );
+    disk.stats = layout.stats();
+    failed.map_or(Ok(disk), |error| Err(RunError::Layout(error)))
+}
