@@ -18,11 +18,13 @@
 mod answer;
 mod client;
 mod origin;
+mod other_cache;
 mod reply;
 mod scene;
 
 pub use answer::Answer;
 pub use client::Client;
 pub use origin::{Asked, Origin};
+pub use other_cache::{Next, OtherCache, READING};
 pub use reply::Reply;
 pub use scene::{Scene, SceneBuilder, secs};

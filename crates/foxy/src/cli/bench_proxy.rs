@@ -12,7 +12,7 @@ use foxy_proxy::{Asked, StandIn};
 use foxy_sim::layout::LayoutSpec;
 use foxy_sim::levels::LevelsConfig;
 use foxy_sim::live::{Found, Live, Worked};
-use foxy_sim::run::{Backend, RunConfig};
+use foxy_sim::run::{Backend, RunConfig, RunError};
 use tokio::sync::oneshot;
 
 use super::args::{BenchProxyArgs, ServeArgs};
@@ -35,6 +35,7 @@ pub(super) fn run(args: &BenchProxyArgs) -> ExitCode {
     };
     let live = match Live::start(&config) {
         Ok(live) => Arc::new(live),
+        Err(RunError::Config(problem)) => return wrong(&problem),
         Err(error) => return failed(error),
     };
     let parts = Parts {

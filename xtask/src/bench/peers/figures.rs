@@ -5,7 +5,7 @@ use std::path::Path;
 use foxy_sim::figure::{Figure, Scale, Series};
 
 use super::results::{Cell, Results};
-use super::servers::{KINDS, Kind};
+use super::servers::{KINDS, Kind, LAYOUTS};
 
 const BARS: [(&str, &str, &str); 4] = [
     ("s1", "closed", "S1 memory hits"),
@@ -135,7 +135,7 @@ fn bars(results: &Results, figure: &str, title: &str, note: &str) -> Figure {
 }
 
 fn curves(results: &Results, sweep: &Sweep, figure: &str, axis: &str, scale: Scale) -> Figure {
-    let series = KINDS.into_iter().filter_map(|kind| {
+    let series = KINDS.into_iter().chain(LAYOUTS).filter_map(|kind| {
         let cell = cell(results, sweep.scenario, kind)?;
         let suffix = format!(" {figure}");
         let point = |(name, value): (&String, &f64)| {

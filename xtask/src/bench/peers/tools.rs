@@ -13,7 +13,13 @@ const fn needed(kind: Kind) -> Option<(&'static str, &'static str)> {
         Kind::Nginx => Some(("nginx", "nginx-light")),
         Kind::Varnish => Some(("varnishd", "varnish")),
         Kind::Device => Some(("fio", "fio")),
-        Kind::Floor | Kind::Foxy | Kind::FoxyReverse | Kind::Fork | Kind::ForkBare => None,
+        Kind::Floor
+        | Kind::Foxy
+        | Kind::FoxyReverse
+        | Kind::Fork
+        | Kind::ForkBare
+        | Kind::FoxyPublished
+        | Kind::FoxyFiles => None,
     }
 }
 

@@ -63,6 +63,7 @@ impl Scenario {
         match kind {
             Kind::Floor | Kind::FoxyReverse => matches!(self, Self::S1),
             Kind::Device => matches!(self, Self::S2 | Self::S3),
+            Kind::FoxyPublished | Kind::FoxyFiles => matches!(self, Self::S6 | Self::S7),
             _ => true,
         }
     }

@@ -1,4 +1,4 @@
-//! Foxy, the floor, and the model with a process per request.
+//! Foxy, its front end over published layouts, the floor, and the model with a process per request.
 
 use super::{DISK_GIB, Site, Start};
 
@@ -44,4 +44,25 @@ pub(super) fn fork(site: &Site<'_>, cache: bool) -> Start {
         args.extend(["--cache".into(), folder.to_string_lossy().into_owned()]);
     }
     Start::new(super::super::fork::program(site.foxy), args)
+}
+
+/// Objects on disk of a layout, GiB. Its file is there in full length before anything is asked.
+const LAYOUT_GIB: u64 = 2;
+
+pub(super) fn layout(site: &Site<'_>, layout: &str) -> Start {
+    let values = [
+        ("--listen", format!("127.0.0.1:{}", site.port)),
+        ("--admin", format!("127.0.0.1:{}", site.admin)),
+        ("--access-log", "off".to_owned()),
+        ("--workers", "1".to_owned()),
+        ("--layout", layout.to_owned()),
+        ("--dir", site.folder.to_string_lossy().into_owned()),
+        ("--ram", format!("{}MiB", site.memory_mib)),
+        ("--disk", format!("{LAYOUT_GIB}GiB")),
+    ];
+    let mut args = vec!["bench".to_owned(), "proxy".to_owned()];
+    for (name, value) in values {
+        args.extend([name.to_owned(), value]);
+    }
+    Start::new(site.foxy.to_path_buf(), args)
 }

@@ -47,6 +47,9 @@ pub(super) enum Kind {
     /// The model with a process per request; with files, and without. In a table of their own.
     Fork,
     ForkBare,
+    /// Foxy's front end over the layout of the published Foxy, and over one file for each URL.
+    FoxyPublished,
+    FoxyFiles,
 }
 
 /// All, in the order of the tables.
@@ -62,6 +65,9 @@ pub(super) const KINDS: [Kind; 9] = [
     Kind::Varnish,
 ];
 
+/// Those that are measured only if they are named.
+pub(super) const LAYOUTS: [Kind; 2] = [Kind::FoxyPublished, Kind::FoxyFiles];
+
 impl Kind {
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -76,6 +82,8 @@ impl Kind {
             Self::Varnish => "varnish",
             Self::Fork => "fork-proxy",
             Self::ForkBare => "fork-proxy-bare",
+            Self::FoxyPublished => "foxy-published",
+            Self::FoxyFiles => "foxy-files",
         }
     }
 
@@ -85,6 +93,11 @@ impl Kind {
             self,
             Self::Floor | Self::FoxyReverse | Self::Nginx | Self::Varnish
         )
+    }
+
+    /// Foxy's front end over a layout that keeps no contents: they are in memory besides.
+    pub(super) const fn is_layout(self) -> bool {
+        matches!(self, Self::FoxyPublished | Self::FoxyFiles)
     }
 
     /// A proxy, and not something to compare proxies with.
@@ -103,9 +116,12 @@ impl FromStr for Kind {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let names = KINDS.map(Kind::name).join(", ");
-        let found = KINDS.into_iter().find(|kind| kind.name() == text);
-        found.ok_or_else(|| format!("`{text}` is none of {names}"))
+        let mut all = KINDS.into_iter().chain(LAYOUTS);
+        let found = all.find(|kind| kind.name() == text);
+        found.ok_or_else(|| {
+            let names: Vec<_> = KINDS.into_iter().chain(LAYOUTS).map(Self::name).collect();
+            format!("`{text}` is none of {}", names.join(", "))
+        })
     }
 }
 
@@ -217,6 +233,8 @@ impl Server {
             Kind::Varnish => varnish::start(&site)?,
             Kind::Fork => foxy::fork(&site, true),
             Kind::ForkBare => foxy::fork(&site, false),
+            Kind::FoxyPublished => foxy::layout(&site, "stream-packetizer"),
+            Kind::FoxyFiles => foxy::layout(&site, "squid"),
             Kind::Device => return Err("the device is no server".into()),
         };
         Ok(Self {
@@ -377,7 +395,7 @@ impl Server {
     /// minutes, so they stay until the end of the run.
     pub(super) fn discard(mut self) {
         self.kill();
-        if !matches!(self.kind, Kind::Nginx | Kind::SquidAufs) {
+        if !matches!(self.kind, Kind::Nginx | Kind::SquidAufs | Kind::FoxyFiles) {
             let _ = fs::remove_dir_all(&self.folder);
         }
     }
