@@ -36,6 +36,7 @@ impl RunArgs {
             let text = systems::text(&configs, &options, self.form)?.0;
             return go_on().map(|()| text);
         }
+        self.systems.check_layouts()?;
         let configs = self.parameters.configs()?;
         let config = single(&configs)?;
         let result = run(config)?;
@@ -85,6 +86,7 @@ impl SweepArgs {
         if self.systems.wanted() {
             return self.systems_text();
         }
+        self.systems.check_layouts()?;
         let configs = self.parameters.configs()?;
         let bar = bar(configs.len() as u64, PROGRESS);
         let tell = |done: usize, _| bar.set_position(done as u64);
@@ -119,7 +121,11 @@ impl SweepArgs {
         let bar = bar(configs.len() as u64, PROGRESS);
         let tell = |done: usize, _| bar.set_position(done as u64);
         let options = SweepOptions {
-            threads: threads(self.threads),
+            // A device serves one run at a time.
+            threads: match self.systems.device {
+                Some(_) => 1,
+                None => threads(self.threads),
+            },
             resume: self.resume.clone(),
             progress: Some(&tell),
         };

@@ -1,5 +1,7 @@
 //! `run` and `sweep` of cache systems (`--system`).
 
+use std::path::PathBuf;
+
 use foxy_base::ByteSize;
 
 use super::{Form, parameters::Parameters, stopping};
@@ -43,6 +45,10 @@ pub(super) struct SystemParameters {
     /// closest, previous-write or log (hummingbird)
     #[arg(long, value_delimiter = ',', default_value = "closest", value_parser = placement)]
     pub(super) placement: Vec<Placement>,
+    /// A partition, loop device or file (made if it is absent) of this machine in place of the
+    /// modelled drive (ucfs and hummingbird); what is there is overwritten
+    #[arg(long)]
+    pub(super) device: Option<PathBuf>,
 }
 
 fn placement(text: &str) -> Result<Placement, String> {
@@ -60,6 +66,19 @@ impl SystemParameters {
     /// Whether cache systems are wanted at all.
     pub(super) const fn wanted(&self) -> bool {
         !self.system.is_empty()
+    }
+
+    /// That nothing is said which is not for layouts.
+    ///
+    /// # Errors
+    /// A device: layouts on real files have a folder.
+    pub(super) fn check_layouts(&self) -> Result<(), RunError> {
+        match self.device {
+            Some(_) => Err(RunError::Config(
+                "--device needs --system ucfs or hummingbird; layouts have --dir".into(),
+            )),
+            None => Ok(()),
+        }
     }
 
     /// Every combination, the systems outermost.
@@ -86,6 +105,7 @@ impl SystemParameters {
                         seed: shared.seed,
                         largest: self.largest.bytes(),
                         drive: drive.clone(),
+                        device: self.device.clone(),
                         fs: *fs,
                         replay: Replay {
                             pace: self.pace,

@@ -1,6 +1,6 @@
 //! A cache system by name, at a given memory and disk, on a given drive.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, path::PathBuf, str::FromStr};
 
 use serde::{Serialize, Serializer};
 
@@ -60,6 +60,12 @@ impl SystemSpec {
         Self::Foxy,
     ];
 
+    /// Whether it works on a partition without file system that is its own.
+    #[must_use]
+    pub const fn owns_partition(self) -> bool {
+        matches!(self, Self::Ucfs | Self::Hummingbird)
+    }
+
     /// Whether it is one of Squid's kind: it keeps files.
     #[must_use]
     pub const fn keeps_files(self) -> bool {
@@ -111,6 +117,9 @@ pub struct SystemConfig {
     pub disk: u64,
     /// One of [`Drive::NAMES`].
     pub drive: String,
+    /// A partition, loop device or file of this machine in place of the drive (UCFS and
+    /// Hummingbird); what is there is overwritten.
+    pub device: Option<PathBuf>,
     /// File system of Squid's kind.
     pub fs: FsKind,
     /// How the stream is played.
@@ -142,6 +151,7 @@ impl SystemConfig {
             cache_mem: 50 << 20,
             disk: 9 << 30,
             drive: "st118202fc".into(),
+            device: None,
             fs: FsKind::Journal,
             replay: Replay::default(),
             cluster: 64 << 10,
@@ -168,7 +178,13 @@ impl SystemConfig {
         if self.ram < 16 * self.cluster || self.ram < 1 << 20 {
             return bad("memory must hold 16 clusters and 1 MiB at least".into());
         }
-        if self.disk > drive.capacity() {
+        if self.device.is_some() && !self.spec.owns_partition() {
+            return bad(format!(
+                "--device is for ucfs and hummingbird, not for {}",
+                self.spec
+            ));
+        }
+        if self.device.is_none() && self.disk > drive.capacity() {
             let name = &self.drive;
             return bad(format!("{name} has {} bytes only", drive.capacity()));
         }
@@ -193,8 +209,11 @@ impl SystemConfig {
 
     /// The partition of a system that has one: its disk and `reserved` bytes for tables.
     fn raw(&self, reserved: u64) -> Result<Raw, RunError> {
-        let drive = self.open_drive()?;
         let bytes = self.disk + reserved;
+        if let Some(device) = &self.device {
+            return Raw::real(device, bytes).map_err(RunError::Config);
+        }
+        let drive = self.open_drive()?;
         Ok(Raw::partition(drive, Schedule::CLook, 0, bytes))
     }
 
@@ -305,10 +324,10 @@ impl SystemConfig {
     /// What sets it apart from others, in a row of a table.
     #[must_use]
     pub fn label(&self) -> String {
-        let on = if self.spec.keeps_files() {
-            format!("{} on {}", self.spec, self.fs)
-        } else {
-            self.spec.to_string()
+        let on = match &self.device {
+            Some(device) => format!("{} on {}", self.spec, device.display()),
+            None if self.spec.keeps_files() => format!("{} on {}", self.spec, self.fs),
+            None => self.spec.to_string(),
         };
         match self.replay.pace {
             Pace::Throttle => on,

@@ -264,3 +264,47 @@ fn recorded_times_leave_room_and_a_warm_up_is_not_counted() {
     assert_eq!(result.requests as usize, requests.len() - 1_000);
     assert!(result.seconds > 0.95 * span && result.seconds < 1.2 * span + 10.0);
 }
+
+#[test]
+fn systems_with_a_partition_answer_the_same_on_a_real_one() {
+    let folder = tempfile::tempdir().unwrap();
+    for spec in [SystemSpec::Ucfs, SystemSpec::Hummingbird] {
+        // Without lifetimes nothing depends on how long the device takes.
+        let modelled = SystemConfig {
+            life_minutes: 0.0,
+            ..config(spec)
+        };
+        let real = SystemConfig {
+            device: Some(folder.path().join(spec.to_string())),
+            ..modelled.clone()
+        };
+        let run = |config: &SystemConfig| {
+            let requests = pages(6_000).map(Ok);
+            run_system(&mut *config.build().unwrap(), requests, config.replay).unwrap()
+        };
+        let (modelled, first, again) = (run(&modelled), run(&real), run(&real));
+        for real in [first, again] {
+            assert_eq!(real.requests, modelled.requests);
+            let off = (real.hit_ratio - modelled.hit_ratio).abs();
+            assert!(
+                off < 0.02,
+                "{spec}: {} {}",
+                real.hit_ratio,
+                modelled.hit_ratio
+            );
+            let ios = real.device_ios() as f64 / modelled.device_ios() as f64;
+            assert!((0.9..1.1).contains(&ios), "{spec}: {ios}");
+            assert!(real.seconds > 0.0 && real.device_writes > 0, "{spec}");
+        }
+        // Another's file is not overwritten, and systems on files have no use for one.
+        let path = real.device.clone().unwrap();
+        std::fs::write(&path, "letters ".repeat(1_000)).unwrap();
+        let refused = real.build().err().unwrap().to_string();
+        assert!(refused.contains("holds something"), "{refused}");
+        let squid = SystemConfig {
+            spec: SystemSpec::Squid,
+            ..real
+        };
+        assert!(squid.check().unwrap_err().to_string().contains("--device"));
+    }
+}

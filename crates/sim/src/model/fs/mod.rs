@@ -25,6 +25,7 @@ mod inode;
 mod lat_fs;
 mod names;
 mod pages;
+mod partition;
 mod raw;
 mod runs;
 #[cfg(test)]

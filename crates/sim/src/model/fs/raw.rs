@@ -1,16 +1,29 @@
 //! A partition without file system, driven by one process that does its own caching.
 
-use super::{FsCounters, FsError, IoKind};
+use std::path::Path;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::{FsCounters, FsError, IoKind, partition::Partition};
 use crate::model::{Drive, Op, Queue, Request, Schedule, SimTime};
 
-/// A raw partition: every call is a device request, nothing is cached but by the drive.
+/// A raw partition: every call is a device request, nothing is cached but by the drive. A clone
+/// is a partition of its own, except that of a real one, which is on the same device.
 #[derive(Clone, Debug)]
 pub struct Raw {
-    queue: Queue,
+    under: Under,
     now: SimTime,
-    start: u64,
     bytes: u64,
     counters: FsCounters,
+}
+
+#[derive(Clone, Debug)]
+enum Under {
+    /// A part of a modelled drive, from `start`.
+    Model { queue: Box<Queue>, start: u64 },
+    /// A device of this machine.
+    Real(Arc<Mutex<Partition>>),
 }
 
 impl Raw {
@@ -26,11 +39,28 @@ impl Raw {
     pub fn partition(drive: Drive, schedule: Schedule, start: u64, bytes: u64) -> Self {
         let start = start.min(drive.capacity());
         let bytes = bytes.min(drive.capacity() - start);
-        let queue = Queue::new(drive, schedule);
+        let queue = Box::new(Queue::new(drive, schedule));
+        Self::over(Under::Model { queue, start }, bytes)
+    }
+
+    /// `bytes` of a partition or loop device of this machine, or of a file, which is made if it is
+    /// absent. What is there is overwritten. Time is what the device takes, and what the process
+    /// says that it computes or sleeps.
+    ///
+    /// # Errors
+    /// It cannot be opened, is too short, or does not begin with a MiB of nothing.
+    pub fn real(path: &Path, bytes: u64) -> Result<Self, String> {
+        let partition = Partition::open(path, bytes)?;
+        Ok(Self::over(
+            Under::Real(Arc::new(Mutex::new(partition))),
+            bytes,
+        ))
+    }
+
+    fn over(under: Under, bytes: u64) -> Self {
         Self {
-            queue,
+            under,
             now: SimTime::ZERO,
-            start,
             bytes,
             counters: FsCounters::default(),
         }
@@ -57,109 +87,135 @@ impl Raw {
     /// to the partition.
     #[must_use]
     pub fn head(&self) -> u64 {
-        self.queue
-            .drive()
-            .head()
-            .saturating_sub(self.start)
-            .min(self.bytes)
+        let head = match &self.under {
+            Under::Model { queue, start } => queue.drive().head().saturating_sub(*start),
+            Under::Real(partition) => partition.lock().head(),
+        };
+        head.min(self.bytes)
     }
 
     /// Reads and waits; returns how long it took.
     ///
     /// # Errors
-    /// [`FsError::OutOfRange`].
+    /// [`FsError::OutOfRange`]; [`FsError::Io`] of a real device.
     pub fn read(&mut self, at: u64, len: u64) -> Result<SimTime, FsError> {
-        let request = self.request(Op::Read, at, len)?;
-        Ok(self.wait(request))
+        self.wait(Op::Read, at, len)
     }
 
     /// Writes and waits; returns how long it took.
     ///
     /// # Errors
-    /// [`FsError::OutOfRange`].
+    /// As [`Raw::read`].
     pub fn write(&mut self, at: u64, len: u64) -> Result<SimTime, FsError> {
-        let request = self.request(Op::Write, at, len)?;
-        Ok(self.wait(request))
+        self.wait(Op::Write, at, len)
     }
 
     /// Queues a write; the process goes on at once.
     ///
     /// # Errors
-    /// [`FsError::OutOfRange`].
+    /// As [`Raw::read`].
     pub fn write_behind(&mut self, at: u64, len: u64) -> Result<(), FsError> {
-        let request = self.request(Op::Write, at, len)?;
+        self.check(at, len)?;
         self.counters.add(IoKind::Data, Op::Write, len);
-        self.queue.submit(self.now, request);
+        match &mut self.under {
+            Under::Model { queue, start } => {
+                let at = *start + at;
+                queue.submit(self.now, Request::write(at, len));
+            }
+            Under::Real(partition) => partition.lock().begin(at, len),
+        }
         Ok(())
     }
 
     /// Waits until at most `bytes` of queued writes have not been given to the drive; returns how
     /// long that took.
     pub fn wait_below(&mut self, bytes: u64) -> SimTime {
-        let end = self.queue.wait_below(self.now, bytes);
-        self.reach(end)
+        let span = match &mut self.under {
+            Under::Model { queue, .. } => queue.wait_below(self.now, bytes) - self.now,
+            Under::Real(partition) => partition.lock().wait_below(bytes),
+        };
+        self.pass(span)
     }
 
     /// Reads several ranges, given to the drive together in the order of the schedule;
     /// returns how long it took until the last one was there.
     ///
     /// # Errors
-    /// [`FsError::OutOfRange`]: none was read.
+    /// As [`Raw::read`]: none was read.
     pub fn read_batch(&mut self, ranges: &[(u64, u64)]) -> Result<SimTime, FsError> {
-        let requests = ranges
-            .iter()
-            .map(|(at, len)| self.request(Op::Read, *at, *len))
-            .collect::<Result<Vec<_>, _>>()?;
-        for request in &requests {
-            self.counters.add(IoKind::Data, Op::Read, request.len);
+        for (at, len) in ranges {
+            self.check(*at, *len)?;
         }
-        let end = self.queue.batch(self.now, &requests);
-        Ok(self.reach(end))
+        for (_, len) in ranges {
+            self.counters.add(IoKind::Data, Op::Read, *len);
+        }
+        let span = match &mut self.under {
+            Under::Model { queue, start } => {
+                let request = |(at, len): &(u64, u64)| Request::read(*start + *at, *len);
+                let requests: Vec<_> = ranges.iter().map(request).collect();
+                queue.batch(self.now, &requests) - self.now
+            }
+            Under::Real(partition) => partition.lock().wait(Op::Read, ranges),
+        };
+        Ok(self.pass(span))
     }
 
     /// Waits until queued writes and the drive's write cache are on the medium; returns how
     /// long that took.
     pub fn flush(&mut self) -> SimTime {
-        let end = self.queue.drain(self.now);
-        let end = self.queue.drive_mut().flush(end);
-        self.reach(end)
+        let span = match &mut self.under {
+            Under::Model { queue, .. } => {
+                let end = queue.drain(self.now);
+                queue.drive_mut().flush(end) - self.now
+            }
+            Under::Real(partition) => partition.lock().flush(),
+        };
+        self.pass(span)
     }
 
     /// What it cost so far.
     #[must_use]
     pub fn counters(&self) -> FsCounters {
+        let drive = match &self.under {
+            Under::Model { queue, .. } => queue.drive().stats().clone(),
+            Under::Real(partition) => partition.lock().stats().clone(),
+        };
         FsCounters {
-            drive: self.queue.drive().stats().clone(),
+            drive,
             ..self.counters.clone()
         }
     }
 
-    /// The drive, for its statistics.
-    pub const fn drive_mut(&mut self) -> &mut Drive {
-        self.queue.drive_mut()
-    }
-
-    fn request(&self, op: Op, at: u64, len: u64) -> Result<Request, FsError> {
-        let end = at.checked_add(len).ok_or(FsError::OutOfRange)?;
-        if end > self.bytes {
-            return Err(FsError::OutOfRange);
+    fn check(&self, at: u64, len: u64) -> Result<(), FsError> {
+        match at.checked_add(len) {
+            Some(end) if end <= self.bytes => self.check_device(),
+            _ => Err(FsError::OutOfRange),
         }
-        Ok(Request {
-            op,
-            at: self.start + at,
-            len,
-        })
     }
 
-    fn wait(&mut self, request: Request) -> SimTime {
-        self.counters.add(IoKind::Data, request.op, request.len);
+    fn check_device(&self) -> Result<(), FsError> {
+        match &self.under {
+            Under::Real(partition) if partition.lock().has_failed() => Err(FsError::Io),
+            Under::Real(_) | Under::Model { .. } => Ok(()),
+        }
+    }
+
+    fn wait(&mut self, op: Op, at: u64, len: u64) -> Result<SimTime, FsError> {
+        self.check(at, len)?;
+        self.counters.add(IoKind::Data, op, len);
         self.counters.waited += 1;
-        let end = self.queue.wait(self.now, request);
-        self.reach(end)
+        let span = match &mut self.under {
+            Under::Model { queue, start } => {
+                let at = *start + at;
+                queue.wait(self.now, Request { op, at, len }) - self.now
+            }
+            Under::Real(partition) => partition.lock().wait(op, &[(at, len)]),
+        };
+        self.check_device()?;
+        Ok(self.pass(span))
     }
 
-    fn reach(&mut self, end: SimTime) -> SimTime {
-        let span = end - self.now;
+    fn pass(&mut self, span: SimTime) -> SimTime {
         self.counters.waiting += span;
         self.now += span;
         span

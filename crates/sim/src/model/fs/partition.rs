@@ -1,0 +1,231 @@
+//! A real partition, loop device or preallocated file, for systems that own their disk.
+//!
+//! Requests go to the device past the page cache, in whole blocks: a request that begins or ends
+//! within one is made longer, as a process has to on a raw device. Contents are a pattern: what was where,
+//! the systems themselves know. Time is what the device took; what the process computes or sleeps
+//! is told by it and takes no real time, so that writes that go on meanwhile are waited for longer than they
+//! would be.
+
+use std::{fmt, path::Path, time::Duration};
+
+use foxy_base::{Clock as _, SystemClock};
+use foxy_disk::{BufPool, Disk, FileDisk, Op as DiskOp, OpenOptions, Queue};
+
+use crate::model::{DriveStats, Op, SimTime};
+
+/// Requests under way at once, at most.
+const DEPTH: u32 = 256;
+/// What is written, and what a device may hold to be used without a question.
+const PATTERN: u8 = 0x5a;
+/// So much of its beginning is looked at, bytes.
+const LOOKED_AT: u64 = 1 << 20;
+/// Longest wait for the kernel before it is asked again.
+const TURN: Duration = Duration::from_secs(1);
+/// In the number of a request: somebody waits for it. The rest of the number is its bytes.
+const ASKED: u64 = 1 << 63;
+
+/// A device of one process.
+pub(super) struct Partition {
+    disk: FileDisk,
+    queue: Box<dyn Queue>,
+    buffers: BufPool,
+    clock: SystemClock,
+    /// End of the last request.
+    head: u64,
+    /// Bytes under way that somebody waits for.
+    asked: u64,
+    /// Bytes of writes under way that nobody waits for.
+    behind: u64,
+    /// The device refused something.
+    failed: bool,
+    stats: DriveStats,
+}
+
+impl fmt::Debug for Partition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Partition").field(&self.disk).finish()
+    }
+}
+
+impl Partition {
+    /// `bytes` of a device, or of a file that is made if it is absent.
+    ///
+    /// # Errors
+    /// It cannot be opened or made, is shorter, or holds something: the text says so.
+    pub(super) fn open(path: &Path, bytes: u64) -> Result<Self, String> {
+        let there = |error: &dyn fmt::Display| format!("{}: {error}", path.display());
+        let old = path.metadata().is_ok_and(|m| m.is_file() && m.len() > 0);
+        let options = OpenOptions {
+            // What has contents is not made longer before it is known to be ours.
+            create_len: (!old).then_some(bytes),
+            ..OpenOptions::default()
+        };
+        let disk = FileDisk::open(path, &options).map_err(|e| e.to_string())?;
+        let mut start = vec![0; LOOKED_AT.min(disk.len()) as usize];
+        disk.read_at(0, &mut start).map_err(|e| there(&e))?;
+        if start.iter().any(|byte| *byte != 0 && *byte != PATTERN) {
+            let text = "holds something, which would be overwritten; name a new file, or a device \
+                        whose first MiB is empty";
+            return Err(there(&text));
+        }
+        if disk.len() < bytes {
+            let text = format!("has {} bytes, needed are {bytes}", disk.len());
+            return Err(there(&text));
+        }
+        let queue = disk.open_queue(DEPTH).map_err(|e| there(&e))?;
+        Ok(Self {
+            disk,
+            queue,
+            buffers: BufPool::new(DEPTH as usize),
+            clock: SystemClock::default(),
+            head: 0,
+            asked: 0,
+            behind: 0,
+            failed: false,
+            stats: DriveStats::default(),
+        })
+    }
+
+    pub(super) const fn head(&self) -> u64 {
+        self.head
+    }
+
+    pub(super) const fn stats(&self) -> &DriveStats {
+        &self.stats
+    }
+
+    /// The device refused something: nothing is to be expected of it any more.
+    pub(super) const fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    /// Does requests together and waits for them; how long it took.
+    pub(super) fn wait(&mut self, op: Op, ranges: &[(u64, u64)]) -> SimTime {
+        self.timed(|partition| {
+            for (at, len) in ranges {
+                partition.submit(op, *at, *len, ASKED);
+            }
+            partition.turn_until(|p| p.asked == 0);
+        })
+    }
+
+    /// Begins a write and goes on.
+    pub(super) fn begin(&mut self, at: u64, len: u64) {
+        self.submit(Op::Write, at, len, 0);
+        self.failed |= self.queue.flush_submissions().is_err();
+    }
+
+    /// Waits until at most `bytes` of begun writes are under way; how long that took.
+    pub(super) fn wait_below(&mut self, bytes: u64) -> SimTime {
+        self.timed(|partition| partition.turn_until(|p| p.behind <= bytes))
+    }
+
+    /// Waits until everything is on the medium; how long that took.
+    pub(super) fn flush(&mut self) -> SimTime {
+        self.timed(|partition| {
+            partition.turn_until(|p| p.behind == 0);
+            partition.failed |= partition.disk.flush().is_err();
+        })
+    }
+
+    fn timed(&mut self, work: impl FnOnce(&mut Self)) -> SimTime {
+        let begun = self.clock.mono();
+        work(self);
+        let took = self.clock.mono().since(begun).as_nanos();
+        let took = SimTime::from_nanos(u64::try_from(took).unwrap_or(u64::MAX));
+        self.stats.busy += took;
+        took
+    }
+
+    fn submit(&mut self, op: Op, at: u64, len: u64, asked: u64) {
+        let block = u64::from(self.disk.block_bytes());
+        let from = at / block * block;
+        let end = (at + len).next_multiple_of(block).min(self.disk.len());
+        let Some(bytes) = end.checked_sub(from).filter(|bytes| *bytes > 0) else {
+            return;
+        };
+        self.head = end;
+        match asked {
+            ASKED => self.asked += bytes,
+            _ => self.behind += bytes,
+        }
+        let len = bytes as usize;
+        let mut buffer = self.buffers.take(len);
+        self.queue.submit(match op {
+            Op::Read => {
+                self.stats.reads += 1;
+                self.stats.read_bytes += bytes;
+                DiskOp::read(bytes | asked, from, len, buffer)
+            }
+            Op::Write => {
+                self.stats.writes += 1;
+                self.stats.written_bytes += bytes;
+                buffer.set_len(len);
+                buffer.fill(PATTERN);
+                DiskOp::write(bytes | asked, from, len, buffer)
+            }
+        });
+    }
+
+    /// Takes in what is finished until `enough`, or until nothing can come any more.
+    fn turn_until(&mut self, enough: impl Fn(&Self) -> bool) {
+        let mut done = Vec::new();
+        while !enough(self) && !self.failed {
+            self.failed |= self.queue.wait(TURN).is_err();
+            self.queue.reap(&mut done);
+            for completion in done.drain(..) {
+                let bytes = completion.token & !ASKED;
+                match completion.token & ASKED {
+                    ASKED => self.asked -= bytes,
+                    _ => self.behind -= bytes,
+                }
+                self.failed |= completion.result.is_err();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_done_and_counted_in_whole_blocks() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("partition");
+        let mut partition = Partition::open(&path, 1 << 20).unwrap();
+        assert!(partition.wait(Op::Write, &[(8192, 4096)]) > SimTime::ZERO);
+        assert_eq!(partition.head(), 12288);
+        partition.begin(65536, 65536);
+        partition.begin(131072, 65536);
+        let _took = partition.wait(Op::Read, &[(100, 10), (9000, 100)]);
+        let _took = partition.wait_below(0);
+        let _took = partition.flush();
+        let stats = partition.stats();
+        assert_eq!((stats.reads, stats.writes), (2, 3));
+        assert_eq!(stats.written_bytes, 4096 + 2 * 65536);
+        let block = u64::from(partition.disk.block_bytes());
+        assert_eq!(stats.read_bytes, 2 * block);
+        assert!(!partition.has_failed());
+        drop(partition);
+        let bytes = std::fs::read(&path).unwrap();
+        let written = bytes.iter().filter(|b| **b == PATTERN).count() as u64;
+        assert_eq!((bytes.len(), written), (1 << 20, 4096 + 2 * 65536));
+        // What this wrote is used again, but not for more than it has.
+        let longer = Partition::open(&path, 2 << 20).unwrap_err();
+        assert!(longer.contains("needed are 2097152"), "{longer}");
+        assert!(Partition::open(&path, 1 << 20).is_ok());
+    }
+
+    #[test]
+    fn what_holds_something_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("letters");
+        let mut text = vec![0; 100_000];
+        text[50_000] = b'!';
+        std::fs::write(&path, &text).unwrap();
+        let error = Partition::open(&path, 1 << 20).unwrap_err();
+        assert!(error.contains("letters: holds something"), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), text);
+    }
+}
