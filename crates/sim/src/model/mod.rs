@@ -9,7 +9,8 @@
 //!   ([`Ufs`], [`FsConfig`]), and a partition without file system ([`Raw`]).
 //!
 //! Systems that keep files are written against the trait [`Files`], so that a real file
-//! system can stand in for the modelled one; systems that own a partition use [`Raw`].
+//! system can stand in for the modelled one; systems that own a partition use [`Raw`], which a real
+//! [`Device`] can be under.
 //!
 //! One foreground process is modelled. It has one clock, [`Files::now`] or [`Raw::now`]; a
 //! call moves this clock to the moment at which a Unix process would run again. What the
@@ -22,5 +23,7 @@ pub(crate) mod hash;
 mod time;
 
 pub use drive::{Drive, DriveStats, Op, Queue, Request, Schedule};
-pub use fs::{DirId, FileId, Files, FsConfig, FsCounters, FsError, IoKind, Metadata, Raw, Ufs};
+pub use fs::{
+    Device, DirId, FileId, Files, FsConfig, FsCounters, FsError, IoKind, Metadata, Raw, Ufs,
+};
 pub use time::SimTime;

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     model::{Drive, Raw, Schedule},
-    run::{Backend, FsKind, RequestStream, RunError, Workload},
+    run::{Backend, FsKind, Partition, RequestStream, RunError, Workload},
 };
 
 /// Which system.
@@ -211,7 +211,8 @@ impl SystemConfig {
     fn raw(&self, reserved: u64) -> Result<Raw, RunError> {
         let bytes = self.disk + reserved;
         if let Some(device) = &self.device {
-            return Raw::real(device, bytes).map_err(RunError::Config);
+            let partition = Partition::open(device, bytes).map_err(RunError::Config)?;
+            return Ok(Raw::on(partition, bytes));
         }
         let drive = self.open_drive()?;
         Ok(Raw::partition(drive, Schedule::CLook, 0, bytes))

@@ -25,7 +25,6 @@ mod inode;
 mod lat_fs;
 mod names;
 mod pages;
-mod partition;
 mod raw;
 mod runs;
 #[cfg(test)]
@@ -36,5 +35,5 @@ pub use config::{FsConfig, Metadata};
 pub use counters::{FsCounters, IoKind};
 pub use files::{DirId, FileId, Files, FsError};
 pub use lat_fs::{DeleteOrder, LatFs, lat_fs};
-pub use raw::Raw;
+pub use raw::{Device, Raw};
 pub use ufs::Ufs;

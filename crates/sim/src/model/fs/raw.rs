@@ -1,12 +1,30 @@
 //! A partition without file system, driven by one process that does its own caching.
 
-use std::path::Path;
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::{FsCounters, FsError, IoKind, partition::Partition};
-use crate::model::{Drive, Op, Queue, Request, Schedule, SimTime};
+use super::{FsCounters, FsError, IoKind};
+use crate::model::{Drive, DriveStats, Op, Queue, Request, Schedule, SimTime};
+
+/// A device that is not modelled: requests take the time that they take.
+pub trait Device: Debug + Send {
+    /// Does requests (first byte, length) together and waits for them; how long it took.
+    fn wait(&mut self, op: Op, ranges: &[(u64, u64)]) -> SimTime;
+    /// Begins a write and goes on.
+    fn begin(&mut self, at: u64, len: u64);
+    /// Waits until at most `bytes` of begun writes are under way; how long that took.
+    fn wait_below(&mut self, bytes: u64) -> SimTime;
+    /// Waits until everything is on the medium; how long that took.
+    fn flush(&mut self) -> SimTime;
+    /// End of the last request.
+    fn head(&self) -> u64;
+    /// What was done.
+    fn stats(&self) -> &DriveStats;
+    /// It refused something: nothing is to be expected of it any more.
+    fn has_failed(&self) -> bool;
+}
 
 /// A raw partition: every call is a device request, nothing is cached but by the drive. A clone
 /// is a partition of its own, except that of a real one, which is on the same device.
@@ -22,8 +40,8 @@ pub struct Raw {
 enum Under {
     /// A part of a modelled drive, from `start`.
     Model { queue: Box<Queue>, start: u64 },
-    /// A device of this machine.
-    Real(Arc<Mutex<Partition>>),
+    /// A device that is not modelled.
+    Real(Arc<Mutex<dyn Device>>),
 }
 
 impl Raw {
@@ -43,18 +61,11 @@ impl Raw {
         Self::over(Under::Model { queue, start }, bytes)
     }
 
-    /// `bytes` of a partition or loop device of this machine, or of a file, which is made if it is
-    /// absent. What is there is overwritten. Time is what the device takes, and what the process
-    /// says that it computes or sleeps.
-    ///
-    /// # Errors
-    /// It cannot be opened, is too short, or does not begin with a MiB of nothing.
-    pub fn real(path: &Path, bytes: u64) -> Result<Self, String> {
-        let partition = Partition::open(path, bytes)?;
-        Ok(Self::over(
-            Under::Real(Arc::new(Mutex::new(partition))),
-            bytes,
-        ))
+    /// `bytes` of a device. Time is what the device takes, and what the process says that it
+    /// computes or sleeps.
+    #[must_use]
+    pub fn on(device: impl Device + 'static, bytes: u64) -> Self {
+        Self::over(Under::Real(Arc::new(Mutex::new(device))), bytes)
     }
 
     fn over(under: Under, bytes: u64) -> Self {

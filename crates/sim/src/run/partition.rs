@@ -11,7 +11,7 @@ use std::{fmt, path::Path, time::Duration};
 use foxy_base::{Clock as _, SystemClock};
 use foxy_disk::{BufPool, Disk, FileDisk, Op as DiskOp, OpenOptions, Queue};
 
-use crate::model::{DriveStats, Op, SimTime};
+use crate::model::{Device, DriveStats, Op, SimTime};
 
 /// Requests under way at once, at most.
 const DEPTH: u32 = 256;
@@ -24,8 +24,8 @@ const TURN: Duration = Duration::from_secs(1);
 /// In the number of a request: somebody waits for it. The rest of the number is its bytes.
 const ASKED: u64 = 1 << 63;
 
-/// A device of one process.
-pub(super) struct Partition {
+/// A device of one process, for [`Raw::on`](crate::model::Raw::on).
+pub struct Partition {
     disk: FileDisk,
     queue: Box<dyn Queue>,
     buffers: BufPool,
@@ -52,7 +52,7 @@ impl Partition {
     ///
     /// # Errors
     /// It cannot be opened or made, is shorter, or holds something: the text says so.
-    pub(super) fn open(path: &Path, bytes: u64) -> Result<Self, String> {
+    pub fn open(path: &Path, bytes: u64) -> Result<Self, String> {
         let there = |error: &dyn fmt::Display| format!("{}: {error}", path.display());
         let old = path.metadata().is_ok_and(|m| m.is_file() && m.len() > 0);
         let options = OpenOptions {
@@ -83,48 +83,6 @@ impl Partition {
             behind: 0,
             failed: false,
             stats: DriveStats::default(),
-        })
-    }
-
-    pub(super) const fn head(&self) -> u64 {
-        self.head
-    }
-
-    pub(super) const fn stats(&self) -> &DriveStats {
-        &self.stats
-    }
-
-    /// The device refused something: nothing is to be expected of it any more.
-    pub(super) const fn has_failed(&self) -> bool {
-        self.failed
-    }
-
-    /// Does requests together and waits for them; how long it took.
-    pub(super) fn wait(&mut self, op: Op, ranges: &[(u64, u64)]) -> SimTime {
-        self.timed(|partition| {
-            for (at, len) in ranges {
-                partition.submit(op, *at, *len, ASKED);
-            }
-            partition.turn_until(|p| p.asked == 0);
-        })
-    }
-
-    /// Begins a write and goes on.
-    pub(super) fn begin(&mut self, at: u64, len: u64) {
-        self.submit(Op::Write, at, len, 0);
-        self.failed |= self.queue.flush_submissions().is_err();
-    }
-
-    /// Waits until at most `bytes` of begun writes are under way; how long that took.
-    pub(super) fn wait_below(&mut self, bytes: u64) -> SimTime {
-        self.timed(|partition| partition.turn_until(|p| p.behind <= bytes))
-    }
-
-    /// Waits until everything is on the medium; how long that took.
-    pub(super) fn flush(&mut self) -> SimTime {
-        self.timed(|partition| {
-            partition.turn_until(|p| p.behind == 0);
-            partition.failed |= partition.disk.flush().is_err();
         })
     }
 
@@ -182,6 +140,45 @@ impl Partition {
                 self.failed |= completion.result.is_err();
             }
         }
+    }
+}
+
+impl Device for Partition {
+    fn head(&self) -> u64 {
+        self.head
+    }
+
+    fn stats(&self) -> &DriveStats {
+        &self.stats
+    }
+
+    fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    fn wait(&mut self, op: Op, ranges: &[(u64, u64)]) -> SimTime {
+        self.timed(|partition| {
+            for (at, len) in ranges {
+                partition.submit(op, *at, *len, ASKED);
+            }
+            partition.turn_until(|p| p.asked == 0);
+        })
+    }
+
+    fn begin(&mut self, at: u64, len: u64) {
+        self.submit(Op::Write, at, len, 0);
+        self.failed |= self.queue.flush_submissions().is_err();
+    }
+
+    fn wait_below(&mut self, bytes: u64) -> SimTime {
+        self.timed(|partition| partition.turn_until(|p| p.behind <= bytes))
+    }
+
+    fn flush(&mut self) -> SimTime {
+        self.timed(|partition| {
+            partition.turn_until(|p| p.behind == 0);
+            partition.failed |= partition.disk.flush().is_err();
+        })
     }
 }
 
