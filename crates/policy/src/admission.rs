@@ -81,6 +81,14 @@ impl<K: Key> SecondUse<K> {
             seen: Ghost::new(remembered as u64),
         }
     }
+
+    /// Remembers as many as `bytes` of memory hold.
+    #[must_use]
+    pub fn within(bytes: u64) -> Self {
+        /// A key's place in a queue and in a table.
+        const KEY_BYTES: u64 = 96;
+        Self::new((bytes / KEY_BYTES) as usize)
+    }
 }
 
 impl<K: Key> SecondUse<K> {
@@ -115,6 +123,14 @@ impl Frequency {
             uses: Sketch::new(objects),
             least,
         }
+    }
+
+    /// What was asked for three times, as far as `bytes` of memory tell.
+    #[must_use]
+    pub fn often_within(bytes: u64) -> Self {
+        /// Memory for a key that is counted.
+        const KEY_BYTES: u64 = 4;
+        Self::new((bytes / KEY_BYTES) as usize, 3)
     }
 
     /// Notes a use without asking.

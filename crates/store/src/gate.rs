@@ -15,11 +15,7 @@ const BURST: Duration = Duration::from_secs(10);
 /// The part (1/n) of the budget that is kept for what the rule lets in.
 const KEPT: u64 = 4;
 /// The part (1/n) of the memory budget for what is remembered of uses.
-const MEMORY_PART: u64 = 64;
-/// Memory for a key that was used once: its place in a queue and in a table.
-const GHOST_BYTES: u64 = 96;
-/// Uses within the sketch's memory that are often.
-const OFTEN: u64 = 3;
+pub const GATE_MEMORY_PART: u64 = 64;
 
 /// What enters when the write budget is spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -96,10 +92,10 @@ impl Gate {
             let burst = rate.saturating_mul(BURST.as_secs());
             TokenBucket::new(rate, burst, now)
         };
-        let bytes = memory / MEMORY_PART;
+        let bytes = memory / GATE_MEMORY_PART;
         let rule = match config.when_spent {
-            WhenSpent::SecondUse => Rule::SecondUse(SecondUse::new((bytes / GHOST_BYTES) as usize)),
-            WhenSpent::Frequency => Rule::Frequency(Frequency::new((bytes / 4) as usize, OFTEN)),
+            WhenSpent::SecondUse => Rule::SecondUse(SecondUse::within(bytes)),
+            WhenSpent::Frequency => Rule::Frequency(Frequency::often_within(bytes)),
             WhenSpent::Anything => Rule::Anything,
         };
         let size = SizeLimit {
@@ -117,7 +113,7 @@ impl Gate {
     /// Bytes of memory that it may take.
     pub(crate) const fn memory_bytes(&self, memory: u64) -> u64 {
         match self.0 {
-            Some(_) => memory / MEMORY_PART,
+            Some(_) => memory / GATE_MEMORY_PART,
             None => 0,
         }
     }

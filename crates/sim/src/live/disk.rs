@@ -7,9 +7,10 @@ use std::{
 
 use super::Done;
 use crate::{
-    layout::{Layout, LayoutError, LayoutStats},
+    layout::{Layout, LayoutStats},
     levels::DiskOp,
-    run::{RunConfig, RunError},
+    model::Op,
+    run::{Course, RunConfig, RunError},
 };
 
 /// One operation, and who waits for it.
@@ -19,7 +20,6 @@ pub(super) struct Work {
 }
 
 /// What was done.
-#[derive(Default)]
 pub(super) struct Disk {
     pub(super) stats: LayoutStats,
     pub(super) refused: u64,
@@ -60,26 +60,22 @@ pub(super) fn spawn(
 
 fn serve(mut layout: Box<dyn Layout>, take: &Receiver<Work>) -> Result<Disk, RunError> {
     let before = layout.counters();
-    let (mut disk, mut failed) = (Disk::default(), None);
+    let (mut course, mut ended) = (Course::default(), Ok(()));
     for Work { op, done } in take {
         let result = layout.apply(&op);
         if let Some(done) = done {
             done(result.is_ok());
         }
-        match result {
-            Ok(()) => {}
-            Err(LayoutError::Full) => disk.refused += 1,
-            Err(LayoutError::Missing) => disk.missing += 1,
-            // Clients go on; the end tells what was the matter first.
-            Err(error) => failed = failed.or(Some(error)),
-        }
+        // Clients go on; the end tells what was the matter first.
+        ended = ended.and(course.count(result));
     }
     layout.finish().map_err(RunError::Layout)?;
     let after = layout.counters();
-    disk.device = (
-        after.reads.iter().sum::<u64>() - before.reads.iter().sum::<u64>(),
-        after.writes.iter().sum::<u64>() - before.writes.iter().sum::<u64>(),
-    );
-    disk.stats = layout.stats();
-    failed.map_or(Ok(disk), |error| Err(RunError::Layout(error)))
+    let requests = |op| after.all(op) - before.all(op);
+    ended.map(|()| Disk {
+        stats: layout.stats(),
+        refused: course.refused,
+        missing: course.missing,
+        device: (requests(Op::Read), requests(Op::Write)),
+    })
 }

@@ -2,8 +2,8 @@
 //! clients.
 //!
 //! The levels decide at once; one thread does the layout's reads and writes in the order of the
-//! decisions, as the one disk process of the published Foxy does. A layout keeps no contents: what it reads
-//! and writes is as long as the object, and where the object would be.
+//! decisions, as the one disk process of the published Foxy does. A layout keeps no contents: what
+//! it reads and writes is as long as the object, and where the object would be.
 
 mod disk;
 

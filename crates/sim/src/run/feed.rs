@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_the_workload_is_told_after_what_came_before() {
+    fn an_error_of_the_workload_is_told() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("no log");
         let config = RunConfig {

@@ -30,6 +30,7 @@ pub use sweep::{Job, SweepOptions, sweep, sweep_some};
 pub use watch::{HeadAt, Watched, watch};
 pub use workload::{Made, RequestStream, Workload};
 
+pub(crate) use running::Course;
 use running::Running;
 
 /// Operations between two looks whether to stop.

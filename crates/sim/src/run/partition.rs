@@ -1,10 +1,10 @@
 //! A real partition, loop device or preallocated file, for systems that own their disk.
 //!
 //! Requests go to the device past the page cache, in whole blocks: a request that begins or ends
-//! within one is made longer, as a process has to on a raw device. Contents are a pattern: what was where,
-//! the systems themselves know. Time is what the device took; what the process computes or sleeps
-//! is told by it and takes no real time, so that writes that go on meanwhile are waited for longer than they
-//! would be.
+//! within one is made longer, as a process has to on a raw device. Contents are a pattern: what was
+//! where, the systems themselves know. Time is what the device took; what the process computes or
+//! sleeps is told by it and takes no real time, so that writes that go on meanwhile are waited for
+//! longer than they would be.
 
 use std::{fmt, path::Path, time::Duration};
 

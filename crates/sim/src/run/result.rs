@@ -159,16 +159,10 @@ impl RunResult {
     }
 
     fn device(&mut self, before: &FsCounters, after: &FsCounters, ops: u64, bytes: u64) {
-        let sum = |counters: &FsCounters, op| {
-            IoKind::ALL
-                .iter()
-                .map(|kind| counters.of(*kind, op))
-                .sum::<u64>()
-        };
         let data = |c: &FsCounters| c.of(IoKind::Data, Op::Read) + c.of(IoKind::Data, Op::Write);
         let moved = |c: &FsCounters| c.drive.read_bytes + c.drive.written_bytes;
-        self.device_reads = sum(after, Op::Read) - sum(before, Op::Read);
-        self.device_writes = sum(after, Op::Write) - sum(before, Op::Write);
+        self.device_reads = after.all(Op::Read) - before.all(Op::Read);
+        self.device_writes = after.all(Op::Write) - before.all(Op::Write);
         let all = self.device_reads + self.device_writes;
         self.device_ios_per_op = ratio(all, ops);
         self.metadata_share = ratio(all - (data(after) - data(before)), all);

@@ -22,6 +22,19 @@ pub(crate) struct Course {
     pub(crate) samples: Vec<Sample>,
 }
 
+impl Course {
+    /// An operation's end: what a full disk refuses is counted, all else is an error.
+    pub(crate) fn count(&mut self, end: Result<(), LayoutError>) -> Result<(), RunError> {
+        match end {
+            Ok(()) => {}
+            Err(LayoutError::Full) => self.refused += 1,
+            Err(LayoutError::Missing) => self.missing += 1,
+            Err(error) => return Err(RunError::Layout(error)),
+        }
+        Ok(())
+    }
+}
+
 /// A configuration at work.
 pub(super) struct Running<'a> {
     pub(super) config: &'a RunConfig,
@@ -96,13 +109,7 @@ impl<'a> Running<'a> {
     }
 
     fn apply(&mut self, op: &DiskOp) -> Result<(), RunError> {
-        match self.layout.apply(op) {
-            Ok(()) => {}
-            Err(LayoutError::Full) => self.course.refused += 1,
-            Err(LayoutError::Missing) => self.course.missing += 1,
-            Err(error) => return Err(RunError::Layout(error)),
-        }
-        Ok(())
+        self.course.count(self.layout.apply(op))
     }
 
     fn sample(&mut self, ops: u64) {

@@ -62,13 +62,8 @@ pub(super) enum Rule {
     MaxSize(SizeLimit),
 }
 
-/// As in the production store: bytes for a key that was used once, counters for a byte, and the
-/// uses that are often.
-const GHOST_BYTES: u64 = 96;
-const COUNTER_BYTES: u64 = 4;
-const OFTEN: u64 = 3;
-/// Keys that are counted where memory is not looked at: as many as a sample usually has requests.
-const COUNTED: u64 = 1 << 20;
+/// Bytes that count more keys than a sample usually has requests.
+const PLENTY: u64 = 4 << 20;
 
 /// No rule looks at the time.
 const NOW: MonoTime = MonoTime(0);
@@ -76,11 +71,13 @@ const NOW: MonoTime = MonoTime(0);
 impl Rule {
     /// With `memory` bytes to remember uses in; `None`: as many as it wants.
     pub(super) fn new(gate: Gate, memory: Option<u64>) -> Self {
-        let keys = |each: u64, all: u64| memory.map_or(all, |bytes| (bytes / each).max(1)) as usize;
         match gate {
             Gate::Open => Self::Open,
-            Gate::SecondUse => Self::SecondUse(SecondUse::new(keys(GHOST_BYTES, u64::MAX))),
-            Gate::Frequency => Self::Frequency(Frequency::new(keys(COUNTER_BYTES, COUNTED), OFTEN)),
+            Gate::SecondUse => {
+                let all = || SecondUse::new(usize::MAX);
+                Self::SecondUse(memory.map_or_else(all, SecondUse::within))
+            }
+            Gate::Frequency => Self::Frequency(Frequency::often_within(memory.unwrap_or(PLENTY))),
             Gate::MaxSize(max_bytes) => Self::MaxSize(SizeLimit { max_bytes }),
         }
     }

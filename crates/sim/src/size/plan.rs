@@ -1,5 +1,7 @@
 //! Lengths of everything in a store: those of the engine, and those of a sample of its objects.
 
+use foxy_store::GATE_MEMORY_PART;
+
 use crate::{model::Drive, systems::Store};
 
 /// Bytes of a usual record besides body and head, and the unit of its length (decision 0030).
@@ -13,8 +15,6 @@ pub(super) const FRAGMENT: u64 = 250 << 10;
 const ROOM: f64 = 0.97;
 /// Buffers of a store's writer, which come out of the engine's memory when it runs.
 const WRITER: u64 = 4 << 20;
-/// The part (1/n) of the engine's memory in which the gate remembers uses.
-const USES_PART: u64 = 64;
 
 /// Lengths of everything.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,7 +58,7 @@ impl Plan {
             segment: (segment as f64 * ROOM) as u64,
             ram: if memory == 0 { 0 } else { ram },
             head,
-            uses: (memory > 0).then_some(engine / USES_PART),
+            uses: (memory > 0).then_some(engine / GATE_MEMORY_PART),
         }
     }
 

@@ -80,6 +80,15 @@ impl FsCounters {
         }
     }
 
+    /// Requests of one direction.
+    #[must_use]
+    pub fn all(&self, op: Op) -> u64 {
+        match op {
+            Op::Read => self.reads.iter().sum(),
+            Op::Write => self.writes.iter().sum(),
+        }
+    }
+
     pub(super) fn add(&mut self, kind: IoKind, op: Op, bytes: u64) {
         let (count, sum) = match op {
             Op::Read => (&mut self.reads, &mut self.read_bytes),

@@ -168,6 +168,7 @@ impl Raw {
             }
             Under::Real(partition) => partition.lock().wait(Op::Read, ranges),
         };
+        self.check_device()?;
         Ok(self.pass(span))
     }
 
