@@ -7,8 +7,9 @@ use foxy_trace::{Format, Options, Progress, TraceError};
 
 use super::{Form, bar, threads, with_files};
 use crate::{
+    report::readable,
     run::{RunError, stopped},
-    size::{Candidate, Sampler, Share, SizeOptions, SizeReport, readable},
+    size::{Candidate, Sampler, Share, SizeOptions, SizeReport},
 };
 
 /// Arguments of `size`.

@@ -6,6 +6,18 @@ pub use table::{Align, Table};
 
 use crate::run::RunResult;
 
+/// `1.5 GiB`.
+pub(crate) fn readable(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let (mut value, mut unit) = (bytes as f64, 0);
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    let digits = usize::from(value < 99.95 && value.fract() > 0.04);
+    format!("{value:.digits$} {}", UNITS[unit])
+}
+
 /// The usual columns of a set of runs.
 #[must_use]
 pub fn runs_table(results: &[RunResult]) -> Table {
@@ -76,5 +88,11 @@ mod tests {
         assert_eq!(lines.len(), 3);
         assert!(lines[1].starts_with("stream,,,295.0,"));
         assert!(lines.iter().all(|l| l.split(',').count() == 19));
+    }
+
+    #[test]
+    fn sizes_read_well() {
+        let texts = [1 << 20, 3 << 29, 900, 5 << 40].map(readable);
+        assert_eq!(texts, ["1 MiB", "1.5 GiB", "900 B", "5 TiB"]);
     }
 }

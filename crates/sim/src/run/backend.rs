@@ -12,7 +12,7 @@ use super::{RealFiles, RunError};
 use crate::{
     layout::{Area, FileArea, Layout, LayoutSpec, spec::LayoutSizes},
     model::{Drive, FsConfig, Raw, Schedule, Ufs},
-    size::readable,
+    report::readable,
 };
 
 /// A file system, or none.

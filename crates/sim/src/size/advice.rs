@@ -6,7 +6,8 @@
 //! at least half of the disk's hits. No promise beyond the log is made.
 
 use super::candidate::{FOXY, GATED};
-use super::{Curve, Point, SizeReport, readable};
+use super::{Curve, Point, SizeReport};
+use crate::report::readable;
 
 /// Points of hit ratio that a doubling must add to be worth it.
 const WORTH: f64 = 0.01;

@@ -30,6 +30,7 @@ use serde::Serialize;
 use crate::{
     figure::{Figure, Scale, Series},
     levels::{PolicyKind, ratio},
+    report::readable,
 };
 
 /// What to find out.
@@ -246,18 +247,6 @@ impl SizeReport {
             ..Figure::default()
         }
     }
-}
-
-/// `1.5 GiB`.
-pub(crate) fn readable(bytes: u64) -> String {
-    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-    let (mut value, mut unit) = (bytes as f64, 0);
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    let digits = usize::from(value < 99.95 && value.fract() > 0.04);
-    format!("{value:.digits$} {}", UNITS[unit])
 }
 
 /// Powers of two from 1 MiB to the first that holds everything.

@@ -1,7 +1,7 @@
 //! The answer as tables: a row for each size, columns for each policy.
 
-use super::{Curve, Point, SizeReport, readable};
-use crate::report::{Align, Table};
+use super::{Curve, Point, SizeReport};
+use crate::report::{Align, Table, readable};
 
 /// What a column tells, in percent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

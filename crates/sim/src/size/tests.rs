@@ -100,9 +100,7 @@ fn table_figure_and_an_empty_log() {
 }
 
 #[test]
-fn sizes_read_well() {
-    let texts = [1 << 20, 3 << 29, 900, 5 << 40].map(readable);
-    assert_eq!(texts, ["1 MiB", "1.5 GiB", "900 B", "5 TiB"]);
+fn sizes_double_until_everything_fits() {
     assert_eq!(sizes_up_to(5 << 20), [1 << 20, 2 << 20, 4 << 20, 8 << 20]);
 }
 
