@@ -249,10 +249,11 @@ pub fn encode_record(
 /// Checksum of the place, the header and the variable parts before the body, without the field
 /// that holds it.
 fn meta_crc(place: &RecordPlace, record: &[u8], layout: &RecordLayout) -> u32 {
-    let crc = crc32c(&place.uuid.0);
-    let crc = crc32c_append(crc, &place.sequence.to_le_bytes());
-    let crc = crc32c_append(crc, &place.address_units.to_le_bytes());
-    crc32c_append(crc, &record[4..layout.body.start])
+    let mut whose = [0; 32];
+    whose[..16].copy_from_slice(&place.uuid.0);
+    whose[16..24].copy_from_slice(&place.sequence.to_le_bytes());
+    whose[24..].copy_from_slice(&place.address_units.to_le_bytes());
+    crc32c_append(crc32c(&whose), &record[4..layout.body.start])
 }
 
 /// Whether a record may begin here: a look at its mark, for those who search.

@@ -200,10 +200,16 @@ fn four_full_clusters_are_under_way_at_once_and_their_memory_is_given_back() {
     let cluster = 2 << 20;
     assert!(rig.engine.stats().memory.writers >= 4 * cluster);
     rig.disk.set_step(false);
+    rig.turns(20);
+    assert_eq!(under_way(&rig), 0);
+    let kept = rig.engine.stats().memory.writers;
+    assert!(kept >= 4 * cluster, "a lull of a busy writer: {kept}");
     rig.settle();
     for n in 0..100 {
         assert!(rig.text(&format!("{n}")).is_some(), "{n}");
     }
+    rig.clock.advance(Duration::from_secs(2));
+    rig.turns(1);
     assert!(rig.engine.stats().memory.writers < 3 * cluster);
 }
 

@@ -81,6 +81,8 @@ pub struct Writer {
     gather: Gather,
     /// Buffers for clusters, reused.
     buffers: Vec<AlignedBuf>,
+    /// When more clusters were last under way than there usually are.
+    wide_at: MonoTime,
     /// Clusters being written.
     clusters: Vec<Cluster>,
     last_cluster: u64,
@@ -164,6 +166,7 @@ impl Writer {
             superblock,
             gather: Gather::new(options),
             buffers: Vec::new(),
+            wide_at: now,
             clusters: Vec::new(),
             last_cluster: 0,
             current,
