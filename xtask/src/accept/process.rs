@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::workspace::{cargo, root, succeed};
+use crate::workspace::{cargo, succeed, target_folder};
 
 /// The programs, an origin that runs, and a place for files.
 pub(crate) struct Bench {
@@ -32,7 +32,7 @@ impl Bench {
             Some(program) => program.to_path_buf(),
             None => built()?,
         };
-        let place = dir.map_or_else(|| root().join("target"), Path::to_path_buf);
+        let place = dir.map_or_else(target_folder, |dir| Ok(dir.to_path_buf()))?;
         let dir = tempfile::tempdir_in(&place).map_err(|error| {
             format!(
                 "{}: {error}; give another place with --dir",
@@ -260,10 +260,7 @@ impl Drop for Foxy {
 fn built() -> Result<PathBuf, String> {
     let mut build = cargo(&["build", "--release", "--package", "foxy"]);
     succeed(&mut build, "the messages above name file and line")?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    Ok(target
-        .unwrap_or_else(|| root().join("target"))
-        .join("release/foxy"))
+    Ok(target_folder()?.join("release/foxy"))
 }
 
 /// Runs a tool that prints JSON. Exit code 1 means "wrong or missing answers": the report tells.

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::free_port;
 use crate::report::Outcome;
-use crate::workspace::{cargo, root, succeed};
+use crate::workspace::{cargo, root, succeed, target_folder};
 
 /// What to do with the counts.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -70,7 +70,7 @@ pub(super) fn run(wanted: &Wanted) -> Result<Outcome, String> {
         build.args(["-p", "foxy"]);
     }
     succeed(&mut build, "the messages above name file and line")?;
-    let target = super::target().join("release");
+    let target = target_folder()?.join("release");
     let mut counts = BTreeMap::new();
     println!("   {:<16} {:>12} {:>10}", "case", "instructions", "wall ns");
     for (name, few, many) in CODE.into_iter().filter(|(name, ..)| asked(name)) {

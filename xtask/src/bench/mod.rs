@@ -4,7 +4,6 @@ mod micro;
 mod peers;
 
 use std::net::TcpListener;
-use std::path::PathBuf;
 
 use crate::report::{Outcome, Report};
 
@@ -37,12 +36,6 @@ pub(crate) fn gate(report: &mut Report) {
 
 fn outcome(result: Result<Outcome, String>) -> Outcome {
     result.unwrap_or_else(|problem| Outcome::single(Err(problem)))
-}
-
-/// Where cargo puts what it builds.
-fn target() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    target.unwrap_or_else(|| crate::workspace::root().join("target"))
 }
 
 /// A port that was free a moment ago.

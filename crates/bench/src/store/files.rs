@@ -1,79 +1,34 @@
 //! `files`: the claim that the papers began with, measured today. One stream of URL-read,
 //! URL-write and URL-delete, as a disk level behind a memory level emits it, goes through the
-//! engine and through one file per object on the usual file systems.
+//! engine and through one file per object on the usual file systems; through the engine also on a
+//! device so slow that nothing but the device can be what is waited for.
 
-use std::collections::HashMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
 use foxy_base::KeyHash;
 use foxy_disk::{BufPool, Op, Queue};
 use foxy_store::{EngineCounts, Lookup, ReadPlan, StoreId};
-use foxy_trace::generate::{SessionConfig, Sessions};
-use foxy_trace::{Access, ByteLru};
 
 use super::Context;
 use super::fio::{self, Job};
+use super::one_file::one_file_each;
+use super::operations::{Kind, Operation, operations};
 use super::report::{Goal, Section};
-use super::rig::{self, Rig, Wanted, keyed};
-use super::system::{self, MemoryLimit, Mounted, Scratch};
+use super::rig::{Rig, Wanted, keyed};
+use super::system::{Loop, Scratch};
+use super::throttle::{Limit, Throttle};
 
-/// Longer answers are left out.
-const LONGEST: u64 = 200 << 10;
-/// Operations under way: reads of the engine, threads on the file systems.
+/// Reads of the engine under way.
 const DEPTH: usize = 32;
-const THREADS: u64 = 8;
 /// Memory for either, page cache included.
 const MEMORY: u64 = 64 << 20;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Read,
-    Write,
-    Delete,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Operation {
-    kind: Kind,
-    object: u64,
-    size: u64,
-}
-
-/// The stream: what a memory level of 16 MB and a disk level of `disk` bytes (both LRU) leave of
-/// clients that visit pages (the papers gathered objects by page, and so does the engine). A
-/// modified object keeps its old version here: all are to handle the same bytes.
-fn operations(requests: u64, disk: u64) -> Vec<Operation> {
-    let config = SessionConfig {
-        requests,
-        ..SessionConfig::isp()
-    };
-    let (mut memory, mut level) = (ByteLru::new(16 << 20), ByteLru::new(disk));
-    let (mut all, mut sizes) = (Vec::new(), HashMap::new());
-    for request in Sessions::new(config, 4).filter(|r| r.size <= LONGEST) {
-        let object = request.object;
-        let size = *sizes.entry(object).or_insert(request.size.max(1));
-        if memory.access(object, size) == Access::Hit {
-            continue;
-        }
-        let mut gone = Vec::new();
-        let found = level.access_with(object, size, |object, size| gone.push((object, size)));
-        all.extend(gone.into_iter().map(|(object, size)| Operation {
-            kind: Kind::Delete,
-            object,
-            size,
-        }));
-        let kind = if found == Access::Hit {
-            Kind::Read
-        } else {
-            Kind::Write
-        };
-        all.push(Operation { kind, object, size });
-    }
-    all
-}
+/// Bytes a second, in each direction, of the slow device: a rotating disk's in sequence.
+const SLOW: u64 = 200 << 20;
+/// The papers' share of what the device does in sequence.
+const SHARE: f64 = 0.78;
 
 /// Engine, ext4, XFS.
 pub(super) fn files(context: &Context<'_>) -> io::Result<Vec<Section>> {
@@ -98,30 +53,15 @@ pub(super) fn files(context: &Context<'_>) -> io::Result<Vec<Section>> {
             bytes / 1_000_000
         ),
     );
-    let sequential = sequential(context)
-        .map_err(|e| section.missing(e.to_string()))
-        .ok();
-    let (seconds, counts) = engine(context, &all)?;
-    let engine = bytes as f64 / 1e6 / seconds;
-    let row = section.row("engine", engine, "MB/s");
-    if let Some(fio) = sequential {
-        row.beside("fio sequential", fio)
-            .goal(Goal::Least(fio * 0.78));
-    }
-    for (what, number) in [
-        ("reads of the device", counts.disk_plans),
-        ("of these, of what lies around as well", counts.wide_reads),
-        ("objects that those brought along", counts.prefetched),
-        ("of these, asked for while in memory", counts.prefetch_hits),
-    ] {
-        section.row(what, number as f64, "");
-    }
+    let whole = fast(context, &all, bytes, &mut section)?;
+    slow(context, &all, bytes, &mut section)
+        .unwrap_or_else(|error| section.missing(format!("a slow device: {error}")));
     for kind in ["ext4", "xfs"] {
-        match one_file_each(context, &all, kind) {
+        match one_file_each(context, &all, kind, MEMORY) {
             Ok((seconds, limited)) => {
                 let rate = bytes as f64 / 1e6 / seconds;
                 section.row(format!("one file per object, {kind}"), rate, "MB/s");
-                section.row(format!("engine over {kind}"), engine / rate, "times");
+                section.row(format!("engine over {kind}"), whole / rate, "times");
                 if !limited {
                     section.missing(format!(
                         "{kind} within {MEMORY} bytes of memory: no cgroup v1"
@@ -134,11 +74,73 @@ pub(super) fn files(context: &Context<'_>) -> io::Result<Vec<Section>> {
     Ok(vec![section])
 }
 
-/// MB/s of fio's sequential writes.
+/// The stream as fast as this machine can; MB/s, of what memory read as well.
+fn fast(
+    context: &Context<'_>,
+    all: &[Operation],
+    bytes: u64,
+    section: &mut Section,
+) -> io::Result<f64> {
+    let file = Scratch::new(context.folder, "bench-files.store");
+    let done = engine(context, all, &file.0, Some(context.size / 2))?;
+    drop(file);
+    let rate = bytes as f64 / 1e6 / done.seconds;
+    let row = section.row("engine", rate, "MB/s");
+    match sequential(context) {
+        Ok(fio) => {
+            row.beside("fio sequential", fio)
+                .goal(Goal::Least(fio * SHARE));
+        }
+        Err(error) => section.missing(error.to_string()),
+    }
+    for (what, number) in [
+        ("reads of the device", done.counts.disk_plans),
+        (
+            "of these, of what lies around as well",
+            done.counts.wide_reads,
+        ),
+        ("objects that those brought along", done.counts.prefetched),
+        (
+            "of these, asked for while in memory",
+            done.counts.prefetch_hits,
+        ),
+    ] {
+        section.row(what, number as f64, "");
+    }
+    Ok(rate)
+}
+
+/// The stream on a device of [`SLOW`], without what memory read, beside fio in sequence there.
+fn slow(
+    context: &Context<'_>,
+    all: &[Operation],
+    bytes: u64,
+    section: &mut Section,
+) -> io::Result<()> {
+    let device = Loop::new(context.folder, "bench-files.img", context.size / 2, 512)?;
+    let path = device.device.clone();
+    let devices = [device];
+    let limits = [Limit::BytesRead(SLOW), Limit::BytesWritten(SLOW)];
+    let _slow = Throttle::new(&devices, &limits)?;
+    let done = engine(context, all, &path, None)?;
+    let fio = written_in_sequence(context, &path)?;
+    let moved = (bytes - done.from_memory) as f64 / 1e6 / done.seconds;
+    section
+        .row("engine on a slow device, through it", moved, "MB/s")
+        .beside("fio sequential", fio)
+        .goal(Goal::Least(fio * SHARE));
+    Ok(())
+}
+
+/// MB/s of fio's sequential writes to a new file.
 fn sequential(context: &Context<'_>) -> io::Result<f64> {
     let scratch = Scratch::new(context.folder, "bench-files.fio");
+    written_in_sequence(context, &scratch.0)
+}
+
+fn written_in_sequence(context: &Context<'_>, file: &Path) -> io::Result<f64> {
     let job = Job {
-        file: &scratch.0,
+        file,
         pattern: "write",
         block: 1 << 20,
         align: 4096,
@@ -151,12 +153,24 @@ fn sequential(context: &Context<'_>) -> io::Result<f64> {
     Ok(jobs.first().map_or(0.0, |j| j.bytes_per_second / 1e6))
 }
 
-/// Seconds of the stream through the engine, everything durable at the end, and what it counted.
-fn engine(context: &Context<'_>, all: &[Operation]) -> io::Result<(f64, EngineCounts)> {
-    let file = Scratch::new(context.folder, "bench-files.store");
+/// What the engine made of the stream.
+struct Done {
+    seconds: f64,
+    /// Bytes that were read, of objects that were in memory.
+    from_memory: u64,
+    counts: EngineCounts,
+}
+
+/// The stream through an engine with one store, everything durable at the end.
+fn engine(
+    context: &Context<'_>,
+    all: &[Operation],
+    path: &Path,
+    size: Option<u64>,
+) -> io::Result<Done> {
     let wanted = Wanted {
-        path: &file.0,
-        size: Some(context.size / 2),
+        path,
+        size,
         memory: MEMORY,
         options: foxy_store::StoreOptions::default(),
     };
@@ -169,9 +183,13 @@ fn engine(context: &Context<'_>, all: &[Operation]) -> io::Result<(f64, EngineCo
         free: (0..DEPTH).collect(),
         rig: &rig,
     };
+    let mut from_memory = 0;
     for operation in all {
         match operation.kind {
-            Kind::Read => reads.ask(operation.object)?,
+            Kind::Read => {
+                let disk = reads.ask(operation.object)?;
+                from_memory += if disk { 0 } else { operation.size };
+            }
             Kind::Write => {
                 let size = operation.size as usize;
                 rig.put_in(group(operation.object), operation.object, size);
@@ -186,8 +204,11 @@ fn engine(context: &Context<'_>, all: &[Operation]) -> io::Result<(f64, EngineCo
         reads.collect()?;
     }
     rig.sync();
-    let seconds = rig.clock.mono().since(start).as_secs_f64();
-    Ok((seconds, rig.engine.stats().counts))
+    Ok(Done {
+        seconds: rig.clock.mono().since(start).as_secs_f64(),
+        from_memory,
+        counts: rig.engine.stats().counts,
+    })
 }
 
 /// The page that the object is part of, or the server's common objects.
@@ -204,18 +225,19 @@ struct Reads<'a> {
 }
 
 impl Reads<'_> {
-    /// Begins to read an object; waits when enough is under way.
-    fn ask(&mut self, object: u64) -> io::Result<()> {
+    /// Begins to read an object, if its bytes are on the disk only, and says whether; waits when
+    /// enough is under way.
+    fn ask(&mut self, object: u64) -> io::Result<bool> {
         let (key, hash): (Bytes, KeyHash) = keyed(object);
         let Lookup::Disk(plan) = self.rig.engine.lookup(hash, &key) else {
-            return Ok(());
+            return Ok(false);
         };
         let plan = self.rig.engine.widen(&plan);
         while self.free.is_empty() {
             self.collect()?;
         }
         let Some(place) = self.free.pop() else {
-            return Ok(());
+            return Ok(false);
         };
         let len = plan.len as usize;
         self.queue
@@ -225,7 +247,7 @@ impl Reads<'_> {
         if self.free.len().is_multiple_of(8) {
             self.queue.flush_submissions()?;
         }
-        Ok(())
+        Ok(true)
     }
 
     fn collect(&mut self) -> io::Result<()> {
@@ -241,85 +263,5 @@ impl Reads<'_> {
             self.free.push(place);
         }
         Ok(())
-    }
-}
-
-/// Seconds of the stream with one file per object, everything durable at the end; whether memory
-/// was limited.
-fn one_file_each(context: &Context<'_>, all: &[Operation], kind: &str) -> io::Result<(f64, bool)> {
-    let mounted = Mounted::new(context.folder, kind, context.size / 2)?;
-    for n in 0..256 {
-        std::fs::create_dir(mounted.at.join(format!("{n:02x}")))?;
-    }
-    system::drop_caches();
-    let limit = MemoryLimit::new(system::resident() + MEMORY);
-    let stock = rig::stock();
-    let start = context.clock.mono();
-    let work = |thread: u64| {
-        // An object belongs to one thread: its operations keep their order.
-        let own = all.iter().filter(|o| o.object % THREADS == thread);
-        own.copied().try_for_each(|o| apply(&mounted.at, &stock, o))
-    };
-    let work = &work;
-    let results: Vec<io::Result<()>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..THREADS).map(|n| scope.spawn(move || work(n))).collect();
-        let joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
-        joined
-            .map(|r| r.unwrap_or_else(|_| Err(io::Error::other("a thread ended early"))))
-            .collect()
-    });
-    results.into_iter().collect::<io::Result<()>>()?;
-    let folder = std::fs::File::open(&mounted.at)?;
-    rustix::fs::syncfs(&folder)?;
-    let seconds = context.clock.mono().since(start).as_secs_f64();
-    Ok((seconds, limit.is_some()))
-}
-
-fn apply(root: &Path, stock: &Bytes, operation: Operation) -> io::Result<()> {
-    let path = place(root, operation.object);
-    match operation.kind {
-        Kind::Write => {
-            let body = rig::body(stock, operation.object, operation.size as usize);
-            std::fs::write(path, body)
-        }
-        Kind::Read => std::fs::read(path).map(drop),
-        Kind::Delete => std::fs::remove_file(path),
-    }
-}
-
-/// As caches of this kind do it: folders by hash.
-fn place(root: &Path, object: u64) -> PathBuf {
-    let (_, hash) = keyed(object);
-    root.join(format!("{:02x}", hash.high() >> 56))
-        .join(format!("{:016x}", hash.low()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::HashSet;
-
-    #[test]
-    fn the_stream_reads_and_deletes_only_what_is_there_and_stays_within_the_disk() {
-        let (mut there, mut used) = (HashSet::new(), 0);
-        let all = operations(20_000, 32 << 20);
-        for operation in &all {
-            match operation.kind {
-                Kind::Read => assert!(there.contains(&operation.object)),
-                Kind::Write => {
-                    used += operation.size;
-                    assert!(there.insert(operation.object));
-                }
-                Kind::Delete => {
-                    used -= operation.size;
-                    assert!(there.remove(&operation.object));
-                }
-            }
-            assert!(used <= 32 << 20);
-        }
-        for kind in [Kind::Read, Kind::Write, Kind::Delete] {
-            let count = all.iter().filter(|o| o.kind == kind).count();
-            assert!(count > 100, "{count} of {kind:?}");
-        }
     }
 }

@@ -7,6 +7,8 @@ mod files;
 mod fio;
 mod index;
 mod mixed;
+mod one_file;
+mod operations;
 mod read;
 mod reader;
 mod recover;
@@ -14,6 +16,7 @@ mod report;
 mod rig;
 mod stores;
 mod system;
+mod throttle;
 mod trace;
 mod write;
 

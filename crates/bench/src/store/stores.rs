@@ -2,7 +2,6 @@
 //! rotating disk. Whether a second disk doubles the hits, and what it does to the wait at equal load.
 
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -16,6 +15,7 @@ use super::Context;
 use super::report::{Goal, Section};
 use super::rig::{body, keyed, object, stock, usual_fields};
 use super::system::Loop;
+use super::throttle::{Limit, Throttle};
 use crate::Histogram;
 
 /// Reads per second of each device: a seek of 5.2 ms and half a turn of 3 ms.
@@ -28,42 +28,6 @@ const CLIENTS: usize = 16;
 const LOAD: u64 = READS * 3 / 4;
 /// Memory of the engine: the index and little else.
 const MEMORY: u64 = 32 << 20;
-
-/// A control group (version 1) that this process is in as long as it lives.
-struct Throttle(PathBuf);
-
-const ROOT: &str = "/sys/fs/cgroup/blkio";
-
-impl Throttle {
-    fn new(devices: &[Loop]) -> io::Result<Self> {
-        let group = Path::new(ROOT).join(format!("foxy-bench-{}", std::process::id()));
-        std::fs::create_dir(&group).map_err(|error| {
-            io::Error::other(format!(
-                "{}: {error}; needs root and the blkio control group of version 1",
-                group.display()
-            ))
-        })?;
-        let throttle = Self(group);
-        for device in devices {
-            let name = device.device.file_name().unwrap_or_default();
-            let number = Path::new("/sys/block").join(name).join("dev");
-            let number = std::fs::read_to_string(number)?;
-            let rule = format!("{} {READS}", number.trim());
-            std::fs::write(throttle.0.join("blkio.throttle.read_iops_device"), rule)?;
-        }
-        let me = std::process::id().to_string();
-        std::fs::write(throttle.0.join("cgroup.procs"), me)?;
-        Ok(throttle)
-    }
-}
-
-impl Drop for Throttle {
-    fn drop(&mut self) {
-        let me = std::process::id().to_string();
-        let _ = std::fs::write(Path::new(ROOT).join("cgroup.procs"), me);
-        let _ = std::fs::remove_dir(&self.0);
-    }
-}
 
 /// An engine with a store on each device, as Foxy starts them.
 struct Stores {
@@ -150,7 +114,7 @@ fn measured(context: &Context<'_>, stores: u64, bytes: u64) -> io::Result<(Run, 
             scope.spawn(|| drive(writer, &stop));
         }
         let stores = stores.fill(bytes);
-        let _slow = Throttle::new(&devices)?;
+        let _slow = Throttle::new(&devices, &[Limit::Reads(READS)])?;
         let time = context.turn_time() * 5;
         Ok((stores.ask(None, time), stores.ask(Some(LOAD), time)))
     })

@@ -12,7 +12,7 @@ use super::lengths::{Lengths, text};
 use super::load::{Origin, Run, number};
 use super::servers::{Kind, Server, Shape};
 use crate::report::Outcome;
-use crate::workspace::{cargo, succeed};
+use crate::workspace::{cargo, succeed, target_folder};
 
 /// What to measure.
 #[derive(Clone, Debug, clap::Args)]
@@ -37,7 +37,7 @@ const SYSTEMS: [(&str, Kind, bool); 4] = [
 ];
 
 pub(in super::super) fn run(wanted: &Wanted) -> Result<Outcome, String> {
-    let target = super::super::target();
+    let target = target_folder()?;
     let programs = match &wanted.programs {
         Some(folder) => folder.clone(),
         None => {

@@ -21,7 +21,7 @@ use foxy_base::{Clock, SystemClock};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::report::Outcome;
-use crate::workspace::{cargo, root, succeed};
+use crate::workspace::{cargo, root, succeed, target_folder};
 
 use host::Host;
 use lengths::Lengths;
@@ -67,7 +67,7 @@ pub(crate) struct Wanted {
 
 /// Measures and prints.
 pub(super) fn run(wanted: &Wanted) -> Result<Outcome, String> {
-    let target = super::target();
+    let target = target_folder()?;
     let out = wanted
         .out
         .clone()

@@ -1,0 +1,69 @@
+//! The stream of `files` with one file per object, as caches of this kind do it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+
+use super::Context;
+use super::operations::{Kind, Operation};
+use super::rig::{self, keyed};
+use super::system::{self, MemoryLimit, Mounted};
+
+/// At work at the same time.
+const THREADS: u64 = 8;
+
+/// Seconds of the stream with one file per object, everything durable at the end; whether memory
+/// was limited.
+pub(super) fn one_file_each(
+    context: &Context<'_>,
+    all: &[Operation],
+    kind: &str,
+    memory: u64,
+) -> io::Result<(f64, bool)> {
+    let mounted = Mounted::new(context.folder, kind, context.size / 2)?;
+    for n in 0..256 {
+        std::fs::create_dir(mounted.at.join(format!("{n:02x}")))?;
+    }
+    system::drop_caches();
+    let limit = MemoryLimit::new(system::resident() + memory);
+    let stock = rig::stock();
+    let start = context.clock.mono();
+    let work = |thread: u64| {
+        // An object belongs to one thread: its operations keep their order.
+        let own = all.iter().filter(|o| o.object % THREADS == thread);
+        own.copied().try_for_each(|o| apply(&mounted.at, &stock, o))
+    };
+    let work = &work;
+    let results: Vec<io::Result<()>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS).map(|n| scope.spawn(move || work(n))).collect();
+        let joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
+        joined
+            .map(|r| r.unwrap_or_else(|_| Err(io::Error::other("a thread ended early"))))
+            .collect()
+    });
+    results.into_iter().collect::<io::Result<()>>()?;
+    let folder = std::fs::File::open(&mounted.at)?;
+    rustix::fs::syncfs(&folder)?;
+    let seconds = context.clock.mono().since(start).as_secs_f64();
+    Ok((seconds, limit.is_some()))
+}
+
+fn apply(root: &Path, stock: &Bytes, operation: Operation) -> io::Result<()> {
+    let path = place(root, operation.object);
+    match operation.kind {
+        Kind::Write => {
+            let body = rig::body(stock, operation.object, operation.size as usize);
+            std::fs::write(path, body)
+        }
+        Kind::Read => std::fs::read(path).map(drop),
+        Kind::Delete => std::fs::remove_file(path),
+    }
+}
+
+/// As caches of this kind do it: folders by hash.
+fn place(root: &Path, object: u64) -> PathBuf {
+    let (_, hash) = keyed(object);
+    root.join(format!("{:02x}", hash.high() >> 56))
+        .join(format!("{:016x}", hash.low()))
+}

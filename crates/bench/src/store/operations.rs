@@ -1,0 +1,88 @@
+//! The stream of URL-read, URL-write and URL-delete that `files` measures with.
+
+use std::collections::HashMap;
+
+use foxy_trace::generate::{SessionConfig, Sessions};
+use foxy_trace::{Access, ByteLru};
+
+/// Longer answers are left out.
+const LONGEST: u64 = 200 << 10;
+
+/// What a cache asks its disk to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Read,
+    Write,
+    Delete,
+}
+
+/// One of it, with an object's number and length.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Operation {
+    pub(super) kind: Kind,
+    pub(super) object: u64,
+    pub(super) size: u64,
+}
+
+/// The stream: what a memory level of 16 MB and a disk level of `disk` bytes (both LRU) leave of
+/// clients that visit pages (the papers gathered objects by page, and so does the engine). A
+/// modified object keeps its old version here: all are to handle the same bytes.
+pub(super) fn operations(requests: u64, disk: u64) -> Vec<Operation> {
+    let config = SessionConfig {
+        requests,
+        ..SessionConfig::isp()
+    };
+    let (mut memory, mut level) = (ByteLru::new(16 << 20), ByteLru::new(disk));
+    let (mut all, mut sizes) = (Vec::new(), HashMap::new());
+    for request in Sessions::new(config, 4).filter(|r| r.size <= LONGEST) {
+        let object = request.object;
+        let size = *sizes.entry(object).or_insert(request.size.max(1));
+        if memory.access(object, size) == Access::Hit {
+            continue;
+        }
+        let mut gone = Vec::new();
+        let found = level.access_with(object, size, |object, size| gone.push((object, size)));
+        all.extend(gone.into_iter().map(|(object, size)| Operation {
+            kind: Kind::Delete,
+            object,
+            size,
+        }));
+        let kind = if found == Access::Hit {
+            Kind::Read
+        } else {
+            Kind::Write
+        };
+        all.push(Operation { kind, object, size });
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn the_stream_reads_and_deletes_only_what_is_there_and_stays_within_the_disk() {
+        let (mut there, mut used) = (HashSet::new(), 0);
+        let all = operations(20_000, 32 << 20);
+        for operation in &all {
+            match operation.kind {
+                Kind::Read => assert!(there.contains(&operation.object)),
+                Kind::Write => {
+                    used += operation.size;
+                    assert!(there.insert(operation.object));
+                }
+                Kind::Delete => {
+                    used -= operation.size;
+                    assert!(there.remove(&operation.object));
+                }
+            }
+            assert!(used <= 32 << 20);
+        }
+        for kind in [Kind::Read, Kind::Write, Kind::Delete] {
+            let count = all.iter().filter(|o| o.kind == kind).count();
+            assert!(count > 100, "{count} of {kind:?}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Devices that the kernel holds to less than they can: as one of another class would be.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::system::Loop;
+
+/// What a device is held to, for each second.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Limit {
+    /// Reads.
+    Reads(u64),
+    /// Bytes read.
+    BytesRead(u64),
+    /// Bytes written.
+    BytesWritten(u64),
+}
+
+impl Limit {
+    /// The file of the control group, and the number in it.
+    const fn rule(self) -> (&'static str, u64) {
+        match self {
+            Self::Reads(number) => ("blkio.throttle.read_iops_device", number),
+            Self::BytesRead(number) => ("blkio.throttle.read_bps_device", number),
+            Self::BytesWritten(number) => ("blkio.throttle.write_bps_device", number),
+        }
+    }
+}
+
+/// A control group (version 1) that this process, and what it starts, is in as long as this lives.
+#[derive(Debug)]
+pub(super) struct Throttle(PathBuf);
+
+const ROOT: &str = "/sys/fs/cgroup/blkio";
+
+impl Throttle {
+    /// Holds each of the devices to the limits.
+    ///
+    /// # Errors
+    /// Not root, or no such control group.
+    pub(super) fn new(devices: &[Loop], limits: &[Limit]) -> io::Result<Self> {
+        let group = Path::new(ROOT).join(format!("foxy-bench-{}", std::process::id()));
+        std::fs::create_dir(&group).map_err(|error| {
+            io::Error::other(format!(
+                "{}: {error}; needs root and the blkio control group of version 1",
+                group.display()
+            ))
+        })?;
+        let throttle = Self(group);
+        for device in devices {
+            let name = device.device.file_name().unwrap_or_default();
+            let number = Path::new("/sys/block").join(name).join("dev");
+            let number = std::fs::read_to_string(number)?;
+            for limit in limits {
+                let (file, most) = limit.rule();
+                std::fs::write(throttle.0.join(file), format!("{} {most}", number.trim()))?;
+            }
+        }
+        let me = std::process::id().to_string();
+        std::fs::write(throttle.0.join("cgroup.procs"), me)?;
+        Ok(throttle)
+    }
+}
+
+impl Drop for Throttle {
+    fn drop(&mut self) {
+        let me = std::process::id().to_string();
+        let _ = std::fs::write(Path::new(ROOT).join("cgroup.procs"), me);
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
