@@ -31,8 +31,8 @@ pub(super) fn on_both(
     let file = Scratch::new(context.folder, &format!("bench-{plain}.store"));
     let mut sections = vec![measure(context, plain, &file.0, Some(context.size))?];
     drop(file);
-    let bytes = context.size.min(2 << 30);
-    let on_loop = Loop::new(context.folder, &format!("bench-{large}.img"), bytes, 4096)
+    let name = format!("bench-{large}.img");
+    let on_loop = Loop::new(context.folder, &name, context.size, 4096)
         .and_then(|device| measure(context, large, &device.device, None));
     sections.push(on_loop.unwrap_or_else(|error| {
         let mut section = Section::new(large, "a loop device with blocks of 4096 bytes");
