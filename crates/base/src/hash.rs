@@ -101,7 +101,7 @@ mod tests {
 
     /// Long and short runs go different ways, which differ between processors.
     #[test]
-    fn checksums_are_those_of_the_polynomial_at_every_length() {
+    fn checksums_are_those_of_the_polynomial_at_many_lengths() {
         let bytes: Vec<u8> = (0..4200u32).map(|i| ((i * i) >> 5) as u8).collect();
         let lengths = (0..600).chain((600..4200).step_by(37)).chain(4090..4110);
         for len in lengths {
