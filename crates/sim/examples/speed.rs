@@ -3,7 +3,7 @@
 //! layout on the modelled disk; and a stream end to end. The clock is this machine's, so the
 //! figures are of a quiet one.
 //!
-//! `cargo run --release -p foxy-sim --example speed [million requests, default 4] [levels|layouts|stream ...]`
+//! `cargo run --release -p foxy-sim --example speed [million requests, default 4] [levels|POLICY|layouts|LAYOUT|stream ...]`
 
 use foxy_base::{Clock as _, SystemClock};
 use foxy_sim::{
@@ -25,6 +25,13 @@ const LAYOUTS: [&str; 9] = [
     "lazy-reads-loc:128",
 ];
 
+const POLICIES: [PolicyKind; 4] = [
+    PolicyKind::Lru,
+    PolicyKind::Fifo,
+    PolicyKind::S3Fifo,
+    PolicyKind::Sieve,
+];
+
 fn main() -> Result<(), RunError> {
     let mut words: Vec<String> = std::env::args().skip(1).collect();
     let millions = match words.first().and_then(|n| n.parse::<u64>().ok()) {
@@ -34,17 +41,32 @@ fn main() -> Result<(), RunError> {
         }
         None => 4,
     };
-    let wanted = |part: &str| words.is_empty() || words.iter().any(|w| w == part);
-    if wanted("levels") {
-        levels(millions)?;
+    let policies = chosen(&POLICIES, "levels", &words);
+    if !policies.is_empty() {
+        levels(millions, &policies)?;
     }
-    if wanted("layouts") {
-        layouts(millions)?;
+    let names = chosen(&LAYOUTS, "layouts", &words);
+    if !names.is_empty() {
+        layouts(millions, &names)?;
     }
-    if wanted("stream") {
+    let whole = chosen(&["stream"], "stream", &words);
+    if !whole.is_empty() {
         stream(25)?;
     }
+    if policies.is_empty() && names.is_empty() && whole.is_empty() {
+        let text = format!("nothing is named {}", words.join(" or "));
+        return Err(RunError::Config(text));
+    }
     Ok(())
+}
+
+/// Those of a part that are named, by themselves or with the whole part; all if nothing is.
+fn chosen<T: Copy + ToString>(all: &[T], part: &str, words: &[String]) -> Vec<T> {
+    let is_named = |one: &&T| {
+        let name = one.to_string();
+        words.is_empty() || words.iter().any(|word| *word == part || *word == name)
+    };
+    all.iter().filter(is_named).copied().collect()
 }
 
 /// Seconds that `work` takes, and what it gives.
@@ -55,16 +77,11 @@ fn timed<T>(work: impl FnOnce() -> T) -> (f64, T) {
     (clock.mono().since(start).as_secs_f64(), done)
 }
 
-fn levels(millions: u64) -> Result<(), RunError> {
+fn levels(millions: u64, policies: &[PolicyKind]) -> Result<(), RunError> {
     let stream = Workload::dec(millions * 1_000_000).open(1)?;
     let requests = stream.collect::<Result<Vec<Request>, _>>()?;
     println!("Cache levels, 512 MB before 2 GB, {millions} M requests of the DEC stream");
-    for policy in [
-        PolicyKind::Lru,
-        PolicyKind::Fifo,
-        PolicyKind::S3Fifo,
-        PolicyKind::Sieve,
-    ] {
+    for &policy in policies {
         let config = LevelsConfig {
             ram_policy: policy,
             disk_policy: policy,
@@ -86,14 +103,14 @@ fn levels(millions: u64) -> Result<(), RunError> {
     Ok(())
 }
 
-fn layouts(millions: u64) -> Result<(), RunError> {
+fn layouts(millions: u64, names: &[&str]) -> Result<(), RunError> {
     let config = |layout| RunConfig {
         ops: millions * 1_000_000,
         ..RunConfig::published(layout)
     };
     let ops = OpStream::make(&config(LayoutSpec::Stream))?;
     println!("Layouts on the modelled ST15150WC with UFS, {millions} M operations on 2 GB");
-    for name in LAYOUTS {
+    for name in names {
         let layout: LayoutSpec = name.parse().map_err(RunError::Config)?;
         let (seconds, result) = timed(|| run_ops(&config(layout), &ops));
         println!(
