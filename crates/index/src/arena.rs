@@ -1,12 +1,14 @@
-//! The memory of all shards: regions that are filled from the front and never moved, so that
-//! readers need no guard and the system can back them with huge pages.
+//! The memory of all shards: filled from the front and never moved, so that readers need no guard
+//! and the system can back it with huge pages.
 //!
 //! Handing memory out in order keeps together what is used together: a random access to many small
-//! pages costs as much for the translation of its address as for the data. The first regions are
-//! short, each as long as all before it, so that a small index stays small wherever its memory
-//! comes from; the others are long, and mapped memory of that length costs nothing until it is
-//! used. Huge pages are asked for when their memory is handed out to the end; before, they would
-//! hold what nobody uses yet.
+//! pages costs as much for the translation of its address as for the data. All of it comes from one
+//! *reserve*, mapped memory that costs nothing until it is used, so that a line is found by its
+//! number alone. Huge pages are asked for when their memory is handed out to the end; before, they
+//! would hold what nobody uses yet.
+//!
+//! Where the system has no such memory, or the reserve is used up, *regions* of the heap follow.
+//! The first are short, each as long as all before it, so that a small index stays small.
 
 use std::sync::OnceLock;
 
@@ -23,8 +25,11 @@ const SHORT: usize = (SHORT_BITS - FIRST_BITS + 1) as usize;
 /// Regions: all shards at their greatest size, and as much again for the ends of regions that a
 /// chunk did not fit into.
 const REGIONS: usize = SHORT + if cfg!(loom) { 1 } else { 1024 };
-/// Every handle has a number, and there is one to spare that means none.
-const _: () = assert!(((REGIONS as u64) << REGION_BITS) < u32::MAX as u64);
+/// The reserve of an index without a limit has `2^RESERVE_BITS` lines: 16 GiB.
+const RESERVE_BITS: u32 = 28;
+/// A handle that never has a line, and nor have those that follow it in a chunk.
+pub(crate) const NO_HANDLE: u32 = 1 << 31;
+const _: () = assert!((1 << RESERVE_BITS) + ((REGIONS as u64) << REGION_BITS) <= NO_HANDLE as u64);
 /// What [`PageAdvice`] is asked for at once, and its alignment.
 const HUGE_BYTES: usize = 2 << 20;
 
@@ -32,7 +37,7 @@ const HUGE_BYTES: usize = 2 << 20;
 /// ranges of 2 MiB, aligned to that, with their contents in place.
 pub type PageAdvice = fn(start: *const u8, len: usize);
 
-/// How regions are had from the system. This crate has no unsafe code to ask for them.
+/// How memory is had from the system. This crate has no unsafe code to ask for them.
 #[derive(Clone, Copy, Debug)]
 pub struct Pages {
     /// Zeroed memory of so many bytes (a multiple of 4096), aligned to 64, that costs nothing
@@ -46,32 +51,59 @@ pub struct Pages {
     pub prefetch: fn(*const u8),
 }
 
-/// Lines in a row.
+/// Lines that the system maps; none if it does not.
 #[derive(Debug)]
-enum Region {
-    Heap(Box<[Line]>),
-    #[cfg(not(loom))]
-    Mapped {
-        lines: &'static mut [Line],
-        unmap: fn(&'static mut [u8]),
-    },
+struct Reserve {
+    lines: &'static mut [Line],
+    pages: Option<Pages>,
 }
 
-impl Region {
-    fn lines(&self) -> &[Line] {
-        match self {
-            Self::Heap(lines) => lines,
-            #[cfg(not(loom))]
-            Self::Mapped { lines, .. } => lines,
+impl Reserve {
+    /// As many lines as fit into `limit` bytes, as far as there is room for them.
+    #[cfg(not(loom))]
+    fn new(limit: u64, pages: Option<Pages>) -> Self {
+        let most = HUGE_BYTES << (RESERVE_BITS - SHORT_BITS);
+        let most = usize::try_from(limit).map_or(most, |limit| limit.min(most));
+        let sizes = std::iter::successors(Some(most), |size| Some(size / 2));
+        let pages_of = |size: usize| size.next_multiple_of(HUGE_BYTES);
+        let mapped = pages.and_then(|pages| {
+            let mut sizes = sizes.take_while(|size| *size > 0).map(pages_of);
+            sizes.find_map(|size| (pages.map)(size))
+        });
+        // What is mapped is aligned and full of zeros: lines without entries.
+        let lines = mapped.and_then(|bytes| zerocopy::FromBytes::mut_from_bytes(bytes).ok());
+        Self {
+            lines: lines.unwrap_or_default(),
+            pages,
+        }
+    }
+
+    #[cfg(loom)]
+    fn new(_: u64, pages: Option<Pages>) -> Self {
+        let lines = Default::default();
+        Self { lines, pages }
+    }
+
+    /// Asks for huge pages where the lines `from..to` complete them.
+    fn advise(&self, from: usize, to: usize) {
+        let Some(Pages { advice, .. }) = self.pages else {
+            return;
+        };
+        let start = self.lines.as_ptr().cast::<u8>();
+        let first = start.align_offset(HUGE_BYTES);
+        let whole = |line: usize| (line * size_of::<Line>()).saturating_sub(first) / HUGE_BYTES;
+        for huge in whole(from)..whole(to) {
+            advice(start.wrapping_add(first + huge * HUGE_BYTES), HUGE_BYTES);
         }
     }
 }
 
 #[cfg(not(loom))]
-impl Drop for Region {
+impl Drop for Reserve {
     fn drop(&mut self) {
-        if let Self::Mapped { lines, unmap } = self {
-            unmap(zerocopy::IntoBytes::as_mut_bytes(std::mem::take(lines)));
+        if let (Some(pages), false) = (self.pages, self.lines.is_empty()) {
+            let lines = std::mem::take(&mut self.lines);
+            (pages.unmap)(zerocopy::IntoBytes::as_mut_bytes(lines));
         }
     }
 }
@@ -79,10 +111,10 @@ impl Drop for Region {
 /// The memory, and how much of it may be used.
 #[derive(Debug)]
 pub(crate) struct Arena {
-    regions: Box<[OnceLock<Region>]>,
+    reserve: Reserve,
+    regions: Box<[OnceLock<Box<[Line]>>]>,
     /// The first line not handed out.
     next: Mutex<u32>,
-    pages: Option<Pages>,
     used: AtomicU64,
     limit: u64,
 }
@@ -91,9 +123,9 @@ impl Arena {
     /// `used` bytes are counted beside the lines; both together stay within `limit`.
     pub(crate) fn new(limit: u64, used: u64, pages: Option<Pages>) -> Self {
         Self {
+            reserve: Reserve::new(limit, pages),
             regions: (0..REGIONS).map(|_| OnceLock::new()).collect(),
             next: Mutex::new(0),
-            pages,
             used: AtomicU64::new(used + Self::base_bytes()),
             limit,
         }
@@ -113,52 +145,58 @@ impl Arena {
         fits
     }
 
-    /// The line of `handle`, if its region is there.
-    #[inline]
+    /// The line of `handle`, if there is one.
+    #[inline(always)]
     pub(crate) fn line(&self, handle: u32) -> Option<&Line> {
+        let reserved = self.reserve.lines.get(handle as usize);
+        reserved.or_else(|| self.line_of_region(handle))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn line_of_region(&self, handle: u32) -> Option<&Line> {
+        let handle = handle - self.reserved();
         let (region, offset) = (handle >> REGION_BITS, handle & ((1 << REGION_BITS) - 1));
         let region = self.regions.get(region as usize)?.get()?;
-        region.lines().get(offset as usize)
+        region.get(offset as usize)
+    }
+
+    fn reserved(&self) -> u32 {
+        self.reserve.lines.len() as u32
     }
 
     /// How lines are asked for ahead, if the system's memory comes with a way to.
     #[inline]
     pub(crate) fn prefetch(&self) -> Option<fn(*const u8)> {
-        self.pages.map(|pages| pages.prefetch)
+        self.reserve.pages.map(|pages| pages.prefetch)
     }
 
     /// `lines` (at most a long region) empty lines in a row; the handle of the first, which those of
     /// the others follow. `None` at the end.
     pub(crate) fn take(&self, lines: u32) -> Option<u32> {
         let mut next = self.next.lock();
-        let (first, region, offset, length) = room_from(*next, lines as usize);
-        let there = self.regions.get(region)?;
-        let there = there.get_or_init(|| new_region(length, self.pages)).lines();
-        *next = first + lines;
-        self.advise(there, offset, offset + lines as usize);
-        Some(handle(region, offset))
-    }
-
-    /// Asks for huge pages where the lines `from..to` complete them.
-    fn advise(&self, region: &[Line], from: usize, to: usize) {
-        let Some(Pages { advice, .. }) = self.pages else {
-            return;
-        };
-        let start = region.as_ptr().cast::<u8>();
-        let first = start.align_offset(HUGE_BYTES);
-        let whole = |line: usize| (line * size_of::<Line>()).saturating_sub(first) / HUGE_BYTES;
-        for huge in whole(from)..whole(to) {
-            advice(start.wrapping_add(first + huge * HUGE_BYTES), HUGE_BYTES);
+        let reserved = self.reserved();
+        let (from, to) = (*next, *next + lines);
+        if to <= reserved {
+            *next = to;
+            self.reserve.advise(from as usize, to as usize);
+            return Some(from);
         }
+        let from = from.saturating_sub(reserved);
+        let (first, region, offset, length) = room_from(from, lines as usize);
+        let there = self.regions.get(region)?;
+        there.get_or_init(|| new_region(length));
+        *next = reserved + first + lines;
+        Some(reserved + handle(region, offset))
     }
 
     /// Bytes of the directory.
     const fn base_bytes() -> u64 {
-        (REGIONS * size_of::<OnceLock<Region>>()) as u64
+        (REGIONS * size_of::<OnceLock<Box<[Line]>>>()) as u64
     }
 }
 
-/// A region and an offset in it as one number, which a lookup takes apart without a branch.
+/// A region and an offset in it as one number.
 const fn handle(region: usize, offset: usize) -> u32 {
     (region << REGION_BITS | offset) as u32
 }
@@ -193,28 +231,15 @@ const fn room_from(mut next: u32, lines: usize) -> (u32, usize, usize, usize) {
 }
 
 #[cfg(not(loom))]
-fn new_region(lines: usize, pages: Option<Pages>) -> Region {
-    use zerocopy::FromBytes;
-    let mapped = pages.and_then(|pages| {
-        let bytes = (pages.map)(lines * size_of::<Line>())?;
-        let lines = <[Line]>::mut_from_bytes(bytes).ok()?;
-        let unmap = pages.unmap;
-        Some(Region::Mapped { lines, unmap })
-    });
-    mapped.unwrap_or_else(|| {
-        // Without memory the program ends like at any other allocation.
-        let heap = <[Line] as zerocopy::FromZeros>::new_box_zeroed_with_elems(lines);
-        Region::Heap(
-            heap.unwrap_or_else(|_| {
-                std::alloc::handle_alloc_error(std::alloc::Layout::new::<Line>())
-            }),
-        )
-    })
+fn new_region(lines: usize) -> Box<[Line]> {
+    // Without memory the program ends like at any other allocation.
+    let heap = <[Line] as zerocopy::FromZeros>::new_box_zeroed_with_elems(lines);
+    heap.unwrap_or_else(|_| std::alloc::handle_alloc_error(std::alloc::Layout::new::<Line>()))
 }
 
 #[cfg(loom)]
-fn new_region(lines: usize, _: Option<Pages>) -> Region {
-    Region::Heap((0..lines).map(|_| Line::new()).collect())
+fn new_region(lines: usize) -> Box<[Line]> {
+    (0..lines).map(|_| Line::new()).collect()
 }
 
 #[cfg(all(test, not(loom)))]
@@ -262,33 +287,65 @@ mod tests {
         assert!(arena.line(handle(region, offset)).is_none());
     }
 
+    fn leak(bytes: usize) -> Option<&'static mut [u8]> {
+        // More than a huge page is too much here, as if memory were short.
+        if bytes > 2 * HUGE_BYTES {
+            return None;
+        }
+        let huge = zerocopy::FromZeros::new_box_zeroed_with_elems(bytes / HUGE_BYTES).ok()?;
+        let huge: &'static mut [Huge] = Box::leak(huge);
+        Some(zerocopy::IntoBytes::as_mut_bytes(huge))
+    }
+
+    #[derive(zerocopy::FromBytes, zerocopy::IntoBytes)]
+    #[repr(C, align(2097152))]
+    struct Huge([u8; HUGE_BYTES]);
+
     #[test]
-    fn huge_pages_are_asked_for_once_each_when_they_are_full() {
+    fn the_reserve_is_used_first_in_huge_pages_when_they_are_full() {
         static ASKED: AtomicUsize = AtomicUsize::new(0);
+        static GIVEN_BACK: AtomicUsize = AtomicUsize::new(0);
         fn count(start: *const u8, len: usize) {
             assert_eq!((start.align_offset(HUGE_BYTES), len), (0, HUGE_BYTES));
             ASKED.fetch_add(1, Ordering::Relaxed);
         }
-        let arena = Arena::new(
-            u64::MAX,
-            0,
-            Some(Pages {
-                map: |_| None,
-                unmap: |_| {},
-                advice: count,
-                prefetch: |_| {},
-            }),
-        );
-        assert!(arena.take(1 << REGION_BITS).is_some());
-        let before = ASKED.swap(0, Ordering::Relaxed);
-        assert!((31..=32).contains(&before));
-        assert!(arena.take(1 << 14).is_some());
-        for step in 2..=64 {
-            // 1 MiB each; a part of a huge page may be left over at the beginning.
-            assert!(arena.take(1 << 14).is_some());
-            let asked = ASKED.load(Ordering::Relaxed);
-            assert!((step / 2 - 1..=step / 2).contains(&asked));
+        fn give_back(bytes: &'static mut [u8]) {
+            GIVEN_BACK.fetch_add(bytes.len(), Ordering::Relaxed);
         }
-        assert!((31..=32).contains(&ASKED.load(Ordering::Relaxed)));
+        let pages = Pages {
+            map: leak,
+            unmap: give_back,
+            advice: count,
+            prefetch: |_| {},
+        };
+        let arena = Arena::new(u64::MAX, 0, Some(pages));
+        let (reserved, step) = (1 << 16, 1 << 14);
+        assert_eq!(arena.reserved(), reserved, "as much as there was");
+        for taken in 0..4 {
+            assert_eq!(ASKED.load(Ordering::Relaxed), taken / 2);
+            // 1 MiB each.
+            assert_eq!(arena.take(step), Some(taken as u32 * step));
+        }
+        assert_eq!(ASKED.load(Ordering::Relaxed), 2);
+        let last = arena.line(reserved - 1).expect("in the reserve");
+        assert!(arena.line(reserved).is_none() && arena.line(NO_HANDLE).is_none());
+        let further = arena.take(step).expect("in a region");
+        let first = arena.line(further).expect("in a region");
+        assert!(further >= reserved && !std::ptr::eq(first, last));
+        assert_eq!(ASKED.load(Ordering::Relaxed), 2);
+        drop(arena);
+        assert_eq!(GIVEN_BACK.load(Ordering::Relaxed), 2 * HUGE_BYTES);
+    }
+
+    #[test]
+    fn a_small_index_reserves_no_more_than_its_limit() {
+        let pages = Pages {
+            map: leak,
+            unmap: |_| {},
+            advice: |_, _| {},
+            prefetch: |_| {},
+        };
+        let arena = Arena::new(1 << 20, 0, Some(pages));
+        assert_eq!(arena.reserved() as usize * size_of::<Line>(), HUGE_BYTES);
     }
 }

@@ -17,15 +17,20 @@ use crate::size_class::SizeClass;
 
 /// A shard starts with `2^BASE_BITS` lines.
 pub(crate) const BASE_BITS: u32 = if cfg!(loom) { 2 } else { 4 };
-/// A shard grows to at most `2^LINE_BITS_MAX` lines.
-pub(crate) const LINE_BITS_MAX: u32 = if cfg!(loom) { 4 } else { 24 };
+/// A shard grows to less than `2^LINE_BITS_MAX` lines.
+pub(crate) const LINE_BITS_MAX: u32 = if cfg!(loom) { 5 } else { 24 };
 /// Bits of a fingerprint: what a slot stores and what the smallest shard's line number says.
-pub(crate) const FP_BITS: u32 = BASE_BITS + TAG_BITS + EXT_BITS;
-/// Bits of the fingerprint in the word.
-const TAG_BITS: u32 = 19;
-/// Bits of the fingerprint beside the word; the other half of the 32 is the caller's hint.
-const EXT_BITS: u32 = 16;
-/// The part of a fingerprint that its second place changes.
+pub(crate) const FP_BITS: u32 = BASE_BITS + EXT_BITS + WORD_BITS + TAG_BITS;
+/// Its lowest bits above [`BASE_BITS`] stand beside the word, above the caller's hint.
+const EXT_BITS: u32 = 4;
+/// Bits of the caller's hint.
+pub(crate) const HINT_BITS: u32 = u16::BITS - EXT_BITS;
+/// Those after them stand in the word.
+const WORD_BITS: u32 = 19;
+/// The highest are its tag. A line keeps the tags of all its slots in one number, so that they are
+/// compared at once: they tell keys apart best, since what chose the line says nothing within it.
+pub(crate) const TAG_BITS: u32 = 12;
+/// The part of a fingerprint that its second place changes: not the tag.
 const LOW_BITS: u32 = 24;
 
 /// Shards; a power of two near the number of threads that may write at once.
@@ -35,13 +40,16 @@ const SHARE_BITS: u32 = 10;
 
 const CLASS_SHIFT: u32 = Address::BITS;
 const FREQ_SHIFT: u32 = CLASS_SHIFT + 7;
-const TAG_SHIFT: u32 = FREQ_SHIFT + 2;
+const WORD_SHIFT: u32 = FREQ_SHIFT + 2;
 /// The two use bits of a word.
 pub(crate) const FREQ_MASK: u64 = 3 << FREQ_SHIFT;
+/// The caller's bits beside a word.
+const HINT_MASK: u16 = (1 << HINT_BITS) - 1;
 /// One use.
 pub(crate) const FREQ_ONE: u64 = 1 << FREQ_SHIFT;
 
-const _: () = assert!(TAG_SHIFT + TAG_BITS == 64 && FP_BITS + SHARE_BITS <= 64);
+const _: () = assert!(WORD_SHIFT + WORD_BITS == 64 && FP_BITS + SHARE_BITS <= 64);
+const _: () = assert!(LOW_BITS + TAG_BITS <= FP_BITS && LINE_BITS_MAX <= LOW_BITS);
 
 /// Shards have unequal shares of the hash space, from 1 to nearly 2, so that they do not all
 /// grow at the same moment: what one holds in reserve, another has used up.
@@ -93,14 +101,13 @@ impl Fingerprint {
         Self(self.0 ^ (mixed | 1))
     }
 
-    /// The line among `lines` (at least `2^BASE_BITS`): linear hashing.
-    pub(crate) const fn line(self, lines: u32) -> u32 {
-        let level = (lines | 1).ilog2();
-        let wide = (self.0 & ((2 << level) - 1)) as u32;
-        if wide < lines {
+    /// The line in a shard of `extent`: linear hashing.
+    pub(crate) const fn line(self, extent: Extent) -> u32 {
+        let wide = self.0 as u32 & extent.mask();
+        if wide < extent.lines() {
             wide
         } else {
-            wide & ((1 << level) - 1)
+            wide & (extent.mask() >> 1)
         }
     }
 
@@ -109,61 +116,107 @@ impl Fingerprint {
         self.0 >> level & 1 == 1
     }
 
-    /// What a slot stores of it: 19 bits for the word, 16 beside it.
-    pub(crate) const fn stored(self) -> (u64, u32) {
+    /// What a line's tags hold of it: the same at both places.
+    pub(crate) const fn tag(self) -> u64 {
+        self.0 >> (FP_BITS - TAG_BITS)
+    }
+
+    /// What a slot holds of it: in the word, and beside it.
+    pub(crate) const fn stored(self) -> (u64, u16) {
         let stored = self.0 >> BASE_BITS;
-        (stored >> EXT_BITS, (stored & ((1 << EXT_BITS) - 1)) as u32)
+        let word = stored >> EXT_BITS & ((1 << WORD_BITS) - 1);
+        (word, (stored & ((1 << EXT_BITS) - 1)) as u16)
     }
 
     /// Back from a line and the slot found in it.
-    pub(crate) const fn from_slot(line: u32, slot: Packed) -> Self {
-        let stored = slot.tag() << EXT_BITS | slot.ext() as u64;
+    pub(crate) const fn from_slot(line: u32, tag: u64, slot: Packed) -> Self {
+        let (word, ext) = slot.stored();
+        let stored = (tag << WORD_BITS | word) << EXT_BITS | ext as u64;
         Self(stored << BASE_BITS | (line as u64 & ((1 << BASE_BITS) - 1)))
     }
 }
 
-/// A slot's contents: the word and what stands beside it. An empty slot has the word 0.
+/// The lines of a shard: how many (the lower half), and the bits of a fingerprint that choose among
+/// them once their number has doubled. In one number, so that readers have both of one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent(pub(crate) u64);
+
+impl Extent {
+    /// Of at least `2^BASE_BITS` lines.
+    pub(crate) const fn of(lines: u32) -> Self {
+        let mask = (2u64 << (lines | 1).ilog2()) - 1;
+        Self(mask << 32 | lines as u64)
+    }
+
+    pub(crate) const fn lines(self) -> u32 {
+        self.0 as u32
+    }
+
+    const fn mask(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+}
+
+/// A slot's contents but for its tag: the word, and what stands beside it. An empty slot has the
+/// word 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Packed {
     pub(crate) word: u64,
-    pub(crate) aux: u32,
+    pub(crate) aux: u16,
 }
 
 impl Packed {
     pub(crate) fn new(fp: Fingerprint, entry: Entry) -> Self {
-        let (tag, ext) = fp.stored();
+        let (word, ext) = fp.stored();
         let freq = u64::from(entry.freq.min(3));
         Self {
             word: entry.address.units()
                 | u64::from(entry.class.number()) << CLASS_SHIFT
                 | freq << FREQ_SHIFT
-                | tag << TAG_SHIFT,
-            aux: ext << EXT_BITS | u32::from(entry.hint),
+                | word << WORD_SHIFT,
+            aux: ext << HINT_BITS | entry.hint & HINT_MASK,
         }
     }
 
-    pub(crate) const fn tag(self) -> u64 {
-        self.word >> TAG_SHIFT
+    pub(crate) const fn is_empty(self) -> bool {
+        self.word == 0
     }
 
-    pub(crate) const fn ext(self) -> u32 {
-        self.aux >> EXT_BITS
+    /// What the word and its neighbour hold of the fingerprint.
+    pub(crate) const fn stored(self) -> (u64, u16) {
+        (self.word >> WORD_SHIFT, self.aux >> HINT_BITS)
     }
 
     /// The entry; `None` for an empty slot.
+    #[inline]
     pub(crate) fn entry(self) -> Option<Entry> {
         Some(Entry {
             class: SizeClass::from_number((self.word >> CLASS_SHIFT & 127) as u8)?,
             address: Address::from_word(self.word),
             freq: (self.word >> FREQ_SHIFT & 3) as u8,
-            hint: self.aux as u16,
+            hint: self.aux & HINT_MASK,
         })
     }
 }
 
-/// True if `word` has this tag. That of an empty slot is 0.
-pub(crate) const fn has_tag(word: u64, tag: u64) -> bool {
-    word >> TAG_SHIFT == tag
+/// A number with `tag` in each of so many of its fields.
+const fn in_all(tag: u64, fields: usize) -> u64 {
+    let (mut all, mut field) = (0, 0);
+    while field < fields {
+        all |= tag << (field as u32 * TAG_BITS);
+        field += 1;
+    }
+    all
+}
+
+/// The fields of `tags` that are `tag`: the highest bit of each.
+#[inline(always)]
+pub(crate) const fn same_fields<const FIELDS: usize>(tags: u64, tag: u64) -> u64 {
+    let (ones, highest) = (in_all(1, FIELDS), in_all(1 << (TAG_BITS - 1), FIELDS));
+    let different = tags ^ (tag * ones);
+    // Adding this carries into the highest bit, and never beyond, unless all others are zero.
+    let others = highest - ones;
+    !(((different & others) + others) | different) & highest
 }
 
 #[cfg(test)]
@@ -179,7 +232,10 @@ mod tests {
             let fp = Fingerprint(rng.next_u64() >> (64 - FP_BITS));
             let lines = (1u32 << BASE_BITS) + rng.below(1 << 23) as u32;
             let slot = Packed::new(fp, Entry::new(address, SizeClass::MAX));
-            assert_eq!(Fingerprint::from_slot(fp.line(lines), slot), fp);
+            assert_eq!(
+                Fingerprint::from_slot(fp.line(Extent::of(lines)), fp.tag(), slot),
+                fp
+            );
             assert_eq!(slot.entry().unwrap().address, address);
         }
     }
@@ -191,8 +247,11 @@ mod tests {
             let fp = Fingerprint(rng.next_u64() >> (64 - FP_BITS));
             let lines = (1u32 << BASE_BITS) + rng.below(1 << 20) as u32;
             assert_eq!(fp.other().other(), fp);
-            assert_ne!(fp.line(lines), fp.other().line(lines));
-            assert!(fp.line(lines) < lines && fp.other().line(lines) < lines);
+            assert_eq!(fp.other().tag(), fp.tag());
+            let extent = Extent::of(lines);
+            assert_eq!(extent.lines(), lines);
+            assert_ne!(fp.line(extent), fp.other().line(extent));
+            assert!(fp.line(extent) < lines && fp.other().line(extent) < lines);
         }
     }
 
@@ -204,10 +263,26 @@ mod tests {
             let source = lines - (1 << level);
             for _ in 0..50 {
                 let fp = Fingerprint(rng.next_u64() >> (64 - FP_BITS));
-                let (before, after) = (fp.line(lines), fp.line(lines + 1));
+                let (before, after) = (fp.line(Extent::of(lines)), fp.line(Extent::of(lines + 1)));
                 let moved = before == source && fp.bit(level);
                 assert_eq!(after, if moved { lines } else { before });
             }
+        }
+    }
+
+    #[test]
+    fn exactly_the_fields_that_are_the_tag_are_found() {
+        let mut rng = Rng::new(4);
+        let tags = [0, 1, 2, 0x7ff, 0x800, 0x801, 0xffe, 0xfff];
+        let draw = |rng: &mut Rng| tags[rng.below(tags.len() as u64) as usize];
+        for _ in 0..100_000 {
+            let (fields, tag) = ([(); 5].map(|()| draw(&mut rng)), draw(&mut rng));
+            let place = |slot: usize| slot as u32 * TAG_BITS;
+            let join = |sum, (slot, field): (usize, &u64)| sum | field << place(slot);
+            let all = fields.iter().enumerate().fold(0, join);
+            let bit = |slot: usize| u64::from(fields[slot] == tag) << (place(slot) + TAG_BITS - 1);
+            let expected = (0..5).fold(0, |sum, slot| sum | bit(slot));
+            assert_eq!(same_fields::<5>(all, tag), expected, "{fields:x?} {tag:x}");
         }
     }
 

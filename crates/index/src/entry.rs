@@ -1,6 +1,7 @@
-//! What the index knows about one object, and how it is packed into 8 + 4 bytes.
+//! What the index knows about one object, and how it is packed into 12 bytes.
 
 use crate::address::Address;
+use crate::bits::Packed;
 use crate::size_class::SizeClass;
 
 /// The index's knowledge of one record. Everything but `address` is a hint: a wrong hint may
@@ -13,7 +14,7 @@ pub struct Entry {
     pub class: SizeClass,
     /// Uses since insertion or since [`crate::Index::take_freq`], 0 to 3 (saturating).
     pub freq: u8,
-    /// For the owner (a coarse expiry, a group); the index carries it and never looks at it.
+    /// For the owner, 12 bits; the index carries it and never looks at it.
     pub hint: u16,
 }
 
@@ -29,7 +30,7 @@ impl Entry {
         }
     }
 
-    /// The same with a hint.
+    /// The same with a hint, of which the index keeps the lowest 12 bits.
     #[must_use]
     pub const fn with_hint(self, hint: u16) -> Self {
         Self { hint, ..self }
@@ -40,33 +41,40 @@ impl Entry {
 /// being moved. The record's full key decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Candidates {
-    entries: [Option<Entry>; Candidates::MAX],
+    /// As the table holds them: whoever asks for one takes it apart.
+    slots: [Packed; Candidates::MAX],
 }
 
 impl Candidates {
     /// More are never returned.
     pub const MAX: usize = 2;
 
-    pub(crate) fn push(&mut self, entry: Entry) {
-        let next = usize::from(self.entries[0].is_some());
-        self.entries[next].get_or_insert(entry);
+    #[inline(always)]
+    pub(crate) fn push(&mut self, found: Packed) {
+        if self.is_empty() {
+            self.slots[0] = found;
+        } else if self.slots[1].is_empty() {
+            self.slots[1] = found;
+        }
     }
 
     /// The first candidate: all that a caller needs who treats a mismatch as a miss.
     #[must_use]
-    pub const fn first(&self) -> Option<Entry> {
-        self.entries[0]
+    #[inline]
+    pub fn first(&self) -> Option<Entry> {
+        self.slots[0].entry()
     }
 
     /// True on a miss.
     #[must_use]
+    #[inline]
     pub const fn is_empty(&self) -> bool {
-        self.entries[0].is_none()
+        self.slots[0].is_empty()
     }
 
     /// All candidates, at most [`Candidates::MAX`].
     pub fn iter(&self) -> impl Iterator<Item = Entry> + '_ {
-        self.entries.iter().copied().flatten()
+        self.into_iter()
     }
 }
 
@@ -74,7 +82,7 @@ impl IntoIterator for Candidates {
     type Item = Entry;
     type IntoIter = std::iter::Flatten<std::array::IntoIter<Option<Entry>, { Candidates::MAX }>>;
     fn into_iter(self) -> Self::IntoIter {
-        self.entries.into_iter().flatten()
+        self.slots.map(Packed::entry).into_iter().flatten()
     }
 }
 

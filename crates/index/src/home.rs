@@ -1,9 +1,9 @@
 //! The two places where an entry may be.
 
 use crate::address::Address;
-use crate::bits::{Fingerprint, Packed};
+use crate::bits::{Fingerprint, Packed, TAG_BITS};
 use crate::entry::{Candidates, Entry, Insert};
-use crate::line::{Line, SLOTS};
+use crate::line::Line;
 
 /// A line, and the fingerprint as its slots store it.
 #[derive(Clone, Copy, Debug)]
@@ -33,8 +33,8 @@ impl<'a> Home<'a> {
     pub(crate) fn find(&self) -> Candidates {
         let mut found = Candidates::default();
         for (place, slot) in self.tagged() {
-            if let Some(entry) = place.line.entry_of(place.fp, slot) {
-                found.push(entry);
+            if let Some(packed) = place.line.packed_of(place.fp, slot) {
+                found.push(packed);
             }
         }
         found
@@ -52,14 +52,14 @@ impl<'a> Home<'a> {
     #[inline(always)]
     pub(crate) fn tagged(&self) -> impl Iterator<Item = (Place<'a>, usize)> {
         let [first, second] = self.0;
-        let mut left = first.line.tagged(first.fp) | second.line.tagged(second.fp) << SLOTS;
+        // A slot of the first line has an odd bit, the same slot of the second the even one below.
+        const { assert!(TAG_BITS.is_multiple_of(2)) };
+        let mut left = first.line.tagged(first.fp) | second.line.tagged(second.fp) >> 1;
         std::iter::from_fn(move || {
-            let at = (left != 0).then(|| left.trailing_zeros() as usize)?;
+            let at = (left != 0).then(|| left.trailing_zeros())?;
             left &= left - 1;
-            Some(match at.checked_sub(SLOTS) {
-                Some(slot) => (second, slot),
-                None => (first, at),
-            })
+            let place = if at & 1 == 1 { first } else { second };
+            Some((place, (at / TAG_BITS) as usize))
         })
     }
 
@@ -70,6 +70,6 @@ impl<'a> Home<'a> {
             return line.get(slot).entry().map(Insert::Present);
         }
         let old = line.exchange(slot, Packed::new(fp, entry));
-        old.map(Insert::Replaced)
+        old.entry().map(Insert::Replaced)
     }
 }

@@ -1,16 +1,18 @@
-//! One cache line of the table: five slots and a version.
+//! One cache line of the table: five slots, their tags in one number, and a version.
 //!
 //! Writers hold the shard's lock; readers hold nothing. The order of the stores is what lets
 //! readers do so: a slot that changes its key is empty in between (word 0, then aux, then word),
 //! so a word and an aux read between two equal words belong together; and the version of a line
-//! counts the entries that were *moved* into it, before they leave their former place.
+//! counts the entries that were *moved* into it, before they leave their former place. A slot's tag
+//! is stored last and stays when the slot is emptied: whoever finds it looks at the word next, and
+//! sees by the rest of the fingerprint that it is another key's by now. (Once in 2^23 times that
+//! this happens, the rest is the same: an entry of another key, which callers expect anyway.)
 
 use crate::address::Address;
-use crate::bits::{FREQ_MASK, FREQ_ONE, Fingerprint, Packed, has_tag};
-use crate::entry::Entry;
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::bits::{FREQ_MASK, FREQ_ONE, Fingerprint, Packed, TAG_BITS, same_fields};
+use crate::sync::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
-/// Slots of a line: 5 x 12 bytes and 4 of version make 64.
+/// Slots of a line: 5 x 10 bytes, 8 of tags, 4 of version, and 2 to spare make 64.
 pub(crate) const SLOTS: usize = if cfg!(loom) { 2 } else { 5 };
 
 /// A bucket of the table.
@@ -21,8 +23,10 @@ pub(crate) const SLOTS: usize = if cfg!(loom) { 2 } else { 5 };
 )]
 #[repr(C, align(64))]
 pub(crate) struct Line {
+    tags: AtomicU64,
     words: [AtomicU64; SLOTS],
-    aux: [AtomicU32; SLOTS],
+    aux: [AtomicU16; SLOTS],
+    _spare: [u8; 2],
     version: AtomicU32,
 }
 
@@ -34,8 +38,10 @@ impl Line {
     #[cfg(loom)]
     pub(crate) fn new() -> Self {
         Self {
+            tags: AtomicU64::new(0),
             words: std::array::from_fn(|_| AtomicU64::new(0)),
-            aux: std::array::from_fn(|_| AtomicU32::new(0)),
+            aux: std::array::from_fn(|_| AtomicU16::new(0)),
+            _spare: [0; 2],
             version: AtomicU32::new(0),
         }
     }
@@ -52,23 +58,18 @@ impl Line {
             .store(version.wrapping_add(1), Ordering::Release);
     }
 
-    /// The slots with the tag of `fp`, a bit for each; perhaps empty ones among them.
+    /// The slots with the tag of `fp`, empty ones perhaps among them: bit `TAG_BITS - 1` of each
+    /// `TAG_BITS`.
     #[inline(always)]
-    pub(crate) fn tagged(&self, fp: Fingerprint) -> u32 {
-        let (tag, _) = fp.stored();
-        self.slots_where(|word| has_tag(word, tag))
+    pub(crate) fn tagged(&self, fp: Fingerprint) -> u64 {
+        same_fields::<SLOTS>(self.tags.load(Ordering::Acquire), fp.tag())
     }
 
-    /// For readers: what `slot` holds of `fp`, if it is (still) there.
+    /// For readers: what `slot`, which has the tag of `fp`, holds of it, if it is (still) there.
     #[inline(always)]
-    fn packed_of(&self, fp: Fingerprint, slot: usize) -> Option<Packed> {
-        self.snapshot(slot).filter(|p| p.stored_is(fp))
-    }
-
-    /// For readers: the entry of `fp` in `slot`, if it is (still) there.
-    #[inline(always)]
-    pub(crate) fn entry_of(&self, fp: Fingerprint, slot: usize) -> Option<Entry> {
-        self.packed_of(fp, slot)?.entry()
+    pub(crate) fn packed_of(&self, fp: Fingerprint, slot: usize) -> Option<Packed> {
+        let found = self.snapshot(slot);
+        found.filter(|packed| packed.stored() == fp.stored())
     }
 
     /// A word and the aux that belongs to it. Repeats while a writer is exchanging the slot.
@@ -88,7 +89,8 @@ impl Line {
         }
     }
 
-    /// For readers: counts a use of the entry of `fp` at `address`; true if it is in `slot`.
+    /// For readers: counts a use of the entry of `fp` at `address`; true if it is in `slot`, which
+    /// has its tag.
     pub(crate) fn touch(&self, fp: Fingerprint, slot: usize, address: Address) -> bool {
         let packed = self.packed_of(fp, slot);
         let Some(packed) = packed.filter(|p| Address::from_word(p.word) == address) else {
@@ -117,47 +119,56 @@ impl Line {
         }
     }
 
-    /// Whether `slot` holds `fp`, at `address` if one is asked for.
+    /// The fingerprint of what is in `slot` of this line, which is line `number`.
+    pub(crate) fn fingerprint(&self, number: u32, slot: usize) -> Fingerprint {
+        Fingerprint::from_slot(number, self.tag(slot), self.get(slot))
+    }
+
+    /// The tag of `slot`, unless that is empty.
+    pub(crate) fn tag(&self, slot: usize) -> u64 {
+        self.tags.load(Ordering::Relaxed) >> shift(slot) & TAG_MASK
+    }
+
+    /// Whether `slot`, which has the tag of `fp`, holds it, at `address` if one is asked for.
     pub(crate) fn holds(&self, fp: Fingerprint, slot: usize, address: Option<Address>) -> bool {
         let packed = self.get(slot);
-        packed.stored_is(fp) && address.is_none_or(|a| Address::from_word(packed.word) == a)
+        let is_it = !packed.is_empty() && packed.stored() == fp.stored();
+        is_it && address.is_none_or(|a| Address::from_word(packed.word) == a)
     }
 
     /// The empty slots, a bit for each.
     #[inline]
     pub(crate) fn free(&self) -> u32 {
-        self.slots_where(|word| word == 0)
-    }
-
-    #[inline(always)]
-    fn slots_where(&self, is: impl Fn(u64) -> bool) -> u32 {
         let words = self.words.iter().enumerate();
         words.fold(0, |slots, (slot, word)| {
-            slots | u32::from(is(word.load(Ordering::Acquire))) << slot
+            slots | u32::from(word.load(Ordering::Acquire) == 0) << slot
         })
     }
 
     /// Fills an empty slot.
-    pub(crate) fn put(&self, slot: usize, packed: Packed) {
+    pub(crate) fn put(&self, slot: usize, tag: u64, packed: Packed) {
         debug_assert_eq!(self.words[slot].load(Ordering::Relaxed), 0, "a slot in use");
         self.aux[slot].store(packed.aux, Ordering::Release);
         self.words[slot].store(packed.word, Ordering::Release);
+        let others = self.tags.load(Ordering::Relaxed) & !(TAG_MASK << shift(slot));
+        let tags = others | tag << shift(slot);
+        self.tags.store(tags, Ordering::Release);
     }
 
     /// Exchanges an entry for one of the same fingerprint; readers see one of the two at every
     /// moment (with the hint of either).
-    pub(crate) fn exchange(&self, slot: usize, packed: Packed) -> Option<Entry> {
+    pub(crate) fn exchange(&self, slot: usize, packed: Packed) -> Packed {
         let aux = self.aux[slot].load(Ordering::Relaxed);
         self.aux[slot].store(packed.aux, Ordering::Release);
         let word = self.words[slot].swap(packed.word, Ordering::AcqRel);
-        Packed { word, aux }.entry()
+        Packed { word, aux }
     }
 
     /// Empties a slot; a swap, so that the uses counted up to this moment are all returned.
-    pub(crate) fn clear(&self, slot: usize) -> Option<Entry> {
+    pub(crate) fn clear(&self, slot: usize) -> Packed {
         let aux = self.aux[slot].load(Ordering::Relaxed);
         let word = self.words[slot].swap(0, Ordering::AcqRel);
-        Packed { word, aux }.entry()
+        Packed { word, aux }
     }
 
     /// Empties a slot whose entry is elsewhere by now. Uses counted meanwhile may be lost.
@@ -172,9 +183,9 @@ impl Line {
     }
 }
 
-impl Packed {
-    /// Whether it is an entry of `fp`; an empty slot is of none.
-    fn stored_is(self, fp: Fingerprint) -> bool {
-        self.word != 0 && (self.tag(), self.ext()) == fp.stored()
-    }
+const TAG_MASK: u64 = (1 << TAG_BITS) - 1;
+
+/// Where the tag of `slot` begins in the tags.
+const fn shift(slot: usize) -> u32 {
+    slot as u32 * TAG_BITS
 }

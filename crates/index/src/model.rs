@@ -6,7 +6,7 @@ use loom::thread;
 
 use crate::address::Address;
 use crate::arena::Arena;
-use crate::bits::{FP_BITS, Fingerprint};
+use crate::bits::{Extent, FP_BITS, Fingerprint};
 use crate::entry::{Entry, IndexStats, Insert};
 use crate::shard::Shard;
 use crate::size_class::SizeClass;
@@ -20,7 +20,7 @@ fn entry(units: u64) -> Entry {
 
 /// The `nth` fingerprint whose two lines of four are `lines`.
 fn fp_in(lines: [u32; 2], nth: usize) -> Fingerprint {
-    let fits = |fp: &Fingerprint| [fp.line(4), fp.other().line(4)] == lines;
+    let fits = |fp: &Fingerprint| [fp, &fp.other()].map(|fp| fp.line(Extent::of(4))) == lines;
     let all = (1..).map(|n: u64| Fingerprint((n * 0x5_1234_5671) & ((1 << FP_BITS) - 1)));
     all.filter(fits).nth(nth).expect("there is always one more")
 }
@@ -62,7 +62,7 @@ fn a_present_key_is_found_while_the_table_grows() {
         }
         let moves = keys
             .iter()
-            .position(|fp| fp.line(5) == 4 || fp.other().line(5) == 4);
+            .position(|fp| fp.line(Extent::of(5)) == 4 || fp.other().line(Extent::of(5)) == 4);
         let moves = moves.expect("a key of line 0 with its third bit set");
         let (reader, key) = (shard.clone(), keys[moves]);
         let reading = thread::spawn(move || {
@@ -127,9 +127,10 @@ fn a_replaced_key_shows_its_old_or_its_new_place() {
 fn a_slot_that_changes_its_key_never_mixes_the_two() {
     check(|| {
         let shard = shard_within(u64::MAX);
-        // Same slot and same tag in the word; they differ beside it.
-        let keys = [fp(1), Fingerprint(fp(1).0 ^ 1 << 10)];
-        assert_eq!(keys.map(|fp| fp.stored().0), [fp(1).stored().0; 2]);
+        // Same slot, same tag, and the same in the word; they differ beside it.
+        let keys = [fp(1), Fingerprint(fp(1).0 ^ 1 << 5)];
+        let in_word = |fp: Fingerprint| (fp.tag(), fp.stored().0);
+        assert_eq!(keys.map(in_word), [in_word(fp(1)); 2]);
         let _ = shard.insert(keys[0], entry(1), false);
         let reader = shard.clone();
         let reading = thread::spawn(move || {

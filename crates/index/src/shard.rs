@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use crate::address::Address;
 use crate::arena::Arena;
-use crate::bits::{BASE_BITS, FREQ_MASK, Fingerprint, Packed};
+use crate::bits::{BASE_BITS, Extent, FREQ_MASK, Fingerprint, Packed};
 use crate::chunks::Chunks;
 use crate::entry::{Candidates, Entry, IndexStats, Insert};
 use crate::home::{Home, Place};
 use crate::line::{Line, SLOTS};
-use crate::sync::{AtomicU32, AtomicU64, Mutex, Ordering};
+use crate::sync::{AtomicU64, Mutex, Ordering};
 
 /// Entries per 1,000 slots from which on the shard grows by a line.
 const LOAD_PERMILLE: u64 = 855;
@@ -45,7 +45,7 @@ pub(crate) struct Shard {
     arena: Arc<Arena>,
     chunks: Chunks,
     /// Lines in use. Grows after the new line is filled, before the split one is thinned.
-    lines: AtomicU32,
+    extent: AtomicU64,
     counted: Counted,
 }
 
@@ -63,7 +63,7 @@ impl Shard {
         Self {
             chunks: Chunks::new(&arena),
             arena,
-            lines: AtomicU32::new(1 << BASE_BITS),
+            extent: AtomicU64::new(Extent::of(1 << BASE_BITS).0),
             counted: Counted {
                 len: AtomicU64::new(0),
                 retried: AtomicU64::new(0),
@@ -72,23 +72,29 @@ impl Shard {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn line(&self, number: u32) -> Option<&Line> {
         self.chunks.line(number, &self.arena)
     }
 
     #[inline(always)]
-    fn home(&self, fp: Fingerprint) -> Option<Home<'_>> {
-        let lines = self.lines.load(Ordering::Acquire);
-        let (first, second) = (self.place(fp, lines)?, self.place(fp.other(), lines)?);
-        Some(Home([first, second]))
+    fn extent(&self) -> Extent {
+        Extent(self.extent.load(Ordering::Acquire))
     }
 
     #[inline(always)]
-    fn place(&self, fp: Fingerprint, lines: u32) -> Option<Place<'_>> {
-        let number = fp.line(lines);
-        let line = self.line(number)?;
-        Some(Place { line, number, fp })
+    fn home(&self, fp: Fingerprint) -> Option<Home<'_>> {
+        self.home_in(self.extent(), fp)
+    }
+
+    #[inline(always)]
+    fn home_in(&self, extent: Extent, fp: Fingerprint) -> Option<Home<'_>> {
+        let place = |fp: Fingerprint| {
+            let number = fp.line(extent);
+            let line = self.line(number)?;
+            Some(Place { line, number, fp })
+        };
+        Some(Home([place(fp)?, place(fp.other())?]))
     }
 
     #[inline]
@@ -112,17 +118,20 @@ impl Shard {
     /// `None` if a miss cannot be believed.
     #[inline(always)]
     fn try_lookup(&self, fp: Fingerprint) -> Option<Candidates> {
-        let home = self.home(fp)?;
+        let extent = self.extent();
+        let home = self.home_in(extent, fp)?;
         // Both versions first: the two lines come from memory at the same time.
         let versions = home.versions();
         let found = home.find();
-        (!found.is_empty() || self.is_undisturbed(&home, versions)).then_some(found)
+        let believed = || self.still_leads_to(&home, extent) && home.versions() == versions;
+        (!found.is_empty() || believed()).then_some(found)
     }
 
-    fn is_undisturbed(&self, home: &Home<'_>, versions: [u32; 2]) -> bool {
-        let lines = self.lines.load(Ordering::Acquire);
-        let are_the_same = home.0.iter().all(|p| p.fp.line(lines) == p.number);
-        are_the_same && home.versions() == versions
+    /// Whether the fingerprint of `home`, which was found in `extent`, has the same lines now.
+    #[inline(always)]
+    fn still_leads_to(&self, home: &Home<'_>, extent: Extent) -> bool {
+        let now = self.extent();
+        now == extent || home.0.iter().all(|p| p.fp.line(now) == p.number)
     }
 
     /// Brings the lines of `fp` into the processor's cache.
@@ -175,7 +184,9 @@ impl Shard {
         let Some((place, slot)) = self.find_room(writer, home) else {
             return false;
         };
-        place.line.put(slot, Packed::new(place.fp, entry));
+        place
+            .line
+            .put(slot, place.fp.tag(), Packed::new(place.fp, entry));
         true
     }
 
@@ -202,22 +213,22 @@ impl Shard {
     /// Frees a slot of line `number` by moving an entry to its other place, where room is made
     /// in turn if the chain may be longer.
     fn make_room(&self, writer: &mut Writer, number: u32, chain: u32) -> Option<usize> {
-        let lines = self.lines.load(Ordering::Relaxed);
+        let extent = self.extent();
         let line = self.line(number)?;
         if chain == 1 {
             // Some of these will be looked into: they are waited for at the same time.
-            let others = (0..SLOTS).map(|slot| Fingerprint::from_slot(number, line.get(slot)));
-            let others = others.filter_map(|fp| self.line(fp.other().line(lines)));
+            let others = (0..SLOTS).map(|slot| line.fingerprint(number, slot));
+            let others = others.filter_map(|fp| self.line(fp.other().line(extent)));
             others.for_each(|other| self.ask_for(other));
         }
         (0..SLOTS).find(|slot| {
             let packed = line.get(*slot);
-            let other = Fingerprint::from_slot(number, packed).other();
+            let other = line.fingerprint(number, *slot).other();
             self.move_out(
                 writer,
                 (line, *slot, packed),
                 other,
-                other.line(lines),
+                other.line(extent),
                 chain,
             )
             .is_some()
@@ -249,7 +260,7 @@ impl Shard {
         if (now.word ^ packed.word) & !FREQ_MASK != 0 || now.aux != packed.aux {
             return None;
         }
-        target_line.put(free, Packed::new(other, entry));
+        target_line.put(free, other.tag(), Packed::new(other, entry));
         target_line.announce_arrival();
         line.leave(slot);
         writer.displaced += 1;
@@ -259,7 +270,7 @@ impl Shard {
     /// Adds `more` lines if the load is over `permille`, as far as memory is allowed; true if
     /// there is one more.
     fn grow(&self, permille: u64, more: u32) -> bool {
-        let lines = self.lines.load(Ordering::Relaxed);
+        let lines = self.extent().lines();
         let slots = u64::from(lines) * SLOTS as u64;
         self.len() * 1000 > slots * permille && self.grow_to(lines + more)
     }
@@ -274,7 +285,7 @@ impl Shard {
 
     /// Grows to `target` lines, as far as memory is allowed; true if there is one more.
     fn grow_to(&self, target: u32) -> bool {
-        let before = self.lines.load(Ordering::Relaxed);
+        let before = self.extent().lines();
         let mut lines = before;
         while lines < target
             && self.arena.charge(self.chunks.cost(lines))
@@ -286,7 +297,7 @@ impl Shard {
             }
             lines = end;
         }
-        self.lines.load(Ordering::Relaxed) > before
+        self.extent().lines() > before
     }
 
     /// Makes `lines` the number of the last line and fills it from the line it splits.
@@ -299,14 +310,15 @@ impl Shard {
         let mut next = 0;
         for (slot, moved) in moved.iter_mut().enumerate() {
             let packed = source.get(slot);
-            let goes = Fingerprint::from_slot(source_number, packed).bit(level);
+            let goes = source.fingerprint(source_number, slot).bit(level);
             if packed.word != 0 && goes {
-                target.put(next, packed);
+                target.put(next, source.tag(slot), packed);
                 next += 1;
                 *moved = true;
             }
         }
-        self.lines.store(lines + 1, Ordering::Release);
+        let grown = Extent::of(lines + 1).0;
+        self.extent.store(grown, Ordering::Release);
         let left = (0..SLOTS).filter(|slot| moved[*slot]);
         left.for_each(|slot| source.leave(slot));
         Some(())
@@ -320,10 +332,8 @@ impl Shard {
             return removed;
         };
         while let Some((place, slot)) = home.position(address) {
-            if let Some(entry) = place.line.clear(slot) {
-                removed.push(entry);
-                self.add_len(-1);
-            }
+            removed.push(place.line.clear(slot));
+            self.add_len(-1);
         }
         removed
     }
@@ -361,7 +371,7 @@ impl Shard {
     /// Removes the entries of `units` in lines `from..to`; returns how many, `None` past the end.
     pub(crate) fn sweep(&self, units: &Range<u64>, from: u32, to: u32) -> Option<u64> {
         let _writer = self.counted.writer.lock();
-        let lines = self.lines.load(Ordering::Relaxed);
+        let lines = self.extent().lines();
         let mut removed = 0;
         for line in (from..to.min(lines)).filter_map(|number| self.line(number)) {
             for slot in 0..SLOTS {
@@ -377,7 +387,7 @@ impl Shard {
     }
 
     pub(crate) fn for_each(&self, visit: &mut impl FnMut(Entry)) {
-        let lines = self.lines.load(Ordering::Acquire);
+        let lines = self.extent().lines();
         for line in (0..lines).filter_map(|number| self.line(number)) {
             for entry in (0..SLOTS).filter_map(|slot| line.get(slot).entry()) {
                 visit(entry);
@@ -398,7 +408,7 @@ impl Shard {
     pub(crate) fn add_stats(&self, stats: &mut IndexStats) {
         let writer = self.counted.writer.lock();
         stats.len += self.len();
-        stats.slots += u64::from(self.lines.load(Ordering::Relaxed)) * SLOTS as u64;
+        stats.slots += u64::from(self.extent().lines()) * SLOTS as u64;
         stats.dropped += writer.dropped;
         stats.displaced += writer.displaced;
         stats.retried += self.counted.retried.load(Ordering::Relaxed);

@@ -15,7 +15,7 @@ fn hash(n: u64) -> KeyHash {
 
 fn entry(units: u64) -> Entry {
     let class = SizeClass::for_bytes(1 + units % 100_000).expect("below the greatest class");
-    Entry::new(Address::from_units(units).expect("36 bits"), class).with_hint(units as u16)
+    Entry::new(Address::from_units(units).expect("36 bits"), class).with_hint(units as u16 & 0xfff)
 }
 
 #[derive(Clone, Debug)]

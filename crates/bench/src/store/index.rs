@@ -85,12 +85,12 @@ fn times(section: &mut Section, index: &Index, million: u64) {
             (0..LOOKUPS).map(|_| hash(rng.below(count) | bit)).collect()
         };
         let (hits, misses) = (draw(&mut rng, 0), draw(&mut rng, 1 << 40));
-        all[0].push(lookups(index, &hits, true));
-        all[1].push(lookups(index, &misses, true));
+        all[0].push(lookups::<true>(index, &hits));
+        all[1].push(lookups::<true>(index, &misses));
         all[2].push(floor.chase(&hits, 1, true));
         all[3].push(floor.chase(&hits, 2, true));
-        all[4].push(lookups(index, &hits, false));
-        all[5].push(lookups(index, &misses, false));
+        all[4].push(lookups::<false>(index, &hits));
+        all[5].push(lookups::<false>(index, &misses));
         all[6].push(floor.chase(&hits, 2, false));
     }
     for ns in &mut all {
@@ -131,16 +131,16 @@ fn times(section: &mut Section, index: &Index, million: u64) {
 }
 
 /// Nanoseconds of a lookup: of one that cannot start before the one before it has answered, if it
-/// `waits`, else of one whose key is known before.
-fn lookups(index: &Index, hashes: &[KeyHash], waits: bool) -> f64 {
+/// `WAITS`, else of one whose key is known before.
+fn lookups<const WAITS: bool>(index: &Index, hashes: &[KeyHash]) -> f64 {
     // What is not known to be zero makes the processor wait for `last`.
-    let mask = if waits { black_box(0u128) } else { 0 };
-    let mut last = 0u128;
+    let mask = if WAITS { black_box(0) } else { 0 };
+    let mut last = 0;
     let cpu = cpu::of_this_thread();
     for hash in hashes {
-        let after = if waits { last & mask } else { 0 };
-        let found = index.lookup(KeyHash(hash.0 ^ after));
-        last ^= u128::from(found.first().map_or(1, |e| e.address.units()));
+        let after = if WAITS { last & mask } else { 0 };
+        let found = index.lookup(KeyHash(hash.0 ^ u128::from(after) << 64));
+        last ^= found.first().map_or(1, |e| e.address.units());
     }
     black_box(last);
     cpu::of_this_thread().saturating_sub(cpu).as_nanos() as f64 / hashes.len() as f64
