@@ -152,6 +152,23 @@ impl Arena {
         reserved.or_else(|| self.line_of_region(handle))
     }
 
+    /// Both lines of `handles`, looked for together: mostly the reserve has both.
+    #[inline(always)]
+    pub(crate) fn lines(&self, handles: [u32; 2]) -> Option<[&Line; 2]> {
+        let [first, second] = handles.map(|handle| self.reserve.lines.get(handle as usize));
+        match (first, second) {
+            (Some(first), Some(second)) => Some([first, second]),
+            _ => self.lines_of_regions(handles),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lines_of_regions(&self, handles: [u32; 2]) -> Option<[&Line; 2]> {
+        let [first, second] = handles.map(|handle| self.line(handle));
+        Some([first?, second?])
+    }
+
     #[cold]
     #[inline(never)]
     fn line_of_region(&self, handle: u32) -> Option<&Line> {

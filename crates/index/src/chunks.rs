@@ -34,10 +34,21 @@ impl Chunks {
     /// Line `number`; `None` if [`Chunks::ensure`] was never called for it.
     #[inline(always)]
     pub(crate) fn line<'a>(&self, number: u32, arena: &'a Arena) -> Option<&'a Line> {
+        arena.line(self.handle(number))
+    }
+
+    /// Both lines of `numbers`.
+    #[inline(always)]
+    pub(crate) fn lines<'a>(&self, numbers: [u32; 2], arena: &'a Arena) -> Option<[&'a Line; 2]> {
+        arena.lines(numbers.map(|number| self.handle(number)))
+    }
+
+    #[inline(always)]
+    fn handle(&self, number: u32) -> u32 {
         let (chunk, offset, _) = place(number);
         // No number is as large as to be taken for another here, which spares a branch.
         let start = self.starts[chunk % CHUNKS].load(Ordering::Acquire);
-        arena.line(start + offset)
+        start + offset
     }
 
     /// The first line behind the chunk of line `number`.

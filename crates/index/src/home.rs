@@ -32,11 +32,13 @@ impl<'a> Home<'a> {
     #[inline(always)]
     pub(crate) fn find(&self) -> Candidates {
         let mut found = Candidates::default();
-        for (place, slot) in self.tagged() {
-            if let Some(packed) = place.line.packed_of(place.fp, slot) {
-                found.push(packed);
-            }
+        let mut tagged = self.tagged();
+        let held = |(place, slot): (Place<'_>, usize)| place.line.packed_of(place.fp, slot);
+        // Nearly always there is one at most.
+        if let Some(packed) = tagged.next().and_then(held) {
+            found.push(packed);
         }
+        tagged.filter_map(held).for_each(|more| found.push(more));
         found
     }
 

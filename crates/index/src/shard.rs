@@ -89,12 +89,15 @@ impl Shard {
 
     #[inline(always)]
     fn home_in(&self, extent: Extent, fp: Fingerprint) -> Option<Home<'_>> {
-        let place = |fp: Fingerprint| {
-            let number = fp.line(extent);
-            let line = self.line(number)?;
-            Some(Place { line, number, fp })
+        let fps = [fp, fp.other()];
+        let numbers = fps.map(|fp| fp.line(extent));
+        let lines = self.chunks.lines(numbers, &self.arena)?;
+        let place = |n: usize| Place {
+            line: lines[n],
+            number: numbers[n],
+            fp: fps[n],
         };
-        Some(Home([place(fp)?, place(fp.other())?]))
+        Some(Home([place(0), place(1)]))
     }
 
     #[inline]
