@@ -121,8 +121,10 @@ pub(crate) fn decode_entries(
         .ok_or(FormatError::Truncated)?;
     let table = bytes.get(..len).ok_or(FormatError::Truncated)?;
     let (chunks, _) = table.as_chunks::<ENTRY_BYTES>();
-    chunks
-        .iter()
-        .map(|chunk| Entry::decode(chunk, segment_bytes))
-        .collect()
+    // Results that are collected do not say how many there will be.
+    let mut entries = Vec::with_capacity(chunks.len());
+    for chunk in chunks {
+        entries.push(Entry::decode(chunk, segment_bytes)?);
+    }
+    Ok(entries)
 }

@@ -112,8 +112,13 @@ impl Index {
     /// for the size of a disk.
     pub fn reserve(&self, lane: usize, entries: u64) {
         let shards = self.shards.iter().enumerate();
-        for (number, shard) in shards.filter(|(number, _)| bits::lane(*number) == lane) {
-            shard.reserve(bits::share(number, entries));
+        let own = shards.filter(|(number, _)| bits::lane(*number) == lane);
+        // Memory for all of them before any is used: so it comes in huge pages from the beginning.
+        for (number, shard) in own.clone() {
+            shard.reserve(bits::share(number, entries), Shard::have_memory);
+        }
+        for (number, shard) in own {
+            shard.reserve(bits::share(number, entries), Shard::grow_to);
         }
     }
 

@@ -278,22 +278,32 @@ impl Shard {
         self.len() * 1000 > slots * permille && self.grow_to(lines + more)
     }
 
-    /// Grows for `more` entries, as far as memory is allowed.
-    pub(crate) fn reserve(&self, more: u64) {
+    /// Has `by` make room for `more` entries: [`Shard::grow_to`], or [`Shard::have_memory`] first.
+    pub(crate) fn reserve(&self, more: u64, by: impl FnOnce(&Self, u32) -> bool) {
         let _writer = self.counted.writer.lock();
         let entries = self.len() + more;
         let lines = (entries * 1000).div_ceil(SLOTS as u64 * LOAD_PERMILLE);
-        self.grow_to(u32::try_from(lines).unwrap_or(u32::MAX));
+        by(self, u32::try_from(lines).unwrap_or(u32::MAX));
+    }
+
+    /// Has memory for `target` lines, as far as it is allowed; false if that is less.
+    pub(crate) fn have_memory(&self, target: u32) -> bool {
+        let mut lines = self.extent().lines();
+        while lines < target && self.have_chunk(lines) {
+            lines = Chunks::end_of(lines);
+        }
+        lines >= target
+    }
+
+    fn have_chunk(&self, number: u32) -> bool {
+        self.arena.charge(self.chunks.cost(number)) && self.chunks.ensure(number, &self.arena)
     }
 
     /// Grows to `target` lines, as far as memory is allowed; true if there is one more.
-    fn grow_to(&self, target: u32) -> bool {
+    pub(crate) fn grow_to(&self, target: u32) -> bool {
         let before = self.extent().lines();
         let mut lines = before;
-        while lines < target
-            && self.arena.charge(self.chunks.cost(lines))
-            && self.chunks.ensure(lines, &self.arena)
-        {
+        while lines < target && self.have_chunk(lines) {
             let end = Chunks::end_of(lines).min(target);
             if (lines..end).any(|number| self.split(number).is_none()) {
                 break;

@@ -144,9 +144,9 @@ fn open_or_create(path: &Path, options: &OpenOptions) -> Result<(File, bool), Di
 /// Tries for half a second while the answer is `busy`: a ring's file is let go by the kernel some
 /// time after its process has died, and a restart should not fail for that.
 fn patiently<T>(busy: Errno, mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
-    for _ in 0..50 {
+    for _ in 0..500 {
         match call() {
-            Err(error) if error == busy => std::thread::sleep(Duration::from_millis(10)),
+            Err(error) if error == busy => std::thread::sleep(Duration::from_millis(1)),
             other => return other,
         }
     }

@@ -16,7 +16,6 @@ use crate::Engine;
 use crate::gone::Gone;
 use crate::shared::StoreShared;
 use crate::stats::add;
-use crate::writer::collect_voids;
 use crate::writer::io::Purpose;
 
 /// Turns that are read ahead: the disk works while the entries of one go into the index.
@@ -192,13 +191,14 @@ impl Loader {
         let counts = group.iter().map(|raw| raw.part.count());
         let count = counts.sum::<u64>();
         let together = self.cores > 1 && count >= WORTH_A_THREAD;
-        let mut segments = tell(&self.store, group, together);
+        let mut segments = tell(engine, &self.store, group, together);
         if let Some(at) = segments.iter().position(|told| told.lost) {
             self.lose(LogPosition::new(segments[at].part.sequence + 1, 0));
             segments.truncate(at);
         }
-        for told in &segments {
-            collect_voids(&told.entries, &mut self.voids);
+        for at in segments.iter().flat_map(|told| &told.removes) {
+            let places = self.voids.entry(at.sequence()).or_default();
+            places.push(at.offset_units());
         }
         for told in &mut segments {
             told.voids = self.voids.remove(&told.part.sequence).unwrap_or_default();

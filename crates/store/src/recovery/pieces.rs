@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use foxy_disk::AlignedBuf;
+use foxy_format::{EntryKind, LogPosition};
+use foxy_index::LANES;
 
 use super::part::{Part, read_entries, scanned_entries};
 use super::take::{Told, beside};
+use crate::Engine;
 use crate::shared::StoreShared;
 
 /// What is read of a segment.
@@ -77,7 +80,7 @@ impl Raw {
         }
     }
 
-    fn tell(mut self, store: &StoreShared) -> Told {
+    fn tell(mut self, engine: &Engine, store: &StoreShared) -> Told {
         let entries = match self.part.header {
             None => Some(std::mem::take(&mut self.part.entries)),
             Some(header) => {
@@ -87,19 +90,36 @@ impl Raw {
                 read.or_else(|| scanned_entries(store, &self.part))
             }
         };
-        Told {
+        let lost = entries.is_none();
+        let entries = entries.unwrap_or_default();
+        let half = entries.len() / LANES + entries.len() / 16;
+        let mut told = Told {
             part: self.part,
-            lost: entries.is_none(),
-            entries: entries.unwrap_or_default(),
+            lost,
+            entries: std::array::from_fn(|_| Vec::with_capacity(half)),
+            removes: Vec::new(),
             voids: Vec::new(),
+        };
+        for entry in entries {
+            match entry.kind {
+                EntryKind::Void => told.removes.push(LogPosition(entry.hash.low())),
+                _ => told.entries[engine.index.lane(entry.hash)].push(entry),
+            }
         }
+        told
     }
 }
 
 /// Segments with their entries, in the same order; two at a time if `together`.
-pub(super) fn tell(store: &StoreShared, mut group: Vec<Raw>, together: bool) -> Vec<Told> {
+pub(super) fn tell(
+    engine: &Engine,
+    store: &StoreShared,
+    mut group: Vec<Raw>,
+    together: bool,
+) -> Vec<Told> {
     let all = |group: &mut Vec<Raw>| -> Vec<Told> {
-        group.drain(..).map(|raw| raw.tell(store)).collect()
+        let raws = group.drain(..);
+        raws.map(|raw| raw.tell(engine, store)).collect()
     };
     let mut rest = match together {
         true => group.split_off(group.len() / 2),

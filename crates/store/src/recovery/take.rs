@@ -18,9 +18,12 @@ use crate::removals::Removal;
 use crate::shared::StoreShared;
 use crate::stats::add;
 
-/// Entries whose places in the index are asked for at once: more than a core can have under way
-/// (10 to 16 lines), few enough to stay in its first cache.
+/// So many entries ahead their places in the index are asked for: more than a core can have under
+/// way (10 to 24 lines, two for each), few enough to stay in its first cache.
 const LOAD_AHEAD: usize = 32;
+
+/// An entry whose turn is next, and its segment.
+type Due<'a> = (&'a Told, &'a Entry);
 
 /// Keys that the removal log names, and the place before which their records are gone.
 pub(super) type Keys = HashMap<KeyHash, LogPosition>;
@@ -29,7 +32,10 @@ pub(super) type Keys = HashMap<KeyHash, LogPosition>;
 #[derive(Debug)]
 pub(super) struct Told {
     pub(super) part: Part,
-    pub(super) entries: Vec<Entry>,
+    /// Its records and tombstones by the lane they are of.
+    pub(super) entries: [Vec<Entry>; LANES],
+    /// Places in this or older segments that it removed.
+    pub(super) removes: Vec<LogPosition>,
     /// Nobody can tell what is in it.
     pub(super) lost: bool,
     /// Places in it that were removed, in ascending order.
@@ -45,8 +51,6 @@ pub(super) struct Taken {
 
 /// What became of an entry.
 enum Fate {
-    /// It is no record.
-    None,
     Loaded,
     Skipped,
     /// Left out, if it is a record, and nothing older of its key may come.
@@ -71,33 +75,39 @@ impl Taker<'_> {
     /// there are too many removals to remember.
     pub(super) fn take(self, lane: usize, keys: &mut Keys, segments: &[Told]) -> Taken {
         self.engine.index.reserve(lane, self.room);
+        let due = segments.iter().flat_map(|told| {
+            let entries = told.entries[lane].iter().rev();
+            entries.map(move |entry| (told, entry))
+        });
+        // Whatever comes from here on has been asked for in the index.
+        let mut due = due.inspect(|(_, entry)| self.engine.index.warm(entry.hash));
         let mut taken = Taken::default();
-        let mut batch = Vec::with_capacity(LOAD_AHEAD);
-        for told in segments {
-            let own = |entry: &&Entry| self.engine.index.lane(entry.hash) == lane;
-            let mut entries = told.entries.iter().rev().filter(own);
-            loop {
-                batch.clear();
-                batch.extend(entries.by_ref().take(LOAD_AHEAD));
-                if batch.is_empty() {
-                    break;
-                }
-                self.take_batch(&batch, told, keys, &mut taken);
-            }
+        let mut batch: Vec<Due<'_>> = due.by_ref().take(LOAD_AHEAD).collect();
+        let mut next = Vec::with_capacity(LOAD_AHEAD);
+        while !batch.is_empty() {
+            self.take_batch(&batch, keys, &mut taken, || next.extend(due.next()));
+            std::mem::swap(&mut batch, &mut next);
+            next.clear();
         }
         add(&self.store.counters.loaded, taken.loaded);
         add(&self.store.counters.load_skipped, taken.skipped);
         taken
     }
 
-    fn take_batch(self, batch: &[&Entry], told: &Told, keys: &mut Keys, taken: &mut Taken) {
-        for entry in batch {
-            self.engine.index.warm(entry.hash);
-        }
+    /// Takes in a batch, and before each of it asks for one that comes after it: so memory and
+    /// processor are both at work.
+    fn take_batch(
+        self,
+        batch: &[Due<'_>],
+        keys: &mut Keys,
+        taken: &mut Taken,
+        mut ask_for_next: impl FnMut(),
+    ) {
         // Whoever removes a key writes that here before looking into the index, so that an entry
         // is either found there or not taken in.
         let mut gone = self.store.gone.read();
-        for entry in batch {
+        for (told, entry) in batch {
+            ask_for_next();
             let fate = match gone.as_ref() {
                 Some(gone) => self.take_entry(entry, told, keys, gone),
                 None => Fate::Skipped,
@@ -116,10 +126,8 @@ impl Taker<'_> {
     }
 
     fn take_entry(self, entry: &Entry, told: &Told, keys: &mut Keys, gone: &Gone) -> Fate {
-        match entry.kind {
-            EntryKind::Void => return Fate::None,
-            EntryKind::Tombstone => return Fate::Last { record: false },
-            _ => {}
+        if entry.kind == EntryKind::Tombstone {
+            return Fate::Last { record: false };
         }
         let at = LogPosition::new(told.part.sequence, entry.offset_units);
         let void = told.voids.binary_search(&entry.offset_units).is_ok();

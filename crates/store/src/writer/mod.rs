@@ -38,7 +38,6 @@ use crate::{Engine, Health, OpenError, StoreOptions, SyncTicket};
 
 pub use self::leave::{GrowError, Grown};
 pub(crate) use self::line::segments_ahead;
-pub(crate) use self::reuse::collect_voids;
 
 /// Operations of the writer's queue.
 const QUEUE_DEPTH: u32 = 32;

@@ -6,10 +6,9 @@
 //! afterwards a restart rejects the old life. Several segments may be on their way at once: each
 //! keeps this order, they choose, are marked and dropped in sequence, and their marks share flushes.
 
-use std::collections::HashMap;
 
 use foxy_disk::AlignedBuf;
-use foxy_format::{Entry, EntryKind, LogPosition, SLOT_HEADER_BYTES, SlotHeader, UNIT};
+use foxy_format::{Entry, SLOT_HEADER_BYTES, SlotHeader, UNIT};
 
 use super::Writer;
 use super::io::Purpose;
@@ -226,16 +225,5 @@ impl Writer {
         let sectors = u64::from(self.store.geometry.segment_bytes) / foxy_index::UNIT_BYTES;
         let removed = self.engine.index.sweep(start..start + sectors).run();
         add(&self.store.counters.reuse_dropped, removed);
-    }
-}
-
-/// Removals by place in what was written, per life: recovery leaves those records out.
-pub(crate) fn collect_voids(entries: &[Entry], voids: &mut HashMap<u64, Vec<u32>>) {
-    for entry in entries.iter().filter(|e| e.kind == EntryKind::Void) {
-        let at = LogPosition(entry.hash.low());
-        voids
-            .entry(at.sequence())
-            .or_default()
-            .push(at.offset_units());
     }
 }
