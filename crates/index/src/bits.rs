@@ -88,6 +88,7 @@ pub(crate) struct Fingerprint(pub(crate) u64);
 
 impl Fingerprint {
     /// The shard and the fingerprint of a key.
+    #[inline]
     pub(crate) fn of(hash: KeyHash) -> (usize, Self) {
         let high = hash.high();
         let shard = SHARES[(high >> (64 - SHARE_BITS)) as usize];
@@ -121,11 +122,15 @@ impl Fingerprint {
         self.0 >> (FP_BITS - TAG_BITS)
     }
 
-    /// What a slot holds of it: in the word, and beside it.
+    /// What a slot holds of it.
+    const fn rest(self) -> u64 {
+        self.0 >> BASE_BITS & ((1 << (WORD_BITS + EXT_BITS)) - 1)
+    }
+
+    /// The same as it is kept there: in the word, and beside it.
     pub(crate) const fn stored(self) -> (u64, u16) {
-        let stored = self.0 >> BASE_BITS;
-        let word = stored >> EXT_BITS & ((1 << WORD_BITS) - 1);
-        (word, (stored & ((1 << EXT_BITS) - 1)) as u16)
+        let rest = self.rest();
+        (rest >> EXT_BITS, (rest & ((1 << EXT_BITS) - 1)) as u16)
     }
 
     /// Back from a line and the slot found in it.
@@ -185,6 +190,13 @@ impl Packed {
     /// What the word and its neighbour hold of the fingerprint.
     pub(crate) const fn stored(self) -> (u64, u16) {
         (self.word >> WORD_SHIFT, self.aux >> HINT_BITS)
+    }
+
+    /// Whether it belongs to `fp`, whose tag the slot has.
+    #[inline(always)]
+    pub(crate) const fn is_rest_of(self, fp: Fingerprint) -> bool {
+        let (word, ext) = self.stored();
+        word << EXT_BITS | ext as u64 == fp.rest()
     }
 
     /// The entry; `None` for an empty slot.

@@ -80,6 +80,7 @@ impl Index {
         }
     }
 
+    #[inline]
     fn shard(&self, hash: KeyHash) -> (&Shard, Fingerprint) {
         let (shard, fp) = Fingerprint::of(hash);
         (&self.shards[shard], fp)
@@ -88,6 +89,7 @@ impl Index {
     /// Entries that `hash` may belong to. No lock, no allocation; an entry that is present for
     /// the whole call is always among them, also while the table grows or moves it.
     #[must_use]
+    #[inline(always)]
     pub fn lookup(&self, hash: KeyHash) -> Candidates {
         let (shard, fp) = self.shard(hash);
         shard.lookup(fp)

@@ -69,7 +69,7 @@ impl Line {
     #[inline(always)]
     pub(crate) fn packed_of(&self, fp: Fingerprint, slot: usize) -> Option<Packed> {
         let found = self.snapshot(slot);
-        found.filter(|packed| packed.stored() == fp.stored())
+        found.filter(|packed| packed.is_rest_of(fp))
     }
 
     /// A word and the aux that belongs to it. Repeats while a writer is exchanging the slot.
@@ -132,7 +132,7 @@ impl Line {
     /// Whether `slot`, which has the tag of `fp`, holds it, at `address` if one is asked for.
     pub(crate) fn holds(&self, fp: Fingerprint, slot: usize, address: Option<Address>) -> bool {
         let packed = self.get(slot);
-        let is_it = !packed.is_empty() && packed.stored() == fp.stored();
+        let is_it = !packed.is_empty() && packed.is_rest_of(fp);
         is_it && address.is_none_or(|a| Address::from_word(packed.word) == a)
     }
 

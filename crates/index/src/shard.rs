@@ -126,15 +126,18 @@ impl Shard {
         // Both versions first: the two lines come from memory at the same time.
         let versions = home.versions();
         let found = home.find();
-        let believed = || self.still_leads_to(&home, extent) && home.versions() == versions;
+        let believed = || self.still_leads_to(extent, fp) && home.versions() == versions;
         (!found.is_empty() || believed()).then_some(found)
     }
 
-    /// Whether the fingerprint of `home`, which was found in `extent`, has the same lines now.
+    /// Whether `fp` has the same lines now as in `extent`.
     #[inline(always)]
-    fn still_leads_to(&self, home: &Home<'_>, extent: Extent) -> bool {
+    fn still_leads_to(&self, extent: Extent, fp: Fingerprint) -> bool {
         let now = self.extent();
-        now == extent || home.0.iter().all(|p| p.fp.line(now) == p.number)
+        now == extent
+            || [fp, fp.other()]
+                .iter()
+                .all(|fp| fp.line(now) == fp.line(extent))
     }
 
     /// Brings the lines of `fp` into the processor's cache.

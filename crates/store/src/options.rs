@@ -81,7 +81,8 @@ pub struct StoreOptions {
     pub uuid: Option<[u8; 16]>,
     /// In which order reads go to the disk.
     pub reads: ReadMode,
-    /// Segments that one turn takes in while loading; the summaries of as many are read ahead.
+    /// Segments that one turn takes in while loading, unless they have a great many entries; the
+    /// summaries of as many are read ahead.
     pub load_steps: usize,
 }
 
@@ -103,7 +104,7 @@ impl Default for StoreOptions {
             weight: None,
             uuid: None,
             reads: ReadMode::Auto,
-            load_steps: 8,
+            load_steps: 64,
         }
     }
 }

@@ -7,6 +7,7 @@ mod bench_proxy;
 mod check;
 mod client;
 mod ls;
+mod own_file;
 mod purge;
 mod reload;
 mod say;
@@ -33,6 +34,10 @@ const USAGE: u8 = 2;
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
+    // What is to be quick from the beginning.
+    if let None | Some(Command::Serve(_) | Command::Bench(_)) = cli.command {
+        own_file::read_ahead();
+    }
     match cli.command {
         None => serve::run(&cli.serve),
         Some(Command::Serve(args)) => serve::run(&args),

@@ -38,6 +38,13 @@ impl Foxy {
     }
 
     fn start(extra: &[&str], settings: &str) -> Self {
+        // Others look for free ports at the same time, and one may be taken before Foxy has it.
+        let started = (0..5).find_map(|_| Self::try_start(extra, settings));
+        started.expect("foxy goes on running, with one of five pairs of addresses")
+    }
+
+    /// `None` if it ended before it listened, which its messages explain.
+    fn try_start(extra: &[&str], settings: &str) -> Option<Self> {
         let dir = tempfile::tempdir().expect("a scratch directory");
         let [proxy, admin] = free_addresses();
         let config = dir.path().join("foxy.toml");
@@ -64,13 +71,27 @@ impl Foxy {
             .stdout(Stdio::null())
             .spawn()
             .expect("foxy starts");
-        wait_for(proxy);
-        Self {
+        let mut foxy = Self {
             child,
             proxy,
             admin,
             dir,
+        };
+        foxy.listens().then_some(foxy)
+    }
+
+    /// Waits until it listens; false if it ends instead.
+    fn listens(&mut self) -> bool {
+        for _ in 0..500 {
+            if self.child.try_wait().expect("a child").is_some() {
+                return false;
+            }
+            if TcpStream::connect(self.proxy).is_ok() {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(20));
         }
+        panic!("foxy does not listen on {} after 10 s", self.proxy);
     }
 
     /// What to give a client as its proxy.
@@ -113,16 +134,6 @@ impl Drop for Foxy {
 fn free_addresses() -> [SocketAddr; 2] {
     let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
     listeners.map(|listener| listener.local_addr().expect("its address"))
-}
-
-fn wait_for(address: SocketAddr) {
-    for _ in 0..500 {
-        if TcpStream::connect(address).is_ok() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    panic!("foxy does not listen on {address} after 10 s");
 }
 
 /// The tool at `path`, or `None` after saying how to get it. With `FOXY_CLIENTS=required` (as in

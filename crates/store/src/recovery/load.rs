@@ -20,6 +20,8 @@ use crate::writer::io::Purpose;
 
 /// Turns that are read ahead: the disk works while the entries of one go into the index.
 const TURNS_AHEAD: usize = 2;
+/// Segments with more entries than these are not taken in together: a turn is some ten milliseconds.
+const TURN_ENTRIES: u64 = 1 << 18;
 /// A thread costs as much as some thousand entries.
 const WORTH_A_THREAD: u64 = 4096;
 /// The index gets room for this part (1/n) of what it holds at once, and for no more than is
@@ -34,7 +36,7 @@ pub(crate) struct Loader {
     began: Option<MonoTime>,
     /// Newest first.
     parts: VecDeque<Part>,
-    /// Segments of a turn.
+    /// Segments of a turn, at most.
     at_once: usize,
     pieces: Pieces,
     /// Places removed, by life.
@@ -142,7 +144,7 @@ impl Loader {
     pub(crate) fn wanted(&mut self) -> Vec<(Piece, u64, usize)> {
         let (geometry, block) = (&self.store.geometry, self.store.block_bytes as usize);
         let mut wanted = Vec::new();
-        for part in self.parts.iter().take(self.at_once * TURNS_AHEAD) {
+        for part in self.parts.iter().take(self.turn() * TURNS_AHEAD) {
             let Some(header) = part.header else { continue };
             let len = slot_len(geometry, &header)
                 .next_multiple_of(block)
@@ -162,6 +164,16 @@ impl Loader {
         wanted
     }
 
+    /// How many segments are the next turn's, or would be if all were as those.
+    fn turn(&self) -> usize {
+        let mut entries = 0;
+        let next = self.parts.iter().take(self.at_once).take_while(|part| {
+            entries += part.count();
+            entries <= TURN_ENTRIES
+        });
+        next.count().max(1)
+    }
+
     /// A piece was read (or not).
     pub(crate) fn read(&mut self, piece: Piece, buf: Option<AlignedBuf>) {
         let bytes = buf.as_ref().map_or(0, |buf| buf.len() as u64);
@@ -172,8 +184,8 @@ impl Loader {
     /// Loads what has been read, in order; true when everything is loaded.
     pub(crate) fn step(&mut self, engine: &Engine) -> bool {
         self.began.get_or_insert_with(|| engine.clock.mono());
-        let mut group = Vec::new();
-        while group.len() < self.at_once
+        let (mut group, turn) = (Vec::new(), self.turn());
+        while group.len() < turn
             && let Some(part) = self.parts.pop_front_if(|part| self.pieces.has_all_of(part))
         {
             let (slot, spill) = self.pieces.take(&part);

@@ -6,7 +6,6 @@
 //! afterwards a restart rejects the old life. Several segments may be on their way at once: each
 //! keeps this order, they choose, are marked and dropped in sequence, and their marks share flushes.
 
-
 use foxy_disk::AlignedBuf;
 use foxy_format::{Entry, SLOT_HEADER_BYTES, SlotHeader, UNIT};
 
