@@ -149,6 +149,7 @@ pub fn reason(word: &str) -> Option<&'static str> {
     no_store.map(|reason| not_stored(*reason)).or(match word {
         "whole-is-better" => Some("a part does not replace the whole that is stored"),
         "part-too-large" => Some("a part of this size has no place in the store"),
+        "newer-answer" => Some("an answer to a later question had arrived before"),
         "stale-is-better" => Some("an error does not replace what may be served stale instead"),
         "rule-bypass" => Some("a rule sends all such requests past the cache"),
         "rule-bypass-header" => Some("a rule sends requests with this header past the cache"),

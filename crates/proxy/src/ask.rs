@@ -6,7 +6,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use foxy_base::{KeyHash, key_hash};
 use foxy_http_rules::rules::BypassWhy;
-use foxy_http_rules::{RequestDigest, RuleId, RuleSet};
+use foxy_http_rules::{RequestDigest, RuleId, RuleSet, vary};
 use foxy_http1::{FieldSlots, RequestHead, RequestParts, Url};
 
 use crate::route::{self, destination};
@@ -84,6 +84,33 @@ impl Ask {
 
     pub(crate) fn head(&self) -> RequestHead<'_> {
         self.parts.head(&self.bytes, &self.slots)
+    }
+
+    /// Whether an answer with this Vary list was selected by values like those of this request.
+    pub(crate) fn selected_by(&self, list: &[u8], values: &[u8]) -> bool {
+        vary::matches(list, values, &self.head())
+    }
+
+    /// Whether the request carries something by which an origin knows its user.
+    pub(crate) fn is_personal(&self) -> bool {
+        self.digest.authorization || foxy_base::first(&self.head(), "Cookie").is_some()
+    }
+
+    /// Under which number it is remembered that answers for the key `hash` are not shared. Requests
+    /// with and without credentials have numbers of their own, so that one signed-in visitor does
+    /// not end the sharing among all others.
+    pub(crate) fn crowd(&self, hash: KeyHash) -> KeyHash {
+        match self.is_personal() {
+            false => hash,
+            true => key_hash(
+                &[
+                    &hash.low().to_le_bytes()[..],
+                    &hash.high().to_le_bytes(),
+                    b"p",
+                ]
+                .concat(),
+            ),
+        }
     }
 
     pub(crate) fn url(&self) -> Option<Url<'_>> {

@@ -106,6 +106,10 @@ pub struct UpstreamConfig {
     pub name_servers: Vec<SocketAddr>,
     /// Names in the shared DNS cache.
     pub dns_names: usize,
+    /// Fetches that may wait for the head of an answer of one origin at the same time.
+    pub origin_concurrency: usize,
+    /// Requests that may queue for that; more are answered with 503.
+    pub origin_queue: usize,
 }
 
 impl Default for UpstreamConfig {
@@ -117,6 +121,8 @@ impl Default for UpstreamConfig {
             idle_total: 1024,
             name_servers: Vec::new(),
             dns_names: 10_000,
+            origin_concurrency: 256,
+            origin_queue: 4096,
         }
     }
 }
@@ -266,4 +272,17 @@ pub struct Site {
     pub port: u16,
     /// Whether the origin receives the client's `Host` (true) or its own name (false).
     pub preserve_host: bool,
+    /// Which waiting requests take the answer of a running fetch.
+    pub collapse: Collapse,
+}
+
+/// Which requests that wait for a running fetch take its answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Collapse {
+    /// Those for which the answer is fresh when it arrives.
+    #[default]
+    Fresh,
+    /// Also those for which it was fresh when they came: for lifetimes that are shorter than the
+    /// origin takes.
+    Arrived,
 }

@@ -12,6 +12,7 @@ mod disk;
 mod errors;
 mod fetch;
 mod fill;
+mod gate;
 mod guard;
 mod key;
 mod listener;
@@ -34,8 +35,8 @@ mod why;
 mod worker;
 
 pub use config::{
-    Access, Config, FillConfig, ForwardedMode, HeaderConfig, Limits, Role, Site, Timeouts,
-    UpstreamConfig,
+    Access, Collapse, Config, FillConfig, ForwardedMode, HeaderConfig, Limits, Role, Site,
+    Timeouts, UpstreamConfig,
 };
 pub use counters::{BUCKETS, Counters, Event, Latency, Totals};
 pub use foxy_http_rules as rules;

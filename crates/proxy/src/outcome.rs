@@ -10,8 +10,12 @@ pub enum Outcome {
     DiskHit,
     /// Stored, stale, and the origin said that it is still right.
     Revalidated,
-    /// Stored and stale; served while (or although) the origin was asked or could not be.
-    StaleHit,
+    /// Stored and stale; the request's max-stale allows it.
+    HitMaxStale,
+    /// Stored and stale; the origin is asked in the background (stale-while-revalidate).
+    HitWhileRevalidate,
+    /// Stored and stale; the origin failed or could not be reached.
+    HitOnError,
     /// Served by a fetch that another request had started.
     Collapsed,
     /// Not stored; fetched.
@@ -42,11 +46,13 @@ pub enum Outcome {
 
 impl Outcome {
     /// Every outcome, in the order of the counters.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::MemoryHit,
         Self::DiskHit,
         Self::Revalidated,
-        Self::StaleHit,
+        Self::HitMaxStale,
+        Self::HitWhileRevalidate,
+        Self::HitOnError,
         Self::Collapsed,
         Self::Miss,
         Self::Refreshed,
@@ -69,7 +75,9 @@ impl Outcome {
             Self::MemoryHit => "memory-hit",
             Self::DiskHit => "disk-hit",
             Self::Revalidated => "revalidated",
-            Self::StaleHit => "stale-hit",
+            Self::HitMaxStale => "hit-max-stale",
+            Self::HitWhileRevalidate => "hit-while-revalidate",
+            Self::HitOnError => "hit-on-error",
             Self::Collapsed => "collapsed",
             Self::Miss => "miss",
             Self::Refreshed => "refreshed",
@@ -91,7 +99,12 @@ impl Outcome {
     pub const fn is_hit(self) -> bool {
         matches!(
             self,
-            Self::MemoryHit | Self::DiskHit | Self::Revalidated | Self::StaleHit
+            Self::MemoryHit
+                | Self::DiskHit
+                | Self::Revalidated
+                | Self::HitMaxStale
+                | Self::HitWhileRevalidate
+                | Self::HitOnError
         )
     }
 }

@@ -13,6 +13,7 @@ use crate::fill::budget::Budget;
 use crate::fill::{FillMap, Remembered};
 use crate::recent::RecentTable;
 use crate::upstream::dns::DnsCache;
+use crate::upstream::limit::OriginLimit;
 use crate::variants::Variants;
 use crate::{Config, Counters, Resolver, Totals};
 
@@ -32,6 +33,8 @@ pub struct Proxy {
     pub(crate) unshared: Remembered,
     /// Keys whose ranges are not worth widening: their answers begin no sparse object.
     pub(crate) undivided: Remembered,
+    /// How many fetches may wait for one origin.
+    pub(crate) origins: OriginLimit,
     /// Foxy's name in Via.
     pub(crate) instance: String,
     /// The Via line of answers.
@@ -64,6 +67,10 @@ impl Proxy {
             fill_memory: Budget::new(config.fill.memory),
             unshared: Remembered::new(),
             undivided: Remembered::new(),
+            origins: OriginLimit::new(
+                config.upstream.origin_concurrency,
+                config.upstream.origin_queue,
+            ),
             instance,
             via_line,
             hit_line: crate::reply::hit_line(&config.headers.name),

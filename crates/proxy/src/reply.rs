@@ -138,6 +138,19 @@ pub(crate) async fn send_page<T: Transport>(
     head: Option<&RequestHead<'_>>,
     keep: bool,
 ) -> io::Result<u64> {
+    send_page_with(local, io, scratch, refusal, b"", head, keep).await
+}
+
+/// As [`send_page`], with further field lines.
+pub(crate) async fn send_page_with<T: Transport>(
+    local: &Local,
+    io: &Io<T>,
+    scratch: &mut Scratch,
+    refusal: Refusal,
+    fields: &[u8],
+    head: Option<&RequestHead<'_>>,
+    keep: bool,
+) -> io::Result<u64> {
     let Refusal { status, reason } = refusal;
     let body = errors::body(status, reason);
     let out = &mut scratch.head;
@@ -145,6 +158,7 @@ pub(crate) async fn send_page<T: Transport>(
     write::status_line(out, status);
     local.push_date(local.wall(), out);
     out.extend_from_slice(b"Content-Type: text/html; charset=utf-8\r\nCache-Control: no-store\r\n");
+    out.extend_from_slice(fields);
     if status == 405 {
         out.extend_from_slice(b"Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, TRACE, PATCH\r\n");
     }
@@ -203,7 +217,7 @@ mod tests {
     fn prepared_lines_say_what_the_rules_write() {
         let hits = [
             (Some(5), Some("memory-hit")),
-            (Some(-5), Some("stale-hit")),
+            (Some(-5), Some("hit-on-error")),
             (Some(i64::MAX), Some("memory-hit")),
             (Some(0), Some("two words")),
             (Some(0), Some("9lives")),

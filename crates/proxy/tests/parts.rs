@@ -159,7 +159,7 @@ fn an_origin_that_answers_with_another_part_is_asked_for_the_whole() {
 }
 
 #[test]
-fn a_body_that_breaks_off_is_completed_later() {
+fn a_body_that_breaks_off_is_continued_at_once() {
     let foxy = Foxy::forward();
     let log = Arc::new(Mutex::new(Vec::new()));
     let seen = log.clone();
@@ -177,12 +177,44 @@ fn a_body_that_breaks_off_is_completed_later() {
         }
         true
     });
-    // The client gets its rest by a range as well.
+    // The fetch itself goes on, for the client and for the store.
     assert_eq!(foxy.get(&origin, "/x").text(), BODY);
     let whole = foxy.get(&origin, "/x");
     assert_eq!((whole.status, whole.text().as_str()), (200, BODY));
-    assert_eq!(log.lock().unwrap()[0], "whole");
-    assert_eq!(log.lock().unwrap().last().unwrap(), "bytes=12-");
+    assert!(whole.cache().contains("; hit"), "{}", whole.cache());
+    assert_eq!(*log.lock().unwrap(), ["whole", "bytes=12-19"]);
+}
+
+#[test]
+fn a_body_that_cannot_be_continued_at_once_is_completed_later() {
+    let foxy = Foxy::forward();
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let seen = log.clone();
+    let origin = Origin::start(move |asked| {
+        let fields = "Cache-Control: max-age=60\r\nETag: \"v1\"\r\n";
+        let range = asked.field("Range").unwrap_or("whole").to_owned();
+        let mut log = seen.lock().unwrap();
+        log.push(range.clone());
+        match (log.len(), range.strip_prefix("bytes=")) {
+            (5.., Some(range)) => part(asked, range, fields),
+            (1, None) => {
+                let head = format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 20\r\n\r\n");
+                asked.raw(head + &BODY[..12]);
+                return false;
+            }
+            _ => return false,
+        }
+        true
+    });
+    let cut = foxy.get(&origin, "/x");
+    assert!(!cut.whole && cut.text() == BODY[..12], "{cut:?}");
+    let whole = foxy.get(&origin, "/x");
+    assert_eq!((whole.status, whole.text().as_str()), (200, BODY));
+    let log = log.lock().unwrap();
+    assert_eq!(
+        (log[0].as_str(), log.last().unwrap().as_str()),
+        ("whole", "bytes=12-")
+    );
 }
 
 #[test]

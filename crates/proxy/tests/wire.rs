@@ -383,6 +383,7 @@ fn a_site_serves_its_own_origin_in_its_own_partition() {
         host: "127.0.0.1".into(),
         port: origin.addr.port(),
         preserve_host: false,
+        collapse: foxy_proxy::Collapse::Fresh,
     };
     let foxy = Foxy::start(Role::Site(site), Config::default(), 1);
     for _ in 0..2 {

@@ -16,6 +16,6 @@ fn story() {
         .get("/a")
         .is(200)
         .says("hello")
-        .cache_says("detail=revalidated");
+        .cache_says("fwd=stale; fwd-status=304");
     scene.origin.was_asked(2);
 }

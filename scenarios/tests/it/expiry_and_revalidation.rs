@@ -14,7 +14,7 @@ fn story() {
         .get("/a")
         .is(200)
         .says("hello")
-        .cache_says("detail=revalidated");
+        .cache_says("fwd=stale; fwd-status=304");
     assert_eq!(scene.origin.last().field("If-None-Match"), Some("\"v1\""));
     scene.wait(secs(59));
     scene.get("/a").hit().has("Age", "59");

@@ -75,6 +75,8 @@ pub struct SiteConfig {
     pub origin: OriginUrl,
     /// Whether the origin sees the client's `Host`.
     pub preserve_host: bool,
+    /// Which waiting requests take the answer of a running fetch.
+    pub collapse: foxy_proxy::Collapse,
 }
 
 /// Logs.
@@ -211,6 +213,10 @@ fn site(section: &Section, problems: &mut Vec<Problem>) -> Option<SiteConfig> {
         .to_owned();
     let mut values = Values::read("site", Some(section), problems);
     let preserve_host = values.flag("preserve_host");
+    let collapse = match values.text("collapse").as_str() {
+        "arrived" => foxy_proxy::Collapse::Arrived,
+        _ => foxy_proxy::Collapse::Fresh,
+    };
     let origin = values.origin("origin");
     if origin.is_none() && !section.contains_key("origin") {
         let text = "site.origin is missing; name the server, such as \"http://127.0.0.1:8080\"";
@@ -234,6 +240,7 @@ fn site(section: &Section, problems: &mut Vec<Problem>) -> Option<SiteConfig> {
         listen,
         origin,
         preserve_host,
+        collapse,
     })
 }
 

@@ -56,6 +56,8 @@ fn upstream(values: &mut Values<'_>) -> UpstreamConfig {
         idle_total: values.usize_of("idle_total"),
         name_servers: values.addresses("name_servers"),
         dns_names: values.usize_of("dns_names"),
+        origin_concurrency: values.usize_of("origin_concurrency"),
+        origin_queue: values.usize_of("origin_queue"),
     }
 }
 

@@ -107,6 +107,8 @@ pub const SETTINGS: &[Setting] = &[
         "The one server that is asked for what is not cached."),
     fixed("site", "preserve_host", Flag, "false",
         "Send the origin the `Host` of the client instead of its own name."),
+    fixed("site", "collapse", Word(&["fresh", "arrived"]), "fresh",
+        "Which requests that wait for a running fetch take its answer. `fresh`: those for which it is fresh when it arrives; each of the others asks the origin whether it is right. `arrived`: also those for which it was fresh when they came, which spares an origin that takes longer than its answers live; only requests without `Cookie`, `Authorization` and cache directives, and answers with an explicit lifetime that do not ask for validation."),
 
     fixed("log", "access", LogTarget, "off",
         "Where finished requests are logged. SIGUSR1 and SIGHUP open the file anew, for log rotation."),
@@ -158,6 +160,10 @@ pub const SETTINGS: &[Setting] = &[
         "Unused connections kept per worker."),
     fixed("upstream", "name_servers", NameServers, "",
         "Name servers to ask for origins' addresses; by default those of the system (`/etc/resolv.conf`)."),
+    fixed("upstream", "origin_concurrency", Count(1, 1_000_000), "256",
+        "Fetches that may wait for the head of an answer of one origin at the same time. Downloads under way do not count."),
+    fixed("upstream", "origin_queue", Count(0, 10_000_000), "4096",
+        "Requests that may queue for that; more are answered with 503."),
     fixed("upstream", "dns_names", Count(1, 10_000_000), "10000",
         "Names in the DNS cache."),
 

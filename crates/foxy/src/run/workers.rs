@@ -36,6 +36,7 @@ impl Bound {
                 host: site.origin.host.clone(),
                 port: site.origin.port,
                 preserve_host: site.preserve_host,
+                collapse: site.collapse,
             });
             let actual: Result<Vec<_>, _> = site
                 .listen

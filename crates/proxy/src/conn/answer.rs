@@ -3,24 +3,24 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use foxy_http_rules::{
-    CacheStatus, Decision, Digest, Flags, Fwd, Miss, RequestDigest, RuleId, decide, decide_miss,
-};
+use foxy_base::WallTime;
+use foxy_http_rules::{Decision, Digest, Flags, Fwd, Miss, RequestDigest, decide_miss};
 use foxy_http1::{BodyFraming, Method, RequestHead, RequestParts, Upgrade, Url};
 use foxy_store::Object;
 
-use super::follow::Want;
+use super::join::{self, Want};
 use super::{Conn, Finish};
 use crate::ask::{Ask, Who};
+use crate::gate::{Grant, Shown};
 use crate::local::Local;
 use crate::net::{Io, Transport};
 use crate::purge::stored_digest;
 use crate::reply::{Scratch, send_page};
 use crate::route::{Refusal, Route, route};
-use crate::serve::find::{Found, Primary, Tier, find};
-use crate::serve::memory::{self, Hit, Shape};
+use crate::serve::find::{Found, Primary, find};
+use crate::serve::memory::{self, Shape};
 use crate::serve::part;
-use crate::{Outcome, Proxy, key};
+use crate::{Outcome, key};
 
 /// What the short way came to.
 enum Short {
@@ -52,71 +52,6 @@ pub(super) struct LargeHit {
     shape: Shape,
     shown: Shown,
     primary: Option<Primary>,
-}
-
-/// How a hit presents itself; owned form of [`Hit`].
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Shown {
-    pub(crate) age: u32,
-    pub(crate) ttl: i64,
-    pub(crate) outcome: Outcome,
-    /// The rule of the operator that decided.
-    pub(crate) rule: RuleId,
-}
-
-impl Shown {
-    /// A fresh hit.
-    fn hit_in(tier: Tier, age: u32, ttl: i64, rule: RuleId) -> Self {
-        let outcome = match tier {
-            Tier::Memory => Outcome::MemoryHit,
-            Tier::Disk => Outcome::DiskHit,
-        };
-        Self {
-            age,
-            ttl,
-            outcome,
-            rule,
-        }
-    }
-
-    /// What a decision shows, if it is to send what is stored.
-    fn of(decision: &Decision, tier: Tier, rule: RuleId) -> Option<Self> {
-        match *decision {
-            Decision::Fresh { age, ttl } => Some(Self::hit_in(tier, age, ttl, rule)),
-            Decision::Stale { age, ttl, .. } => Some(Self {
-                age,
-                ttl,
-                outcome: Outcome::StaleHit,
-                rule,
-            }),
-            _ => None,
-        }
-    }
-
-    /// The end of a request that was answered so.
-    fn finish(&self, finish: Finish) -> Finish {
-        let sent = finish.outcome != Outcome::ClientGone;
-        Finish {
-            outcome: if sent { self.outcome } else { finish.outcome },
-            ..finish
-        }
-    }
-
-    /// For the answer's head.
-    pub(crate) fn hit<'a>(&self, proxy: &'a Proxy, keep: bool) -> Hit<'a> {
-        Hit {
-            age: self.age,
-            cache: CacheStatus {
-                cache: &proxy.config.headers.name,
-                hit: true,
-                ttl: Some(self.ttl),
-                detail: Some(self.outcome.word()),
-                rule: proxy.rule_name(self.rule),
-                ..CacheStatus::default()
-            },
-            keep,
-        }
-    }
 }
 
 impl<T: Transport> Conn<T> {
@@ -182,36 +117,48 @@ impl<T: Transport> Conn<T> {
         let Found { object, primary } =
             find(local, &mut scratch.key, &head, &rules.key_parts).await;
         let request = RequestDigest::new(head.method_text(), &head);
+        let now = local.wall();
         let Some((object, tier)) = object else {
             let miss = primary.as_ref().map_or(Miss::Uri, |_| Miss::Vary);
             let decision = decide_miss(&request, miss);
-            return missed(&parts, &request, decision, Known::nothing(primary));
+            return missed(&parts, (&request, now), decision, Known::nothing(primary));
         };
         let Some(stored) = stored_digest(&object) else {
             let decision = decide_miss(&request, Miss::Uri);
-            return missed(&parts, &request, decision, Known::nothing(None));
+            return missed(&parts, (&request, now), decision, Known::nothing(None));
         };
-        let now = local.wall();
         if stored.flags.has(Flags::PARTIAL) {
             let slice = part::slice(rules, &head, &request, &object, &stored, now);
-            let Some(slice) = slice else {
+            let Some((slice, grant)) = slice else {
                 let decision = decide_miss(&request, Miss::Partial);
-                return missed(&parts, &request, decision, Known::part(object, primary));
+                return missed(
+                    &parts,
+                    (&request, now),
+                    decision,
+                    Known::part(object, primary),
+                );
             };
-            let shown = Shown::hit_in(tier, slice.age, slice.ttl, rule);
+            let shown = Shown::hit_in(grant, tier, rule);
             let hit = shown.hit(&local.proxy, keep);
             let finish = part::send(local, io, scratch, &head, &object, &slice, &hit).await;
-            return Short::Done(shown.finish(finish));
+            return Short::Done(finish.if_sent(shown.outcome));
         }
-        let decision = decide(&request, &stored, now, rules);
-        let Some(shown) = Shown::of(&decision, tier, rule) else {
-            return missed(&parts, &request, decision, Known::whole(object, primary));
+        let shown = match Grant::shared(&request, &stored, now, rules) {
+            Ok(grant) => Shown::hit_in(grant, tier, rule),
+            Err(decision) => {
+                return missed(
+                    &parts,
+                    (&request, now),
+                    decision,
+                    Known::whole(object, primary),
+                );
+            }
         };
-        if decision.asks_in_background() {
+        if shown.asks_in_background() {
             let who = Who::new(role, self.client, user_rules);
             let ask = Ask::new(buf.filled(), slots, parts, &url, &who);
             let primary = primary.clone();
-            super::follow::revalidate(local, Rc::new(ask), &object, primary, &scratch.key);
+            join::revalidate(local, Rc::new(ask), &object, primary, &scratch.key);
         }
         let hot = Hot {
             head: &head,
@@ -279,7 +226,7 @@ impl<T: Transport> Conn<T> {
         let parts = ask.head().parts();
         // The head stays until an answer replaces it: its variants hang on it.
         let known = Known::whole(hit.object, hit.primary);
-        match missed(&parts, &ask.digest, decision, known) {
+        match missed(&parts, (&ask.digest, self.local.wall()), decision, known) {
             Short::Long(Long::Fill(want)) => self.through_fill(ask, want, keep).await,
             Short::Long(Long::Pass(reason)) => self.pass(ask, reason, keep).await,
             Short::Refuse(refusal, outcome) => self.refused(ask, refusal, outcome, keep).await,
@@ -402,7 +349,7 @@ impl Known {
 /// Nothing usable is stored: how the origin is asked.
 fn missed(
     parts: &RequestParts,
-    request: &RequestDigest,
+    (request, arrived): (&RequestDigest, WallTime),
     decision: Decision,
     known: Known,
 ) -> Short {
@@ -431,5 +378,6 @@ fn missed(
         stored: known.stored,
         part: known.part,
         primary: known.primary,
+        arrived,
     }))
 }

@@ -58,6 +58,14 @@ impl Finish {
         }
     }
 
+    /// This with another outcome, unless the client is gone.
+    pub(crate) fn if_sent(self, outcome: Outcome) -> Self {
+        match self.outcome {
+            Outcome::ClientGone => self,
+            _ => Self { outcome, ..self },
+        }
+    }
+
     /// The client left or stalled.
     pub(crate) fn gone(status: u16) -> Self {
         Self {

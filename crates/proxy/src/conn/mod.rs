@@ -4,8 +4,10 @@
 //! gets an owned copy of the request and a future of its own on the heap.
 
 mod answer;
+mod failing;
 mod finish;
-pub(crate) mod follow;
+mod follow;
+pub(crate) mod join;
 mod local_answers;
 pub(crate) mod pass;
 mod purge_method;
@@ -27,7 +29,6 @@ use crate::reply::{Scratch, send_page};
 use crate::route::Refusal;
 use crate::{Event, Outcome, Role};
 
-pub(crate) use answer::Shown;
 pub(crate) use finish::Finish;
 
 /// How long a client that has closed its side is waited for while nothing can be sent to it. It may

@@ -3,7 +3,7 @@
 use foxy_base::KeyHash;
 use foxy_http_rules::range::{ContentRange, RangeSpec, Ranges, Span};
 
-use super::follow::Want;
+use super::join::Want;
 use crate::ask::Ask;
 use crate::fetch::{FillHead, Ranged};
 use crate::local::Local;

@@ -10,7 +10,7 @@ use foxy_http_rules::range::Span;
 use foxy_http_rules::{CacheStatus, freshness};
 use foxy_http1::{Version, chunked, write};
 
-use super::follow::Want;
+use super::join::Want;
 use super::pass::last_chunk;
 use super::ranged::Cut;
 use super::rest::Rest;
@@ -18,6 +18,7 @@ use super::{CLOSED, Conn, Finish};
 use crate::ask::Ask;
 use crate::fetch::FillHead;
 use crate::fill::{Follower, Next, Released};
+use crate::gate::Grant;
 use crate::net::{Io, Ticks, Transport};
 use crate::reply::{Mode, Own, own_fields};
 use crate::serve::supply::{Missing, Piece, Supply};
@@ -51,8 +52,8 @@ impl<T: Transport> Conn<T> {
         &mut self,
         ask: &Rc<Ask>,
         want: &Want,
+        (grant, head): (Grant, &FillHead),
         mut follower: Follower<FillHead>,
-        head: &FillHead,
         how: How,
     ) -> Finish {
         let How {
@@ -64,7 +65,7 @@ impl<T: Transport> Conn<T> {
         let (mode, mut skip, mut left) = framing(head, cut, version);
         let keep = keep && mode != Mode::UntilClose;
         let how = How { keep, ..how };
-        self.write_stream_head(want, head, how, mode, ask);
+        self.write_stream_head(want, (grant, head), how, mode, ask);
         let mut finish = streamed(want, head, collapsed, keep);
         let mut pending = std::mem::take(&mut self.scratch.head);
         let patience = self.local.patience.progress;
@@ -145,7 +146,14 @@ impl<T: Transport> Conn<T> {
         }
     }
 
-    fn write_stream_head(&mut self, want: &Want, head: &FillHead, how: How, mode: Mode, ask: &Ask) {
+    fn write_stream_head(
+        &mut self,
+        want: &Want,
+        (_grant, head): (Grant, &FillHead),
+        how: How,
+        mode: Mode,
+        ask: &Ask,
+    ) {
         let local = &self.local;
         let out = &mut self.scratch.head;
         out.clear();

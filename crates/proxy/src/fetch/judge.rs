@@ -1,7 +1,7 @@
 //! Header time: what the clients get, whether it is stored, and under which key.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use foxy_base::{
@@ -20,10 +20,10 @@ use super::FillHead;
 use super::part::{self, Piece};
 use crate::ask::Ask;
 use crate::fill::Fill;
-use crate::key;
 use crate::local::Local;
 use crate::purge::stored_digest;
 use crate::serve::find::Primary;
+use crate::{Collapse, Role, key};
 
 /// When the exchange happened.
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +104,13 @@ pub(crate) fn judge(
         Ok(plan) => (Some(plan), ""),
         Err(reason) => (None, reason),
     };
-    let vary = plan.as_ref().and_then(|plan| selecting(plan, asked.ask));
+    // For those who were there when it was asked, though it is stored for nobody.
+    let passing = match not_stored == rules::NoStore::ExpiredOnArrival.as_str() {
+        true => passing(local, asked, head),
+        false => None,
+    };
+    let known = plan.as_ref().or(passing.as_ref());
+    let vary = known.and_then(|plan| selecting(plan, asked.ask));
     let place = match &plan {
         Some(plan) => {
             let place = place(local, asked, fill, plan, head, &vary)?;
@@ -124,27 +130,42 @@ pub(crate) fn judge(
     };
     let vary_list = vary.as_ref().map(|(list, _)| list.clone());
     let fill_head = FillHead {
-        status: head.status(),
-        origin: peer,
         length,
-        digest: plan.as_ref().map(|plan| plan.digest),
+        digest: known.map(|plan| plan.digest),
         age: first(head, "Age").map(Bytes::copy_from_slice),
         vary,
-        object: None,
-        running: OnceLock::new(),
-        sparse: None,
         part: part_of(head).filter(|_| asked.aligned),
         ranged: asked.aligned,
         primary: place.as_ref().and_then(|place| {
             let (list, nonce) = (vary_list.clone()?, place.meta.nonce);
             Some(Primary { nonce, list })
         }),
-        shared: plan.as_ref().is_some_and(|plan| !plan.strip_listed),
+        shared: known.is_some_and(|plan| !plan.strip_listed),
         not_stored,
         strong_etag: strong_etag(head),
-        fields,
+        ..FillHead::bare(head.status(), peer, fields)
     };
     Ok((fill_head, place))
+}
+
+/// What decisions need of an answer that is stale when it arrives because the origin took longer
+/// than its lifetime, at a site with `collapse = "arrived"`.
+fn passing(local: &Local, asked: &Asked<'_>, head: &ResponseHead<'_>) -> Option<StorePlan> {
+    let site = matches!(&*asked.ask.role, Role::Site(site) if site.collapse == Collapse::Arrived);
+    if !site || head.status() == 206 {
+        return None;
+    }
+    let request_head = asked.ask.head();
+    let at_once = rules::Response {
+        response_time: asked.times.request,
+        ..rules_response(asked, head.status(), head)
+    };
+    let config = local.proxy.rules(asked.ask.rule);
+    let mut plan = rules::can_store(&rules_request(asked, &request_head), &at_once, config).ok()?;
+    let delay = asked.times.response.0.saturating_sub(asked.times.request.0);
+    plan.digest.response_time = asked.times.response;
+    plan.digest.initial_age_ms += delay.max(0);
+    Some(plan)
 }
 
 /// What a 206 says that it is.

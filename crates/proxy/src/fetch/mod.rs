@@ -3,81 +3,40 @@
 
 mod body;
 mod gap;
+mod head;
 pub(crate) mod judge;
 pub(crate) mod keep;
 pub(crate) mod part;
 pub(crate) mod refresh;
+mod rest;
 
-use std::net::SocketAddr;
+use std::cell::Cell;
 use std::pin::pin;
 use std::rc::Rc;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
-use foxy_base::{FieldBlock, KeyHash, first};
+use foxy_base::{KeyHash, first};
 use foxy_http_rules::range::{ContentRange, Span};
-use foxy_http_rules::{Digest, conditional};
+use foxy_http_rules::{Digest, Flags, NoStore, conditional, freshness};
 use foxy_http1::{BodyFraming, BodyReader, Method, ResponseHead, ResponseParts, write};
-use foxy_store::{Object, Stored};
+use foxy_store::Object;
 
 use crate::Event;
 use crate::ask::Ask;
-use crate::fill::FillWriter;
+use crate::fill::{Claim, FillWriter, Selection};
 use crate::local::Local;
 use crate::serve::find::Primary;
 use crate::upstream::UpstreamError;
 use crate::upstream::exchange::Leased;
+use crate::upstream::limit::Permit;
 use crate::via::Changes;
 use body::{Body, Ended, unless_abandoned};
+pub(crate) use head::{FillHead, Running};
 pub(crate) use judge::strong_etag;
 use judge::{Asked, Place, Times};
 use keep::Keeper;
 use part::Completion;
-
-/// What followers learn at header time.
-#[derive(Debug)]
-pub(crate) struct FillHead {
-    /// The origin's status.
-    pub(crate) status: u16,
-    pub(crate) origin: SocketAddr,
-    /// Fields for the clients, without framing and Age.
-    pub(crate) fields: FieldBlock,
-    /// Length of the body, if known.
-    pub(crate) length: Option<u64>,
-    /// What decisions need, if the answer may be stored.
-    pub(crate) digest: Option<Digest>,
-    /// The origin's Age, for an answer that is not stored.
-    pub(crate) age: Option<Bytes>,
-    /// Vary list and selecting values.
-    pub(crate) vary: Option<(Bytes, Bytes)>,
-    /// The stored object that the origin said is still right; there is no body then.
-    pub(crate) object: Option<Arc<Object>>,
-    /// Where the body can be read back while it arrives.
-    pub(crate) running: OnceLock<Running>,
-    /// The answer to a range has become a stored object that lacks fragments: answer from it.
-    pub(crate) sparse: Option<Arc<Object>>,
-    /// The body is this part of the representation.
-    pub(crate) part: Option<ContentRange>,
-    /// A range was asked for.
-    pub(crate) ranged: bool,
-    /// What the keys of other variants are made with, once this is stored.
-    pub(crate) primary: Option<Primary>,
-    /// Others than the request that started the fill may have it.
-    pub(crate) shared: bool,
-    /// Why it is not stored; empty if it is.
-    pub(crate) not_stored: &'static str,
-    /// The strong ETag by which a rest can be asked for.
-    pub(crate) strong_etag: Option<Bytes>,
-}
-
-/// A large body that can be read back while it arrives.
-#[derive(Debug)]
-pub(crate) struct Running {
-    /// Its head; of one that is not visible yet, one by which the fragments are found.
-    pub(crate) head: Arc<Object>,
-    /// Keeps the fragments of one that is not visible yet.
-    _stored: Option<Arc<Stored>>,
-}
 
 /// Which range a fill asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,13 +50,16 @@ pub(crate) enum Ranged {
 }
 
 /// What a fill is to do.
-#[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) ask: Rc<Ask>,
     /// What is stored whole and cannot be used as it is.
     pub(crate) stored: Option<Arc<Object>>,
     /// Ask with its validators.
     pub(crate) validate: bool,
+    /// Ask with the validators of this answer, which another fetch is bringing.
+    pub(crate) running: Option<Arc<FillHead>>,
+    /// The right to ask, if the request has it already.
+    pub(crate) permit: Cell<Option<Permit>>,
     /// A part that is stored instead.
     pub(crate) part: Option<Arc<Object>>,
     pub(crate) range: Ranged,
@@ -107,6 +69,8 @@ pub(crate) struct Job {
     pub(crate) own_conditions: bool,
     /// Nobody waits for the answer: go on without followers.
     pub(crate) background: bool,
+    /// The answer is offered to those who wait for the same, though nobody waits for this fetch.
+    pub(crate) offers: bool,
 }
 
 pub(crate) use gap::{ANOTHER_VERSION, spawn as spawn_gap};
@@ -136,15 +100,35 @@ pub(crate) fn spawn(local: &Rc<Local>, job: Job, writer: FillWriter<FillHead>) {
 struct Base<'a> {
     /// To be revalidated.
     stale: Option<&'a Arc<Object>>,
+    /// To be validated while another fetch brings it.
+    running: Option<&'a Arc<FillHead>>,
     /// To be completed.
     rest: Option<Completion>,
 }
 
 impl Job {
+    /// Ask for the whole, for one request.
+    pub(crate) fn plain(ask: Rc<Ask>) -> Self {
+        Self {
+            ask,
+            stored: None,
+            validate: false,
+            running: None,
+            permit: Cell::new(None),
+            part: None,
+            range: Ranged::No,
+            primary: None,
+            own_conditions: false,
+            background: false,
+            offers: false,
+        }
+    }
+
     fn base(&self) -> Base<'_> {
         let completes = self.range == Ranged::No && !self.own_conditions;
         Base {
             stale: self.stored.as_ref().filter(|_| self.validate),
+            running: self.running.as_ref(),
             rest: self
                 .part
                 .as_ref()
@@ -173,6 +157,8 @@ async fn fetch(
 ) -> Result<Ended, UpstreamError> {
     let mut base = job.base();
     loop {
+        let permit = permit(local, job, writer).await?;
+        local.proxy.fills.asked(writer.fill());
         let (request, purge) = (local.wall(), local.proxy.engine.purge_sequence());
         let (mut leased, parts) = {
             let asking = pin!(ask(local, job, &base, writer));
@@ -183,6 +169,7 @@ async fn fetch(
                 answer.ok_or(UpstreamError::GivenUp)??
             }
         };
+        drop(permit);
         let response = local.wall();
         let asked = job.asked(Times {
             request,
@@ -204,6 +191,19 @@ async fn fetch(
             base.stale = None;
             continue;
         }
+        if let Some(old) = base.running.filter(|_| parts.status() == 304) {
+            let updated = refresh::running(local, &asked, &leased, parts, old);
+            leased.up.buf.consume(parts.len());
+            if parts.persistent(Method::Get) {
+                leased.give_back(local, &job.ask.to);
+            }
+            if let Some(head) = updated {
+                writer.head(head, usize::MAX);
+                return Ok(Ended::Whole(Bytes::new()));
+            }
+            base.running = None;
+            continue;
+        }
         let rest = base.rest.take_if(|_| matches!(parts.status(), 206 | 416));
         let opened = match &rest {
             None => open(local, &asked, writer, &leased, parts)?,
@@ -220,6 +220,23 @@ async fn fetch(
     }
 }
 
+/// The right to ask the origin.
+async fn permit(
+    local: &Local,
+    job: &Job,
+    writer: &FillWriter<FillHead>,
+) -> Result<Permit, UpstreamError> {
+    if let Some(permit) = job.permit.take() {
+        return Ok(permit);
+    }
+    let waiting = pin!(local.proxy.origins.permit(&job.ask.to));
+    if job.background {
+        return waiting.await;
+    }
+    let permit = unless_abandoned(writer, waiting).await;
+    permit.ok_or(UpstreamError::GivenUp)?
+}
+
 /// Sends the request and reads up to the final head.
 async fn ask(
     local: &Local,
@@ -232,6 +249,17 @@ async fn ask(
         && let Some(digest) = Digest::decode(&object.meta().rules)
     {
         let validators = conditional::validators(object.fields(), &digest);
+        add.extend(validators.if_none_match.map(|v| ("If-None-Match", v)));
+        add.extend(
+            validators
+                .if_modified_since
+                .map(|v| ("If-Modified-Since", v)),
+        );
+    }
+    if let Some(head) = base.running
+        && let Some(digest) = &head.digest
+    {
+        let validators = conditional::validators(&head.fields, digest);
         add.extend(validators.if_none_match.map(|v| ("If-None-Match", v)));
         add.extend(
             validators
@@ -298,16 +326,15 @@ fn open(
     }
     let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
     let (length, peer) = (framing.length(), leased.up.peer);
-    let (fill_head, place) = judge::judge(local, asked, writer.fill(), &head, length, peer)
+    let (mut fill_head, mut place) = judge::judge(local, asked, writer.fill(), &head, length, peer)
         .map_err(|_| UpstreamError::BadResponse("field-too-large"))?;
-    let etag = &fill_head.strong_etag;
-    local.proxy.fills.overtake(writer.fill(), |other| {
-        // A part says nothing against a whole of the same version.
-        head.status() == 206 && etag.is_some() && other.strong_etag == *etag
-    });
     let superseded =
         judge::superseded(asked, head.status()) || part::ends_stored(asked, &head, place.is_some());
-    if superseded {
+    let storable = place.is_some() || superseded && speaks_for_all(fill_head.not_stored);
+    if !publish(local, asked, writer, &fill_head, storable) {
+        place = None;
+        fill_head.not_stored = "newer-answer";
+    } else if superseded {
         let store = place.as_ref().map(|place| (place.hash, &place.key));
         supersede(local, writer, store);
     }
@@ -317,6 +344,39 @@ fn open(
         place,
         before: None,
     })
+}
+
+/// Whether an answer that is not stored for this reason still shows what other requests would get
+/// now, so that older answers are outdated.
+fn speaks_for_all(not_stored: &str) -> bool {
+    let about_one_user = [NoStore::Private, NoStore::Authorization, NoStore::VaryStar];
+    !about_one_user.iter().any(|why| why.as_str() == not_stored)
+}
+
+/// Takes the answer's place in the order of versions; false if a newer one is there already.
+fn publish(
+    local: &Local,
+    asked: &Asked<'_>,
+    writer: &FillWriter<FillHead>,
+    head: &FillHead,
+    storable: bool,
+) -> bool {
+    let selects = |selection: &Selection| {
+        let matches = |(list, values): &(Bytes, Bytes)| asked.ask.selected_by(list, values);
+        selection.as_ref().is_none_or(matches)
+    };
+    let claim = Claim {
+        storable,
+        selection: head.vary.clone(),
+        same: &selects,
+        replaces: |other: &FillHead| {
+            // A part says nothing against a whole of the same version.
+            let etag = &head.strong_etag;
+            let part = head.status == 206 && etag.is_some() && other.strong_etag == *etag;
+            !part && selects(&other.vary)
+        },
+    };
+    local.proxy.fills.publish(writer.fill(), claim)
 }
 
 /// What this answer teaches about the next requests for the same.
@@ -330,8 +390,14 @@ fn learn(
     let (key, now) = (writer.fill().hash(), asked.times.response);
     // Errors are worth waiting for together, and what is not stored in favour of something else
     // says nothing about the next answer.
-    if head.status < 500 && asked.stored.is_none() {
-        local.proxy.unshared.note(key, !head.shared, now);
+    if head.status < 500 && asked.stored.is_none() && !head.shared {
+        local.proxy.unshared.note(asked.ask.crowd(key), true, now);
+    }
+    let fresh = head.digest.is_some_and(|digest| {
+        freshness::ttl_ms(&digest, now) > 0 && !digest.flags.has(Flags::NO_CACHE)
+    });
+    if head.shared && fresh {
+        local.proxy.unshared.note(asked.ask.crowd(key), false, now);
     }
     if asked.aligned {
         let kept = place.is_some_and(|place| {
@@ -357,29 +423,19 @@ fn complete(
     let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
     let length = parts.framing(Method::Get).length();
     let (place, whole) = rest.judge(local, asked, &head, length)?;
-    local.proxy.fills.overtake(writer.fill(), |_| false);
     let vary = crate::key::split_vary(&rest.object);
     let slice = |part: &[u8]| rest.object.vary().slice_ref(part);
+    let head = FillHead {
+        length: Some(whole),
+        digest: Digest::decode(&place.meta.rules),
+        vary: vary.map(|(list, values)| (slice(list), slice(values))),
+        strong_etag: Some(rest.etag.clone()),
+        ..FillHead::bare(200, leased.up.peer, place.fields.clone())
+    };
+    let newest = publish(local, asked, writer, &head, true);
     Some(Opened {
-        head: FillHead {
-            status: 200,
-            origin: leased.up.peer,
-            fields: place.fields.clone(),
-            length: Some(whole),
-            digest: Digest::decode(&place.meta.rules),
-            age: None,
-            vary: vary.map(|(list, values)| (slice(list), slice(values))),
-            object: None,
-            running: OnceLock::new(),
-            sparse: None,
-            part: None,
-            ranged: false,
-            primary: None,
-            shared: true,
-            not_stored: "",
-            strong_etag: Some(rest.etag.clone()),
-        },
-        place: Some(place),
+        head,
+        place: newest.then_some(place),
         before: Some(rest.object.body().clone()),
     })
 }
@@ -403,32 +459,49 @@ async fn stream(
         writer.begin(part.map_or(0, |span| span.start), cover);
         let _ = head.running.set(running);
     }
+    let joinable = head.shared && head.digest.is_some();
+    let failing = head.status >= 500;
+    let mut source = rest::Source::of(&head, part, &parts);
     writer.head(head, keeper.window());
+    if writer.fill().has_rivals() && !failing {
+        local.proxy.fills.prefer(writer.fill(), joinable);
+    } else if job.offers && joinable {
+        local.proxy.fills.offer(writer.fill());
+    }
     if let Some(bytes) = opened.before {
         keeper.push(local, writer.fill(), &bytes);
         writer.push(bytes);
     }
-    let framing = parts.framing(Method::Get);
-    let mut reader = BodyReader::new(framing, &local.limits);
-    let mut body = Body {
-        background: job.background,
-        most: part.map_or(u64::MAX, Span::len),
-        leased: &mut leased,
-        reader: &mut reader,
-        keeper: &mut keeper,
-    };
-    let ended = match body.run(local, writer).await {
-        Ok(ended) => ended,
-        Err(error) => {
-            keeper.cut(local, writer.fill());
-            leased.count(local);
-            return Err(error);
+    let mut reader = BodyReader::new(parts.framing(Method::Get), &local.limits);
+    let ended = loop {
+        let mut body = Body {
+            background: job.background,
+            most: part.map_or(u64::MAX, Span::len),
+            leased: &mut leased,
+            reader: &mut reader,
+            keeper: &mut keeper,
+        };
+        let error = match body.run(local, writer).await {
+            Ok(Ended::Whole(_)) if source.lacks(writer.pushed()) => UpstreamError::Truncated,
+            Ok(ended) => break ended,
+            Err(error) => error,
+        };
+        leased.count(local);
+        match source.rest(local, job, writer, error).await {
+            Ok((next, framing)) => {
+                leased = next;
+                reader = BodyReader::new(framing, &local.limits);
+            }
+            Err(error) => {
+                keeper.cut(local, writer.fill());
+                return Err(error);
+            }
         }
     };
     if matches!(ended, Ended::Whole(_)) && keeper.finish(local, writer.fill()) {
         local.count(Event::FillsStored);
     }
-    if parts.persistent(Method::Get) && reader.is_done() {
+    if source.persistent() && reader.is_done() {
         leased.give_back(local, &job.ask.to);
     } else {
         leased.count(local);

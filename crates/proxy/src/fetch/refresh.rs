@@ -1,18 +1,19 @@
 //! A 304 to a revalidation: the stored object lives on under its new fields.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
+use bytes::Bytes;
 use foxy_base::{FieldBlock, Fields, first};
 use foxy_http_rules as rules;
 use foxy_http_rules::vary::{self, Vary};
 use foxy_http_rules::{Digest, RefreshEffect, update};
 use foxy_http1::ResponseParts;
-use foxy_store::{Object, ObjectMeta};
+use foxy_store::{Lookup, Object, ObjectMeta};
 
 use super::FillHead;
-use super::judge::{Asked, rules_request, rules_response, useless_at};
-use crate::fill::FillWriter;
+use super::judge::{Asked, rules_request, rules_response, strong_etag, useless_at};
+use crate::fill::{Claim, FillWriter, Selection};
 use crate::key;
 use crate::local::Local;
 use crate::upstream::exchange::Leased;
@@ -31,12 +32,82 @@ pub(super) fn apply(
     if !update::selects(old.fields(), &head) {
         return None;
     }
+    let old = &newest_form(local, old);
     let (meta, fields) = updated(local, asked, 304, &head, old)?;
+    let (etag, vary) = (strong_etag(&fields), old.vary().clone());
+    let claim = Claim {
+        storable: true,
+        selection: key::split_vary(old)
+            .map(|(list, values)| (vary.slice_ref(list), vary.slice_ref(values))),
+        same: |selection: &Selection| {
+            let matches = |(list, values): &(Bytes, Bytes)| asked.ask.selected_by(list, values);
+            selection.as_ref().is_none_or(matches)
+        },
+        // Running answers of the same version stay.
+        replaces: |other: &FillHead| etag.is_none() || other.strong_etag != etag,
+    };
+    if !local.proxy.fills.publish(writer.fill(), claim) {
+        // Older than what is there: an answer to its own request, and nothing more.
+        return Some(Arc::clone(old));
+    }
     let put = writer.fill().if_storable(|| {
-        let (vary, tags) = (old.vary().clone(), old.tags().clone());
+        let tags = old.tags().clone();
         local.proxy.engine.refresh(old, meta, vary, tags, fields)
     });
     Some(put??.object)
+}
+
+/// The same version of an object as others have refreshed it meanwhile.
+fn newest_form(local: &Local, old: &Arc<Object>) -> Arc<Object> {
+    match local.proxy.engine.lookup(old.hash(), old.key()) {
+        Lookup::Memory(now)
+            if now.meta().version == old.meta().version && now.key() == old.key() =>
+        {
+            now
+        }
+        _ => Arc::clone(old),
+    }
+}
+
+/// What a 304 makes of an answer that another fetch is bringing; `None` if it does not speak of
+/// that one, or forbids keeping it. Then the whole must be fetched.
+pub(super) fn running(
+    local: &Local,
+    asked: &Asked<'_>,
+    leased: &Leased,
+    parts: ResponseParts,
+    old: &Arc<FillHead>,
+) -> Option<FillHead> {
+    let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
+    if !update::selects(&old.fields, &head) {
+        return None;
+    }
+    let stored = old.digest?;
+    let request_head = asked.ask.head();
+    let request = rules_request(asked, &request_head);
+    let date = local.date(asked.times.response);
+    let dated = Dated {
+        fields: &head,
+        date: first(&head, "Date").is_none().then_some(&date),
+    };
+    let response = rules_response(asked, 304, &dated);
+    let config = local.proxy.rules(asked.ask.rule);
+    let refreshed = rules::refresh(&request, &old.fields, &stored, &response, config).ok()?;
+    let parts = &config.key_parts;
+    let same_list = match vary::of_with(&refreshed.fields, parts) {
+        Vary::None => old.vary.is_none(),
+        Vary::Star => false,
+        Vary::List(list) => old.vary.as_ref().is_some_and(|(l, _)| l == list.as_bytes()),
+    };
+    if matches!(refreshed.effect, RefreshEffect::Unstorable(_)) || !same_list {
+        return None;
+    }
+    let updated = old.updated(refreshed.fields, refreshed.digest);
+    Some(FillHead {
+        digest: Some(refreshed.digest),
+        validated: Some(Arc::new(updated)),
+        ..FillHead::bare(304, leased.up.peer, old.fields.clone())
+    })
 }
 
 /// What a 304, or a HEAD's answer that agrees, makes of a stored object's head; `None` if it may
@@ -107,21 +178,8 @@ impl<F: Fields> Fields for Dated<'_, F> {
 /// What the followers are told.
 pub(super) fn head(object: Arc<Object>, origin: SocketAddr) -> FillHead {
     FillHead {
-        status: 304,
-        origin,
-        fields: object.fields().clone(),
-        length: None,
         digest: Digest::decode(&object.meta().rules),
-        age: None,
-        vary: None,
-        object: Some(object),
-        running: OnceLock::new(),
-        sparse: None,
-        part: None,
-        ranged: false,
-        primary: None,
-        shared: true,
-        not_stored: "",
-        strong_etag: None,
+        object: Some(Arc::clone(&object)),
+        ..FillHead::bare(304, origin, object.fields().clone())
     }
 }

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 
-use super::{End, Fill, Released};
+use super::{End, Fill, FillMap, Released};
 
 /// What a follower sees before the body.
 #[derive(Debug)]
@@ -25,25 +25,61 @@ pub(crate) enum Next {
     End(Bytes),
 }
 
+/// Proof that a request itself started the fetch whose answer it is about to get. Only the place
+/// of the request that started a fill gives one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Own {
+    _private: (),
+}
+
 /// One request's place in a fill. Dropping it leaves the fill.
 #[derive(Debug)]
 pub(crate) struct Follower<H> {
-    fill: Arc<Fill<H>>,
+    pub(super) fill: Arc<Fill<H>>,
     id: usize,
     interim_seen: usize,
+    /// The request started the fill.
+    leads: bool,
+    /// The head was not there yet when the request came.
+    waits: bool,
     #[cfg(test)]
     taken: u64,
 }
 
 impl<H> Follower<H> {
-    pub(super) fn new(fill: Arc<Fill<H>>, id: usize) -> Self {
+    /// The place of the request that started the fill.
+    pub(super) fn leading(fill: Arc<Fill<H>>, id: usize) -> Self {
+        let mut follower = Self::joining(fill, id, true);
+        follower.leads = true;
+        follower
+    }
+
+    /// The place of another request; `waits` if it came before the head.
+    pub(super) fn joining(fill: Arc<Fill<H>>, id: usize, waits: bool) -> Self {
         Self {
             fill,
             id,
             interim_seen: 0,
+            leads: false,
+            waits,
             #[cfg(test)]
             taken: 0,
         }
+    }
+
+    /// The right of the request that started the fill to its answer; `None` for all others.
+    pub(crate) fn own(&self) -> Option<Own> {
+        self.leads.then_some(Own { _private: () })
+    }
+
+    /// Whether the answer is shared with the request that started the fill.
+    pub(crate) fn collapsed(&self) -> bool {
+        !self.leads
+    }
+
+    /// Whether the request came before the head.
+    pub(crate) fn waited(&self) -> bool {
+        self.waits
     }
 
     /// Body bytes taken so far.
@@ -58,12 +94,18 @@ impl<H> Follower<H> {
         cx: &mut Context<'_>,
     ) -> Poll<Result<HeadEvent<H>, Released>> {
         let mut state = self.fill.state.lock();
-        if let Some(interim) = state.interim.get(self.interim_seen) {
+        // Interim answers are the leader's: nobody knows yet with whom it may share.
+        if self.leads
+            && let Some(interim) = state.interim.get(self.interim_seen)
+        {
             self.interim_seen += 1;
             return Poll::Ready(Ok(HeadEvent::Interim(interim.clone())));
         }
         if let Some(head) = &state.head {
             return Poll::Ready(Ok(HeadEvent::Head(Arc::clone(head))));
+        }
+        if state.elsewhere {
+            return Poll::Ready(Err(Released::Elsewhere));
         }
         if let Some(End::Failed(error)) = state.end {
             return Poll::Ready(Err(Released::Failed(error)));
@@ -154,6 +196,36 @@ impl<H> Follower<H> {
             reader.lagged = !comes;
         }
         comes
+    }
+
+    /// The newest form of the head, once there is one.
+    pub(crate) fn head(&self) -> Option<Arc<H>> {
+        self.fill.published()
+    }
+
+    /// Hash of the key that the fill was started for.
+    pub(crate) fn hash(&self) -> foxy_base::KeyHash {
+        self.fill.hash()
+    }
+
+    /// See [`Fill::forbid_storing`].
+    pub(crate) fn forbid_storing(&self) {
+        self.fill.forbid_storing();
+    }
+
+    /// Whether requests join another fill by now, whose head `takes` accepts.
+    pub(crate) fn is_outdone(&self, map: &FillMap<H>, takes: impl Fn(&H) -> bool) -> bool {
+        let now = map.open(self.fill.slot);
+        let other = now.filter(|fill| !Arc::ptr_eq(fill, &self.fill));
+        other
+            .and_then(|fill| fill.published())
+            .is_some_and(|head| takes(&head))
+    }
+
+    /// Puts a newer form of the head in place of the first one: a validation has updated it.
+    /// Those who join from now on are judged by it.
+    pub(crate) fn update_head(&self, head: Arc<H>) {
+        self.fill.state.lock().head = Some(head);
     }
 
     /// Whether more may come.

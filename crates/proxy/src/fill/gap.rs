@@ -89,7 +89,7 @@ impl<H> Fill<H> {
         }
         let id = state.enter(wanted.at);
         drop(state);
-        Some(Follower::new(Arc::clone(self), id))
+        Some(Follower::joining(Arc::clone(self), id, false))
     }
 
     /// Where this fill begins to bring bytes of the same object, if that is after `at`.
@@ -125,7 +125,7 @@ impl<H> FillMap<H> {
     /// that `absent` says are not stored (the first one is known not to be).
     pub(crate) fn gap(&self, wanted: &GapWanted<'_>, absent: impl Fn(u32) -> bool) -> Gap<H> {
         let mut shard = self.shard(wanted.base).lock();
-        let running = shard.by_base.entry(wanted.base).or_default();
+        let running = &mut shard.by_base.entry(wanted.base).or_default().fills;
         if let Some(follower) = running.iter().find_map(|fill| fill.follow(wanted)) {
             return Gap::Follows(follower);
         }

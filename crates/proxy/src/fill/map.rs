@@ -1,12 +1,14 @@
 //! Which fills are running, by key.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use bytes::Bytes;
 use foxy_base::KeyHash;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
+use super::order::Family;
 use super::{Fill, FillWriter, Follower};
 
 const SHARDS: usize = 64;
@@ -16,12 +18,14 @@ const SHARDS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct FillMap<H> {
     shards: Vec<Mutex<Shard<H>>>,
+    /// The number of the next fetch.
+    pub(super) numbers: AtomicU64,
 }
 
 #[derive(Debug)]
 pub(super) struct Shard<H> {
-    open: HashMap<KeyHash, Arc<Fill<H>>>,
-    pub(super) by_base: HashMap<KeyHash, Vec<Arc<Fill<H>>>>,
+    pub(super) open: HashMap<KeyHash, Arc<Fill<H>>>,
+    pub(super) by_base: HashMap<KeyHash, Family<H>>,
 }
 
 /// What a request got from the map.
@@ -41,6 +45,7 @@ impl<H> FillMap<H> {
         };
         Self {
             shards: (0..SHARDS).map(|_| Mutex::new(shard())).collect(),
+            numbers: AtomicU64::new(1),
         }
     }
 
@@ -74,7 +79,8 @@ impl<H> FillMap<H> {
         }
         let key = Bytes::copy_from_slice(key);
         let (writer, follower) = Fill::start_at(slot, hash, key, base);
-        if running.is_none() {
+        // After a failure the whole crowd tries once more, by one fetch.
+        if running.is_none_or(|fill| fill.has_failed()) {
             shard.open.insert(slot, Arc::clone(writer.fill()));
         }
         drop(shard);
@@ -94,10 +100,21 @@ impl<H> FillMap<H> {
         (writer, follower)
     }
 
-    fn register(&self, fill: &Arc<Fill<H>>) {
+    pub(super) fn register(&self, fill: &Arc<Fill<H>>) {
         let mut shard = self.shard(fill.base).lock();
-        let fills = shard.by_base.entry(fill.base).or_default();
-        fills.push(Arc::clone(fill));
+        let family = shard.by_base.entry(fill.base).or_default();
+        family.fills.push(Arc::clone(fill));
+    }
+
+    /// The fill that requests of this slot join.
+    pub(super) fn open(&self, slot: KeyHash) -> Option<Arc<Fill<H>>> {
+        self.shard(slot).lock().open.get(&slot).cloned()
+    }
+
+    /// Later requests join `fill`, whatever they joined before.
+    pub(crate) fn offer(&self, fill: &Arc<Fill<H>>) {
+        let mut shard = self.shard(fill.slot).lock();
+        shard.open.insert(fill.slot, Arc::clone(fill));
     }
 
     /// Whether a fill that can be joined is running under this key.
@@ -109,15 +126,15 @@ impl<H> FillMap<H> {
     pub(crate) fn leave(&self, fill: &Arc<Fill<H>>) {
         self.close(fill);
         let mut shard = self.shard(fill.base).lock();
-        if let Some(fills) = shard.by_base.get_mut(&fill.base) {
-            fills.retain(|other| !Arc::ptr_eq(other, fill));
-            if fills.is_empty() {
+        if let Some(family) = shard.by_base.get_mut(&fill.base) {
+            family.fills.retain(|other| !Arc::ptr_eq(other, fill));
+            if family.fills.is_empty() {
                 shard.by_base.remove(&fill.base);
             }
         }
     }
 
-    fn close(&self, fill: &Arc<Fill<H>>) {
+    pub(super) fn close(&self, fill: &Arc<Fill<H>>) {
         let mut shard = self.shard(fill.slot).lock();
         let same = |other: &Arc<Fill<H>>| Arc::ptr_eq(other, fill);
         if shard.open.get(&fill.slot).is_some_and(same) {
@@ -141,25 +158,15 @@ impl<H> FillMap<H> {
         }
     }
 
-    /// `fill` has just received its head. Others for the same key that have theirs already hold
-    /// an earlier answer: they must not replace this one when they end later, save those whose
-    /// heads `spare` accepts.
-    pub(crate) fn overtake(&self, fill: &Arc<Fill<H>>, spare: impl Fn(&H) -> bool) {
-        for other in self.of(fill.base) {
-            if other.hash == fill.hash
-                && !Arc::ptr_eq(&other, fill)
-                && other.published().is_some_and(|head| !spare(&head))
-            {
-                other.forbid_storing();
-            }
-        }
-    }
-
     /// Fills, and followers of them, at this moment.
     pub(crate) fn running(&self) -> (usize, usize) {
         let mut sum = (0, 0);
         for shard in &self.shards {
-            let fills: Vec<_> = shard.lock().by_base.values().flatten().cloned().collect();
+            let fills: Vec<_> = {
+                let shard = shard.lock();
+                let families = shard.by_base.values();
+                families.flat_map(|family| family.fills.clone()).collect()
+            };
             sum.0 += fills.len();
             sum.1 += fills.iter().map(|fill| fill.followers()).sum::<usize>();
         }
@@ -168,6 +175,9 @@ impl<H> FillMap<H> {
 
     pub(super) fn of(&self, base: KeyHash) -> Vec<Arc<Fill<H>>> {
         let shard = self.shard(base).lock();
-        shard.by_base.get(&base).cloned().unwrap_or_default()
+        let family = shard.by_base.get(&base);
+        family
+            .map(|family| family.fills.clone())
+            .unwrap_or_default()
     }
 }

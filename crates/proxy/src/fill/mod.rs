@@ -9,9 +9,11 @@
 //! Offsets are those of the whole body: a fill of a part begins where the part does.
 
 pub(crate) mod budget;
+mod crowd;
 mod follower;
 mod gap;
 mod map;
+mod order;
 mod remembered;
 mod window;
 mod writer;
@@ -19,19 +21,22 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 
 use bytes::Bytes;
 use foxy_base::KeyHash;
 use parking_lot::Mutex;
 use std::sync::Arc;
+use tokio::time::Instant;
 
 use crate::upstream::UpstreamError;
 use window::Window;
 
-pub(crate) use follower::{Follower, HeadEvent, Next};
+pub(crate) use follower::{Follower, HeadEvent, Next, Own};
 pub(crate) use gap::{Cover, Gap, GapWanted};
 pub(crate) use map::{FillMap, Joined};
+pub(crate) use order::{Claim, Selection};
 pub(crate) use remembered::Remembered;
 pub(crate) use writer::FillWriter;
 
@@ -40,6 +45,8 @@ pub(crate) use writer::FillWriter;
 pub(crate) enum Released {
     /// It held the others back, or the fill goes no further: what is missing is elsewhere.
     Lagged,
+    /// Another fetch for the same key has received its head first: join that one.
+    Elsewhere,
     /// The fetch failed.
     Failed(UpstreamError),
 }
@@ -66,6 +73,12 @@ pub(crate) struct Fill<H> {
     state: Mutex<State<H>>,
     /// Whether the result may be stored; held while it is being stored.
     storable: Mutex<bool>,
+    /// The number that the fetch drew when the origin was asked; 0 before that.
+    number: AtomicU64,
+    /// Since when the first request has been waiting.
+    started: Instant,
+    /// Another fetch for the same key was waited for too long.
+    second: bool,
 }
 
 #[derive(Debug)]
@@ -83,6 +96,10 @@ struct State<H> {
     cover: Option<Cover>,
     end: Option<End>,
     readers: Vec<Option<Reader>>,
+    /// Further fetches that waiting requests have started because this one brings no head.
+    seconds: u32,
+    /// Another fetch has brought a head first.
+    elsewhere: bool,
     /// The writer, waiting for room or for a follower to leave.
     writer: Option<Waker>,
 }
@@ -114,9 +131,14 @@ impl<H> Fill<H> {
                 cover: None,
                 end: None,
                 readers: Vec::new(),
+                seconds: 0,
+                elsewhere: false,
                 writer: None,
             }),
             storable: Mutex::new(true),
+            number: AtomicU64::new(0),
+            started: Instant::now(),
+            second: false,
         }
     }
 
@@ -131,8 +153,12 @@ impl<H> Fill<H> {
         key: Bytes,
         base: KeyHash,
     ) -> (FillWriter<H>, Follower<H>) {
-        let fill = Arc::new(Self::new(slot, hash, key, base));
-        let follower = fill.enter();
+        Self::started(Self::new(slot, hash, key, base))
+    }
+
+    fn started(self) -> (FillWriter<H>, Follower<H>) {
+        let fill = Arc::new(self);
+        let follower = fill.lead();
         (FillWriter::new(Arc::clone(&fill)), follower)
     }
 
@@ -167,18 +193,33 @@ impl<H> Fill<H> {
         self.state.lock().head.clone()
     }
 
+    fn has_failed(&self) -> bool {
+        matches!(self.state.lock().end, Some(End::Failed(_)))
+    }
+
+    /// Whether more than one fetch for the same key is waited for.
+    pub(crate) fn has_rivals(&self) -> bool {
+        self.second || self.state.lock().seconds > 0
+    }
+
     /// Whether the result may be stored, as far as is known now.
     #[cfg(test)]
     pub(crate) fn is_storable(&self) -> bool {
         *self.storable.lock()
     }
 
-    fn enter(self: &Arc<Self>) -> Follower<H> {
+    /// The number that was drawn when the origin was asked; `None` before that.
+    pub(crate) fn number(&self) -> Option<u64> {
+        Some(self.number.load(Ordering::Acquire)).filter(|number| *number > 0)
+    }
+
+    /// The place of the request that starts this fill.
+    fn lead(self: &Arc<Self>) -> Follower<H> {
         let mut state = self.state.lock();
         let at = state.start;
         let id = state.enter(at);
         drop(state);
-        Follower::new(Arc::clone(self), id)
+        Follower::leading(Arc::clone(self), id)
     }
 
     /// A new follower, if it can still have every byte.
@@ -190,8 +231,9 @@ impl<H> Fill<H> {
         }
         let at = state.start;
         let id = state.enter(at);
+        let waits = state.head.is_none();
         drop(state);
-        Some(Follower::new(Arc::clone(self), id))
+        Some(Follower::joining(Arc::clone(self), id, waits))
     }
 }
 

@@ -8,7 +8,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use foxy_base::key_hash;
 
-use super::{Fill, FillMap, FillWriter, Follower, Gap, GapWanted, Joined, Next, Released};
+use super::{
+    Claim, Fill, FillMap, FillWriter, Follower, Gap, GapWanted, HeadEvent, Joined, Next, Released,
+    Selection,
+};
 use crate::upstream::UpstreamError;
 
 #[derive(Default)]
@@ -120,25 +123,130 @@ fn a_purge_reaches_variants_and_fills_that_nobody_can_join() {
     assert!(map.of(base).is_empty());
 }
 
+/// A claim for an answer without Vary.
+fn claim(storable: bool) -> Claim<impl Fn(&Selection) -> bool, impl Fn(&u16) -> bool> {
+    Claim {
+        storable,
+        selection: None,
+        same: |_: &Selection| true,
+        replaces: |status: &u16| *status != 206,
+    }
+}
+
 #[test]
-fn an_earlier_answer_does_not_replace_a_later_one() {
+fn an_answer_to_an_earlier_question_does_not_replace_a_later_one() {
     let map = FillMap::<u16>::new();
     let hash = key_hash(b"k");
-    let (slow, _a) = map.alone(hash, b"k", hash);
-    slow.head(200, usize::MAX);
-    let (waiting, _b) = map.alone(hash, b"k", hash);
-    let (spared, _d) = map.alone(hash, b"k", hash);
-    spared.head(206, usize::MAX);
-    let (quick, _c) = map.alone(hash, b"k", hash);
-    map.overtake(quick.fill(), |status| *status == 206);
-    assert!(!slow.fill().is_storable() && spared.fill().is_storable());
-    assert!(waiting.fill().is_storable() && quick.fill().is_storable());
+    let asked = |status: Option<u16>| {
+        let (writer, follower) = map.alone(hash, b"k", hash);
+        map.asked(writer.fill());
+        if let Some(status) = status {
+            writer.head(status, usize::MAX);
+        }
+        (writer, follower)
+    };
+    let (streaming, _a) = asked(Some(200));
+    let (part, _b) = asked(Some(206));
+    let (late, _c) = asked(None);
+    let (quick, _d) = asked(None);
+    let (later, _e) = asked(Some(200));
+    assert!(map.publish(quick.fill(), claim(true)));
+    assert!(
+        !streaming.fill().is_storable(),
+        "asked earlier, and still on its way into the store"
+    );
+    assert!(part.fill().is_storable() && later.fill().is_storable() && quick.fill().is_storable());
+    assert!(late.fill().is_storable(), "its head has not come yet");
+    map.leave(quick.fill());
+    assert!(
+        !map.publish(late.fill(), claim(true)),
+        "the later one has come and gone"
+    );
+    assert!(!late.fill().is_storable());
+    assert!(map.publish(later.fill(), claim(false)));
+}
+
+#[test]
+fn a_later_request_does_not_wait_for_an_answer_that_is_outdated() {
+    let map = FillMap::<u16>::new();
+    let hash = key_hash(b"k");
+    let Joined::Starts(slow, _a) = map.join(hash, b"k", hash) else {
+        panic!("nothing was running");
+    };
+    map.asked(slow.fill());
+    let (quick, _b) = map.alone(hash, b"k", hash);
+    map.asked(quick.fill());
+    assert!(map.publish(quick.fill(), claim(true)));
+    assert!(matches!(map.join(hash, b"k", hash), Joined::Starts(..)));
+}
+
+#[test]
+fn answers_of_other_variants_do_not_outdate_each_other() {
+    let map = FillMap::<u16>::new();
+    let hash = key_hash(b"k");
+    let fills = [0, 1].map(|_| {
+        let (writer, follower) = map.alone(hash, b"k", hash);
+        map.asked(writer.fill());
+        (writer, follower)
+    });
+    let variant = |values: &'static [u8]| Claim {
+        storable: true,
+        selection: Some((Bytes::from_static(b"l"), Bytes::from_static(values))),
+        same: move |selection: &Selection| selection.as_ref().is_none_or(|(_, v)| v == values),
+        replaces: |_: &u16| false,
+    };
+    assert!(map.publish(fills[1].0.fill(), variant(b"gzip")));
+    assert!(map.publish(fills[0].0.fill(), variant(b"br")));
+    assert!(!map.publish(fills[0].0.fill(), variant(b"gzip")));
+}
+
+#[test]
+fn interim_answers_are_the_leaders() {
+    let (writer, mut leader) = start();
+    let mut other = writer.fill().join().unwrap();
+    let mut cx = Context::from_waker(Waker::noop());
+    writer.interim(Bytes::from_static(b"103"));
+    assert!(matches!(
+        leader.poll_head(&mut cx),
+        Poll::Ready(Ok(HeadEvent::Interim(_)))
+    ));
+    assert!(other.poll_head(&mut cx).is_pending());
+    assert!(leader.own().is_some() && other.own().is_none());
+}
+
+#[test]
+fn the_first_head_of_several_fetches_is_everybodys() {
+    let map = FillMap::<u16>::new();
+    let hash = key_hash(b"k");
+    let Joined::Starts(silent, mut leader) = map.join(hash, b"k", hash) else {
+        panic!("nothing was running");
+    };
+    let Joined::Follows(mut waits) = map.join(hash, b"k", hash) else {
+        panic!("one is running");
+    };
+    let (second, _own) = map.second(&waits);
+    assert!(second.fill().has_rivals());
+    second.head(200, usize::MAX);
+    map.prefer(second.fill(), true);
+    let mut cx = Context::from_waker(Waker::noop());
+    for place in [&mut leader, &mut waits] {
+        let moved = matches!(
+            place.poll_head(&mut cx),
+            Poll::Ready(Err(Released::Elsewhere))
+        );
+        assert!(moved);
+    }
+    let Joined::Follows(other) = map.join(hash, b"k", hash) else {
+        panic!("the second one has a head");
+    };
+    assert_eq!(other.head().as_deref(), Some(&200));
+    silent.head(200, usize::MAX);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_slowest_follower_paces_until_it_lags() {
     let (writer, mut fast) = start();
-    let mut slow = writer.fill().enter();
+    let mut slow = writer.fill().join().unwrap();
     writer.head(200, 100);
     writer.push(bytes(100));
     assert_eq!(fast.try_next(), Some(Ok(Next::Data(bytes(100)))));

@@ -5,30 +5,18 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use foxy_http_rules::range::Span;
-use foxy_http_rules::{CacheStatus, Fwd};
 use foxy_store::Object;
 
-use super::memory::{self, Hit, Shape, write_heads};
+use super::memory::{self, Shape, write_heads};
 use super::multipart::Multipart;
 use super::supply::{Missing, Piece, Supply};
 use crate::Outcome;
 use crate::ask::Ask;
-use crate::conn::{Conn, Finish, Shown};
+use crate::conn::{Conn, Finish};
 use crate::fetch::FillHead;
 use crate::fill::Follower;
-use crate::local::Local;
+use crate::gate::{Hit, Shown};
 use crate::net::Transport;
-
-/// A fill that brings what is sent.
-#[derive(Debug)]
-pub(crate) struct Arriving {
-    pub(crate) follower: Follower<FillHead>,
-    /// Why the origin was asked, and what it said.
-    pub(crate) reason: Fwd,
-    pub(crate) status: u16,
-    /// By another request.
-    pub(crate) collapsed: bool,
-}
 
 /// Why not everything was sent.
 enum Broken {
@@ -53,15 +41,16 @@ fn spans_of(object: &Object, shape: &Shape) -> Option<Vec<Span>> {
 }
 
 impl<T: Transport> Conn<T> {
-    /// Sends an object of any size out of the cache. `None`, and nothing sent, if bytes that it
-    /// needs are not to be had, or the origin has another version of them: then it is a miss.
+    /// Sends an object of any size out of the cache, or while the fill of `arriving` brings it.
+    /// `None`, and nothing sent, if bytes that it needs cannot be fetched, or the origin has another
+    /// version of them: then it is a miss.
     pub(crate) async fn large(
         &mut self,
         ask: &Rc<Ask>,
         object: &Arc<Object>,
         shape: &Shape,
         shown: &Shown,
-        arriving: Option<Arriving>,
+        arriving: Option<Follower<FillHead>>,
         keep: bool,
     ) -> Option<Finish> {
         let local = Rc::clone(&self.local);
@@ -71,9 +60,9 @@ impl<T: Transport> Conn<T> {
         let Some(spans) = spans else {
             return Some(self.in_memory(ask, object, shape, shown, keep).await);
         };
-        let fetched = arriving.as_ref().map(|a| (a.reason, a.status, a.collapsed));
+        let arrives = arriving.is_some();
         let mut supply = match arriving {
-            Some(arriving) => Supply::behind(ask, object, arriving.follower, true),
+            Some(follower) => Supply::behind(ask, object, follower, true),
             None => Supply::new(ask, object),
         };
         // What is promised in a head should not turn out to be missing afterwards.
@@ -83,7 +72,7 @@ impl<T: Transport> Conn<T> {
         let missing = spans
             .iter()
             .find_map(|span| Some((supply.first_missing(&local, *span)?, span.end)));
-        if let Some((at, until)) = missing.filter(|_| fetched.is_none()) {
+        if let Some((at, until)) = missing.filter(|_| !arrives) {
             supply.ask_ahead(&local, at, until).await.ok()?;
         }
         let missing = missing.is_some();
@@ -91,14 +80,12 @@ impl<T: Transport> Conn<T> {
             .next(&local, spans[0].start, spans[0].end)
             .await
             .ok()?;
-        let fetched = fetched.map(|(reason, status, collapsed)| (reason, Some(status), collapsed));
-        let partly = missing.then_some((Fwd::Partial, None, supply.collapsed));
-        let hit = shown_as(&local, shown, fetched.or(partly), keep);
-        let outcome = match (fetched, partly) {
-            (None, Some((.., false))) => Outcome::Miss,
-            (None, Some((.., true))) => Outcome::Collapsed,
-            _ => shown.outcome,
+        let shown = match (missing && !shown.is_fetched(), supply.collapsed) {
+            (false, _) => *shown,
+            (true, false) => shown.partly(Outcome::Miss, false),
+            (true, true) => shown.partly(Outcome::Collapsed, true),
         };
+        let (hit, outcome) = (shown.hit(&local.proxy, keep), shown.outcome);
         let (pending, parts, status) = self.heads(ask, object, shape, &spans, &hit);
         let mut finish = Finish {
             outcome,
@@ -175,31 +162,6 @@ impl<T: Transport> Conn<T> {
         text.extend_from_slice(object.fields().text());
         text.extend_from_slice(&self.scratch.tail);
         (text, None, status)
-    }
-}
-
-/// How an answer presents itself that was fetched, for this reason, or some of it.
-fn shown_as<'a>(
-    local: &'a Local,
-    shown: &Shown,
-    fetched: Option<(Fwd, Option<u16>, bool)>,
-    keep: bool,
-) -> Hit<'a> {
-    let hit = shown.hit(&local.proxy, keep);
-    let Some((reason, status, collapsed)) = fetched else {
-        return hit;
-    };
-    Hit {
-        cache: CacheStatus {
-            hit: false,
-            fwd: Some(reason),
-            fwd_status: status,
-            stored: true,
-            collapsed,
-            detail: None,
-            ..hit.cache
-        },
-        ..hit
     }
 }
 

@@ -6,22 +6,15 @@ use std::io::{self, IoSlice};
 use foxy_base::{Fields, WallTime};
 use foxy_http_rules::conditional::{self, Condition};
 use foxy_http_rules::range::{ContentRange, Resolved, Span, answer};
-use foxy_http_rules::{CacheStatus, Digest, RequestDigest};
+use foxy_http_rules::{Digest, RequestDigest};
 use foxy_http1::{Method, RequestHead, write};
 use foxy_store::Object;
 
 use super::multipart::Multipart;
+use crate::gate::Hit;
 use crate::local::Local;
 use crate::net::{Io, Transport};
 use crate::reply::{Mode, Own, Scratch, own_fields};
-
-/// How an answer out of the cache presents itself.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Hit<'a> {
-    pub(crate) age: u32,
-    pub(crate) cache: CacheStatus<'a>,
-    pub(crate) keep: bool,
-}
 
 /// What to send of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]

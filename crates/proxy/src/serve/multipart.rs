@@ -6,7 +6,7 @@ use foxy_http_rules::range::{ContentRange, Span};
 use foxy_http1::{RequestHead, write};
 use foxy_store::Object;
 
-use super::memory::Hit;
+use crate::gate::Hit;
 use crate::local::Local;
 use crate::reply::{Mode, Own, own_fields};
 

@@ -6,27 +6,26 @@ use std::io::IoSlice;
 use foxy_base::{Fields, WallTime, eq_name};
 use foxy_http_rules::conditional::{self, Condition};
 use foxy_http_rules::range::{ContentRange, Span, from_part};
-use foxy_http_rules::{Decision, Digest, RequestDigest, decide};
+use foxy_http_rules::{Digest, RequestDigest};
 use foxy_http1::{Method, RequestHead, write};
 use foxy_store::Object;
 
-use super::memory::Hit;
 use crate::conn::Finish;
 use crate::fetch::part::held;
+use crate::gate::{Grant, Hit};
 use crate::local::Local;
 use crate::net::{Io, Transport};
 use crate::reply::{Mode, Own, Scratch, own_fields};
 
 /// What a stored part gives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Slice {
     held: ContentRange,
     wanted: Span,
-    pub(crate) age: u32,
-    pub(crate) ttl: i64,
 }
 
-/// The bytes of a stored part that answer a request; `None` if the origin must be asked.
+/// The bytes of a stored part that answer a request, and the permission to send them; `None` if the
+/// origin must be asked.
 pub(crate) fn slice(
     rules: &foxy_http_rules::Config,
     head: &RequestHead<'_>,
@@ -34,25 +33,20 @@ pub(crate) fn slice(
     object: &Object,
     stored: &Digest,
     now: WallTime,
-) -> Option<Slice> {
+) -> Option<(Slice, Grant)> {
     if head.method() != Method::Get || !request.range {
         return None;
     }
-    let decision = decide(request, stored, now, rules);
-    let Decision::Fresh { age, ttl } = decision else {
+    let grant = Grant::shared(request, stored, now, rules).ok()?;
+    if grant.is_stale() {
         return None;
-    };
+    }
     if conditional::evaluate(head, object.fields(), stored, now) != Condition::Send {
         return None;
     }
     let held = held(object)?;
     let wanted = from_part(head, object.fields(), &held, now)?;
-    Some(Slice {
-        held,
-        wanted,
-        age,
-        ttl,
-    })
+    Some((Slice { held, wanted }, grant))
 }
 
 /// Sends it.

@@ -211,7 +211,8 @@ impl Supply {
             // A fill of a part ends before the whole does.
             Ok(Next::End(_)) => self.follower = None,
             Err(Released::Lagged) if follower.is_running() => self.behind = true,
-            Err(Released::Lagged) => self.behind = !follower.resume(at),
+            // Heads alone send followers elsewhere.
+            Err(Released::Lagged | Released::Elsewhere) => self.behind = !follower.resume(at),
             Err(Released::Failed(error)) => {
                 self.follower = None;
                 // Nobody has the rest of this version, or it may be tried again.

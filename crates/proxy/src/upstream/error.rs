@@ -28,6 +28,8 @@ pub(crate) enum UpstreamError {
     BadResponse(&'static str),
     /// The fetch was given up on Foxy's side.
     GivenUp,
+    /// Too many requests wait for this origin already.
+    Busy,
 }
 
 impl UpstreamError {
@@ -36,9 +38,14 @@ impl UpstreamError {
         match self {
             Self::Forbidden(_) => 403,
             Self::ConnectTimeout | Self::FirstByteTimeout | Self::Stalled => 504,
-            Self::NameService | Self::GivenUp => 503,
+            Self::NameService | Self::GivenUp | Self::Busy => 503,
             _ => 502,
         }
+    }
+
+    /// Whether the exchange failed before a head for a reason that another attempt may not meet.
+    pub(crate) const fn is_transport(self) -> bool {
+        !matches!(self, Self::Forbidden(_) | Self::NoSuchName | Self::Busy)
     }
 
     /// The stable word.
@@ -55,6 +62,7 @@ impl UpstreamError {
             Self::Truncated => "origin-truncated",
             Self::BadResponse(why) => why,
             Self::GivenUp => "fetch-given-up",
+            Self::Busy => "origin-busy",
         }
     }
 

@@ -4,6 +4,7 @@ pub(crate) mod connect;
 pub(crate) mod dns;
 mod error;
 pub(crate) mod exchange;
+pub(crate) mod limit;
 pub(crate) mod pool;
 pub(crate) mod resolver;
 

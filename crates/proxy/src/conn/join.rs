@@ -1,0 +1,363 @@
+//! Joining running fetches: which requests may, how they wait, and what each may do with the head
+//! that arrives. A head is judged for every waiting request by itself.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use foxy_base::{WallTime, key_hash};
+use foxy_http_rules::{Decision, Fwd, vary};
+use foxy_http1::Version;
+use foxy_store::Object;
+use tokio::time::Instant;
+
+use super::ranged::{Cut, cut, ranged};
+use super::{CLOSED, Conn};
+use crate::ask::Ask;
+use crate::fetch::{self, FillHead, Job, Ranged};
+use crate::fill::{Follower, HeadEvent, Joined, Released};
+use crate::gate::Grant;
+use crate::local::Local;
+use crate::net::Transport;
+use crate::serve::find::Primary;
+use crate::upstream::UpstreamError;
+use crate::upstream::limit::Permit;
+use crate::{Collapse, Event, Role, key};
+
+/// What a request needs from a fetch.
+#[derive(Debug)]
+pub(crate) struct Want {
+    /// Why it goes to the origin.
+    pub(crate) reason: Fwd,
+    /// Ask with the stored object's validators.
+    pub(crate) validate: bool,
+    /// What is stored whole and cannot be used as it is.
+    pub(crate) stored: Option<Arc<Object>>,
+    /// A part that is stored instead and does not answer the request.
+    pub(crate) part: Option<Arc<Object>>,
+    /// Only a range is fetched.
+    pub(crate) range: bool,
+    /// Exactly the request's own.
+    pub(crate) exact: bool,
+    pub(crate) primary: Option<Primary>,
+    /// When the request came.
+    pub(crate) arrived: WallTime,
+}
+
+/// What a request does about the head that it was given.
+pub(super) enum Verdict {
+    /// Send an answer, with this permission.
+    Send(Grant, Arc<FillHead>, Source),
+    /// The answer may be shared if the origin says, asked for this request, that it is right.
+    Validate(Arc<FillHead>),
+    /// It has other variants than were known: look for the right one.
+    Variant(Primary),
+    /// Not for this request: fetch alone.
+    Alone,
+    /// Another fetch has a head: join that one.
+    Elsewhere,
+    /// The leader's connection failed, which says nothing about the others of its crowd.
+    LeaderFailed(UpstreamError),
+    /// The head does not come: ask too.
+    AskToo,
+    /// The origin is failing; the page is the leader's.
+    Failing(Arc<FillHead>),
+    /// The fetch failed.
+    Failed(UpstreamError),
+    /// The client is gone.
+    Gone,
+}
+
+/// Where the bytes of an answer are.
+pub(super) enum Source {
+    /// They stream from the fill.
+    Stream,
+    /// A stored object, which the origin has validated.
+    Object(Arc<Object>),
+    /// An object that is being stored; it answers the request whatever part of it that wants.
+    Sparse(Arc<Object>),
+    /// The fill that this one validated.
+    Running(Arc<FillHead>),
+}
+
+/// Starts a revalidation that nobody waits for, unless one is running.
+pub(crate) fn revalidate(
+    local: &Rc<Local>,
+    ask: Rc<Ask>,
+    object: &Arc<Object>,
+    primary: Option<Primary>,
+    key: &[u8],
+) {
+    let hash = key_hash(key);
+    if local.proxy.fills.contains(hash) {
+        return;
+    }
+    if let Joined::Starts(writer, _) = local.proxy.fills.join(hash, key, ask.base_hash) {
+        let job = Job {
+            stored: Some(Arc::clone(object)),
+            validate: true,
+            primary,
+            background: true,
+            ..Job::plain(ask)
+        };
+        fetch::spawn(local, job, writer);
+    }
+}
+
+impl<T: Transport> Conn<T> {
+    /// Joins a fill, or starts one.
+    pub(super) fn enter(&self, ask: &Rc<Ask>, want: &Want) -> Follower<FillHead> {
+        let local = &self.local;
+        let key = fill_key(ask, want);
+        let hash = key_hash(&key);
+        let range = ranged(local, ask, want, hash);
+        let digest = &ask.digest;
+        let if_range = || foxy_base::first(&ask.head(), "If-Range").is_some();
+        // These must not be given an answer that was fetched for another request, or before.
+        let alone = digest.authorization
+            || digest.no_store
+            || range == Ranged::Own
+            || range != Ranged::No && if_range()
+            || want.reason == Fwd::Request
+            || digest.conditional && want.stored.is_none()
+            || local.proxy.unshared.has(ask.crowd(hash), local.wall());
+        if alone {
+            return self.alone(ask, want);
+        }
+        let slot = match &range {
+            Ranged::Aligned(_) if !want.validate => key_hash(&[&key, &b" ranges"[..]].concat()),
+            _ => hash,
+        };
+        match local.proxy.fills.join_at(slot, hash, &key, ask.base_hash) {
+            Joined::Follows(follower) => {
+                local.count(Event::Followers);
+                follower
+            }
+            Joined::Starts(writer, follower) => {
+                fetch::spawn(local, job(ask, want, range), writer);
+                follower
+            }
+        }
+    }
+
+    /// Starts a fill that nobody else waits for.
+    pub(super) fn alone(&self, ask: &Rc<Ask>, want: &Want) -> Follower<FillHead> {
+        let key = fill_key(ask, want);
+        let range = ranged(&self.local, ask, want, key_hash(&key));
+        self.start(ask, &key, job(ask, want, range))
+    }
+
+    /// Asks whether a running or stored answer, which this request may not have unseen, is right for
+    /// it.
+    pub(super) fn ask_whether(
+        &self,
+        ask: &Rc<Ask>,
+        want: &Want,
+        head: &Arc<FillHead>,
+        permit: Permit,
+    ) -> Follower<FillHead> {
+        let key = fill_key(ask, want);
+        let stored = head.object.clone();
+        let job = Job {
+            validate: stored.is_some(),
+            running: stored.is_none().then(|| Arc::clone(head)),
+            stored: stored.or_else(|| want.stored.clone()),
+            permit: Cell::new(Some(permit)),
+            offers: true,
+            ..job(ask, want, Ranged::No)
+        };
+        self.start(ask, &key, job)
+    }
+
+    /// A further fetch beside the one of `follower`, which brings no head.
+    pub(super) fn ask_too(
+        &self,
+        ask: &Rc<Ask>,
+        want: &Want,
+        follower: &Follower<FillHead>,
+    ) -> Follower<FillHead> {
+        let range = ranged(&self.local, ask, want, key_hash(&fill_key(ask, want)));
+        let (writer, second) = self.local.proxy.fills.second(follower);
+        fetch::spawn(&self.local, job(ask, want, range), writer);
+        second
+    }
+
+    fn start(&self, ask: &Rc<Ask>, key: &[u8], job: Job) -> Follower<FillHead> {
+        let fills = &self.local.proxy.fills;
+        let (writer, follower) = fills.alone(key_hash(key), key, ask.base_hash);
+        fetch::spawn(&self.local, job, writer);
+        follower
+    }
+
+    /// Waits for the head, and judges it for this request.
+    pub(super) async fn await_head(
+        &mut self,
+        ask: &Ask,
+        want: &Want,
+        follower: &mut Follower<FillHead>,
+    ) -> Verdict {
+        loop {
+            let round = follower
+                .next_round(Instant::now())
+                .filter(|_| follower.collapsed());
+            let event = tokio::select! {
+                biased;
+                event = poll_fn(|cx| follower.poll_head(cx)) => event,
+                () = self.io.gone(CLOSED) => return Verdict::Gone,
+                () = until(round) => {
+                    if follower.take_turn(Instant::now()) {
+                        return Verdict::AskToo;
+                    }
+                    continue;
+                }
+            };
+            match event {
+                Ok(HeadEvent::Interim(text)) => {
+                    let wanted = ask.head().version() == Version::Http11;
+                    let patience = self.local.patience.progress;
+                    if wanted && self.io.write(&text, patience).await.is_err() {
+                        return Verdict::Gone;
+                    }
+                }
+                Ok(HeadEvent::Head(head)) => return self.judge(ask, want, follower, head),
+                Err(Released::Elsewhere) => return Verdict::Elsewhere,
+                // A leader's bad luck is not the follower's.
+                Err(Released::Failed(error)) if follower.collapsed() && error.is_transport() => {
+                    return Verdict::LeaderFailed(error);
+                }
+                Err(Released::Failed(error)) => return Verdict::Failed(error),
+                Err(Released::Lagged) => return Verdict::Alone,
+            }
+        }
+    }
+
+    /// What this request may do with a head: its own, or another's as far as `decide` allows.
+    pub(super) fn judge(
+        &self,
+        ask: &Ask,
+        want: &Want,
+        follower: &Follower<FillHead>,
+        head: Arc<FillHead>,
+    ) -> Verdict {
+        let now = self.local.wall();
+        let grant = match follower.own() {
+            Some(own) => Grant::own(own, head.digest.as_ref(), now),
+            None => match self.shared(ask, want, follower, &head) {
+                Ok(grant) => grant,
+                Err(verdict) => return verdict,
+            },
+        };
+        if let Some(running) = &head.validated {
+            return Verdict::Send(
+                grant,
+                Arc::clone(&head),
+                Source::Running(Arc::clone(running)),
+            );
+        }
+        let sparse = head.sparse.clone().or_else(|| {
+            // A range of something that arrives whole.
+            let running = head.running.get().filter(|_| head.length.is_some());
+            let range = ask.digest.range && head.status == 200 && !head.ranged;
+            running.filter(|_| range).map(|r| Arc::clone(&r.head))
+        });
+        let source = match (head.object.clone(), sparse) {
+            (Some(object), _) => Source::Object(object),
+            (None, Some(object)) => Source::Sparse(object),
+            (None, None) => Source::Stream,
+        };
+        Verdict::Send(grant, head, source)
+    }
+
+    /// The permission to take the answer of another request's fetch.
+    fn shared(
+        &self,
+        ask: &Ask,
+        want: &Want,
+        follower: &Follower<FillHead>,
+        head: &Arc<FillHead>,
+    ) -> Result<Grant, Verdict> {
+        let failing = head.status >= 500 && head.digest.is_none();
+        if failing && follower.waited() {
+            return Err(Verdict::Failing(Arc::clone(head)));
+        }
+        let selects = |(list, values): &(bytes::Bytes, bytes::Bytes)| ask.selected_by(list, values);
+        let other = !head.vary.as_ref().is_none_or(selects);
+        if let Some(primary) = head.primary.clone().filter(|_| other && head.shared) {
+            return Err(Verdict::Variant(primary));
+        }
+        let usable = head.part.is_none() || head.sparse.is_some();
+        let usable = usable || matches!(cut(ask, head, true), Cut::Slice { .. });
+        let digest = head
+            .digest
+            .as_ref()
+            .filter(|_| head.shared && usable && !other);
+        let Some(digest) = digest else {
+            return Err(Verdict::Alone);
+        };
+        let (now, rules) = (self.local.wall(), self.local.proxy.rules(ask.rule));
+        let decision = match Grant::shared(&ask.digest, digest, now, rules) {
+            Ok(grant) => return Ok(grant),
+            Err(decision) => decision,
+        };
+        if self.takes_as_arrived(ask, follower)
+            && let Some(grant) = Grant::arrived(&ask.digest, digest, (want.arrived, now), rules)
+        {
+            return Ok(grant);
+        }
+        Err(match decision {
+            Decision::Revalidate { .. } => Verdict::Validate(Arc::clone(head)),
+            _ => Verdict::Alone,
+        })
+    }
+
+    /// Whether a site's `collapse = "arrived"` holds for this request: it waited for the head, and
+    /// nothing in it could make its answer another one.
+    fn takes_as_arrived(&self, ask: &Ask, follower: &Follower<FillHead>) -> bool {
+        let site = matches!(&*self.role, Role::Site(site) if site.collapse == Collapse::Arrived);
+        let digest = &ask.digest;
+        let directives = digest.no_cache
+            || digest.max_age.is_some()
+            || digest.min_fresh.is_some()
+            || digest.only_if_cached;
+        site && follower.waited() && !directives && !ask.is_personal()
+    }
+}
+
+/// Sleeps until then; for ever without a time.
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The key that the answer will have if its Vary list is the known one.
+pub(super) fn fill_key(ask: &Ask, want: &Want) -> Vec<u8> {
+    let mut key = ask.base.to_vec();
+    let known = want.stored.as_ref().or(want.part.as_ref());
+    match (known, &want.primary) {
+        (Some(object), _) => key = object.key().to_vec(),
+        (None, Some(primary)) => {
+            let mut values = Vec::new();
+            vary::selecting_values(&primary.list, &ask.head(), &mut values);
+            key::push_variant(primary.nonce, &values, &mut key);
+        }
+        (None, None) => {}
+    }
+    key
+}
+
+fn job(ask: &Rc<Ask>, want: &Want, range: Ranged) -> Job {
+    let own = range == Ranged::Own;
+    Job {
+        stored: want.stored.clone(),
+        validate: want.validate,
+        part: want.part.clone(),
+        range,
+        primary: want.primary.clone(),
+        // With a range the client's If-Range goes along.
+        own_conditions: own || ask.digest.conditional && want.stored.is_none(),
+        ..Job::plain(Rc::clone(ask))
+    }
+}

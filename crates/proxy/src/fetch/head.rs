@@ -1,0 +1,103 @@
+//! What is known of an answer when its head has arrived.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use foxy_base::FieldBlock;
+use foxy_http_rules::Digest;
+use foxy_http_rules::range::ContentRange;
+use foxy_store::{Object, Stored};
+
+use crate::serve::find::Primary;
+
+/// What followers learn at header time.
+#[derive(Debug)]
+pub(crate) struct FillHead {
+    /// The origin's status.
+    pub(crate) status: u16,
+    pub(crate) origin: SocketAddr,
+    /// Fields for the clients, without framing and Age.
+    pub(crate) fields: FieldBlock,
+    /// Length of the body, if known.
+    pub(crate) length: Option<u64>,
+    /// What decisions need, if the answer may be stored.
+    pub(crate) digest: Option<Digest>,
+    /// The origin's Age, for an answer that is not stored.
+    pub(crate) age: Option<Bytes>,
+    /// Vary list and selecting values.
+    pub(crate) vary: Option<(Bytes, Bytes)>,
+    /// The stored object that the origin said is still right; there is no body then.
+    pub(crate) object: Option<Arc<Object>>,
+    /// The running answer that the origin said is still right, brought up to date; there is no body
+    /// then.
+    pub(crate) validated: Option<Arc<Self>>,
+    /// Where the body can be read back while it arrives.
+    pub(crate) running: Arc<OnceLock<Running>>,
+    /// The answer to a range has become a stored object that lacks fragments: answer from it.
+    pub(crate) sparse: Option<Arc<Object>>,
+    /// The body is this part of the representation.
+    pub(crate) part: Option<ContentRange>,
+    /// A range was asked for.
+    pub(crate) ranged: bool,
+    /// What the keys of other variants are made with, once this is stored.
+    pub(crate) primary: Option<Primary>,
+    /// Others than the request that started the fill may have it.
+    pub(crate) shared: bool,
+    /// Why it is not stored; empty if it is.
+    pub(crate) not_stored: &'static str,
+    /// The strong ETag by which a rest can be asked for.
+    pub(crate) strong_etag: Option<Bytes>,
+}
+
+/// A large body that can be read back while it arrives.
+#[derive(Debug)]
+pub(crate) struct Running {
+    /// Its head; of one that is not visible yet, one by which the fragments are found.
+    pub(crate) head: Arc<Object>,
+    /// Keeps the fragments of one that is not visible yet.
+    pub(super) _stored: Option<Arc<Stored>>,
+}
+
+impl FillHead {
+    /// A head with these fields and no body of its own.
+    pub(super) fn bare(status: u16, origin: SocketAddr, fields: FieldBlock) -> Self {
+        Self {
+            status,
+            origin,
+            fields,
+            length: None,
+            digest: None,
+            age: None,
+            vary: None,
+            object: None,
+            validated: None,
+            running: Arc::default(),
+            sparse: None,
+            part: None,
+            ranged: false,
+            primary: None,
+            shared: true,
+            not_stored: "",
+            strong_etag: None,
+        }
+    }
+
+    /// This head after a validation: the same body under newer fields.
+    pub(super) fn updated(&self, fields: FieldBlock, digest: Digest) -> Self {
+        Self {
+            length: self.length,
+            digest: Some(digest),
+            vary: self.vary.clone(),
+            running: Arc::clone(&self.running),
+            sparse: self.sparse.clone(),
+            part: self.part,
+            ranged: self.ranged,
+            primary: self.primary.clone(),
+            shared: self.shared,
+            not_stored: self.not_stored,
+            strong_etag: self.strong_etag.clone(),
+            ..Self::bare(self.status, self.origin, fields)
+        }
+    }
+}

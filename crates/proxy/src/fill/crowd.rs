@@ -1,0 +1,97 @@
+//! Requests that wait for a head which does not come: after three seconds one of them asks the
+//! origin too, after six two more, after nine four more. All of them, the first leader included,
+//! take the first head that arrives and that they may have.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{Fill, FillMap, FillWriter, Follower, wake_all};
+
+/// Time between two rounds of further fetches.
+const ROUND: Duration = Duration::from_secs(3);
+/// Rounds after which nobody else asks: 1 + 2 + 4 further fetches.
+const ROUNDS: u32 = 3;
+
+/// Fetches beside the first that may be under way after `waited`.
+fn seconds_allowed(waited: Duration) -> u32 {
+    let rounds = u32::try_from(waited.as_millis() / ROUND.as_millis()).unwrap_or(u32::MAX);
+    (1 << rounds.min(ROUNDS)) - 1
+}
+
+impl<H> Follower<H> {
+    /// When the next request of the crowd may ask too; `None` if no further one will.
+    pub(crate) fn next_round(&self, now: Instant) -> Option<Instant> {
+        let waited = now.saturating_duration_since(self.fill.started);
+        let rounds = u32::try_from(waited.as_millis() / ROUND.as_millis()).unwrap_or(u32::MAX);
+        (rounds < ROUNDS).then(|| self.fill.started + ROUND * (rounds + 1))
+    }
+
+    /// Takes one of the further fetches that are allowed by now. False if they are all taken.
+    pub(crate) fn take_turn(&self, now: Instant) -> bool {
+        let waited = now.saturating_duration_since(self.fill.started);
+        let mut state = self.fill.state.lock();
+        let free = state.head.is_none() && state.seconds < seconds_allowed(waited);
+        state.seconds += u32::from(free);
+        free
+    }
+}
+
+impl<H> FillMap<H> {
+    /// A further fetch for the key of `follower`, which brings no head. Whichever receives its head
+    /// first is the one that is joined.
+    pub(crate) fn second(&self, follower: &Follower<H>) -> (FillWriter<H>, Follower<H>) {
+        let first = &follower.fill;
+        let fill = Fill {
+            second: true,
+            ..Fill::new(first.slot, first.hash, first.key.clone(), first.base)
+        };
+        let (writer, follower) = fill.started();
+        self.register(writer.fill());
+        (writer, follower)
+    }
+
+    /// `fill` has received the first head of several fetches for one key: those that wait for the
+    /// others ask again. If others may have the answer, `joinable`, they and later requests join
+    /// this fill.
+    pub(crate) fn prefer(&self, fill: &Arc<Fill<H>>, joinable: bool) {
+        if joinable {
+            self.offer(fill);
+        } else {
+            self.shard(fill.slot).lock().open.remove(&fill.slot);
+        }
+        for other in self.of(fill.base) {
+            if other.slot == fill.slot && !Arc::ptr_eq(&other, fill) {
+                other.send_elsewhere();
+            }
+        }
+    }
+}
+
+impl<H> Fill<H> {
+    fn send_elsewhere(&self) {
+        let mut state = self.state.lock();
+        if state.head.is_some() || state.end.is_some() {
+            return;
+        }
+        state.elsewhere = true;
+        let wakers = state.take_wakers();
+        drop(state);
+        wake_all(wakers);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_then_two_then_four_more_ask() {
+        let after = |secs| seconds_allowed(Duration::from_secs(secs));
+        assert_eq!(
+            [0, 2, 3, 5, 6, 9, 12, 3600].map(after),
+            [0, 0, 1, 1, 3, 7, 7, 7]
+        );
+    }
+}

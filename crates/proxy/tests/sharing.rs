@@ -1,0 +1,366 @@
+//! Whose answer it is: requests that wait for one fetch get its answer only if each of them may
+//! have it (RFC 9111 sections 4 and 5.2.2.4).
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "what fails in an origin's thread fails the test"
+)]
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use common::{Asked, Foxy, Origin};
+use foxy_proxy::{Collapse, Config, Role, Site, UpstreamConfig};
+
+/// A gate that an origin waits at until the test opens it.
+#[derive(Clone, Default)]
+struct Gate(Arc<AtomicBool>);
+
+impl Gate {
+    fn wait(&self) {
+        while !self.0.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn open(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    fn close(&self) {
+        self.0.store(false, Ordering::SeqCst);
+    }
+}
+
+fn until(what: &str, done: impl Fn() -> bool) {
+    for _ in 0..5000 {
+        if done() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    panic!("{what}: not within ten seconds");
+}
+
+/// A page of the user that the Cookie names, with a validator of its own; 304 to that user's.
+fn personal(asked: &mut Asked, fields: &str) {
+    let user = asked.field("Cookie").unwrap_or("nobody").to_owned();
+    let etag = format!("\"{user}\"");
+    if asked.field("If-None-Match") == Some(&etag) {
+        asked.raw(format!(
+            "HTTP/1.1 304 Not Modified\r\nETag: {etag}\r\n{fields}\r\n"
+        ));
+    } else {
+        asked.reply(
+            "200 OK",
+            &format!("ETag: {etag}\r\n{fields}"),
+            format!("page of {user}"),
+        );
+    }
+}
+
+/// All at once: `users` ask for the same page, the first answer comes when all wait.
+fn crowd(
+    foxy: &Foxy,
+    origin: &Origin,
+    path: &str,
+    users: usize,
+    gate: &Gate,
+) -> Vec<common::Answer> {
+    gate.close();
+    std::thread::scope(|scope| {
+        let asking: Vec<_> = (0..users)
+            .map(|n| {
+                scope.spawn(move || {
+                    let cookie = format!("Cookie: u{n}\r\n");
+                    foxy.get_with(origin, path, &cookie)
+                })
+            })
+            .collect();
+        until("everybody waits", || foxy.proxy.followers() >= users);
+        gate.open();
+        asking.into_iter().map(|one| one.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn pages_that_must_be_validated_are_nobody_elses() {
+    for fields in [
+        "",
+        "Cache-Control: no-cache\r\n",
+        "Cache-Control: max-age=0\r\n",
+        "Cache-Control: max-age=0, must-revalidate\r\n",
+        "Cache-Control: s-maxage=0\r\n",
+        "Expires: Thu, 01 Jan 2015 00:00:00 GMT\r\n",
+    ] {
+        let gate = Gate::default();
+        let held = gate.clone();
+        let origin = Origin::start(move |asked| {
+            held.wait();
+            personal(asked, fields);
+            true
+        });
+        let foxy = Foxy::start(Role::Forward, Config::default(), 2);
+        for round in 0..2 {
+            for (n, got) in crowd(&foxy, &origin, "/me", 12, &gate).iter().enumerate() {
+                assert_eq!(
+                    got.text(),
+                    format!("page of u{n}"),
+                    "{fields:?}, round {round}: {}",
+                    got.head
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_crowd_on_a_page_that_all_share_costs_one_body() {
+    let bodies = Arc::new(AtomicUsize::new(0));
+    let (gate, sent) = (Gate::default(), bodies.clone());
+    let held = gate.clone();
+    let origin = Origin::start(move |asked| {
+        held.wait();
+        if asked.field("If-None-Match") == Some("\"v1\"") {
+            asked.raw(
+                "HTTP/1.1 304 Not Modified\r\nETag: \"v1\"\r\nCache-Control: no-cache\r\n\r\n",
+            );
+        } else {
+            sent.fetch_add(1, Ordering::SeqCst);
+            asked.reply(
+                "200 OK",
+                "ETag: \"v1\"\r\nCache-Control: no-cache\r\n",
+                "for all",
+            );
+        }
+        true
+    });
+    let foxy = Foxy::forward();
+    for round in 1..=2 {
+        for got in crowd(&foxy, &origin, "/page", 20, &gate) {
+            assert_eq!((got.status, got.text().as_str()), (200, "for all"));
+        }
+        assert_eq!(origin.asked(), 20 * round, "each has asked");
+        assert_eq!(bodies.load(Ordering::SeqCst), 1, "one body");
+    }
+}
+
+#[test]
+fn a_validation_that_brings_new_life_is_for_all_who_wait() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let origin = Origin::start(move |asked| {
+        if asked.field("If-None-Match").is_some() {
+            held.wait();
+            asked.raw("HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=60\r\n\r\n");
+        } else {
+            asked.reply(
+                "200 OK",
+                "ETag: \"v1\"\r\nCache-Control: max-age=60\r\n",
+                "page",
+            );
+        }
+        true
+    });
+    let foxy = Foxy::forward();
+    foxy.get(&origin, "/");
+    foxy.clock.advance(Duration::from_secs(61));
+    let mut words = Vec::new();
+    for got in crowd(&foxy, &origin, "/", 20, &gate) {
+        assert_eq!((got.status, got.text().as_str()), (200, "page"));
+        assert!(
+            got.cache().contains("fwd=stale; fwd-status=304"),
+            "{}",
+            got.cache()
+        );
+        assert!(!got.cache().contains("hit"), "{}", got.cache());
+        words.push(got.cache().contains("collapsed"));
+    }
+    assert_eq!(origin.asked(), 2, "one question for all");
+    assert_eq!(words.iter().filter(|collapsed| **collapsed).count(), 19);
+}
+
+#[test]
+fn who_comes_while_the_body_runs_is_judged_as_of_now() {
+    let (gate, bodies) = (Gate::default(), Arc::new(AtomicUsize::new(0)));
+    let (held, sent) = (gate.clone(), bodies.clone());
+    let origin = Origin::start(move |asked| {
+        if asked.field("If-None-Match").is_some() {
+            asked.raw("HTTP/1.1 304 Not Modified\r\nETag: \"v1\"\r\n\r\n");
+            return true;
+        }
+        sent.fetch_add(1, Ordering::SeqCst);
+        let control = match asked.path() {
+            "/fresh" => "max-age=60",
+            _ => "no-cache",
+        };
+        asked.raw(format!(
+            "HTTP/1.1 200 OK\r\nETag: \"v1\"\r\nCache-Control: {control}\r\nContent-Length: 10\r\n\r\n01234"
+        ));
+        held.wait();
+        asked.raw("56789");
+        true
+    });
+    let foxy = Foxy::forward();
+    std::thread::scope(|scope| {
+        let mut asking = Vec::new();
+        for (path, fields, asks) in [
+            ("/page", "", true),
+            ("/fresh", "", false),
+            ("/fresh", "Cache-Control: no-cache\r\n", true),
+            ("/fresh", "Cache-Control: max-age=0\r\n", true),
+        ] {
+            let known = origin.asked();
+            let fills = foxy.proxy.fills();
+            let ask = |fields: &'static str| {
+                let (foxy, origin) = (&foxy, &origin);
+                scope.spawn(move || foxy.get_with(origin, path, fields))
+            };
+            if path != "/fresh" || fills < 2 {
+                asking.push(ask(""));
+                until("the body runs", || origin.asked() > known);
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            let (known, waiting) = (origin.asked(), foxy.proxy.followers());
+            asking.push(ask(fields));
+            match asks {
+                true => until("it asks for itself", || origin.asked() > known),
+                false => until("it joins", || foxy.proxy.followers() > waiting),
+            }
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        gate.open();
+        for one in asking {
+            assert_eq!(one.join().unwrap().text(), "0123456789");
+        }
+    });
+    assert_eq!(bodies.load(Ordering::SeqCst), 2);
+}
+
+#[test]
+fn interim_answers_reach_the_one_who_asked() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let origin = Origin::start(move |asked| {
+        held.wait();
+        let user = asked.field("Cookie").unwrap_or_default().to_owned();
+        asked.raw(format!(
+            "HTTP/1.1 103 Early Hints\r\nSet-Cookie: hint={user}\r\n\r\n"
+        ));
+        asked.reply("200 OK", "Cache-Control: max-age=60\r\n", "page");
+        true
+    });
+    let foxy = Foxy::forward();
+    let (mut first, mut second) = (foxy.connect(), foxy.connect());
+    for (n, client) in [&mut first, &mut second].into_iter().enumerate() {
+        let to = origin.authority();
+        client.send(format!(
+            "GET http://{to}/ HTTP/1.1\r\nHost: x\r\nCookie: u{n}\r\n\r\n"
+        ));
+        until("it waits", || foxy.proxy.followers() > n);
+    }
+    gate.open();
+    let hint = first.head();
+    assert!(hint.contains("103") && hint.contains("hint=u0"), "{hint}");
+    let other = second.head();
+    assert!(other.starts_with("HTTP/1.1 200"), "{other}");
+}
+
+#[test]
+fn one_visitor_does_not_end_the_sharing_of_others() {
+    let origin = Origin::start(|asked| {
+        std::thread::sleep(Duration::from_millis(100));
+        match asked.field("Cookie") {
+            Some(_) => asked.reply("200 OK", "Cache-Control: private\r\n", "own"),
+            None => asked.reply("200 OK", "Cache-Control: max-age=1\r\n", "all"),
+        }
+        true
+    });
+    let foxy = Foxy::forward();
+    foxy.get_with(&origin, "/", "Cookie: a\r\n");
+    let asked = origin.asked();
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| foxy.get(&origin, "/"));
+        }
+    });
+    assert_eq!(origin.asked() - asked, 1, "those without a cookie share");
+}
+
+#[test]
+fn at_most_so_many_wait_for_one_origin() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let origin = Origin::start(move |asked| {
+        held.wait();
+        asked.reply("200 OK", "Cache-Control: no-store\r\n", "own");
+        true
+    });
+    let upstream = UpstreamConfig {
+        origin_concurrency: 3,
+        origin_queue: 2,
+        ..UpstreamConfig::default()
+    };
+    let config = Config {
+        upstream,
+        ..Config::default()
+    };
+    let foxy = Foxy::start(Role::Forward, config, 1);
+    std::thread::scope(|scope| {
+        let ask = |n: usize| {
+            let (foxy, origin) = (&foxy, &origin);
+            scope.spawn(move || foxy.get(origin, &format!("/{n}")))
+        };
+        let waiting: Vec<_> = (0..5).map(ask).collect();
+        until("five wait", || foxy.proxy.followers() == 5);
+        until("three are asked", || origin.asked() == 3);
+        let refused = foxy.get(&origin, "/too-many");
+        assert_eq!(refused.status, 503, "{}", refused.head);
+        assert!(refused.cache().contains("origin-busy"), "{}", refused.head);
+        gate.open();
+        for one in waiting {
+            assert_eq!(one.join().unwrap().text(), "own");
+        }
+    });
+    assert_eq!(origin.asked(), 5);
+}
+
+/// A site in front of a slow origin whose answers live for a second.
+#[test]
+fn a_site_may_give_short_lived_answers_to_all_who_were_there() {
+    for (collapse, cookie, expected) in [
+        (Collapse::Arrived, "", 1),
+        (Collapse::Arrived, "Cookie: u\r\n", 8),
+        (Collapse::Fresh, "", 8),
+    ] {
+        let gate = Gate::default();
+        let held = gate.clone();
+        let origin = Origin::start(move |asked| {
+            held.wait();
+            asked.reply("200 OK", "Cache-Control: max-age=1\r\n", "page");
+            true
+        });
+        let site = Role::Site(Site {
+            name: "s".into(),
+            host: "127.0.0.1".into(),
+            port: origin.addr.port(),
+            preserve_host: false,
+            collapse,
+        });
+        let foxy = Foxy::start(site, Config::default(), 1);
+        std::thread::scope(|scope| {
+            let get = || foxy.ask(&format!("GET / HTTP/1.1\r\nHost: s\r\n{cookie}\r\n"));
+            let asking: Vec<_> = (0..8).map(|_| scope.spawn(get)).collect();
+            until("all wait", || foxy.proxy.followers() == 8);
+            foxy.clock.advance(Duration::from_secs(2));
+            gate.open();
+            for one in asking {
+                assert_eq!(one.join().unwrap().text(), "page");
+            }
+        });
+        assert_eq!(origin.asked(), expected, "{collapse:?} {cookie:?}");
+    }
+}

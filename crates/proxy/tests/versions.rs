@@ -1,0 +1,146 @@
+//! The order of versions: an answer that arrives late is older than one that was asked for later
+//! (RFC 9111 section 4).
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "what fails in an origin's thread fails the test"
+)]
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use common::{Foxy, Origin};
+
+const RELOAD: &str = "Cache-Control: no-cache\r\n";
+
+fn wait_for(flag: &AtomicBool) {
+    for _ in 0..5000 {
+        if flag.load(Ordering::SeqCst) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    panic!("not within ten seconds");
+}
+
+#[test]
+fn a_late_answer_neither_replaces_nor_is_stored() {
+    let (first_asked, release) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicBool::new(false)),
+    );
+    let (asked_flag, released) = (first_asked.clone(), release.clone());
+    let origin = Origin::start(move |asked| {
+        let slow = asked.field("X-Speed") == Some("slow");
+        if slow {
+            asked_flag.store(true, Ordering::SeqCst);
+            wait_for(&released);
+        }
+        let body = if slow { "one" } else { "two" };
+        let fields = format!("ETag: \"{body}\"\r\nCache-Control: max-age=600\r\n");
+        asked.reply("200 OK", &fields, body);
+        true
+    });
+    let foxy = Foxy::start(foxy_proxy::Role::Forward, foxy_proxy::Config::default(), 2);
+    // Something fresh is stored, so that a reload is a request of its own.
+    foxy.get(&origin, "/");
+    std::thread::scope(|scope| {
+        let slow =
+            scope.spawn(|| foxy.get_with(&origin, "/", &format!("{RELOAD}X-Speed: slow\r\n")));
+        wait_for(&first_asked);
+        let quick = foxy.get_with(&origin, "/", RELOAD);
+        assert_eq!(quick.text(), "two");
+        release.store(true, Ordering::SeqCst);
+        let slow = slow.join().unwrap();
+        assert_eq!(slow.text(), "one", "its own answer: {}", slow.head);
+        assert!(slow.cache().contains("newer-answer"), "{}", slow.cache());
+    });
+    let now = foxy.get(&origin, "/");
+    assert_eq!(now.text(), "two");
+    assert!(now.cache().contains("; hit"), "{}", now.cache());
+}
+
+#[test]
+fn a_late_304_does_not_bring_an_older_version_back() {
+    let (first_asked, release) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicBool::new(false)),
+    );
+    let (asked_flag, released) = (first_asked.clone(), release.clone());
+    let origin = Origin::start(move |asked| {
+        match asked.field("X-Speed") {
+            Some("slow") => {
+                asked_flag.store(true, Ordering::SeqCst);
+                wait_for(&released);
+                assert_eq!(asked.field("If-None-Match"), Some("\"one\""));
+                asked.raw("HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=600\r\n\r\n");
+            }
+            Some("quick") => {
+                asked.reply(
+                    "200 OK",
+                    "ETag: \"two\"\r\nCache-Control: max-age=600\r\n",
+                    "two",
+                );
+            }
+            _ => asked.reply(
+                "200 OK",
+                "ETag: \"one\"\r\nCache-Control: max-age=60\r\n",
+                "one",
+            ),
+        }
+        true
+    });
+    let foxy = Foxy::start(foxy_proxy::Role::Forward, foxy_proxy::Config::default(), 2);
+    foxy.get(&origin, "/");
+    std::thread::scope(|scope| {
+        let slow =
+            scope.spawn(|| foxy.get_with(&origin, "/", &format!("{RELOAD}X-Speed: slow\r\n")));
+        wait_for(&first_asked);
+        let quick = foxy.get_with(&origin, "/", &format!("{RELOAD}X-Speed: quick\r\n"));
+        assert_eq!(quick.text(), "two");
+        release.store(true, Ordering::SeqCst);
+        assert_eq!(slow.join().unwrap().text(), "one");
+    });
+    let now = foxy.get(&origin, "/");
+    assert_eq!(now.text(), "two", "{}", now.head);
+}
+
+#[test]
+fn a_later_request_does_not_join_an_older_question() {
+    let (first_asked, release) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicBool::new(false)),
+    );
+    let (asked_flag, released) = (first_asked.clone(), release.clone());
+    let origin = Origin::start(move |asked| {
+        let slow = asked.field("X-Speed") == Some("slow");
+        if slow {
+            asked_flag.store(true, Ordering::SeqCst);
+            wait_for(&released);
+        }
+        let body = if slow { "one" } else { "two" };
+        let fields = format!("ETag: \"{body}\"\r\nCache-Control: public, max-age=600\r\n");
+        asked.reply("200 OK", &fields, body);
+        true
+    });
+    let foxy = Foxy::start(foxy_proxy::Role::Forward, foxy_proxy::Config::default(), 2);
+    std::thread::scope(|scope| {
+        let slow = scope.spawn(|| foxy.get_with(&origin, "/", "X-Speed: slow\r\n"));
+        wait_for(&first_asked);
+        // With credentials it goes alone, and its answer may be shared.
+        let quick = foxy.get_with(&origin, "/", "Authorization: x\r\n");
+        assert_eq!(quick.text(), "two");
+        let later = foxy.get(&origin, "/");
+        assert_eq!(
+            later.text(),
+            "two",
+            "what was served whole does not go back"
+        );
+        release.store(true, Ordering::SeqCst);
+        assert_eq!(slow.join().unwrap().text(), "one");
+    });
+    assert_eq!(foxy.get(&origin, "/").text(), "two");
+}
