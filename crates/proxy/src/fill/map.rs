@@ -1,7 +1,7 @@
 //! Which fills are running, by key.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use foxy_base::KeyHash;
@@ -111,10 +111,12 @@ impl<H> FillMap<H> {
         self.shard(slot).lock().open.get(&slot).cloned()
     }
 
-    /// Later requests join `fill`, whatever they joined before.
+    /// Later requests join `fill`, whatever they joined before, unless it is closed.
     pub(crate) fn offer(&self, fill: &Arc<Fill<H>>) {
         let mut shard = self.shard(fill.slot).lock();
-        shard.open.insert(fill.slot, Arc::clone(fill));
+        if !fill.closed.load(Ordering::Acquire) {
+            shard.open.insert(fill.slot, Arc::clone(fill));
+        }
     }
 
     /// Whether a fill that can be joined is running under this key.
@@ -135,6 +137,8 @@ impl<H> FillMap<H> {
     }
 
     pub(super) fn close(&self, fill: &Arc<Fill<H>>) {
+        // Before the lock: who offers the fill at this moment sees it, or is undone below.
+        fill.closed.store(true, Ordering::Release);
         let mut shard = self.shard(fill.slot).lock();
         let same = |other: &Arc<Fill<H>>| Arc::ptr_eq(other, fill);
         if shard.open.get(&fill.slot).is_some_and(same) {
@@ -154,7 +158,14 @@ impl<H> FillMap<H> {
     /// Later requests do not join the running fills that `which` accepts.
     pub(crate) fn close_where(&self, which: impl Fn(&Fill<H>) -> bool) {
         for shard in &self.shards {
-            shard.lock().open.retain(|_, fill| !which(fill));
+            let fills: Vec<_> = {
+                let shard = shard.lock();
+                let all = shard.by_base.values().flat_map(|family| &family.fills);
+                all.filter(|fill| which(fill)).cloned().collect()
+            };
+            for fill in fills {
+                self.close(&fill);
+            }
         }
     }
 

@@ -21,7 +21,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Waker;
 
 use bytes::Bytes;
@@ -73,6 +73,8 @@ pub(crate) struct Fill<H> {
     state: Mutex<State<H>>,
     /// Whether the result may be stored; held while it is being stored.
     storable: Mutex<bool>,
+    /// Later requests do not join it: it is outdated, or what it fetches was purged.
+    closed: AtomicBool,
     /// The number that the fetch drew when the origin was asked; 0 before that.
     number: AtomicU64,
     /// Since when the first request has been waiting.
@@ -136,6 +138,7 @@ impl<H> Fill<H> {
                 writer: None,
             }),
             storable: Mutex::new(true),
+            closed: AtomicBool::new(false),
             number: AtomicU64::new(0),
             started: Instant::now(),
             second: false,

@@ -181,6 +181,25 @@ fn a_later_request_does_not_wait_for_an_answer_that_is_outdated() {
 }
 
 #[test]
+fn what_was_purged_is_not_offered_to_later_requests() {
+    let map = FillMap::<u16>::new();
+    let hash = key_hash(b"k");
+    let Joined::Starts(first, _a) = map.join(hash, b"k", hash) else {
+        panic!("nothing was running");
+    };
+    let Joined::Follows(waits) = map.join(hash, b"k", hash) else {
+        panic!("one is running");
+    };
+    let (second, _b) = map.second(&waits);
+    let (offered, _c) = map.alone(hash, b"k", hash);
+    map.close_where(|_| true);
+    map.prefer(second.fill(), true);
+    map.offer(offered.fill());
+    assert!(matches!(map.join(hash, b"k", hash), Joined::Starts(..)));
+    first.head(200, usize::MAX);
+}
+
+#[test]
 fn answers_of_other_variants_do_not_outdate_each_other() {
     let map = FillMap::<u16>::new();
     let hash = key_hash(b"k");
