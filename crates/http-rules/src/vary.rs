@@ -128,7 +128,12 @@ fn write_value<F: Fields + ?Sized, S: Sink>(name: &[u8], request: &F, out: &mut 
     }
     let own = |(other, line)| eq_name(other, name).then_some(line);
     let mut lines = foxy_base::FieldsIter::new(request).filter_map(own);
-    if let Some(line) = lines.next() {
+    if !normal::is_list(name) {
+        if let Some(line) = lines.next() {
+            out.put(b"=");
+            normal::write_exact(name, std::iter::once(line).chain(lines), out);
+        }
+    } else if let Some(line) = lines.next() {
         out.put(b"=");
         // Nearly always there is one line: one look at the fields is enough then.
         match lines.next() {

@@ -1,8 +1,10 @@
 //! Canonical forms of selecting values: only changes that keep the meaning.
 //!
-//! Every field: lines are joined by commas, white space around commas and empty members go (not
-//! inside quoted strings). Accept-Encoding and Accept-Language besides: lower case, `q=1`
-//! dropped, other weights in their shortest form, members in ascending order, each once.
+//! Fields that are known to be lists: lines are joined by commas, white space around commas and
+//! empty members go (not inside quoted strings). Accept-Encoding and Accept-Language besides:
+//! lower case, `q=1` dropped, other weights in their shortest form, members in ascending order,
+//! each once. All others count byte for byte: a comma in a cookie or in a comment of User-Agent
+//! separates nothing. White space around a line goes, several lines are joined as HTTP does.
 
 use foxy_base::{Fields, FieldsIter, eq_name};
 
@@ -44,7 +46,47 @@ impl Sink for Compare<'_> {
     }
 }
 
-/// Writes the canonical value of the field `name` with these members.
+/// Whether a request field is known to be a list, in whose members white space around commas
+/// means nothing. Names of stored lists are in lower case.
+pub(super) const fn is_list(name: &[u8]) -> bool {
+    matches!(
+        name,
+        b"accept"
+            | b"accept-charset"
+            | b"accept-encoding"
+            | b"accept-language"
+            | b"access-control-request-headers"
+            | b"cache-control"
+            | b"forwarded"
+            | b"if-match"
+            | b"if-none-match"
+            | b"prefer"
+            | b"te"
+            | b"x-forwarded-for"
+    )
+}
+
+/// Writes the value of a field that is no list, of one line or several.
+pub(super) fn write_exact<'a, S: Sink>(
+    name: &[u8],
+    lines: impl Iterator<Item = &'a [u8]>,
+    out: &mut S,
+) {
+    // HTTP/2 may split a cookie, at its own separator (RFC 9113 section 8.2.3).
+    let separator: &[u8] = if eq_name(name, b"cookie") {
+        b"; "
+    } else {
+        b", "
+    };
+    for (i, line) in lines.enumerate() {
+        if i > 0 {
+            out.put(separator);
+        }
+        out.put(line.trim_ascii());
+    }
+}
+
+/// Writes the canonical value of the list field `name` with these members.
 pub(super) fn write<'a, S: Sink, M: Iterator<Item = &'a [u8]>>(
     name: &[u8],
     members: impl Fn() -> M,
