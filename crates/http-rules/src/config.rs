@@ -1,5 +1,5 @@
 //! What an operator may change about caching decisions, as plain data. The default is the
-//! standard's own behaviour of a shared cache.
+//! standard's own behaviour of a shared cache, and the safe one where the standard leaves a choice.
 
 /// Settings of the caching rules. Times are whole seconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,8 +24,8 @@ pub struct Config {
     /// Lifetime of 500, 502, 503 and 504 without freshness information.
     pub server_error_ttl_s: Option<u32>,
     /// Lifetimes below this are raised to it; never makes a response storable that says no-store
-    /// or private, nor gives life to one without any information; what is configured for
-    /// errors stays as it is.
+    /// or private, nor gives life to one without any information; errors (4xx and 5xx) live as
+    /// long as they say or is configured for them.
     pub ttl_min_s: Option<u32>,
     /// Lifetimes above this are lowered to it.
     pub ttl_max_s: Option<u32>,
@@ -49,6 +49,9 @@ pub struct Config {
     /// What selects among stored responses besides their own Vary: names of request fields in
     /// lower case, and `cookie:NAME`.
     pub key_parts: Vec<String>,
+    /// Whether responses with Set-Cookie are stored, cookie included, without `public` or
+    /// `s-maxage`.
+    pub store_set_cookie: bool,
     /// Set-Cookie is taken off responses that are stored, for everybody. Never without being
     /// told: a shared cookie is a shared session.
     pub strip_set_cookie: bool,
@@ -89,6 +92,7 @@ impl Default for Config {
             vary_fields_max: 16,
             ranges_max: 16,
             key_parts: Vec::new(),
+            store_set_cookie: false,
             strip_set_cookie: false,
             store_bytes_min: 0,
             store_bytes_max: u64::MAX,

@@ -5,6 +5,7 @@ use foxy_base::WallTime;
 use crate::config::Config;
 use crate::digest::{Digest, Flags};
 use crate::freshness::{age, ttl_ms};
+use crate::guess;
 use crate::method::Method;
 use crate::reason::{Fwd, Outcome};
 use crate::request::RequestDigest;
@@ -143,6 +144,13 @@ pub fn decide(
     now: WallTime,
     config: &Config,
 ) -> Decision {
+    let obeyed;
+    let request = if config.obey_request {
+        request
+    } else {
+        obeyed = request.under(config);
+        &obeyed
+    };
     if !request.method.reads_cache() {
         return forward(request, Fwd::Method);
     }
@@ -156,11 +164,12 @@ pub fn decide(
     let age = age(stored, now);
     let ttl_ms = ttl_ms(stored, now);
     let ttl = ttl_ms.div_euclid(1000);
-    let fresh = ttl_ms > 0 && !stored.flags.has(Flags::NO_CACHE);
-    if fresh && request_content(request, age, ttl, config) {
+    let guess = guess::is_all_for(request, stored);
+    let fresh = ttl_ms > 0 && !stored.flags.has(Flags::NO_CACHE) && !guess;
+    if fresh && request_content(request, age, ttl) {
         return Decision::Fresh { age, ttl };
     }
-    if !fresh && let Some(why) = stale_use(request, stored, age, ttl_ms, config) {
+    if !fresh && let Some(why) = stale_use(request, stored, age, ttl_ms) {
         return Decision::Stale { age, ttl, why };
     }
     revalidate(
@@ -171,46 +180,46 @@ pub fn decide(
 }
 
 /// Whether the request's directives accept a fresh response (RFC 9111 section 5.2.1).
-fn request_content(request: &RequestDigest, age: u32, ttl: i64, config: &Config) -> bool {
-    !config.obey_request
-        || !request.no_cache
-            && request
-                .max_age
-                .is_none_or(|limit| age <= limit && limit > 0)
-            && request
-                .min_fresh
-                .is_none_or(|least| ttl >= i64::from(least))
+fn request_content(request: &RequestDigest, age: u32, ttl: i64) -> bool {
+    !request.no_cache
+        && request
+            .max_age
+            .is_none_or(|limit| age <= limit && limit > 0)
+        && request
+            .min_fresh
+            .is_none_or(|least| ttl >= i64::from(least))
 }
 
 /// Whether a stale response may be sent without asking the origin first.
-fn stale_use(
-    request: &RequestDigest,
-    stored: &Digest,
-    age: u32,
-    ttl_ms: i64,
-    config: &Config,
-) -> Option<StaleUse> {
-    if never_stale(stored) || config.obey_request && request.no_cache {
+fn stale_use(request: &RequestDigest, stored: &Digest, age: u32, ttl_ms: i64) -> Option<StaleUse> {
+    if never_stale(request, stored) {
         return None;
     }
     let past_ms = ttl_ms.saturating_neg();
     let within = |limit: Option<u32>| limit.is_some_and(|s| past_ms <= i64::from(s) * 1000);
-    if config.obey_request {
-        let young = request.max_age.is_none_or(|limit| age <= limit);
-        if within(request.max_stale) && young && request.min_fresh.is_none() {
-            return Some(StaleUse::MaxStale);
-        }
-        if request.max_age.is_some() || request.min_fresh.is_some() {
-            return None;
-        }
+    let young = request.max_age.is_none_or(|limit| age <= limit);
+    let wanted = within(request.max_stale) && young && request.min_fresh.is_none();
+    if wanted && !never_shared(request, stored) {
+        return Some(StaleUse::MaxStale);
+    }
+    if request.max_age.is_some() || request.min_fresh.is_some() {
+        return None;
     }
     within(stored.stale_while_revalidate_s).then_some(StaleUse::WhileRevalidate)
 }
 
-/// Whether the response forbids every stale use (RFC 9111 section 4.2.4), or was invalidated and
-/// so must be validated first (section 4.4).
-fn never_stale(stored: &Digest) -> bool {
-    stored.flags.any(Flags::FORBID_STALE)
+/// Whether the request or the response forbids every stale use (RFC 9111 sections 4.2.4 and
+/// 5.2.1.4), the response was invalidated and so must be validated first (section 4.4), or a
+/// guess is all that lets it be given to another user.
+fn never_stale(request: &RequestDigest, stored: &Digest) -> bool {
+    request.no_cache || stored.flags.any(Flags::FORBID_STALE) || guess::is_all_for(request, stored)
+}
+
+/// Whether a response never was anybody's but the one's who fetched it, as `max-age=0` makes it,
+/// and the request names its user: then it takes the leave of the response or the operator
+/// (stale-while-revalidate, stale-if-error) to send it without asking.
+fn never_shared(request: &RequestDigest, stored: &Digest) -> bool {
+    stored.lifetime_s == 0 && request.names_user()
 }
 
 fn revalidate(request: &RequestDigest, stored: &Digest, reason: Fwd) -> Decision {
@@ -252,12 +261,13 @@ pub fn stale_on_failure(
     if !server_error && failure != Failure::Unreachable || !request.method.reads_cache() {
         return None;
     }
-    if never_stale(stored) || request.body || config.obey_request && request.no_cache {
+    let request = request.under(config);
+    if request.body || never_stale(&request, stored) {
         return None;
     }
     let ttl_ms = ttl_ms(stored, now);
     let (age, ttl) = (age(stored, now), ttl_ms.div_euclid(1000));
-    let limit = error_limit(request, stored, failure, config)?;
+    let limit = error_limit(&request, stored, failure, config)?;
     (ttl_ms.saturating_neg() <= i64::from(limit) * 1000).then_some(Decision::Stale {
         age,
         ttl,
@@ -272,8 +282,10 @@ fn error_limit(
     failure: Failure,
     config: &Config,
 ) -> Option<u32> {
-    let asked = request.stale_if_error.filter(|_| config.obey_request);
-    let said = stored.stale_if_error_s.max(asked);
+    if never_shared(request, stored) {
+        return stored.stale_if_error_s;
+    }
+    let said = stored.stale_if_error_s.max(request.stale_if_error);
     match failure {
         Failure::Unreachable => Some(config.stale_on_disconnect_s).max(said),
         Failure::Status(_) => said,

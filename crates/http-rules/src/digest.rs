@@ -6,10 +6,14 @@
 //! 1        lifetime source         24..32  initial age     i64 ms
 //! 2..4     flags                   32..40  date            i64 ms (i64::MIN: none)
 //! 4..6     status                  40..48  last-modified   i64 ms (i64::MIN: none)
-//! 6..8     zero                    48..52  lifetime        u32 s
-//! 8..16    request_time   i64 ms   52..56  stale-while-revalidate, 56..60 stale-if-error
-//! 60..64   zero                    (u32 s; u32::MAX: none)                 little-endian
+//! 6        generation of the rules 48..52  lifetime        u32 s
+//! 7        zero                    52..56  stale-while-revalidate, 56..60 stale-if-error
+//! 8..16    request_time   i64 ms           (u32 s; u32::MAX: none)
+//! 60..64   zero                                                            little-endian
 //! ```
+//!
+//! The generation says by which rules the response was judged when it was stored: 0 until the
+//! rules about cookies, guesses and variants were made stricter ([`crate::old`]), 1 since.
 
 use foxy_base::WallTime;
 
@@ -18,6 +22,8 @@ use crate::reason::LifetimeSource;
 /// Size of the encoded form.
 pub const DIGEST_BYTES: usize = 64;
 const VERSION: u8 = 1;
+/// Today's rules.
+const GENERATION: u8 = 1;
 const NO_TIME: i64 = i64::MIN;
 const NO_SECONDS: u32 = u32::MAX;
 
@@ -50,11 +56,16 @@ impl Flags {
     pub const INVALIDATED: Self = Self(1 << 10);
     /// Softly purged: stale from now on, stale uses stay allowed.
     pub const SOFT_PURGED: Self = Self(1 << 11);
+    /// Nothing says how long it lives, and its type is one that is alike for everybody: a guess
+    /// counts for requests with Cookie as well.
+    pub const STATIC_TYPE: Self = Self(1 << 12);
+    /// Stored under the rules of an older Foxy. Encoded as a generation, not as a flag.
+    pub const OLD_RULES: Self = Self(1 << 15);
     /// Any of these forbids every stale use.
     pub const FORBID_STALE: Self = Self(
         Self::MUST_REVALIDATE.0 | Self::PROXY_REVALIDATE.0 | Self::NO_CACHE.0 | Self::INVALIDATED.0,
     );
-    const KNOWN: u16 = (1 << 12) - 1;
+    const KNOWN: u16 = (1 << 13) - 1;
 
     /// Whether all of `other` are set.
     #[must_use]
@@ -118,8 +129,11 @@ impl Digest {
         let seconds = |s: Option<u32>| s.map_or(NO_SECONDS, |s| s.min(NO_SECONDS - 1));
         out[0] = VERSION;
         out[1] = self.source as u8;
-        out[2..4].copy_from_slice(&self.flags.0.to_le_bytes());
+        out[2..4].copy_from_slice(&(self.flags.0 & Flags::KNOWN).to_le_bytes());
         out[4..6].copy_from_slice(&self.status.to_le_bytes());
+        if !self.flags.has(Flags::OLD_RULES) {
+            out[6] = GENERATION;
+        }
         out[8..16].copy_from_slice(&self.request_time.0.to_le_bytes());
         out[16..24].copy_from_slice(&self.response_time.0.to_le_bytes());
         out[24..32].copy_from_slice(&self.initial_age_ms.to_le_bytes());
@@ -137,10 +151,12 @@ impl Digest {
     pub fn decode(bytes: &[u8; DIGEST_BYTES]) -> Option<Self> {
         let flags = u16::from_le_bytes([bytes[2], bytes[3]]);
         let initial_age_ms = i64_at(bytes, 24);
-        let zeros = bytes[6..8] == [0; 2] && bytes[60..64] == [0; 4];
+        let zeros = bytes[7] == 0 && bytes[60..64] == [0; 4] && bytes[6] <= GENERATION;
         if bytes[0] != VERSION || flags & !Flags::KNOWN != 0 || initial_age_ms < 0 || !zeros {
             return None;
         }
+        let mut flags = Flags(flags);
+        flags.set(Flags::OLD_RULES, bytes[6] != GENERATION);
         let time = |at| {
             Some(i64_at(bytes, at))
                 .filter(|t| *t != NO_TIME)
@@ -149,7 +165,7 @@ impl Digest {
         let seconds = |at| Some(u32_at(bytes, at)).filter(|s| *s != NO_SECONDS);
         Some(Self {
             status: u16::from_le_bytes([bytes[4], bytes[5]]),
-            flags: Flags(flags),
+            flags,
             request_time: WallTime(i64_at(bytes, 8)),
             response_time: WallTime(i64_at(bytes, 16)),
             initial_age_ms,

@@ -106,6 +106,10 @@ fn not_used(
         "the clock stands before the time of its receipt: how old it is cannot be known",
     );
     let past = crate::freshness::ttl_ms(stored, now) <= 0;
+    say(
+        crate::guess::is_all_for(request, stored),
+        "the request has Cookie or Authorization, and only a guess lets others have it",
+    );
     say(past, "its lifetime is over");
     say(
         past && flag(Flags::MUST_REVALIDATE),
@@ -116,7 +120,7 @@ fn not_used(
         "proxy-revalidate or s-maxage forbids to use it stale",
     );
     say(
-        past && config.obey_request && request.no_cache,
+        past && request.under(config).no_cache,
         "the request says no-cache besides",
     );
     words
@@ -192,6 +196,9 @@ pub const fn not_stored(reason: NoStore) -> &'static str {
         }
         NoStore::ExpiredOnArrival => {
             "the response had expired on arrival, and has no validator to be renewed by"
+        }
+        NoStore::SetCookie => {
+            "the response sets a cookie and says neither public nor s-maxage (store_set_cookie stores it all the same)"
         }
         NoStore::SetCookieWithoutFreshness => {
             "the response sets a cookie and does not say that it is fresh"
@@ -293,6 +300,12 @@ mod tests {
             "only-if-cached",
         ),
         ("Last-Modified: @-1000", "", 5, "guessed from Last-Modified"),
+        (
+            "Last-Modified: @-1000",
+            "Cookie: a=b",
+            5,
+            "only a guess lets others have it",
+        ),
     ];
 
     #[test]

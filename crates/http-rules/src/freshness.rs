@@ -7,7 +7,9 @@ use crate::cache_control::{ControlSource, ResponseControl};
 use crate::config::Config;
 use crate::date;
 use crate::digest::{Digest, Flags};
+use crate::guess;
 use crate::reason::LifetimeSource;
+use crate::request::RequestDigest;
 use crate::status;
 use crate::text::{DELTA_MAX, delta_seconds, members};
 
@@ -22,6 +24,18 @@ pub struct Lifetime {
     pub seconds: u32,
     /// Origin of the figure.
     pub source: LifetimeSource,
+    /// It follows from a guess, whatever the operator's bounds made of that.
+    pub guessed: bool,
+}
+
+impl Lifetime {
+    const fn new(seconds: u32, source: LifetimeSource) -> Self {
+        Self {
+            seconds,
+            source,
+            guessed: matches!(source, LifetimeSource::Heuristic),
+        }
+    }
 }
 
 /// The facts about a response that its age and lifetime follow from.
@@ -82,8 +96,9 @@ pub fn age_value<F: Fields + ?Sized>(fields: &F) -> u32 {
 }
 
 /// Freshness lifetime of a response to a shared cache (RFC 9111 section 4.2.1), with the
-/// operator's overrides.
+/// operator's overrides. `request` is what it answers: it may forbid a guess.
 pub fn lifetime<F: Fields + ?Sized>(
+    request: &RequestDigest,
     status: u16,
     fields: &F,
     control: &ResponseControl,
@@ -91,13 +106,12 @@ pub fn lifetime<F: Fields + ?Sized>(
     config: &Config,
 ) -> Lifetime {
     let found = explicit(fields, control, times)
-        .or_else(|| heuristic(status, control, times, config))
+        .or_else(|| {
+            heuristic(status, control, times, config).filter(|_| guess::is_allowed(request, fields))
+        })
         .or_else(|| configured(status, config))
-        .unwrap_or(Lifetime {
-            seconds: 0,
-            source: LifetimeSource::None,
-        });
-    overridden(found, config)
+        .unwrap_or(Lifetime::new(0, LifetimeSource::None));
+    overridden(found, status, config)
 }
 
 /// s-maxage, max-age, Expires: the first that is present decides.
@@ -112,25 +126,16 @@ pub fn explicit<F: Fields + ?Sized>(
         ControlSource::Surrogate => LifetimeSource::Surrogate,
     };
     if let Some(seconds) = control.s_maxage {
-        return Some(Lifetime {
-            seconds,
-            source: from(LifetimeSource::SMaxage),
-        });
+        return Some(Lifetime::new(seconds, from(LifetimeSource::SMaxage)));
     }
     if let Some(seconds) = control.max_age {
-        return Some(Lifetime {
-            seconds,
-            source: from(LifetimeSource::MaxAge),
-        });
+        return Some(Lifetime::new(seconds, from(LifetimeSource::MaxAge)));
     }
     if control.source != ControlSource::CacheControl {
         return None;
     }
     let seconds = expires_lifetime(fields, times)?;
-    Some(Lifetime {
-        seconds,
-        source: LifetimeSource::Expires,
-    })
+    Some(Lifetime::new(seconds, LifetimeSource::Expires))
 }
 
 /// Expires minus Date. Invalid or contradicting Expires lines mean expired (RFC 9111 section
@@ -165,18 +170,12 @@ fn heuristic(
     let seconds = u32::try_from(share)
         .unwrap_or(u32::MAX)
         .min(config.heuristic_max_s);
-    Some(Lifetime {
-        seconds,
-        source: LifetimeSource::Heuristic,
-    })
+    Some(Lifetime::new(seconds, LifetimeSource::Heuristic))
 }
 
 /// The operator's lifetimes for responses that give no information.
 fn configured(status: u16, config: &Config) -> Option<Lifetime> {
-    let negative = |seconds| Lifetime {
-        seconds,
-        source: LifetimeSource::Negative,
-    };
+    let negative = |seconds| Lifetime::new(seconds, LifetimeSource::Negative);
     if status::is_server_error(status) {
         return config.server_error_ttl_s.map(negative);
     }
@@ -188,23 +187,21 @@ fn configured(status: u16, config: &Config) -> Option<Lifetime> {
     let default = config
         .default_ttl_s
         .filter(|_| status::is_heuristically_cacheable(status))?;
-    Some(Lifetime {
-        seconds: default,
-        source: LifetimeSource::Default,
-    })
+    Some(Lifetime::new(default, LifetimeSource::Default))
 }
 
-fn overridden(found: Lifetime, config: &Config) -> Lifetime {
+fn overridden(found: Lifetime, status: u16, config: &Config) -> Lifetime {
+    // What is wrong now may be right in a second: errors live as long as they say.
+    let error = status >= 400 || found.source == LifetimeSource::Negative;
     if let Some(least) = config.ttl_min_s
-        && !matches!(
-            found.source,
-            LifetimeSource::None | LifetimeSource::Negative
-        )
+        && !error
+        && found.source != LifetimeSource::None
         && found.seconds < least
     {
         return Lifetime {
             seconds: least,
             source: LifetimeSource::Minimum,
+            ..found
         };
     }
     if let Some(most) = config.ttl_max_s
@@ -213,6 +210,7 @@ fn overridden(found: Lifetime, config: &Config) -> Lifetime {
         return Lifetime {
             seconds: most,
             source: LifetimeSource::Maximum,
+            ..found
         };
     }
     found

@@ -21,9 +21,11 @@ pub mod explain;
 pub mod freshness;
 #[cfg(test)]
 mod fuzz;
+mod guess;
 mod hygiene;
 pub mod invalidation;
 mod method;
+pub mod old;
 pub mod range;
 mod reason;
 mod relevant;

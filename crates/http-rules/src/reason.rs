@@ -64,6 +64,8 @@ words! {
         NothingToReuse = "no-freshness-no-validator",
         /// Expired on arrival, no validator, no permission to serve stale.
         ExpiredOnArrival = "expired-on-arrival",
+        /// Sets a cookie, and neither `public` nor `s-maxage` says that everybody may have it.
+        SetCookie = "set-cookie",
         /// Sets a cookie without explicit freshness.
         SetCookieWithoutFreshness = "set-cookie-without-freshness",
         /// The configuration sets the time to live to zero.
@@ -80,13 +82,17 @@ words! {
 }
 
 impl NoStore {
-    /// Whether the reason lies in the request: a stored response that it validated stays as it
-    /// was.
+    /// Whether the reason lies in the request or its client, as a cookie does: a stored response
+    /// that it validated stays as it was.
     #[must_use]
     pub const fn is_about_request(self) -> bool {
         matches!(
             self,
-            Self::Method | Self::RequestBody | Self::RequestNoStore | Self::Authorization
+            Self::Method
+                | Self::RequestBody
+                | Self::RequestNoStore
+                | Self::Authorization
+                | Self::SetCookie
         )
     }
 }

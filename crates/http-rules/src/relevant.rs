@@ -49,6 +49,8 @@ fn matters(name: &[u8], config: &Config) -> bool {
     match (name.len(), first) {
         // Age, Date, ETag, Vary, Pragma, Expires, Set-Cookie
         (3, b'a') | (4, b'd' | b'e' | b'v') | (6, b'p') | (7, b'e') | (10, b's') => true,
+        // Content-Type
+        (12, b'c') => true,
         // Cache-Control, Content-Range, Last-Modified, Content-Location, Surrogate-Control
         (13, b'c' | b'l') | (16, b'c') | (17, b's') => true,
         _ => config
@@ -83,12 +85,13 @@ mod tests {
     use foxy_base::{first, values};
 
     /// Every field name that a decision about storing asks for.
-    const ASKED: [&str; 13] = [
+    const ASKED: [&str; 14] = [
         "Age",
         "Cache-Control",
         "CDN-Cache-Control",
         "Content-Location",
         "Content-Range",
+        "Content-Type",
         "Date",
         "ETag",
         "Expires",
@@ -109,7 +112,7 @@ mod tests {
                 assert_eq!(values(&view, name).count(), 2, "{spelt}");
             }
         }
-        let response = fields("Server: a | Content-Type: b | Accept-Ranges: c");
+        let response = fields("Server: a | X-Language: b | Accept-Ranges: c");
         assert_eq!(Relevant::of(&response, &config).count(), 0);
     }
 
@@ -119,6 +122,7 @@ mod tests {
             include_str!("storing.rs"),
             include_str!("storing/facts.rs"),
             include_str!("freshness.rs"),
+            include_str!("guess.rs"),
             include_str!("cache_control.rs"),
             include_str!("etag.rs"),
             include_str!("vary.rs"),

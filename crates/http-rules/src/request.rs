@@ -2,6 +2,7 @@
 
 use foxy_base::{Fields, FieldsIter};
 
+use crate::config::Config;
 use crate::method::Method;
 use crate::text::directives;
 
@@ -26,6 +27,8 @@ pub struct RequestDigest {
     pub stale_if_error: Option<u32>,
     /// Authorization is present.
     pub authorization: bool,
+    /// Cookie is present.
+    pub cookie: bool,
     /// Has content, which no cache key covers: neither answered from the cache nor stored.
     pub body: bool,
     /// Range is present.
@@ -39,6 +42,28 @@ pub struct RequestDigest {
 }
 
 impl RequestDigest {
+    /// Whether the request says who asks: what answers it may be that user's alone.
+    #[must_use]
+    pub const fn names_user(&self) -> bool {
+        self.cookie || self.authorization
+    }
+
+    /// The request as these rules take it: where directives of requests do not count, it has
+    /// none. Every decision about a request is made from this.
+    #[must_use]
+    pub const fn under(mut self, config: &Config) -> Self {
+        if !config.obey_request {
+            self.no_cache = false;
+            self.no_store = false;
+            self.only_if_cached = false;
+            self.max_age = None;
+            self.min_fresh = None;
+            self.max_stale = None;
+            self.stale_if_error = None;
+        }
+        self
+    }
+
     /// Reads a request.
     pub fn new<F: Fields + ?Sized>(method: &[u8], fields: &F) -> Self {
         let mut digest = Self::empty(Method::of(method));
@@ -46,6 +71,7 @@ impl RequestDigest {
         for (name, value) in FieldsIter::new(fields) {
             match name.len() {
                 5 if is(name, "range") => digest.range = true,
+                6 if is(name, "cookie") => digest.cookie = true,
                 6 if is(name, "pragma") => {
                     pragma_no_cache |= directives(value).any(|d| d.is("no-cache"));
                 }
@@ -78,6 +104,7 @@ impl RequestDigest {
             max_stale: None,
             stale_if_error: None,
             authorization: false,
+            cookie: false,
             body: false,
             range: false,
             if_range: false,

@@ -2,9 +2,9 @@
 
 mod facts;
 
-use foxy_base::{Fields, WallTime, first, values};
+use foxy_base::{Fields, WallTime, eq_name, first, values};
 
-use crate::cache_control::ResponseControl;
+use crate::cache_control::{ResponseControl, for_each_listed};
 use crate::config::{Config, ListedFields};
 use crate::digest::{Digest, Flags};
 use crate::freshness::{self, Times};
@@ -97,9 +97,17 @@ where
     );
     let under = check_method(request, response, &control, &times, config)?;
     check_authorization(request.digest, &control)?;
+    check_cookie(response.fields, &control, config)?;
     let vary = check_vary(response.fields, config)?;
     let part = check_part(response)?;
-    let lifetime = freshness::lifetime(response.status, response.fields, &control, &times, config);
+    let lifetime = freshness::lifetime(
+        request.digest,
+        response.status,
+        response.fields,
+        &control,
+        &times,
+        config,
+    );
     let mut digest = facts::digest_of(response, &control, &times, lifetime, config);
     digest.flags.set(Flags::VARY, vary.is_some());
     check_use(response, &control, &digest, &times, config)?;
@@ -201,6 +209,32 @@ fn check_authorization(request: &RequestDigest, control: &ResponseControl) -> Re
         return Err(NoStore::Authorization);
     }
     Ok(())
+}
+
+/// A cookie is one client's. RFC 9111 section 7.3 lets it be stored, the response has to say that
+/// it may be shared all the same. One that is not stored with the rest is no matter.
+fn check_cookie<R: Fields + ?Sized>(
+    fields: &R,
+    control: &ResponseControl,
+    config: &Config,
+) -> Result<(), NoStore> {
+    let shared = control.public || control.s_maxage.is_some();
+    if shared || config.store_set_cookie || config.strip_set_cookie {
+        return Ok(());
+    }
+    if values(fields, "Set-Cookie").next().is_none() || is_listed(fields, control, "Set-Cookie") {
+        return Ok(());
+    }
+    Err(NoStore::SetCookie)
+}
+
+/// Whether private="..." or no-cache="..." keeps a field from being stored.
+fn is_listed<R: Fields + ?Sized>(fields: &R, control: &ResponseControl, name: &str) -> bool {
+    let mut found = false;
+    if control.private_listed || control.no_cache_listed {
+        for_each_listed(fields, |listed| found |= eq_name(listed, name.as_bytes()));
+    }
+    found
 }
 
 fn check_vary<R: Fields + ?Sized>(

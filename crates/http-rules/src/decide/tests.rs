@@ -3,6 +3,8 @@
 use super::*;
 use crate::testing::{after, fields, stored};
 
+mod users;
+
 const DAY: i64 = 86_400;
 
 fn on(method: &str, request: &str, response: &str, secs: i64) -> Decision {

@@ -5,14 +5,14 @@ use proptest::prelude::*;
 
 prop_compose! {
     fn any_digest()(
-        status: u16, flags in 0..=Flags::KNOWN, request: i64, response: i64, age in 0..=i64::MAX,
+        status: u16, flags in 0..=Flags::KNOWN, old: bool, request: i64, response: i64, age in 0..=i64::MAX,
         lifetime: u32, source in 0..LifetimeSource::ALL.len(),
         swr in proptest::option::of(0..u32::MAX), sie in proptest::option::of(0..u32::MAX),
         date in proptest::option::of(i64::MIN + 1..=i64::MAX),
         modified in proptest::option::of(i64::MIN + 1..=i64::MAX),
     ) -> Digest {
         Digest {
-            status, flags: Flags(flags),
+            status, flags: Flags(flags | if old { Flags::OLD_RULES.0 } else { 0 }),
             request_time: WallTime(request), response_time: WallTime(response),
             initial_age_ms: age, lifetime_s: lifetime, source: LifetimeSource::ALL[source],
             stale_while_revalidate_s: swr, stale_if_error_s: sie,
@@ -47,7 +47,8 @@ fn other_versions_and_unknown_bits_are_refused() {
         (0, 2),
         (1, 200),
         (3, 0x80),
-        (6, 1),
+        (6, 2),
+        (7, 1),
         (31, 0x80),
         (63, 1),
     ] {
@@ -59,9 +60,25 @@ fn other_versions_and_unknown_bits_are_refused() {
 
 #[test]
 fn the_encoding_does_not_change() {
+    let flags = Flags::HAS_ETAG.with(Flags::STRONG_ETAG);
+    check_hex(
+        flags.with(Flags::OLD_RULES),
+        "01032002c800000001000000000000000200000000000000\
+         030000000000000006000000000000000000000000000080\
+         0400000005000000ffffffff00000000",
+    );
+    check_hex(
+        flags,
+        "01032002c800010001000000000000000200000000000000\
+         030000000000000006000000000000000000000000000080\
+         0400000005000000ffffffff00000000",
+    );
+}
+
+fn check_hex(flags: Flags, expected: &str) {
     let digest = Digest {
         status: 200,
-        flags: Flags::HAS_ETAG.with(Flags::STRONG_ETAG),
+        flags,
         request_time: WallTime(1),
         response_time: WallTime(2),
         initial_age_ms: 3,
@@ -73,10 +90,6 @@ fn the_encoding_does_not_change() {
         last_modified: None,
     };
     let hex: String = digest.encode().iter().map(|b| format!("{b:02x}")).collect();
-    assert_eq!(
-        hex,
-        "01032002c800000001000000000000000200000000000000\
-         030000000000000006000000000000000000000000000080\
-         0400000005000000ffffffff00000000"
-    );
+    assert_eq!(hex, expected);
+    assert_eq!(Digest::decode(&digest.encode()), Some(digest));
 }

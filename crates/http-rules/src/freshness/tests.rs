@@ -121,7 +121,9 @@ fn heuristics_are_a_tenth_up_to_the_cap_and_only_where_allowed() {
 
 #[test]
 fn configured_lifetimes_fill_gaps_and_bound() {
-    use LifetimeSource::{Default as Fallback, MaxAge, Maximum, Minimum, Negative, None};
+    use LifetimeSource::{
+        Default as Fallback, Expires, Heuristic, MaxAge, Maximum, Minimum, Negative, None,
+    };
     let config = Config {
         default_ttl_s: Some(11),
         negative_ttl_s: Some(12),
@@ -146,6 +148,13 @@ fn configured_lifetimes_fill_gaps_and_bound() {
     check(200, "Cache-Control: max-age=1", 5, Minimum);
     check(200, "Cache-Control: max-age=50", 50, MaxAge);
     check(200, "Cache-Control: max-age=500", 100, Maximum);
+    for status in [400, 404, 410, 500, 503] {
+        check(status, "Cache-Control: max-age=1", 1, MaxAge);
+        check(status, "Expires: @2 | Date: @0", 2, Expires);
+    }
+    check(404, "Last-Modified: @-20 | Date: @0", 2, Heuristic);
+    check(404, "Cache-Control: max-age=500", 100, Maximum);
+    check(301, "Cache-Control: max-age=1", 5, Minimum);
     let refused = store_with("GET", "", 403, "A: b", &config).unwrap_err();
     assert_eq!(refused, crate::NoStore::StatusNeedsFreshness);
     let plain = Config {
@@ -269,7 +278,8 @@ proptest! {
             last_modified: Some(WallTime(modified)),
         };
         prop_assert!(initial_age_ms(list, &times) >= 0);
-        let found = lifetime(200, list, &ResponseControl::default(), &times, &Config::default());
+        let get = RequestDigest::new(b"GET", &fields(""));
+        let found = lifetime(&get, 200, list, &ResponseControl::default(), &times, &Config::default());
         prop_assert!(found.seconds <= Config::default().heuristic_max_s);
     }
 }

@@ -8,6 +8,7 @@ use crate::config::{Config, ListedFields};
 use crate::digest::{Digest, Flags};
 use crate::etag::{self, ETag};
 use crate::freshness::{self, Lifetime, Times};
+use crate::guess;
 use crate::reason::LifetimeSource;
 use crate::text::directives;
 
@@ -32,10 +33,9 @@ pub(super) fn digest_of<R: Fields + ?Sized>(
         is_no_cache(fields, control, lifetime, config),
     );
     flags.set(Flags::IMMUTABLE, control.immutable);
-    flags.set(
-        Flags::HEURISTIC,
-        lifetime.source == LifetimeSource::Heuristic,
-    );
+    flags.set(Flags::HEURISTIC, lifetime.guessed);
+    let unsaid = lifetime.guessed || lifetime.source == LifetimeSource::None;
+    flags.set(Flags::STATIC_TYPE, unsaid && guess::is_static(fields));
     flags.set(Flags::HAS_ETAG, tag.is_some());
     flags.set(
         Flags::STRONG_ETAG,
@@ -70,10 +70,7 @@ fn is_no_cache<R: Fields + ?Sized>(
 ) -> bool {
     let listed = control.no_cache_listed && config.listed_fields == ListedFields::Unqualified;
     let guessed = control.source == ControlSource::CacheControl
-        && matches!(
-            lifetime.source,
-            LifetimeSource::Heuristic | LifetimeSource::Default
-        );
+        && (lifetime.guessed || lifetime.source == LifetimeSource::Default);
     let pragma = || {
         values(fields, "Pragma")
             .flat_map(directives)

@@ -163,6 +163,23 @@ fn a_304_can_end_storability() {
 }
 
 #[test]
+fn a_cookie_of_a_304_is_its_clients_alone() {
+    let old = "Cache-Control: max-age=60 | ETag: \"a\"";
+    let cookie = RefreshEffect::Unstorable(NoStore::SetCookie);
+    check_effect(old, "Set-Cookie: a=b", cookie);
+    assert!(
+        NoStore::SetCookie.is_about_request(),
+        "others keep what is stored"
+    );
+    let shared = "Cache-Control: public, max-age=60 | Set-Cookie: a=b";
+    check_effect(old, shared, RefreshEffect::Extends);
+    let listed = "Cache-Control: max-age=60, private=\"set-cookie\" | Set-Cookie: a=b";
+    check_effect(old, listed, RefreshEffect::Extends);
+    let kept = refreshed("", old, listed).fields;
+    assert_eq!(first(&kept, "Set-Cookie"), None);
+}
+
+#[test]
 fn fields_listed_by_a_304_are_stripped() {
     let got = refreshed(
         "",

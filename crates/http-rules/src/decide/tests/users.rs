@@ -1,0 +1,123 @@
+//! What requests with Cookie or Authorization may be given of what others fetched.
+
+use super::*;
+
+/// A page that says nothing: fresh for 1000 s by a guess.
+const PAGE: &str = "Last-Modified: @-10000 | Content-Type: text/html";
+const IMAGE: &str = "Last-Modified: @-10000 | Content-Type: image/png";
+const USERS: [&str; 2] = ["Cookie: sid=2", "Authorization: Basic b"];
+
+#[test]
+fn a_guess_holds_for_requests_without_a_user() {
+    check("", PAGE, 9, fresh(9, 991));
+    check("Accept: text/html", IMAGE, 9, fresh(9, 991));
+}
+
+#[test]
+fn a_guess_holds_for_users_only_where_the_type_is_static() {
+    for user in USERS {
+        check(user, PAGE, 9, ask(Fwd::Stale, false, true));
+        check(user, IMAGE, 9, fresh(9, 991));
+        check(
+            user,
+            "Cache-Control: max-age=60 | Content-Type: text/html",
+            9,
+            fresh(9, 51),
+        );
+    }
+}
+
+#[test]
+fn a_guess_that_the_operator_bounds_stays_a_guess() {
+    for (min, max) in [(Some(2000), None), (None, Some(500))] {
+        let config = Config {
+            ttl_min_s: min,
+            ttl_max_s: max,
+            ..Config::default()
+        };
+        let page = crate::testing::store_with("GET", "", 200, PAGE, &config).unwrap();
+        let request = RequestDigest::new(b"GET", &fields(USERS[0]));
+        let decision = decide(&request, &page.digest, after(1), &config);
+        assert_eq!(decision, ask(Fwd::Stale, false, true), "{min:?} {max:?}");
+    }
+}
+
+#[test]
+fn default_ttl_is_the_operators_word_and_no_guess() {
+    let config = Config {
+        default_ttl_s: Some(60),
+        ..Config::default()
+    };
+    let page = crate::testing::store_with("GET", USERS[0], 200, "A: b", &config).unwrap();
+    let request = RequestDigest::new(b"GET", &fields(USERS[0]));
+    let decision = decide(&request, &page.digest, after(1), &config);
+    assert_eq!(decision, fresh(1, 59));
+}
+
+fn on_failure(request: &str, response: &str, secs: i64) -> Option<Decision> {
+    let request = RequestDigest::new(b"GET", &fields(request));
+    let config = Config::default();
+    let (stored, now) = (stored(response), after(secs));
+    stale_on_failure(&request, &stored, now, Failure::Unreachable, &config)
+}
+
+#[test]
+fn what_is_no_users_by_a_guess_is_not_sent_stale_either() {
+    let lenient =
+        format!("{PAGE} | Cache-Control: stale-while-revalidate=9999, stale-if-error=9999");
+    check(
+        "",
+        &lenient,
+        1001,
+        stale(1001, -1, StaleUse::WhileRevalidate),
+    );
+    assert!(on_failure("", &lenient, 1001).is_some());
+    for user in USERS {
+        check(user, &lenient, 1001, ask(Fwd::Stale, false, true));
+        let impatient = format!("{user} | Cache-Control: max-stale");
+        check(&impatient, PAGE, 1001, ask(Fwd::Stale, false, true));
+        assert_eq!(on_failure(user, &lenient, 1001), None);
+        assert_eq!(on_failure(user, "ETag: \"a\"", 1), None);
+    }
+}
+
+#[test]
+fn what_never_was_fresh_is_sent_stale_to_users_by_leave_alone() {
+    for page in [
+        "Cache-Control: max-age=0 | ETag: \"a\"",
+        "Expires: @-9 | ETag: \"a\"",
+    ] {
+        assert!(on_failure("", page, 1).is_some());
+        for user in USERS {
+            assert_eq!(on_failure(user, page, 1), None);
+            let impatient = format!("{user} | Cache-Control: max-stale");
+            check(&impatient, page, 1, ask(Fwd::Stale, true, false));
+        }
+    }
+    let leave = "Cache-Control: max-age=0, stale-if-error=60, stale-while-revalidate=60";
+    assert!(on_failure(USERS[0], leave, 1).is_some());
+    check(USERS[0], leave, 1, stale(1, -1, StaleUse::WhileRevalidate));
+}
+
+#[test]
+fn where_requests_are_not_obeyed_none_of_their_directives_counts() {
+    let deaf = Config {
+        obey_request: false,
+        ..Config::default()
+    };
+    let kept = stored("Cache-Control: max-age=60");
+    for directive in ["no-cache", "max-age=0", "min-fresh=99", "only-if-cached"] {
+        let request = format!("Cache-Control: {directive}");
+        let request = RequestDigest::new(b"GET", &fields(&request));
+        assert_eq!(decide(&request, &kept, after(0), &deaf), fresh(0, 60));
+        assert_eq!(decide(&request, &kept, after(61), &deaf), go(Fwd::Stale));
+        let digest = request.under(&deaf);
+        assert_eq!(decide_miss(&digest, Miss::Uri), go(Fwd::UriMiss));
+    }
+    let request = fields(
+        "Cache-Control: max-stale=99, stale-if-error=99, no-store | Pragma: no-cache | Cookie: a",
+    );
+    let request = RequestDigest::new(b"GET", &request).under(&deaf);
+    let plain = RequestDigest::new(b"GET", &fields("Cookie: a"));
+    assert_eq!(request, plain);
+}

@@ -1,0 +1,87 @@
+//! For whom a lifetime may be guessed. RFC 9111 section 4.2.2 allows heuristics for every answer
+//! that says nothing; pages that differ by user say nothing as well, and name the user in no
+//! Vary. So a guess counts only where the request says nothing about its user, or where the type
+//! of the content is one that sites serve alike to everybody.
+
+use foxy_base::{Fields, first};
+
+use crate::digest::{Digest, Flags};
+use crate::reason::LifetimeSource;
+use crate::request::RequestDigest;
+
+/// Whether a lifetime may be guessed for the answer to this request.
+pub(crate) fn is_allowed<F: Fields + ?Sized>(request: &RequestDigest, response: &F) -> bool {
+    !request.authorization && (!request.cookie || is_static(response))
+}
+
+/// Whether nothing but a guess says that this stored response may be given to others, and the
+/// request names its user: the origin has to be asked.
+pub(crate) fn is_all_for(request: &RequestDigest, stored: &Digest) -> bool {
+    let unsaid =
+        stored.flags.has(Flags::HEURISTIC) || matches!(stored.source, LifetimeSource::None);
+    request.names_user() && unsaid && !stored.flags.has(Flags::STATIC_TYPE)
+}
+
+/// Whether the content is of a type that is the same for everybody nearly everywhere: images,
+/// fonts, sound, video, style sheets and scripts.
+pub(crate) fn is_static<F: Fields + ?Sized>(fields: &F) -> bool {
+    let Some(line) = first(fields, "Content-Type") else {
+        return false;
+    };
+    let end = line.iter().position(|b| *b == b';').unwrap_or(line.len());
+    let media = line[..end].trim_ascii();
+    let whole = |names: &[&str]| {
+        let mut names = names.iter();
+        names.any(|name| media.eq_ignore_ascii_case(name.as_bytes()))
+    };
+    let begins = |prefixes: &[&str]| {
+        prefixes.iter().any(|prefix| {
+            let head = media.get(..prefix.len());
+            head.is_some_and(|head| head.eq_ignore_ascii_case(prefix.as_bytes()))
+        })
+    };
+    begins(&["image/", "font/", "application/font-", "audio/", "video/"])
+        || whole(&[
+            "text/css",
+            "text/javascript",
+            "application/javascript",
+            "application/x-javascript",
+        ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::fields;
+
+    #[test]
+    fn types_that_are_alike_for_everybody() {
+        let is = |text: &str| is_static(&fields(&format!("Content-Type: {text}")));
+        for text in [
+            "image/png",
+            "Image/SVG+xml",
+            "font/woff2",
+            "application/font-woff",
+            "audio/ogg",
+            "video/mp4; codecs=av1",
+            "text/css;charset=utf-8",
+            "TEXT/JavaScript ; charset=utf-8",
+            "application/javascript",
+            "application/x-javascript",
+        ] {
+            assert!(is(text), "{text}");
+        }
+        for text in [
+            "text/html",
+            "application/json",
+            "application/octet-stream",
+            "text/cssx",
+            "imag",
+            "x-image/png",
+            "",
+        ] {
+            assert!(!is(text), "{text}");
+        }
+        assert!(!is_static(&fields("A: b")));
+    }
+}

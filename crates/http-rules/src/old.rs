@@ -1,0 +1,126 @@
+//! What an older Foxy stored under rules that have been found wrong since. Records stay readable
+//! for ever, so each is asked once more whether it may be used; what may not is a miss, and the
+//! next answer takes its place.
+
+use foxy_base::{Fields, first};
+
+use crate::digest::{Digest, Flags};
+use crate::guess;
+use crate::reason::LifetimeSource;
+use crate::status;
+
+/// The digest of a stored response as today's rules see it; `None` if they would not have stored
+/// it, or nothing in the record can show that they would. Costs one comparison where today's
+/// rules stored it.
+pub fn admitted<F: Fields + ?Sized>(mut digest: Digest, fields: &F) -> Option<Digest> {
+    if !digest.flags.has(Flags::OLD_RULES) {
+        return Some(digest);
+    }
+    let guessed = digest.flags.has(Flags::HEURISTIC)
+        // The operator's bounds hid whether it was a guess.
+        || matches!(digest.source, LifetimeSource::Minimum | LifetimeSource::Maximum);
+    let fixed = guess::is_static(fields);
+    let unsaid = guessed || digest.source == LifetimeSource::None;
+    digest.flags.set(Flags::STATIC_TYPE, unsaid && fixed);
+    let raised = digest.source == LifetimeSource::Minimum && digest.status >= 400;
+    // It may have been made for other fields than those it is kept under.
+    let variant = digest.flags.has(Flags::VARY);
+    let cookie = first(fields, "Set-Cookie").is_some();
+    // What a POST brought has one; records do not say more.
+    let post = first(fields, "Content-Location").is_some();
+    let wrong = variant
+        || cookie
+        || post
+        || guessed && !fixed
+        || raised
+        || status::is_about_request(digest.status);
+    (!wrong).then_some(digest)
+}
+
+/// Whether a stored response may have been found under this key by an older Foxy alone, which
+/// compared the names of query parameters as they were written: `rewritten` says that a rule of
+/// the operator keeps or leaves out parameters.
+#[must_use]
+pub const fn may_be_cloaked(digest: &Digest, rewritten: bool) -> bool {
+    rewritten && digest.flags.has(Flags::OLD_RULES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fields, store};
+
+    /// The digest as an older Foxy wrote it.
+    fn old(status: u16, response: &str) -> Digest {
+        let mut bytes = store(status, response).unwrap().digest.encode();
+        // It knew neither generations nor static types.
+        (bytes[6], bytes[3]) = (0, bytes[3] & 0x0f);
+        Digest::decode(&bytes).unwrap()
+    }
+
+    fn is_served(response: &str) -> bool {
+        admitted(old(200, response), &fields(response)).is_some()
+    }
+
+    #[test]
+    fn plain_responses_of_older_rules_are_served() {
+        for response in [
+            "Cache-Control: max-age=60",
+            "Cache-Control: max-age=60 | ETag: \"a\" | Content-Type: text/html",
+            "Expires: @60",
+            "ETag: \"a\"",
+            "Last-Modified: @-10000 | Content-Type: image/png",
+        ] {
+            assert!(is_served(response), "{response}");
+        }
+    }
+
+    #[test]
+    fn what_older_rules_should_not_have_stored_is_refused() {
+        for response in [
+            "Cache-Control: public, max-age=60 | Set-Cookie: a=b",
+            "Cache-Control: max-age=60 | Vary: X-Requested-With",
+            "Cache-Control: max-age=60 | Content-Location: /a",
+            "Last-Modified: @-10000 | Content-Type: text/html",
+            "Last-Modified: @-10000",
+        ] {
+            assert!(!is_served(response), "{response}");
+            let today = store(200, response).unwrap().digest;
+            let again = admitted(today, &fields(response));
+            assert_eq!(again, Some(today), "{response}");
+        }
+    }
+
+    #[test]
+    fn lifetimes_that_were_raised_or_lowered_may_have_been_guesses() {
+        for source in [LifetimeSource::Minimum, LifetimeSource::Maximum] {
+            let digest = Digest {
+                source,
+                ..old(200, "Cache-Control: max-age=60")
+            };
+            assert_eq!(admitted(digest, &fields("Content-Type: text/html")), None);
+            let image = fields("Content-Type: image/png");
+            assert!(admitted(digest, &image).is_some());
+            let error = Digest {
+                status: 500,
+                ..digest
+            };
+            let kept = admitted(error, &image).is_some();
+            assert_eq!(kept, source == LifetimeSource::Maximum);
+        }
+        let early = Digest {
+            status: 425,
+            ..old(200, "Cache-Control: max-age=60")
+        };
+        assert_eq!(admitted(early, &fields("")), None);
+    }
+
+    #[test]
+    fn keys_without_some_parameters_may_be_cloaked() {
+        let response = "Cache-Control: max-age=60";
+        let today = store(200, response).unwrap().digest;
+        assert!(may_be_cloaked(&old(200, response), true));
+        assert!(!may_be_cloaked(&old(200, response), false));
+        assert!(!may_be_cloaked(&today, true));
+    }
+}
