@@ -87,7 +87,7 @@ impl Default for Config {
             stale_if_error_s: None,
             stale_while_revalidate_s: None,
             listed_fields: ListedFields::Strip,
-            post: true,
+            post: false,
             obey_request: true,
             vary_fields_max: 16,
             ranges_max: 16,

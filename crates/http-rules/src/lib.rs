@@ -53,6 +53,6 @@ pub use rules::{RuleId, RuleSet};
 pub use status::is_understood;
 pub use storing::{
     Request, Response, StorePlan, StoreUnder, can_store, check_size, may_keep_incomplete,
-    supersedes,
+    size_is_right, supersedes,
 };
 pub use update::{Refresh, RefreshEffect, refresh};

@@ -37,14 +37,6 @@ pub fn admitted<F: Fields + ?Sized>(mut digest: Digest, fields: &F) -> Option<Di
     (!wrong).then_some(digest)
 }
 
-/// Whether a stored response may have been found under this key by an older Foxy alone, which
-/// compared the names of query parameters as they were written: `rewritten` says that a rule of
-/// the operator keeps or leaves out parameters.
-#[must_use]
-pub const fn may_be_cloaked(digest: &Digest, rewritten: bool) -> bool {
-    rewritten && digest.flags.has(Flags::OLD_RULES)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,14 +105,5 @@ mod tests {
             ..old(200, "Cache-Control: max-age=60")
         };
         assert_eq!(admitted(early, &fields("")), None);
-    }
-
-    #[test]
-    fn keys_without_some_parameters_may_be_cloaked() {
-        let response = "Cache-Control: max-age=60";
-        let today = store(200, response).unwrap().digest;
-        assert!(may_be_cloaked(&old(200, response), true));
-        assert!(!may_be_cloaked(&old(200, response), false));
-        assert!(!may_be_cloaked(&today, true));
     }
 }

@@ -1,6 +1,7 @@
 //! What an operator rules otherwise for some hosts and paths. The first rule that fits a request
 //! decides alone; what it does not say is as for every other request.
 //!
+//! Sites may have other caching rules than the forward proxy, whether a rule fits or not: places.
 //! Without rules a request costs one comparison more.
 
 mod bypass;
@@ -30,19 +31,37 @@ pub struct Rule {
     pub query: QueryRule,
     /// Requests that pass by the cache.
     pub bypass: Bypass,
-    /// The caching rules where this one fits, complete.
+    /// The caching rules where this one fits, complete. Partitions of a [`Place`] have their own.
     pub config: Config,
 }
+
+/// Partitions whose caching rules differ from those of the forward proxy: sites.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Their names; none means all but the forward proxy.
+    pub partitions: Vec<String>,
+    /// The caching rules where no rule fits, complete.
+    pub config: Config,
+    /// The caching rules where a rule fits, in the order of the rules.
+    pub rules: Vec<Config>,
+}
+
+/// The partition of the forward proxy.
+pub const FORWARD: &str = "forward";
 
 /// The rules, in the order in which they are tried.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RuleSet {
     rules: Vec<Rule>,
+    places: Vec<Place>,
 }
 
-/// Which rule decides about a request; the set of rules resolves it.
+/// Which rule decides about a request, and in which place; the set of rules resolves it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RuleId(Option<u16>);
+pub struct RuleId {
+    rule: Option<u16>,
+    place: Option<u16>,
+}
 
 /// More rules than this are not taken.
 pub const RULES_MAX: usize = 1000;
@@ -52,7 +71,36 @@ impl RuleSet {
     #[must_use]
     pub fn new(mut rules: Vec<Rule>) -> Self {
         rules.truncate(RULES_MAX);
-        Self { rules }
+        Self {
+            rules,
+            places: Vec::new(),
+        }
+    }
+
+    /// With these places. The first that names a partition has it, so one for all comes last.
+    #[must_use]
+    pub fn with_places(self, places: Vec<Place>) -> Self {
+        Self { places, ..self }
+    }
+
+    /// The caching rules of a request about which this rule decides. `None`: those of the forward
+    /// proxy, where no rule fits.
+    #[must_use]
+    pub fn config(&self, id: RuleId) -> Option<&Config> {
+        let Some(place) = id.place.and_then(|at| self.places.get(usize::from(at))) else {
+            return self.get(id).map(|rule| &rule.config);
+        };
+        match id.rule {
+            Some(rule) => place.rules.get(usize::from(rule)),
+            None => Some(&place.config),
+        }
+    }
+
+    /// Whether the rule leaves parameters of the query out of the key.
+    #[must_use]
+    pub fn drops_parameters(&self, id: RuleId) -> bool {
+        self.get(id)
+            .is_some_and(|rule| rule.query.which != Which::All)
     }
 
     /// Whether there is none.
@@ -64,7 +112,7 @@ impl RuleSet {
     /// The rule, if one decides.
     #[must_use]
     pub fn get(&self, id: RuleId) -> Option<&Rule> {
-        self.rules.get(usize::from(id.0?))
+        self.rules.get(usize::from(id.rule?))
     }
 
     /// Whether the rule sends this request past the cache.
@@ -82,11 +130,13 @@ impl RuleSet {
     /// Finds the rule for the primary key of a plain request, `<partition> GET
     /// <scheme>://<authority><path?query>`, and makes the key what the rule wants it to be.
     pub fn apply(&self, partition: &str, key: &mut Vec<u8>) -> RuleId {
+        let place = self.place(partition);
+        let mut id = RuleId { rule: None, place };
         if self.rules.is_empty() {
-            return RuleId(None);
+            return id;
         }
         let Some(parts) = Parts::of(partition, key) else {
-            return RuleId(None);
+            return id;
         };
         let found = self
             .rules
@@ -98,7 +148,20 @@ impl RuleSet {
         {
             rule.query.apply(key, path_at);
         }
-        RuleId(found.and_then(|i| u16::try_from(i).ok()))
+        id.rule = found.and_then(|i| u16::try_from(i).ok());
+        id
+    }
+
+    /// Where a partition is, if not with the forward proxy.
+    fn place(&self, partition: &str) -> Option<u16> {
+        if self.places.is_empty() || partition == FORWARD {
+            return None;
+        }
+        let has = |place: &Place| {
+            place.partitions.is_empty() || place.partitions.iter().any(|name| name == partition)
+        };
+        let found = self.places.iter().position(has);
+        found.and_then(|at| u16::try_from(at).ok())
     }
 }
 

@@ -136,6 +136,16 @@ pub const fn check_size(length: u64, config: &Config) -> Result<(), NoStore> {
     }
 }
 
+/// Whether a body is stored as far as its length decides, for all that is known of that at header
+/// time.
+#[must_use]
+pub const fn size_is_right(length: Option<u64>, config: &Config) -> bool {
+    match length {
+        Some(length) => check_size(length, config).is_ok(),
+        None => config.store_bytes_min == 0 && config.store_bytes_max == u64::MAX,
+    }
+}
+
 fn check_status(status: u16) -> Result<(), NoStore> {
     match status {
         0..=199 => Err(NoStore::Interim),

@@ -6,13 +6,13 @@ use std::rc::Rc;
 use bytes::Bytes;
 use foxy_base::{KeyHash, key_hash};
 use foxy_http_rules::rules::BypassWhy;
-use foxy_http_rules::{RequestDigest, RuleId, RuleSet, vary};
+use foxy_http_rules::{RequestDigest, RuleId, vary};
 use foxy_http1::{FieldSlots, RequestHead, RequestParts, Url};
 
 use crate::route::{self, destination};
 use crate::upstream::Destination;
 use crate::via::{self, Changes, Hop};
-use crate::{Role, key, local::Local};
+use crate::{Proxy, Role, key, local::Local};
 
 /// An owned request head, and what follows from it.
 #[derive(Debug)]
@@ -34,19 +34,19 @@ pub(crate) struct Ask {
 }
 
 /// Who asks, and under which rules.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Who<'a> {
     pub(crate) role: &'a Rc<Role>,
     pub(crate) client: SocketAddr,
-    pub(crate) rules: &'a RuleSet,
+    pub(crate) proxy: &'a Proxy,
 }
 
 impl<'a> Who<'a> {
-    pub(crate) const fn new(role: &'a Rc<Role>, client: SocketAddr, rules: &'a RuleSet) -> Self {
+    pub(crate) const fn new(role: &'a Rc<Role>, client: SocketAddr, proxy: &'a Proxy) -> Self {
         Self {
             role,
             client,
-            rules,
+            proxy,
         }
     }
 }
@@ -59,13 +59,14 @@ impl Ask {
         url: &Url<'_>,
         who: &Who<'_>,
     ) -> Self {
-        let (role, rules) = (who.role, who.rules);
+        let (role, proxy) = (who.role, who.proxy);
+        let rules = &proxy.config.user_rules;
         let bytes = Bytes::copy_from_slice(&bytes[..parts.len()]);
         let slots = slots.clone();
         let head = parts.head(&bytes, &slots);
-        let digest = RequestDigest::new(head.method_text(), &head);
         let mut base = Vec::with_capacity(parts.len());
         let rule = key::primary(rules, role.partition(), url, &mut base);
+        let digest = RequestDigest::new(head.method_text(), &head).under(proxy.rules(rule));
         let bypass = rules.get(rule).and_then(|rule| rule.bypass.of(&head));
         Self {
             bytes,

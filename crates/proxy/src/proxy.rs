@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use foxy_base::{Clock, hash64};
-use foxy_http_rules::RuleId;
-use foxy_store::Engine;
+use foxy_http_rules::{Digest, Flags, RuleId};
+use foxy_store::{Engine, Object};
 use tokio::sync::watch;
 
 use crate::fetch::FillHead;
 use crate::fill::budget::Budget;
 use crate::fill::{FillMap, Remembered};
+use crate::purge::stored_digest;
 use crate::recent::RecentTable;
 use crate::upstream::dns::DnsCache;
 use crate::upstream::limit::OriginLimit;
@@ -136,10 +137,19 @@ impl Proxy {
 
     /// The caching rules of a request about which this rule decides.
     pub(crate) fn rules(&self, rule: RuleId) -> &foxy_http_rules::Config {
-        match self.config.user_rules.get(rule) {
-            Some(rule) => &rule.config,
-            None => &self.config.rules,
-        }
+        let own = self.config.user_rules.config(rule);
+        own.unwrap_or(&self.config.rules)
+    }
+
+    /// The digest of an object that was found for a request about which this rule decides; `None`
+    /// if it must not be used.
+    pub(crate) fn admitted(&self, object: &Object, rule: RuleId) -> Option<Digest> {
+        let digest = stored_digest(object)?;
+        // An older Foxy compared the names of parameters as they were written, so that the origin
+        // may have seen others than the key says.
+        let cloaked =
+            digest.flags.has(Flags::OLD_RULES) && self.config.user_rules.drops_parameters(rule);
+        (!cloaked).then_some(digest)
     }
 
     /// The name of the rule that decides, for people.

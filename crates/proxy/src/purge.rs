@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foxy_base::{KeyHash, key_hash};
-use foxy_http_rules::{Digest, Flags};
+use foxy_http_rules::{Digest, Flags, old};
 use foxy_http1::Url;
 use foxy_store::{Durable, KeyParts, Object, Purge, PurgeError, PurgeKind, SyncTicket};
 
@@ -149,9 +149,10 @@ fn covers(purge: &Purge, fill: &Fill<FillHead>) -> bool {
 }
 
 /// What the caching rules are to know of a stored object: its digest, and that a soft purge
-/// covers it. `None` if it is not readable.
+/// covers it. `None` if it is not readable, or an older Foxy stored what must not be used any more.
 pub(crate) fn stored_digest(object: &Object) -> Option<Digest> {
-    let mut digest = Digest::decode(&object.meta().rules)?;
+    let digest = Digest::decode(&object.meta().rules)?;
+    let mut digest = old::admitted(digest, object.fields())?;
     if object.is_soft_purged() {
         digest.flags = digest.flags.with(Flags::SOFT_PURGED);
     }

@@ -111,12 +111,12 @@ impl Proxy {
     ) {
         let config = self.rules(rule);
         let now = self.clock.wall();
-        let digest = RequestDigest::new(request.method.as_bytes(), request.fields);
+        let digest = RequestDigest::new(request.method.as_bytes(), request.fields).under(config);
         let looked = self.look(hash, key, request.fields, config);
         let stored = looked
             .peek
             .as_ref()
-            .and_then(|peek| crate::purge::stored_digest(&peek.object));
+            .and_then(|peek| self.admitted(&peek.object, rule));
         if let (Some(peek), Some(stored)) = (&looked.peek, &stored) {
             why.stored = Some(stored_why(peek, stored, now));
         }
@@ -222,6 +222,9 @@ fn not_there(looked: &Looked, digest: &RequestDigest, why: &mut Why) {
             }
             () if looked.without_parts => {
                 "what is stored was stored before the rule's key parts were set, and answers nobody"
+            }
+            () if looked.peek.is_some() => {
+                "an older Foxy stored it under rules that hold no more: it answers nobody, and the next answer takes its place"
             }
             () => "nothing is stored under this key",
         }

@@ -5,6 +5,7 @@ mod common;
 use std::time::Duration;
 
 use common::{Asked, Foxy, Origin};
+use foxy_proxy::{Config, Role};
 
 fn send(foxy: &Foxy, origin: &Origin, method: &str, fields: &str, body: &str) -> common::Answer {
     let mut client = foxy.connect();
@@ -36,6 +37,12 @@ fn posting(fields: &'static str) -> Origin {
     })
 }
 
+fn storing_posts() -> Foxy {
+    let mut config = Config::default();
+    config.rules.post = true;
+    Foxy::start(Role::Forward, config, 1)
+}
+
 #[test]
 fn a_post_that_says_so_answers_later_gets() {
     for (fields, expected) in [
@@ -50,13 +57,21 @@ fn a_post_that_says_so_answers_later_gets() {
         ("Cache-Control: max-age=60\r\n", "got"),
         ("ETag: \"a\"\r\nContent-Location: /x\r\n", "got"),
     ] {
-        let (foxy, origin) = (Foxy::forward(), posting(fields));
+        let (foxy, origin) = (storing_posts(), posting(fields));
         assert_eq!(send(&foxy, &origin, "POST", "", "12345").text(), "posted");
         assert_eq!(foxy.get(&origin, "/x").text(), expected, "{fields}");
         // Another POST is for the origin, whatever is stored.
         send(&foxy, &origin, "POST", "", "12345");
         assert!(origin.asked() >= 2, "{fields}");
     }
+}
+
+#[test]
+fn a_forward_proxy_stores_no_post_unless_told() {
+    let fields = "Cache-Control: max-age=60\r\nContent-Location: /x\r\n";
+    let (foxy, origin) = (Foxy::forward(), posting(fields));
+    assert_eq!(send(&foxy, &origin, "POST", "", "12345").text(), "posted");
+    assert_eq!(foxy.get(&origin, "/x").text(), "got");
 }
 
 #[test]
@@ -67,7 +82,7 @@ fn a_post_replaces_what_get_stored() {
         asked.reply("200 OK", fields, if post { "second" } else { "first" });
         true
     });
-    let foxy = Foxy::forward();
+    let foxy = storing_posts();
     assert_eq!(foxy.get(&origin, "/x").text(), "first");
     send(&foxy, &origin, "POST", "", "");
     assert_eq!(foxy.get(&origin, "/x").text(), "second");

@@ -164,6 +164,8 @@ fn set_cookie_is_stripped_for_everybody_when_told() {
     }
     let plain = Foxy::forward();
     for _ in 0..2 {
+        let answer = plain.get(&origin, "/r/set");
+        assert!(answer.cache().contains("set-cookie"), "{answer:?}");
         assert_eq!(
             plain.get(&origin, "/r/set").field("Set-Cookie"),
             Some("a=b")

@@ -84,3 +84,37 @@ fn keys_of_any_bytes_are_taken() {
         assert_eq!(owned, key);
     }
 }
+
+#[test]
+fn places_have_caching_rules_of_their_own() {
+    let ttl = |seconds| Config {
+        default_ttl_s: Some(seconds),
+        ..Config::default()
+    };
+    let rule = Rule {
+        paths: vec![Pattern::new("/a*")],
+        config: ttl(1),
+        ..Rule::default()
+    };
+    let place = |partitions: &[&str], base, in_rule| Place {
+        partitions: partitions.iter().map(|&name| name.to_owned()).collect(),
+        config: ttl(base),
+        rules: vec![ttl(in_rule)],
+    };
+    let set = RuleSet::new(vec![rule]);
+    let places = vec![place(&["x", "y"], 10, 11), place(&[], 20, 21)];
+    let set = set.with_places(places);
+    for (partition, plain, in_rule) in [
+        ("forward", None, Some(1)),
+        ("y", Some(10), Some(11)),
+        ("z", Some(20), Some(21)),
+    ] {
+        for (path, expected) in [("/b", plain), ("/a", in_rule)] {
+            let mut key = format!("{partition} GET http://e.com{path}").into_bytes();
+            let id = set.apply(partition, &mut key);
+            let ttl = set.config(id).and_then(|config| config.default_ttl_s);
+            assert_eq!(ttl, expected, "{partition} {path}");
+            assert_eq!(set.get(id).is_some(), path == "/a");
+        }
+    }
+}

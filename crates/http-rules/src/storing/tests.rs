@@ -161,8 +161,12 @@ fn authorization_needs_leave_to_share() {
 
 #[test]
 fn only_get_and_explicit_post_are_stored() {
+    let posting = Config {
+        post: true,
+        ..Config::default()
+    };
     let check = |method: &str, response: &str, expected: Result<StoreUnder, NoStore>| {
-        let got = store_with(method, "", 200, response, &Config::default());
+        let got = store_with(method, "", 200, response, &posting);
         assert_eq!(got.map(|plan| plan.under), expected, "{method} {response}");
     };
     check("GET", "Expires: @60", Ok(StoreUnder::Request));
@@ -185,14 +189,8 @@ fn only_get_and_explicit_post_are_stored() {
     ] {
         check("POST", other, Err(NoStore::PostWithoutContentLocation));
     }
-    let off = Config {
-        post: false,
-        ..Config::default()
-    };
-    assert_eq!(
-        store_with("POST", "", 200, same, &off).unwrap_err(),
-        NoStore::Method
-    );
+    let refused = store_with("POST", "", 200, same, &Config::default());
+    assert_eq!(refused.unwrap_err(), NoStore::Method);
 }
 
 #[test]

@@ -14,7 +14,6 @@ use crate::ask::{Ask, Who};
 use crate::gate::{Grant, Shown};
 use crate::local::Local;
 use crate::net::{Io, Transport};
-use crate::purge::stored_digest;
 use crate::reply::{Scratch, send_page};
 use crate::route::{Refusal, Route, route};
 use crate::serve::find::{Found, Primary, find};
@@ -116,14 +115,14 @@ impl<T: Transport> Conn<T> {
         let rules = local.proxy.rules(rule);
         let Found { object, primary } =
             find(local, &mut scratch.key, &head, &rules.key_parts).await;
-        let request = RequestDigest::new(head.method_text(), &head);
+        let request = RequestDigest::new(head.method_text(), &head).under(rules);
         let now = local.wall();
         let Some((object, tier)) = object else {
             let miss = primary.as_ref().map_or(Miss::Uri, |_| Miss::Vary);
             let decision = decide_miss(&request, miss);
             return missed(&parts, (&request, now), decision, Known::nothing(primary));
         };
-        let Some(stored) = stored_digest(&object) else {
+        let Some(stored) = local.proxy.admitted(&object, rule) else {
             let decision = decide_miss(&request, Miss::Uri);
             return missed(&parts, (&request, now), decision, Known::nothing(None));
         };
@@ -155,7 +154,7 @@ impl<T: Transport> Conn<T> {
             }
         };
         if shown.asks_in_background() {
-            let who = Who::new(role, self.client, user_rules);
+            let who = Who::new(role, self.client, &local.proxy);
             let ask = Ask::new(buf.filled(), slots, parts, &url, &who);
             let primary = primary.clone();
             join::revalidate(local, Rc::new(ask), &object, primary, &scratch.key);
@@ -194,8 +193,7 @@ impl<T: Transport> Conn<T> {
             return false;
         };
         let bytes = self.buf.filled();
-        let rules = &self.local.proxy.config.user_rules;
-        let who = Who::new(&self.role, self.client, rules);
+        let who = Who::new(&self.role, self.client, &self.local.proxy);
         let ask = Ask::new(bytes, &self.slots, parts, &url, &who);
         let ask = Rc::new(ask);
         self.buf.consume(parts.len());

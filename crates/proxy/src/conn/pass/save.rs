@@ -15,7 +15,6 @@ use crate::fetch::part::held;
 use crate::fetch::{FillHead, refresh};
 use crate::fill::FillWriter;
 use crate::local::Local;
-use crate::purge::stored_digest;
 use crate::serve::find::{Found, find};
 use crate::upstream::exchange::Upstream;
 
@@ -130,7 +129,7 @@ pub(super) async fn freshen(local: &Local, ask: &Ask, head: &ResponseHead<'_>, s
     else {
         return;
     };
-    let Some(stored) = stored_digest(&object) else {
+    let Some(stored) = local.proxy.admitted(&object, ask.rule) else {
         return;
     };
     let asked = asked(ask, sent, local.wall());
