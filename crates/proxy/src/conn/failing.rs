@@ -32,6 +32,7 @@ impl<T: Transport> Conn<T> {
         {
             return finish;
         }
+        let error = error.validating(want.stored.as_deref());
         self.error_page(ask, error, keep).await
     }
 

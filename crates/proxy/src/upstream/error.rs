@@ -1,7 +1,11 @@
 //! How an origin can fail, and what the client is told then.
 
+use foxy_http_rules::Flags;
+use foxy_store::Object;
+
 use crate::Outcome;
 use crate::guard::Forbidden;
+use crate::purge::stored_digest;
 
 /// Why there is no (complete) answer from an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,14 +34,34 @@ pub(crate) enum UpstreamError {
     GivenUp,
     /// Too many requests wait for this origin already.
     Busy,
+    /// The origin cannot be reached, and what is stored must not be used unless it says so.
+    Unvalidated(&'static str),
 }
 
 impl UpstreamError {
+    /// The error for a client whose answer is stored: where that must be validated and the origin
+    /// cannot be reached, RFC 9111 section 5.2.2.2 wants 504.
+    pub(crate) fn validating(self, stored: Option<&Object>) -> Self {
+        let must = Flags::MUST_REVALIDATE.with(Flags::PROXY_REVALIDATE);
+        let digest = stored.and_then(stored_digest);
+        match self {
+            Self::NoSuchName | Self::NameService | Self::Connect | Self::Closed
+                if digest.is_some_and(|digest| digest.flags.any(must)) =>
+            {
+                Self::Unvalidated(self.reason())
+            }
+            other => other,
+        }
+    }
+
     /// The status for the client, if nothing was sent to it yet.
     pub(crate) const fn status(self) -> u16 {
         match self {
             Self::Forbidden(_) => 403,
-            Self::ConnectTimeout | Self::FirstByteTimeout | Self::Stalled => 504,
+            Self::ConnectTimeout
+            | Self::FirstByteTimeout
+            | Self::Stalled
+            | Self::Unvalidated(_) => 504,
             Self::NameService | Self::GivenUp | Self::Busy => 503,
             _ => 502,
         }
@@ -60,7 +84,7 @@ impl UpstreamError {
             Self::Stalled => "origin-stalled",
             Self::Closed => "origin-closed",
             Self::Truncated => "origin-truncated",
-            Self::BadResponse(why) => why,
+            Self::BadResponse(why) | Self::Unvalidated(why) => why,
             Self::GivenUp => "fetch-given-up",
             Self::Busy => "origin-busy",
         }
