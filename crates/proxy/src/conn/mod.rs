@@ -9,6 +9,7 @@ mod finish;
 mod follow;
 pub(crate) mod join;
 mod local_answers;
+mod not_modified;
 pub(crate) mod pass;
 mod purge_method;
 mod ranged;

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use foxy_base::{Fields, eq_name};
 use foxy_http_rules::range::Span;
-use foxy_http_rules::{CacheStatus, freshness};
+use foxy_http_rules::{CacheStatus, freshness, size_is_right};
 use foxy_http1::{Version, chunked, write};
 
 use super::join::Want;
@@ -56,6 +56,9 @@ impl<T: Transport> Conn<T> {
         mut follower: Follower<FillHead>,
         how: How,
     ) -> Finish {
+        if self.has_it(ask, want, head) {
+            return self.not_modified(ask, want, head, how).await;
+        }
         let How {
             cut,
             collapsed,
@@ -185,12 +188,14 @@ impl<T: Transport> Conn<T> {
             .digest
             .as_ref()
             .map(|d| freshness::ttl_ms(d, now).div_euclid(1000));
+        // Whether a body without a length is too large is not known yet.
+        let sizes = |config| head.status == 206 || size_is_right(head.length, config);
         let cache = CacheStatus {
             cache: &local.proxy.config.headers.name,
             fwd: Some(want.reason),
             fwd_status: Some(head.status),
             ttl,
-            stored: head.not_stored.is_empty(),
+            stored: head.not_stored.is_empty() && sizes(local.proxy.rules(ask.rule)),
             collapsed: how.collapsed,
             detail: Some(head.not_stored).filter(|why| !why.is_empty()),
             rule: local.proxy.rule_name(ask.rule),

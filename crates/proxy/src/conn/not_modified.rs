@@ -1,0 +1,72 @@
+//! A condition of the client that the origin was not told: it was asked with the validators of
+//! what is stored. Where it brings a new version, the client may have just that.
+
+use foxy_base::Fields;
+use foxy_http_rules::CacheStatus;
+use foxy_http_rules::conditional::{self, Condition};
+use foxy_http1::write;
+
+use super::follow::Want;
+use super::stream::{How, streamed_outcome};
+use super::{Conn, Finish};
+use crate::ask::Ask;
+use crate::fetch::FillHead;
+use crate::net::Transport;
+use crate::reply::{Mode, Own, own_fields};
+
+impl<T: Transport> Conn<T> {
+    /// Whether the client says that it has what the origin sends in place of what is stored.
+    pub(super) fn has_it(&self, ask: &Ask, want: &Want, head: &FillHead) -> bool {
+        let asked = ask.digest.conditional && want.stored.is_some() && head.status == 200;
+        let Some(digest) = head.digest.as_ref().filter(|_| asked) else {
+            return false;
+        };
+        let condition = conditional::evaluate(&ask.head(), &head.fields, digest, self.local.wall());
+        condition == Condition::NotModified
+    }
+
+    /// Answers 304 in place of a fill's 200.
+    pub(super) async fn not_modified(
+        &mut self,
+        ask: &Ask,
+        want: &Want,
+        head: &FillHead,
+        how: How,
+    ) -> Finish {
+        let local = &self.local;
+        let out = &mut self.scratch.head;
+        out.clear();
+        write::status_line(out, 304);
+        for i in 0..head.fields.count() {
+            let (name, value) = head.fields.field(i);
+            if conditional::is_sent_with_304(name) {
+                write::field(out, name, value);
+            }
+        }
+        let cache = CacheStatus {
+            cache: &local.proxy.config.headers.name,
+            fwd: Some(want.reason),
+            fwd_status: Some(head.status),
+            collapsed: how.collapsed,
+            rule: local.proxy.rule_name(ask.rule),
+            ..CacheStatus::default()
+        };
+        let own = Own {
+            mode: Mode::Bare,
+            age: None,
+            cache: Some(cache),
+            keep: how.keep,
+            version: ask.head().version(),
+        };
+        own_fields(out, local, &own);
+        let sent = self.io.write(out, local.patience.progress).await;
+        Finish {
+            outcome: streamed_outcome(want, how.collapsed),
+            status: 304,
+            origin_status: head.status,
+            origin: Some(head.origin),
+            keep: how.keep && sent.is_ok(),
+            ..Finish::default()
+        }
+    }
+}
