@@ -255,7 +255,7 @@ impl Role {
     #[must_use]
     pub fn partition(&self) -> &str {
         match self {
-            Self::Forward => "forward",
+            Self::Forward => foxy_http_rules::rules::FORWARD,
             Self::Site(site) => &site.name,
         }
     }

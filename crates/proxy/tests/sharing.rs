@@ -364,3 +364,83 @@ fn a_site_may_give_short_lived_answers_to_all_who_were_there() {
         assert_eq!(origin.asked(), expected, "{collapse:?} {cookie:?}");
     }
 }
+
+#[test]
+fn what_must_be_validated_and_cannot_be_is_a_504() {
+    let origin = Origin::start(|asked: &mut Asked| {
+        if asked.field("X-Gone").is_some() {
+            return false;
+        }
+        let control = match asked.path() {
+            "/must" => "max-age=10, must-revalidate",
+            "/proxy" => "max-age=10, proxy-revalidate",
+            _ => "s-maxage=10",
+        };
+        asked.reply("200 OK", &format!("Cache-Control: {control}\r\n"), "page");
+        true
+    });
+    let foxy = Foxy::forward();
+    for path in ["/must", "/proxy", "/s"] {
+        foxy.get(&origin, path);
+        foxy.clock.advance(Duration::from_secs(11));
+        let answer = foxy.get_with(&origin, path, "X-Gone: 1\r\n");
+        assert_eq!(answer.status, 504, "{answer:?}");
+        assert!(answer.text().contains("origin-closed"), "{answer:?}");
+    }
+    assert_eq!(foxy.get_with(&origin, "/new", "X-Gone: 1\r\n").status, 502);
+}
+
+#[test]
+fn a_client_that_has_the_new_version_gets_a_304() {
+    let origin = Origin::start(|asked: &mut Asked| {
+        let version = asked.field("X-Version").unwrap_or("1").to_owned();
+        let fields = format!("Cache-Control: max-age=10\r\nETag: \"v{version}\"\r\n");
+        asked.reply("200 OK", &fields, format!("version {version}"));
+        true
+    });
+    let foxy = Foxy::forward();
+    foxy.get(&origin, "/");
+    foxy.clock.advance(Duration::from_secs(11));
+    let has = "X-Version: 2\r\nIf-None-Match: \"v2\"\r\n";
+    let known = foxy.get_with(&origin, "/", has);
+    assert_eq!(
+        (
+            known.status,
+            known.field("ETag"),
+            known.field("Content-Length")
+        ),
+        (304, Some("\"v2\""), None)
+    );
+    assert_eq!(foxy.get(&origin, "/").text(), "version 2");
+    assert_eq!(origin.asked(), 2);
+    foxy.clock.advance(Duration::from_secs(11));
+    let has = "X-Version: 3\r\nIf-None-Match: \"v2\"\r\n";
+    let other = foxy.get_with(&origin, "/", has);
+    assert_eq!((other.status, other.text().as_str()), (200, "version 3"));
+}
+
+#[test]
+fn stored_is_not_said_of_what_may_be_too_large() {
+    let origin = Origin::start(|asked: &mut Asked| {
+        let fields = "Cache-Control: max-age=60\r\n";
+        match asked.path() {
+            "/open" => asked.raw(format!(
+                "HTTP/1.1 200 OK\r\n{fields}Transfer-Encoding: chunked\r\n\r\nb\r\n0123456789a\r\n0\r\n\r\n"
+            )),
+            "/large" => asked.reply("200 OK", fields, "0123456789a"),
+            _ => asked.reply("200 OK", fields, "0123456789"),
+        }
+        true
+    });
+    let mut config = Config::default();
+    config.rules.store_bytes_max = 10;
+    let foxy = Foxy::start(Role::Forward, config, 1);
+    assert!(foxy.get(&origin, "/fits").cache().contains("stored"));
+    for path in ["/large", "/open"] {
+        for _ in 0..2 {
+            let answer = foxy.get(&origin, path);
+            assert!(!answer.cache().contains("stored"), "{answer:?}");
+        }
+    }
+    assert_eq!(origin.asked(), 5);
+}

@@ -11,7 +11,7 @@ use super::machine::Machine;
 use super::origin::OriginUrl;
 use super::problem::Problem;
 use super::values::Values;
-use super::{proxy_settings, rules};
+use super::{places, proxy_settings, rules};
 
 /// Everything Foxy was told, checked and complete.
 #[derive(Clone, Debug)]
@@ -77,6 +77,8 @@ pub struct SiteConfig {
     pub preserve_host: bool,
     /// Which waiting requests take the answer of a running fetch.
     pub collapse: foxy_proxy::Collapse,
+    /// Whether directives of requests count, if it says so.
+    pub obey_request: Option<bool>,
 }
 
 /// Logs.
@@ -166,13 +168,16 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
         Vec::new()
     };
     let mut proxy = proxy_settings::all_but_access(given, problems);
-    proxy.user_rules = rules::rules(
-        repeated(given, "rule"),
+    let sections = repeated(given, "rule");
+    proxy.user_rules = rules::rules(sections, &proxy.rules, &sites, !listen.is_empty(), problems);
+    let places = places::places(
+        sections,
+        single("cache"),
         &proxy.rules,
+        &proxy.user_rules,
         &sites,
-        !listen.is_empty(),
-        problems,
     );
+    proxy.user_rules = proxy.user_rules.with_places(places);
     Config {
         proxy: foxy_proxy::Config { access, ..proxy },
         log: log(single("log"), problems),
@@ -217,6 +222,7 @@ fn site(section: &Section, problems: &mut Vec<Problem>) -> Option<SiteConfig> {
         "arrived" => foxy_proxy::Collapse::Arrived,
         _ => foxy_proxy::Collapse::Fresh,
     };
+    let obey_request = values.given_flag("obey_request");
     let origin = values.origin("origin");
     if origin.is_none() && !section.contains_key("origin") {
         let text = "site.origin is missing; name the server, such as \"http://127.0.0.1:8080\"";
@@ -241,6 +247,7 @@ fn site(section: &Section, problems: &mut Vec<Problem>) -> Option<SiteConfig> {
         origin,
         preserve_host,
         collapse,
+        obey_request,
     })
 }
 

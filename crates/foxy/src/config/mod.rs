@@ -9,6 +9,7 @@ mod kind;
 mod machine;
 mod origin;
 mod pattern;
+mod places;
 mod plan;
 mod problem;
 mod proxy_settings;

@@ -114,7 +114,10 @@ fn rules(values: &mut Values<'_>, config: &mut Config) {
     rules.stale_on_disconnect_s = values.seconds("stale_on_disconnect");
     rules.stale_if_error_s = values.seconds_or_off("stale_if_error");
     rules.stale_while_revalidate_s = values.seconds_or_off("stale_while_revalidate");
-    rules.obey_request = values.flag("obey_request");
+    rules.store_set_cookie = values.flag("store_set_cookie");
+    // For the forward proxy: sites have other defaults, see `places`.
+    rules.obey_request = values.flag_or("obey_request", true);
+    rules.post = values.flag_or("store_post", false);
     if let Some(Value::Size(bytes)) = values.given("min_size") {
         rules.store_bytes_min = *bytes;
     }

@@ -147,10 +147,10 @@ fn rule(section: &Section, i: usize, cache: &Config, problems: &mut Vec<Problem>
                 (_, ignore) if !ignore.is_empty() => Which::Ignore(ignore),
                 _ => Which::All,
             },
-            sort: flag(&values, "query_sort"),
+            sort: values.flag_or("query_sort", false),
         },
         bypass: Bypass {
-            always: flag(&values, "bypass"),
+            always: values.flag_or("bypass", false),
             fields: texts(&values, "bypass_headers")
                 .iter()
                 .map(|text| field(text))
@@ -197,8 +197,11 @@ fn lifetimes(values: &Values<'_>, config: &mut Config) {
     if let Some(Value::Count(percent)) = values.given("heuristic_percent") {
         config.heuristic_percent = u8::try_from(*percent).unwrap_or(100);
     }
-    if let Some(Value::Flag(obey)) = values.given("obey_request") {
-        config.obey_request = *obey;
+    for (name, setting) in [
+        ("obey_request", &mut config.obey_request),
+        ("store_set_cookie", &mut config.store_set_cookie),
+    ] {
+        *setting = values.flag_or(name, *setting);
     }
 }
 
@@ -212,7 +215,7 @@ fn key_and_sizes(values: &Values<'_>, config: &mut Config) {
     let headers = headers.iter().map(|name| name.to_ascii_lowercase());
     let cookies = cookies.iter().map(|name| format!("cookie:{name}"));
     config.key_parts = headers.chain(cookies).collect();
-    config.strip_set_cookie = flag(values, "strip_set_cookie");
+    config.strip_set_cookie = values.flag_or("strip_set_cookie", false);
     let size = |name| match values.given(name) {
         Some(Value::Size(bytes)) => Some(*bytes),
         _ => None,
@@ -231,10 +234,6 @@ fn texts(values: &Values<'_>, name: &str) -> Vec<String> {
 fn patterns(values: &Values<'_>, name: &str) -> Vec<Pattern> {
     let texts = texts(values, name);
     texts.iter().map(|text| Pattern::new(text)).collect()
-}
-
-fn flag(values: &Values<'_>, name: &str) -> bool {
-    matches!(values.given(name), Some(Value::Flag(true)))
 }
 
 #[cfg(test)]

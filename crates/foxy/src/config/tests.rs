@@ -31,7 +31,7 @@ impl Machine for Laptop {
 
 const LAPTOP: Laptop = Laptop { existing: 0 };
 
-fn build(text: &str) -> Result<Config, Vec<String>> {
+pub(super) fn build(text: &str) -> Result<Config, Vec<String>> {
     let strings = |problems: Vec<Problem>| problems.iter().map(ToString::to_string).collect();
     let given = parse(text, "foxy.toml").map_err(strings)?;
     Config::build(&given, &LAPTOP).map_err(strings)

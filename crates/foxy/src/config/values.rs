@@ -112,6 +112,19 @@ impl<'p> Values<'p> {
         }
     }
 
+    /// A flag without a default of its own; `None` if it was not given.
+    pub(super) fn given_flag(&self, name: &str) -> Option<bool> {
+        match self.values.get(name) {
+            Some(Value::Flag(flag)) => Some(*flag),
+            _ => None,
+        }
+    }
+
+    /// As [`given_flag`](Self::given_flag), with what holds otherwise.
+    pub(super) fn flag_or(&self, name: &str, otherwise: bool) -> bool {
+        self.given_flag(name).unwrap_or(otherwise)
+    }
+
     pub(super) fn text(&mut self, name: &str) -> String {
         match self.values.get(name) {
             Some(Value::Text(text)) => text.clone(),

@@ -1,0 +1,61 @@
+//! What sites do otherwise than the forward proxy unless they are told. Clients of a forward proxy
+//! are its operator's own: what they ask for counts. Those of a site are strangers, of whom
+//! each could have the origin asked every time. The answer to a POST is stored for a GET where the
+//! operator knows the origin.
+
+use foxy_proxy::rules::rules::Place;
+use foxy_proxy::rules::{Config, RuleSet};
+
+use super::build::SiteConfig;
+use super::given::Section;
+
+/// Sites by their caching rules. `sections` are those of `rules`, in the same order; a setting
+/// that a rule gives goes before the site's, that before what `cache` gives.
+pub(super) fn places(
+    sections: &[Section],
+    cache: Option<&Section>,
+    forward: &Config,
+    rules: &RuleSet,
+    sites: &[SiteConfig],
+) -> Vec<Place> {
+    let given = |name| cache.is_some_and(|cache| cache.contains_key(name));
+    let obeys = given("obey_request") && forward.obey_request;
+    let post = !given("store_post") || forward.post;
+    let place = |partitions: Vec<String>, obey_request| {
+        let own = |config: &Config, own_word: bool| Config {
+            obey_request: if own_word {
+                config.obey_request
+            } else {
+                obey_request
+            },
+            post,
+            ..config.clone()
+        };
+        let ruled = rules.all().iter().zip(sections);
+        let in_rule = |section: &Section| section.contains_key("obey_request");
+        Place {
+            partitions,
+            config: own(forward, false),
+            rules: ruled
+                .map(|(rule, section)| own(&rule.config, in_rule(section)))
+                .collect(),
+        }
+    };
+    let apart = |site: &&SiteConfig| site.obey_request.is_some_and(|own| own != obeys);
+    let apart: Vec<String> = sites
+        .iter()
+        .filter(apart)
+        .map(|site| site.name.clone())
+        .collect();
+    let mut places = Vec::new();
+    if !apart.is_empty() {
+        places.push(place(apart, !obeys));
+    }
+    if !sites.is_empty() {
+        places.push(place(Vec::new(), obeys));
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests;
