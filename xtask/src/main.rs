@@ -67,6 +67,9 @@ enum Command {
         /// Write what was measured into the table
         #[arg(long)]
         update: bool,
+        /// Foxy as it is without configuration, against the table of what that costs
+        #[arg(long)]
+        defaults: bool,
     },
     /// What a release must show on this machine, measured: replays, restarts, cost of a hit
     Accept(accept::Wanted),
@@ -94,8 +97,16 @@ fn main() -> ExitCode {
             report.step("tests", || tests_step::run(tests_step::Scope::of(long)));
         }
         Command::Models => report.step("model checks", tests_step::models),
-        Command::Conformance { suite, update } => {
-            let wanted = conformance::Wanted { suite, update };
+        Command::Conformance {
+            suite,
+            update,
+            defaults,
+        } => {
+            let wanted = conformance::Wanted {
+                suite,
+                update,
+                defaults,
+            };
             report.step("conformance", || conformance::run(&wanted));
         }
         Command::Accept(wanted) => accept::run(&mut report, &wanted),
@@ -126,6 +137,12 @@ fn check(report: &mut Report, fast: bool, long: bool) {
     report.step("generated documents", generated::check);
     report.step("documentation", steps::doc);
     if long {
+        report.step("conformance of the defaults", || {
+            conformance::run(&conformance::Wanted {
+                defaults: true,
+                ..conformance::Wanted::default()
+            })
+        });
         bench::gate(report);
     }
 }

@@ -52,6 +52,8 @@ pub(super) struct Suite {
     pub(super) folder: PathBuf,
     /// Name of the table that has its verdicts.
     pub(super) table: &'static str,
+    /// Name of the table of what the defaults cost.
+    pub(super) losses: &'static str,
     /// Has tests of Surrogate-Control.
     pub(super) surrogate: bool,
 }
@@ -72,6 +74,7 @@ impl Suite {
             surrogate: folder.join("tests").join("surrogate-control.mjs").exists(),
             folder,
             table: "git.toml",
+            losses: "git-defaults.toml",
         })
     }
 
@@ -91,6 +94,7 @@ pub(super) fn release(tools: &Tools, folder: &Path) -> Result<Suite, String> {
     Ok(Suite {
         folder: unpacked(tools, &SUITE, folder)?,
         table: "npm.toml",
+        losses: "npm-defaults.toml",
         surrogate: true,
     })
 }

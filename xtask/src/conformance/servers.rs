@@ -30,6 +30,24 @@ impl Mode {
     }
 }
 
+/// With what settings Foxy runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Settings {
+    /// All that the standard allows is done.
+    Wide,
+    /// Those that it has unless it is told.
+    Defaults,
+}
+
+impl Settings {
+    const fn lines(self) -> &'static str {
+        match self {
+            Self::Wide => "obey_request = true\nstore_set_cookie = true\nstore_post = true\n",
+            Self::Defaults => "",
+        }
+    }
+}
+
 /// A server that is killed when it is not needed any more.
 #[derive(Debug)]
 pub(super) struct Running {
@@ -67,14 +85,15 @@ impl Running {
     pub(super) fn foxy(
         program: &Path,
         suite: &Suite,
-        mode: Mode,
+        (mode, settings): (Mode, Settings),
         origin: &Self,
         folder: &Path,
     ) -> Result<Self, String> {
         let port = free_port()?;
         let name = mode.name();
         let config = folder.join(format!("{name}.toml"));
-        let text = format!("[cache]\nsurrogate_control = {}\n", suite.surrogate);
+        let lines = settings.lines();
+        let text = format!("[cache]\nsurrogate_control = {}\n{lines}", suite.surrogate);
         std::fs::write(&config, text).map_err(|error| format!("{}: {error}", config.display()))?;
         let mut command = Command::new(program);
         command.arg("serve").arg("--config").arg(&config);

@@ -29,6 +29,16 @@ struct Verdict {
 }
 
 impl Verdicts {
+    #[cfg(test)]
+    pub(super) fn of(all: &[(&str, &str, bool)]) -> Self {
+        let one = |(test, kind, holds): &(&str, &str, bool)| {
+            let (kind, why) = ((*kind).to_owned(), "because".to_owned());
+            let holds = *holds;
+            ((*test).to_owned(), Verdict { kind, holds, why })
+        };
+        Self(all.iter().map(one).collect())
+    }
+
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
         let verdicts =
@@ -49,7 +59,7 @@ impl Verdicts {
 
 /// The table: by kind and test, what is expected.
 #[derive(Debug, Default)]
-pub(super) struct Table(BTreeMap<String, BTreeMap<String, String>>);
+pub(super) struct Table(pub(super) BTreeMap<String, BTreeMap<String, String>>);
 
 impl Table {
     /// Reads the table; an absent file is an empty one.
@@ -77,6 +87,28 @@ impl Table {
             }
         }
         text
+    }
+
+    /// The table with other verdicts for some tests.
+    pub(super) fn with(&self, other: &BTreeMap<String, String>) -> Self {
+        let mut changed = self.0.clone();
+        for (test, expected) in changed.values_mut().flatten() {
+            if let Some(other) = other.get(test) {
+                expected.clone_from(other);
+            }
+        }
+        Self(changed)
+    }
+
+    /// Where a run differs from the table: test, and the word for its verdict.
+    pub(super) fn differences(&self, verdicts: &Verdicts) -> BTreeMap<String, &'static str> {
+        let differs = |(test, verdict): &(&String, &Verdict)| {
+            let expected = self.expected(&verdict.kind, test);
+            expected.is_none_or(|expected| passes(expected) != verdict.holds)
+        };
+        let all = verdicts.0.iter().filter(differs);
+        all.map(|(test, verdict)| (test.clone(), word(&verdict.kind, verdict.holds)))
+            .collect()
     }
 
     fn expected(&self, kind: &str, test: &str) -> Option<&str> {
@@ -169,12 +201,7 @@ mod tests {
     }
 
     fn verdicts(all: &[(&str, &str, bool)]) -> Verdicts {
-        let one = |(test, kind, holds): &(&str, &str, bool)| {
-            let (kind, why) = ((*kind).to_owned(), "because".to_owned());
-            let holds = *holds;
-            ((*test).to_owned(), Verdict { kind, holds, why })
-        };
-        Verdicts(all.iter().map(one).collect())
+        Verdicts::of(all)
     }
 
     #[test]
