@@ -11,6 +11,9 @@
 //! +------+------+-----------------+---------------------------------+
 //! entry: name start in text u32 | name length u16 | value length u16      (little-endian)
 //! ```
+//!
+//! A *wide* block has lengths of 32 bits and a one after the count. It is for answers on their way
+//! to clients, is never stored, and no stored bytes are taken for one.
 
 use bytes::Bytes;
 
@@ -18,12 +21,14 @@ use crate::Fields;
 
 const HEADER: usize = 4;
 const ENTRY: usize = 8;
+const WIDE_ENTRY: usize = 12;
 
 /// A checked field block. Cloning shares the bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldBlock {
     bytes: Bytes,
     count: usize,
+    wide: bool,
 }
 
 /// Why bytes are not a field block, or fields do not fit into one.
@@ -56,6 +61,7 @@ impl FieldBlock {
         Self {
             bytes: Bytes::from_static(&[0; HEADER]),
             count: 0,
+            wide: false,
         }
     }
 
@@ -74,7 +80,8 @@ impl FieldBlock {
         if bytes.len() < HEADER + ENTRY * count {
             return Err(FieldBlockError::Truncated);
         }
-        let block = Self { bytes, count };
+        let wide = false;
+        let block = Self { bytes, count, wide };
         block.check_entries()?;
         Ok(block)
     }
@@ -105,6 +112,9 @@ impl FieldBlock {
 
     /// Name start, name length, value length of field `i`.
     fn entry(&self, i: usize) -> (usize, usize, usize) {
+        if self.wide {
+            return self.wide_entry(i);
+        }
         let at = HEADER + ENTRY * i;
         let e = &self.bytes[at..at + ENTRY];
         (
@@ -114,13 +124,22 @@ impl FieldBlock {
         )
     }
 
+    #[cold]
+    fn wide_entry(&self, i: usize) -> (usize, usize, usize) {
+        let at = HEADER + WIDE_ENTRY * i;
+        let e = &self.bytes[at..at + WIDE_ENTRY];
+        let number = |n: usize| u32::from_le_bytes([e[n], e[n + 1], e[n + 2], e[n + 3]]) as usize;
+        (number(0), number(4), number(8))
+    }
+
     /// The fields as HTTP/1 text, each line ended by CRLF, without the blank line.
     #[must_use]
     pub fn text(&self) -> &[u8] {
-        &self.bytes[HEADER + ENTRY * self.count..]
+        let entry = if self.wide { WIDE_ENTRY } else { ENTRY };
+        &self.bytes[HEADER + entry * self.count..]
     }
 
-    /// The whole block, as stored.
+    /// The whole block, as stored. [`parse`](Self::parse) refuses those of a wide block.
     #[must_use]
     pub fn as_bytes(&self) -> &Bytes {
         &self.bytes
@@ -129,7 +148,10 @@ impl FieldBlock {
     /// The block of the fields for which `keep` says true.
     #[must_use]
     pub fn filtered(&self, mut keep: impl FnMut(&[u8], &[u8]) -> bool) -> Self {
-        let mut builder = FieldBlockBuilder::default();
+        let mut builder = FieldBlockBuilder {
+            wide: self.wide,
+            ..FieldBlockBuilder::default()
+        };
         for i in 0..self.count {
             let (name, value) = self.field(i);
             if keep(name, value) {
@@ -162,6 +184,7 @@ pub struct FieldBlockBuilder {
     table: Vec<u8>,
     text: Vec<u8>,
     count: u16,
+    wide: bool,
 }
 
 impl FieldBlockBuilder {
@@ -175,6 +198,34 @@ impl FieldBlockBuilder {
         if !fits(name.len()) || !fits(value.len()) || !room || self.count == u16::MAX {
             return Err(FieldBlockError::TooLarge);
         }
+        self.checked(name, value);
+        Ok(())
+    }
+
+    /// Adds a field of any length, in a block that is not to be stored: it becomes wide if the
+    /// field wants that. What no parsed head can have (4 GiB of text, over 65,535 fields) is left out.
+    pub fn push_any(&mut self, name: &[u8], value: &[u8]) {
+        let room = u32::try_from(self.text.len() + name.len() + value.len() + 4).is_ok();
+        if !room || self.count == u16::MAX {
+            return;
+        }
+        let fits = |n: usize| u16::try_from(n).is_ok();
+        if !self.wide && !(fits(name.len()) && fits(value.len())) {
+            self.widen();
+        }
+        self.checked(name, value);
+    }
+
+    fn widen(&mut self) {
+        let mut wide = Vec::with_capacity(self.table.len() * 2 + WIDE_ENTRY);
+        for e in self.table.chunks_exact(ENTRY) {
+            wide.extend_from_slice(&e[..4]);
+            wide.extend_from_slice(&[e[4], e[5], 0, 0, e[6], e[7], 0, 0]);
+        }
+        (self.table, self.wide) = (wide, true);
+    }
+
+    fn checked(&mut self, name: &[u8], value: &[u8]) {
         debug_assert!(
             !name
                 .iter()
@@ -182,7 +233,6 @@ impl FieldBlockBuilder {
                 .any(|b| matches!(b, b'\r' | b'\n' | 0))
         );
         self.push_unchecked(name, value);
-        Ok(())
     }
 
     /// Adds a field known to fit.
@@ -194,10 +244,11 @@ impl FieldBlockBuilder {
         }
         self.table
             .extend_from_slice(&(self.text.len() as u32).to_le_bytes());
-        self.table
-            .extend_from_slice(&(name.len() as u16).to_le_bytes());
-        self.table
-            .extend_from_slice(&(value.len() as u16).to_le_bytes());
+        for length in [name.len(), value.len()] {
+            let bytes = (length as u32).to_le_bytes();
+            let used = if self.wide { 4 } else { 2 };
+            self.table.extend_from_slice(&bytes[..used]);
+        }
         self.text.extend_from_slice(name);
         self.text.extend_from_slice(b": ");
         self.text.extend_from_slice(value);
@@ -210,12 +261,13 @@ impl FieldBlockBuilder {
     pub fn finish(self) -> FieldBlock {
         let mut bytes = Vec::with_capacity(HEADER + self.table.len() + self.text.len());
         bytes.extend_from_slice(&self.count.to_le_bytes());
-        bytes.extend_from_slice(&[0, 0]);
+        bytes.extend_from_slice(&[u8::from(self.wide), 0]);
         bytes.extend_from_slice(&self.table);
         bytes.extend_from_slice(&self.text);
         FieldBlock {
             bytes: Bytes::from(bytes),
             count: usize::from(self.count),
+            wide: self.wide,
         }
     }
 }
@@ -275,6 +327,25 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn a_wide_block_holds_any_field_and_is_never_read_from_bytes() {
+        let long = vec![b'x'; 70_000];
+        let mut builder = FieldBlockBuilder::default();
+        for value in [&b"1"[..], &long, b"2"] {
+            builder.push_any(b"A", value);
+        }
+        assert_eq!(builder.push(b"B", b"3"), Ok(()));
+        let block = builder.finish();
+        let values: Vec<_> = (0..block.count()).map(|i| block.field(i)).collect();
+        let wanted: [(&[u8], &[u8]); 4] = [(b"A", b"1"), (b"A", &long), (b"A", b"2"), (b"B", b"3")];
+        assert_eq!(values, wanted);
+        assert!(block.text().starts_with(b"A: 1\r\nA: xx"));
+        assert!(block.text().ends_with(b"xx\r\nA: 2\r\nB: 3\r\n"));
+        let read = FieldBlock::parse(block.as_bytes().clone());
+        assert_eq!(read, Err(FieldBlockError::Inconsistent));
+        assert_eq!(block.filtered(|_, value| value.len() < 9).count(), 3);
     }
 
     #[test]
