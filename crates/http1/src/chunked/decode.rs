@@ -4,6 +4,7 @@
 //! copied; every input that two decoders could read differently is refused: LF alone, CR alone,
 //! signs, prefixes and white space around sizes, sizes over 2^63 - 1, missing CRLF after data.
 
+use super::trailers;
 use crate::body::BodyStep;
 use crate::{Limits, Reject};
 
@@ -26,6 +27,7 @@ pub struct ChunkedDecoder {
     searched: usize,
     line_max: usize,
     trailer_max: usize,
+    trailer_fields: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +55,7 @@ impl ChunkedDecoder {
             searched: 0,
             line_max: limits.chunk_line_bytes,
             trailer_max: limits.trailer_bytes,
+            trailer_fields: limits.trailer_fields,
         }
     }
 
@@ -66,7 +69,8 @@ impl ChunkedDecoder {
     /// is complete: it is then contiguous in the input.
     ///
     /// # Errors
-    /// Status 400, or 431 for trailers over their limit.
+    /// Status 400, or 431 for trailers over their limits. A message whose trailer section cannot
+    /// be read is not complete.
     pub fn step(&mut self, input: &[u8]) -> Result<BodyStep, Reject> {
         let mut at = 0;
         loop {
@@ -198,8 +202,9 @@ impl ChunkedDecoder {
             }
             self.searched = lf + 1;
             if lf == 1 || window[..lf].ends_with(b"\r\n\r") {
-                self.state = State::Done;
                 let fields = if lf == 1 { 0 } else { lf + 1 };
+                trailers::check(&section[..fields], self.trailer_fields)?;
+                self.state = State::Done;
                 return Ok(BodyStep::End {
                     consumed: at + lf + 1,
                     trailers: at..at + fields,

@@ -49,11 +49,38 @@ pub fn is_trailer_allowed(name: &[u8]) -> bool {
     !is_hop_by_hop(name) && !FORBIDDEN.iter().any(|f| eq_name(name, f.as_bytes()))
 }
 
+/// Most fields of a trailer section, whatever the limits say.
+const FIELDS: usize = 64;
+
+/// Reads a complete section into `room`.
+fn read<'b, 'h>(
+    section: &'b [u8],
+    room: &'h mut [httparse::Header<'b>],
+) -> Result<&'h [httparse::Header<'b>], Reject> {
+    match httparse::parse_headers(section, room) {
+        Ok(httparse::Status::Complete((len, fields))) if len == section.len() => Ok(fields),
+        Err(httparse::Error::TooManyHeaders) => Err(Reject::TRAILERS_TOO_LARGE),
+        _ => Err(diagnose::fields(section)),
+    }
+}
+
+/// Whether a complete section can be read.
+///
+/// # Errors
+/// As [`parse_trailers`].
+pub(super) fn check(section: &[u8], fields: usize) -> Result<(), Reject> {
+    if section.is_empty() {
+        return Ok(());
+    }
+    let mut room = [httparse::EMPTY_HEADER; FIELDS];
+    read(section, &mut room[..fields.min(FIELDS)]).map(|_| ())
+}
+
 /// Parses a complete trailer section, as [`BodyStep::End`](crate::BodyStep::End) delimits it
 /// (empty, or up to and including the blank line). Fields that do not belong there are left out.
 ///
 /// # Errors
-/// Malformed fields (400), too many of them (431).
+/// Malformed fields (400), too many of them (431). The decoder has refused these already.
 pub fn parse_trailers<'b>(
     section: &'b [u8],
     slots: &'b mut FieldSlots,
@@ -63,18 +90,11 @@ pub fn parse_trailers<'b>(
     if section.is_empty() {
         return Ok(FieldView::empty());
     }
-    let mut room = [httparse::EMPTY_HEADER; 64];
-    let max = limits.trailer_fields.min(room.len());
-    match httparse::parse_headers(section, &mut room[..max]) {
-        Ok(httparse::Status::Complete((len, fields))) if len == section.len() => {
-            for field in fields {
-                if is_trailer_allowed(field.name.as_bytes()) {
-                    slots.push(section, field.name.as_bytes(), field.value);
-                }
-            }
+    let mut room = [httparse::EMPTY_HEADER; FIELDS];
+    for field in read(section, &mut room[..limits.trailer_fields.min(FIELDS)])? {
+        if is_trailer_allowed(field.name.as_bytes()) {
+            slots.push(section, field.name.as_bytes(), field.value);
         }
-        Err(httparse::Error::TooManyHeaders) => return Err(Reject::TRAILERS_TOO_LARGE),
-        _ => return Err(diagnose::fields(section)),
     }
     Ok(FieldView {
         bytes: section,
