@@ -152,6 +152,7 @@ pub fn reason(word: &str) -> Option<&'static str> {
     let no_store = NoStore::ALL.iter().find(|reason| reason.as_str() == word);
     no_store.map(|reason| not_stored(*reason)).or(match word {
         "whole-is-better" => Some("a part does not replace the whole that is stored"),
+        "field-too-large" => Some("a field is longer than a record can hold (65,535 bytes)"),
         "part-too-large" => Some("a part of this size has no place in the store"),
         "newer-answer" => Some("an answer to a later question had arrived before"),
         "stale-is-better" => Some("an error does not replace what may be served stale instead"),

@@ -27,7 +27,7 @@ pub struct Rule {
     pub hosts: Vec<Pattern>,
     /// Paths without query; none means all.
     pub paths: Vec<Pattern>,
-    /// What of the query counts in the key.
+    /// What of the query counts, in the key and at the origin.
     pub query: QueryRule,
     /// Requests that pass by the cache.
     pub bypass: Bypass,
@@ -54,6 +54,8 @@ pub const FORWARD: &str = "forward";
 pub struct RuleSet {
     rules: Vec<Rule>,
     places: Vec<Place>,
+    /// Partitions whose paths have no normal form.
+    as_received: Vec<String>,
 }
 
 /// Which rule decides about a request, and in which place; the set of rules resolves it.
@@ -74,6 +76,7 @@ impl RuleSet {
         Self {
             rules,
             places: Vec::new(),
+            as_received: Vec::new(),
         }
     }
 
@@ -101,6 +104,20 @@ impl RuleSet {
     pub fn drops_parameters(&self, id: RuleId) -> bool {
         self.get(id)
             .is_some_and(|rule| rule.query.which != Which::All)
+    }
+
+    /// The set, and partitions (`forward` or a site's name) whose paths stay as they are received.
+    #[must_use]
+    pub fn with_received(mut self, partitions: Vec<String>) -> Self {
+        self.as_received = partitions;
+        self
+    }
+
+    /// Whether the escapes of paths in this partition stay as they are received: keys, purges and
+    /// the origin see what the client wrote.
+    #[must_use]
+    pub fn keeps_escapes(&self, partition: &str) -> bool {
+        self.as_received.iter().any(|name| name == partition)
     }
 
     /// Whether there is none.
