@@ -47,11 +47,8 @@ impl<T: Transport> Conn<T> {
         };
         let local = &self.local;
         let request = ask.upstream_head(local, &changes);
-        let (mut leased, mut parts) = Leased::ask(local, &ask.to, &request, true).await?;
-        while parts.is_interim() {
-            leased.up.buf.consume(parts.len());
-            parts = leased.up.next_head(local).await?;
-        }
+        let (mut leased, begun) = Leased::ask(local, &ask.to, &request, true).await?;
+        let parts = leased.up.final_head(local, begun, |_| {}).await?;
         let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
         let range = first(&head, "Content-Range").and_then(ContentRange::parse);
         let same = parts.status() == 206

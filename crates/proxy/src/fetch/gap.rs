@@ -90,11 +90,8 @@ impl Job {
         };
         let request = self.ask.upstream_head(local, &changes);
         let (asked, purge) = (local.wall(), local.proxy.engine.purge_sequence());
-        let (mut leased, mut parts) = Leased::ask(local, &self.ask.to, &request, true).await?;
-        while parts.is_interim() {
-            leased.up.buf.consume(parts.len());
-            parts = leased.up.next_head(local).await?;
-        }
+        let (mut leased, first) = Leased::ask(local, &self.ask.to, &request, true).await?;
+        let parts = leased.up.final_head(local, first, |_| {}).await?;
         let times = Times {
             request: asked,
             response: local.wall(),

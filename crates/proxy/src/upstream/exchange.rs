@@ -22,6 +22,18 @@ pub(crate) struct Upstream {
     pub(crate) slots: FieldSlots,
     scanner: HeadScanner,
     pub(crate) peer: SocketAddr,
+    /// How long an answer is waited for, from the first wait after a request on.
+    wait: Option<Wait>,
+}
+
+/// Most interim answers to one request. Beyond that an origin sends them instead of an answer.
+const INTERIM_MAX: u8 = 32;
+
+/// The wait for one answer. Interim ones are no sign of life: they do not make it longer.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    deadline: Ticks,
+    interims_left: u8,
 }
 
 /// An [`Upstream`] in use. Dropping it closes the connection.
@@ -53,6 +65,7 @@ impl Leased {
             slots: FieldSlots::new(),
             scanner: HeadScanner::new(),
             peer,
+            wait: None,
         };
         Ok(Self {
             up,
@@ -86,6 +99,7 @@ impl Leased {
             return;
         }
         self.up.buf.shorten();
+        self.up.wait = None;
         let pooled = Pooled {
             connection: self.up,
             born: self.born,
@@ -140,13 +154,42 @@ impl Upstream {
             .map_err(|error| lost(&error))
     }
 
-    /// Reads the next head of an answer. Its bytes stay in the buffer until the caller consumes
-    /// [`ResponseParts::len`] of them. Cancel safe.
+    /// Waits as long again for the answer: the request was still on its way.
+    pub(crate) fn wait_on(&mut self, local: &Local) {
+        let deadline = self.io.deadline(local.patience.first_byte);
+        if let Some(wait) = &mut self.wait {
+            wait.deadline = deadline;
+        }
+    }
+
+    /// Reads up to the head of the final answer. `first` is a head that was read already;
+    /// `interim` is told of those that come before.
+    pub(crate) async fn final_head(
+        &mut self,
+        local: &Local,
+        first: ResponseParts,
+        mut interim: impl FnMut(&ResponseHead<'_>),
+    ) -> Result<ResponseParts, UpstreamError> {
+        let mut parts = first;
+        while parts.is_interim() {
+            interim(&parts.head(self.buf.filled(), &self.slots));
+            self.buf.consume(parts.len());
+            parts = self.next_head(local).await?;
+        }
+        Ok(parts)
+    }
+
+    /// Reads the next head of an answer, interim ones included. Its bytes stay in the buffer until
+    /// the caller consumes [`ResponseParts::len`] of them. Cancel safe.
     pub(crate) async fn next_head(
         &mut self,
         local: &Local,
     ) -> Result<ResponseParts, UpstreamError> {
-        let deadline = self.io.deadline(local.patience.first_byte);
+        let wait = *self.wait.get_or_insert_with(|| Wait {
+            deadline: self.io.deadline(local.patience.first_byte),
+            interims_left: INTERIM_MAX,
+        });
+        let deadline = wait.deadline;
         loop {
             let parsed = ResponseHead::parse(
                 self.buf.filled(),
@@ -155,7 +198,11 @@ impl Upstream {
                 &local.limits,
             );
             match parsed {
-                Ok(Some(head)) => return Ok(head.parts()),
+                Ok(Some(head)) => {
+                    let parts = head.parts();
+                    self.count(parts)?;
+                    return Ok(parts);
+                }
                 Ok(None) => {}
                 Err(reject) => return Err(UpstreamError::BadResponse(reject.reason)),
             }
@@ -170,6 +217,14 @@ impl Upstream {
                 Err(error) => return Err(lost(&error)),
             }
         }
+    }
+
+    fn count(&mut self, parts: ResponseParts) -> Result<(), UpstreamError> {
+        if let Some(wait) = self.wait.as_mut().filter(|_| parts.is_interim()) {
+            let left = wait.interims_left.checked_sub(1);
+            wait.interims_left = left.ok_or(UpstreamError::BadResponse("too-many-interim"))?;
+        }
+        Ok(())
     }
 
     /// The next piece of a body. Cancel safe.

@@ -113,7 +113,10 @@ impl<T: Transport> Download<'_, T> {
                 Err(UpstreamError::FirstByteTimeout)
                     if self
                         .upload
-                        .excuses(self.local, self.local.patience.first_byte) => {}
+                        .excuses(self.local, self.local.patience.first_byte) =>
+                {
+                    up.wait_on(self.local);
+                }
                 other => return other.map_err(PassError::Origin),
             }
         }
@@ -123,8 +126,11 @@ impl<T: Transport> Download<'_, T> {
         if self.ask.head().version() == Version::Http11 {
             let head = parts.head(up.buf.filled(), &up.slots);
             let text = crate::fetch::interim_text(&head);
+            // Half of it would be the beginning of whatever came next.
+            self.upload.answering(true);
             let sent = self.io.write(&text, self.local.patience.progress).await;
             sent.map_err(|_| PassError::Client(0))?;
+            self.upload.answering(false);
         }
         if parts.status() == 100 {
             self.upload.release();
@@ -186,6 +192,7 @@ impl<T: Transport> Download<'_, T> {
     }
 
     async fn flush(&mut self, status: u16) -> Result<(), PassError> {
+        self.upload.answering(true);
         let sent = self
             .io
             .write(&self.scratch.head, self.local.patience.progress)
@@ -253,6 +260,7 @@ impl<T: Transport> Download<'_, T> {
                 IoSlice::new(data),
                 IoSlice::new(after),
             ];
+            self.upload.answering(true);
             let sent = self
                 .io
                 .write_all(&mut slices, self.local.patience.progress)

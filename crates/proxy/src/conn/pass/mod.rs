@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use foxy_base::key_hash;
 use foxy_http_rules::{Fwd, invalidation};
-use foxy_http1::{ResponseHead, ResponseParts, Url};
+use foxy_http1::{Reject, ResponseHead, ResponseParts, Url};
 
 use super::{Conn, Finish, tunnel};
 use crate::ask::Ask;
@@ -32,6 +32,8 @@ enum PassError {
     Client(u16),
     /// The origin failed before anything was sent to the client.
     Origin(UpstreamError),
+    /// The request is broken, and nothing was sent to the client yet.
+    Request(Reject),
 }
 
 impl<T: Transport> Conn<T> {
@@ -70,6 +72,10 @@ impl<T: Transport> Conn<T> {
                 answered.finish
             }
             Err(PassError::Client(status)) => Finish::gone(status),
+            Err(PassError::Request(reject)) => {
+                self.refused(ask, reject.into(), Outcome::BadRequest, false)
+                    .await
+            }
             // Without its body read, the connection cannot go on.
             Err(PassError::Origin(error)) => self.error_page(ask, error, keep && bodiless).await,
         }
@@ -133,7 +139,12 @@ impl<T: Transport> Conn<T> {
                     upload.finish();
                     match sent {
                         Ok(()) => {}
-                        Err(UploadError::Client) => return Err(PassError::Client(0)),
+                        Err(UploadError::Framing(reject)) if !upload.is_answering() => {
+                            return Err(PassError::Request(reject));
+                        }
+                        Err(UploadError::Client | UploadError::Framing(_)) => {
+                            return Err(PassError::Client(0));
+                        }
                         // Its answer, if there is one, says why; nothing can follow it.
                         Err(UploadError::Origin) => refused = true,
                     }

@@ -5,10 +5,10 @@ use std::future::poll_fn;
 use std::io::IoSlice;
 use std::task::{Poll, Waker};
 
-use foxy_http1::{BodyFraming, BodyReader, FieldSlots, chunked};
+use foxy_http1::{BodyFraming, BodyReader, FieldSlots, Reject, chunked};
 
 use crate::local::Local;
-use crate::net::{Io, ReadBuf, Ticks, Transport, next_piece};
+use crate::net::{BodyError, Io, ReadBuf, Ticks, Transport, next_piece};
 
 /// How far the request's body is; shared by the two directions of an exchange.
 pub(super) struct Upload {
@@ -17,13 +17,16 @@ pub(super) struct Upload {
     waker: Cell<Option<Waker>>,
     done: Cell<bool>,
     moved: Cell<Ticks>,
+    answering: Cell<bool>,
 }
 
 /// Why a body did not reach the origin.
 #[derive(Debug)]
 pub(super) enum UploadError {
-    /// The client left, stalled or sent nonsense.
+    /// The client left or stalled.
     Client,
+    /// Its framing is broken: where it ends is not known.
+    Framing(Reject),
     /// The origin does not take it; it may have answered all the same.
     Origin,
 }
@@ -35,6 +38,7 @@ impl Upload {
             waker: Cell::new(None),
             done: Cell::new(done),
             moved: Cell::new(local.sweep.now()),
+            answering: Cell::new(false),
         }
     }
 
@@ -45,6 +49,17 @@ impl Upload {
 
     pub(super) fn finish(&self) {
         self.done.set(true);
+    }
+
+    /// Something of an answer goes to the client, and no other can begin; false again after an
+    /// interim answer.
+    pub(super) fn answering(&self, answering: bool) {
+        self.answering.set(answering);
+    }
+
+    /// Whether another answer can no longer be sent in its place.
+    pub(super) fn is_answering(&self) -> bool {
+        self.answering.get()
     }
 
     /// The client was told to go on.
@@ -96,7 +111,10 @@ pub(super) async fn send_body<T: Transport, U: Transport>(
     loop {
         let piece = next_piece(io, buf, &mut reader, client_patience)
             .await
-            .map_err(|_| UploadError::Client)?;
+            .map_err(|error| match error {
+                BodyError::Framing(reject) => UploadError::Framing(reject),
+                BodyError::Io(_) => UploadError::Client,
+            })?;
         upload.moved.set(local.sweep.now());
         let data = &buf.filled()[piece.range];
         if piece.end {
