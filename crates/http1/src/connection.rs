@@ -5,7 +5,7 @@
 //! RFC 9110 forbids senders to list them, and dropping them on demand lets an attacker strip a
 //! cookie, a length, a validator or the client's address before the request reaches the origin.
 
-use foxy_base::{Fields, eq_name};
+use foxy_base::{Fields, FieldsIter, eq_name};
 
 use crate::facts::members;
 use crate::slots::FieldView;
@@ -140,20 +140,24 @@ impl ForwardFields<'_> {
     }
 
     fn goes_on(&self, name: &[u8]) -> bool {
-        !(is_hop_by_hop(name)
-            || self.drop_host && eq_name(name, b"host")
-            || self.drop_expect && eq_name(name, b"expect")
-            || self.drop_length && eq_name(name, b"content-length")
-            || self.check_listed && self.is_listed(name) && !one_of(name, PROTECTED))
+        goes_on(&self.fields, self.check_listed, name)
+            && !(self.drop_host && eq_name(name, b"host")
+                || self.drop_expect && eq_name(name, b"expect")
+                || self.drop_length && eq_name(name, b"content-length"))
     }
+}
 
-    fn is_listed(&self, name: &[u8]) -> bool {
-        self.fields
-            .iter()
-            .filter(|(field, _)| eq_name(field, b"connection"))
-            .flat_map(|(_, value)| members(value))
-            .any(|option| eq_name(option, name))
-    }
+/// Whether fields of this name leave their connection. `lists_names` as in [`forward_fields`].
+#[must_use]
+pub fn goes_on<F: Fields>(fields: &F, lists_names: bool, name: &[u8]) -> bool {
+    !(is_hop_by_hop(name) || lists_names && is_listed(fields, name) && !one_of(name, PROTECTED))
+}
+
+fn is_listed<F: Fields>(fields: &F, name: &[u8]) -> bool {
+    FieldsIter::new(fields)
+        .filter(|(field, _)| eq_name(field, b"connection"))
+        .flat_map(|(_, value)| members(value))
+        .any(|option| eq_name(option, name))
 }
 
 impl<'b> Iterator for ForwardFields<'b> {

@@ -45,8 +45,11 @@ mod date;
 mod diagnose;
 mod facts;
 mod framing;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzzing;
 mod limits;
 mod method;
+mod path;
 mod reject;
 mod request;
 mod response;
@@ -57,12 +60,13 @@ pub mod write;
 
 pub use authority::{Authority, Host};
 pub use body::{BodyReader, BodyStep};
-pub use connection::{ForwardFields, forward_fields, is_hop_by_hop};
+pub use connection::{ForwardFields, forward_fields, goes_on, is_hop_by_hop};
 pub use date::DateCache;
 pub use facts::Upgrade;
 pub use framing::BodyFraming;
 pub use limits::{Limits, MAX_FIELDS};
 pub use method::{Method, Version};
+pub use path::Escapes;
 pub use reject::Reject;
 pub use request::{RequestHead, RequestParts};
 pub use response::{ResponseHead, ResponseParts};

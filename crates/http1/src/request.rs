@@ -111,6 +111,12 @@ impl RequestParts {
         self.facts.expect_continue && self.version == Version::Http11 && !self.framing.is_empty()
     }
 
+    /// Connection names fields, which then stay on the connection ([`goes_on`](crate::goes_on)).
+    #[must_use]
+    pub const fn lists_names(&self) -> bool {
+        self.facts.lists_names
+    }
+
     /// The request has been through a proxy: there is a Via field (RFC 9110 section 7.6.3).
     #[must_use]
     pub const fn has_via(&self) -> bool {

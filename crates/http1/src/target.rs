@@ -1,10 +1,10 @@
 //! The request target in its four forms, and the URL it stands for (RFC 9112 section 3.2).
 //!
-//! Scheme and authority are normalised; path and query are kept byte for byte, because a proxy
-//! must not change them (RFC 9110 section 7.6) and what the origin is asked for and what
-//! the answer is stored under must be the same thing.
+//! Scheme, authority and the escapes of the path have one normal form ([`Escapes`]), and the query is
+//! kept byte for byte: what the origin is asked for and what the answer is stored under must be the
+//! same thing.
 
-use crate::{Authority, Method, Reject};
+use crate::{Authority, Escapes, Method, Reject};
 
 /// `http` or `https`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -90,11 +90,11 @@ impl<'b> Target<'b> {
 
     /// The target for the next server, when that is the origin: the path with `/` for an empty
     /// one, or `*` for an OPTIONS request about the server as a whole (RFC 9112 section 3.2.4).
-    pub fn write_origin_form(&self, method: Method, out: &mut Vec<u8>) {
+    pub fn write_origin_form(&self, method: Method, escapes: Escapes, out: &mut Vec<u8>) {
         if method == Method::Options && self.path.is_empty() {
             out.push(b'*');
         } else {
-            write_path(self.path, out);
+            write_path(self.path, escapes, out);
         }
     }
 }
@@ -181,11 +181,11 @@ fn any_scheme(text: &[u8]) -> Result<(Scheme, &[u8]), Reject> {
 }
 
 /// An empty path is `/` (RFC 9110 section 4.2.3).
-fn write_path(path: &[u8], out: &mut Vec<u8>) {
+fn write_path(path: &[u8], escapes: Escapes, out: &mut Vec<u8>) {
     if matches!(path, [] | [b'?', ..]) {
         out.push(b'/');
     }
-    out.extend_from_slice(path);
+    escapes.write(path, out);
 }
 
 /// An absolute URL, as requests name it after routing.
@@ -200,12 +200,14 @@ pub struct Url<'b> {
 }
 
 impl<'b> Url<'b> {
-    /// Reads an absolute `http` or `https` URL, as a configuration or a Location field has it.
+    /// Reads an absolute `http` or `https` URL, as people or a Location field write it. A fragment
+    /// is left out: no server is asked for one.
     ///
     /// # Errors
     /// As [`Target::parse`]; other forms are [`Reject::BAD_TARGET`].
     pub fn parse(text: &'b [u8]) -> Result<Self, Reject> {
-        let target = Target::parse(text, Method::Get)?;
+        let end = memchr::memchr(b'#', text).unwrap_or(text.len());
+        let target = Target::parse(&text[..end], Method::Get)?;
         match (target.scheme, target.authority) {
             (Some(scheme), Some(authority)) => Ok(Self {
                 scheme,
@@ -219,9 +221,14 @@ impl<'b> Url<'b> {
     /// Appends `scheme://authority/path?query`; equal URLs are written alike. `OPTIONS *` is
     /// written with a path of `*`, which no other request can have.
     pub fn write_normalised(&self, out: &mut Vec<u8>) {
+        self.write(Escapes::Normal, out);
+    }
+
+    /// As [`write_normalised`](Self::write_normalised), with the path's escapes in this form.
+    pub fn write(&self, escapes: Escapes, out: &mut Vec<u8>) {
         out.extend_from_slice(self.scheme.as_str().as_bytes());
         out.extend_from_slice(b"://");
         self.authority.write_normalised(self.scheme, out);
-        write_path(self.path, out);
+        write_path(self.path, escapes, out);
     }
 }

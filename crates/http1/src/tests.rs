@@ -4,6 +4,7 @@ mod bodies;
 mod connection;
 mod fuzz;
 mod heads;
+mod paths;
 mod smuggling;
 mod targets;
 

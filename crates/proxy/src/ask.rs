@@ -6,13 +6,16 @@ use std::rc::Rc;
 use bytes::Bytes;
 use foxy_base::{KeyHash, key_hash};
 use foxy_http_rules::rules::BypassWhy;
-use foxy_http_rules::{RequestDigest, RuleId, vary};
+use foxy_http_rules::{RequestDigest, RuleId};
 use foxy_http1::{FieldSlots, RequestHead, RequestParts, Url};
 
+use crate::conn::past_the_cache;
+use crate::local::Local;
 use crate::route::{self, destination};
+use crate::sent::Sent;
 use crate::upstream::Destination;
 use crate::via::{self, Changes, Hop};
-use crate::{Proxy, Role, key, local::Local};
+use crate::{Role, key};
 
 /// An owned request head, and what follows from it.
 #[derive(Debug)]
@@ -24,6 +27,10 @@ pub(crate) struct Ask {
     pub(crate) client: SocketAddr,
     pub(crate) digest: RequestDigest,
     pub(crate) to: Destination,
+    /// What the origin is asked for: path and query.
+    target: Bytes,
+    /// The target is the key's own: what comes may be stored there, and speaks of what is.
+    pub(crate) by_key: bool,
     /// The primary key.
     pub(crate) base: Bytes,
     pub(crate) base_hash: KeyHash,
@@ -33,20 +40,20 @@ pub(crate) struct Ask {
     pub(crate) bypass: Option<BypassWhy>,
 }
 
-/// Who asks, and under which rules.
-#[derive(Clone, Copy)]
+/// Who asks, and where.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Who<'a> {
     pub(crate) role: &'a Rc<Role>,
     pub(crate) client: SocketAddr,
-    pub(crate) proxy: &'a Proxy,
+    pub(crate) local: &'a Local,
 }
 
 impl<'a> Who<'a> {
-    pub(crate) const fn new(role: &'a Rc<Role>, client: SocketAddr, proxy: &'a Proxy) -> Self {
+    pub(crate) const fn new(role: &'a Rc<Role>, client: SocketAddr, local: &'a Local) -> Self {
         Self {
             role,
             client,
-            proxy,
+            local,
         }
     }
 }
@@ -59,7 +66,7 @@ impl Ask {
         url: &Url<'_>,
         who: &Who<'_>,
     ) -> Self {
-        let (role, proxy) = (who.role, who.proxy);
+        let (role, proxy) = (who.role, &who.local.proxy);
         let rules = &proxy.config.user_rules;
         let bytes = Bytes::copy_from_slice(&bytes[..parts.len()]);
         let slots = slots.clone();
@@ -67,8 +74,26 @@ impl Ask {
         let mut base = Vec::with_capacity(parts.len());
         let rule = key::primary(rules, role.partition(), url, &mut base);
         let digest = RequestDigest::new(head.method_text(), &head).under(proxy.rules(rule));
+        // By what the client sent: what passes by the cache can spoil nothing there.
         let bypass = rules.get(rule).and_then(|rule| rule.bypass.of(&head));
+        let base = Bytes::from(base);
+        // Past the cache nothing hangs on the query: the origin gets what the client wrote.
+        let cached = bypass.is_none() && past_the_cache(&parts).is_none();
+        let of_key = key::target_at(role.partition(), &base).map(|at| base.slice(at..));
+        let (target, by_key) = match of_key {
+            Some(of_key) if cached => (of_key, true),
+            of_key => {
+                let mut target = Vec::new();
+                let escapes = key::escapes(rules, role.partition());
+                head.target()
+                    .write_origin_form(head.method(), escapes, &mut target);
+                let by_key = of_key.is_some_and(|of_key| of_key == target);
+                (target.into(), by_key)
+            }
+        };
         Self {
+            target,
+            by_key,
             bytes,
             slots,
             parts,
@@ -77,7 +102,7 @@ impl Ask {
             digest,
             to: destination(role, url),
             base_hash: key_hash(&base),
-            base: base.into(),
+            base,
             rule,
             bypass,
         }
@@ -88,30 +113,34 @@ impl Ask {
     }
 
     /// Whether an answer with this Vary list was selected by values like those of this request.
-    pub(crate) fn selected_by(&self, list: &[u8], values: &[u8]) -> bool {
-        vary::matches(list, values, &self.head())
+    pub(crate) fn selected_by(&self, local: &Local, list: &[u8], values: &[u8]) -> bool {
+        self.sent(local).matches(list, values)
     }
 
     /// Whether the request carries something by which an origin knows its user.
     pub(crate) fn is_personal(&self) -> bool {
-        self.digest.authorization || foxy_base::first(&self.head(), "Cookie").is_some()
+        self.digest.authorization || self.digest.cookie
     }
 
     /// Under which number it is remembered that answers for the key `hash` are not shared. Requests
     /// with and without credentials have numbers of their own, so that one signed-in visitor does
     /// not end the sharing among all others.
     pub(crate) fn crowd(&self, hash: KeyHash) -> KeyHash {
-        match self.is_personal() {
-            false => hash,
-            true => key_hash(
-                &[
-                    &hash.low().to_le_bytes()[..],
-                    &hash.high().to_le_bytes(),
-                    b"p",
-                ]
-                .concat(),
-            ),
+        if !self.is_personal() {
+            return hash;
         }
+        let (low, high) = (hash.low().to_le_bytes(), hash.high().to_le_bytes());
+        key_hash(&[&low[..], &high, b"personal"].concat())
+    }
+
+    /// The request as its origin gets it.
+    pub(crate) fn sent<'a>(&'a self, local: &'a Local) -> Sent<'a, RequestHead<'a>> {
+        Sent::of(self.head(), Hop::of(local, self.client))
+    }
+
+    /// What the origin is asked for: path and query, or `*`.
+    pub(crate) fn target(&self) -> &[u8] {
+        &self.target
     }
 
     pub(crate) fn url(&self) -> Option<Url<'_>> {
@@ -121,15 +150,10 @@ impl Ask {
     /// The head of the request for the origin.
     pub(crate) fn upstream_head(&self, local: &Local, changes: &Changes<'_>) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.bytes.len() + 128);
-        let rules = &local.proxy.config.rules;
-        let hop = Hop {
-            config: &local.proxy.config.headers,
-            instance: &local.proxy.instance,
-            client: self.client.ip(),
-            surrogate: rules.surrogate_control.then_some(&rules.surrogate_token),
-        };
+        let hop = Hop::of(local, self.client);
         if let Some(url) = self.url() {
-            via::request(&mut out, &self.head(), &url, &hop, changes);
+            let to = (url.authority, url.scheme, self.target());
+            via::request(&mut out, &self.head(), to, &hop, changes);
         }
         out
     }

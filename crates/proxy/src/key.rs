@@ -5,7 +5,7 @@
 //! its variants out of reach.
 
 use foxy_http_rules::{RuleId, RuleSet};
-use foxy_http1::Url;
+use foxy_http1::{Escapes, Url};
 use foxy_store::Object;
 
 /// Writes the primary key into `out`, which is cleared first. Says which rule of the operator
@@ -19,8 +19,25 @@ pub(crate) fn primary(
     out.clear();
     out.extend_from_slice(partition.as_bytes());
     out.extend_from_slice(b" GET ");
-    url.write_normalised(out);
+    url.write(escapes(rules, partition), out);
     rules.apply(partition, out)
+}
+
+/// The form that paths have in this partition: in keys, in purges and at the origin.
+pub(crate) fn escapes(rules: &RuleSet, partition: &str) -> Escapes {
+    match rules.keeps_escapes(partition) {
+        true => Escapes::AsReceived,
+        false => Escapes::Normal,
+    }
+}
+
+/// Path and query in a primary key: what the origin is asked for. `None` if it is no such key.
+pub(crate) fn target_at(partition: &str, key: &[u8]) -> Option<usize> {
+    let url_at = partition.len() + b" GET ".len();
+    let scheme = key.get(url_at..)?.windows(3).position(|w| w == b"://")?;
+    let authority_at = url_at + scheme + 3;
+    let authority = key[authority_at..].iter().position(|b| *b == b'/')?;
+    Some(authority_at + authority)
 }
 
 /// Appends what makes a variant's key out of its primary's.
@@ -57,8 +74,24 @@ mod tests {
             path: path.as_bytes(),
         };
         let mut key = b"rest of the last one".to_vec();
-        primary(&RuleSet::default(), partition, &url, &mut key);
+        let rules = RuleSet::default().with_received(vec!["raw".into()]);
+        primary(&rules, partition, &url, &mut key);
+        let at = target_at(partition, &key).unwrap();
+        assert!(key[at..].starts_with(b"/") && key[..at].ends_with(&key[at - 4..at]));
         String::from_utf8(key).unwrap()
+    }
+
+    #[test]
+    fn paths_have_one_form_unless_their_partition_keeps_them() {
+        let escaped = "/%7ea/%2e%2e/%c3?%41";
+        assert_eq!(
+            of("forward", "e.com", escaped),
+            "forward GET http://e.com/~a/%2E%2E/%C3?%41"
+        );
+        assert_eq!(
+            of("raw", "e.com", escaped),
+            "raw GET http://e.com/%7ea/%2e%2e/%c3?%41"
+        );
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod purge;
 mod recent;
 mod reply;
 mod route;
+mod sent;
 mod serve;
 mod stand_in;
 mod upstream;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use foxy_base::{KeyHash, key_hash};
 use foxy_http_rules::{Digest, Flags, old};
-use foxy_http1::Url;
+use foxy_http1::{Escapes, Url};
 use foxy_store::{Durable, KeyParts, Object, Purge, PurgeError, PurgeKind, SyncTicket};
 
 use crate::fetch::FillHead;
@@ -107,6 +107,12 @@ impl Proxy {
         KeyParts::of(&bytes).url.to_vec()
     }
 
+    /// The text of a [`PurgeKind::Prefix`] purge in this partition, as keys begin there.
+    #[must_use]
+    pub fn prefix_text(&self, partition: &str, text: &str) -> Vec<u8> {
+        prefix(text, key::escapes(&self.config.user_rules, partition))
+    }
+
     /// Purges everything that `purge` covers: true for every request that comes later, and what
     /// is being fetched now is not stored as fresh. The text has to be normalised
     /// ([`normalised`]). Once started it holds, whether the future is awaited or not.
@@ -172,15 +178,15 @@ pub fn normalised(kind: PurgeKind, text: &str) -> Result<Vec<u8>, String> {
         PurgeKind::Url => {
             let url = Url::parse(text.as_bytes());
             let url = url.map_err(|_| format!("{text} is not an http URL with a host"))?;
-            Ok(written(&url))
+            Ok(written(&url, Escapes::Normal))
         }
-        PurgeKind::Prefix => Ok(prefix(text)),
+        PurgeKind::Prefix => Ok(prefix(text, Escapes::Normal)),
     }
 }
 
-fn written(url: &Url<'_>) -> Vec<u8> {
+fn written(url: &Url<'_>, escapes: Escapes) -> Vec<u8> {
     let mut out = Vec::new();
-    url.write_normalised(&mut out);
+    url.write(escapes, &mut out);
     out
 }
 
@@ -193,7 +199,7 @@ fn host(text: &str) -> Vec<u8> {
 }
 
 /// A prefix that reaches beyond its host has the host in its normal form.
-fn prefix(text: &str) -> Vec<u8> {
+fn prefix(text: &str, escapes: Escapes) -> Vec<u8> {
     let (with_scheme, added) = match text.contains("://") {
         true => (text.to_owned(), 0),
         false => (format!("http://{text}"), 7),
@@ -201,7 +207,7 @@ fn prefix(text: &str) -> Vec<u8> {
     let path = with_scheme.get(with_scheme.find("://").map_or(0, |at| at + 3)..);
     let whole = path.is_some_and(|rest| rest.contains('/'));
     match Url::parse(with_scheme.as_bytes()) {
-        Ok(url) if whole => written(&url).split_off(added),
+        Ok(url) if whole => written(&url, escapes).split_off(added),
         _ => text.to_ascii_lowercase().into_bytes(),
     }
 }
@@ -218,11 +224,13 @@ mod tests {
             ("Example.com/A/", "example.com/A/"),
             ("http://Example.com", "http://example.com"),
             ("EXAMPLE", "example"),
+            ("e.com/%41%2f?%41", "e.com/A%2F?%41"),
         ] {
             assert_eq!(check(PurgeKind::Prefix, text), expected);
         }
         assert_eq!(check(PurgeKind::Host, "Example.COM:80"), "example.com");
         assert_eq!(check(PurgeKind::Url, "http://E.com"), "http://e.com/");
+        assert_eq!(check(PurgeKind::Url, "http://e/%7e"), "http://e/~");
         assert_eq!(check(PurgeKind::Tag, "Tag 1"), "Tag 1");
         assert!(normalised(PurgeKind::Url, "nothing").is_err());
     }

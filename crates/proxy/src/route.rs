@@ -1,6 +1,6 @@
 //! What a request is about: where it goes, or why it goes nowhere.
 
-use foxy_base::{first, tokens};
+use foxy_base::{Fields, first, tokens};
 use foxy_http1::{Authority, Host, Method, Reject, RequestHead, Scheme, TargetForm, Url};
 
 use crate::upstream::Destination;
@@ -137,7 +137,7 @@ fn last_hop<'b>(head: &RequestHead<'b>) -> Option<Route<'b>> {
 }
 
 /// The value of Max-Forwards, if there is a valid one.
-pub(crate) fn max_forwards(head: &RequestHead<'_>) -> Option<u32> {
+pub(crate) fn max_forwards<F: Fields>(head: &F) -> Option<u32> {
     let text = first(head, "Max-Forwards")?;
     std::str::from_utf8(text).ok()?.parse().ok()
 }

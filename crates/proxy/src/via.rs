@@ -1,11 +1,12 @@
 //! The request that goes to the origin: end-to-end fields, and what Foxy adds.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use foxy_base::{Fields, eq_name, values};
-use foxy_http1::{BodyFraming, Method, RequestHead, Upgrade, Url, Version, write};
+use foxy_http1::{Authority, BodyFraming, Method, RequestHead, Scheme, Upgrade, Version, write};
 
-use crate::{ForwardedMode, HeaderConfig};
+use crate::local::Local;
+use crate::{ForwardedMode, HeaderConfig, Proxy};
 
 /// What is different from the client's request.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,11 +31,33 @@ pub(crate) struct Hop<'a> {
     pub(crate) surrogate: Option<&'a str>,
 }
 
+impl<'a> Hop<'a> {
+    /// The hop that a client's request takes.
+    pub(crate) fn of(local: &'a Local, client: SocketAddr) -> Self {
+        Self::through(&local.proxy, client.ip())
+    }
+
+    /// The hop through this proxy.
+    pub(crate) fn through(proxy: &'a Proxy, client: IpAddr) -> Self {
+        let rules = &proxy.config.rules;
+        let surrogate = rules.surrogate_control;
+        Self {
+            config: &proxy.config.headers,
+            instance: &proxy.instance,
+            client,
+            surrogate: surrogate.then_some(&rules.surrogate_token),
+        }
+    }
+}
+
+/// Where a request goes: the origin's authority under a scheme, and path and query there.
+pub(crate) type To<'a> = (Authority<'a>, Scheme, &'a [u8]);
+
 /// Writes the head of the request for the origin.
 pub(crate) fn request(
     out: &mut Vec<u8>,
     head: &RequestHead<'_>,
-    url: &Url<'_>,
+    (authority, scheme, target): To<'_>,
     hop: &Hop<'_>,
     changes: &Changes<'_>,
 ) {
@@ -45,9 +68,9 @@ pub(crate) fn request(
     };
     out.extend_from_slice(method);
     out.push(b' ');
-    head.target().write_origin_form(head.method(), out);
+    out.extend_from_slice(target);
     out.extend_from_slice(b" HTTP/1.1\r\nHost: ");
-    url.authority.write_normalised(url.scheme, out);
+    authority.write_normalised(scheme, out);
     out.extend_from_slice(b"\r\n");
     for (name, value) in head.forward_fields() {
         if passes(name, hop, changes) {
@@ -57,7 +80,7 @@ pub(crate) fn request(
     for (name, value) in changes.add {
         write::field(out, name.as_bytes(), value);
     }
-    own_fields(out, head, hop);
+    own_fields(out, head, (head.method(), head.version()), hop);
     if !changes.as_get {
         body_fields(out, head);
     }
@@ -65,7 +88,7 @@ pub(crate) fn request(
 }
 
 /// Whether one of the client's fields goes on as it is.
-fn passes(name: &[u8], hop: &Hop<'_>, changes: &Changes<'_>) -> bool {
+pub(crate) fn passes(name: &[u8], hop: &Hop<'_>, changes: &Changes<'_>) -> bool {
     let is = |known: &str| eq_name(name, known.as_bytes());
     match name.len() {
         6 if is("expect") => false,
@@ -79,15 +102,40 @@ fn passes(name: &[u8], hop: &Hop<'_>, changes: &Changes<'_>) -> bool {
     }
 }
 
-fn own_fields(out: &mut Vec<u8>, head: &RequestHead<'_>, hop: &Hop<'_>) {
+/// Names of fields that Foxy itself writes, or may write, and of those that the URL decides.
+const OWN: &[&str] = &[
+    "forwarded",
+    "host",
+    "max-forwards",
+    "surrogate-capability",
+    "via",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-port",
+    "x-forwarded-proto",
+    "x-real-ip",
+];
+
+/// Whether Foxy may write fields of this name.
+pub(crate) fn is_own(name: &[u8]) -> bool {
+    OWN.iter().any(|own| eq_name(name, own.as_bytes()))
+}
+
+/// Writes the fields that are Foxy's own, for a request with this method and version.
+pub(crate) fn own_fields<F: Fields>(
+    out: &mut Vec<u8>,
+    head: &F,
+    (method, version): (Method, Version),
+    hop: &Hop<'_>,
+) {
     if let Some(hops) = crate::route::max_forwards(head)
-        && matches!(head.method(), Method::Trace | Method::Options)
+        && matches!(method, Method::Trace | Method::Options)
     {
         write::number_field(out, b"Max-Forwards", u64::from(hops.saturating_sub(1)));
     } else if let Some(value) = foxy_base::first(head, "Max-Forwards") {
         write::field(out, b"Max-Forwards", value);
     }
-    via(out, head.version(), hop.instance);
+    via(out, version, hop.instance);
     let ip = hop.client.to_canonical();
     if forwarded(out, head, "X-Forwarded-For", hop.config.x_forwarded_for) {
         push_address(out, ip);
@@ -175,7 +223,7 @@ fn body_fields(out: &mut Vec<u8>, head: &RequestHead<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foxy_http1::{FieldSlots, HeadScanner, Limits, Scheme};
+    use foxy_http1::{Escapes, FieldSlots, HeadScanner, Limits};
 
     fn sent(request_text: &str, config: &HeaderConfig, changes: &Changes<'_>) -> String {
         sent_as(None, request_text, config, changes)
@@ -202,7 +250,11 @@ mod tests {
             surrogate,
         };
         let mut out = Vec::new();
-        request(&mut out, &head, &url, &hop, changes);
+        let mut target = Vec::new();
+        head.target()
+            .write_origin_form(head.method(), Escapes::Normal, &mut target);
+        let to = (url.authority, url.scheme, &target[..]);
+        request(&mut out, &head, to, &hop, changes);
         String::from_utf8(out).unwrap().replace("\r\n", "\n")
     }
 

@@ -1,6 +1,8 @@
 //! What would happen to a request now, and why: for people. It looks without touching: nothing is
 //! fetched, counted, moved between memory and disk or marked as used.
 
+use std::net::Ipv4Addr;
+
 use foxy_base::{FieldBlock, KeyHash, WallTime, key_hash};
 use foxy_http_rules::conditional::{self, Condition};
 use foxy_http_rules::{
@@ -11,6 +13,8 @@ use foxy_http1::Url;
 use foxy_store::{DiskPlace, Peek};
 
 use crate::recent::Recent;
+use crate::sent::Sent;
+use crate::via::Hop;
 use crate::{Proxy, key};
 
 /// A question: what would become of this request?
@@ -112,7 +116,7 @@ impl Proxy {
         let config = self.rules(rule);
         let now = self.clock.wall();
         let digest = RequestDigest::new(request.method.as_bytes(), request.fields).under(config);
-        let looked = self.look(hash, key, request.fields, config);
+        let looked = self.look(hash, key, request, config);
         let stored = looked
             .peek
             .as_ref()
@@ -138,7 +142,16 @@ impl Proxy {
         conditions(request, &digest, peek, &stored, now, why);
     }
 
-    fn look(&self, hash: KeyHash, key: Vec<u8>, fields: &FieldBlock, config: &Config) -> Looked {
+    fn look(
+        &self,
+        hash: KeyHash,
+        key: Vec<u8>,
+        request: &WhyRequest<'_>,
+        config: &Config,
+    ) -> Looked {
+        // As a client on this machine would ask.
+        let hop = Hop::through(self, Ipv4Addr::LOCALHOST.into());
+        let sent = Sent::imagined(request.fields, hop);
         let mut looked = Looked {
             peek: None,
             other_variants: false,
@@ -156,17 +169,18 @@ impl Proxy {
             looked.peek = Some(peek);
             return looked;
         };
-        if vary::matches(list, values, fields) {
+        if sent.matches(list, values) {
             looked.peek = Some(peek);
             return looked;
         }
         looked.other_variants = true;
         let (mut key, mut wanted) = (key, Vec::new());
-        vary::selecting_values(list, fields, &mut wanted);
+        sent.selecting_values(list, &mut wanted);
         key::push_variant(peek.object.meta().nonce, &wanted, &mut key);
         looked.peek = self.engine.peek(key_hash(&key), &key).or_else(|| {
             let object = peek.object.fields();
-            vary::satisfied_by_language(list, values, object, fields).then(|| peek.clone())
+            sent.satisfied_by_language(list, values, object)
+                .then(|| peek.clone())
         });
         looked
     }

@@ -26,6 +26,7 @@ mod loop_detection;
 mod miss_then_hit;
 mod network_listener_guard;
 mod not_stored;
+mod one_form_of_paths;
 mod origin_dies_mid_body;
 mod origin_never_answers;
 mod origin_sends_garbage;

@@ -104,8 +104,13 @@ pub(super) async fn purge(query: &str, body: &[u8], state: &State) -> Answer {
         partition,
         soft,
     };
-    let places = match kind {
-        PurgeKind::Url => places(&normal, site.as_deref(), state),
+    let places = match (kind, Url::parse(text.as_bytes())) {
+        (PurgeKind::Url, Ok(url)) => places(site.as_deref(), state, |partition| {
+            state.proxy.purge_text(partition, &url)
+        }),
+        (PurgeKind::Prefix, _) => places(site.as_deref(), state, |partition| {
+            state.proxy.prefix_text(partition, &text)
+        }),
         _ => vec![(site.unwrap_or_default(), normal)],
     };
     let purges: Vec<_> = places.into_iter().map(purge).collect();
@@ -138,17 +143,16 @@ async fn many(purges: &[Purge], state: &State) -> Answer {
     )
 }
 
-/// Partitions with the URL as their rules write it; one for all (with an empty name) if that is
+/// Partitions with the text as their rules write it; one for all (with an empty name) if that is
 /// the same everywhere.
-fn places(url: &[u8], site: Option<&str>, state: &State) -> Vec<(String, Vec<u8>)> {
-    let Ok(parsed) = Url::parse(url) else {
-        return Vec::new();
-    };
+fn places(
+    site: Option<&str>,
+    state: &State,
+    text: impl Fn(&str) -> Vec<u8>,
+) -> Vec<(String, Vec<u8>)> {
     let chosen = state.partitions.iter();
     let chosen = chosen.filter(|p| site.is_none_or(|site| site == *p));
-    let mut places: Vec<_> = chosen
-        .map(|p| (p.clone(), state.proxy.purge_text(p, &parsed)))
-        .collect();
+    let mut places: Vec<_> = chosen.map(|p| (p.clone(), text(p))).collect();
     let same = places.windows(2).all(|pair| pair[0].1 == pair[1].1);
     if site.is_none() && same {
         places.truncate(1);

@@ -79,6 +79,8 @@ pub struct SiteConfig {
     pub collapse: foxy_proxy::Collapse,
     /// Whether directives of requests count, if it says so.
     pub obey_request: Option<bool>,
+    /// Whether paths have one normal form; `None`: as for the forward proxy.
+    pub normalise: Option<bool>,
 }
 
 /// Logs.
@@ -169,15 +171,16 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
     };
     let mut proxy = proxy_settings::all_but_access(given, problems);
     let sections = repeated(given, "rule");
-    proxy.user_rules = rules::rules(sections, &proxy.rules, &sites, !listen.is_empty(), problems);
-    let places = places::places(
-        sections,
-        single("cache"),
-        &proxy.rules,
-        &proxy.user_rules,
-        &sites,
-    );
-    proxy.user_rules = proxy.user_rules.with_places(places);
+    let as_received = as_received(single("cache"), &sites);
+    let place = rules::Place {
+        cache: &proxy.rules,
+        sites: &sites,
+        forward: !listen.is_empty(),
+        as_received: &as_received,
+    };
+    let rules = rules::rules(sections, &place, problems);
+    let places = places::places(sections, single("cache"), &proxy.rules, &rules, &sites);
+    proxy.user_rules = rules.with_places(places).with_received(as_received);
     Config {
         proxy: foxy_proxy::Config { access, ..proxy },
         log: log(single("log"), problems),
@@ -192,6 +195,15 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
         stores,
         sites,
     }
+}
+
+/// Partitions whose paths have no normal form. The section was checked where the rest of it is read.
+fn as_received(cache: Option<&Section>, sites: &[SiteConfig]) -> Vec<String> {
+    let general = Values::read("cache", cache, &mut Vec::new()).flag("normalise");
+    let kept = |site: &&SiteConfig| !site.normalise.unwrap_or(general);
+    let names = sites.iter().filter(kept).map(|site| site.name.clone());
+    let forward = (!general).then(|| "forward".to_owned());
+    names.chain(forward).collect()
 }
 
 fn repeated<'a>(given: &'a AllGiven, name: &str) -> &'a [Section] {
@@ -223,6 +235,10 @@ fn site(section: &Section, problems: &mut Vec<Problem>) -> Option<SiteConfig> {
         _ => foxy_proxy::Collapse::Fresh,
     };
     let obey_request = values.given_flag("obey_request");
+    let normalise = match values.given("normalise") {
+        Some(Value::Flag(normalise)) => Some(*normalise),
+        _ => None,
+    };
     let origin = values.origin("origin");
     if origin.is_none() && !section.contains_key("origin") {
         let text = "site.origin is missing; name the server, such as \"http://127.0.0.1:8080\"";
@@ -248,6 +264,7 @@ fn site(section: &Section, problems: &mut Vec<Problem>) -> Option<SiteConfig> {
         preserve_host,
         collapse,
         obey_request,
+        normalise,
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use foxy_http1::Escapes;
 use foxy_proxy::rules::rules::{Bypass, Pattern, QueryRule, RULES_MAX, Rule, Which};
 use foxy_proxy::rules::{Config, RuleSet};
 
@@ -12,19 +13,32 @@ use super::problem::Problem;
 use super::suggest::nearest;
 use super::values::Values;
 
-/// All rules, over the settings of `[cache]`.
+/// What rules stand on.
+pub(super) struct Place<'a> {
+    /// The settings of `[cache]`.
+    pub(super) cache: &'a Config,
+    pub(super) sites: &'a [SiteConfig],
+    /// There is a forward proxy.
+    pub(super) forward: bool,
+    /// Partitions whose paths have no normal form.
+    pub(super) as_received: &'a [String],
+}
+
+/// All rules.
 pub(super) fn rules(
     sections: &[Section],
-    cache: &Config,
-    sites: &[SiteConfig],
-    forward: bool,
+    stand: &Place<'_>,
     problems: &mut Vec<Problem>,
 ) -> RuleSet {
     let mut rules: Vec<Rule> = Vec::new();
     for (i, section) in sections.iter().enumerate() {
         let place = place(section, i);
-        let rule = rule(section, i, cache, problems);
-        check_sites(&rule, section, sites, forward, problems);
+        let mut rule = rule(section, i, stand.cache, problems);
+        check_sites(&rule, section, stand, problems);
+        let received = |site: &String| stand.as_received.contains(site);
+        if rule.sites.is_empty() || !rule.sites.iter().all(received) {
+            normal_paths(&mut rule);
+        }
         if rules.iter().any(|other| other.name == rule.name) {
             let text = format!(
                 "the name `{}` is taken; give the rule another name",
@@ -49,6 +63,17 @@ pub(super) fn rules(
         problems.push(Problem::conflict("rule", text));
     }
     RuleSet::new(rules)
+}
+
+/// Paths are compared in the form that keys have.
+fn normal_paths(rule: &mut Rule) {
+    for path in &mut rule.paths {
+        let mut normal = Vec::new();
+        Escapes::Normal.write(path.as_bytes(), &mut normal);
+        if let Ok(normal) = String::from_utf8(normal) {
+            *path = Pattern::new(&normal);
+        }
+    }
 }
 
 /// Where the first setting of the section stands.
@@ -82,15 +107,9 @@ fn covers(first: &Rule, later: &Rule) -> bool {
     sites && within(&first.hosts, &later.hosts) && within(&first.paths, &later.paths)
 }
 
-fn check_sites(
-    rule: &Rule,
-    section: &Section,
-    sites: &[SiteConfig],
-    forward: bool,
-    problems: &mut Vec<Problem>,
-) {
-    let mut known: Vec<String> = sites.iter().map(|site| site.name.clone()).collect();
-    known.extend(forward.then(|| "forward".to_owned()));
+fn check_sites(rule: &Rule, section: &Section, stand: &Place<'_>, problems: &mut Vec<Problem>) {
+    let mut known: Vec<String> = stand.sites.iter().map(|site| site.name.clone()).collect();
+    known.extend(stand.forward.then(|| "forward".to_owned()));
     for site in rule.sites.iter().filter(|site| !known.contains(site)) {
         let hint = nearest(site, &known).map_or_else(
             || format!("there are: {}", known.join(", ")),

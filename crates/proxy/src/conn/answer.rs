@@ -16,9 +16,11 @@ use crate::local::Local;
 use crate::net::{Io, Transport};
 use crate::reply::{Scratch, send_page};
 use crate::route::{Refusal, Route, route};
+use crate::sent::Sent;
 use crate::serve::find::{Found, Primary, find};
 use crate::serve::memory::{self, Shape};
 use crate::serve::part;
+use crate::via::Hop;
 use crate::{Outcome, key};
 
 /// What the short way came to.
@@ -97,6 +99,7 @@ impl<T: Transport> Conn<T> {
             slots,
             scratch,
             role,
+            client,
             ..
         } = self;
         let head = parts.head(buf.filled(), slots);
@@ -113,8 +116,9 @@ impl<T: Transport> Conn<T> {
             return Short::Long(Long::Pass(Fwd::Bypass));
         }
         let rules = local.proxy.rules(rule);
+        let sent = Sent::of(&head, Hop::of(local, *client));
         let Found { object, primary } =
-            find(local, &mut scratch.key, &head, &rules.key_parts).await;
+            find(local, &mut scratch.key, &sent, &rules.key_parts).await;
         let request = RequestDigest::new(head.method_text(), &head).under(rules);
         let now = local.wall();
         let Some((object, tier)) = object else {
@@ -154,7 +158,7 @@ impl<T: Transport> Conn<T> {
             }
         };
         if shown.asks_in_background() {
-            let who = Who::new(role, self.client, &local.proxy);
+            let who = Who::new(role, *client, local);
             let ask = Ask::new(buf.filled(), slots, parts, &url, &who);
             let primary = primary.clone();
             join::revalidate(local, Rc::new(ask), &object, primary, &scratch.key);
@@ -193,7 +197,7 @@ impl<T: Transport> Conn<T> {
             return false;
         };
         let bytes = self.buf.filled();
-        let who = Who::new(&self.role, self.client, &self.local.proxy);
+        let who = Who::new(&self.role, self.client, &self.local);
         let ask = Ask::new(bytes, &self.slots, parts, &url, &who);
         let ask = Rc::new(ask);
         self.buf.consume(parts.len());
@@ -303,7 +307,7 @@ fn has_body(shape: &Shape) -> bool {
 }
 
 /// Requests that the cache has nothing to do with.
-fn past_the_cache(parts: &RequestParts) -> Option<Fwd> {
+pub(crate) fn past_the_cache(parts: &RequestParts) -> Option<Fwd> {
     match parts.method() {
         Method::Get | Method::Head => {}
         _ => return Some(Fwd::Method),

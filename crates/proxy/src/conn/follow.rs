@@ -159,7 +159,7 @@ impl<T: Transport> Conn<T> {
             let selected = other
                 .vary
                 .as_ref()
-                .is_none_or(|(l, v)| ask.selected_by(l, v));
+                .is_none_or(|(l, v)| ask.selected_by(&self.local, l, v));
             let digest = other.digest.filter(|_| other.shared && selected);
             digest.is_some_and(|stored| Grant::shared(&ask.digest, &stored, now, rules).is_ok())
         };
@@ -175,12 +175,12 @@ impl<T: Transport> Conn<T> {
     /// An object in memory that answers the request by now: others may have fetched it while this
     /// one waited.
     fn stored_by_now(&self, ask: &Ask, want: &Want) -> Option<(Grant, Arc<Object>)> {
-        let key = fill_key(ask, want);
+        let key = fill_key(&self.local, ask, want);
         let Lookup::Memory(object) = self.local.proxy.engine.lookup(key_hash(&key), &key) else {
             return None;
         };
         let mut vary = key::split_vary(&object).into_iter();
-        let selected = vary.all(|(list, values)| ask.selected_by(list, values));
+        let selected = vary.all(|(list, values)| ask.selected_by(&self.local, list, values));
         let stored = stored_digest(&object)?;
         if !selected || object.key() != &key[..] || stored.flags.has(Flags::PARTIAL) {
             return None;

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use foxy_base::{WallTime, key_hash};
-use foxy_http_rules::{Decision, Fwd, vary};
+use foxy_http_rules::{Decision, Fwd};
 use foxy_http1::Version;
 use foxy_store::Object;
 use tokio::time::Instant;
@@ -109,7 +109,7 @@ impl<T: Transport> Conn<T> {
     /// Joins a fill, or starts one.
     pub(super) fn enter(&self, ask: &Rc<Ask>, want: &Want) -> Follower<FillHead> {
         let local = &self.local;
-        let key = fill_key(ask, want);
+        let key = fill_key(&self.local, ask, want);
         let hash = key_hash(&key);
         let range = ranged(local, ask, want, hash);
         let digest = &ask.digest;
@@ -143,7 +143,7 @@ impl<T: Transport> Conn<T> {
 
     /// Starts a fill that nobody else waits for.
     pub(super) fn alone(&self, ask: &Rc<Ask>, want: &Want) -> Follower<FillHead> {
-        let key = fill_key(ask, want);
+        let key = fill_key(&self.local, ask, want);
         let range = ranged(&self.local, ask, want, key_hash(&key));
         self.start(ask, &key, job(ask, want, range))
     }
@@ -157,7 +157,7 @@ impl<T: Transport> Conn<T> {
         head: &Arc<FillHead>,
         permit: Permit,
     ) -> Follower<FillHead> {
-        let key = fill_key(ask, want);
+        let key = fill_key(&self.local, ask, want);
         let stored = head.object.clone();
         let job = Job {
             validate: stored.is_some(),
@@ -177,7 +177,7 @@ impl<T: Transport> Conn<T> {
         want: &Want,
         follower: &Follower<FillHead>,
     ) -> Follower<FillHead> {
-        let range = ranged(&self.local, ask, want, key_hash(&fill_key(ask, want)));
+        let range = ranged(&self.local, ask, want, key_hash(&fill_key(&self.local, ask, want)));
         let (writer, second) = self.local.proxy.fills.second(follower);
         fetch::spawn(&self.local, job(ask, want, range), writer);
         second
@@ -281,7 +281,7 @@ impl<T: Transport> Conn<T> {
         if failing && follower.waited() {
             return Err(Verdict::Failing(Arc::clone(head)));
         }
-        let selects = |(list, values): &(bytes::Bytes, bytes::Bytes)| ask.selected_by(list, values);
+        let selects = |(list, values): &(bytes::Bytes, bytes::Bytes)| ask.selected_by(&self.local, list, values);
         let other = !head.vary.as_ref().is_none_or(selects);
         if let Some(primary) = head.primary.clone().filter(|_| other && head.shared) {
             return Err(Verdict::Variant(primary));
@@ -333,14 +333,14 @@ async fn until(time: Option<Instant>) {
 }
 
 /// The key that the answer will have if its Vary list is the known one.
-pub(super) fn fill_key(ask: &Ask, want: &Want) -> Vec<u8> {
+pub(super) fn fill_key(local: &Local, ask: &Ask, want: &Want) -> Vec<u8> {
     let mut key = ask.base.to_vec();
     let known = want.stored.as_ref().or(want.part.as_ref());
     match (known, &want.primary) {
         (Some(object), _) => key = object.key().to_vec(),
         (None, Some(primary)) => {
             let mut values = Vec::new();
-            vary::selecting_values(&primary.list, &ask.head(), &mut values);
+            ask.sent(local).selecting_values(&primary.list, &mut values);
             key::push_variant(primary.nonce, &values, &mut key);
         }
         (None, None) => {}

@@ -30,6 +30,7 @@ use crate::reply::{Scratch, send_page};
 use crate::route::Refusal;
 use crate::{Event, Outcome, Role};
 
+pub(crate) use answer::past_the_cache;
 pub(crate) use finish::Finish;
 
 /// How long a client that has closed its side is waited for while nothing can be sent to it. It may

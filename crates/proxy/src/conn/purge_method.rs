@@ -15,6 +15,7 @@
 //! All of it within the listener's own partition.
 
 use foxy_base::{Fields, eq_name, first, tokens};
+use foxy_http1::Escapes;
 use foxy_store::{KeyParts, Purge, PurgeKind, for_each_tag};
 
 use crate::ask::Ask;
@@ -58,7 +59,7 @@ pub(super) fn of(ask: &Ask) -> Result<Option<Vec<Purge>>, &'static str> {
         return Ok(Some(all.collect()));
     }
     let mut text = Vec::new();
-    url.write_normalised(&mut text);
+    url.write(Escapes::AsReceived, &mut text);
     let mut host = format!("{}://", url.scheme.as_str()).into_bytes();
     url.authority.write_normalised(url.scheme, &mut host);
     let kind = match kind {
@@ -77,7 +78,8 @@ pub(super) fn of(ask: &Ask) -> Result<Option<Vec<Purge>>, &'static str> {
         }
         // As the operator's rules write it into keys.
         PurgeKind::Url => text = KeyParts::of(&ask.base).url.to_vec(),
-        PurgeKind::Prefix | PurgeKind::Tag => {}
+        PurgeKind::Prefix => text = [&host, ask.target()].concat(),
+        PurgeKind::Tag => {}
     }
     Ok(Some(vec![purge(kind, text, soft)]))
 }

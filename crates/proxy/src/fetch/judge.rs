@@ -10,9 +10,7 @@ use foxy_base::{
 };
 use foxy_http_rules as rules;
 use foxy_http_rules::range::ContentRange;
-use foxy_http_rules::{
-    Failure, RequestDigest, RuleId, StorePlan, etag, freshness, invalidation, vary,
-};
+use foxy_http_rules::{Failure, RequestDigest, RuleId, StorePlan, etag, freshness, invalidation};
 use foxy_http1::{RequestHead, ResponseHead};
 use foxy_store::{Object, ObjectMeta};
 
@@ -88,9 +86,6 @@ pub(super) fn as_get(ask: &Ask) -> RequestDigest {
 }
 
 /// Judges a final head. `peer` is where it came from.
-///
-/// # Errors
-/// A field too large for the clients or the store.
 pub(crate) fn judge(
     local: &Local,
     asked: &Asked<'_>,
@@ -98,26 +93,28 @@ pub(crate) fn judge(
     head: &ResponseHead<'_>,
     length: Option<u64>,
     peer: SocketAddr,
-) -> Result<(FillHead, Option<Place>), FieldBlockError> {
+) -> (FillHead, Option<Place>) {
     let plan = storable(local, asked, head, length);
-    let (plan, not_stored) = match plan {
-        Ok(plan) => (Some(plan), ""),
-        Err(reason) => (None, reason),
+    let plan = plan.and_then(|plan| {
+        // A record has no room for it; the clients get it all the same.
+        let placed = placed(local, asked, fill, &plan, head);
+        Ok((placed.map_err(|_| "field-too-large")?, plan))
+    });
+    let (placed, plan, not_stored) = match plan {
+        Ok((placed, plan)) => (Some(placed), Some(plan), ""),
+        Err(reason) => (None, None, reason),
     };
+    let (vary, place) = placed.map_or((None, None), |(vary, place)| (vary, Some(place)));
     // For those who were there when it was asked, though it is stored for nobody.
     let passing = match not_stored == rules::NoStore::ExpiredOnArrival.as_str() {
         true => passing(local, asked, head),
         false => None,
     };
-    let known = plan.as_ref().or(passing.as_ref());
-    let vary = known.and_then(|plan| selecting(plan, asked.ask));
-    let place = match &plan {
-        Some(plan) => {
-            let place = place(local, asked, fill, plan, head, &vary)?;
-            Some(part::place_part(local, asked, plan, head, place)?)
-        }
-        None => None,
+    let vary = match &passing {
+        Some(plan) => selecting(local, plan, asked.ask),
+        None => vary,
     };
+    let known = plan.as_ref().or(passing.as_ref());
     let fields = match (&plan, &place) {
         // Built once: these differ only where something is stripped, or in a part.
         (Some(plan), Some(place)) if !plan.strip_listed && head.status() != 206 => {
@@ -125,7 +122,7 @@ pub(crate) fn judge(
         }
         _ => {
             let cookies = plan.as_ref().is_none_or(|plan| !plan.strip_set_cookie);
-            client_fields(local, head, asked.times.response, cookies)?
+            client_fields(local, head, asked.times.response, cookies)
         }
     };
     let vary_list = vary.as_ref().map(|(list, _)| list.clone());
@@ -145,7 +142,24 @@ pub(crate) fn judge(
         strong_etag: strong_etag(head),
         ..FillHead::bare(head.status(), peer, fields)
     };
-    Ok((fill_head, place))
+    (fill_head, place)
+}
+
+/// Vary list and selecting values of an answer, if it has them.
+type Varies = Option<(Bytes, Bytes)>;
+
+/// Where a storable answer is stored.
+fn placed(
+    local: &Local,
+    asked: &Asked<'_>,
+    fill: &Fill<FillHead>,
+    plan: &StorePlan,
+    head: &ResponseHead<'_>,
+) -> Result<(Varies, Place), FieldBlockError> {
+    let vary = selecting(local, plan, asked.ask);
+    let place = place(local, asked, fill, plan, head, &vary)?;
+    let place = part::place_part(local, asked, plan, head, place)?;
+    Ok((vary, place))
 }
 
 /// What decisions need of an answer that is stale when it arrives because the origin took longer
@@ -264,11 +278,10 @@ impl Target {
         if let Some(url) = &url {
             url.authority.write_normalised(url.scheme, &mut authority);
         }
-        let path = url.map(|url| String::from_utf8_lossy(url.path).into_owned());
         Self {
             scheme: url.map_or("", |url| url.scheme.as_str()),
             authority: String::from_utf8(authority).unwrap_or_default(),
-            path: path.unwrap_or_default(),
+            path: String::from_utf8_lossy(ask.target()).into_owned(),
         }
     }
 
@@ -287,18 +300,18 @@ fn client_fields(
     head: &ResponseHead<'_>,
     now: WallTime,
     cookies: bool,
-) -> Result<FieldBlock, FieldBlockError> {
+) -> FieldBlock {
     let mut builder = FieldBlockBuilder::default();
     for (name, value) in head.forward_fields() {
         let cookie = !cookies && eq_name(name, b"set-cookie");
         if !cookie && !eq_name(name, b"content-length") && !eq_name(name, b"age") {
-            builder.push(name, value)?;
+            builder.push_any(name, value);
         }
     }
     if first(head, "Date").is_none() {
-        builder.push(b"Date", &local.date(now))?;
+        builder.push_any(b"Date", &local.date(now));
     }
-    Ok(builder.finish())
+    builder.finish()
 }
 
 fn stored_fields(
@@ -320,10 +333,10 @@ fn stored_fields(
     Ok(builder.finish())
 }
 
-fn selecting(plan: &StorePlan, ask: &Ask) -> Option<(Bytes, Bytes)> {
+fn selecting(local: &Local, plan: &StorePlan, ask: &Ask) -> Varies {
     let list = plan.vary.as_ref()?.as_bytes();
     let mut values = Vec::new();
-    vary::selecting_values(list, &ask.head(), &mut values);
+    ask.sent(local).selecting_values(list, &mut values);
     Some((Bytes::copy_from_slice(list), values.into()))
 }
 
@@ -333,7 +346,7 @@ fn place(
     fill: &Fill<FillHead>,
     plan: &StorePlan,
     head: &ResponseHead<'_>,
-    vary: &Option<(Bytes, Bytes)>,
+    vary: &Varies,
 ) -> Result<Place, FieldBlockError> {
     let known = asked.primary;
     let same_list = match (vary, known) {
@@ -348,6 +361,7 @@ fn place(
         _ => (asked.ask.base.clone(), 0),
     };
     let hash = key_hash(&key);
+    let fields = stored_fields(local, head, plan, asked.times.response)?;
     if vary.is_some() {
         let (variants, base) = (&local.proxy.variants, asked.ask.base_hash);
         variants.note(base, nonce, hash, !same_list);
@@ -358,7 +372,7 @@ fn place(
     Ok(Place {
         hash,
         vary: vary.unwrap_or_default(),
-        fields: stored_fields(local, head, plan, asked.times.response)?,
+        fields,
         beginning: rules::may_keep_incomplete(plan).is_ok(),
         key,
         ..place_of(local, asked, &plan.digest, nonce)

@@ -283,15 +283,13 @@ async fn ask(
         add: &add,
     };
     let request = job.ask.upstream_head(local, &changes);
-    let (mut leased, mut parts) = Leased::ask(local, &job.ask.to, &request, true).await?;
-    while parts.is_interim() {
-        let text = interim_text(&parts.head(leased.up.buf.filled(), &leased.up.slots));
-        leased.up.buf.consume(parts.len());
-        if parts.status() != 100 {
-            writer.interim(text.into());
+    let (mut leased, first) = Leased::ask(local, &job.ask.to, &request, true).await?;
+    let told = |head: &ResponseHead<'_>| {
+        if head.status() != 100 {
+            writer.interim(interim_text(head).into());
         }
-        parts = leased.up.next_head(local).await?;
-    }
+    };
+    let parts = leased.up.final_head(local, first, told).await?;
     Ok((leased, parts))
 }
 
@@ -326,8 +324,8 @@ fn open(
     }
     let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
     let (length, peer) = (framing.length(), leased.up.peer);
-    let (mut fill_head, mut place) = judge::judge(local, asked, writer.fill(), &head, length, peer)
-        .map_err(|_| UpstreamError::BadResponse("field-too-large"))?;
+    let (mut fill_head, mut place) =
+        judge::judge(local, asked, writer.fill(), &head, length, peer);
     let superseded =
         judge::superseded(asked, head.status()) || part::ends_stored(asked, &head, place.is_some());
     let storable = place.is_some() || superseded && speaks_for_all(fill_head.not_stored);
@@ -362,7 +360,7 @@ fn publish(
     storable: bool,
 ) -> bool {
     let selects = |selection: &Selection| {
-        let matches = |(list, values): &(Bytes, Bytes)| asked.ask.selected_by(list, values);
+        let matches = |(list, values): &(Bytes, Bytes)| asked.ask.selected_by(local, list, values);
         selection.as_ref().is_none_or(matches)
     };
     let claim = Claim {

@@ -124,11 +124,8 @@ impl Source {
         let request = job.ask.upstream_head(local, &changes);
         let asking = pin!(async {
             let _permit = permit(local, job, writer).await?;
-            let (mut leased, mut parts) = Leased::ask(local, &job.ask.to, &request, true).await?;
-            while parts.is_interim() {
-                leased.up.buf.consume(parts.len());
-                parts = leased.up.next_head(local).await?;
-            }
+            let (mut leased, first) = Leased::ask(local, &job.ask.to, &request, true).await?;
+            let parts = leased.up.final_head(local, first, |_| {}).await?;
             Ok((leased, parts))
         });
         let asked = match job.background {

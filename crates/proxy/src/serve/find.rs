@@ -11,6 +11,7 @@ use foxy_store::{Lookup, Object, ReadMiss};
 use crate::Event;
 use crate::key;
 use crate::local::Local;
+use crate::sent::Sent;
 use crate::stand_in;
 
 /// How long a request waits for a disk before it goes to the origin instead.
@@ -47,7 +48,7 @@ pub(crate) struct Found {
 pub(crate) async fn find<F: Fields>(
     local: &Local,
     key: &mut Vec<u8>,
-    request: &F,
+    request: &Sent<'_, F>,
     parts: &[String],
 ) -> Found {
     let hash = key_hash(key);
@@ -64,7 +65,7 @@ pub(crate) async fn find<F: Fields>(
             primary: None,
         };
     };
-    let matches = vary::matches(list, values, request);
+    let matches = request.matches(list, values);
     let primary = Some(Primary {
         nonce: object.meta().nonce,
         list: object.vary().slice_ref(list),
@@ -77,14 +78,13 @@ pub(crate) async fn find<F: Fields>(
     }
     let primary_len = key.len();
     let mut wanted = Vec::new();
-    vary::selecting_values(list, request, &mut wanted);
+    request.selecting_values(list, &mut wanted);
     key::push_variant(object.meta().nonce, &wanted, key);
     let variant = get(local, key_hash(key), key).await;
     // Its key says that the values match; the list may have changed since.
-    let variant = variant.filter(|(object, _)| {
-        key::split_vary(object).is_some_and(|(l, v)| vary::matches(l, v, request))
-    });
-    if variant.is_none() && vary::satisfied_by_language(list, values, object.fields(), request) {
+    let variant = variant
+        .filter(|(object, _)| key::split_vary(object).is_some_and(|(l, v)| request.matches(l, v)));
+    if variant.is_none() && request.satisfied_by_language(list, values, object.fields()) {
         key.truncate(primary_len);
         return Found {
             object: Some((object, tier)),

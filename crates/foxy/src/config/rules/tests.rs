@@ -85,6 +85,36 @@ negative_ttl = "5s"
 }
 
 #[test]
+fn paths_are_compared_in_the_form_that_their_site_has() {
+    let sites = r#"
+[cache]
+normalise = false
+[[site]]
+name = "a"
+origin = "http://a"
+listen = "127.0.0.1:1"
+normalise = true
+[[site]]
+name = "b"
+origin = "http://b"
+listen = "127.0.0.1:2"
+[[rule]]
+path = "/%7ea/*"
+[[rule]]
+site = "b"
+path = "/%7eb/*"
+"#;
+    let rules = build(sites).unwrap().proxy.user_rules;
+    assert!(!rules.keeps_escapes("a") && rules.keeps_escapes("b"));
+    assert!(rules.keeps_escapes("forward"));
+    let paths: Vec<_> = rules.all().iter().map(|rule| &rule.paths[0]).collect();
+    assert_eq!(paths[0].as_bytes(), b"/~a/*");
+    assert_eq!(paths[1].as_bytes(), b"/%7eb/*");
+    let plain = build("").unwrap().proxy.user_rules;
+    assert!(!plain.keeps_escapes("forward"));
+}
+
+#[test]
 fn slips_are_named_with_line_key_and_how_to_mend_them() {
     for (rule, place, words) in [
         ("pathh = \"/a\"", "foxy.toml:2", "did you mean `rule.path`?"),

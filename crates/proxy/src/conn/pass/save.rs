@@ -69,7 +69,8 @@ impl<'a> Saving<'a> {
         length: Option<u64>,
         sent: Sent,
     ) -> Option<Self> {
-        if ask.digest.method != Method::Post {
+        // Under rules about the query the key may stand for another URL than was asked for.
+        if ask.digest.method != Method::Post || !ask.by_key {
             return None;
         }
         let fills = &local.proxy.fills;
@@ -81,7 +82,7 @@ impl<'a> Saving<'a> {
         };
         let asked = asked(ask, sent, local.wall());
         let fill = saving.writer.fill();
-        let (fill_head, place) = judge(local, &asked, fill, head, length, up.peer).ok()?;
+        let (fill_head, place) = judge(local, &asked, fill, head, length, up.peer);
         saving.keeper = Some(Keeper::new(local, fill, Some(place?), length));
         saving.writer.head(fill_head, 0);
         Some(saving)
@@ -123,7 +124,7 @@ pub(super) async fn freshen(local: &Local, ask: &Ask, head: &ResponseHead<'_>, s
     }
     let mut key = ask.base.to_vec();
     let parts = &local.proxy.rules(ask.rule).key_parts;
-    let Found { object, .. } = find(local, &mut key, &ask.head(), parts).await;
+    let Found { object, .. } = find(local, &mut key, &ask.sent(local), parts).await;
     // What was stored after the HEAD was sent may know better.
     let Some((object, _)) = object.filter(|(object, _)| object.meta().response_time <= sent.at)
     else {

@@ -1,0 +1,249 @@
+//! The request as its origin gets it, for everything that tells answers apart by request fields
+//! (Vary, key parts). What the client sent does not serve: a field that Connection names, or that
+//! Foxy drops or replaces, never reaches the origin, and what Foxy adds does.
+//!
+//! Nearly always the two say the same about the fields that matter; then the request is read where
+//! it lies, and nothing is built.
+
+use std::borrow::Borrow;
+
+use foxy_base::{FieldBlock, FieldBlockBuilder, Fields, FieldsIter, eq_name};
+use foxy_http_rules::vary;
+use foxy_http1::{Method, RequestHead, Version, goes_on};
+
+use crate::via::{self, Changes, Hop};
+
+/// How the cache asks: for the whole, on its own conditions.
+const FILL: Changes<'static> = Changes {
+    drop_conditions: true,
+    drop_range: true,
+    as_get: true,
+    add: &[],
+};
+
+/// A request and the hop that it takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent<'a, F> {
+    fields: F,
+    version: Version,
+    /// Connection may name fields.
+    lists_names: bool,
+    hop: Hop<'a>,
+}
+
+impl<'a, F: Borrow<RequestHead<'a>>> Sent<'a, F> {
+    /// A client's request.
+    pub(crate) fn of(head: F, hop: Hop<'a>) -> Self {
+        Self {
+            version: head.borrow().version(),
+            lists_names: head.borrow().lists_names(),
+            fields: head,
+            hop,
+        }
+    }
+}
+
+impl<'a, 'b> Sent<'a, &'b FieldBlock> {
+    /// A request that nobody has sent.
+    pub(crate) fn imagined(fields: &'b FieldBlock, hop: Hop<'a>) -> Self {
+        Self {
+            fields,
+            version: Version::Http11,
+            lists_names: true,
+            hop,
+        }
+    }
+}
+
+impl<F: Fields> Sent<'_, F> {
+    /// Whether the request selects the variant stored with `values` under `list`.
+    pub(crate) fn matches(&self, list: &[u8], values: &[u8]) -> bool {
+        match self.written(list) {
+            None => vary::matches(list, values, &self.fields),
+            Some(sent) => vary::matches(list, values, &sent),
+        }
+    }
+
+    /// Appends the values by which the request selects a variant under `list`.
+    pub(crate) fn selecting_values(&self, list: &[u8], out: &mut Vec<u8>) {
+        match self.written(list) {
+            None => vary::selecting_values(list, &self.fields, out),
+            Some(sent) => vary::selecting_values(list, &sent, out),
+        }
+    }
+
+    /// Whether a stored variant that does not match is in the language that the request wants.
+    pub(crate) fn satisfied_by_language<S: Fields>(
+        &self,
+        list: &[u8],
+        values: &[u8],
+        stored: &S,
+    ) -> bool {
+        match self.written(list) {
+            None => vary::satisfied_by_language(list, values, stored, &self.fields),
+            Some(sent) => vary::satisfied_by_language(list, values, stored, &sent),
+        }
+    }
+
+    /// The fields that the origin gets; `None` where those in `list` are the client's own.
+    fn written(&self, list: &[u8]) -> Option<FieldBlock> {
+        let own = list == b"accept-encoding" && !self.lists_names;
+        let changed = !own && vary::field_names(list).any(|name| self.changes(name));
+        changed.then(|| self.write())
+    }
+
+    fn changes(&self, name: &[u8]) -> bool {
+        via::is_own(name) || !self.passes(name)
+    }
+
+    fn passes(&self, name: &[u8]) -> bool {
+        goes_on(&self.fields, self.lists_names, name) && via::passes(name, &self.hop, &FILL)
+    }
+
+    /// All of them but Host, which is part of the key.
+    fn write(&self) -> FieldBlock {
+        let mut sent = FieldBlockBuilder::default();
+        for (name, value) in FieldsIter::new(&self.fields) {
+            if self.passes(name) && !eq_name(name, b"host") {
+                sent.push_any(name, value);
+            }
+        }
+        let mut own = Vec::new();
+        via::own_fields(
+            &mut own,
+            &self.fields,
+            (Method::Get, self.version),
+            &self.hop,
+        );
+        let lines = own.split_inclusive(|b| *b == b'\n');
+        for line in lines.filter_map(|line| line.strip_suffix(b"\r\n")) {
+            if let Some(colon) = line.iter().position(|b| *b == b':') {
+                sent.push_any(&line[..colon], line[colon + 1..].trim_ascii());
+            }
+        }
+        sent.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ForwardedMode, HeaderConfig};
+    use foxy_http1::{FieldSlots, HeadScanner, Limits};
+
+    const MODES: [ForwardedMode; 4] = [
+        ForwardedMode::Append,
+        ForwardedMode::Replace,
+        ForwardedMode::Remove,
+        ForwardedMode::Transparent,
+    ];
+
+    fn with<T>(fields: &str, look: impl FnOnce(RequestHead<'_>) -> T) -> T {
+        let text = format!("GET http://a/ HTTP/1.1\nHost: a\n{fields}\n").replace('\n', "\r\n");
+        let (mut slots, mut scanner) = (FieldSlots::new(), HeadScanner::new());
+        let limits = Limits::default();
+        let head = RequestHead::parse(text.as_bytes(), &mut scanner, &mut slots, &limits);
+        look(head.unwrap().unwrap())
+    }
+
+    fn hop<'a>(config: &'a HeaderConfig, client: &str) -> Hop<'a> {
+        Hop {
+            config,
+            instance: "me",
+            client: client.parse().unwrap(),
+            surrogate: Some("foxy"),
+        }
+    }
+
+    fn values(fields: &str, list: &str, mode: ForwardedMode) -> String {
+        let config = HeaderConfig {
+            x_forwarded_for: mode,
+            forwarded: mode,
+            ..HeaderConfig::default()
+        };
+        with(fields, |head| {
+            let sent = Sent::of(head, hop(&config, "192.0.2.9"));
+            let mut out = Vec::new();
+            sent.selecting_values(list.as_bytes(), &mut out);
+            assert!(sent.matches(list.as_bytes(), &out));
+            String::from_utf8(out).unwrap()
+        })
+    }
+
+    #[test]
+    fn what_does_not_reach_the_origin_selects_nothing() {
+        let append = ForwardedMode::Append;
+        for (fields, list, wanted) in [
+            ("HX-Request: true\n", "hx-request", "hx-request=true\n"),
+            (
+                "HX-Request: true\nConnection: close, hx-request\n",
+                "hx-request",
+                "hx-request\n",
+            ),
+            (
+                "Cookie: a=b\nConnection: cookie\n",
+                "cookie",
+                "cookie=a=b\n",
+            ),
+            (
+                "Cookie: a=b\nConnection: cookie\n",
+                "cookie:a",
+                "cookie:a=b\n",
+            ),
+            (
+                "TE: trailers\nConnection: TE\nAccept: x\n",
+                "accept,te",
+                "accept=x\nte\n",
+            ),
+            (
+                "Range: bytes=0-1\nIf-None-Match: *\n",
+                "if-none-match,range",
+                "if-none-match\nrange\n",
+            ),
+            (
+                "Proxy-Authorization: Basic x\n",
+                "proxy-authorization",
+                "proxy-authorization\n",
+            ),
+            ("Expect: 100-continue\n", "expect", "expect\n"),
+            ("Max-Forwards: 3\n", "max-forwards", "max-forwards=3\n"),
+            ("Accept: x\n", "host", "host\n"),
+            ("Via: 1.0 you\n", "via", "via=1.0 you,1.1 me\n"),
+        ] {
+            assert_eq!(values(fields, list, append), wanted, "{fields}");
+        }
+    }
+
+    #[test]
+    fn the_clients_address_counts_as_it_is_sent() {
+        let fields = "X-Forwarded-For: 10.0.0.1\n";
+        let wanted = ["=10.0.0.1,192.0.2.9", "=192.0.2.9", "", "=10.0.0.1"];
+        for (mode, wanted) in MODES.into_iter().zip(wanted) {
+            let got = values(fields, "x-forwarded-for", mode);
+            assert_eq!(got, format!("x-forwarded-for{wanted}\n"), "{mode:?}");
+        }
+    }
+
+    #[test]
+    fn every_field_that_foxy_writes_is_known_to_be_its_own() {
+        for mode in MODES {
+            let config = HeaderConfig {
+                x_forwarded_for: mode,
+                forwarded: mode,
+                ..HeaderConfig::default()
+            };
+            with(
+                "Max-Forwards: 1\nForwarded: for=x\nX-Forwarded-For: y\n",
+                |head| {
+                    let mut own = Vec::new();
+                    let (hop, to) = (hop(&config, "::1"), (Method::Get, Version::Http11));
+                    via::own_fields(&mut own, &head, to, &hop);
+                    for line in String::from_utf8(own).unwrap().lines() {
+                        let name = line.split(':').next().unwrap();
+                        assert!(via::is_own(name.to_ascii_lowercase().as_bytes()), "{line}");
+                    }
+                },
+            );
+        }
+    }
+}
