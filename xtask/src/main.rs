@@ -8,6 +8,7 @@ mod arrows;
 mod bench;
 mod conformance;
 mod deps;
+mod fuzz;
 mod generated;
 mod report;
 mod steps;
@@ -71,6 +72,8 @@ enum Command {
         #[arg(long)]
         defaults: bool,
     },
+    /// Coverage-guided fuzzing of parsers, rules and keys (wants cargo-fuzz)
+    Fuzz(fuzz::Wanted),
     /// What a release must show on this machine, measured: replays, restarts, cost of a hit
     Accept(accept::Wanted),
     /// Figures that anyone can repeat: Foxy beside its peers
@@ -109,6 +112,7 @@ fn main() -> ExitCode {
             };
             report.step("conformance", || conformance::run(&wanted));
         }
+        Command::Fuzz(wanted) => report.step("fuzz targets", || fuzz::run(&wanted)),
         Command::Accept(wanted) => accept::run(&mut report, &wanted),
         Command::Bench(what) => bench::run(&mut report, &what),
         Command::Doc => report.step("documentation", steps::doc),

@@ -22,6 +22,8 @@ pub mod freshness;
 #[cfg(test)]
 mod fuzz;
 mod guess;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzzing;
 mod hygiene;
 pub mod invalidation;
 mod method;

@@ -13,6 +13,8 @@ mod errors;
 mod fetch;
 mod fill;
 mod gate;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzzing;
 mod guard;
 mod key;
 mod listener;

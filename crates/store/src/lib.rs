@@ -61,6 +61,8 @@ pub use offline::{
 };
 pub use options::{EngineConfig, OpenError, StoreOptions};
 pub use peek::{DiskPlace, Peek};
+#[cfg(any(test, feature = "fuzz"))]
+pub use purge::fuzzing;
 pub use purge::{
     KeyParts, Place, Purge, PurgeError, PurgeKind, PurgeStatus, Sweep, SweepStep, Walk, WalkStep,
     Walked, for_each_tag,

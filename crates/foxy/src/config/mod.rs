@@ -4,6 +4,8 @@
 //! disagree. Nothing reads files or the environment after [`Config::build`].
 
 mod build;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzzing;
 mod given;
 mod kind;
 mod machine;

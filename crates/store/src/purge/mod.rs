@@ -7,6 +7,8 @@
 //! a note covers is gone from the moment the note is published, wherever it lies. A sweep in the
 //! background finds it all, counts it, and lets the note retire.
 
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzzing;
 mod journal;
 mod key;
 mod mark;

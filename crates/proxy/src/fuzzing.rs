@@ -1,0 +1,124 @@
+//! What must hold for any URL under any rule about queries, for fuzzers and tests alike.
+
+use foxy_http_rules::RuleSet;
+use foxy_http_rules::rules::{Pattern, QueryRule, Rule, Which};
+use foxy_http1::{Escapes, Url};
+
+use crate::key;
+
+/// Names in rules, by the bits of a byte.
+const NAMES: [&str; 4] = ["id", "utm_*", "a b", "*"];
+
+/// Makes the key of a URL (after the first byte of `data`, which says under which rule) and asks
+/// what it stands for. Whether it is a URL.
+///
+/// # Panics
+/// A promise is broken.
+pub fn query_rules(data: &[u8]) -> bool {
+    let Some((setting, text)) = data.split_first() else {
+        return false;
+    };
+    let text = [&b"http://e.test/"[..], text].concat();
+    let Ok(url) = Url::parse(&text) else {
+        return false;
+    };
+    let rules = rules(*setting);
+    let (key, target) = asked(&rules, &url);
+    // What the origin is asked for has this key and no other, and is asked for again.
+    let again = [b"http://e.test", &target[..]].concat();
+    let again = Url::parse(&again).expect("what is sent is a URL");
+    assert_eq!(asked(&rules, &again), (key, target.clone()));
+    let path = |text: &[u8]| {
+        text.split(|b| *b == b'?')
+            .next()
+            .unwrap_or_default()
+            .to_vec()
+    };
+    assert_eq!(dot_segments(&path(&target)), dot_segments(&path(url.path)));
+    query_is_from(&target, url.path);
+    let mut once = Vec::new();
+    Escapes::Normal.write(url.path, &mut once);
+    let mut twice = Vec::new();
+    Escapes::Normal.write(&once, &mut twice);
+    assert_eq!(once, twice, "the normal form has another");
+    true
+}
+
+fn rules(setting: u8) -> RuleSet {
+    let named = NAMES.iter().enumerate();
+    let named = named.filter(|(i, _)| setting >> i & 1 == 1);
+    let patterns: Vec<Pattern> = named.map(|(_, name)| Pattern::new(name)).collect();
+    let query = QueryRule {
+        which: match setting >> 4 & 3 {
+            0 => Which::All,
+            1 => Which::Keep(patterns),
+            _ => Which::Ignore(patterns),
+        },
+        sort: setting & 64 != 0,
+    };
+    let rule = Rule {
+        query,
+        ..Rule::default()
+    };
+    let received = (setting & 128 != 0).then(|| "forward".to_owned());
+    RuleSet::new(vec![rule]).with_received(received.into_iter().collect())
+}
+
+/// The key of a URL, and what the origin is asked for under it.
+fn asked(rules: &RuleSet, url: &Url<'_>) -> (Vec<u8>, Vec<u8>) {
+    let mut key = Vec::new();
+    key::primary(rules, "forward", url, &mut key);
+    let at = key::target_at("forward", &key).expect("a key has a path");
+    let target = key[at..].to_vec();
+    (key, target)
+}
+
+/// Segments that servers take away.
+fn dot_segments(path: &[u8]) -> usize {
+    let segments = path.split(|b| *b == b'/');
+    segments.filter(|s| matches!(*s, b"." | b"..")).count()
+}
+
+/// Every parameter that is sent was received, letter by letter.
+fn query_is_from(target: &[u8], received: &[u8]) {
+    let query = |text: &[u8]| {
+        let at = text.iter().position(|b| *b == b'?');
+        at.map_or(Vec::new(), |at| text[at + 1..].to_vec())
+    };
+    let (sent, received) = (query(target), query(received));
+    for parameter in sent.split(|b| *b == b'&') {
+        assert!(
+            received
+                .split(|b| *b == b'&')
+                .any(|other| other == parameter)
+                || sent.is_empty()
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foxy_base::Rng;
+
+    const WORDS: [&str; 26] = [
+        "id", "=", "&", ";", "%69d", "%", "%4", "%41", "%2e", "%2E", ".", "..", "/", "%2f", "%5c",
+        "\\", "?", "+", "%20", "utm_x", "%75", "a+b", "%zz", "%c3%a9", "~", "%7e",
+    ];
+
+    #[test]
+    fn any_url_under_any_rule_is_asked_for_by_its_key() {
+        let mut urls = 0u32;
+        for seed in 0..60_000 {
+            let mut rng = Rng::new(seed);
+            let mut data = vec![rng.next_u64() as u8];
+            for _ in 0..rng.below(14) {
+                data.extend_from_slice(WORDS[rng.below(WORDS.len() as u64) as usize].as_bytes());
+            }
+            let case = std::panic::catch_unwind(|| query_rules(&data));
+            let text = String::from_utf8_lossy(&data);
+            urls += u32::from(case.unwrap_or_else(|_| panic!("seed {seed}: {text:?}")));
+        }
+        assert!(urls > 50_000, "{urls} URLs");
+    }
+}

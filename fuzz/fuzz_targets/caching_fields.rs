@@ -1,0 +1,7 @@
+//! Decisions about storing, using and refreshing, from arbitrary fields.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let _ = foxy_http_rules::fuzzing::caching_fields(data);
+});

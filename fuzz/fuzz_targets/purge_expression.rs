@@ -1,0 +1,7 @@
+//! Expressions of purges, and the keys that they are tried on.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let _ = foxy_store::fuzzing::purge_expression(data);
+});

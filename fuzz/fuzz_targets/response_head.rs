@@ -1,0 +1,7 @@
+//! Answers of origins: what passes has one reading, and is sent on with the same.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let _ = foxy_http1::fuzzing::response_head(data);
+});
