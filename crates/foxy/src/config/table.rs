@@ -133,7 +133,7 @@ pub const SETTINGS: &[Setting] = &[
     fixed("limits", "connections", Count(1, 10_000_000), "16384",
         "Client connections over all workers; more are closed at once."),
     fixed("limits", "head", Size(KIB, MIB), "64KiB",
-        "Bytes of a request or response head."),
+        "Bytes of a request or response head. An answer with a single field of more than 65,535 bytes is passed on and not stored."),
     fixed("limits", "fields", Count(10, 128), "100",
         "Fields in a head."),
 
