@@ -210,7 +210,8 @@ impl FieldBlockBuilder {
             return;
         }
         let fits = |n: usize| u16::try_from(n).is_ok();
-        if !self.wide && !(fits(name.len()) && fits(value.len())) {
+        let fits = fits(name.len()) && fits(value.len());
+        if !(fits || self.wide) {
             self.widen();
         }
         self.checked(name, value);

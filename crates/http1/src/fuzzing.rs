@@ -93,8 +93,8 @@ fn check_request(text: &[u8], head: &RequestHead<'_>) {
         BodyFraming::None => assert_eq!((lengths, codings), (0, 0)),
         BodyFraming::Length(n) => {
             assert_eq!((lengths, codings), (1, 0));
-            let said = std::str::from_utf8(first(head, "content-length").unwrap()).unwrap();
-            assert_eq!(said.parse(), Ok(n));
+            let said = first(head, "content-length").and_then(|v| std::str::from_utf8(v).ok());
+            assert_eq!(said.and_then(|said| said.parse().ok()), Some(n));
         }
         BodyFraming::Chunked => {
             assert_eq!((lengths, codings, head.version()), (0, 1, Version::Http11));
