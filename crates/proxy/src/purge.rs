@@ -7,7 +7,7 @@ use std::time::Duration;
 use foxy_base::{KeyHash, key_hash};
 use foxy_http_rules::{Digest, Flags, old};
 use foxy_http1::{Escapes, Url};
-use foxy_store::{Durable, KeyParts, Object, Purge, PurgeError, PurgeKind, SyncTicket};
+use foxy_store::{Durable, KeyParts, Object, Places, Purge, PurgeError, PurgeKind, SyncTicket};
 
 use crate::fetch::FillHead;
 use crate::fill::Fill;
@@ -93,7 +93,7 @@ impl Proxy {
             soft: false,
         };
         self.engine
-            .purge_many(&purge)
+            .purge_many(&purge, Places::Shared)
             .ok()
             .map(|(number, _)| number)
     }
@@ -115,12 +115,13 @@ impl Proxy {
 
     /// Purges everything that `purge` covers: true for every request that comes later, and what
     /// is being fetched now is not stored as fresh. The text has to be normalised
-    /// ([`normalised`]). Once started it holds, whether the future is awaited or not.
+    /// ([`normalised`]). Once started it holds, whether the future is awaited or not. Operators
+    /// may use reserved places.
     ///
     /// # Errors
     /// The purge is not accepted; nothing was done.
-    pub async fn purge_many(&self, purge: &Purge) -> Result<Began, PurgeError> {
-        let (number, ticket) = self.engine.purge_many(purge)?;
+    pub async fn purge_many(&self, purge: &Purge, places: Places) -> Result<Began, PurgeError> {
+        let (number, ticket) = self.engine.purge_many(purge, places)?;
         // What asked its origin before is older than the purge: nobody joins it any more.
         self.fills.close_where(|fill| covers(purge, fill));
         Ok(Began {

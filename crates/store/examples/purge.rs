@@ -78,7 +78,7 @@ fn fill(file: &str, objects: u64) {
         soft: false,
     };
     let began = clock.mono();
-    let (_, ticket) = store.engine.purge_many(&purge).unwrap();
+    let (_, ticket) = store.engine.purge_many(&purge, Places::Reserved).unwrap();
     let published = clock.mono().since(began);
     while ticket.outcome().is_none() {
         std::thread::sleep(Duration::from_micros(20));

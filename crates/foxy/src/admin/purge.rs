@@ -2,7 +2,7 @@
 
 use foxy_http1::Url;
 use foxy_proxy::normalised;
-use foxy_store::{Purge, PurgeError, PurgeKind, PurgeStatus};
+use foxy_store::{Places, Purge, PurgeKind, PurgeStatus};
 use serde::{Deserialize, Serialize};
 
 use super::State;
@@ -120,13 +120,13 @@ pub(super) async fn purge(query: &str, body: &[u8], state: &State) -> Answer {
 async fn many(purges: &[Purge], state: &State) -> Answer {
     let (mut numbers, mut durable) = (Vec::new(), true);
     for purge in purges {
-        match state.proxy.purge_many(purge).await {
+        match state.proxy.purge_many(purge, Places::Reserved).await {
             Ok(began) => {
                 numbers.push(began.number);
                 durable &= began.durable;
             }
-            Err(error @ PurgeError::TooMany(_)) => {
-                return Answer::text(503, &format!("the purge {error}"));
+            Err(error) if error.is_busy() => {
+                return Answer::text(429, &format!("the purge {error}"));
             }
             Err(error) => return Answer::text(400, &format!("the purge {error}")),
         }

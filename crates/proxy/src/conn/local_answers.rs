@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use foxy_base::Fields;
 use foxy_http1::{RequestParts, write};
-use foxy_store::{Purge, PurgeError};
+use foxy_store::{Places, Purge};
 
 use super::{Conn, Finish, purge_method};
 use crate::Outcome;
@@ -106,11 +106,12 @@ impl<T: Transport> Conn<T> {
         let proxy = Arc::clone(&self.local.proxy);
         let mut numbers = Vec::new();
         for purge in wanted {
-            match proxy.purge_many(purge).await {
+            match proxy.purge_many(purge, Places::Shared).await {
                 Ok(began) if began.durable => numbers.push(began.number.to_string()),
                 Ok(_) => return Err((500, "purge-not-durable", Outcome::Purge)),
-                Err(PurgeError::TooMany(_)) => {
-                    return Err((503, "too-many-expressions", Outcome::Purge));
+                // Too many at once: refused, never widened.
+                Err(error) if error.is_busy() => {
+                    return Err((429, "too-many-purges", Outcome::Purge));
                 }
                 Err(_) => return Err((400, "bad-purge", Outcome::BadRequest)),
             }

@@ -89,21 +89,56 @@ pub(crate) struct Journal {
     snapshot: u32,
     /// The last write failed: what is in this half now is not known.
     broken: bool,
+    /// Writes begun so far: the number of the latest.
+    writes: u64,
     stage: Stage,
 }
 
+/// The one write that may be under way. Its tickets stay here until it ends: a step that is not
+/// meant for the present stage leaves it as it is.
 #[derive(Debug, Default)]
 enum Stage {
     #[default]
     Idle,
-    Writing(Vec<TicketPart>),
+    /// Waits for the completion of the write of this number.
+    Writing(u64, Vec<TicketPart>),
     /// Waits for the flush of this number.
     Flushing(u64, Vec<TicketPart>),
+}
+
+impl Stage {
+    /// Ends the write of this number, if it is the one under way; its tickets.
+    fn take_written(&mut self, write: u64) -> Option<Vec<TicketPart>> {
+        match self {
+            Self::Writing(number, parts) if *number == write => {
+                let parts = mem::take(parts);
+                *self = Self::Idle;
+                Some(parts)
+            }
+            _ => None,
+        }
+    }
+
+    /// Ends the wait for a flush, if that has an outcome; the tickets.
+    fn take_flushed(
+        &mut self,
+        flushed: impl FnOnce(u64) -> Option<bool>,
+    ) -> Option<(bool, Vec<TicketPart>)> {
+        let Self::Flushing(number, parts) = self else {
+            return None;
+        };
+        let ok = flushed(*number)?;
+        let parts = mem::take(parts);
+        *self = Self::Idle;
+        Some((ok, parts))
+    }
 }
 
 /// A write to the journal.
 #[derive(Debug)]
 pub(crate) struct JournalWrite {
+    /// Tells its completion from that of any other write.
+    pub(crate) number: u64,
     pub(crate) at: u64,
     pub(crate) bytes: AlignedBuf,
 }
@@ -118,6 +153,7 @@ impl Journal {
             first: read.newest.first,
             snapshot: read.newest.snapshot,
             broken: false,
+            writes: 0,
             stage: Stage::Idle,
         }
     }
@@ -135,11 +171,13 @@ impl Journal {
         // What is published is in the inbox as well, or in neither, while this is held.
         let state = engine.purges.read();
         let work = store.journal.lock().take();
-        self.stage = Stage::Writing(work.waiting);
         if work.notes.is_empty() && !work.snapshot && !self.broken {
             // Another write took the notes along, and is durable.
-            return self.finish(Durable::Yes);
+            end(work.waiting, Durable::Yes);
+            return None;
         }
+        self.writes += 1;
+        self.stage = Stage::Writing(self.writes, work.waiting);
         let blocks = pack(&work.notes);
         // One block: of several a crash might keep a later one alone, which would be a hole.
         let room = blocks.len() == 1 && self.used < half_blocks(store);
@@ -185,14 +223,15 @@ impl Journal {
             bytes.extend_from_slice(&block.encode().unwrap_or_else(|_| vec![0; BLOCK as usize]));
         }
         JournalWrite {
+            number: self.writes,
             at,
             bytes: AlignedBuf::copy_of(&bytes),
         }
     }
 
-    /// The write is done; `flush` asks for a flush and gives its number.
-    pub(crate) fn written(&mut self, ok: bool, flush: impl FnOnce() -> u64) {
-        let Stage::Writing(parts) = mem::take(&mut self.stage) else {
+    /// The write of this number is done; `flush` asks for a flush and gives its number.
+    pub(crate) fn written(&mut self, write: u64, ok: bool, flush: impl FnOnce() -> u64) {
+        let Some(parts) = self.stage.take_written(write) else {
             return;
         };
         if ok {
@@ -204,27 +243,17 @@ impl Journal {
 
     /// Ends what a flush was waited for.
     pub(crate) fn settle(&mut self, flushed: impl FnOnce(u64) -> Option<bool>) {
-        let Stage::Flushing(number, parts) = mem::take(&mut self.stage) else {
-            return;
-        };
-        match flushed(number) {
-            None => self.stage = Stage::Flushing(number, parts),
-            Some(true) => end(parts, Durable::Yes),
-            Some(false) => self.fail(parts),
+        match self.stage.take_flushed(flushed) {
+            None => {}
+            Some((true, parts)) => end(parts, Durable::Yes),
+            Some((false, parts)) => self.fail(parts),
         }
     }
 
-    /// Whoever waits learns it; the next write is a snapshot, which has everything.
+    /// Those that wait learn it; the next write is a snapshot, which has everything.
     fn fail(&mut self, parts: Vec<TicketPart>) {
         self.broken = true;
         end(parts, Durable::Failed);
-    }
-
-    fn finish(&mut self, outcome: Durable) -> Option<JournalWrite> {
-        if let Stage::Writing(parts) = mem::take(&mut self.stage) {
-            end(parts, outcome);
-        }
-        None
     }
 
     /// The store takes no writes: nobody is told that a purge is durable.
@@ -268,8 +297,9 @@ fn pack(notes: &[PurgeNote]) -> Vec<Vec<PurgeNote>> {
     blocks
 }
 
-/// All active purges; if they do not fit (another store's journal is larger), one hard and one
-/// soft purge of everything up to the newest of them.
+/// All active purges. They fit, unless this store came to others whose journals are larger: then
+/// one hard and one soft purge of everything up to the newest of them, for a start with this journal
+/// alone.
 fn snapshot(state: &State, blocks_max: u32) -> Vec<Vec<PurgeNote>> {
     let notes: Vec<_> = state.active.values().map(|a| a.note.clone()).collect();
     let blocks = pack(&notes);

@@ -11,6 +11,7 @@
 pub mod fuzzing;
 mod journal;
 mod key;
+mod limits;
 mod mark;
 mod patterns;
 mod recall;
@@ -69,6 +70,28 @@ pub enum PurgeError {
         "has to wait: {0} expressions are active already; purge by prefix, host or tag, or try again when the sweep is done"
     )]
     TooMany(usize),
+    /// As many purges are active as there is room for.
+    #[error(
+        "has to wait: too many purges are active; try again when the sweep is done, or purge everything at once"
+    )]
+    Busy,
+}
+
+impl PurgeError {
+    /// Whether the same purge may be accepted later.
+    #[must_use]
+    pub const fn is_busy(&self) -> bool {
+        matches!(self, Self::TooMany(_) | Self::Busy)
+    }
+}
+
+/// Places for active purges: there are only so many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Places {
+    /// Those that everybody has who may purge.
+    Shared,
+    /// Those kept for operators as well, so that no flood of others takes the last one.
+    Reserved,
 }
 
 /// How far a purge is.
@@ -102,9 +125,14 @@ impl Engine {
     ///
     /// # Errors
     /// The purge is not accepted; nothing was done.
-    pub fn purge_many(&self, purge: &Purge) -> Result<(u64, SyncTicket), PurgeError> {
+    pub fn purge_many(
+        &self,
+        purge: &Purge,
+        places: Places,
+    ) -> Result<(u64, SyncTicket), PurgeError> {
         let stores = self.stores();
-        let note = self.purges.publish(purge, self.clock.wall(), &stores)?;
+        let now = self.clock.wall();
+        let note = self.purges.publish(purge, places, now, &stores)?;
         add(&self.counters.purges, 1);
         let (ticket, parts) = SyncTicket::new(stores.len() as u32);
         for (store, part) in stores.iter().zip(parts) {

@@ -1,4 +1,4 @@
-//! The active purges: published, compared with objects, folded, retired.
+//! The active purges: published, compared with objects, retired.
 //!
 //! An object knows the number of the newest purge at the time its origin was asked; purges with
 //! greater numbers concern it. The order of locks: this set, then a store's journal.
@@ -12,7 +12,7 @@ use foxy_format::{LogPosition, PurgeKind, PurgeNote};
 use parking_lot::{RwLock, RwLockReadGuard};
 
 use super::patterns::{Patterns, compile};
-use super::{Purge, PurgeError, PurgeStatus};
+use super::{Places, Purge, PurgeError, PurgeStatus, limits};
 use crate::shared::StoreShared;
 use crate::{Object, StoreId};
 
@@ -20,10 +20,6 @@ use crate::{Object, StoreId};
 const TEXT_MAX: usize = 2048;
 /// Longest expression, in bytes.
 const EXPRESSION_MAX: usize = 512;
-/// Expressions that may be active: each is tried on every object that is compared.
-const EXPRESSIONS_MAX: usize = 64;
-/// Bytes of active purges where no journal sets a limit.
-const BYTES_MAX: usize = 512 << 10;
 /// Purges whose outcome is remembered.
 const HISTORY_MAX: usize = 4096;
 
@@ -63,7 +59,8 @@ pub(super) struct State {
     pub(super) retired: u64,
     pub(super) active: BTreeMap<u64, Active>,
     patterns: Patterns,
-    bytes: usize,
+    /// Bytes of the active notes in a journal.
+    pub(super) bytes: usize,
     history: BTreeMap<u64, (PurgeNote, Arc<Progress>)>,
 }
 
@@ -132,9 +129,11 @@ impl Purges {
         (waits && newest > object.meta().purge_sequence).then_some(newest)
     }
 
-    /// Counts objects that a purge removed or made stale.
+    /// Counts objects that a purge removed or made stale, until a sweep is through with it.
     pub(super) fn count(&self, number: u64, by: u64) {
-        if let Some((_, progress)) = self.state.read().history.get(&number) {
+        if let Some((_, progress)) = self.state.read().history.get(&number)
+            && !progress.done.load(Ordering::Acquire)
+        {
             progress.count.fetch_add(by, Ordering::Relaxed);
         }
     }
@@ -159,6 +158,7 @@ impl Purges {
     pub(super) fn publish(
         &self,
         purge: &Purge,
+        places: Places,
         at: WallTime,
         stores: &[Arc<StoreShared>],
     ) -> Result<PurgeNote, PurgeError> {
@@ -172,18 +172,15 @@ impl Purges {
             partition: purge.partition.clone().into_bytes(),
             text: purge.text.clone(),
         };
-        let same = state.same_as(&note);
-        let expressions = state.expressions();
-        if note.kind == PurgeKind::Expression && same.is_none() && expressions >= EXPRESSIONS_MAX {
-            return Err(PurgeError::TooMany(EXPRESSIONS_MAX));
-        }
+        let covered = state.covered_by(&note);
+        let room = limits::room(stores);
+        state.has_place(&note, &covered, places, room)?;
         state.latest = note.sequence;
-        if let Some(old) = same {
+        for old in covered {
             state.merge(old, note.sequence);
         }
         state.insert(note.clone(), &ends(stores));
-        let budget = stores.iter().map(|s| super::journal::room(s)).min();
-        state.fold(budget.unwrap_or(BYTES_MAX).min(BYTES_MAX));
+        state.harden(room);
         for store in stores {
             store.journal.lock().notes.push(note.clone());
         }
@@ -350,21 +347,6 @@ impl State {
         Some(active)
     }
 
-    fn same_as(&self, note: &PurgeNote) -> Option<u64> {
-        let same = |a: &&Active| {
-            let old = &a.note;
-            (old.kind, old.soft) == (note.kind, note.soft)
-                && old.text == note.text
-                && old.partition == note.partition
-        };
-        self.active.values().find(same).map(|a| a.note.sequence)
-    }
-
-    fn expressions(&self) -> usize {
-        let kinds = self.active.values().map(|a| a.note.kind);
-        kinds.filter(|k| *k == PurgeKind::Expression).count()
-    }
-
     /// The purge `old` is covered by purge `new` and need not be compared with any more.
     fn merge(&mut self, old: u64, new: u64) {
         self.take_out(old);
@@ -373,41 +355,15 @@ impl State {
         }
     }
 
-    /// Makes the older half of the purges one of everything, while they are too many. What is
-    /// removed in excess is fetched again.
-    fn fold(&mut self, budget: usize) {
-        while self.bytes > budget && self.active.len() > 2 {
-            let half = self.active.len().div_ceil(2);
-            let old: Vec<(u64, bool)> = (self.active.values())
-                .take(half)
-                .map(|a| (a.note.sequence, a.note.soft))
-                .collect();
-            for soft in [false, true] {
-                let these = old.iter().filter(|(_, s)| *s == soft).map(|(n, _)| *n);
-                self.fold_into_all(&these.collect::<Vec<_>>());
-            }
-        }
-    }
-
-    fn fold_into_all(&mut self, numbers: &[u64]) {
-        let Some((last, others)) = numbers.split_last() else {
+    /// Makes an active soft purge a hard one, to be swept once more.
+    pub(super) fn make_hard(&mut self, number: u64) {
+        let Some(mut active) = self.take_out(number) else {
             return;
         };
-        for number in others {
-            self.merge(*number, *last);
-        }
-        if let Some(mut active) = self.take_out(*last) {
-            tracing::warn!(
-                purges = numbers.len(),
-                "too many purges at once: everything older is purged"
-            );
-            active.note.kind = PurgeKind::All;
-            active.note.text.clear();
-            active.note.partition.clear();
-            active.swept = false;
-            self.patterns.add(&active.note);
-            self.bytes += active.note.encoded_len();
-            self.active.insert(*last, active);
-        }
+        active.note.soft = false;
+        active.swept = false;
+        self.patterns.add(&active.note);
+        self.bytes += active.note.encoded_len();
+        self.active.insert(number, active);
     }
 }

@@ -244,7 +244,7 @@ impl Live {
     /// Purges many, or makes them stale.
     pub(super) fn purge(&mut self, kind: PurgeKind, text: &str, soft: bool) {
         let purge = purge(kind, text, soft);
-        if let Ok((number, ticket)) = self.engine.purge_many(&purge) {
+        if let Ok((number, ticket)) = self.engine.purge_many(&purge, Places::Reserved) {
             self.purges.push(Made {
                 purge,
                 number,

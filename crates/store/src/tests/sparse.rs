@@ -6,7 +6,7 @@ use bytes::Bytes;
 use foxy_base::{FieldBlock, Rng};
 
 use super::rig::{Rig, hash};
-use crate::{NewLarge, ObjectMeta};
+use crate::{NewLarge, ObjectMeta, Places};
 
 const SEED: u64 = 0x5ba5e;
 
@@ -156,7 +156,7 @@ fn a_purged_version_is_not_put_any_further() {
     let mut put = rig.engine.put_fragments(&head, 0);
     put.append(&vec![1; unit as usize]);
     let all = super::purges::purge(crate::PurgeKind::All, "", false);
-    let _ticket = rig.engine.purge_many(&all).unwrap();
+    let _ticket = rig.engine.purge_many(&all, Places::Reserved).unwrap();
     put.append(&vec![1; unit as usize]);
     assert_eq!(put.readable(), None);
 }

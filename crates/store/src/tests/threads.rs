@@ -92,7 +92,7 @@ impl World {
 
     fn purge_all(&self) {
         let all = purge(PurgeKind::All, "", false);
-        if let Ok((number, ticket)) = self.engine.purge_many(&all) {
+        if let Ok((number, ticket)) = self.engine.purge_many(&all, Places::Reserved) {
             self.purged.fetch_max(number, Ordering::SeqCst);
             self.tickets.lock().push((number, ticket));
         }

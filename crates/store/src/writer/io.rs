@@ -28,8 +28,8 @@ pub(crate) enum Purpose {
     VictimSlot(u64),
     /// A part of that victim.
     VictimPart(u64),
-    /// Blocks of the purge journal.
-    Journal,
+    /// Blocks of the purge journal: the write of this number.
+    Journal(u64),
     /// A piece of a summary, for recovery.
     Load(Piece),
 }
@@ -164,7 +164,7 @@ impl Io {
             | Purpose::SealSlot(_)
             | Purpose::Spill(_)
             | Purpose::OpenSlot(_)
-            | Purpose::Journal => {
+            | Purpose::Journal(_) => {
                 self.dirty = true;
             }
             _ => {}

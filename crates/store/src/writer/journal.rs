@@ -22,17 +22,18 @@ impl Writer {
             let len = write.bytes.len();
             add(&self.store.counters.meta_bytes, len as u64);
             add(&self.store.counters.journal_writes, 1);
-            self.io.write(Purpose::Journal, write.at, len, write.bytes);
+            let purpose = Purpose::Journal(write.number);
+            self.io.write(purpose, write.at, len, write.bytes);
         }
     }
 
-    /// A write of the purge journal is done, or has failed.
-    pub(super) fn journal_done(&mut self, result: &std::io::Result<()>) {
+    /// The write of the purge journal of this number is done, or has failed.
+    pub(super) fn journal_done(&mut self, write: u64, result: &std::io::Result<()>) {
         if let Err(error) = result {
             let at = self.store.geometry.journal_at();
             self.write_failed("write", Some(at), error);
         }
         self.journal
-            .written(result.is_ok(), || self.io.want_flush());
+            .written(write, result.is_ok(), || self.io.want_flush());
     }
 }

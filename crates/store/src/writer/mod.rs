@@ -240,7 +240,7 @@ impl Writer {
                 Purpose::VictimSlot(sequence) => self.victim_slot_done(sequence, &result, buf),
                 Purpose::VictimPart(sequence) => self.victim_part_done(sequence, &result, buf),
                 Purpose::Load(piece) => self.load_piece_done(piece, &result, buf),
-                Purpose::Journal => self.journal_done(&result),
+                Purpose::Journal(write) => self.journal_done(write, &result),
                 Purpose::Flush(_) => {
                     if let Err(error) = result {
                         self.write_failed("flush", None, &error);

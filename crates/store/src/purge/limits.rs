@@ -1,0 +1,107 @@
+//! How many purges may be active at once. One that finds no place is refused: it is never widened,
+//! and what was acknowledged is never given up.
+
+use std::sync::Arc;
+
+use foxy_format::{PurgeKind, PurgeNote};
+
+use super::set::State;
+use super::{Places, PurgeError};
+use crate::shared::StoreShared;
+
+/// Expressions that may be active: each is tried on every object that is compared.
+const EXPRESSIONS_MAX: usize = 64;
+/// Of these, how many are kept for operators.
+const EXPRESSIONS_RESERVED: usize = 16;
+/// Bytes of active purges where no journal sets a limit.
+const BYTES_MAX: usize = 512 << 10;
+/// One of so many parts of the bytes is kept for operators.
+const RESERVED_PART: usize = 4;
+
+/// Bytes of notes that surely fit into a snapshot of every journal.
+pub(super) fn room(stores: &[Arc<StoreShared>]) -> usize {
+    let smallest = stores.iter().map(|s| super::journal::room(s)).min();
+    smallest.unwrap_or(BYTES_MAX).min(BYTES_MAX)
+}
+
+/// Whether everything that `old` covers is covered by the later purge `new` too, and as hard.
+fn makes_needless(new: &PurgeNote, old: &PurgeNote) -> bool {
+    let everything = new.kind == PurgeKind::All;
+    let same = (old.kind, &old.text) == (new.kind, &new.text);
+    let partition = match everything {
+        true => new.partition.is_empty() || new.partition == old.partition,
+        false => new.partition == old.partition,
+    };
+    let as_hard = new.soft == old.soft || everything && old.soft;
+    (everything || same) && partition && as_hard
+}
+
+impl State {
+    /// The active purges that need not be compared with any more once `note` is active.
+    pub(super) fn covered_by(&self, note: &PurgeNote) -> Vec<u64> {
+        let notes = self.active.values().map(|active| &active.note);
+        notes
+            .filter(|old| makes_needless(note, old))
+            .map(|old| old.sequence)
+            .collect()
+    }
+
+    /// Whether `note` has a place, once those that it covers are gone.
+    ///
+    /// # Errors
+    /// It has none.
+    pub(super) fn has_place(
+        &self,
+        note: &PurgeNote,
+        covered: &[u64],
+        places: Places,
+        room: usize,
+    ) -> Result<(), PurgeError> {
+        let (expressions_max, bytes_max) = match places {
+            Places::Reserved => (EXPRESSIONS_MAX, room),
+            Places::Shared => (
+                EXPRESSIONS_MAX - EXPRESSIONS_RESERVED,
+                room - room / RESERVED_PART,
+            ),
+        };
+        let stays = |number: &u64| !covered.contains(number);
+        let staying = self.active.iter().filter(|(number, _)| stays(number));
+        let kinds = staying.map(|(_, active)| active.note.kind);
+        let expressions = kinds.filter(|kind| *kind == PurgeKind::Expression).count();
+        if note.kind == PurgeKind::Expression && expressions >= expressions_max {
+            return Err(PurgeError::TooMany(expressions_max));
+        }
+        let going = covered.iter().filter_map(|number| self.active.get(number));
+        let freed: usize = going.map(|active| active.note.encoded_len()).sum();
+        // One that takes the place of others needs no more than theirs.
+        let grows = note.encoded_len().saturating_sub(freed);
+        if grows > 0 && self.bytes + grows > bytes_max {
+            return Err(PurgeError::Busy);
+        }
+        Ok(())
+    }
+
+    /// Soft purges stay until everything of their time is overwritten, so they would fill all
+    /// places in the end. When they hold more than half, the oldest of those that a sweep is
+    /// through with become hard: what they name is removed instead of kept as stale, and nothing
+    /// else. The next sweep ends them.
+    pub(super) fn harden(&mut self, room: usize) {
+        let soft = self.active.values().filter(|active| active.note.soft);
+        let mut held: usize = soft.map(|active| active.note.encoded_len()).sum();
+        if held <= room / 2 {
+            return;
+        }
+        let swept = self.active.values().filter(|a| a.note.soft && a.swept);
+        let oldest = swept.map(|a| (a.note.sequence, a.note.encoded_len()));
+        let oldest: Vec<_> = oldest
+            .take_while(|(_, len)| {
+                let more = held > room / 4;
+                held = held.saturating_sub(*len);
+                more
+            })
+            .collect();
+        for (number, _) in oldest {
+            self.make_hard(number);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The purge journal beside other work of its writer: every ticket ends with its own write.
+
+use foxy_base::Rng;
+use foxy_disk::Keep;
+
+use super::purges::purge;
+use super::rig::Rig;
+use crate::*;
+
+const MEMORY: u64 = 512 << 10;
+
+fn begin(rig: &Rig, tag: &str) -> (u64, SyncTicket) {
+    let purge = purge(PurgeKind::Tag, tag, false);
+    rig.engine.purge_many(&purge, Places::Reserved).unwrap()
+}
+
+/// Whether a power cut now leaves the purge.
+fn survives(rig: &Rig, number: u64) -> bool {
+    let again = rig.crash_unloaded(Keep::Nothing);
+    again.engine.purge_status(number).is_some()
+}
+
+#[test]
+fn turns_while_a_journal_write_is_under_way_leave_its_tickets_alone() {
+    let mut rig = Rig::new(16, MEMORY, 1);
+    rig.settle();
+    rig.disk.set_step(true);
+    let (first, ticket) = begin(&rig, "one");
+    rig.turns(1);
+    assert_eq!(rig.disk.held().len(), 1, "its write");
+    rig.turns(3);
+    assert_eq!(ticket.outcome(), None, "neither done nor failed");
+    // A second one waits for the first: it does not take that one's completion for its own.
+    let (second, other) = begin(&rig, "two");
+    rig.turns(3);
+    for _ in 0..20 {
+        for (number, ticket) in [(first, &ticket), (second, &other)] {
+            match ticket.outcome() {
+                None => {}
+                Some(outcome) => {
+                    assert_eq!(outcome, Durable::Yes);
+                    assert!(survives(&rig, number), "acknowledged before it is durable");
+                }
+            }
+        }
+        if let Some(op) = rig.disk.held().first() {
+            rig.disk.release(op.id);
+        }
+        rig.turns(2);
+    }
+    assert_eq!(ticket.outcome(), Some(Durable::Yes));
+    assert_eq!(other.outcome(), Some(Durable::Yes));
+}
+
+#[test]
+fn purges_beside_other_writes_are_all_acknowledged_and_none_too_early() {
+    let mut acknowledged = 0;
+    for seed in 0..6 {
+        let mut rig = Rig::new(16, MEMORY, seed);
+        let mut rng = Rng::new(seed);
+        let mut waiting: Vec<(u64, SyncTicket)> = Vec::new();
+        rig.disk.set_step(true);
+        for step in 0..1500 {
+            match rng.below(10) {
+                0 => waiting.push(begin(&rig, &format!("tag {}", step % 40))),
+                1..4 => {
+                    rig.put(&format!("key {}", rng.below(50)), &[b'x'; 1500]);
+                }
+                4..7 => {
+                    let held = rig.disk.held();
+                    if !held.is_empty() {
+                        let at = rng.below(held.len() as u64) as usize;
+                        rig.disk.release(held[at].id);
+                    }
+                }
+                _ => {
+                    let time = rng.below(30);
+                    rig.clock.advance(std::time::Duration::from_millis(time));
+                    rig.turns(1);
+                }
+            }
+            waiting.retain(|(number, ticket)| {
+                let Some(outcome) = ticket.outcome() else {
+                    return true;
+                };
+                assert_eq!(outcome, Durable::Yes, "the disk is healthy");
+                acknowledged += 1;
+                if rng.below(20) == 0 {
+                    let merged = rig.engine.purge_status(*number).unwrap().merged_into;
+                    assert!(merged.is_some() || survives(&rig, *number));
+                }
+                false
+            });
+        }
+        rig.disk.set_step(false);
+        rig.settle();
+        for (_, ticket) in waiting {
+            assert_eq!(ticket.outcome(), Some(Durable::Yes));
+        }
+    }
+    assert!(acknowledged > 300, "{acknowledged}");
+}
