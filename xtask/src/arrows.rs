@@ -40,6 +40,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("micro", &["format", "index", "http-rules", "http1", "base"]),
     ("fork-proxy", &["base"]),
+    ("lab", &["base"]),
     ("xtask", &["sim", "base"]),
 ];
 

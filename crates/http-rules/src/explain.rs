@@ -151,6 +151,9 @@ pub fn lifetime(stored: &Digest, now: WallTime) -> String {
 pub fn reason(word: &str) -> Option<&'static str> {
     let no_store = NoStore::ALL.iter().find(|reason| reason.as_str() == word);
     no_store.map(|reason| not_stored(*reason)).or(match word {
+        "part-contradicts-itself" => {
+            Some("the part's Content-Range and Content-Length contradict each other")
+        }
         "whole-is-better" => Some("a part does not replace the whole that is stored"),
         "field-too-large" => Some("a field is longer than a record can hold (65,535 bytes)"),
         "part-too-large" => Some("a part of this size has no place in the store"),

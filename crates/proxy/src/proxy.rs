@@ -36,6 +36,8 @@ pub struct Proxy {
     pub(crate) undivided: Remembered,
     /// How many fetches may wait for one origin.
     pub(crate) origins: OriginLimit,
+    /// Large objects of which a missing run could not be fetched the last time it was tried.
+    pub(crate) broken: Remembered,
     /// Foxy's name in Via.
     pub(crate) instance: String,
     /// The Via line of answers.
@@ -72,6 +74,7 @@ impl Proxy {
                 config.upstream.origin_concurrency,
                 config.upstream.origin_queue,
             ),
+            broken: Remembered::new(),
             instance,
             via_line,
             hit_line: crate::reply::hit_line(&config.headers.name),

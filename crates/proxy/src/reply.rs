@@ -162,6 +162,10 @@ pub(crate) async fn send_page_with<T: Transport>(
     if status == 405 {
         out.extend_from_slice(b"Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, TRACE, PATCH\r\n");
     }
+    if status == 429 {
+        // Too many purges: a sweep makes room, which takes seconds at least.
+        out.extend_from_slice(b"Retry-After: 10\r\n");
+    }
     let cache = CacheStatus {
         cache: &local.proxy.config.headers.name,
         detail: Some(reason),

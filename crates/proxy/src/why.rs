@@ -5,12 +5,13 @@ use std::net::Ipv4Addr;
 
 use foxy_base::{FieldBlock, KeyHash, WallTime, key_hash};
 use foxy_http_rules::conditional::{self, Condition};
+use foxy_http_rules::range::{Ranges, Span};
 use foxy_http_rules::{
     Config, Decision, Digest, Flags, Method, Miss, RequestDigest, RuleId, decide, decide_miss,
     explain, freshness, vary,
 };
 use foxy_http1::Url;
-use foxy_store::{DiskPlace, Peek};
+use foxy_store::{DiskPlace, Object, Peek};
 
 use crate::recent::Recent;
 use crate::sent::Sent;
@@ -139,7 +140,49 @@ impl Proxy {
         set(&decision, why);
         let words = explain::decision(&decision, &digest, &stored, now, config);
         why.because.extend(words);
-        conditions(request, &digest, peek, &stored, now, why);
+        if conditions(request, &digest, peek, &stored, now, why) {
+            self.fragments(request, &digest, &peek.object, why);
+        }
+    }
+
+    /// What it means for a hit that bytes of it are missing.
+    fn fragments(
+        &self,
+        request: &WhyRequest<'_>,
+        digest: &RequestDigest,
+        object: &Object,
+        why: &mut Why,
+    ) {
+        if digest.method != Method::Get || !object.is_large() {
+            return;
+        }
+        let unit = u64::from(object.fragment_size().max(1));
+        let length = object.total_length();
+        let ranges = Ranges::of(request.fields).filter(|_| digest.range);
+        let spans: Vec<Span> = match &ranges {
+            Some(ranges) => ranges
+                .specs()
+                .iter()
+                .filter_map(|spec| spec.resolve(length))
+                .collect(),
+            None => Span::new(0, length).into_iter().collect(),
+        };
+        let numbers = |span: &Span| span.start / unit..=(span.end - 1) / unit;
+        let absent = |n: u64| {
+            let n = u32::try_from(n).unwrap_or(u32::MAX);
+            !self.engine.has_fragment(object, n)
+        };
+        if !spans.iter().flat_map(numbers).any(absent) {
+            return;
+        }
+        let words = if digest.only_if_cached {
+            (why.decision, why.fwd) = ("only-if-cached", "");
+            "bytes of it are not stored, and the request says only-if-cached: it is answered with 504"
+        } else {
+            (why.decision, why.fwd) = ("fetch", "partial");
+            "bytes of it are not stored: what is missing is fetched by range requests"
+        };
+        why.because.insert(0, words.to_owned());
     }
 
     fn look(
@@ -265,7 +308,7 @@ fn set(decision: &Decision, why: &mut Why) {
     };
 }
 
-/// What the request's own conditions and ranges make of a hit.
+/// What the request's own conditions and ranges make of a hit; whether it stays one with a body.
 fn conditions(
     request: &WhyRequest<'_>,
     digest: &RequestDigest,
@@ -273,9 +316,9 @@ fn conditions(
     stored: &Digest,
     now: WallTime,
     why: &mut Why,
-) {
+) -> bool {
     if !matches!(why.decision, "hit" | "stale-hit") {
-        return;
+        return false;
     }
     let judged = conditional::evaluate(request.fields, peek.object.fields(), stored, now);
     let words = match judged {
@@ -287,9 +330,10 @@ fn conditions(
         Condition::Send if digest.range && stored.status == 200 => {
             "the request asks for a range: a part is sent"
         }
-        Condition::Send => return,
+        Condition::Send => return true,
     };
     why.because.insert(0, words.to_owned());
+    judged == Condition::Send
 }
 
 fn stored_why(peek: &Peek, stored: &Digest, now: WallTime) -> StoredWhy {

@@ -264,3 +264,41 @@ fn what_is_explained_is_what_happens() {
         assert!(asked == expected || background, "{number}: {}", case.says);
     }
 }
+
+#[test]
+fn a_range_whose_bytes_are_missing_is_not_called_a_hit() {
+    const LEN: usize = 1_000_000;
+    let foxy = Foxy::forward();
+    let origin = Origin::start(|asked| {
+        let fields = "Cache-Control: max-age=60\r\nETag: \"a\"\r\n";
+        let range = asked.field("Range").and_then(|r| r.strip_prefix("bytes="));
+        let span = range.and_then(|range| range.split_once('-'));
+        let Some((from, to)) = span.map(|(from, to)| (from.parse(), to.parse())) else {
+            asked.reply("200 OK", fields, vec![7; LEN]);
+            return true;
+        };
+        let (from, to): (usize, usize) = (from.unwrap(), to.unwrap_or(LEN - 1).min(LEN - 1));
+        let range = format!("{fields}Content-Range: bytes {from}-{to}/{LEN}\r\n");
+        asked.reply("206 Partial Content", &range, vec![7; to + 1 - from]);
+        true
+    });
+    let url = format!("http://{}/film", origin.authority());
+    let answer = foxy.get_with(&origin, "/film", "Range: bytes=0-99\r\n");
+    assert_eq!(answer.status, 206);
+    for (asks, expected) in [
+        ("GET | Range: bytes=5-9", HIT),
+        ("GET | Range: bytes=900000-900009", ("fetch", "partial")),
+        ("GET | Range: bytes=5-9,-7", ("fetch", "partial")),
+        ("GET", ("fetch", "partial")),
+        ("HEAD", HIT),
+        ("GET | If-None-Match: \"a\"", HIT),
+        (
+            "GET | Range: bytes=-7 | Cache-Control: only-if-cached",
+            ("only-if-cached", ""),
+        ),
+    ] {
+        let why = why(&foxy, &url, asks);
+        assert_eq!((why.decision, why.fwd), expected, "{asks}");
+    }
+    assert_eq!(origin.asked(), 1, "the question reached the origin");
+}

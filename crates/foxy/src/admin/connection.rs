@@ -108,6 +108,10 @@ fn encode(answer: &Answer, head_only: bool) -> Vec<u8> {
         write::number_field(&mut out, b"Content-Length", answer.body.len() as u64);
     }
     write::field(&mut out, b"Cache-Control", b"no-store");
+    if answer.status == 429 {
+        // Too many purges: a sweep makes room, which takes seconds at least.
+        write::field(&mut out, b"Retry-After", b"10");
+    }
     write::field(&mut out, b"X-Content-Type-Options", b"nosniff");
     write::field(&mut out, b"X-Frame-Options", b"DENY");
     write::field(&mut out, b"Connection", b"close");

@@ -41,6 +41,8 @@ pub(super) enum Long {
     Trace,
     /// Straight to the origin, past the cache.
     Pass(Fwd),
+    /// A head from the origin, or what is stored if that fails.
+    Head(Want),
     /// Through a fill.
     Fill(Want),
     /// Out of the cache, in fragments.
@@ -206,6 +208,7 @@ impl<T: Transport> Conn<T> {
             Long::Fill(want) => self.through_fill(&ask, want, keep).await,
             Long::Large(hit) => self.large_hit(&ask, *hit, keep).await,
             Long::Pass(reason) => self.pass(&ask, reason, keep).await,
+            Long::Head(want) => self.pass_head(&ask, &want, keep).await,
             Long::Tunnel | Long::Options | Long::Trace => Finish::default(),
         };
         self.local
@@ -367,11 +370,11 @@ fn missed(
         }
         Decision::Fresh { .. } | Decision::Stale { .. } => (Fwd::Miss, false),
     };
-    // HEAD brings no body to store; conditions on what is not there are the origin's to judge.
-    if parts.method() == Method::Head || request.precondition {
+    // Conditions on what is not there are the origin's to judge.
+    if request.precondition {
         return Short::Long(Long::Pass(reason));
     }
-    Short::Long(Long::Fill(Want {
+    let want = Want {
         reason,
         validate,
         // A part of what is not there is fetched alone.
@@ -381,5 +384,10 @@ fn missed(
         part: known.part,
         primary: known.primary,
         arrived,
-    }))
+    };
+    // HEAD brings no body to store.
+    Short::Long(match parts.method() {
+        Method::Head => Long::Head(want),
+        _ => Long::Fill(want),
+    })
 }

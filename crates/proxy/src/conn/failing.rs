@@ -125,7 +125,7 @@ impl<T: Transport> Conn<T> {
         Some(finish)
     }
 
-    async fn stale(
+    pub(super) async fn stale(
         &mut self,
         ask: &Rc<Ask>,
         want: &Want,

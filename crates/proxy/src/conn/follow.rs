@@ -263,7 +263,7 @@ impl<T: Transport> Conn<T> {
         if let Some(finish) = self.stale_instead(ask, want, head, keep).await {
             return Some(finish);
         }
-        let cut = cut(ask, head, follower.collapsed());
+        let cut = cut(ask, head);
         if cut == Cut::Elsewhere && !want.exact {
             return None;
         }

@@ -286,8 +286,7 @@ impl<T: Transport> Conn<T> {
         if let Some(primary) = head.primary.clone().filter(|_| other && head.shared) {
             return Err(Verdict::Variant(primary));
         }
-        let usable = head.part.is_none() || head.sparse.is_some();
-        let usable = usable || matches!(cut(ask, head, true), Cut::Slice { .. });
+        let usable = head.sparse.is_some() || cut(ask, head) != Cut::Elsewhere;
         let digest = head
             .digest
             .as_ref()

@@ -52,18 +52,25 @@ pub(super) enum Cut {
     Elsewhere,
 }
 
-/// What of the answer `head` goes to the client that asks; `collapsed` if another one's request
-/// brought it.
-pub(super) fn cut(ask: &Ask, head: &FillHead, collapsed: bool) -> Cut {
-    let Some(part) = head.part else {
+/// What of the answer `head` goes to the client that asks.
+pub(super) fn cut(ask: &Ask, head: &FillHead) -> Cut {
+    if head.status != 206 {
         return Cut::All;
-    };
-    let said = part.span.map(|span| span.len());
-    if head.length.is_some_and(|length| Some(length) != said) {
-        // Content-Range and Content-Length contradict each other. Who asked gets the origin's
-        // own words; nobody gets a promise that the body may not keep.
-        return if collapsed { Cut::Elsewhere } else { Cut::All };
     }
+    let said = head.part.and_then(|part| part.span).map(Span::len);
+    if !head.ranged {
+        // The client's own question. What is more than the part that it says is not sent.
+        let longer = said.zip(head.length).is_some_and(|(said, all)| said < all);
+        return match head.part.filter(|_| longer) {
+            Some(range) => Cut::Slice { skip: 0, range },
+            None => Cut::All,
+        };
+    }
+    // Not this client's range was asked for. Without a Content-Range that can be believed nobody
+    // knows which bytes come.
+    let Some(part) = head.part.filter(|_| head.length.is_none() || head.length == said) else {
+        return Cut::Elsewhere;
+    };
     let ranges = Ranges::of(&ask.head());
     let (Some([spec]), Some(got)) = (ranges.as_ref().map(Ranges::specs), part.span) else {
         return Cut::Elsewhere;

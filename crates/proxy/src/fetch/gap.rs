@@ -1,5 +1,9 @@
 //! Fetches a run of fragments that a stored large object lacks, by one range request. Bytes are
 //! taken under the same strong validator only; an answer of another version ends the object's life.
+//!
+//! An origin may answer with less than was asked for (RFC 9110 section 14.2): it is asked for the
+//! rest as long as it makes progress. When gaps of an object fail twice for what the origin sends,
+//! the object is forgotten, so that the next request fetches the whole.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,7 +16,7 @@ use foxy_http1::{BodyReader, Method, ResponseHead};
 use foxy_store::Object;
 
 use super::FillHead;
-use super::body::Body;
+use super::body::{Body, Ended};
 use super::judge::{Times, strong_etag};
 use super::keep::Keeper;
 use crate::Event;
@@ -23,8 +27,10 @@ use crate::upstream::UpstreamError;
 use crate::upstream::exchange::Leased;
 use crate::via::Changes;
 
-/// The origin no longer has what is stored.
-pub(crate) const ANOTHER_VERSION: UpstreamError = UpstreamError::BadResponse("another-version");
+/// Requests for one run that may bring as little as they like.
+const SHORT_ANSWERS: u64 = 8;
+/// Bytes that one further request has to bring on average.
+const SHORT_BYTES: u64 = 4 << 10;
 
 /// A run that is missing.
 #[derive(Debug)]
@@ -57,13 +63,16 @@ pub(crate) fn spawn(
         });
     tokio::task::spawn_local(Box::pin(async move {
         let fill = Arc::clone(writer.fill());
-        let done = match job {
+        let done = match &job {
             Some(job) => job.run(&local, &writer).await,
             None => Err(UpstreamError::GivenUp),
         };
+        if let Some(job) = &job {
+            job.learn(&local, &writer, done.as_ref().err());
+        }
         match done {
-            Ok(true) => writer.finish(Bytes::new()),
-            Ok(false) => writer.stop(),
+            Ok(Ended::Whole(trailers)) => writer.finish(trailers),
+            Ok(Ended::Overtaken) => writer.stop(),
             Err(error) => {
                 local.count(Event::FillsFailed);
                 writer.fail(error);
@@ -75,13 +84,52 @@ pub(crate) fn spawn(
 }
 
 impl Job {
-    /// Whether all of the run came.
+    /// Asks for the run until all of it is there.
     async fn run(
         &self,
         local: &Local,
         writer: &FillWriter<FillHead>,
-    ) -> Result<bool, UpstreamError> {
-        let range = format!("bytes={}-{}", self.span.start, self.span.end - 1);
+    ) -> Result<Ended, UpstreamError> {
+        let mut keeper: Option<Keeper> = None;
+        for asked in 1.. {
+            let before = writer.pushed();
+            let Some(rest) = Span::new(self.span.start + before, self.span.end) else {
+                break;
+            };
+            if writer.followers() == 0
+                && let Some(keeper) = &mut keeper
+            {
+                keeper.worth_finishing(local, before)?;
+            }
+            let ended = self.ask(local, writer, rest, &mut keeper).await;
+            let pushed = writer.pushed();
+            match ended {
+                Ok(Ended::Overtaken) => return Ok(Ended::Overtaken),
+                Ok(Ended::Whole(_)) if pushed >= self.span.len() => break,
+                // Cut off or short: the rest may be asked for while there is progress.
+                Ok(Ended::Whole(_)) | Err(UpstreamError::Truncated) if pushed > before => {
+                    if asked > SHORT_ANSWERS + pushed / SHORT_BYTES {
+                        return Err(UpstreamError::BadResponse("range-too-short"));
+                    }
+                }
+                Ok(Ended::Whole(_)) => {
+                    return Err(UpstreamError::BadResponse("range-too-short"));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Ended::Whole(Bytes::new()))
+    }
+
+    /// Asks once for `rest`, and takes what comes of it.
+    async fn ask(
+        &self,
+        local: &Local,
+        writer: &FillWriter<FillHead>,
+        rest: Span,
+        keeper: &mut Option<Keeper>,
+    ) -> Result<Ended, UpstreamError> {
+        let range = format!("bytes={}-{}", rest.start, rest.end - 1);
         let changes = Changes {
             drop_conditions: true,
             drop_range: true,
@@ -99,70 +147,84 @@ impl Job {
         };
         let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
         let length = parts.framing(Method::Get).length();
-        let mut keeper = match self.judge(local, &head, length, times) {
-            Verdict::Store => Keeper::resume(local, &self.head, self.span),
-            Verdict::Pass => Keeper::nothing(local),
-            Verdict::Refuse { changed } => {
+        let (verdict, part) = match self.judge(local, &head, rest, length, times) {
+            Ok(judged) => judged,
+            Err(error) => {
                 leased.count(local);
-                if changed {
+                if error == UpstreamError::AnotherVersion {
                     self.forget(local, writer);
-                    return Err(ANOTHER_VERSION);
                 }
-                return Err(UpstreamError::BadResponse("range-not-available"));
+                return Err(error);
             }
         };
+        let mut kept = match (keeper.take(), verdict) {
+            (Some(kept), Verdict::Store) => kept,
+            (None, Verdict::Store) => Keeper::resume(local, &self.head, self.span),
+            // It ends the keeping of the run.
+            (_, Verdict::Pass) => Keeper::nothing(local),
+        };
+        writer.keep(kept.window());
         leased.up.buf.consume(parts.len());
-        writer.keep(keeper.window());
         let mut reader = BodyReader::new(parts.framing(Method::Get), &local.limits);
         let mut body = Body {
             background: false,
-            most: self.span.len(),
+            most: rest.start - self.span.start + part.len(),
             leased: &mut leased,
             reader: &mut reader,
-            keeper: &mut keeper,
+            keeper: &mut kept,
         };
         let ended = body.run(local, writer).await;
+        *keeper = Some(kept);
         if ended.is_ok() && parts.persistent(Method::Get) && reader.is_done() {
             leased.give_back(local, &self.ask.to);
         } else {
             leased.count(local);
         }
-        ended?;
-        Ok(writer.pushed() == self.span.len())
+        ended
     }
 
     fn judge(
         &self,
         local: &Local,
         head: &ResponseHead<'_>,
+        rest: Span,
         length: Option<u64>,
         times: Times,
-    ) -> Verdict {
+    ) -> Result<(Verdict, Span), UpstreamError> {
+        const UNFIT: UpstreamError = UpstreamError::BadResponse("range-not-available");
         if head.status() != 206 {
             // An error says nothing about the object, another answer that it changed.
             let digest = super::judge::as_get(&self.ask);
             let changed = rules::supersedes(&digest, head.status()) || head.status() == 416;
-            return Verdict::Refuse { changed };
+            return Err(match head.status() {
+                _ if changed => UpstreamError::AnotherVersion,
+                500.. => UpstreamError::ErrorStatus,
+                _ => UNFIT,
+            });
         }
         if strong_etag(head).as_ref() != Some(&self.etag) {
-            return Verdict::Refuse { changed: true };
+            return Err(UpstreamError::AnotherVersion);
         }
         let complete = self.head.total_length();
         let mut lines = values(head, "Content-Range");
         let range = lines.next().and_then(ContentRange::parse);
-        let exact = range.is_some_and(|range| {
-            // Less than was asked for is allowed, a beginning elsewhere of no use.
-            let fits = range.span.is_some_and(|span| {
-                let whole = length.is_none_or(|length| length == span.len());
-                whole && span.start == self.span.start && span.end <= self.span.end
-            });
-            fits && range.complete.is_none_or(|length| length == complete)
+        let exact = range.and_then(|range| {
+            let same = range.complete.is_none_or(|length| length == complete);
+            range.span.filter(|span| {
+                // Less than was asked for is allowed, a beginning elsewhere of no use.
+                let fits = span.start == rest.start && span.end <= rest.end;
+                same && fits && length.is_none_or(|length| length == span.len())
+            })
         });
-        if !exact || lines.next().is_some() {
+        let Some(part) = exact.filter(|_| lines.next().is_none()) else {
             let other = range.and_then(|range| range.complete);
             let changed = other.is_some_and(|length| length != complete);
-            return Verdict::Refuse { changed };
-        }
+            return Err(if changed {
+                UpstreamError::AnotherVersion
+            } else {
+                UNFIT
+            });
+        };
         let request_head = self.ask.head();
         let request = rules::Request {
             digest: &super::judge::as_get(&self.ask),
@@ -176,13 +238,32 @@ impl Job {
             response_time: times.response,
         };
         let config = local.proxy.rules(self.ask.rule);
-        match rules::can_store(&request, &response, config) {
+        let verdict = match rules::can_store(&request, &response, config) {
             Ok(_) => Verdict::Store,
             Err(_) => Verdict::Pass,
+        };
+        Ok((verdict, part))
+    }
+
+    /// Notes what this run teaches about the object: the second time in a row that the origin
+    /// sends something of no use, the object is forgotten.
+    fn learn(&self, local: &Local, writer: &FillWriter<FillHead>, error: Option<&UpstreamError>) {
+        let (broken, key, now) = (&local.proxy.broken, self.head.hash(), local.wall());
+        match error {
+            None => broken.note(key, false, now),
+            Some(UpstreamError::BadResponse(_) | UpstreamError::Truncated) => {
+                if broken.has(key, now) {
+                    broken.note(key, false, now);
+                    self.forget(local, writer);
+                } else {
+                    broken.note(key, true, now);
+                }
+            }
+            Some(_) => {}
         }
     }
 
-    /// The stored bytes are of a version that is gone.
+    /// The stored bytes are of a version that is gone, or can never be completed.
     fn forget(&self, local: &Local, writer: &FillWriter<FillHead>) {
         let engine = &local.proxy.engine;
         let _ = writer.fill().if_storable(|| {
@@ -193,15 +274,11 @@ impl Job {
     }
 }
 
-/// What is done with an answer.
+/// What is done with bytes that are the right ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// It is sent and stored.
+    /// They are sent and stored.
     Store,
-    /// It is sent only.
+    /// They are sent only.
     Pass,
-    /// Not the bytes that were asked for.
-    Refuse {
-        /// The stored ones are out of date too.
-        changed: bool,
-    },
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use foxy_base::{
     FieldBlock, FieldBlockBuilder, FieldBlockError, Fields, KeyHash, WallTime, eq_name, first,
-    hash64, key_hash,
+    hash64, key_hash, values,
 };
 use foxy_http_rules as rules;
 use foxy_http_rules::range::ContentRange;
@@ -131,7 +131,7 @@ pub(crate) fn judge(
         digest: known.map(|plan| plan.digest),
         age: first(head, "Age").map(Bytes::copy_from_slice),
         vary,
-        part: part_of(head).filter(|_| asked.aligned),
+        part: part_of(head),
         ranged: asked.aligned,
         primary: place.as_ref().and_then(|place| {
             let (list, nonce) = (vary_list.clone()?, place.meta.nonce);
@@ -182,10 +182,24 @@ fn passing(local: &Local, asked: &Asked<'_>, head: &ResponseHead<'_>) -> Option<
     Some(plan)
 }
 
-/// What a 206 says that it is.
+/// The part that a 206 says that it is, if it says so once.
 fn part_of(head: &ResponseHead<'_>) -> Option<ContentRange> {
-    let alone = (head.status() == 206).then(|| first(head, "Content-Range"));
-    alone.flatten().and_then(ContentRange::parse)
+    let mut lines = values(head, "Content-Range");
+    let line = lines.next().filter(|_| head.status() == 206)?;
+    lines
+        .next()
+        .is_none()
+        .then_some(line)
+        .and_then(ContentRange::parse)
+}
+
+/// Whether a 206 says two lengths, so that nobody knows which bytes come.
+pub(super) fn contradicts(head: &ResponseHead<'_>, length: Option<u64>) -> bool {
+    let said = part_of(head)
+        .and_then(|part| part.span)
+        .map(|span| span.len());
+    said.zip(length)
+        .is_some_and(|(said, length)| said != length)
 }
 
 /// The question as the caching rules take it.
@@ -235,6 +249,9 @@ fn storable(
         rules::check_size(whole, config).map_err(|reason| reason.as_str())?;
     }
     if let Some(range) = plan.part {
+        if asked.aligned && contradicts(head, length) {
+            return Err("part-contradicts-itself");
+        }
         let fits = length.is_some_and(|n| n <= u64::from(local.proxy.engine.fragment_bytes()));
         let sparse = part::is_sparse(local, asked, &range, head);
         let newer = |old: &Arc<Object>| !part::same_version(old, head);

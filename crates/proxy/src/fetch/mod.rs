@@ -73,7 +73,7 @@ pub(crate) struct Job {
     pub(crate) offers: bool,
 }
 
-pub(crate) use gap::{ANOTHER_VERSION, spawn as spawn_gap};
+pub(crate) use gap::spawn as spawn_gap;
 
 /// Starts the task.
 pub(crate) fn spawn(local: &Rc<Local>, job: Job, writer: FillWriter<FillHead>) {

@@ -133,7 +133,11 @@ pub(super) fn is_sparse(
 ) -> bool {
     let fragment = u64::from(local.proxy.engine.fragment_bytes());
     let large = range.complete.is_some_and(|length| length > fragment);
-    asked.aligned && large && range.span.is_some() && strong_etag(head).is_some()
+    // Where a widened range begins: one from elsewhere is not what was asked for.
+    let fits = range.span.is_some_and(|span| {
+        span.start.is_multiple_of(fragment) || Some(span.end) == range.complete
+    });
+    asked.aligned && large && fits && strong_etag(head).is_some()
 }
 
 /// Whether an answer is of the version that is stored.

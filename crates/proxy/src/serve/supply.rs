@@ -12,9 +12,10 @@ use foxy_store::Object;
 use super::find::fragment;
 use crate::Event;
 use crate::ask::Ask;
-use crate::fetch::{self, ANOTHER_VERSION, FillHead, strong_etag};
+use crate::fetch::{self, FillHead, strong_etag};
 use crate::fill::{Follower, Gap, GapWanted, Next, Released};
 use crate::local::Local;
+use crate::upstream::UpstreamError;
 
 /// A fragment being read.
 type Reading = tokio::task::JoinHandle<Option<Arc<Object>>>;
@@ -216,7 +217,7 @@ impl Supply {
             Err(Released::Failed(error)) => {
                 self.follower = None;
                 // Nobody has the rest of this version, or it may be tried again.
-                self.divisible &= error != ANOTHER_VERSION;
+                self.divisible &= error != UpstreamError::AnotherVersion;
                 local.count(Event::FollowersReleased);
             }
         }

@@ -30,6 +30,10 @@ pub(crate) enum UpstreamError {
     Truncated,
     /// An answer that is not HTTP, or is ambiguous; the word says what.
     BadResponse(&'static str),
+    /// The origin no longer has the version that is stored.
+    AnotherVersion,
+    /// An error status in place of bytes that are missing: it says nothing about the object.
+    ErrorStatus,
     /// The fetch was given up on Foxy's side.
     GivenUp,
     /// Too many requests wait for this origin already.
@@ -85,8 +89,20 @@ impl UpstreamError {
             Self::Closed => "origin-closed",
             Self::Truncated => "origin-truncated",
             Self::BadResponse(why) | Self::Unvalidated(why) => why,
+            Self::AnotherVersion => "another-version",
+            Self::ErrorStatus => "range-not-available",
             Self::GivenUp => "fetch-given-up",
             Self::Busy => "origin-busy",
+        }
+    }
+
+    /// Whether the origin may have carried out the request. One that may be sent again after a
+    /// pooled connection has died may have been received before the last attempt to connect.
+    pub(crate) const fn may_have_reached_it(self, replayed: bool) -> bool {
+        match self {
+            Self::Forbidden(_) | Self::NoSuchName | Self::NameService => false,
+            Self::Connect | Self::ConnectTimeout => replayed,
+            _ => true,
         }
     }
 

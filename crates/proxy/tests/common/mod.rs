@@ -259,6 +259,14 @@ impl Client {
         }
     }
 
+    /// The other end of a connection.
+    pub fn of(stream: TcpStream) -> Self {
+        Self {
+            stream,
+            buf: Vec::new(),
+        }
+    }
+
     pub fn send(&mut self, text: impl AsRef<[u8]>) {
         self.stream.write_all(text.as_ref()).unwrap();
     }

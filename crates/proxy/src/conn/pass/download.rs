@@ -3,15 +3,16 @@
 use std::io::IoSlice;
 
 use foxy_base::{FieldBlock, FieldBlockBuilder, eq_name, first};
+use foxy_http_rules::CacheStatus;
 use foxy_http_rules::rules::BypassWhy;
-use foxy_http_rules::{CacheStatus, Fwd};
 use foxy_http1::{
     BodyFraming, BodyReader, Method, ResponseHead, ResponseParts, Upgrade, Version, chunked, write,
 };
 
-use super::save::{Saving, Sent, freshen};
+use super::save::{Saving, freshen};
+use super::unanswered::Unanswered;
 use super::upload::{Upload, last_chunk};
-use super::{PassError, invalidate};
+use super::{PassError, Way, invalidate};
 use crate::ask::Ask;
 use crate::conn::Finish;
 use crate::local::Local;
@@ -26,10 +27,9 @@ pub(super) struct Download<'a, T> {
     pub(super) local: &'a Local,
     pub(super) io: &'a Io<T>,
     pub(super) ask: &'a Ask,
-    pub(super) reason: Fwd,
+    pub(super) way: Way<'a>,
+    pub(super) unanswered: &'a Unanswered<'a>,
     pub(super) keep: bool,
-    /// When the request was sent.
-    pub(super) sent: Sent,
     pub(super) upload: &'a Upload,
     pub(super) scratch: &'a mut Scratch,
 }
@@ -68,11 +68,15 @@ impl<T: Transport> Download<'_, T> {
             )));
         }
         let head = parts.head(up.buf.filled(), &up.slots);
+        if self.way.spares(self.local, self.ask, head.status()) {
+            return Err(PassError::Status(head.status()));
+        }
         invalidate(self.local, self.ask, &head);
+        self.unanswered.answered();
         let saving = if self.ask.bypass.is_none() {
-            freshen(self.local, self.ask, &head, self.sent).await;
+            freshen(self.local, self.ask, &head, self.way.sent).await;
             let length = framing.length();
-            Saving::start(self.local, self.ask, up, &head, length, self.sent)
+            Saving::start(self.local, self.ask, up, &head, length, self.way.sent)
         } else {
             None
         };
@@ -85,7 +89,7 @@ impl<T: Transport> Download<'_, T> {
             outcome: Outcome::Bypass,
             reason: match self.ask.bypass {
                 Some(why) => why.as_str(),
-                None => self.reason.as_str(),
+                None => self.way.reason.as_str(),
             },
             status: parts.status(),
             origin_status: parts.status(),
@@ -174,7 +178,7 @@ impl<T: Transport> Download<'_, T> {
         }
         let cache = CacheStatus {
             cache: &self.local.proxy.config.headers.name,
-            fwd: Some(self.reason),
+            fwd: Some(self.way.reason),
             fwd_status: Some(head.status()),
             detail: self.ask.bypass.map(BypassWhy::as_str),
             rule: self.local.proxy.rule_name(self.ask.rule),

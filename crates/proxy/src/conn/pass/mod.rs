@@ -3,25 +3,29 @@
 
 mod download;
 mod save;
+mod unanswered;
 mod upload;
 
 use std::rc::Rc;
 
 use foxy_base::key_hash;
-use foxy_http_rules::{Fwd, invalidation};
+use foxy_http_rules::{Failure, Fwd, invalidation, stale_on_failure};
 use foxy_http1::{Reject, ResponseHead, ResponseParts, Url};
 
+use super::join::Want;
 use super::{Conn, Finish, tunnel};
 use crate::ask::Ask;
 use crate::fetch::judge::Target;
 use crate::local::Local;
 use crate::net::Transport;
+use crate::purge::stored_digest;
 use crate::upstream::UpstreamError;
 use crate::upstream::exchange::Leased;
 use crate::via::Changes;
 use crate::{Outcome, key};
 use download::{Answered, Download};
 use save::Sent;
+use unanswered::Unanswered;
 pub(super) use upload::last_chunk;
 use upload::{Upload, UploadError, send_body};
 
@@ -34,18 +38,79 @@ enum PassError {
     Origin(UpstreamError),
     /// The request is broken, and nothing was sent to the client yet.
     Request(Reject),
+    /// The origin answered with this error, in place of which something stale may be sent.
+    Status(u16),
+}
+
+/// Why and how a request goes past the cache.
+#[derive(Clone, Copy, Debug)]
+struct Way<'a> {
+    reason: Fwd,
+    sent: Sent,
+    keep: bool,
+    /// What may be sent if the origin fails.
+    instead: Option<&'a Want>,
+}
+
+impl Way<'_> {
+    /// Whether something stale may be sent in place of an error of the origin.
+    fn spares(&self, local: &Local, ask: &Ask, status: u16) -> bool {
+        let stored = self.instead.and_then(|want| want.stored.as_ref());
+        let Some(stored) = stored.and_then(|object| stored_digest(object)) else {
+            return false;
+        };
+        let (config, now) = (local.proxy.rules(ask.rule), local.wall());
+        let failure = Failure::Status(status);
+        status >= 500 && stale_on_failure(&ask.digest, &stored, now, failure, config).is_some()
+    }
 }
 
 impl<T: Transport> Conn<T> {
     /// Sends the request on as it is and the answer back.
-    pub(super) async fn pass(&mut self, ask: &Ask, reason: Fwd, keep: bool) -> Finish {
+    pub(super) async fn pass(&mut self, ask: &Rc<Ask>, reason: Fwd, keep: bool) -> Finish {
+        let way = Way {
+            reason,
+            sent: Sent::now(&self.local),
+            keep,
+            instead: None,
+        };
+        match self.passed(ask, way).await {
+            Ok(finish) => finish,
+            Err((error, keep)) => self.error_page(ask, error, keep).await,
+        }
+    }
+
+    /// Asks the origin for a head. If it fails, something stale is sent as it would be to GET.
+    pub(super) async fn pass_head(&mut self, ask: &Rc<Ask>, want: &Want, keep: bool) -> Finish {
+        let way = Way {
+            reason: want.reason,
+            sent: Sent::now(&self.local),
+            keep,
+            instead: Some(want),
+        };
+        match self.passed(ask, way).await {
+            Ok(finish) => finish,
+            Err((error, keep)) => self.failed(ask, want, error, keep).await,
+        }
+    }
+
+    /// An exchange with the origin.
+    ///
+    /// # Errors
+    /// There is no answer, and nothing was sent to the client; whether its connection can go on.
+    async fn passed(
+        &mut self,
+        ask: &Rc<Ask>,
+        way: Way<'_>,
+    ) -> Result<Finish, (UpstreamError, bool)> {
         let parts = ask.head().parts();
-        let sent = Sent::now(&self.local);
-        let request = ask.upstream_head(&self.local, &Changes::default());
+        let local = Rc::clone(&self.local);
+        let unanswered = Unanswered::new(&local, ask);
+        let request = ask.upstream_head(&local, &Changes::default());
         let bodiless = parts.framing().is_empty();
         let replay = bodiless && parts.method().is_idempotent();
         let opened = if bodiless {
-            let asked = Leased::ask(&self.local, &ask.to, &request, replay).await;
+            let asked = Leased::ask(&local, &ask.to, &request, replay).await;
             asked.map(|(leased, first)| (leased, Some(first)))
         } else {
             self.open(ask, &request).await.map(|leased| (leased, None))
@@ -53,7 +118,7 @@ impl<T: Transport> Conn<T> {
         let exchanged = match opened {
             Ok((mut leased, first)) => {
                 let answered = self
-                    .exchange(ask, (reason, sent), keep, &mut leased, first)
+                    .exchange(ask, way, &unanswered, &mut leased, first)
                     .await;
                 answered.map(|answered| (leased, answered))
             }
@@ -61,23 +126,38 @@ impl<T: Transport> Conn<T> {
         };
         match exchanged {
             Ok((leased, answered)) if answered.upgraded => {
-                self.upgraded(leased, answered.finish).await
+                Ok(self.upgraded(leased, answered.finish).await)
             }
             Ok((mut leased, answered)) => {
                 if answered.reusable {
-                    leased.give_back(&self.local, &ask.to);
+                    leased.give_back(&local, &ask.to);
                 } else {
-                    leased.count(&self.local);
+                    leased.count(&local);
                 }
-                answered.finish
+                Ok(answered.finish)
             }
-            Err(PassError::Client(status)) => Finish::gone(status),
+            Err(PassError::Client(status)) => Ok(Finish::gone(status)),
+            Err(PassError::Origin(error)) => {
+                unanswered.failed(error, replay);
+                // Without its body read, the connection cannot go on.
+                Err((error, way.keep && bodiless))
+            }
+            Err(PassError::Status(status)) => {
+                let failure = Failure::Status(status);
+                let sent = match way.instead {
+                    Some(want) => self.stale(ask, want, failure, way.keep).await,
+                    None => None,
+                };
+                let sent = sent.map(|finish| Finish {
+                    origin_status: status,
+                    ..finish
+                });
+                sent.ok_or((UpstreamError::ErrorStatus, way.keep))
+            }
             Err(PassError::Request(reject)) => {
-                self.refused(ask, reject.into(), Outcome::BadRequest, false)
-                    .await
+                let refused = self.refused(ask, reject.into(), Outcome::BadRequest, false);
+                Ok(refused.await)
             }
-            // Without its body read, the connection cannot go on.
-            Err(PassError::Origin(error)) => self.error_page(ask, error, keep && bodiless).await,
         }
     }
 
@@ -99,8 +179,8 @@ impl<T: Transport> Conn<T> {
     async fn exchange(
         &mut self,
         ask: &Ask,
-        (reason, sent): (Fwd, Sent),
-        keep: bool,
+        way: Way<'_>,
+        unanswered: &Unanswered<'_>,
         leased: &mut Leased,
         first: Option<ResponseParts>,
     ) -> Result<Answered, PassError> {
@@ -118,9 +198,9 @@ impl<T: Transport> Conn<T> {
             local,
             io,
             ask,
-            reason,
-            keep,
-            sent,
+            way,
+            unanswered,
+            keep: way.keep,
             upload: &upload,
             scratch,
         };

@@ -1,0 +1,3 @@
+//! The laboratory beside the product: measurements of Foxy from outside, over real sockets.
+
+pub mod linear;

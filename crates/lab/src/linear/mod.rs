@@ -1,0 +1,201 @@
+//! The linearizability load: a real Foxy between an origin whose versions are all known and
+//! clients that read, change and purge, killed again and again.
+//!
+//! Each answer is held against four rules: its bytes are those of one version; it is not below a
+//! change that was acknowledged before it was asked for; it is not behind what was served whole to
+//! a request that had ended by then; and what must be validated at each use is as new as its
+//! request.
+
+mod actors;
+mod origin;
+mod process;
+mod record;
+mod wire;
+mod world;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use foxy_base::Rng;
+
+use self::actors::{Counts, Stage, purger, reader, writer};
+use self::process::Foxy;
+use self::record::Violation;
+use self::world::{Life, World, lock};
+
+const READERS: u64 = 8;
+const WRITERS: u64 = 2;
+const PURGERS: u64 = 2;
+/// Histories that are printed.
+const PRINTED: usize = 5;
+
+/// Holds every answer of a Foxy that is killed again and again against an oracle that knows all
+/// versions.
+#[derive(Args, Clone, Debug)]
+pub struct Linear {
+    /// How long the load lasts.
+    #[arg(long, default_value_t = 30)]
+    pub seconds: u64,
+    /// What everything random follows from; the interleaving is the machine's.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// How often Foxy is killed and started again.
+    #[arg(long, default_value_t = 2)]
+    pub kills: u64,
+    /// URLs that change.
+    #[arg(long, default_value_t = 24)]
+    pub urls: u64,
+    /// The program; the one beside this one if it is not given.
+    #[arg(long)]
+    pub foxy: Option<PathBuf>,
+}
+
+/// What a run came to.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// How often each rule was broken.
+    pub broken: BTreeMap<&'static str, u64>,
+    /// Some of the histories, as text.
+    pub histories: Vec<String>,
+    /// One line of figures.
+    pub summary: String,
+}
+
+impl Report {
+    fn add(&mut self, url: &str, violation: &Violation) {
+        *self.broken.entry(violation.rule).or_default() += 1;
+        if self.histories.len() < PRINTED {
+            let Violation { rule, text } = violation;
+            self.histories.push(format!("{rule}: {url}: {text}"));
+        }
+    }
+}
+
+impl Linear {
+    /// Runs it; 1 if a rule was broken, 2 if it could not be run.
+    #[must_use]
+    pub fn run(&self) -> ExitCode {
+        match self.load() {
+            Ok(report) => {
+                for history in &report.histories {
+                    println!("{history}\n");
+                }
+                println!("{}", report.summary);
+                match report.broken.is_empty() {
+                    true => ExitCode::SUCCESS,
+                    false => {
+                        println!("broken: {:?}", report.broken);
+                        ExitCode::from(1)
+                    }
+                }
+            }
+            Err(problem) => {
+                eprintln!("{problem}");
+                ExitCode::from(2)
+            }
+        }
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// Foxy does not start, or ends by itself.
+    pub fn load(&self) -> Result<Report, String> {
+        let folder = tempfile::tempdir().map_err(|error| format!("no scratch folder: {error}"))?;
+        let (listener, port) = origin::bind().map_err(|error| format!("no origin: {error}"))?;
+        let world = Arc::new(World::new(self.urls.max(6), port));
+        origin::serve(listener, Arc::clone(&world), self.seed);
+        let beside = || {
+            let own = std::env::current_exe().unwrap_or_default();
+            own.with_file_name("foxy")
+        };
+        let program = self.foxy.clone().unwrap_or_else(beside);
+        let stage = Stage {
+            world,
+            foxy: Foxy::start(&program, folder.path())?,
+            counts: Counts::default(),
+            wrong: Mutex::default(),
+            over: AtomicBool::new(false),
+        };
+        let ended = thread::scope(|scope| {
+            let rng = |kind: u64, number: u64| Rng::new(self.seed ^ kind << 50 ^ number << 40);
+            let stage = &stage;
+            for number in 0..READERS {
+                scope.spawn(move || reader(stage, rng(1, number)));
+            }
+            for number in 0..WRITERS {
+                scope.spawn(move || writer(stage, rng(2, number)));
+            }
+            for number in 0..PURGERS {
+                scope.spawn(move || purger(stage, rng(3, number)));
+            }
+            let ended = self.direct(stage);
+            stage.over.store(true, Ordering::SeqCst);
+            ended
+        });
+        stage.foxy.kill();
+        ended?;
+        Ok(report(&stage))
+    }
+
+    /// Kills at regular times until the end.
+    fn direct(&self, stage: &Stage) -> Result<(), String> {
+        let began = Instant::now();
+        let whole = Duration::from_secs(self.seconds);
+        let between = whole / u32::try_from(self.kills + 1).unwrap_or(1);
+        let mut killed = 0;
+        while began.elapsed() < whole {
+            thread::sleep(Duration::from_millis(50));
+            if let Some(ended) = stage.foxy.has_ended() {
+                return Err(ended);
+            }
+            if killed < self.kills && began.elapsed() > between * (killed as u32 + 1) {
+                stage.foxy.kill_and_start()?;
+                killed += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn report(stage: &Stage) -> Report {
+    let mut report = Report::default();
+    for violation in lock(&stage.wrong).iter() {
+        report.add("at once", violation);
+    }
+    let mut judged = 0;
+    for resource in &stage.world.resources {
+        let record = lock(&resource.record);
+        judged += record.answers();
+        for violation in record.check(resource.life == Life::Validated) {
+            report.add(&resource.url(), &violation);
+        }
+    }
+    let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let Counts {
+        answers,
+        hits,
+        errors,
+        cut,
+        changes,
+        purges,
+        refused,
+    } = &stage.counts;
+    report.summary = format!(
+        "{} answers, {judged} judged, {} hits, {} errors, {} cut off; {} changes, {} purges, {} refused",
+        get(answers),
+        get(hits),
+        get(errors),
+        get(cut),
+        get(changes),
+        get(purges),
+        get(refused),
+    );
+    report
+}

@@ -1,0 +1,123 @@
+//! The product as a process that is killed and started again on the same store.
+
+use std::fs::File;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::thread::sleep;
+use std::time::Duration;
+
+use super::wire::{Wire, exchange};
+use super::world::lock;
+
+/// How often a start is looked at: for 30 s.
+const TRIES: u32 = 1500;
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Foxy.
+#[derive(Debug)]
+pub(super) struct Foxy {
+    program: PathBuf,
+    folder: PathBuf,
+    /// Where it listens, as a forward proxy and for operators.
+    pub(super) port: u16,
+    pub(super) admin: u16,
+    child: Mutex<Option<Child>>,
+}
+
+fn free_port() -> Result<u16, String> {
+    TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .map(|address| address.port())
+        .map_err(|error| format!("no free port: {error}"))
+}
+
+impl Foxy {
+    /// Starts it with a store in `folder`.
+    pub(super) fn start(program: &Path, folder: &Path) -> Result<Self, String> {
+        let foxy = Self {
+            program: program.to_path_buf(),
+            folder: folder.to_path_buf(),
+            port: free_port()?,
+            admin: free_port()?,
+            child: Mutex::new(None),
+        };
+        foxy.launch()?;
+        Ok(foxy)
+    }
+
+    fn launch(&self) -> Result<(), String> {
+        let problem = |error: std::io::Error| format!("{}: {error}", self.program.display());
+        let log = self.folder.join("output.log");
+        let output = File::options().create(true).append(true).open(log);
+        let output = output.map_err(problem)?;
+        let copy = output.try_clone().map_err(problem)?;
+        let child = Command::new(&self.program)
+            .args(["serve", "--access-log", "off", "--memory", "192MiB"])
+            .args(["--workers", "2", "--store-size", "192MiB"])
+            .arg("--store")
+            .arg(self.folder.join("store"))
+            .args(["--listen", &format!("127.0.0.1:{}", self.port)])
+            .args(["--admin", &format!("127.0.0.1:{}", self.admin)])
+            .stdin(Stdio::null())
+            .stdout(output)
+            .stderr(copy)
+            .spawn()
+            .map_err(problem)?;
+        *lock(&self.child) = Some(child);
+        for _ in 0..TRIES {
+            let ready = Wire::to(self.port).is_ok()
+                && exchange(
+                    self.admin,
+                    "GET",
+                    b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+                )
+                .is_ok();
+            if ready {
+                return Ok(());
+            }
+            if let Some(child) = lock(&self.child).as_mut()
+                && let Ok(Some(status)) = child.try_wait()
+            {
+                return Err(format!("foxy ended ({status}): {}", self.tail()));
+            }
+            sleep(PAUSE);
+        }
+        Err(format!("foxy does not listen: {}", self.tail()))
+    }
+
+    /// The last lines that it said.
+    fn tail(&self) -> String {
+        let text = std::fs::read_to_string(self.folder.join("output.log")).unwrap_or_default();
+        let lines: Vec<_> = text.lines().collect();
+        lines[lines.len().saturating_sub(6)..].join(" | ")
+    }
+
+    /// Whether it ended by itself.
+    pub(super) fn has_ended(&self) -> Option<String> {
+        let mut child = lock(&self.child);
+        let status = child.as_mut()?.try_wait().ok().flatten()?;
+        Some(format!("foxy ended ({status}): {}", self.tail()))
+    }
+
+    /// SIGKILL.
+    pub(super) fn kill(&self) {
+        if let Some(mut child) = lock(&self.child).take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// SIGKILL and a new start.
+    pub(super) fn kill_and_start(&self) -> Result<(), String> {
+        self.kill();
+        self.launch()
+    }
+}
+
+impl Drop for Foxy {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
