@@ -245,7 +245,7 @@ pub(super) fn writer(stage: &Stage, mut rng: Rng) {
 /// Purges in every way.
 pub(super) fn purger(stage: &Stage, mut rng: Rng) {
     while !stage.is_over() {
-        thread::sleep(Duration::from_millis(rng.below(120)));
+        thread::sleep(Duration::from_millis(rng.below(300)));
         purge(stage, &mut rng);
     }
 }
@@ -257,7 +257,7 @@ fn purge(stage: &Stage, rng: &mut Rng) {
     let tag = rng.below(TAGS);
     let prefix = format!("http://{}{folder}/", one.host);
     type Covers<'a> = Box<dyn Fn(&Resource) -> bool + 'a>;
-    let (query, covers): (String, Covers<'_>) = match rng.below(40) {
+    let (query, covers): (String, Covers<'_>) = match rng.below(100) {
         0 => ("all=1".into(), Box::new(|_| true)),
         1..=8 => (format!("tag=t{tag}"), Box::new(move |r| r.tag() == tag)),
         9..=14 => (

@@ -59,16 +59,14 @@ pub(super) fn cut(ask: &Ask, head: &FillHead) -> Cut {
     }
     let said = head.part.and_then(|part| part.span).map(Span::len);
     if !head.ranged {
-        // The client's own question. What is more than the part that it says is not sent.
-        let longer = said.zip(head.length).is_some_and(|(said, all)| said < all);
-        return match head.part.filter(|_| longer) {
-            Some(range) => Cut::Slice { skip: 0, range },
-            None => Cut::All,
-        };
+        return own(head, said);
     }
     // Not this client's range was asked for. Without a Content-Range that can be believed nobody
     // knows which bytes come.
-    let Some(part) = head.part.filter(|_| head.length.is_none() || head.length == said) else {
+    let Some(part) = head
+        .part
+        .filter(|_| head.length.is_none() || head.length == said)
+    else {
         return Cut::Elsewhere;
     };
     let ranges = Ranges::of(&ask.head());
@@ -92,5 +90,28 @@ pub(super) fn cut(ask: &Ask, head: &FillHead) -> Cut {
             },
         },
         None => Cut::Elsewhere,
+    }
+}
+
+/// What of the answer to a client's own question is sent: the bytes that Content-Range names, as
+/// many of them as Content-Length says.
+fn own(head: &FillHead, said: Option<u64>) -> Cut {
+    let Some(part) = head
+        .part
+        .filter(|_| head.length.is_some() && head.length != said)
+    else {
+        return Cut::All;
+    };
+    let there = said.zip(head.length).map(|(said, length)| said.min(length));
+    let span = part.span.zip(there);
+    match span.and_then(|(span, there)| Span::new(span.start, span.start + there)) {
+        Some(span) => Cut::Slice {
+            skip: 0,
+            range: ContentRange {
+                span: Some(span),
+                ..part
+            },
+        },
+        None => Cut::All,
     }
 }

@@ -32,7 +32,7 @@ fn makes_needless(new: &PurgeNote, old: &PurgeNote) -> bool {
         true => new.partition.is_empty() || new.partition == old.partition,
         false => new.partition == old.partition,
     };
-    let as_hard = new.soft == old.soft || everything && old.soft;
+    let as_hard = !new.soft || old.soft;
     (everything || same) && partition && as_hard
 }
 
