@@ -79,11 +79,11 @@ fn a_flood_is_refused_and_takes_nothing_else_along() {
     let refused = refused.expect("some are refused");
     assert_eq!(refused.status, 429);
     assert!(refused.field("Retry-After").is_some());
-    let expressions = (0..64).map(|n| {
+    let mut expressions = (0..64).map(|n| {
         let path = format!("/re{n}");
         purge(&foxy, &origin, &path, "X-Purge-Method: regex\r\n").status
     });
-    assert!(expressions.last() == Some(429));
+    assert!(expressions.any(|status| status == 429));
     assert!(foxy.get(&origin, "/kept").cache().contains("hit"));
     // What names one URL needs no place.
     assert_eq!(purge(&foxy, &origin, "/kept", "").status, 200);

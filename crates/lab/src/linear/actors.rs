@@ -65,11 +65,11 @@ impl Stage {
     }
 }
 
-/// One that changes much, one that all read, or any.
+/// One of the few that all want, so that requests cross, or any.
 fn choose<'a>(rng: &mut Rng, resources: &'a [Resource]) -> &'a Resource {
-    let few = resources.len().min(6) as u64;
-    let number = match rng.below(3) {
-        0 => rng.below(few),
+    let few = resources.len().min(5) as u64;
+    let number = match rng.below(5) {
+        0 | 1 => rng.below(few),
         _ => rng.below(resources.len() as u64),
     };
     &resources[number as usize]

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
 use foxy_base::Rng;
@@ -29,7 +29,7 @@ use self::process::Foxy;
 use self::record::Violation;
 use self::world::{Life, World, lock};
 
-const READERS: u64 = 8;
+const READERS: u64 = 24;
 const WRITERS: u64 = 2;
 const PURGERS: u64 = 2;
 /// Histories that are printed.
@@ -146,18 +146,20 @@ impl Linear {
 
     /// Kills at regular times until the end.
     fn direct(&self, stage: &Stage) -> Result<(), String> {
-        let began = Instant::now();
-        let whole = Duration::from_secs(self.seconds);
-        let between = whole / u32::try_from(self.kills + 1).unwrap_or(1);
-        let mut killed = 0;
-        while began.elapsed() < whole {
+        let elapsed = || Duration::from_micros(stage.world.time());
+        let (began, whole) = (elapsed(), Duration::from_secs(self.seconds));
+        let between = whole / u32::try_from(self.kills + 1).unwrap_or(u32::MAX);
+        let mut next = began + between;
+        let mut left = self.kills;
+        while elapsed() < began + whole {
             thread::sleep(Duration::from_millis(50));
             if let Some(ended) = stage.foxy.has_ended() {
                 return Err(ended);
             }
-            if killed < self.kills && began.elapsed() > between * (killed as u32 + 1) {
+            if left > 0 && elapsed() > next {
                 stage.foxy.kill_and_start()?;
-                killed += 1;
+                left -= 1;
+                next += between;
             }
         }
         Ok(())

@@ -3,9 +3,8 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 
-use foxy_base::hash64;
+use foxy_base::{Clock, SystemClock, hash64};
 
 use super::record::{Event, Record};
 
@@ -123,7 +122,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// All resources, and the clock of the run.
 #[derive(Debug)]
 pub(super) struct World {
-    began: Instant,
+    clock: SystemClock,
     pub(super) resources: Vec<Resource>,
 }
 
@@ -161,13 +160,13 @@ impl World {
         });
         Self {
             resources: changing.chain(fillers).collect(),
-            began: Instant::now(),
+            clock: SystemClock::default(),
         }
     }
 
     /// Microseconds since the beginning.
     pub(super) fn time(&self) -> u64 {
-        self.began.elapsed().as_micros() as u64
+        self.clock.mono().0 / 1000
     }
 
     /// Those that change.

@@ -93,6 +93,9 @@ impl Job {
         let mut keeper: Option<Keeper> = None;
         for asked in 1.. {
             let before = writer.pushed();
+            if writer.is_overtaken() {
+                return Ok(Ended::Overtaken);
+            }
             let Some(rest) = Span::new(self.span.start + before, self.span.end) else {
                 break;
             };
