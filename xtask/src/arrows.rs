@@ -40,13 +40,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("micro", &["format", "index", "http-rules", "http1", "base"]),
     ("fork-proxy", &["base"]),
-    ("lab", &["base"]),
-    ("xtask", &["sim", "base"]),
+    ("lab", &["bench", "base"]),
+    ("xtask", &["lab", "sim", "base"]),
 ];
 
 /// Additional arrows of tests, benches and examples (`[dev-dependencies]`).
 const TEST_ARROWS: &[(&str, &[&str])] = &[
-    ("foxy", &["proxy", "store"]),
+    ("foxy", &["proxy", "store", "lab"]),
     ("sim", &["format", "index"]),
     // Replayed traces measure the store's hit ratio and hold the policies against their twins.
     ("store", &["trace"]),

@@ -1,3 +1,7 @@
-//! The laboratory beside the product: measurements of Foxy from outside, over real sockets.
+//! The laboratory beside the product: measurements of Foxy and of other caches, each from outside,
+//! over real sockets.
 
+pub mod collapse;
+pub mod kit;
 pub mod linear;
+pub mod privacy;

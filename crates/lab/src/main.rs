@@ -1,4 +1,4 @@
-//! `foxy-lab`: what Foxy does, measured from outside.
+//! `foxy-lab`: what Foxy and its peers do, measured from outside.
 
 use std::process::ExitCode;
 
@@ -8,11 +8,15 @@ use clap::Parser;
 #[derive(Parser)]
 #[command(name = "foxy-lab", version)]
 enum Command {
+    Privacy(foxy_lab::privacy::Privacy),
+    Collapse(foxy_lab::collapse::Collapse),
     Linear(foxy_lab::linear::Linear),
 }
 
 fn main() -> ExitCode {
     match Command::parse() {
+        Command::Privacy(privacy) => privacy.run(),
+        Command::Collapse(collapse) => collapse.run(),
         Command::Linear(linear) => linear.run(),
     }
 }

@@ -8,8 +8,8 @@ use super::super::host::Core;
 use super::super::load::{Run, number, report_of};
 use super::super::results::Cell;
 use super::super::servers::Kind;
-use super::super::tools;
 use super::{Keep, Scenario};
+use foxy_lab::kit::peers::install;
 
 pub(super) fn run(run: &Run, scenarios: &[Scenario], keep: Keep<'_>) -> Result<(), String> {
     let file = run.host.scratch.join("device");
@@ -64,7 +64,7 @@ fn fio(run: &Run, file: &Path, side: &str) -> Result<Value, String> {
     let mut command = run
         .host
         .group("tools")?
-        .command(Core::Proxy, &tools::path("fio")?);
+        .command(Core::Proxy, &install::path("fio")?);
     command
         .args([
             "--name=device",

@@ -1,8 +1,10 @@
 //! Foxy, its front end over published layouts, the floor, and the model with a process per request.
 
-use super::{DISK_GIB, Site, Start};
+use foxy_lab::kit::Launch;
 
-pub(super) fn start(site: &Site<'_>, reverse: bool) -> Start {
+use super::{DISK_GIB, Site};
+
+pub(super) fn start(site: &Site<'_>, reverse: bool) -> Launch {
     let store = site.folder.join("store");
     let mut args = vec![
         "serve".to_owned(),
@@ -27,29 +29,29 @@ pub(super) fn start(site: &Site<'_>, reverse: bool) -> Start {
             format!("http://127.0.0.1:{}", site.origin),
         ]);
     }
-    Start::new(site.foxy.to_path_buf(), args)
+    Launch::new(site.foxy.to_path_buf(), args)
 }
 
-pub(super) fn floor(site: &Site<'_>) -> Start {
+pub(super) fn floor(site: &Site<'_>) -> Launch {
     let listen = format!("127.0.0.1:{}", site.port);
     let args = ["bench", "floor", "--listen", &listen, "--host", "h1"];
-    Start::new(site.foxy.to_path_buf(), args)
+    Launch::new(site.foxy.to_path_buf(), args)
 }
 
-pub(super) fn fork(site: &Site<'_>, cache: bool) -> Start {
+pub(super) fn fork(site: &Site<'_>, cache: bool) -> Launch {
     let listen = format!("127.0.0.1:{}", site.port);
     let mut args = vec!["serve".to_owned(), "--listen".into(), listen];
     if cache {
         let folder = site.folder.join("files");
         args.extend(["--cache".into(), folder.to_string_lossy().into_owned()]);
     }
-    Start::new(super::super::fork::program(site.foxy), args)
+    Launch::new(super::super::fork::program(site.foxy), args)
 }
 
 /// Objects on disk of a layout, GiB. Its file is there in full length before anything is asked.
 const LAYOUT_GIB: u64 = 2;
 
-pub(super) fn layout(site: &Site<'_>, layout: &str) -> Start {
+pub(super) fn layout(site: &Site<'_>, layout: &str) -> Launch {
     let values = [
         ("--listen", format!("127.0.0.1:{}", site.port)),
         ("--admin", format!("127.0.0.1:{}", site.admin)),
@@ -64,5 +66,5 @@ pub(super) fn layout(site: &Site<'_>, layout: &str) -> Start {
     for (name, value) in values {
         args.extend([name.to_owned(), value]);
     }
-    Start::new(site.foxy.to_path_buf(), args)
+    Launch::new(site.foxy.to_path_buf(), args)
 }

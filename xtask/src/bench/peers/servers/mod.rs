@@ -3,11 +3,7 @@
 //! All get one core, 256 MB of memory for contents, 8 GB of disk and no log, and whatever else
 //! is their own best configuration for small objects.
 
-mod ats;
 mod foxy;
-mod nginx;
-mod squid;
-mod varnish;
 
 use std::fmt;
 use std::fs::{self, File};
@@ -18,6 +14,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use foxy_base::{Clock, SystemClock};
+use foxy_lab::kit::Launch;
+use foxy_lab::kit::peers::{self, Place, SquidDisk};
 
 use super::super::free_port;
 use super::host::{Core, Group, Host, pause, signal};
@@ -175,21 +173,42 @@ pub(super) struct Site<'a> {
     pub(super) foxy: &'a Path,
 }
 
-/// How to start a server: program, arguments, environment.
-#[derive(Debug, Default)]
-pub(super) struct Start {
-    pub(super) program: PathBuf,
-    pub(super) args: Vec<String>,
-    pub(super) env: Vec<(String, String)>,
-}
-
-impl Start {
-    fn new<S: Into<String>>(program: PathBuf, args: impl IntoIterator<Item = S>) -> Self {
-        Self {
-            program,
-            args: args.into_iter().map(Into::into).collect(),
-            env: Vec::new(),
+impl Site<'_> {
+    /// The same as the laboratory's writers of configurations want it.
+    fn peer<'a>(&'a self, name: &'a str) -> Place<'a> {
+        Place {
+            folder: &self.folder,
+            name,
+            port: self.port,
+            origin: self.origin,
+            memory_mib: self.memory_mib,
+            disk_gib: DISK_GIB,
+            disk_hits: self.disk,
+            collapse: false,
         }
+    }
+
+    /// Squid, with its store made.
+    fn squid(&self, disk: SquidDisk) -> Result<Launch, String> {
+        // Shared memory gets a name that the run's watcher knows and removes.
+        let name = format!("{}x{}", self.host.name, self.port);
+        let launch = peers::squid(&self.peer(&name), disk)?;
+        let output = self
+            .host
+            .group("tools")?
+            .command(Core::Load, &launch.program)
+            .args(&launch.args)
+            .arg("-z")
+            .stdout(Stdio::null())
+            .output()
+            .map_err(|e| format!("squid -z: {e}"))?;
+        if !output.status.success() {
+            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            let last = text.lines().last().unwrap_or_default();
+            return Err(format!("squid -z: {last}"));
+        }
+        let _ = fs::remove_file(self.folder.join("squid.pid"));
+        Ok(launch)
     }
 }
 
@@ -202,7 +221,7 @@ pub(super) struct Server {
     /// Port of its origin.
     pub(super) origin: u16,
     folder: PathBuf,
-    start: Start,
+    start: Launch,
     child: Option<Child>,
 }
 
@@ -226,11 +245,11 @@ impl Server {
         let start = match kind {
             Kind::Floor => foxy::floor(&site),
             Kind::Foxy | Kind::FoxyReverse => foxy::start(&site, kind == Kind::FoxyReverse),
-            Kind::Ats => ats::start(&site)?,
-            Kind::Nginx => nginx::start(&site)?,
-            Kind::SquidRock => squid::start(&site, squid::Disk::Rock)?,
-            Kind::SquidAufs => squid::start(&site, squid::Disk::Aufs)?,
-            Kind::Varnish => varnish::start(&site)?,
+            Kind::Ats => peers::ats(&site.peer(&name))?,
+            Kind::Nginx => peers::nginx(&site.peer(&name))?,
+            Kind::SquidRock => site.squid(SquidDisk::Rock)?,
+            Kind::SquidAufs => site.squid(SquidDisk::Aufs)?,
+            Kind::Varnish => peers::varnish(&site.peer(&name))?,
             Kind::Fork => foxy::fork(&site, true),
             Kind::ForkBare => foxy::fork(&site, false),
             Kind::FoxyPublished => foxy::layout(&site, "stream-packetizer"),
@@ -293,7 +312,6 @@ impl Server {
         let mut command = self.group.command(Core::Proxy, &self.start.program);
         command
             .args(&self.start.args)
-            .envs(self.start.env.iter().cloned())
             .current_dir(&self.folder)
             .stdout(file)
             .stderr(copy);
@@ -434,11 +452,6 @@ fn rollup(pid: u32, fields: &[&str]) -> u64 {
             .then(|| rest.split_whitespace().next()?.parse::<u64>().ok())?
     };
     text.lines().filter_map(kib).sum::<u64>() * 1024
-}
-
-/// Writes one file of a configuration.
-fn write(path: &Path, text: &str) -> Result<(), String> {
-    fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))
 }
 
 /// Bytes of Foxy's index, as it counts them itself.

@@ -2,11 +2,15 @@
 
 use std::fs;
 
-use super::super::tools;
-use super::{DISK_GIB, Site, Start, write};
+use super::{Place, install, write};
+use crate::kit::Launch;
 
-pub(super) fn start(site: &Site<'_>) -> Result<Start, String> {
-    let folder = &site.folder;
+/// Writes its configuration.
+///
+/// # Errors
+/// The folder cannot be written, or the program is not installed.
+pub fn ats(place: &Place<'_>) -> Result<Launch, String> {
+    let folder = place.folder;
     let config = folder.join("config");
     for name in ["config", "cache", "run", "log"] {
         let path = folder.join(name);
@@ -25,7 +29,7 @@ pub(super) fn start(site: &Site<'_>) -> Result<Start, String> {
     )?;
     write(
         &config.join("storage.config"),
-        &format!("{shown}/cache {DISK_GIB}G\n"),
+        &format!("{shown}/cache {}G\n", place.disk_gib),
     )?;
     for empty in [
         "plugin.config",
@@ -39,20 +43,19 @@ pub(super) fn start(site: &Site<'_>) -> Result<Start, String> {
         &config.join("ip_allow.yaml"),
         "ip_allow:\n  - apply: in\n    ip_addrs: 127.0.0.1\n    action: allow\n    methods: ALL\n",
     )?;
-    write(&config.join("records.config"), &records(site))?;
-    let mut start = Start::new(tools::path("traffic_server")?, [""; 0]);
-    start.args = vec![format!("--run-root={shown}/runroot.yaml")];
-    Ok(start)
+    write(&config.join("records.config"), &records(place))?;
+    let run_root = format!("--run-root={shown}/runroot.yaml");
+    Ok(Launch::new(install::path("traffic_server")?, [run_root]))
 }
 
 /// Settings that differ from the defaults.
-fn records(site: &Site<'_>) -> String {
-    let numbers = [
+fn records(place: &Place<'_>) -> String {
+    let mut numbers = vec![
         ("exec_thread.autoconfig", 0),
         ("exec_thread.limit", 1),
         ("accept_threads", 0),
         ("task_threads", 1),
-        ("cache.ram_cache.size", site.memory_mib << 20),
+        ("cache.ram_cache.size", place.memory_mib << 20),
         ("log.logging_enabled", 0),
         ("url_remap.remap_required", 0),
         ("reverse_proxy.enabled", 0),
@@ -62,10 +65,19 @@ fn records(site: &Site<'_>) -> String {
         ("http.keep_alive_no_activity_timeout_out", 120),
         ("hostdb.host_file.interval", 0),
     ];
+    if place.collapse {
+        // Requests that come while an object is fetched wait for its head and read it along.
+        numbers.extend([
+            ("cache.enable_read_while_writer", 1),
+            ("http.background_fill_active_timeout", 0),
+            ("http.cache.max_open_read_retries", 20),
+            ("http.cache.open_read_retry_time", 50),
+        ]);
+    }
     let mut text = format!(
         "CONFIG proxy.config.http.server_ports STRING {}\n\
          CONFIG proxy.config.admin.user_id STRING #-1\n",
-        site.port
+        place.port
     );
     for (name, value) in numbers {
         text.push_str(&format!("CONFIG proxy.config.{name} INT {value}\n"));

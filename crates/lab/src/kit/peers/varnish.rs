@@ -1,10 +1,14 @@
 //! Varnish: contents in a mapped file; its memory is the page cache.
 
-use super::super::tools;
-use super::{DISK_GIB, Site, Start, write};
+use super::{Place, install, write};
+use crate::kit::Launch;
 
-pub(super) fn start(site: &Site<'_>) -> Result<Start, String> {
-    let rules = site.folder.join("rules.vcl");
+/// Writes its configuration.
+///
+/// # Errors
+/// The folder cannot be written, or the program is not installed.
+pub fn varnish(place: &Place<'_>) -> Result<Launch, String> {
+    let rules = place.folder.join("rules.vcl");
     write(
         &rules,
         &format!(
@@ -14,27 +18,27 @@ sub vcl_deliver {{
     if (obj.hits > 0) {{ set resp.http.X-Cache = \"HIT\"; }} else {{ set resp.http.X-Cache = \"MISS\"; }}
 }}
 ",
-            site.origin
+            place.origin
         ),
     )?;
-    let work = site.folder.join("work");
-    let store = site.folder.join("store");
+    let work = place.folder.join("work");
+    let store = place.folder.join("store");
     let args = [
         "-F".to_owned(),
         "-j".into(),
         "none".into(),
         "-a".into(),
-        format!("127.0.0.1:{}", site.port),
+        format!("127.0.0.1:{}", place.port),
         "-f".into(),
         rules.to_string_lossy().into_owned(),
         "-n".into(),
         work.to_string_lossy().into_owned(),
         "-s".into(),
-        format!("file,{},{DISK_GIB}G", store.display()),
+        format!("file,{},{}G", store.display(), place.disk_gib),
         "-p".into(),
         "thread_pools=1".into(),
         "-p".into(),
         "timeout_idle=120".into(),
     ];
-    Ok(Start::new(tools::path("varnishd")?, args))
+    Ok(Launch::new(install::path("varnishd")?, args))
 }

@@ -1,14 +1,23 @@
 //! nginx: one worker, cache files by levels, Host as part of the key.
 
-use super::super::tools;
-use super::{DISK_GIB, Site, Start, write};
+use super::{Place, install, write};
+use crate::kit::Launch;
 
-pub(super) fn start(site: &Site<'_>) -> Result<Start, String> {
-    let folder = site.folder.display();
-    let (port, origin) = (site.port, site.origin);
+/// Writes its configuration.
+///
+/// # Errors
+/// The folder cannot be written, or the program is not installed.
+pub fn nginx(place: &Place<'_>) -> Result<Launch, String> {
+    let folder = place.folder.display();
+    let (port, origin, disk_gib) = (place.port, place.origin, place.disk_gib);
     // Reading from the disk in the worker would block all other connections; from the page cache
     // a thread pool is only a detour.
-    let aio = if site.disk { "aio threads;" } else { "" };
+    let lock = if place.collapse {
+        "proxy_cache_lock on;"
+    } else {
+        ""
+    };
+    let aio = if place.disk_hits { "aio threads;" } else { "" };
     // `tcp_nopush on` holds back the last part of an answer on loopback.
     let text = format!(
         "user root;
@@ -32,7 +41,7 @@ http {{
     fastcgi_temp_path {folder}/fastcgi;
     uwsgi_temp_path {folder}/uwsgi;
     scgi_temp_path {folder}/scgi;
-    proxy_cache_path {folder}/cache levels=1:2 keys_zone=all:128m max_size={DISK_GIB}g inactive=1d use_temp_path=off;
+    proxy_cache_path {folder}/cache levels=1:2 keys_zone=all:128m max_size={disk_gib}g inactive=1d use_temp_path=off;
     upstream origin {{ server 127.0.0.1:{origin}; keepalive 2000; keepalive_requests 100000000; }}
     server {{
         listen 127.0.0.1:{port} backlog=4096;
@@ -43,17 +52,18 @@ http {{
             proxy_set_header Host $host;
             proxy_cache all;
             proxy_cache_key $host$request_uri;
+            {lock}
             add_header X-Cache-Status $upstream_cache_status;
         }}
     }}
 }}
 "
     );
-    let config = site.folder.join("nginx.conf");
+    let config = place.folder.join("nginx.conf");
     write(&config, &text)?;
     let config = config.to_string_lossy().into_owned();
-    Ok(Start::new(
-        tools::path("nginx")?,
+    Ok(Launch::new(
+        install::path("nginx")?,
         ["-c", config.as_str(), "-p", &folder.to_string()],
     ))
 }

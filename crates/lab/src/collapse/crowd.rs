@@ -1,0 +1,154 @@
+//! Crowds: many clients that ask for one object at the same moment, and what the origin is asked.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::object::{Manner, Object};
+use super::{Row, Scene, sent};
+use crate::kit::{Answer, Ask, Progress};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const SIZE: usize = 10_000;
+/// Time for a crowd to reach the proxy.
+const SETTLE: Duration = Duration::from_millis(500);
+/// A lifetime of one second has ended.
+const EXPIRY: Duration = Duration::from_millis(2500);
+
+/// What the origin may be asked.
+struct Wanted {
+    requests: u32,
+    bodies: u32,
+}
+
+/// All crowds, one after the other.
+pub(super) async fn run(scene: &Arc<Scene>, clients: usize) -> Vec<Row> {
+    vec![
+        miss(scene, clients).await,
+        expired(scene, clients).await,
+        validated(scene, clients).await,
+        late(scene).await,
+    ]
+}
+
+/// All on an object that may be shared and is not stored.
+async fn miss(scene: &Arc<Scene>, clients: usize) -> Row {
+    let object = scene.origin.add("/miss", Manner::Fresh, SIZE, false);
+    let right = crowd(scene, "/miss", &object, clients).await;
+    let wanted = Wanted {
+        requests: 1,
+        bodies: 1,
+    };
+    row(
+        format!("{clients} clients, a miss"),
+        &object,
+        right,
+        clients,
+        &wanted,
+    )
+}
+
+/// All on an object that has expired; the origin's 304 makes it fresh again.
+async fn expired(scene: &Arc<Scene>, clients: usize) -> Row {
+    let object = scene.origin.add("/expired", Manner::Expiring, SIZE, true);
+    let first = Ask::get("/expired".to_owned());
+    let primed = first.send(&scene.door, PATIENCE, None).await;
+    sleep(EXPIRY).await;
+    let right = crowd(scene, "/expired", &object, clients).await;
+    let wanted = Wanted {
+        requests: 2,
+        bodies: 1,
+    };
+    row(
+        format!("{clients} clients, expired, 304 gives 60 s (1 before)"),
+        &object,
+        right + usize::from(is_right(&primed, &object)),
+        clients + 1,
+        &wanted,
+    )
+}
+
+/// All on a page that each of them must have validated.
+async fn validated(scene: &Arc<Scene>, clients: usize) -> Row {
+    let object = scene.origin.add("/no-cache", Manner::NoCache, SIZE, false);
+    let right = crowd(scene, "/no-cache", &object, clients).await;
+    let wanted = Wanted {
+        requests: u32::try_from(clients).unwrap_or(u32::MAX),
+        bodies: 1,
+    };
+    row(
+        format!("{clients} clients, no-cache and ETag"),
+        &object,
+        right,
+        clients,
+        &wanted,
+    )
+}
+
+/// One client each second on such a page, whose body takes 8 s.
+async fn late(scene: &Arc<Scene>) -> Row {
+    const CLIENTS: usize = 8;
+    let object = scene.origin.add("/slow", Manner::SlowNoCache, 80_000, true);
+    let mut running = Vec::new();
+    for number in 0..CLIENTS {
+        if number > 0 {
+            sleep(Duration::from_secs(1)).await;
+        }
+        running.push(sent(scene, Ask::get("/slow".to_owned()), PATIENCE).1);
+    }
+    let mut right = 0;
+    for client in running {
+        right += usize::from(client.await.is_ok_and(|answer| is_right(&answer, &object)));
+    }
+    let wanted = Wanted {
+        requests: 8,
+        bodies: 1,
+    };
+    row(
+        "8 clients a second apart, no-cache, body of 8 s".to_owned(),
+        &object,
+        right,
+        CLIENTS,
+        &wanted,
+    )
+}
+
+/// Sends a crowd while the origin holds its first answer; how many got the object.
+async fn crowd(scene: &Arc<Scene>, path: &str, object: &Object, clients: usize) -> usize {
+    let mut running = Vec::new();
+    for _ in 0..clients {
+        running.push(sent(scene, Ask::get(path.to_owned()), PATIENCE));
+    }
+    for (progress, _) in &mut running {
+        let _ = progress.wait_for(|at| *at >= Progress::Sent).await;
+    }
+    sleep(SETTLE).await;
+    object.released.send_replace(true);
+    let mut right = 0;
+    for (_, client) in running {
+        right += usize::from(client.await.is_ok_and(|answer| is_right(&answer, object)));
+    }
+    right
+}
+
+fn is_right(answer: &Result<Answer, String>, object: &Object) -> bool {
+    let Ok(answer) = answer else { return false };
+    answer.whole && answer.head.status() == 200 && answer.body == object.body
+}
+
+/// The origin is asked exactly as often as it must be, and sends no body twice.
+fn row(name: String, object: &Object, right: usize, clients: usize, wanted: &Wanted) -> Row {
+    let requests = object.requests();
+    let bodies = object.bodies.load(Ordering::Relaxed);
+    let confirmed = object.confirmed.load(Ordering::Relaxed);
+    Row {
+        name,
+        measured: format!(
+            "{right}/{clients} right, {requests} requests, {bodies} bodies, {confirmed} x 304"
+        ),
+        wanted: format!("{} requests, {} body", wanted.requests, wanted.bodies),
+        met: right == clients && requests == wanted.requests && bodies == wanted.bodies,
+    }
+}

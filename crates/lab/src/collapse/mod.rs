@@ -1,0 +1,182 @@
+//! One fetch for many: what the origin is asked when a crowd comes, and what a crowd gets when
+//! the request that leads it fails.
+
+mod crowd;
+mod leaders;
+mod object;
+
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::kit::{Answer, Ask, Child, Door, Mode, Progress, beside, foxy, serve};
+use object::Origin;
+
+/// One fetch for many, and bad leaders. Exit code 1 if a row is missed.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Collapse {
+    /// The Foxy to measure; default: the one beside this program
+    #[arg(long, value_name = "PATH")]
+    foxy: Option<PathBuf>,
+    /// Clients of a crowd
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    clients: usize,
+    /// Bad leaders only
+    #[arg(long)]
+    leaders: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What one proxy process is measured for. Bad leaders get a new one: a connection kept from
+/// before would be tried again for reasons of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Crowds,
+    Leaders,
+}
+
+impl Part {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Crowds => "crowds",
+            Self::Leaders => "leaders",
+        }
+    }
+}
+
+/// A line of the table.
+#[derive(Clone, Debug)]
+struct Row {
+    name: String,
+    measured: String,
+    wanted: String,
+    met: bool,
+}
+
+/// Proxy and origin of a run.
+#[derive(Debug)]
+struct Scene {
+    door: Door,
+    origin: Arc<Origin>,
+}
+
+impl Collapse {
+    /// Measures, prints and judges.
+    #[must_use]
+    pub fn run(&self) -> ExitCode {
+        match self.all() {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::FAILURE,
+            Err(problem) => {
+                eprintln!("foxy-lab: {problem}");
+                ExitCode::from(2)
+            }
+        }
+    }
+
+    fn all(&self) -> Result<bool, String> {
+        let folder = tempfile::tempdir().map_err(|error| format!("no folder: {error}"))?;
+        let program = self.foxy.clone().unwrap_or_else(beside);
+        let mut good = true;
+        let mut reports = Vec::new();
+        for mode in [Mode::Reverse, Mode::Forward] {
+            let place = folder.path().join(mode.name());
+            std::fs::create_dir(&place).map_err(|e| format!("{}: {e}", place.display()))?;
+            let mut rows = Vec::new();
+            for part in [Part::Crowds, Part::Leaders] {
+                let place = place.join(part.name());
+                std::fs::create_dir(&place).map_err(|e| format!("{}: {e}", place.display()))?;
+                if part == Part::Leaders || !self.leaders {
+                    rows.extend(self.measure(part, &program, mode, &place)?);
+                }
+            }
+            good &= rows.iter().all(|row| row.met);
+            match self.json {
+                true => reports.push(report(mode, &rows)),
+                false => print(mode, &rows),
+            }
+        }
+        if self.json {
+            println!("{}", Value::Array(reports));
+        }
+        Ok(good)
+    }
+
+    fn measure(
+        &self,
+        part: Part,
+        program: &Path,
+        mode: Mode,
+        folder: &Path,
+    ) -> Result<Vec<Row>, String> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| format!("no runtime: {error}"))?;
+        let listener = runtime
+            .block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
+            .map_err(|error| format!("the origin has no port: {error}"))?;
+        let port = listener.local_addr().map_err(|error| error.to_string())?;
+        let port = port.port();
+        let proxy: Child = foxy(program, mode, port, folder)?;
+        let origin = Arc::new(Origin::default());
+        let scene = Arc::new(Scene {
+            door: Door {
+                proxy: proxy.address(),
+                origin: format!("127.0.0.1:{port}"),
+                absolute: mode == Mode::Forward,
+            },
+            origin: Arc::clone(&origin),
+        });
+        Ok(runtime.block_on(async {
+            tokio::spawn(serve(listener, origin));
+            match part {
+                Part::Crowds => crowd::run(&scene, self.clients).await,
+                Part::Leaders => leaders::run(&scene).await,
+            }
+        }))
+    }
+}
+
+/// A request that runs, and how far it is.
+type Sent = (
+    watch::Receiver<Progress>,
+    JoinHandle<Result<Answer, String>>,
+);
+
+fn sent(scene: &Scene, ask: Ask, patience: Duration) -> Sent {
+    let (sender, progress) = watch::channel(Progress::Before);
+    let door = scene.door.clone();
+    let task = tokio::spawn(async move { ask.send(&door, patience, Some(sender)).await });
+    (progress, task)
+}
+
+fn print(mode: Mode, rows: &[Row]) {
+    println!("foxy, {}", mode.name());
+    for row in rows {
+        let met = if row.met { "met" } else { "MISSED" };
+        println!(
+            "  {:<56} {:<58} {:<24} {met}",
+            row.name, row.measured, row.wanted
+        );
+    }
+    println!();
+}
+
+fn report(mode: Mode, rows: &[Row]) -> Value {
+    let row = |row: &Row| {
+        json!({
+            "name": row.name, "measured": row.measured, "wanted": row.wanted, "met": row.met,
+        })
+    };
+    json!({"mode": mode.name(), "rows": rows.iter().map(row).collect::<Vec<_>>()})
+}

@@ -1,0 +1,189 @@
+//! The origin of the collapse measurements: objects that behave as they are told, and count.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+use super::leaders::Bad;
+use crate::kit::{Asked, Play, Then, Wire};
+
+/// A request that nobody releases goes on after this time.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Parts of a slow body, and the time before each: 8 s in all.
+const PARTS: usize = 80;
+const PART_TIME: Duration = Duration::from_millis(100);
+
+/// How an object answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// Fresh for a minute.
+    Fresh,
+    /// Fresh for a second; a 304 gives it a minute.
+    Expiring,
+    /// To be validated by everybody.
+    NoCache,
+    /// The same, with a body of 8 s.
+    SlowNoCache,
+    /// The first answer is bad, the others are fresh for a minute.
+    Leader(Bad),
+}
+
+/// An object and what it was asked.
+#[derive(Debug)]
+pub(super) struct Object {
+    pub(super) manner: Manner,
+    pub(super) body: Vec<u8>,
+    /// The first answer waits until this is true.
+    pub(super) released: watch::Sender<bool>,
+    pub(super) asked: watch::Sender<u32>,
+    /// Answers with a body.
+    pub(super) bodies: AtomicU32,
+    /// Answers with 304.
+    pub(super) confirmed: AtomicU32,
+}
+
+impl Object {
+    fn new(path: &str, manner: Manner, size: usize, released: bool) -> Self {
+        let line = format!("{path} ");
+        let body = line.bytes().cycle().take(size).collect();
+        Self {
+            manner,
+            body,
+            released: watch::Sender::new(released),
+            asked: watch::Sender::new(0),
+            bodies: AtomicU32::new(0),
+            confirmed: AtomicU32::new(0),
+        }
+    }
+
+    /// Waits until somebody asked.
+    pub(super) async fn first_asked(&self) {
+        let mut asked = self.asked.subscribe();
+        let _ = timeout(PATIENCE, asked.wait_for(|count| *count > 0)).await;
+    }
+
+    /// Requests so far.
+    pub(super) fn requests(&self) -> u32 {
+        *self.asked.borrow()
+    }
+
+    async fn hold(&self) {
+        let mut released = self.released.subscribe();
+        let _ = timeout(PATIENCE, released.wait_for(|released| *released)).await;
+    }
+
+    /// Field lines of every good answer.
+    fn fields(&self, confirms: bool) -> &'static str {
+        match self.manner {
+            Manner::Expiring if !confirms => "Cache-Control: max-age=1\r\nETag: \"v1\"\r\n",
+            Manner::NoCache | Manner::SlowNoCache => "Cache-Control: no-cache\r\nETag: \"v1\"\r\n",
+            _ => "Cache-Control: max-age=60\r\nETag: \"v1\"\r\n",
+        }
+    }
+
+    async fn good(&self, asked: &Asked, wire: &mut Wire) -> std::io::Result<()> {
+        let condition = asked.head.get("If-None-Match").unwrap_or_default();
+        if condition.contains("\"v1\"") {
+            self.confirmed.fetch_add(1, Ordering::Relaxed);
+            let head = format!("HTTP/1.1 304 Not Modified\r\n{}\r\n", self.fields(true));
+            return wire.write(head.as_bytes()).await;
+        }
+        self.bodies.fetch_add(1, Ordering::Relaxed);
+        let fields = self.fields(false);
+        let whole = self.body.len();
+        let (head, body) = match from(asked).filter(|from| *from < whole) {
+            Some(from) => {
+                let left = whole - from;
+                let head = format!(
+                    "HTTP/1.1 206 Partial Content\r\n{fields}Content-Range: bytes {from}-{}/{whole}\
+                     \r\nContent-Length: {left}\r\n\r\n",
+                    whole - 1
+                );
+                (head, &self.body[from..])
+            }
+            None => (
+                format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: {whole}\r\n\r\n"),
+                self.body.as_slice(),
+            ),
+        };
+        wire.write(head.as_bytes()).await?;
+        if self.manner != Manner::SlowNoCache {
+            return wire.write(body).await;
+        }
+        for part in body.chunks(whole.div_ceil(PARTS)) {
+            sleep(PART_TIME).await;
+            wire.write(part).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Where a request for the rest of a body begins.
+fn from(asked: &Asked) -> Option<usize> {
+    let range = asked.head.get("Range")?.strip_prefix("bytes=")?;
+    range
+        .strip_suffix('-')
+        .unwrap_or(range)
+        .split('-')
+        .next()?
+        .parse()
+        .ok()
+}
+
+/// The origin.
+#[derive(Debug, Default)]
+pub(super) struct Origin {
+    objects: Mutex<HashMap<String, Arc<Object>>>,
+}
+
+impl Origin {
+    /// Puts an object there; the first answer waits unless `released`.
+    pub(super) fn add(
+        &self,
+        path: &str,
+        manner: Manner,
+        size: usize,
+        released: bool,
+    ) -> Arc<Object> {
+        let object = Arc::new(Object::new(path, manner, size, released));
+        let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        objects.insert(path.to_owned(), Arc::clone(&object));
+        object
+    }
+
+    fn find(&self, path: &str) -> Option<Arc<Object>> {
+        let objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        objects.get(path).cloned()
+    }
+}
+
+impl Play for Origin {
+    async fn play(&self, asked: &Asked, wire: &mut Wire) -> Then {
+        let Some(object) = self.find(&asked.path) else {
+            let nothing = b"HTTP/1.1 404 No Object\r\nContent-Length: 0\r\n\r\n";
+            return match wire.write(nothing).await {
+                Ok(()) => Then::Keep,
+                Err(_) => Then::Close,
+            };
+        };
+        let mut first = false;
+        object.asked.send_modify(|count| {
+            first = *count == 0;
+            *count += 1;
+        });
+        if first {
+            object.hold().await;
+            if let Manner::Leader(bad) = object.manner {
+                return bad.play(&object.body, wire).await;
+            }
+        }
+        match object.good(asked, wire).await {
+            Ok(()) => Then::Keep,
+            Err(_) => Then::Close,
+        }
+    }
+}

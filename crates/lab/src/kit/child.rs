@@ -1,0 +1,118 @@
+//! Servers as child processes: started, waited for, killed with the measurement.
+
+use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{self, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// How often and how long a server is waited for: 60 s.
+const TRIES: u32 = 3000;
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A program and its arguments.
+#[derive(Clone, Debug, Default)]
+pub struct Launch {
+    /// Its path.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub args: Vec<String>,
+}
+
+impl Launch {
+    /// A program with these arguments.
+    #[must_use]
+    pub fn new<S: Into<String>>(program: PathBuf, args: impl IntoIterator<Item = S>) -> Self {
+        Self {
+            program,
+            args: args.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+/// A server that runs; killed with its own children when dropped.
+#[derive(Debug)]
+pub struct Child {
+    process: process::Child,
+    port: u16,
+}
+
+impl Child {
+    /// Starts a server in `folder` and waits until it accepts connections on `port`. Its output
+    /// goes to `output.log` there.
+    ///
+    /// # Errors
+    /// It does not start, ends at once, or does not listen.
+    pub fn start(launch: &Launch, folder: &Path, port: u16) -> Result<Self, String> {
+        let name = launch.program.display();
+        let log = folder.join("output.log");
+        let problem = |error: std::io::Error| format!("{name} did not start: {error}");
+        let output = File::create(&log).map_err(problem)?;
+        let copy = output.try_clone().map_err(problem)?;
+        let process = Command::new(&launch.program)
+            .args(&launch.args)
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(output)
+            .stderr(copy)
+            // A group of its own: some servers fork, and all of them must end.
+            .process_group(0)
+            .spawn()
+            .map_err(problem)?;
+        let mut child = Self { process, port };
+        for _ in 0..TRIES {
+            if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok() {
+                return Ok(child);
+            }
+            if let Ok(Some(status)) = child.process.try_wait() {
+                return Err(format!("{name} ended at once ({status}): {}", tail(&log)));
+            }
+            sleep(PAUSE);
+        }
+        Err(format!("{name} does not listen: {}", tail(&log)))
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+
+    /// Its process number.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        let group = format!("-{}", self.process.id());
+        let _ = Command::new("kill")
+            .args(["-s", "KILL", "--", &group])
+            .stderr(Stdio::null())
+            .status();
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The last lines of a log, for a message.
+fn tail(log: &Path) -> String {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<_> = text.lines().collect();
+    lines[lines.len().saturating_sub(6)..].join(" | ")
+}
+
+/// A port that was free a moment ago.
+///
+/// # Errors
+/// The system gives none.
+pub fn free_port() -> Result<u16, String> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .and_then(|listener| listener.local_addr())
+        .map(|address| address.port())
+        .map_err(|error| format!("no free port: {error}"))
+}

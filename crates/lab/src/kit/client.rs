@@ -1,0 +1,141 @@
+//! An HTTP client that hides nothing: interim answers, fields, and bodies cut short.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::{Head, Wire};
+
+/// Where requests go, and how they name the origin.
+#[derive(Clone, Debug)]
+pub struct Door {
+    /// The proxy.
+    pub proxy: SocketAddr,
+    /// The origin's authority, the value of Host.
+    pub origin: String,
+    /// Requests have the whole URL, as a forward proxy wants it.
+    pub absolute: bool,
+}
+
+/// A request.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// Method.
+    pub method: &'static str,
+    /// Path and query.
+    pub path: String,
+    /// Fields besides Host and Connection.
+    pub fields: Vec<(&'static str, String)>,
+}
+
+impl Ask {
+    /// A GET without further fields.
+    #[must_use]
+    pub const fn get(path: String) -> Self {
+        Self {
+            method: "GET",
+            path,
+            fields: Vec::new(),
+        }
+    }
+
+    /// The same with another field.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.fields.push((name, value.into()));
+        self
+    }
+
+    fn text(&self, door: &Door) -> String {
+        let Door { origin, .. } = door;
+        let target = match door.absolute {
+            true => format!("http://{origin}{}", self.path),
+            false => self.path.clone(),
+        };
+        let mut text = format!("{} {target} HTTP/1.1\r\nHost: {origin}\r\n", self.method);
+        for (name, value) in &self.fields {
+            text += &format!("{name}: {value}\r\n");
+        }
+        if self.method == "POST" {
+            text += "Content-Length: 0\r\n";
+        }
+        text + "Connection: close\r\n\r\n"
+    }
+}
+
+/// An answer.
+#[derive(Clone, Debug, Default)]
+pub struct Answer {
+    /// Interim answers before it.
+    pub interim: Vec<Head>,
+    /// Its status line and fields.
+    pub head: Head,
+    /// Its body, decoded.
+    pub body: Vec<u8>,
+    /// Whether the body came to its announced end.
+    pub whole: bool,
+}
+
+/// How far a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Progress {
+    /// Nothing was sent.
+    Before,
+    /// The request is on its way.
+    Sent,
+    /// The answer's head is there.
+    Head,
+}
+
+impl Ask {
+    /// Sends the request on a connection of its own and takes the answer.
+    ///
+    /// # Errors
+    /// No head came: refused, closed or broken, or `patience` ended.
+    pub async fn send(
+        &self,
+        door: &Door,
+        patience: Duration,
+        progress: Option<watch::Sender<Progress>>,
+    ) -> Result<Answer, String> {
+        let mut answer = Answer::default();
+        let tell = |at| progress.as_ref().map(|to| to.send_replace(at));
+        let exchange = async {
+            let stream = TcpStream::connect(door.proxy).await?;
+            let mut wire = Wire::new(stream);
+            wire.write(self.text(door).as_bytes()).await?;
+            tell(Progress::Sent);
+            loop {
+                let Some(head) = wire.head().await? else {
+                    return Err(std::io::ErrorKind::UnexpectedEof.into());
+                };
+                if head.status() / 100 != 1 {
+                    answer.head = head;
+                    break;
+                }
+                answer.interim.push(head);
+            }
+            tell(Progress::Head);
+            let (head, body) = (&answer.head, &mut answer.body);
+            if self.method == "HEAD" || matches!(head.status(), 204 | 304) {
+                return Ok(());
+            }
+            match head.length() {
+                _ if head.is_chunked() => wire.chunked(body).await,
+                Some(length) => wire.counted(length, body).await,
+                None => wire.until_close(body).await,
+            }
+        };
+        let ended = timeout(patience, exchange).await;
+        match ended {
+            Ok(Ok(())) => answer.whole = true,
+            _ if answer.head.status() > 0 => {}
+            Ok(Err(error)) => return Err(error.to_string()),
+            Err(_) => return Err(format!("no answer in {} s", patience.as_secs())),
+        }
+        Ok(answer)
+    }
+}

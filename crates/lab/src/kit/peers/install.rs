@@ -1,0 +1,71 @@
+//! Programs of the system's packages: found, or installed where that is possible.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// Installs what is missing of `(program, Debian package)`. What could not be installed is named
+/// with the command that does it.
+///
+/// # Errors
+/// Programs are still missing.
+pub fn ensure(needed: &[(&str, &str)]) -> Result<(), String> {
+    let missing = || -> Vec<&str> {
+        let absent = needed.iter().filter(|(program, _)| find(program).is_none());
+        let mut packages: Vec<_> = absent.map(|(_, package)| *package).collect();
+        packages.sort_unstable();
+        packages.dedup();
+        packages
+    };
+    let packages = missing();
+    if packages.is_empty() {
+        return Ok(());
+    }
+    eprintln!("   installing {}", packages.join(", "));
+    let _ = apt(&["update", "-q"])
+        && apt(&[
+            &["install", "-y", "-q", "--no-install-recommends"],
+            &packages[..],
+        ]
+        .concat());
+    let still = missing();
+    if still.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "not installed: {}. Install them (apt-get install {}) or leave them out",
+        still.join(", "),
+        still.join(" ")
+    ))
+}
+
+/// A program in the search path, or where the system puts servers.
+#[must_use]
+pub fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    folders.extend(["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from));
+    folders
+        .iter()
+        .map(|folder| folder.join(program))
+        .find(|path| path.is_file())
+}
+
+/// The path of a program.
+///
+/// # Errors
+/// It is not installed.
+pub fn path(program: &str) -> Result<PathBuf, String> {
+    find(program).ok_or_else(|| format!("{program} is not installed"))
+}
+
+/// Needs root and a Debian. The run level keeps the packages from starting their services.
+fn apt(args: &[&str]) -> bool {
+    let mut command = Command::new("apt-get");
+    command
+        .args(args)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .env("RUNLEVEL", "1")
+        .stdout(Stdio::null())
+        .stdin(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}

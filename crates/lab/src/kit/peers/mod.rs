@@ -1,0 +1,140 @@
+//! Other caches: how each is installed, configured and started. The comparison of speeds and the
+//! matrices of the laboratory use the same configurations.
+
+mod ats;
+pub mod install;
+mod nginx;
+mod squid;
+mod varnish;
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::str::FromStr;
+
+use super::{Child, Launch, free_port};
+
+pub use ats::ats;
+pub use nginx::nginx;
+pub use squid::{SquidDisk, squid};
+pub use varnish::varnish;
+
+/// What a configuration is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// The server's own folder.
+    pub folder: &'a Path,
+    /// A name that no other running server has.
+    pub name: &'a str,
+    /// Where it listens on 127.0.0.1.
+    pub port: u16,
+    /// The origin's port on 127.0.0.1.
+    pub origin: u16,
+    /// Memory for contents, MiB.
+    pub memory_mib: u64,
+    /// Disk, GiB.
+    pub disk_gib: u64,
+    /// Hits come from the disk, so reads must not block the one worker.
+    pub disk_hits: bool,
+    /// Requests for an object that is being fetched share the fetch where the server can.
+    pub collapse: bool,
+}
+
+/// A peer of Foxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// nginx with `proxy_cache` and `proxy_cache_lock`, reverse.
+    Nginx,
+    /// Varnish, reverse.
+    Varnish,
+    /// Squid with `collapsed_forwarding`, forward.
+    Squid,
+    /// Apache Traffic Server that reads along while it writes, forward.
+    Ats,
+}
+
+/// All peers.
+pub const PEERS: [Peer; 4] = [Peer::Nginx, Peer::Varnish, Peer::Squid, Peer::Ats];
+
+impl Peer {
+    /// As on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Nginx => "nginx",
+            Self::Varnish => "varnish",
+            Self::Squid => "squid",
+            Self::Ats => "ats",
+        }
+    }
+
+    /// Stands in front of one origin.
+    #[must_use]
+    pub const fn is_reverse(self) -> bool {
+        matches!(self, Self::Nginx | Self::Varnish)
+    }
+
+    /// Program and Debian package.
+    #[must_use]
+    pub const fn package(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Nginx => ("nginx", "nginx-light"),
+            Self::Varnish => ("varnishd", "varnish"),
+            Self::Squid => ("squid", "squid"),
+            Self::Ats => ("traffic_server", "trafficserver"),
+        }
+    }
+
+    /// Installs it if it is missing and starts it in an empty folder, before the origin on this
+    /// port.
+    ///
+    /// # Errors
+    /// It is not installed, or does not start.
+    pub fn start(self, origin: u16, folder: &Path) -> Result<Child, String> {
+        install::ensure(&[self.package()])?;
+        // Squid gives up root and must still reach its files.
+        for folder in folder.ancestors().take(2) {
+            std::fs::set_permissions(folder, Permissions::from_mode(0o755))
+                .map_err(|error| format!("{}: {error}", folder.display()))?;
+        }
+        let port = free_port()?;
+        let name = format!("foxylab{port}");
+        let place = Place {
+            folder,
+            name: &name,
+            port,
+            origin,
+            memory_mib: 256,
+            disk_gib: 1,
+            disk_hits: false,
+            collapse: true,
+        };
+        let launch: Launch = match self {
+            Self::Nginx => nginx(&place)?,
+            Self::Varnish => varnish(&place)?,
+            Self::Squid => squid(&place, SquidDisk::Off)?,
+            Self::Ats => ats(&place)?,
+        };
+        let child = Child::start(&launch, folder, port)?;
+        // Some open their store after they listen.
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        Ok(child)
+    }
+}
+
+impl FromStr for Peer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = PEERS.into_iter().find(|peer| peer.name() == text);
+        found.ok_or_else(|| {
+            let names = PEERS.map(Self::name).join(", ");
+            format!("`{text}` is none of {names}")
+        })
+    }
+}
+
+/// Writes one file of a configuration.
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+}

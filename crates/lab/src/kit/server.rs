@@ -1,0 +1,96 @@
+//! An origin that plays what its measurement tells it.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+
+use super::{Head, Wire};
+
+/// A request as the origin received it.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Method.
+    pub method: String,
+    /// Path and query, also if the request has the whole URL.
+    pub path: String,
+    /// All of the head.
+    pub head: Head,
+}
+
+/// The connection's fate after an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// It waits for the next request.
+    Keep,
+    /// It is closed.
+    Close,
+    /// It is reset.
+    Reset,
+}
+
+/// Answers requests.
+pub trait Play: Send + Sync + 'static {
+    /// Writes an answer to `asked`; an error of the connection is [`Then::Close`].
+    fn play(&self, asked: &Asked, wire: &mut Wire) -> impl Future<Output = Then> + Send;
+}
+
+/// Serves every connection until the runtime ends.
+pub async fn serve<P: Play>(listener: TcpListener, play: Arc<P>) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                tokio::spawn(connection(Wire::new(stream), Arc::clone(&play)));
+            }
+            // Out of files: connections that end make room.
+            Err(_) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
+        }
+    }
+}
+
+async fn connection<P: Play>(mut wire: Wire, play: Arc<P>) {
+    while let Ok(Some(head)) = wire.head().await {
+        let mut body = Vec::new();
+        let read = match head.length() {
+            _ if head.is_chunked() => wire.chunked(&mut body).await,
+            Some(length) => wire.counted(length, &mut body).await,
+            None => Ok(()),
+        };
+        if read.is_err() {
+            return;
+        }
+        let mut words = head.start.split(' ');
+        let method = words.next().unwrap_or_default().to_owned();
+        let target = words.next().unwrap_or_default();
+        let asked = Asked {
+            method,
+            path: path_of(target).to_owned(),
+            head,
+        };
+        match play.play(&asked, &mut wire).await {
+            Then::Keep => {}
+            Then::Close => return,
+            Then::Reset => return wire.reset(),
+        }
+    }
+}
+
+/// The path of a target that may be a whole URL.
+fn path_of(target: &str) -> &str {
+    let Some((_, rest)) = target.split_once("://") else {
+        return target;
+    };
+    rest.find('/').map_or("/", |slash| &rest[slash..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_urls_have_a_path() {
+        assert_eq!(path_of("/a?b"), "/a?b");
+        assert_eq!(path_of("http://h:1/a?b"), "/a?b");
+        assert_eq!(path_of("http://h"), "/");
+    }
+}

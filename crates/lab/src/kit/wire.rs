@@ -1,0 +1,143 @@
+//! A connection of which heads and bodies are read one after the other.
+
+use std::io;
+
+use foxy_bench::{Dechunk, Piece};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::Head;
+
+/// No head is longer.
+const HEAD_MAX: usize = 1 << 20;
+/// Free space for a read.
+const ROOM: usize = 16 << 10;
+
+/// A TCP connection and what was read from it ahead of its use.
+#[derive(Debug)]
+pub struct Wire {
+    stream: TcpStream,
+    ahead: Vec<u8>,
+}
+
+impl Wire {
+    /// A connection of which nothing was read yet.
+    #[must_use]
+    pub fn new(stream: TcpStream) -> Self {
+        let _ = stream.set_nodelay(true);
+        Self {
+            stream,
+            ahead: Vec::new(),
+        }
+    }
+
+    /// Writes all of it.
+    ///
+    /// # Errors
+    /// The peer is gone.
+    pub async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes).await
+    }
+
+    /// Ends the connection with a reset in place of a close.
+    pub fn reset(&self) {
+        // A lingering time of zero makes the close a reset.
+        let _ = self.stream.set_zero_linger();
+    }
+
+    /// The next head; `None` if the peer closed before its first byte.
+    ///
+    /// # Errors
+    /// The connection broke, or closed inside the head.
+    pub async fn head(&mut self) -> io::Result<Option<Head>> {
+        loop {
+            let end = self.ahead.windows(4).position(|four| four == b"\r\n\r\n");
+            if let Some(end) = end {
+                let text = String::from_utf8_lossy(&self.ahead[..end]).into_owned();
+                self.ahead.drain(..end + 4);
+                return Ok(Some(Head::parse(&text)));
+            }
+            if self.ahead.len() > HEAD_MAX {
+                return Err(io::Error::other("a head without an end"));
+            }
+            if !self.more().await? {
+                return match self.ahead.is_empty() {
+                    true => Ok(None),
+                    false => Err(io::ErrorKind::UnexpectedEof.into()),
+                };
+            }
+        }
+    }
+
+    /// Reads until the peer closes or breaks the connection.
+    pub async fn until_gone(&mut self) {
+        while self.more().await.unwrap_or(false) {
+            self.ahead.clear();
+        }
+    }
+
+    /// A body of this length.
+    ///
+    /// # Errors
+    /// The connection ended before; `into` has what came.
+    pub async fn counted(&mut self, length: u64, into: &mut Vec<u8>) -> io::Result<()> {
+        let mut left = usize::try_from(length).map_err(io::Error::other)?;
+        loop {
+            let now = left.min(self.ahead.len());
+            into.extend_from_slice(&self.ahead[..now]);
+            self.ahead.drain(..now);
+            left -= now;
+            if left == 0 {
+                return Ok(());
+            }
+            if !self.more().await? {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+
+    /// A body in chunks.
+    ///
+    /// # Errors
+    /// The coding is broken or cut short; `into` has what came.
+    pub async fn chunked(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
+        let mut decoder = Dechunk::default();
+        loop {
+            while !self.ahead.is_empty() {
+                match decoder.next(&self.ahead).map_err(io::Error::other)? {
+                    Piece::Framing(bytes) => drop(self.ahead.drain(..bytes)),
+                    Piece::Data(bytes) => {
+                        into.extend_from_slice(&self.ahead[..bytes]);
+                        self.ahead.drain(..bytes);
+                    }
+                    Piece::End(bytes) => {
+                        self.ahead.drain(..bytes);
+                        return Ok(());
+                    }
+                }
+            }
+            if !self.more().await? {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+
+    /// A body that ends with the connection.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub async fn until_close(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
+        loop {
+            into.append(&mut self.ahead);
+            if !self.more().await? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads once; false at the end.
+    async fn more(&mut self) -> io::Result<bool> {
+        self.ahead.reserve(ROOM);
+        Ok(self.stream.read_buf(&mut self.ahead).await? > 0)
+    }
+}

@@ -1,0 +1,328 @@
+//! One cell of the matrix: a page, a way, and the users who meet there.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::mark;
+use super::site::{Hold, ID, Page, Site, WHOLE};
+use super::table::{Pair, Set, Way};
+use crate::kit::{Answer, Ask, Door, Progress};
+
+/// An answer that takes longer counts as missing.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// After this an answer that had a second left has expired.
+const EXPIRY: Duration = Duration::from_millis(2200);
+
+/// Who the users of a cell are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    /// Nobody says who it is.
+    Plain,
+    /// Each has a Cookie.
+    Cookie,
+    /// Each has Authorization.
+    Authorization,
+    /// The first has nothing, the others a Cookie.
+    GuestFirst,
+    /// The first has a Cookie, the others nothing.
+    GuestLast,
+}
+
+impl Kind {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Cookie => "cookie",
+            Self::Authorization => "authorization",
+            Self::GuestFirst => "guest-first",
+            Self::GuestLast => "guest-last",
+        }
+    }
+
+    /// The row for answers that go from the first user to another.
+    pub(super) const fn pair(self) -> Pair {
+        match self {
+            Self::Plain => Pair::Plain,
+            Self::Authorization => Pair::Authorization,
+            _ => Pair::Cookie,
+        }
+    }
+}
+
+/// What a user shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shows {
+    Nothing,
+    Cookie,
+    Authorization,
+}
+
+/// One request's user.
+#[derive(Clone, Debug)]
+pub(super) struct Person {
+    pub(super) id: u64,
+    pub(super) user: String,
+    pub(super) shows: Shows,
+}
+
+impl Person {
+    /// The row for an answer that was fetched for this person and given to `other`.
+    pub(super) fn pair(&self, other: &Self) -> Pair {
+        match (self.shows, other.shows) {
+            (Shows::Authorization, _) => Pair::Authorization,
+            (Shows::Cookie, _) | (_, Shows::Cookie) => Pair::Cookie,
+            _ => Pair::Plain,
+        }
+    }
+
+    /// A request of this person.
+    pub(super) fn ask(&self, method: &'static str, path: &str) -> Ask {
+        let mut ask = Ask::get(path.to_owned()).with(ID, self.id.to_string());
+        ask.method = method;
+        match self.shows {
+            Shows::Nothing => ask,
+            Shows::Cookie => ask.with("Cookie", format!("session={}", self.user)),
+            Shows::Authorization => ask.with("Authorization", format!("Bearer {}", self.user)),
+        }
+    }
+}
+
+/// A request and what came of it.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    pub(super) person: Person,
+    pub(super) answer: Result<Answer, String>,
+}
+
+/// What all cells of a run share.
+#[derive(Debug)]
+pub(super) struct Stage {
+    pub(super) door: Door,
+    pub(super) site: Arc<Site>,
+    /// Numbers of requests.
+    pub(super) ids: AtomicU64,
+    /// How long the origin holds an answer after the others have asked.
+    pub(super) settle: Duration,
+    /// Users of a cell besides the first.
+    pub(super) others: usize,
+}
+
+impl Stage {
+    /// A person with a request number of its own.
+    pub(super) fn person(&self, shows: Shows, number: usize) -> Person {
+        let user = match shows {
+            Shows::Nothing => mark::ANYBODY.to_owned(),
+            _ => format!("u{number}"),
+        };
+        let id = self.ids.fetch_add(1, Ordering::Relaxed);
+        Person { id, user, shows }
+    }
+}
+
+/// A cell.
+#[derive(Clone, Debug)]
+pub(super) struct Cell {
+    pub(super) set: Arc<Set>,
+    pub(super) way: Way,
+    pub(super) kind: Kind,
+    pub(super) round: u32,
+}
+
+impl Cell {
+    pub(super) fn path(&self) -> String {
+        let (set, way, kind) = (&self.set.name, self.way, self.kind.name());
+        format!("/p/{set}/{way}/{kind}/{}", self.round)
+    }
+
+    /// Plays the cell to its end.
+    pub(super) async fn play(&self, stage: &Arc<Stage>) -> Vec<Exchange> {
+        let path = self.path();
+        let (age, hold) = match self.way {
+            Way::Revalidation if self.set.life > 0 => (Some(self.set.life - 1), Hold::Nothing),
+            Way::Revalidation | Way::Sequential => (None, Hold::Nothing),
+            Way::Late => (None, Hold::Body),
+            _ => (None, Hold::Head),
+        };
+        let page = Page::new(Arc::clone(&self.set), age, hold, Duration::ZERO);
+        let page = stage.site.add(&path, page);
+        let play = Play {
+            cell: self,
+            stage,
+            page: &page,
+            path: &path,
+        };
+        match self.way {
+            Way::Sequential => play.sequential().await,
+            Way::Revalidation => play.revalidation().await,
+            Way::Concurrent | Way::Late => play.together().await,
+            Way::Head => play.parts(&HEADS).await,
+            Way::Range => play.parts(&RANGES).await,
+        }
+    }
+}
+
+/// A follower's method, and its range.
+type Wish = (Option<&'static str>, Option<&'static str>);
+
+/// The first one while the origin has not answered, the others after.
+const HEADS: [Wish; 3] = [(Some("HEAD"), None), (Some("HEAD"), None), (None, None)];
+const RANGES: [Wish; 3] = [
+    (None, Some("bytes=0-255")),
+    (None, Some("bytes=1024-2047")),
+    (None, Some("bytes=-256")),
+];
+const _: () = assert!(WHOLE > 2048, "the ranges are inside every page");
+
+struct Play<'a> {
+    cell: &'a Cell,
+    stage: &'a Arc<Stage>,
+    page: &'a Page,
+    path: &'a str,
+}
+
+/// A request that is under way.
+struct Running {
+    person: Person,
+    progress: watch::Receiver<Progress>,
+    task: JoinHandle<Result<Answer, String>>,
+}
+
+impl Running {
+    /// Waits until the request is that far, or ended.
+    async fn reaches(&mut self, wanted: Progress) {
+        let _ = self.progress.wait_for(|at| *at >= wanted).await;
+    }
+
+    async fn end(self) -> Exchange {
+        let lost = |error| Err(format!("the client was lost: {error}"));
+        Exchange {
+            person: self.person,
+            answer: self.task.await.unwrap_or_else(lost),
+        }
+    }
+}
+
+impl Play<'_> {
+    fn person(&self, number: usize) -> Person {
+        let shows = match (self.cell.kind, number) {
+            (Kind::Plain, _) | (Kind::GuestFirst, 0) => Shows::Nothing,
+            (Kind::Authorization, _) => Shows::Authorization,
+            (Kind::GuestLast, number) if number > 0 => Shows::Nothing,
+            _ => Shows::Cookie,
+        };
+        self.stage.person(shows, number)
+    }
+
+    fn start(&self, number: usize, change: impl FnOnce(Ask, &Person) -> Ask) -> Running {
+        let set = &self.cell.set;
+        let method = if number == 0 { set.method } else { set.then };
+        let person = self.person(number);
+        let ask = change(person.ask(method, self.path), &person);
+        let (sender, progress) = watch::channel(Progress::Before);
+        let door = self.stage.door.clone();
+        let task = tokio::spawn(async move { ask.send(&door, PATIENCE, Some(sender)).await });
+        Running {
+            person,
+            progress,
+            task,
+        }
+    }
+
+    fn plain(&self, number: usize) -> Running {
+        self.start(number, |ask, _| ask)
+    }
+
+    /// The others, all sent, with time to reach the proxy.
+    async fn others(&self, from: usize, to: usize) -> Vec<Running> {
+        let mut others: Vec<_> = (from..to).map(|number| self.plain(number)).collect();
+        for other in &mut others {
+            other.reaches(Progress::Sent).await;
+        }
+        tokio::time::sleep(self.stage.settle).await;
+        others
+    }
+
+    fn release(&self) {
+        self.page.hold.send_replace(Hold::Nothing);
+    }
+
+    async fn sequential(&self) -> Vec<Exchange> {
+        let mut exchanges = Vec::new();
+        for number in 0..=self.stage.others {
+            exchanges.push(self.plain(number).end().await);
+        }
+        exchanges
+    }
+
+    /// The others come while the origin holds the head, or the middle of the body.
+    async fn together(&self) -> Vec<Exchange> {
+        let mut first = self.plain(0);
+        match self.cell.way {
+            Way::Late => first.reaches(Progress::Head).await,
+            _ => self.page.asked(1).await,
+        }
+        let others = self.others(1, self.stage.others + 1).await;
+        self.release();
+        ends([vec![first], others]).await
+    }
+
+    async fn parts(&self, wishes: &[Wish; 3]) -> Vec<Exchange> {
+        let first = self.plain(0);
+        self.page.asked(1).await;
+        let wish = |number: usize| {
+            let (method, range) = wishes[number - 1];
+            self.start(number, |mut ask, _| {
+                ask.method = method.unwrap_or(ask.method);
+                match range {
+                    Some(range) => ask.with("Range", range),
+                    None => ask,
+                }
+            })
+        };
+        let mut second = wish(1);
+        second.reaches(Progress::Sent).await;
+        tokio::time::sleep(self.stage.settle).await;
+        self.release();
+        let mut exchanges = ends([vec![first], vec![second]]).await;
+        for number in 2..=wishes.len() {
+            exchanges.push(wish(number).end().await);
+        }
+        exchanges
+    }
+
+    /// A stored answer expires; several users ask at a time, then one that has a version already.
+    async fn revalidation(&self) -> Vec<Exchange> {
+        let mut exchanges = vec![self.plain(0).end().await];
+        if self.cell.set.life > 0 {
+            tokio::time::sleep(EXPIRY).await;
+        }
+        self.page.hold.send_replace(Hold::Head);
+        let mut second = self.plain(1);
+        tokio::select! {
+            () = self.page.asked(2) => {}
+            () = second.reaches(Progress::Head) => {}
+        }
+        let others = self.others(2, self.stage.others + 1).await;
+        self.release();
+        exchanges.extend(ends([vec![second], others]).await);
+        let has = |ask: Ask, person: &Person| match ask.method {
+            "GET" => ask.with("If-None-Match", mark::tag(&person.user)),
+            _ => ask,
+        };
+        let last = self.start(self.stage.others + 1, has);
+        exchanges.push(last.end().await);
+        exchanges
+    }
+}
+
+async fn ends(running: [Vec<Running>; 2]) -> Vec<Exchange> {
+    let mut exchanges = Vec::new();
+    for one in running.into_iter().flatten() {
+        exchanges.push(one.end().await);
+    }
+    exchanges
+}

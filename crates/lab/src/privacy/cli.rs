@@ -1,0 +1,131 @@
+//! `foxy-lab privacy`: the command line of the matrix.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::thread::ScopedJoinHandle;
+use std::time::Duration;
+
+use super::{Extent, Findings, json, measure, text};
+use crate::kit::peers::Peer;
+use crate::kit::{Mode, beside, foxy};
+
+/// May one user be given what was fetched for another? Exit code 1 if any answer says so.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Privacy {
+    /// The Foxy to measure; default: the one beside this program
+    #[arg(long, value_name = "PATH")]
+    foxy: Option<PathBuf>,
+    /// Measure these in place of Foxy: nginx, varnish, squid, ats
+    #[arg(long, value_delimiter = ',', value_name = "PEER")]
+    peers: Vec<Peer>,
+    /// Repeat the matrix for this time
+    #[arg(long, value_name = "N")]
+    seconds: Option<u64>,
+    /// Order of cells and visits
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Ten rounds with eight users in each cell
+    #[arg(long)]
+    long: bool,
+    /// Leave out the traffic on per-user pages
+    #[arg(long)]
+    no_traffic: bool,
+}
+
+impl Privacy {
+    /// Measures, prints and judges.
+    #[must_use]
+    pub fn run(&self) -> ExitCode {
+        match self.all() {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::FAILURE,
+            Err(problem) => {
+                eprintln!("foxy-lab: {problem}");
+                ExitCode::from(2)
+            }
+        }
+    }
+
+    fn extent(&self) -> Extent {
+        let plain = Extent::default();
+        Extent {
+            seed: self.seed,
+            rounds: if self.long { 10 } else { plain.rounds },
+            at_least: Duration::from_secs(self.seconds.unwrap_or(0)),
+            others: if self.long { 7 } else { plain.others },
+            traffic: !self.no_traffic,
+        }
+    }
+
+    /// Whether no answer was another user's.
+    fn all(&self) -> Result<bool, String> {
+        let folder = tempfile::tempdir().map_err(|error| format!("no folder: {error}"))?;
+        let subjects = self.subjects();
+        let measure = &|subject: &Subject| {
+            let place = folder.path().join(subject.name());
+            std::fs::create_dir(&place).map_err(|e| format!("{}: {e}", place.display()))?;
+            self.measure(subject, &place)
+        };
+        let results: Vec<_> = std::thread::scope(|scope| {
+            let start = |subject| scope.spawn(move || measure(subject));
+            let running: Vec<_> = subjects.iter().map(start).collect();
+            let lost = |_| Err("a measurement was lost".to_owned());
+            let end = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(lost);
+            running.into_iter().map(end).collect()
+        });
+        let mut reports = Vec::new();
+        let mut good = true;
+        for (subject, findings) in subjects.iter().zip(results) {
+            let findings: Findings = findings?;
+            good &= findings.foreign() == 0 && !findings.is_broken();
+            let title = format!("{}, seed {}", subject.name(), self.seed);
+            match self.json {
+                true => reports.push(json(&title, &findings)),
+                false => println!("{}", text(&title, &findings)),
+            }
+        }
+        if self.json {
+            println!("{}", serde_json::Value::Array(reports));
+        }
+        Ok(good)
+    }
+
+    fn subjects(&self) -> Vec<Subject> {
+        let foxy = [Mode::Reverse, Mode::Forward].map(Subject::Foxy);
+        let peers: Vec<_> = self.peers.iter().copied().map(Subject::Peer).collect();
+        if peers.is_empty() { foxy.into() } else { peers }
+    }
+
+    fn measure(&self, subject: &Subject, folder: &Path) -> Result<Findings, String> {
+        let extent = self.extent();
+        match subject {
+            Subject::Foxy(mode) => {
+                let program = self.foxy.clone().unwrap_or_else(beside);
+                measure(&extent, *mode == Mode::Forward, |origin| {
+                    foxy(&program, *mode, origin, folder)
+                })
+            }
+            Subject::Peer(peer) => measure(&extent, !peer.is_reverse(), |origin| {
+                peer.start(origin, folder)
+            }),
+        }
+    }
+}
+
+/// A proxy to measure.
+enum Subject {
+    Foxy(Mode),
+    Peer(Peer),
+}
+
+impl Subject {
+    fn name(&self) -> String {
+        match self {
+            Self::Foxy(mode) => format!("foxy-{}", mode.name()),
+            Self::Peer(peer) => peer.name().to_owned(),
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The whole matrix: all cells, many at a time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use foxy_base::Rng;
+use tokio::sync::Semaphore;
+
+use super::cell::{Cell, Exchange, Kind, Stage};
+use super::judge::judge;
+use super::table::{Set, Sharing, WAYS, Way};
+
+/// Cells that are played at a time.
+const AT_A_TIME: usize = 64;
+
+/// Counts of one way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Cells.
+    pub cells: u64,
+    /// Requests.
+    pub requests: u64,
+    /// Answers that were made for another request.
+    pub shared: u64,
+    /// Answers with a part that the table forbids.
+    pub foreign: u64,
+    /// Requests without an answer of the origin.
+    pub missing: u64,
+    /// Cells in which sharing is expected and did not happen.
+    pub lost: u64,
+}
+
+/// A cell with foreign answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Foreign {
+    /// Answers.
+    pub answers: u64,
+    /// The parts that were another user's.
+    pub parts: BTreeSet<&'static str>,
+}
+
+/// Name of a cell: set, way, users.
+pub type Name = (String, Way, &'static str);
+
+/// What a run of the matrix found.
+#[derive(Clone, Debug, Default)]
+pub struct Matrix {
+    /// By way.
+    pub ways: BTreeMap<Way, Counts>,
+    /// Cells with foreign answers.
+    pub foreign: BTreeMap<Name, Foreign>,
+    /// Cells without the sharing that the table expects.
+    pub lost: BTreeSet<Name>,
+    /// Why answers are missing, and how often.
+    pub missing: BTreeMap<String, u64>,
+}
+
+impl Matrix {
+    /// Answers with a forbidden part.
+    #[must_use]
+    pub fn foreign_answers(&self) -> u64 {
+        self.ways.values().map(|counts| counts.foreign).sum()
+    }
+
+    /// Requests without an answer of the origin.
+    #[must_use]
+    pub fn missing_answers(&self) -> u64 {
+        self.ways.values().map(|counts| counts.missing).sum()
+    }
+
+    /// All requests.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        self.ways.values().map(|counts| counts.requests).sum()
+    }
+
+    fn take(&mut self, cell: &Cell, exchanges: &[Exchange], stage: &Stage) {
+        let name = (cell.set.name.clone(), cell.way, cell.kind.name());
+        let counts = self.ways.entry(cell.way).or_default();
+        counts.cells += 1;
+        let mut shared = false;
+        let path = cell.path();
+        for exchange in exchanges {
+            let verdict = judge(&cell.set, cell.way, &path, exchange, exchanges, &stage.site);
+            counts.requests += 1;
+            counts.shared += u64::from(verdict.shared);
+            shared |= verdict.shared;
+            if !verdict.foreign.is_empty() {
+                counts.foreign += 1;
+                let foreign = self.foreign.entry(name.clone()).or_default();
+                foreign.answers += 1;
+                foreign.parts.extend(verdict.foreign);
+            }
+            if let Some(why) = verdict.missing {
+                counts.missing += 1;
+                *self.missing.entry(why).or_default() += 1;
+            }
+        }
+        let expected = cell.set.sharing(cell.way, cell.kind.pair()) == Sharing::Yes
+            && matches!(cell.way, Way::Concurrent | Way::Sequential);
+        if expected && !shared {
+            counts.lost += 1;
+            self.lost.insert(name);
+        }
+    }
+}
+
+/// The cells of a round, in an order that follows from the seed.
+pub(super) fn cells(sets: &[Arc<Set>], round: u32, rng: &mut Rng) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for set in sets {
+        for way in WAYS {
+            let mut kinds = vec![Kind::Plain, Kind::Cookie, Kind::Authorization];
+            if matches!(way, Way::Concurrent | Way::Sequential) {
+                kinds.extend([Kind::GuestFirst, Kind::GuestLast]);
+            }
+            cells.extend(kinds.into_iter().map(|kind| Cell {
+                set: Arc::clone(set),
+                way,
+                kind,
+                round,
+            }));
+        }
+    }
+    for at in (1..cells.len()).rev() {
+        cells.swap(at, rng.below(at as u64 + 1) as usize);
+    }
+    cells
+}
+
+/// Plays the cells and adds what they show.
+pub(super) async fn play(cells: Vec<Cell>, stage: &Arc<Stage>, matrix: &mut Matrix) {
+    let room = Arc::new(Semaphore::new(AT_A_TIME));
+    let mut tasks = Vec::new();
+    for cell in cells {
+        let (room, stage) = (Arc::clone(&room), Arc::clone(stage));
+        tasks.push(tokio::spawn(async move {
+            let _turn = room.acquire().await;
+            let exchanges = cell.play(&stage).await;
+            (cell, exchanges)
+        }));
+    }
+    for task in tasks {
+        if let Ok((cell, exchanges)) = task.await {
+            matrix.take(&cell, &exchanges, stage);
+        }
+    }
+}

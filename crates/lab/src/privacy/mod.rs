@@ -1,0 +1,191 @@
+//! The privacy matrix: may one user be given what was fetched for another?
+//!
+//! A proxy stands between users and an origin that makes every page for the user who asks. What
+//! may be shared is in `table.txt`, written by hand; no code of the product is asked.
+
+mod cell;
+mod cli;
+mod judge;
+mod mark;
+mod matrix;
+mod report;
+mod site;
+mod table;
+mod traffic;
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use foxy_base::{Clock, Rng, SystemClock};
+use tokio::net::TcpListener;
+
+use crate::kit::{Child, Door, serve};
+use cell::Stage;
+use site::Site;
+
+pub use cli::Privacy;
+pub use matrix::{Counts, Foreign, Matrix, Name};
+pub use report::{json, text};
+pub use table::{Pair, Set, Sharing, WAYS, Way, table};
+pub use traffic::{PAGES, VISITS, Visits};
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Extent {
+    /// Order of cells and visits follow from it.
+    pub seed: u64,
+    /// Rounds of the matrix.
+    pub rounds: u32,
+    /// The matrix goes on with further rounds for this time.
+    pub at_least: Duration,
+    /// Users of a cell besides the first.
+    pub others: usize,
+    /// The traffic on per-user pages is measured too.
+    pub traffic: bool,
+}
+
+impl Default for Extent {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            rounds: 1,
+            at_least: Duration::ZERO,
+            others: 3,
+            traffic: true,
+        }
+    }
+}
+
+/// All that one proxy showed.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    /// The matrix.
+    pub matrix: Matrix,
+    /// The traffic, by header set.
+    pub traffic: BTreeMap<String, Visits>,
+}
+
+impl Findings {
+    /// Answers that the table forbids, in matrix and traffic.
+    #[must_use]
+    pub fn foreign(&self) -> u64 {
+        let visits: u64 = self.traffic.values().map(|visits| visits.foreign).sum();
+        self.matrix.foreign_answers() + visits
+    }
+
+    /// One answer in a hundred is missing, or more: the proxy cannot be judged.
+    #[must_use]
+    pub fn is_broken(&self) -> bool {
+        let visits: u64 = self.traffic.values().map(|visits| visits.missing).sum();
+        let all = self.matrix.requests() + VISITS * self.traffic.len() as u64;
+        (self.matrix.missing_answers() + visits) * 100 > all
+    }
+}
+
+/// What stands between the users and the origin; it ends when it is dropped.
+pub trait Front {
+    /// Where users connect.
+    fn address(&self) -> SocketAddr;
+}
+
+impl Front for Child {
+    fn address(&self) -> SocketAddr {
+        Self::address(self)
+    }
+}
+
+/// Measures the proxy that `start` puts before the origin, whose port it is told. A proxy that
+/// wants the whole URL in requests is `absolute`.
+///
+/// # Errors
+/// The proxy does not start, or the table is not well formed.
+pub fn measure<F: Front>(
+    extent: &Extent,
+    absolute: bool,
+    start: impl FnOnce(u16) -> Result<F, String>,
+) -> Result<Findings, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("no runtime: {error}"))?;
+    let sets: Vec<_> = table()?.into_iter().map(Arc::new).collect();
+    let clock = SystemClock::default();
+    let now = u64::try_from(clock.wall().secs()).map_err(|_| "the clock is not set")?;
+    let site = Arc::new(Site::new(now));
+    let listener = runtime
+        .block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
+        .map_err(|error| format!("the origin has no port: {error}"))?;
+    let port = listener
+        .local_addr()
+        .map_err(|error| error.to_string())?
+        .port();
+    let proxy = start(port)?;
+    let stage = Arc::new(Stage {
+        door: Door {
+            proxy: proxy.address(),
+            origin: format!("127.0.0.1:{port}"),
+            absolute,
+        },
+        site: Arc::clone(&site),
+        ids: AtomicU64::new(1),
+        settle: Duration::from_millis(40),
+        others: extent.others,
+    });
+    let mut findings = Findings::default();
+    runtime.block_on(async {
+        tokio::spawn(serve(listener, site));
+        let mut rng = Rng::new(extent.seed);
+        let visits = rng.fork("visits");
+        let matrix = async {
+            let begun = clock.mono();
+            let mut round = 0;
+            while round < extent.rounds || clock.mono().since(begun) < extent.at_least {
+                let cells = matrix::cells(&sets, round, &mut rng);
+                matrix::play(cells, &stage, &mut findings.matrix).await;
+                round += 1;
+            }
+        };
+        let traffic = async {
+            if extent.traffic {
+                traffic::run(&sets, &stage, &visits).await
+            } else {
+                BTreeMap::new()
+            }
+        };
+        ((), findings.traffic) = tokio::join!(matrix, traffic);
+    });
+    Ok(findings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No proxy at all.
+    struct Nothing(SocketAddr);
+
+    impl Front for Nothing {
+        fn address(&self) -> SocketAddr {
+            self.0
+        }
+    }
+
+    #[test]
+    fn without_a_proxy_nothing_is_shared() {
+        let extent = Extent {
+            others: 2,
+            ..Extent::default()
+        };
+        let direct = |port| Ok(Nothing((Ipv4Addr::LOCALHOST, port).into()));
+        let findings = measure(&extent, false, direct).unwrap();
+        let report = text("no proxy", &findings);
+        assert_eq!(findings.foreign(), 0, "{report}");
+        assert!(!findings.is_broken(), "{report}");
+        let counts = findings.matrix.ways[&Way::Concurrent];
+        assert_eq!(counts.shared, 0, "{report}");
+        assert!(counts.lost > 100, "{report}");
+    }
+}

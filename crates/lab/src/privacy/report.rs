@@ -1,0 +1,115 @@
+//! What the matrix found, for people and for programs.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+
+use super::table::WAYS;
+use super::{Findings, VISITS};
+
+/// Names of cells without sharing that are printed; the rest is counted.
+const LOST_SHOWN: usize = 20;
+
+/// A table of counts; every cell with foreign answers is named.
+#[must_use]
+pub fn text(title: &str, findings: &Findings) -> String {
+    let mut text = format!("{title}\n");
+    let matrix = &findings.matrix;
+    let _ = writeln!(
+        text,
+        "  {:<14}{:>7}{:>10}{:>9}{:>9}{:>15}{:>9}",
+        "way", "cells", "requests", "shared", "foreign", "lost sharing", "missing"
+    );
+    for way in WAYS {
+        let counts = matrix.ways.get(&way).copied().unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "  {way:<14}{:>7}{:>10}{:>9}{:>9}{:>15}{:>9}",
+            counts.cells,
+            counts.requests,
+            counts.shared,
+            counts.foreign,
+            counts.lost,
+            counts.missing
+        );
+    }
+    for ((set, way, users), foreign) in &matrix.foreign {
+        let parts: Vec<_> = foreign.parts.iter().copied().collect();
+        let _ = writeln!(
+            text,
+            "  FOREIGN {set}, {way}, {users}: {} answers ({})",
+            foreign.answers,
+            parts.join(", ")
+        );
+    }
+    for (set, way, users) in matrix.lost.iter().take(LOST_SHOWN) {
+        let _ = writeln!(text, "  lost sharing: {set}, {way}, {users}");
+    }
+    if matrix.lost.len() > LOST_SHOWN {
+        let more = matrix.lost.len() - LOST_SHOWN;
+        let _ = writeln!(text, "  lost sharing: {more} more cells");
+    }
+    for (why, times) in &matrix.missing {
+        let _ = writeln!(text, "  missing: {why}, {times} times");
+    }
+    if !findings.traffic.is_empty() {
+        let _ = writeln!(
+            text,
+            "  30 users, 42 visits/s, origin 50 ms: foreign answers"
+        );
+    }
+    for (set, visits) in &findings.traffic {
+        let _ = write!(text, "  {set:<24}{:>5} of {VISITS}", visits.foreign);
+        let _ = match visits.missing {
+            0 => writeln!(text),
+            missing => writeln!(text, ", {missing} missing"),
+        };
+    }
+    text
+}
+
+/// The same as JSON.
+#[must_use]
+pub fn json(title: &str, findings: &Findings) -> Value {
+    let matrix = &findings.matrix;
+    let ways: Vec<_> = matrix
+        .ways
+        .iter()
+        .map(|(way, counts)| {
+            json!({
+                "way": way.name(), "cells": counts.cells, "requests": counts.requests,
+                "shared": counts.shared, "foreign": counts.foreign, "lost": counts.lost,
+                "missing": counts.missing,
+            })
+        })
+        .collect();
+    let foreign: Vec<_> = matrix
+        .foreign
+        .iter()
+        .map(|((set, way, users), foreign)| {
+            json!({
+                "set": set, "way": way.name(), "users": users, "answers": foreign.answers,
+                "parts": foreign.parts.iter().collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    let lost: Vec<_> = matrix
+        .lost
+        .iter()
+        .map(|(set, way, users)| json!({"set": set, "way": way.name(), "users": users}))
+        .collect();
+    let traffic: Vec<_> = findings
+        .traffic
+        .iter()
+        .map(|(set, visits)| {
+            json!({
+                "set": set, "visits": VISITS, "foreign": visits.foreign,
+                "missing": visits.missing,
+            })
+        })
+        .collect();
+    json!({
+        "proxy": title, "foreign_answers": findings.foreign(), "ways": ways, "foreign": foreign,
+        "lost": lost, "missing": matrix.missing, "traffic": traffic,
+    })
+}

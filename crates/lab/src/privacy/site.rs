@@ -1,0 +1,278 @@
+//! The origin of the matrix. It makes each page for the user who asks, and marks every part of
+//! an answer with the request that it was made for.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::mark::{self, LINE, LINES, Mark};
+use super::table::Set;
+use crate::kit::{Asked, Play, Then, Wire};
+
+/// The field with a request's number. Proxies pass it on.
+pub(super) const ID: &str = "X-Lab-Id";
+/// An answer that nobody releases goes on after this time.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the origin waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hold {
+    Nothing,
+    /// Before each head.
+    Head,
+    /// In the middle of each body.
+    Body,
+}
+
+/// A page of the origin.
+#[derive(Debug)]
+pub(super) struct Page {
+    pub(super) set: Arc<Set>,
+    /// Answers say that this much of their lifetime is over.
+    pub(super) age: Option<u32>,
+    /// Every answer takes this long.
+    pub(super) delay: Duration,
+    pub(super) hold: watch::Sender<Hold>,
+    /// Requests that came.
+    pub(super) asked: watch::Sender<u32>,
+}
+
+impl Page {
+    pub(super) fn new(set: Arc<Set>, age: Option<u32>, hold: Hold, delay: Duration) -> Self {
+        Self {
+            set,
+            age,
+            delay,
+            hold: watch::Sender::new(hold),
+            asked: watch::Sender::new(0),
+        }
+    }
+
+    /// Waits until the origin was asked this often.
+    pub(super) async fn asked(&self, times: u32) {
+        let mut count = self.asked.subscribe();
+        let _ = timeout(PATIENCE, count.wait_for(|count| *count >= times)).await;
+    }
+
+    async fn released(&self, from: Hold) {
+        let mut hold = self.hold.subscribe();
+        let _ = timeout(PATIENCE, hold.wait_for(|hold| *hold != from)).await;
+    }
+}
+
+/// The origin.
+#[derive(Debug)]
+pub(super) struct Site {
+    /// Seconds since the epoch at the start: pages do not change while it runs.
+    epoch: u64,
+    pages: Mutex<HashMap<String, Arc<Page>>>,
+    /// Requests that were answered with 304, by their number.
+    confirmed: Mutex<HashMap<u64, String>>,
+}
+
+impl Site {
+    pub(super) fn new(epoch: u64) -> Self {
+        Self {
+            epoch,
+            pages: Mutex::default(),
+            confirmed: Mutex::default(),
+        }
+    }
+
+    /// Puts a page there.
+    pub(super) fn add(&self, path: &str, page: Page) -> Arc<Page> {
+        let page = Arc::new(page);
+        held(&self.pages).insert(path.to_owned(), Arc::clone(&page));
+        page
+    }
+
+    /// The user whose version the origin confirmed to this request with a 304.
+    pub(super) fn confirmed(&self, id: u64) -> Option<String> {
+        held(&self.confirmed).get(&id).cloned()
+    }
+
+    /// A page's date for a user: each has one of its own.
+    fn modified(&self, user: &str) -> String {
+        let own: u64 = user.bytes().map(u64::from).sum();
+        date(self.epoch - 1000 - own % 100)
+    }
+
+    /// Whether the request's condition names the user's present version.
+    fn is_current(&self, asked: &Asked, page: &Page, user: &str) -> bool {
+        let has = |name: &str| {
+            let same = |field: &&(String, String)| field.0.eq_ignore_ascii_case(name);
+            page.set.fields.iter().any(|field| same(&field))
+        };
+        if !matches!(asked.method.as_str(), "GET" | "HEAD") || page.set.status != 200 {
+            return false;
+        }
+        if let Some(tags) = asked.head.get("If-None-Match") {
+            let own = mark::tag(user);
+            return has("ETag") && tags.split(',').any(|tag| tag.trim() == own);
+        }
+        let since = asked.head.get("If-Modified-Since");
+        has("Last-Modified") && since == Some(self.modified(user).as_str())
+    }
+
+    /// Field lines of the page for a user; `only` those that a 304 repeats if it is one.
+    fn fields(&self, page: &Page, mark: &Mark, path: &str, is_304: bool) -> String {
+        let mut text = format!("Date: {}\r\n", date(self.now()));
+        for (name, value) in &page.set.fields {
+            let aged = name == "Age" && page.age.is_some();
+            if !aged {
+                text += &format!("{name}: {}\r\n", self.filled(value, mark, path));
+            }
+        }
+        if let Some(age) = page.age {
+            text += &format!("Age: {age}\r\n");
+        }
+        if !is_304 {
+            text += &format!("{}: {mark}\r\n", mark::FIELD);
+            if let Some(kind) = &page.set.content_type {
+                text += &format!("Content-Type: {kind}\r\n");
+            }
+        }
+        text
+    }
+
+    fn filled(&self, value: &str, mark: &Mark, path: &str) -> String {
+        value
+            .replace("%e", &mark::tag(&mark.user))
+            .replace("%m", &self.modified(&mark.user))
+            .replace("%c", &format!("sid={mark}"))
+            .replace("%s", &mark.to_string())
+            .replace("%p", &date(self.epoch - 86_400))
+            .replace("%f", &date(self.now() + 60))
+            .replace("%u", path)
+    }
+
+    fn now(&self) -> u64 {
+        use foxy_base::Clock;
+        let now = foxy_base::SystemClock::default().wall().secs();
+        u64::try_from(now).unwrap_or(self.epoch)
+    }
+}
+
+/// An answer that is ready to be sent.
+struct Reply {
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Site {
+    fn reply(&self, asked: &Asked, page: &Page, mark: &Mark) -> Reply {
+        if self.is_current(asked, page, &mark.user) {
+            held(&self.confirmed).insert(mark.id, mark.user.clone());
+            let fields = self.fields(page, mark, &asked.path, true);
+            let head = format!("HTTP/1.1 304 Not Modified\r\n{fields}\r\n");
+            let body = Vec::new();
+            return Reply { head, body };
+        }
+        let fields = self.fields(page, mark, &asked.path, false);
+        let body = mark::body(mark, &asked.path);
+        let whole = body.len();
+        let range = part(asked, page, &mark.user, whole);
+        let (status, place, body) = match range {
+            Some((from, to)) => (
+                206,
+                format!("Content-Range: bytes {from}-{}/{whole}\r\n", to - 1),
+                body[from..to].to_vec(),
+            ),
+            None => (page.set.status, String::new(), body),
+        };
+        let length = body.len();
+        let head =
+            format!("HTTP/1.1 {status} Page\r\n{fields}{place}Content-Length: {length}\r\n\r\n");
+        let body = if asked.method == "HEAD" {
+            Vec::new()
+        } else {
+            body
+        };
+        Reply { head, body }
+    }
+}
+
+impl Play for Site {
+    async fn play(&self, asked: &Asked, wire: &mut Wire) -> Then {
+        let page = held(&self.pages).get(&asked.path).cloned();
+        let id = asked.head.get(ID).and_then(|id| id.parse().ok());
+        let (Some(page), Some(id)) = (page, id) else {
+            let nothing = b"HTTP/1.1 404 No Page\r\nContent-Length: 0\r\n\r\n";
+            return then(&wire.write(nothing).await);
+        };
+        let user = user_of(asked).unwrap_or(mark::ANYBODY).to_owned();
+        let mark = Mark { user, id };
+        page.asked.send_modify(|count| *count += 1);
+        if page.set.interim {
+            let early = format!(
+                "HTTP/1.1 103 Early Hints\r\nLink: </{mark}>; rel=preload\r\nSet-Cookie: \
+                 early={mark}\r\n\r\n"
+            );
+            if wire.write(early.as_bytes()).await.is_err() {
+                return Then::Close;
+            }
+        }
+        if !page.delay.is_zero() {
+            tokio::time::sleep(page.delay).await;
+        }
+        page.released(Hold::Head).await;
+        let reply = self.reply(asked, &page, &mark);
+        let (first, second) = reply.body.split_at(reply.body.len() / 2);
+        let begun = wire.write(&[reply.head.as_bytes(), first].concat()).await;
+        if begun.is_err() || second.is_empty() {
+            return then(&begun);
+        }
+        page.released(Hold::Body).await;
+        then(&wire.write(second).await)
+    }
+}
+
+fn then<E>(written: &Result<(), E>) -> Then {
+    match written {
+        Ok(()) => Then::Keep,
+        Err(_) => Then::Close,
+    }
+}
+
+/// The user whom a request names.
+fn user_of(asked: &Asked) -> Option<&str> {
+    let bearer = asked.head.get("Authorization");
+    let token = bearer.and_then(|value| value.strip_prefix("Bearer "));
+    token.or_else(|| asked.head.get("Cookie")?.strip_prefix("session="))
+}
+
+/// The part of a body that a request asks for, in bytes.
+fn part(asked: &Asked, page: &Page, user: &str, whole: usize) -> Option<(usize, usize)> {
+    if page.set.status != 200 || asked.method != "GET" {
+        return None;
+    }
+    let condition = asked.head.get("If-Range");
+    if condition.is_some_and(|tag| tag != mark::tag(user)) {
+        return None;
+    }
+    let range = asked.head.get("Range")?.strip_prefix("bytes=")?;
+    let (from, to) = range.split_once('-')?;
+    let (from, to) = match (from.parse::<usize>(), to.parse::<usize>()) {
+        (Ok(from), Ok(to)) => (from, whole.min(to + 1)),
+        (Ok(from), Err(_)) if to.is_empty() => (from, whole),
+        (Err(_), Ok(last)) if from.is_empty() => (whole.saturating_sub(last), whole),
+        _ => return None,
+    };
+    (from < to).then_some((from, to))
+}
+
+fn date(seconds: u64) -> String {
+    let time: SystemTime = UNIX_EPOCH + Duration::from_secs(seconds);
+    httpdate::fmt_http_date(time)
+}
+
+/// A lock whose holder never panics with broken data.
+fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Length of every page.
+pub(super) const WHOLE: usize = LINE * LINES;

@@ -1,0 +1,225 @@
+//! The table of header sets and permissions, read from the text that people write.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// The table as checked in.
+const TEXT: &str = include_str!("table.txt");
+
+/// May an answer that was fetched for one user be given to another?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// Yes, and it is expected.
+    Yes,
+    /// Permitted, not expected.
+    May,
+    /// Yes, without the field that the directive names.
+    NotTheField,
+    /// After a 304 to the asking user's own conditional request.
+    Validated,
+    /// Never.
+    No,
+}
+
+/// How the second user's request meets the first one's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Way {
+    /// While the origin has not answered.
+    Concurrent,
+    /// After the answer is whole.
+    Sequential,
+    /// While the body comes.
+    Late,
+    /// With HEAD, while the origin has not answered and after.
+    Head,
+    /// With Range, while the origin has not answered and after.
+    Range,
+    /// When the answer is stored and has expired; several at a time.
+    Revalidation,
+}
+
+/// All ways, in the order of the table's letters.
+pub const WAYS: [Way; 6] = [
+    Way::Concurrent,
+    Way::Sequential,
+    Way::Late,
+    Way::Head,
+    Way::Range,
+    Way::Revalidation,
+];
+
+impl Way {
+    /// As in reports and URLs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Concurrent => "concurrent",
+            Self::Sequential => "sequential",
+            Self::Late => "late",
+            Self::Head => "head",
+            Self::Range => "range",
+            Self::Revalidation => "revalidation",
+        }
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A row of letters: who the two users are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pair {
+    /// Neither request has a Cookie or Authorization.
+    Plain,
+    /// One of the two has a Cookie.
+    Cookie,
+    /// The request that fetched has Authorization.
+    Authorization,
+}
+
+/// Fields of an answer, and who may be given it.
+#[derive(Clone, Debug, Default)]
+pub struct Set {
+    /// Its name.
+    pub name: String,
+    /// Status code.
+    pub status: u16,
+    /// Content-Type.
+    pub content_type: Option<String>,
+    /// Lifetime in seconds.
+    pub life: u32,
+    /// An interim answer comes first.
+    pub interim: bool,
+    /// Method of the first request.
+    pub method: &'static str,
+    /// Method of the others.
+    pub then: &'static str,
+    /// Field lines, with their placeholders.
+    pub fields: Vec<(String, String)>,
+    sharing: [Vec<Sharing>; 3],
+}
+
+impl Set {
+    /// What the table says.
+    #[must_use]
+    pub fn sharing(&self, way: Way, pair: Pair) -> Sharing {
+        self.sharing[pair as usize][way as usize]
+    }
+}
+
+/// Reads the table.
+///
+/// # Errors
+/// The text is not well formed; the message names the line.
+pub fn table() -> Result<Vec<Set>, String> {
+    parse(TEXT)
+}
+
+fn parse(text: &str) -> Result<Vec<Set>, String> {
+    let mut sets: Vec<Set> = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.split_once('#').map_or(line, |(before, _)| before);
+        let complaint = |what: &str| format!("table.txt, line {}: {what}", number + 1);
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match (words.as_slice(), sets.last_mut()) {
+            ([], _) => {}
+            (["set", name, options @ ..], _) => {
+                sets.push(begin(name, options).map_err(|what| complaint(&what))?);
+            }
+            (["none", letters], Some(set)) => set.sharing[0] = row(letters)?,
+            (["cookie", letters], Some(set)) => set.sharing[1] = row(letters)?,
+            (["auth", letters], Some(set)) => set.sharing[2] = row(letters)?,
+            (_, Some(set)) => {
+                let field = line.split_once(':').ok_or_else(|| complaint("no field"))?;
+                let (name, value) = (field.0.trim().to_owned(), field.1.trim().to_owned());
+                set.fields.push((name, value));
+            }
+            _ => return Err(complaint("belongs to no set")),
+        }
+    }
+    whole(&sets)?;
+    Ok(sets)
+}
+
+fn begin(name: &str, options: &[&str]) -> Result<Set, String> {
+    let mut set = Set {
+        name: name.to_owned(),
+        status: 200,
+        content_type: Some("text/html".to_owned()),
+        method: "GET",
+        then: "GET",
+        ..Set::default()
+    };
+    for option in options {
+        let number = |text: &str| text.parse().map_err(|_| format!("{option}: no number"));
+        match option.split_once('=') {
+            None if *option == "interim" => set.interim = true,
+            Some(("status", code)) => set.status = number(code)? as u16,
+            Some(("life", seconds)) => set.life = number(seconds)?,
+            Some(("type", "none")) => set.content_type = None,
+            Some(("type", name)) => set.content_type = Some(name.to_owned()),
+            Some(("method", "POST")) => (set.method, set.then) = ("POST", "POST"),
+            Some(("then", "GET")) => set.then = "GET",
+            _ => return Err(format!("{option}: no such option")),
+        }
+    }
+    Ok(set)
+}
+
+fn row(letters: &str) -> Result<Vec<Sharing>, String> {
+    let one = |letter| match letter {
+        'y' => Ok(Sharing::Yes),
+        'm' => Ok(Sharing::May),
+        'f' => Ok(Sharing::NotTheField),
+        'v' => Ok(Sharing::Validated),
+        'n' => Ok(Sharing::No),
+        other => Err(format!("table.txt: no letter {other} in {letters}")),
+    };
+    letters.chars().map(one).collect()
+}
+
+/// Every set has a name of its own and a letter for each cell.
+fn whole(sets: &[Set]) -> Result<(), String> {
+    let mut names = BTreeSet::new();
+    for set in sets {
+        if set.sharing.iter().any(|row| row.len() != WAYS.len()) {
+            return Err(format!("table.txt: {}: a row is not whole", set.name));
+        }
+        if !names.insert(&set.name) {
+            return Err(format!("table.txt: {}: twice", set.name));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checked_in_table_is_whole() {
+        let sets = table().unwrap();
+        assert!(sets.len() >= 60, "{}", sets.len());
+        let set = sets.iter().find(|set| set.name == "vary-cookie").unwrap();
+        assert_eq!(set.sharing(Way::Late, Pair::Plain), Sharing::Yes);
+        assert_eq!(set.sharing(Way::Late, Pair::Cookie), Sharing::Validated);
+        assert_eq!(set.sharing(Way::Head, Pair::Authorization), Sharing::No);
+        assert_eq!(set.fields[1], ("Vary".to_owned(), "Cookie".to_owned()));
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        for text in [
+            "set a\n none yyyyyy\n cookie yyyyyy\n",
+            "set a\n none yyyyy\n cookie yyyyyy\n auth nnnnnn\n",
+            "none yyyyyy\n",
+            "set a status=x\n",
+            "set a later\n",
+        ] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+}

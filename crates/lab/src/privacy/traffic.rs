@@ -1,0 +1,98 @@
+//! Ordinary traffic on pages that are made per user, as a review of the product measured it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use foxy_base::Rng;
+
+use super::cell::{Exchange, Shows, Stage};
+use super::judge::judge;
+use super::site::{Hold, Page};
+use super::table::{Set, Way};
+
+/// Header sets of the pages.
+pub const PAGES: [&str; 6] = [
+    "etag-alone",
+    "no-cache-etag",
+    "max-age-0-etag",
+    "expires-past-etag",
+    "set-cookie-etag",
+    "set-cookie-max-age",
+];
+const USERS: u64 = 30;
+/// Visits of a page.
+pub const VISITS: u64 = 300;
+const VISITS_PER_SECOND: f64 = 42.0;
+/// Latency of the origin.
+const LATENCY: Duration = Duration::from_millis(50);
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Foreign and missing answers of the visits to one page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Visits {
+    /// Visits whose answer has another user's parts.
+    pub foreign: u64,
+    /// Visits without an answer of the origin.
+    pub missing: u64,
+}
+
+/// Visits all pages, side by side, and counts by header set.
+pub(super) async fn run(
+    sets: &[Arc<Set>],
+    stage: &Arc<Stage>,
+    rng: &Rng,
+) -> BTreeMap<String, Visits> {
+    let mut pages = Vec::new();
+    for set in sets.iter().filter(|set| PAGES.contains(&set.name.as_str())) {
+        let (set, stage) = (Arc::clone(set), Arc::clone(stage));
+        let rng = rng.fork(&set.name);
+        pages.push(tokio::spawn(async move {
+            let visits = page(&set, &stage, rng).await;
+            (set.name.clone(), visits)
+        }));
+    }
+    let mut counts = BTreeMap::new();
+    for page in pages {
+        counts.extend(page.await);
+    }
+    counts
+}
+
+async fn page(set: &Arc<Set>, stage: &Arc<Stage>, mut rng: Rng) -> Visits {
+    let path = format!("/traffic/{}", set.name);
+    let page = Page::new(Arc::clone(set), None, Hold::Nothing, LATENCY);
+    stage.site.add(&path, page);
+    let mut at = tokio::time::Instant::now();
+    let mut running = Vec::new();
+    for _ in 0..VISITS {
+        let gap = -(1.0 - rng.unit()).ln() / VISITS_PER_SECOND;
+        at += Duration::from_secs_f64(gap);
+        tokio::time::sleep_until(at).await;
+        let person = stage.person(Shows::Cookie, rng.below(USERS) as usize);
+        let ask = person.ask("GET", &path);
+        let door = stage.door.clone();
+        running.push(tokio::spawn(async move {
+            let answer = ask.send(&door, PATIENCE, None).await;
+            Exchange { person, answer }
+        }));
+    }
+    let mut exchanges = Vec::new();
+    for visit in running {
+        exchanges.extend(visit.await);
+    }
+    let mut counts = Visits::default();
+    for exchange in &exchanges {
+        let verdict = judge(
+            set,
+            Way::Concurrent,
+            &path,
+            exchange,
+            &exchanges,
+            &stage.site,
+        );
+        counts.foreign += u64::from(!verdict.foreign.is_empty());
+        counts.missing += u64::from(verdict.missing.is_some());
+    }
+    counts
+}
