@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 
 use super::cell::{Cell, Exchange, Kind, Stage};
 use super::judge::judge;
-use super::table::{Set, Sharing, WAYS, Way};
+use super::table::{Pair, Set, Sharing, WAYS, Way};
 
 /// Cells that are played at a time.
 const AT_A_TIME: usize = 64;
@@ -111,7 +111,9 @@ pub(super) fn cells(sets: &[Arc<Set>], round: u32, rng: &mut Rng) -> Vec<Cell> {
     for set in sets {
         for way in WAYS {
             let mut kinds = vec![Kind::Plain, Kind::Cookie, Kind::Authorization];
-            if matches!(way, Way::Concurrent | Way::Sequential) {
+            // Guests beside users tell more only where a Cookie makes a difference.
+            let same = set.sharing(way, Pair::Plain) == set.sharing(way, Pair::Cookie);
+            if !same && matches!(way, Way::Concurrent | Way::Sequential) {
                 kinds.extend([Kind::GuestFirst, Kind::GuestLast]);
             }
             cells.extend(kinds.into_iter().map(|kind| Cell {
