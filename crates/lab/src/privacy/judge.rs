@@ -71,7 +71,9 @@ pub(super) fn judge(
 fn missing(answer: &Answer, set: &Set) -> Option<String> {
     let status = answer.head.status();
     let of_origin = answer.head.get(mark::FIELD).is_some() || status == 304;
-    if !of_origin && status != set.status {
+    // Waiting requests get the proxy's own error in place of an error's page.
+    let own_error = set.status >= 500 && status >= 500;
+    if !of_origin && !own_error && status != set.status {
         return Some(format!("status {status} of the proxy"));
     }
     (!answer.whole).then(|| "body cut short".to_owned())
