@@ -21,9 +21,9 @@ pub mod explain;
 pub mod freshness;
 #[cfg(test)]
 mod fuzz;
-mod guess;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzzing;
+mod guess;
 mod hygiene;
 pub mod invalidation;
 mod method;

@@ -12,9 +12,9 @@ mod disk;
 mod errors;
 mod fetch;
 mod fill;
-mod gate;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzzing;
+mod gate;
 mod guard;
 mod key;
 mod listener;

@@ -155,7 +155,7 @@ fn a_body_of_another_version_does_not_continue_a_broken_one() {
     let origin = Origin::start(|asked| {
         if asked.field("Range").is_some() {
             let fields = "ETag: \"v2\"\r\nContent-Range: bytes 7-19/20\r\n";
-            asked.reply("206 Partial Content", fields, "XXXXXXXXXXXXX");
+            asked.reply("206 Partial Content", fields, "-------------");
         } else {
             asked.raw(format!(
                 "HTTP/1.1 200 OK\r\n{FIELDS}Content-Length: 20\r\n\r\n0123456"

@@ -123,25 +123,19 @@ impl<T: Transport> Conn<T> {
             find(local, &mut scratch.key, &sent, &rules.key_parts).await;
         let request = RequestDigest::new(head.method_text(), &head).under(rules);
         let now = local.wall();
+        let miss = |decision, known| missed(&parts, (&request, now), decision, known);
         let Some((object, tier)) = object else {
-            let miss = primary.as_ref().map_or(Miss::Uri, |_| Miss::Vary);
-            let decision = decide_miss(&request, miss);
-            return missed(&parts, (&request, now), decision, Known::nothing(primary));
+            let other = primary.as_ref().map_or(Miss::Uri, |_| Miss::Vary);
+            return miss(decide_miss(&request, other), Known::nothing(primary));
         };
         let Some(stored) = local.proxy.admitted(&object, rule) else {
-            let decision = decide_miss(&request, Miss::Uri);
-            return missed(&parts, (&request, now), decision, Known::nothing(None));
+            return miss(decide_miss(&request, Miss::Uri), Known::nothing(None));
         };
         if stored.flags.has(Flags::PARTIAL) {
             let slice = part::slice(rules, &head, &request, &object, &stored, now);
             let Some((slice, grant)) = slice else {
                 let decision = decide_miss(&request, Miss::Partial);
-                return missed(
-                    &parts,
-                    (&request, now),
-                    decision,
-                    Known::part(object, primary),
-                );
+                return miss(decision, Known::part(object, primary));
             };
             let shown = Shown::hit_in(grant, tier, rule);
             let hit = shown.hit(&local.proxy, keep);
@@ -150,14 +144,7 @@ impl<T: Transport> Conn<T> {
         }
         let shown = match Grant::shared(&request, &stored, now, rules) {
             Ok(grant) => Shown::hit_in(grant, tier, rule),
-            Err(decision) => {
-                return missed(
-                    &parts,
-                    (&request, now),
-                    decision,
-                    Known::whole(object, primary),
-                );
-            }
+            Err(decision) => return miss(decision, Known::whole(object, primary)),
         };
         if shown.asks_in_background() {
             let who = Who::new(role, *client, local);

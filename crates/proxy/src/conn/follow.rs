@@ -63,21 +63,12 @@ impl<T: Transport> Conn<T> {
                     failed = true;
                     follower = self.enter(ask, &want);
                 }
-                Verdict::Elsewhere => match self.stored_by_now(ask, &want) {
-                    Some((grant, object)) => {
-                        let fetched = Fetched {
-                            reason: want.reason,
-                            status: None,
-                            collapsed: true,
-                        };
-                        let shown = Shown::fetched(grant, Outcome::Collapsed, ask.rule, fetched);
-                        match self.object(ask, &object, shown, keep).await {
-                            Some(finish) => return finish,
-                            None => follower = self.alone(ask, &want),
-                        }
+                Verdict::Elsewhere => {
+                    if let Some(finish) = self.from_others(ask, &want, keep).await {
+                        return finish;
                     }
-                    None => follower = self.enter(ask, &want),
-                },
+                    follower = self.enter(ask, &want);
+                }
                 Verdict::AskToo => follower = self.ask_too(ask, &want, &follower),
                 Verdict::Alone => {
                     self.local.count(Event::FollowersReleased);
@@ -132,6 +123,18 @@ impl<T: Transport> Conn<T> {
         }
     }
 
+    /// Answers with what another fetch of the crowd has stored meanwhile, if this request may have it.
+    async fn from_others(&mut self, ask: &Rc<Ask>, want: &Want, keep: bool) -> Option<Finish> {
+        let (grant, object) = self.stored_by_now(ask, want)?;
+        let fetched = Fetched {
+            reason: want.reason,
+            status: None,
+            collapsed: true,
+        };
+        let shown = Shown::fetched(grant, Outcome::Collapsed, ask.rule, fetched);
+        self.object(ask, &object, shown, keep).await
+    }
+
     /// Waits for the right to ask the origin whether `head` is right for this request. What others
     /// have learnt when the turn comes may make the question needless.
     async fn turn(
@@ -181,7 +184,7 @@ impl<T: Transport> Conn<T> {
         };
         let mut vary = key::split_vary(&object).into_iter();
         let selected = vary.all(|(list, values)| ask.selected_by(&self.local, list, values));
-        let stored = stored_digest(&object)?;
+        let stored = self.local.proxy.admitted(&object, ask.rule)?;
         if !selected || object.key() != &key[..] || stored.flags.has(Flags::PARTIAL) {
             return None;
         }

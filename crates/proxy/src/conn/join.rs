@@ -177,7 +177,12 @@ impl<T: Transport> Conn<T> {
         want: &Want,
         follower: &Follower<FillHead>,
     ) -> Follower<FillHead> {
-        let range = ranged(&self.local, ask, want, key_hash(&fill_key(&self.local, ask, want)));
+        let range = ranged(
+            &self.local,
+            ask,
+            want,
+            key_hash(&fill_key(&self.local, ask, want)),
+        );
         let (writer, second) = self.local.proxy.fills.second(follower);
         fetch::spawn(&self.local, job(ask, want, range), writer);
         second
@@ -281,7 +286,9 @@ impl<T: Transport> Conn<T> {
         if failing && follower.waited() {
             return Err(Verdict::Failing(Arc::clone(head)));
         }
-        let selects = |(list, values): &(bytes::Bytes, bytes::Bytes)| ask.selected_by(&self.local, list, values);
+        let selects = |(list, values): &(bytes::Bytes, bytes::Bytes)| {
+            ask.selected_by(&self.local, list, values)
+        };
         let other = !head.vary.as_ref().is_none_or(selects);
         if let Some(primary) = head.primary.clone().filter(|_| other && head.shared) {
             return Err(Verdict::Variant(primary));

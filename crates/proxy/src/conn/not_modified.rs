@@ -6,7 +6,7 @@ use foxy_http_rules::CacheStatus;
 use foxy_http_rules::conditional::{self, Condition};
 use foxy_http1::write;
 
-use super::follow::Want;
+use super::join::Want;
 use super::stream::{How, streamed_outcome};
 use super::{Conn, Finish};
 use crate::ask::Ask;

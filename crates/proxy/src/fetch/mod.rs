@@ -6,6 +6,7 @@ mod gap;
 mod head;
 pub(crate) mod judge;
 pub(crate) mod keep;
+mod open;
 pub(crate) mod part;
 pub(crate) mod refresh;
 mod rest;
@@ -16,15 +17,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use foxy_base::{KeyHash, first};
-use foxy_http_rules::range::{ContentRange, Span};
-use foxy_http_rules::{Digest, Flags, NoStore, conditional, freshness};
-use foxy_http1::{BodyFraming, BodyReader, Method, ResponseHead, ResponseParts, write};
+use foxy_base::first;
+use foxy_http_rules::range::Span;
+use foxy_http_rules::{Digest, conditional};
+use foxy_http1::{BodyReader, Method, ResponseHead, ResponseParts, write};
 use foxy_store::Object;
 
 use crate::Event;
 use crate::ask::Ask;
-use crate::fill::{Claim, FillWriter, Selection};
+use crate::fill::FillWriter;
 use crate::local::Local;
 use crate::serve::find::Primary;
 use crate::upstream::UpstreamError;
@@ -34,8 +35,9 @@ use crate::via::Changes;
 use body::{Body, Ended, unless_abandoned};
 pub(crate) use head::{FillHead, Running};
 pub(crate) use judge::strong_etag;
-use judge::{Asked, Place, Times};
+use judge::{Asked, Times};
 use keep::Keeper;
+use open::{Opened, complete, open};
 use part::Completion;
 
 /// Which range a fill asks for.
@@ -302,142 +304,6 @@ pub(crate) fn interim_text(head: &ResponseHead<'_>) -> Vec<u8> {
     text
 }
 
-/// An answer that is about to be streamed.
-struct Opened {
-    head: FillHead,
-    place: Option<Place>,
-    /// Bytes that come before those of the answer.
-    before: Option<Bytes>,
-}
-
-/// Judges the head, and ends the life of what it replaces.
-fn open(
-    local: &Local,
-    asked: &Asked<'_>,
-    writer: &FillWriter<FillHead>,
-    leased: &Leased,
-    parts: ResponseParts,
-) -> Result<Opened, UpstreamError> {
-    let framing = parts.framing(Method::Get);
-    if framing == BodyFraming::Tunnel {
-        return Err(UpstreamError::BadResponse("unexpected-upgrade"));
-    }
-    let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
-    let (length, peer) = (framing.length(), leased.up.peer);
-    let (mut fill_head, mut place) =
-        judge::judge(local, asked, writer.fill(), &head, length, peer);
-    let superseded =
-        judge::superseded(asked, head.status()) || part::ends_stored(asked, &head, place.is_some());
-    let storable = place.is_some() || superseded && speaks_for_all(fill_head.not_stored);
-    if !publish(local, asked, writer, &fill_head, storable) {
-        place = None;
-        fill_head.not_stored = "newer-answer";
-    } else if superseded {
-        let store = place.as_ref().map(|place| (place.hash, &place.key));
-        supersede(local, writer, store);
-    }
-    learn(local, asked, writer, &fill_head, place.as_ref());
-    Ok(Opened {
-        head: fill_head,
-        place,
-        before: None,
-    })
-}
-
-/// Whether an answer that is not stored for this reason still shows what other requests would get
-/// now, so that older answers are outdated.
-fn speaks_for_all(not_stored: &str) -> bool {
-    let about_one_user = [NoStore::Private, NoStore::Authorization, NoStore::VaryStar];
-    !about_one_user.iter().any(|why| why.as_str() == not_stored)
-}
-
-/// Takes the answer's place in the order of versions; false if a newer one is there already.
-fn publish(
-    local: &Local,
-    asked: &Asked<'_>,
-    writer: &FillWriter<FillHead>,
-    head: &FillHead,
-    storable: bool,
-) -> bool {
-    let selects = |selection: &Selection| {
-        let matches = |(list, values): &(Bytes, Bytes)| asked.ask.selected_by(local, list, values);
-        selection.as_ref().is_none_or(matches)
-    };
-    let claim = Claim {
-        storable,
-        selection: head.vary.clone(),
-        same: &selects,
-        replaces: |other: &FillHead| {
-            // A part says nothing against a whole of the same version.
-            let etag = &head.strong_etag;
-            let part = head.status == 206 && etag.is_some() && other.strong_etag == *etag;
-            !part && selects(&other.vary)
-        },
-    };
-    local.proxy.fills.publish(writer.fill(), claim)
-}
-
-/// What this answer teaches about the next requests for the same.
-fn learn(
-    local: &Local,
-    asked: &Asked<'_>,
-    writer: &FillWriter<FillHead>,
-    head: &FillHead,
-    place: Option<&Place>,
-) {
-    let (key, now) = (writer.fill().hash(), asked.times.response);
-    // Errors are worth waiting for together, and what is not stored in favour of something else
-    // says nothing about the next answer.
-    if head.status < 500 && asked.stored.is_none() && !head.shared {
-        local.proxy.unshared.note(asked.ask.crowd(key), true, now);
-    }
-    let fresh = head.digest.is_some_and(|digest| {
-        freshness::ttl_ms(&digest, now) > 0 && !digest.flags.has(Flags::NO_CACHE)
-    });
-    if head.shared && fresh {
-        local.proxy.unshared.note(asked.ask.crowd(key), false, now);
-    }
-    if asked.aligned {
-        let kept = place.is_some_and(|place| {
-            let whole = |range: &ContentRange| {
-                let all = range.complete.and_then(|length| Span::new(0, length));
-                all.is_some() && range.span == all
-            };
-            place.sparse.is_some() || head.status != 206 || head.part.as_ref().is_some_and(whole)
-        });
-        local.proxy.undivided.note(key, !kept, now);
-    }
-}
-
-/// The whole that this answer and the stored beginning make; `None` if they make none.
-fn complete(
-    local: &Local,
-    asked: &Asked<'_>,
-    rest: &Completion,
-    writer: &FillWriter<FillHead>,
-    leased: &Leased,
-    parts: ResponseParts,
-) -> Option<Opened> {
-    let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
-    let length = parts.framing(Method::Get).length();
-    let (place, whole) = rest.judge(local, asked, &head, length)?;
-    let vary = crate::key::split_vary(&rest.object);
-    let slice = |part: &[u8]| rest.object.vary().slice_ref(part);
-    let head = FillHead {
-        length: Some(whole),
-        digest: Digest::decode(&place.meta.rules),
-        vary: vary.map(|(list, values)| (slice(list), slice(values))),
-        strong_etag: Some(rest.etag.clone()),
-        ..FillHead::bare(200, leased.up.peer, place.fields.clone())
-    };
-    let newest = publish(local, asked, writer, &head, true);
-    Some(Opened {
-        head,
-        place: newest.then_some(place),
-        before: Some(rest.object.body().clone()),
-    })
-}
-
 async fn stream(
     local: &Local,
     job: &Job,
@@ -505,18 +371,4 @@ async fn stream(
         leased.count(local);
     }
     Ok(ended)
-}
-
-/// Ends the life of what the answer replaces, before and regardless of storing it.
-fn supersede(local: &Local, writer: &FillWriter<FillHead>, store: Option<(KeyHash, &Bytes)>) {
-    let fill = writer.fill();
-    let _ = fill.if_storable(|| {
-        let engine = &local.proxy.engine;
-        engine.supersede(fill.hash(), fill.key());
-        if let Some((hash, key)) = store
-            && hash != fill.hash()
-        {
-            engine.supersede(hash, key);
-        }
-    });
 }

@@ -40,7 +40,8 @@ pub(super) fn apply(
         selection: key::split_vary(old)
             .map(|(list, values)| (vary.slice_ref(list), vary.slice_ref(values))),
         same: |selection: &Selection| {
-            let matches = |(list, values): &(Bytes, Bytes)| asked.ask.selected_by(local, list, values);
+            let matches =
+                |(list, values): &(Bytes, Bytes)| asked.ask.selected_by(local, list, values);
             selection.as_ref().is_none_or(matches)
         },
         // Running answers of the same version stay.
