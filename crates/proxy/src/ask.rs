@@ -1,6 +1,5 @@
 //! A request that outlives the connection's buffer: owned, cheap to share on its worker.
 
-use std::net::SocketAddr;
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -9,6 +8,7 @@ use foxy_http_rules::rules::BypassWhy;
 use foxy_http_rules::{RequestDigest, RuleId};
 use foxy_http1::{FieldSlots, RequestHead, RequestParts, Url};
 
+use crate::asker::Asker;
 use crate::conn::past_the_cache;
 use crate::local::Local;
 use crate::route::{self, destination};
@@ -24,7 +24,7 @@ pub(crate) struct Ask {
     slots: FieldSlots,
     parts: RequestParts,
     pub(crate) role: Rc<Role>,
-    pub(crate) client: SocketAddr,
+    pub(crate) client: Asker,
     pub(crate) digest: RequestDigest,
     pub(crate) to: Destination,
     /// What the origin is asked for: path and query.
@@ -44,12 +44,12 @@ pub(crate) struct Ask {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Who<'a> {
     pub(crate) role: &'a Rc<Role>,
-    pub(crate) client: SocketAddr,
+    pub(crate) client: Asker,
     pub(crate) local: &'a Local,
 }
 
 impl<'a> Who<'a> {
-    pub(crate) const fn new(role: &'a Rc<Role>, client: SocketAddr, local: &'a Local) -> Self {
+    pub(crate) const fn new(role: &'a Rc<Role>, client: Asker, local: &'a Local) -> Self {
         Self {
             role,
             client,
@@ -135,7 +135,7 @@ impl Ask {
 
     /// The request as its origin gets it.
     pub(crate) fn sent<'a>(&'a self, local: &'a Local) -> Sent<'a, RequestHead<'a>> {
-        Sent::of(self.head(), Hop::of(local, self.client))
+        Sent::of(self.head(), Hop::of(local, &self.role, self.client))
     }
 
     /// What the origin is asked for: path and query, or `*`.
@@ -150,7 +150,7 @@ impl Ask {
     /// The head of the request for the origin.
     pub(crate) fn upstream_head(&self, local: &Local, changes: &Changes<'_>) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.bytes.len() + 128);
-        let hop = Hop::of(local, self.client);
+        let hop = Hop::of(local, &self.role, self.client);
         if let Some(url) = self.url() {
             let to = (url.authority, url.scheme, self.target());
             via::request(&mut out, &self.head(), to, &hop, changes);

@@ -1,12 +1,12 @@
 //! What can be set about the proxy. Defaults suit a small machine and are safe on the Internet.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
 
-use crate::StandIn;
+use crate::{Access, StandIn};
 
 /// Everything the proxy needs to know. Plain data: reading files and flags is the binary's work.
 #[derive(Clone, Debug, Default)]
@@ -154,57 +154,12 @@ impl Default for FillConfig {
     }
 }
 
-/// Who may do what, and which destinations may be reached.
-#[derive(Clone, Debug)]
-pub struct Access {
-    /// Ports that `CONNECT` may reach.
-    pub connect_ports: Vec<u16>,
-    /// Clients that may `PURGE`.
-    pub purge_from: Vec<IpNet>,
-    /// Destinations that are reachable in spite of the guard.
-    pub allow_destinations: Vec<IpNet>,
-    /// Whether every listener is on loopback; private and loopback destinations are open then.
-    pub loopback_only: bool,
-    /// Foxy's own listening addresses (admin included): never a destination. An unspecified
-    /// address stands for every local address with that port.
-    pub own: Vec<SocketAddr>,
-    /// Addresses of this machine, for `own` entries with an unspecified address.
-    pub local_addresses: Vec<IpAddr>,
-}
-
-impl Default for Access {
-    fn default() -> Self {
-        Self {
-            connect_ports: vec![443],
-            purge_from: vec![
-                IpNet::from(IpAddr::from([127, 0, 0, 0])).with_prefix(8),
-                IpNet::from(IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1])),
-            ],
-            allow_destinations: Vec::new(),
-            loopback_only: true,
-            own: Vec::new(),
-            local_addresses: Vec::new(),
-        }
-    }
-}
-
-trait WithPrefix {
-    fn with_prefix(self, len: u8) -> Self;
-}
-
-impl WithPrefix for IpNet {
-    fn with_prefix(self, len: u8) -> Self {
-        Self::new(self.addr(), len).unwrap_or(self)
-    }
-}
-
 /// What to do with a field that tells the origin about the client.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForwardedMode {
     /// Pass on what the client sent, add nothing.
     Transparent,
-    /// Add the client's address to what the client sent.
-    #[default]
+    /// Add the peer's address to what it sent.
     Append,
     /// Send the client's address alone.
     Replace,
@@ -221,10 +176,10 @@ pub struct HeaderConfig {
     /// that comes back with exactly that is a loop. Empty: eight hexadecimal digits drawn at the
     /// start.
     pub instance: String,
-    /// `X-Forwarded-For`.
-    pub x_forwarded_for: ForwardedMode,
-    /// `Forwarded` (RFC 7239).
-    pub forwarded: ForwardedMode,
+    /// `X-Forwarded-For`. `None`: append, but what a stranger sends a site is replaced.
+    pub x_forwarded_for: Option<ForwardedMode>,
+    /// `Forwarded` (RFC 7239). `None`: pass on, but remove what a stranger sends a site.
+    pub forwarded: Option<ForwardedMode>,
     /// Whether answers carry `Cache-Status` (RFC 9211).
     pub cache_status: bool,
 }
@@ -234,8 +189,8 @@ impl Default for HeaderConfig {
         Self {
             name: "foxy".to_owned(),
             instance: String::new(),
-            x_forwarded_for: ForwardedMode::Append,
-            forwarded: ForwardedMode::Transparent,
+            x_forwarded_for: None,
+            forwarded: None,
             cache_status: true,
         }
     }
@@ -262,7 +217,7 @@ impl Role {
 }
 
 /// One origin behind a reverse listener.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Site {
     /// The partition's name: letters, digits, `-`, `.`, `:`; not `forward`.
     pub name: String,
@@ -274,6 +229,8 @@ pub struct Site {
     pub preserve_host: bool,
     /// Which waiting requests take the answer of a running fetch.
     pub collapse: Collapse,
+    /// Clients that may use it; `None`: everybody.
+    pub allow_clients: Option<Vec<IpNet>>,
 }
 
 /// Which requests that wait for a running fetch take its answer.

@@ -22,8 +22,37 @@ fn explain(reason: &str) -> &'static str {
              a proxy does not reach these."
         }
         "destination-is-foxy" => "The address is the proxy itself.",
+        "destination-own-machine" => {
+            "The address is one of the proxy's own machine, and this proxy serves a network. Its \
+             operator can allow it with --allow-destination."
+        }
+        "client-not-allowed" => {
+            "This proxy is not for clients of your address. Its operator can allow them with \
+             access.allow_clients (forward proxy) or allow_clients of the site."
+        }
+        "port-not-allowed" => {
+            "The configuration does not let plain requests reach this port (access.ports)."
+        }
         "connect-port" => "Tunnels to this port are not allowed by the configuration.",
-        "purge-not-allowed" => "This client may not purge.",
+        "purge-not-allowed" => "This client may not purge (access.purge_from).",
+        "purge-from-a-page" => {
+            "A page in a browser may not purge. Use the admin address (foxy purge, POST /purge), \
+             or send the admin token."
+        }
+        "purge-forwarded" => {
+            "The request was passed on by a proxy that access.trusted_proxies does not name, so \
+             that nobody knows who purges. Use the admin address (foxy purge, POST /purge), or \
+             send the admin token."
+        }
+        "purge-beyond-url" => {
+            "PURGE removes the URL of the request and its variants. For tags, prefixes, hosts, \
+             expressions and everything use the admin address (foxy purge, POST /purge), or send \
+             the admin token."
+        }
+        "too-many-purges" => {
+            "There are too many purges for now; try again later. Those of the admin address \
+             (foxy purge, POST /purge) do not wait for these."
+        }
         "not-stored" => "Nothing was stored under this address.",
         "purged" => "What was stored under this address is removed.",
         "loop-detected" => "The request has passed through this proxy before.",

@@ -16,6 +16,8 @@ pub(crate) enum Forbidden {
     Special,
     /// Private or loopback, and Foxy serves more than loopback.
     Private,
+    /// An address of this machine, and Foxy serves more than loopback.
+    Machine,
 }
 
 impl Forbidden {
@@ -25,6 +27,7 @@ impl Forbidden {
             Self::Own => "destination-is-foxy",
             Self::Special => "destination-special-address",
             Self::Private => "destination-private-address",
+            Self::Machine => "destination-own-machine",
         }
     }
 }
@@ -34,6 +37,8 @@ impl Forbidden {
 enum Class {
     Public,
     Private,
+    /// A service that listens there takes the proxy for a client on its own machine.
+    Machine,
     Special,
 }
 
@@ -46,6 +51,10 @@ pub(crate) fn check(access: &Access, to: SocketAddr) -> Result<(), Forbidden> {
         IpAddr::V4(ip) => class_v4(ip),
         IpAddr::V6(ip) => class_v6(ip),
     };
+    let class = match class {
+        Class::Public if access.local_addresses.contains(to.ip()) => Class::Machine,
+        class => class,
+    };
     let allowed = |ip: IpAddr| {
         access
             .allow_destinations
@@ -55,8 +64,9 @@ pub(crate) fn check(access: &Access, to: SocketAddr) -> Result<(), Forbidden> {
     match class {
         Class::Public => Ok(()),
         _ if allowed(to.ip()) => Ok(()),
-        Class::Private if access.loopback_only => Ok(()),
+        Class::Private | Class::Machine if access.loopback_only => Ok(()),
         Class::Private => Err(Forbidden::Private),
+        Class::Machine => Err(Forbidden::Machine),
         Class::Special => Err(Forbidden::Special),
     }
 }
@@ -71,7 +81,7 @@ fn is_own(access: &Access, to: SocketAddr) -> bool {
                 || own.ip().is_unspecified()
                     && (ip.is_loopback()
                         || ip.is_unspecified()
-                        || access.local_addresses.contains(&ip))
+                        || access.local_addresses.contains(ip))
                 // Connecting to the unspecified address reaches loopback.
                 || ip.is_unspecified() && own.ip().is_loopback())
     })
@@ -79,8 +89,12 @@ fn is_own(access: &Access, to: SocketAddr) -> bool {
 
 /// By the IANA registry of special-purpose addresses (RFC 6890 and later).
 fn class_v4(ip: Ipv4Addr) -> Class {
-    let [a, b, c, _] = ip.octets();
+    let [a, b, c, d] = ip.octets();
     match (a, b, c) {
+        // Metadata services of clouds that are not link-local: Azure's (its host answers there),
+        // Alibaba's.
+        (168, 63, 129) if d == 16 => Class::Special,
+        (100, 100, 100) if d == 200 => Class::Special,
         // "This network", link-local with the clouds' metadata services, multicast, reserved.
         (0, _, _) | (169, 254, _) | (224.., _, _) => Class::Special,
         // Loopback, RFC 1918, carrier NAT, protocol assignments, benchmarking.
@@ -102,6 +116,8 @@ fn class_v6(ip: Ipv6Addr) -> Class {
         [0x64, 0xff9b, ..] | [0x2002, ..] | [0x2001, 0, ..] => Class::Special,
         // Link-local, site-local, multicast.
         [0xfe80..=0xfeff, ..] | [0xff00..=0xffff, ..] => Class::Special,
+        // The metadata service of Amazon's cloud.
+        [0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254] => Class::Special,
         // Unique local.
         [0xfc00..=0xfdff, ..] => Class::Private,
         _ => Class::Public,
@@ -111,9 +127,53 @@ fn class_v6(ip: Ipv6Addr) -> Class {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::LocalAddresses;
+    use ipnet::IpNet;
 
     fn judge(access: &Access, to: &str) -> Result<(), Forbidden> {
         check(access, to.parse().unwrap())
+    }
+
+    fn machine(addresses: &[&str]) -> LocalAddresses {
+        let local = LocalAddresses::default();
+        let nets = addresses
+            .iter()
+            .map(|a| IpNet::from(a.parse::<IpAddr>().unwrap()));
+        local.set(nets.collect());
+        local
+    }
+
+    #[test]
+    fn addresses_of_the_machine_are_guarded_like_loopback() {
+        let open = Access {
+            loopback_only: false,
+            local_addresses: machine(&["203.0.113.7", "2001:db8::7"]),
+            ..Access::default()
+        };
+        let home = Access {
+            loopback_only: true,
+            ..open.clone()
+        };
+        let listed = Access {
+            allow_destinations: vec!["203.0.113.7/32".parse().unwrap()],
+            ..open.clone()
+        };
+        for (to, expected) in [
+            ("203.0.113.7:22", Err(Forbidden::Machine)),
+            ("203.0.113.7:8080", Err(Forbidden::Machine)),
+            ("[2001:db8::7]:8080", Err(Forbidden::Machine)),
+            ("203.0.113.8:8080", Ok(())),
+            ("127.0.0.1:8080", Err(Forbidden::Private)),
+        ] {
+            assert_eq!(judge(&open, to), expected, "{to}");
+            assert_eq!(judge(&home, to), Ok(()), "{to}");
+        }
+        assert_eq!(judge(&listed, "203.0.113.7:22"), Ok(()));
+        // Addresses come while the proxy runs.
+        open.local_addresses
+            .set(vec!["203.0.113.8/32".parse().unwrap()]);
+        assert!(judge(&open, "203.0.113.8:8080").is_err());
+        assert!(judge(&open, "203.0.113.7:8080").is_ok());
     }
 
     #[test]
@@ -163,6 +223,10 @@ mod tests {
             "[::169.254.169.254]:80",
             "[64:ff9b::a9fe:a9fe]:80",
             "[2002:a9fe:a9fe::]:80",
+            "168.63.129.16:80",
+            "168.63.129.16:32526",
+            "100.100.100.200:80",
+            "[fd00:ec2::254]:80",
         ] {
             assert_eq!(judge(&home, to), Err(Forbidden::Special), "{to}");
         }
@@ -177,7 +241,7 @@ mod tests {
                 "127.0.0.1:3129".parse().unwrap(),
                 "0.0.0.0:3128".parse().unwrap(),
             ],
-            local_addresses: vec!["192.0.2.7".parse().unwrap()],
+            local_addresses: machine(&["192.0.2.7"]),
             allow_destinations: vec!["0.0.0.0/0".parse().unwrap(), "::/0".parse().unwrap()],
             ..Access::default()
         };

@@ -4,7 +4,10 @@
 //! all share one [`Proxy`]. A request goes: accept, parse, route, key, lookup, decide, then
 //! memory, disk, a running fill or the origin; see `docs/architecture.md`.
 
+mod access;
+mod admit;
 mod ask;
+mod asker;
 mod config;
 mod conn;
 mod counters;
@@ -25,21 +28,24 @@ mod net;
 mod outcome;
 mod proxy;
 mod purge;
+mod purge_rate;
 mod recent;
 mod reply;
 mod route;
 mod sent;
 mod serve;
 mod stand_in;
+mod token;
 mod upstream;
 mod variants;
 mod via;
 mod why;
 mod worker;
 
+pub use access::{Access, LocalAddresses};
 pub use config::{
-    Access, Collapse, Config, FillConfig, ForwardedMode, HeaderConfig, Limits, Role, Site,
-    Timeouts, UpstreamConfig,
+    Collapse, Config, FillConfig, ForwardedMode, HeaderConfig, Limits, Role, Site, Timeouts,
+    UpstreamConfig,
 };
 pub use counters::{BUCKETS, Counters, Event, Latency, Totals};
 pub use foxy_http_rules as rules;
@@ -51,6 +57,7 @@ pub use proxy::Proxy;
 pub use purge::{Began, Purged, normalised};
 pub use recent::Recent;
 pub use stand_in::{Asked, StandIn};
+pub use token::{TOKEN_FIELD, Token};
 pub use upstream::{FixedNames, ResolveError, Resolved, Resolver, Resolving, SystemResolver};
 pub use why::{StoredWhy, Why, WhyRequest};
 pub use worker::Worker;

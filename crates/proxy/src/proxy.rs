@@ -12,6 +12,7 @@ use crate::fetch::FillHead;
 use crate::fill::budget::Budget;
 use crate::fill::{FillMap, Remembered};
 use crate::purge::stored_digest;
+use crate::purge_rate::PurgeRate;
 use crate::recent::RecentTable;
 use crate::upstream::dns::DnsCache;
 use crate::upstream::limit::OriginLimit;
@@ -48,6 +49,10 @@ pub struct Proxy {
     pub(crate) variants: Variants,
     /// The Cache-Status line of hits, up to the ttl.
     pub(crate) hit_line: Vec<u8>,
+    /// How many purges listeners take.
+    pub(crate) purge_rate: PurgeRate,
+    /// The store's number of the newest purge before this start.
+    pub(crate) purges_before: u64,
     counters: Vec<Counters>,
     shutdown: watch::Sender<bool>,
 }
@@ -78,6 +83,8 @@ impl Proxy {
             instance,
             via_line,
             hit_line: crate::reply::hit_line(&config.headers.name),
+            purge_rate: PurgeRate::new(config.access.purge_rate, clock.mono()),
+            purges_before: engine.purge_sequence(),
             dns: DnsCache::new(config.upstream.dns_names),
             config,
             engine,

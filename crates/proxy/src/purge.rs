@@ -7,7 +7,9 @@ use std::time::Duration;
 use foxy_base::{KeyHash, key_hash};
 use foxy_http_rules::{Digest, Flags, old};
 use foxy_http1::{Escapes, Url};
-use foxy_store::{Durable, KeyParts, Object, Places, Purge, PurgeError, PurgeKind, SyncTicket};
+use foxy_store::{
+    Durable, KeyParts, Object, Places, Purge, PurgeError, PurgeKind, PurgeStatus, SyncTicket,
+};
 
 use crate::fetch::FillHead;
 use crate::fill::Fill;
@@ -15,6 +17,13 @@ use crate::{Proxy, key};
 
 /// How long a purge may take to become durable before the client is told that it is not.
 const DURABLE: Duration = Duration::from_secs(10);
+
+/// Purges that objects are compared with, above which clients add none: a small part of what the
+/// store has room for.
+const CLIENTS_ACTIVE: usize = 64;
+
+/// Numbers of purges since the start are smaller, those of earlier ones are not.
+const SMALL: u64 = 1 << 32;
 
 /// What the purge of a URL did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,10 +52,17 @@ impl Proxy {
     pub async fn purge(&self, partition: &str, url: &Url<'_>) -> Purged {
         let mut bytes = Vec::new();
         key::primary(&self.config.user_rules, partition, url, &mut bytes);
-        self.purge_key(key_hash(&bytes), &bytes).await
+        self.purge_key(key_hash(&bytes), &bytes, true).await
     }
 
-    pub(crate) async fn purge_key(&self, hash: KeyHash, key: &[u8]) -> Purged {
+    /// Whether purges of single URLs by clients leave operators room enough: those that are
+    /// compared with objects have a limit for all together.
+    pub(crate) fn room_for_clients(&self) -> bool {
+        self.engine.active_purges() < CLIENTS_ACTIVE
+    }
+
+    /// `may_count`: a further purge may find the variants that memory does not know.
+    pub(crate) async fn purge_key(&self, hash: KeyHash, key: &[u8], may_count: bool) -> Purged {
         // Fills first: what they store before this is removed below, what they would store
         // afterwards is not stored.
         self.fills.invalidate(hash);
@@ -58,7 +74,7 @@ impl Proxy {
                 let others = others.filter(|other| self.engine.supersede(*other, key));
                 (primary + others.count() as u64, None)
             }
-            None => self.remove_unknown(hash, key).await,
+            None => self.remove_unknown(hash, key, may_count).await,
         };
         let ticket = self.engine.purge(hash, key);
         Purged {
@@ -70,7 +86,12 @@ impl Proxy {
 
     /// Removes a key of which memory does not know whether it has variants: how many objects went,
     /// and the purge that counts the others.
-    async fn remove_unknown(&self, hash: KeyHash, key: &[u8]) -> (u64, Option<u64>) {
+    async fn remove_unknown(
+        &self,
+        hash: KeyHash,
+        key: &[u8],
+        may_count: bool,
+    ) -> (u64, Option<u64>) {
         let (engine, own) = (Arc::clone(&self.engine), key.to_vec());
         // Reads a disk, so on another thread; it goes on though nobody waits for it.
         let removed = tokio::task::spawn_blocking(move || {
@@ -79,7 +100,8 @@ impl Proxy {
             (engine.supersede(hash, &own), varies)
         });
         let (existed, varies) = removed.await.unwrap_or_default();
-        let counting = varies.then(|| self.count_variants(key)).flatten();
+        let counting = (varies && may_count).then(|| self.count_variants(key));
+        let counting = counting.flatten();
         (u64::from(existed), counting)
     }
 
@@ -95,7 +117,44 @@ impl Proxy {
         self.engine
             .purge_many(&purge, Places::Shared)
             .ok()
-            .map(|(number, _)| number)
+            .map(|(number, _)| self.shown_number(number))
+    }
+
+    /// Numbers of purges as people see them: those since the start begin at 1. The store's own
+    /// numbers are never given twice, so they begin anew at 4,294,967,296 times the number of the
+    /// start.
+    fn shown_number(&self, number: u64) -> u64 {
+        match number.checked_sub(self.purges_before) {
+            Some(since @ 1..SMALL) => since,
+            _ => number,
+        }
+    }
+
+    fn shown_status(&self, status: PurgeStatus) -> PurgeStatus {
+        PurgeStatus {
+            number: self.shown_number(status.number),
+            merged_into: status.merged_into.map(|number| self.shown_number(number)),
+            ..status
+        }
+    }
+
+    /// How far the purge of this number is; `None` if it is not known (any more).
+    #[must_use]
+    pub fn purge_status(&self, number: u64) -> Option<PurgeStatus> {
+        // No purge of an earlier start has a number as small as those of this one.
+        let number = match number {
+            0..SMALL => self.purges_before.checked_add(number)?,
+            _ => number,
+        };
+        let status = self.engine.purge_status(number)?;
+        Some(self.shown_status(status))
+    }
+
+    /// The latest purges, newest first.
+    #[must_use]
+    pub fn purge_statuses(&self, limit: usize) -> Vec<PurgeStatus> {
+        let latest = self.engine.purge_statuses(limit).into_iter();
+        latest.map(|status| self.shown_status(status)).collect()
     }
 
     /// The text of a [`PurgeKind::Url`] purge in this partition: the URL as the operator's rules
@@ -125,7 +184,7 @@ impl Proxy {
         // What asked its origin before is older than the purge: nobody joins it any more.
         self.fills.close_where(|fill| covers(purge, fill));
         Ok(Began {
-            number,
+            number: self.shown_number(number),
             durable: durable(ticket).await,
         })
     }

@@ -163,8 +163,7 @@ pub(crate) async fn send_page_with<T: Transport>(
         out.extend_from_slice(b"Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, TRACE, PATCH\r\n");
     }
     if status == 429 {
-        // Too many purges: a sweep makes room, which takes seconds at least.
-        out.extend_from_slice(b"Retry-After: 10\r\n");
+        out.extend_from_slice(b"Retry-After: 1\r\n");
     }
     let cache = CacheStatus {
         cache: &local.proxy.config.headers.name,

@@ -183,7 +183,7 @@ mod tests {
             host: "origin.test".into(),
             port: 8080,
             preserve_host,
-            collapse: crate::Collapse::Fresh,
+            ..Site::default()
         })
     }
 

@@ -97,7 +97,7 @@ impl<F: Fields> Sent<'_, F> {
     }
 
     fn passes(&self, name: &[u8]) -> bool {
-        goes_on(&self.fields, self.lists_names, name) && via::passes(name, &self.hop, &FILL)
+        goes_on(&self.fields, self.lists_names, name) && via::passes(name, &self.hop.forwarding, &FILL)
     }
 
     /// All of them but Host, which is part of the key.
@@ -128,7 +128,9 @@ impl<F: Fields> Sent<'_, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ForwardedMode, HeaderConfig};
+    use crate::asker::Asker;
+    use crate::via::Forwarding;
+    use crate::{ForwardedMode, HeaderConfig, Role};
     use foxy_http1::{FieldSlots, HeadScanner, Limits};
 
     const MODES: [ForwardedMode; 4] = [
@@ -146,19 +148,19 @@ mod tests {
         look(head.unwrap().unwrap())
     }
 
-    fn hop<'a>(config: &'a HeaderConfig, client: &str) -> Hop<'a> {
+    fn hop(config: &HeaderConfig, client: &str) -> Hop<'static> {
         Hop {
-            config,
             instance: "me",
-            client: client.parse().unwrap(),
+            forwarding: Forwarding::of(config, &Role::Forward, false),
+            asker: Asker::imagined(client.parse().unwrap()),
             surrogate: Some("foxy"),
         }
     }
 
     fn values(fields: &str, list: &str, mode: ForwardedMode) -> String {
         let config = HeaderConfig {
-            x_forwarded_for: mode,
-            forwarded: mode,
+            x_forwarded_for: Some(mode),
+            forwarded: Some(mode),
             ..HeaderConfig::default()
         };
         with(fields, |head| {

@@ -1,12 +1,13 @@
 //! The request that goes to the origin: end-to-end fields, and what Foxy adds.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use foxy_base::{Fields, eq_name, values};
 use foxy_http1::{Authority, BodyFraming, Method, RequestHead, Scheme, Upgrade, Version, write};
 
+use crate::asker::{Asker, begins};
 use crate::local::Local;
-use crate::{ForwardedMode, HeaderConfig, Proxy};
+use crate::{ForwardedMode, HeaderConfig, Proxy, Role, TOKEN_FIELD};
 
 /// What is different from the client's request.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,30 +22,66 @@ pub(crate) struct Changes<'a> {
     pub(crate) add: &'a [(&'a str, &'a [u8])],
 }
 
+/// What becomes of the fields that say who asks, by which way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Forwarding {
+    x_forwarded_for: ForwardedMode,
+    forwarded: ForwardedMode,
+    /// A site's origin believes such fields: those of strangers do not reach it.
+    drop_others: bool,
+}
+
+impl Forwarding {
+    /// For the requests of a listener, by whether their peer is a trusted proxy.
+    pub(crate) fn of(config: &HeaderConfig, role: &Role, trusted: bool) -> Self {
+        Self::new(config, matches!(role, Role::Site(_)) && !trusted)
+    }
+
+    /// By whether the peer is a stranger to the site.
+    fn new(config: &HeaderConfig, stranger: bool) -> Self {
+        let (x_forwarded_for, forwarded) = match stranger {
+            true => (ForwardedMode::Replace, ForwardedMode::Remove),
+            false => (ForwardedMode::Append, ForwardedMode::Transparent),
+        };
+        Self {
+            x_forwarded_for: config.x_forwarded_for.unwrap_or(x_forwarded_for),
+            forwarded: config.forwarded.unwrap_or(forwarded),
+            drop_others: stranger,
+        }
+    }
+}
+
 /// Who asks, by which way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hop<'a> {
-    pub(crate) config: &'a HeaderConfig,
     pub(crate) instance: &'a str,
-    pub(crate) client: IpAddr,
+    pub(crate) forwarding: Forwarding,
+    pub(crate) asker: Asker,
     /// The name by which origins may address this cache in Surrogate-Control.
     pub(crate) surrogate: Option<&'a str>,
 }
 
 impl<'a> Hop<'a> {
     /// The hop that a client's request takes.
-    pub(crate) fn of(local: &'a Local, client: SocketAddr) -> Self {
-        Self::through(&local.proxy, client.ip())
+    pub(crate) fn of(local: &'a Local, role: &Role, asker: Asker) -> Self {
+        let forwarding = Forwarding::of(&local.proxy.config.headers, role, asker.trusted);
+        Self::through(&local.proxy, forwarding, asker)
     }
 
-    /// The hop through this proxy.
-    pub(crate) fn through(proxy: &'a Proxy, client: IpAddr) -> Self {
+    /// The hop of a request to this partition that nobody has sent.
+    pub(crate) fn imagined(proxy: &'a Proxy, partition: &str, client: IpAddr) -> Self {
+        let site = partition != Role::Forward.partition();
+        let forwarding = Forwarding::new(&proxy.config.headers, site);
+        Self::through(proxy, forwarding, Asker::imagined(client))
+    }
+
+    fn through(proxy: &'a Proxy, forwarding: Forwarding, asker: Asker) -> Self {
         let rules = &proxy.config.rules;
         let surrogate = rules.surrogate_control;
         Self {
-            config: &proxy.config.headers,
             instance: &proxy.instance,
-            client,
+            forwarding,
+            asker,
             surrogate: surrogate.then_some(&rules.surrogate_token),
         }
     }
@@ -73,7 +110,7 @@ pub(crate) fn request(
     authority.write_normalised(scheme, out);
     out.extend_from_slice(b"\r\n");
     for (name, value) in head.forward_fields() {
-        if passes(name, hop, changes) {
+        if passes(name, &hop.forwarding, changes) {
             write::field(out, name, value);
         }
     }
@@ -87,19 +124,35 @@ pub(crate) fn request(
     write::end(out);
 }
 
-/// Whether one of the client's fields goes on as it is.
-pub(crate) fn passes(name: &[u8], hop: &Hop<'_>, changes: &Changes<'_>) -> bool {
+/// Whether one of the client's fields goes on as it is. The one place where that is decided
+/// (fields that `Connection` names are left out before).
+pub(crate) fn passes(name: &[u8], forwarding: &Forwarding, changes: &Changes<'_>) -> bool {
     let is = |known: &str| eq_name(name, known.as_bytes());
     match name.len() {
         6 if is("expect") => false,
-        12 if is("max-forwards") => false,
+        12 if is("max-forwards") || is(TOKEN_FIELD) => false,
         14 if is("content-length") => false,
         5 if is("range") => !changes.drop_range,
         8 if is("if-range") => !changes.drop_range && !changes.drop_conditions,
-        9 if is("forwarded") => hop.config.forwarded == ForwardedMode::Transparent,
-        15 if is("x-forwarded-for") => hop.config.x_forwarded_for == ForwardedMode::Transparent,
+        9 if is("forwarded") => forwarding.forwarded == ForwardedMode::Transparent,
+        15 if is("x-forwarded-for") => forwarding.x_forwarded_for == ForwardedMode::Transparent,
+        _ if forwarding.drop_others && tells_of_the_client(name) => false,
         _ => !(changes.drop_conditions && foxy_http_rules::conditional::is_condition(name)),
     }
+}
+
+/// Fields by which proxies tell what the client asked for, and which applications believe.
+fn tells_of_the_client(name: &[u8]) -> bool {
+    const OTHERS: [&str; 4] = [
+        "X-Real-IP",
+        "X-Original-URL",
+        "X-Rewrite-URL",
+        "X-Original-Host",
+    ];
+    // Of most names the first letter says enough.
+    matches!(name.first(), Some(b'x' | b'X'))
+        && (begins(name, b"x-forwarded-")
+            || OTHERS.iter().any(|known| eq_name(name, known.as_bytes())))
 }
 
 /// Names of fields that Foxy itself writes, or may write, and of those that the URL decides.
@@ -110,10 +163,6 @@ const OWN: &[&str] = &[
     "surrogate-capability",
     "via",
     "x-forwarded-for",
-    "x-forwarded-host",
-    "x-forwarded-port",
-    "x-forwarded-proto",
-    "x-real-ip",
 ];
 
 /// Whether Foxy may write fields of this name.
@@ -136,12 +185,22 @@ pub(crate) fn own_fields<F: Fields>(
         write::field(out, b"Max-Forwards", value);
     }
     via(out, version, hop.instance);
-    let ip = hop.client.to_canonical();
-    if forwarded(out, head, "X-Forwarded-For", hop.config.x_forwarded_for) {
-        push_address(out, ip);
+    // Who passes the list on adds the peer; who makes a new one names the client.
+    let ip = |mode| match mode {
+        ForwardedMode::Append => hop.asker.peer.ip().to_canonical(),
+        _ => hop.asker.ip(),
+    };
+    let Forwarding {
+        x_forwarded_for,
+        forwarded: standard,
+        ..
+    } = hop.forwarding;
+    if forwarded(out, head, "X-Forwarded-For", x_forwarded_for) {
+        push_address(out, ip(x_forwarded_for));
         out.extend_from_slice(b"\r\n");
     }
-    if forwarded(out, head, "Forwarded", hop.config.forwarded) {
+    if forwarded(out, head, "Forwarded", standard) {
+        let ip = ip(standard);
         let [before, after] = match ip {
             IpAddr::V4(_) => ["for=", "\r\n"],
             IpAddr::V6(_) => ["for=\"[", "]\"\r\n"],
@@ -223,14 +282,16 @@ fn body_fields(out: &mut Vec<u8>, head: &RequestHead<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Access, Site};
     use foxy_http1::{Escapes, FieldSlots, HeadScanner, Limits};
 
     fn sent(request_text: &str, config: &HeaderConfig, changes: &Changes<'_>) -> String {
-        sent_as(None, request_text, config, changes)
+        let way = (&Role::Forward, &Access::default(), None);
+        sent_as(way, request_text, config, changes)
     }
 
     fn sent_as(
-        surrogate: Option<&str>,
+        (role, access, surrogate): (&Role, &Access, Option<&str>),
         request_text: &str,
         config: &HeaderConfig,
         changes: &Changes<'_>,
@@ -243,10 +304,12 @@ mod tests {
             .unwrap()
             .unwrap();
         let url = head.url(Scheme::Http).unwrap();
+        let peer = "192.0.2.9:5".parse().unwrap();
+        let asker = Asker::new(access, role, peer).of(access, role, &head);
         let hop = Hop {
-            config,
             instance: "me",
-            client: "192.0.2.9".parse().unwrap(),
+            forwarding: Forwarding::of(config, role, asker.trusted),
+            asker,
             surrogate,
         };
         let mut out = Vec::new();
@@ -276,7 +339,7 @@ mod tests {
     #[test]
     fn bodies_expectations_and_upgrades_are_written_afresh() {
         let none = HeaderConfig {
-            x_forwarded_for: ForwardedMode::Remove,
+            x_forwarded_for: Some(ForwardedMode::Remove),
             ..HeaderConfig::default()
         };
         let changes = Changes::default();
@@ -298,7 +361,7 @@ mod tests {
     #[test]
     fn a_fill_asks_for_the_whole_on_its_own_conditions() {
         let none = HeaderConfig {
-            x_forwarded_for: ForwardedMode::Replace,
+            x_forwarded_for: Some(ForwardedMode::Replace),
             ..HeaderConfig::default()
         };
         let changes = Changes {
@@ -322,16 +385,91 @@ mod tests {
     #[test]
     fn a_surrogate_says_so() {
         let none = HeaderConfig {
-            x_forwarded_for: ForwardedMode::Remove,
+            x_forwarded_for: Some(ForwardedMode::Remove),
             ..HeaderConfig::default()
         };
         let get =
             "GET http://a/ HTTP/1.1\nHost: a\nSurrogate-Capability: other=\"Surrogate/1.0\"\n";
         assert_eq!(
-            sent_as(Some("foxy"), get, &none, &Changes::default()),
+            sent_as(
+                (&Role::Forward, &Access::default(), Some("foxy")),
+                get,
+                &none,
+                &Changes::default()
+            ),
             "GET / HTTP/1.1\nHost: a\nSurrogate-Capability: other=\"Surrogate/1.0\"\nVia: 1.1 me\n\
              Surrogate-Capability: foxy=\"Surrogate/1.0\"\n\n"
         );
+    }
+
+    const TELLING: &str = "GET http://a/ HTTP/1.1\nHost: a\nX-Forwarded-For: 10.0.0.1\n\
+        Forwarded: for=10.0.0.1\nX-Forwarded-Host: evil.test\nX-Forwarded-Proto: https\n\
+        X-Forwarded-Port: 1\nX-Forwarded-Server: s\nX-Real-IP: 10.0.0.1\n\
+        X-Original-URL: /admin\nX-Rewrite-URL: /admin\nX-Other: 1\n";
+
+    #[test]
+    fn a_stranger_does_not_tell_a_site_who_he_is() {
+        let site = Role::Site(Site::default());
+        let (nobody, changes) = (Access::default(), Changes::default());
+        let got = sent_as(
+            (&site, &nobody, None),
+            TELLING,
+            &HeaderConfig::default(),
+            &changes,
+        );
+        assert_eq!(
+            got,
+            "GET / HTTP/1.1\nHost: a\nX-Other: 1\nVia: 1.1 me\nX-Forwarded-For: 192.0.2.9\n\n"
+        );
+        // What is set explicitly holds.
+        let set = HeaderConfig {
+            x_forwarded_for: Some(ForwardedMode::Append),
+            forwarded: Some(ForwardedMode::Transparent),
+            ..HeaderConfig::default()
+        };
+        let got = sent_as((&site, &nobody, None), TELLING, &set, &changes);
+        assert_eq!(
+            got,
+            "GET / HTTP/1.1\nHost: a\nForwarded: for=10.0.0.1\nX-Other: 1\nVia: 1.1 me\n\
+             X-Forwarded-For: 10.0.0.1, 192.0.2.9\n\n"
+        );
+    }
+
+    #[test]
+    fn a_trusted_proxy_and_the_forward_proxys_clients_tell_what_they_like() {
+        let trusting = Access {
+            trusted_proxies: vec!["192.0.2.0/24".parse().unwrap()],
+            ..Access::default()
+        };
+        let site = Role::Site(Site::default());
+        let whole = TELLING
+            .replace("http://a/", "/")
+            .replace("X-Forwarded-For: 10.0.0.1\n", "")
+            + "Via: 1.1 me\nX-Forwarded-For: 10.0.0.1, 192.0.2.9\n\n";
+        let changes = Changes::default();
+        for (role, access) in [(&site, &trusting), (&Role::Forward, &Access::default())] {
+            let got = sent_as(
+                (role, access, None),
+                TELLING,
+                &HeaderConfig::default(),
+                &changes,
+            );
+            assert_eq!(got, whole, "{role:?}");
+        }
+        // A list that Foxy begins names the client behind the trusted proxy.
+        let replace = HeaderConfig {
+            x_forwarded_for: Some(ForwardedMode::Replace),
+            ..HeaderConfig::default()
+        };
+        let got = sent_as((&site, &trusting, None), TELLING, &replace, &changes);
+        assert!(got.ends_with("\nX-Forwarded-For: 10.0.0.1\n\n"), "{got}");
+    }
+
+    #[test]
+    fn the_admin_token_goes_nowhere() {
+        let get = "GET http://a/ HTTP/1.1\nHost: a\nX-Foxy-Token: secret\n";
+        let got = sent(get, &HeaderConfig::default(), &Changes::default());
+        assert!(!got.contains("secret"), "{got}");
     }
 
     #[test]

@@ -193,7 +193,7 @@ impl Proxy {
         config: &Config,
     ) -> Looked {
         // As a client on this machine would ask.
-        let hop = Hop::through(self, Ipv4Addr::LOCALHOST.into());
+        let hop = Hop::imagined(self, request.partition, Ipv4Addr::LOCALHOST.into());
         let sent = Sent::imagined(request.fields, hop);
         let mut looked = Looked {
             peek: None,

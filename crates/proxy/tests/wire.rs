@@ -382,8 +382,7 @@ fn a_site_serves_its_own_origin_in_its_own_partition() {
         name: "shop".into(),
         host: "127.0.0.1".into(),
         port: origin.addr.port(),
-        preserve_host: false,
-        collapse: foxy_proxy::Collapse::Fresh,
+        ..Site::default()
     };
     let foxy = Foxy::start(Role::Site(site), Config::default(), 1);
     for _ in 0..2 {

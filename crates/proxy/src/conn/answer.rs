@@ -21,7 +21,7 @@ use crate::serve::find::{Found, Primary, find};
 use crate::serve::memory::{self, Shape};
 use crate::serve::part;
 use crate::via::Hop;
-use crate::{Outcome, key};
+use crate::{Outcome, admit, key};
 
 /// What the short way came to.
 enum Short {
@@ -62,6 +62,7 @@ impl<T: Transport> Conn<T> {
     pub(super) async fn answer(&mut self, parts: RequestParts) -> bool {
         let started = self.local.mono();
         let keep = self.may_keep(&parts);
+        self.note_client(&parts);
         match self.short(parts, keep).await {
             Short::Done(finish) => {
                 let head = parts.head(self.buf.filled(), &self.slots);
@@ -104,11 +105,17 @@ impl<T: Transport> Conn<T> {
             client,
             ..
         } = self;
+        if !self.client.allowed {
+            return Short::Refuse(admit::CLIENT, Outcome::Denied);
+        }
         let head = parts.head(buf.filled(), slots);
         let url = match to_fetch(route(&head, role, &local.proxy.instance)) {
             Ok(url) => url,
             Err(other) => return other,
         };
+        if !admit::port(&local.proxy.config.access, role, &url) {
+            return Short::Refuse(admit::PORT, Outcome::Denied);
+        }
         if let Some(reason) = past_the_cache(&parts) {
             return Short::Long(Long::Pass(reason));
         }
@@ -118,7 +125,7 @@ impl<T: Transport> Conn<T> {
             return Short::Long(Long::Pass(Fwd::Bypass));
         }
         let rules = local.proxy.rules(rule);
-        let sent = Sent::of(&head, Hop::of(local, *client));
+        let sent = Sent::of(&head, Hop::of(local, role, *client));
         let Found { object, primary } =
             find(local, &mut scratch.key, &sent, &rules.key_parts).await;
         let request = RequestDigest::new(head.method_text(), &head).under(rules);

@@ -96,7 +96,7 @@ impl<T: Transport> Conn<T> {
         let record = LogRecord {
             at: local.wall(),
             duration,
-            client: self.client,
+            client: self.client.shown(),
             partition: self.role.partition(),
             method: head.map_or(b"", |head| head.method_text()),
             target: head.map_or(b"", |head| head.target_text()),

@@ -6,12 +6,19 @@ use foxy_base::Fields;
 use foxy_http1::{RequestParts, write};
 use foxy_store::{Places, Purge};
 
+use super::purger::{Purger, TOO_MANY, not_accepted, purger, within_rights};
 use super::{Conn, Finish, purge_method};
-use crate::Outcome;
 use crate::ask::Ask;
 use crate::net::Transport;
 use crate::reply::{send_page, send_plain};
 use crate::route::Refusal;
+use crate::{Outcome, TOKEN_FIELD};
+
+/// What was purged is gone for this process only.
+const NOT_DURABLE: Refusal = Refusal {
+    status: 500,
+    reason: "purge-not-durable",
+};
 
 impl<T: Transport> Conn<T> {
     pub(super) async fn options(&mut self, parts: RequestParts, keep: bool) -> Finish {
@@ -40,7 +47,12 @@ impl<T: Transport> Conn<T> {
         );
         for i in 0..head.count() {
             let (name, value) = head.field(i);
-            let secret = ["authorization", "proxy-authorization", "cookie"];
+            let secret = [
+                "authorization",
+                "proxy-authorization",
+                "cookie",
+                TOKEN_FIELD,
+            ];
             if !secret
                 .iter()
                 .any(|s| name.eq_ignore_ascii_case(s.as_bytes()))
@@ -65,35 +77,54 @@ impl<T: Transport> Conn<T> {
     /// name instead; durably.
     pub(super) async fn purge(&mut self, ask: &Ask, keep: bool) -> Finish {
         let keep = keep && ask.head().framing().is_empty();
-        let client = self.client.ip().to_canonical();
-        let access = &self.local.proxy.config.access;
-        let allowed = access.purge_from.iter().any(|net| net.contains(&client));
-        let (status, reason, outcome) = if allowed {
-            match purge_method::of(ask) {
-                Ok(Some(wanted)) => match self.purge_many(ask, &wanted, keep).await {
+        let refusal = match self.may_purge(ask) {
+            Ok((purger, wanted)) => {
+                let done = match wanted {
+                    Some(wanted) => self.purge_many(ask, &wanted, keep).await,
+                    None => self.remove(ask, purger, keep).await,
+                };
+                match done {
                     Ok(finish) => return finish,
-                    Err(refused) => refused,
-                },
-                Ok(None) => match self.remove(ask, keep).await {
-                    Ok(finish) => return finish,
-                    Err(refused) => refused,
-                },
-                Err(reason) => (400, reason, Outcome::BadRequest),
+                    Err(refusal) => refusal,
+                }
             }
-        } else {
-            (403, "purge-not-allowed", Outcome::Denied)
+            Err(refusal) => refusal,
         };
-        let refusal = Refusal { status, reason };
         let (local, io, scratch) = (&self.local, &self.io, &mut self.scratch);
         let sent = send_page(local, io, scratch, refusal, Some(&ask.head()), keep).await;
         Finish {
-            outcome,
-            reason,
-            status,
+            outcome: match refusal.status {
+                400 => Outcome::BadRequest,
+                403 | 429 => Outcome::Denied,
+                _ => Outcome::Purge,
+            },
+            reason: refusal.reason,
+            status: refusal.status,
             keep: keep && sent.is_ok(),
             body: sent.unwrap_or(0),
             ..Finish::default()
         }
+    }
+
+    /// Who purges, and what: `None` is the URL itself, for good.
+    fn may_purge(&self, ask: &Ask) -> Result<(Purger, Option<Vec<Purge>>), Refusal> {
+        let proxy = &self.local.proxy;
+        let head = ask.head();
+        let purger = purger(&proxy.config.access, &ask.client, &head)?;
+        let bad = |reason| Refusal {
+            status: 400,
+            reason,
+        };
+        let wanted = purge_method::of(ask).map_err(bad)?;
+        within_rights(purger, wanted.as_deref().unwrap_or_default())?;
+        if purger == Purger::Client {
+            let taken = proxy.purge_rate.take(ask.client.ip(), self.local.mono());
+            taken.map_err(|_| TOO_MANY)?;
+            if wanted.is_some() && !proxy.room_for_clients() {
+                return Err(TOO_MANY);
+            }
+        }
+        Ok((purger, wanted))
     }
 
     /// Purges what fields name, and answers with the numbers of the purges.
@@ -102,18 +133,14 @@ impl<T: Transport> Conn<T> {
         ask: &Ask,
         wanted: &[Purge],
         keep: bool,
-    ) -> Result<Finish, (u16, &'static str, Outcome)> {
+    ) -> Result<Finish, Refusal> {
         let proxy = Arc::clone(&self.local.proxy);
         let mut numbers = Vec::new();
         for purge in wanted {
             match proxy.purge_many(purge, Places::Shared).await {
                 Ok(began) if began.durable => numbers.push(began.number.to_string()),
-                Ok(_) => return Err((500, "purge-not-durable", Outcome::Purge)),
-                // Too many at once: refused, never widened.
-                Err(error) if error.is_busy() => {
-                    return Err((429, "too-many-purges", Outcome::Purge));
-                }
-                Err(_) => return Err((400, "bad-purge", Outcome::BadRequest)),
+                Ok(_) => return Err(NOT_DURABLE),
+                Err(error) => return Err(not_accepted(&error)),
             }
         }
         let body = format!("{{\"purges\": [{}]}}\n", numbers.join(", "));
@@ -136,18 +163,18 @@ impl<T: Transport> Conn<T> {
     }
 
     /// Purges the URL, and answers with the count of objects.
-    async fn remove(
-        &mut self,
-        ask: &Ask,
-        keep: bool,
-    ) -> Result<Finish, (u16, &'static str, Outcome)> {
+    async fn remove(&mut self, ask: &Ask, purger: Purger, keep: bool) -> Result<Finish, Refusal> {
         let proxy = Arc::clone(&self.local.proxy);
-        let purged = proxy.purge_key(ask.base_hash, &ask.base).await;
+        let may_count = purger == Purger::Operator || proxy.room_for_clients();
+        let purged = proxy.purge_key(ask.base_hash, &ask.base, may_count).await;
         if !purged.durable {
-            return Err((500, "purge-not-durable", Outcome::Purge));
+            return Err(NOT_DURABLE);
         }
         if purged.objects == 0 {
-            return Err((404, "not-stored", Outcome::Purge));
+            return Err(Refusal {
+                status: 404,
+                reason: "not-stored",
+            });
         }
         let counting = match purged.counting {
             Some(number) => format!(", \"variants_counted_by\": {number}"),

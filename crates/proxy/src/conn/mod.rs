@@ -12,6 +12,7 @@ mod local_answers;
 mod not_modified;
 pub(crate) mod pass;
 mod purge_method;
+mod purger;
 mod ranged;
 pub(crate) mod rest;
 mod stream;
@@ -24,6 +25,7 @@ use std::time::Duration;
 
 use foxy_http1::{FieldSlots, HeadScanner, RequestHead, RequestParts};
 
+use crate::asker::Asker;
 use crate::local::Local;
 use crate::net::{Io, ReadBuf, Ticks, Transport};
 use crate::reply::{Scratch, send_page};
@@ -46,7 +48,7 @@ pub(crate) struct Conn<T> {
     pub(crate) slots: FieldSlots,
     scanner: HeadScanner,
     pub(crate) scratch: Scratch,
-    pub(crate) client: SocketAddr,
+    pub(crate) client: Asker,
     pub(crate) role: Rc<Role>,
     counted: (u64, u64),
 }
@@ -60,7 +62,8 @@ enum NoRequest {
 }
 
 impl<T: Transport> Conn<T> {
-    pub(crate) fn new(local: Rc<Local>, transport: T, client: SocketAddr, role: Rc<Role>) -> Self {
+    pub(crate) fn new(local: Rc<Local>, transport: T, peer: SocketAddr, role: Rc<Role>) -> Self {
+        let client = Asker::new(&local.proxy.config.access, &role, peer);
         Self {
             io: Io::new(transport, &local.sweep),
             buf: ReadBuf::new(),
@@ -92,6 +95,15 @@ impl<T: Transport> Conn<T> {
             }
         }
         self.count_bytes();
+    }
+
+    /// Notes whose request this is, where a trusted proxy sends it.
+    pub(crate) fn note_client(&mut self, parts: &RequestParts) {
+        if self.client.trusted {
+            let head = parts.head(self.buf.filled(), &self.slots);
+            let access = &self.local.proxy.config.access;
+            self.client = self.client.of(access, &self.role, &head);
+        }
     }
 
     /// Whether the connection may be kept after this request, as far as the request says.

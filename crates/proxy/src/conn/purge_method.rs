@@ -12,7 +12,8 @@
 //! | `X-Purge-Method: all` | everything |
 //! | `X-Purge-Method: soft`, `Fastly-Soft-Purge: 1` | makes stale instead of removing |
 //!
-//! All of it within the listener's own partition.
+//! All of it within the listener's own partition. Without the admin credential a request purges its
+//! own URL only, for good or softly.
 
 use foxy_base::{Fields, eq_name, first, tokens};
 use foxy_http1::Escapes;

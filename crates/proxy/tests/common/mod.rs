@@ -73,7 +73,8 @@ impl Foxy {
     ) -> Self {
         let names = FixedNames::default()
             .with("origin.test", &[IpAddr::from([127, 0, 0, 1])])
-            .with("metadata.test", &[IpAddr::from([169, 254, 169, 254])]);
+            .with("metadata.test", &[IpAddr::from([169, 254, 169, 254])])
+            .with("rebound.test", &[IpAddr::from([192, 0, 2, 7])]);
         let proxy = Proxy::new(
             config,
             engine.clone(),

@@ -1,0 +1,154 @@
+//! Who may do what: the settings, and the addresses that they are judged on.
+
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use parking_lot::RwLock;
+
+use crate::Token;
+
+/// Who may do what, and which destinations may be reached.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// Clients of the forward proxy. Sites have their own list.
+    pub allow_clients: Vec<IpNet>,
+    /// Proxies before this one whose forwarding fields count.
+    pub trusted_proxies: Vec<IpNet>,
+    /// Ports that plain requests of the forward proxy may reach.
+    pub ports: Vec<RangeInclusive<u16>>,
+    /// Ports that `CONNECT` may reach.
+    pub connect_ports: Vec<u16>,
+    /// Clients that may `PURGE`.
+    pub purge_from: Vec<IpNet>,
+    /// `PURGE` requests of one client per second; all clients together may send four times as many.
+    pub purge_rate: u32,
+    /// The credential that lets a `PURGE` on a listener do what the admin address does.
+    pub token: Option<Token>,
+    /// Destinations that are reachable in spite of the guard.
+    pub allow_destinations: Vec<IpNet>,
+    /// Whether every listener is on loopback; private and loopback destinations are open then.
+    pub loopback_only: bool,
+    /// Foxy's own listening addresses (admin included): never a destination. An unspecified
+    /// address stands for every local address with that port.
+    pub own: Vec<SocketAddr>,
+    /// Addresses of this machine: guarded like loopback.
+    pub local_addresses: LocalAddresses,
+}
+
+impl Default for Access {
+    fn default() -> Self {
+        Self {
+            allow_clients: networks(&PRIVATE),
+            trusted_proxies: Vec::new(),
+            ports: SAFE_PORTS.to_vec(),
+            connect_ports: vec![443],
+            purge_from: networks(&PRIVATE[..2]),
+            purge_rate: 50,
+            token: None,
+            allow_destinations: Vec::new(),
+            loopback_only: true,
+            own: Vec::new(),
+            local_addresses: LocalAddresses::default(),
+        }
+    }
+}
+
+/// Loopback first, then networks that no stranger on the Internet has an address in.
+const PRIVATE: [(IpAddr, u8); 9] = [
+    (v4(127, 0, 0), 8),
+    (v6(0, 1), 128),
+    (v4(10, 0, 0), 8),
+    (v4(172, 16, 0), 12),
+    (v4(192, 168, 0), 16),
+    (v4(100, 64, 0), 10),
+    (v4(169, 254, 0), 16),
+    (v6(0xfc00, 0), 7),
+    (v6(0xfe80, 0), 10),
+];
+
+/// Web ports, those of the old protocols that came over HTTP proxies, and the registered ones:
+/// the list that Squid has. What is left out are the services of a system, mail above all.
+const SAFE_PORTS: [RangeInclusive<u16>; 10] = [
+    80..=80,
+    21..=21,
+    443..=443,
+    70..=70,
+    210..=210,
+    280..=280,
+    488..=488,
+    591..=591,
+    777..=777,
+    1025..=65535,
+];
+
+const fn v4(a: u8, b: u8, c: u8) -> IpAddr {
+    IpAddr::V4(std::net::Ipv4Addr::new(a, b, c, 0))
+}
+
+const fn v6(first: u16, last: u16) -> IpAddr {
+    IpAddr::V6(std::net::Ipv6Addr::new(first, 0, 0, 0, 0, 0, 0, last))
+}
+
+fn networks(list: &[(IpAddr, u8)]) -> Vec<IpNet> {
+    list.iter()
+        .filter_map(|(address, length)| IpNet::new(*address, *length).ok())
+        .collect()
+}
+
+/// Whether one of the networks has this address. An IPv4 address counts as such in whatever form.
+pub(crate) fn contains(networks: &[IpNet], address: IpAddr) -> bool {
+    let address = address.to_canonical();
+    networks.iter().any(|network| network.contains(&address))
+}
+
+/// The addresses of the machine's interfaces. They change while the proxy runs: copies share one
+/// list, which the owner of the proxy renews.
+#[derive(Clone, Debug, Default)]
+pub struct LocalAddresses(Arc<RwLock<Vec<IpNet>>>);
+
+impl LocalAddresses {
+    /// Replaces the list.
+    pub fn set(&self, addresses: Vec<IpNet>) {
+        *self.0.write() = addresses;
+    }
+
+    /// Whether the machine has this address.
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        contains(&self.0.read(), address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_networks_have_no_stranger() {
+        let access = Access::default();
+        for (address, allowed, purges) in [
+            ("127.0.0.1", true, true),
+            ("::1", true, true),
+            ("::ffff:127.0.0.1", true, true),
+            ("10.255.0.1", true, false),
+            ("172.31.9.9", true, false),
+            ("192.168.1.1", true, false),
+            ("100.100.1.1", true, false),
+            ("169.254.3.4", true, false),
+            ("fd12::1", true, false),
+            ("fe80::1", true, false),
+            ("172.32.0.1", false, false),
+            ("100.128.0.1", false, false),
+            ("8.8.8.8", false, false),
+            ("::ffff:8.8.8.8", false, false),
+            ("2606:2800::1", false, false),
+            ("::2", false, false),
+        ] {
+            let ip: IpAddr = address.parse().unwrap();
+            assert_eq!(contains(&access.allow_clients, ip), allowed, "{address}");
+            assert_eq!(contains(&access.purge_from, ip), purges, "{address}");
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! Who asks: the other end of the connection, or the client that a trusted proxy names.
+
+use std::net::{IpAddr, SocketAddr};
+
+use foxy_base::{Fields, FieldsIter, eq_name, first, tokens};
+use ipnet::IpNet;
+
+use crate::access::{Access, contains};
+use crate::{Role, Site};
+
+/// Who sends a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asker {
+    /// The other end of the connection.
+    pub(crate) peer: SocketAddr,
+    /// Whose request it is; `None` if a trusted proxy says so in a way that nobody understands.
+    pub(crate) client: Option<IpAddr>,
+    /// The peer is a trusted proxy.
+    pub(crate) trusted: bool,
+    /// The client may use the listener.
+    pub(crate) allowed: bool,
+}
+
+impl Asker {
+    /// Who asks on a connection, before anything was said on it.
+    pub(crate) fn new(access: &Access, role: &Role, peer: SocketAddr) -> Self {
+        let client = Some(peer.ip().to_canonical());
+        Self {
+            peer,
+            client,
+            trusted: contains(&access.trusted_proxies, peer.ip()),
+            allowed: allowed(access, role, client),
+        }
+    }
+
+    /// A client that asks directly, and may.
+    pub(crate) fn imagined(client: IpAddr) -> Self {
+        Self {
+            peer: SocketAddr::new(client, 0),
+            client: Some(client.to_canonical()),
+            trusted: false,
+            allowed: true,
+        }
+    }
+
+    /// Who asks by this request: of a trusted proxy, the client that it names.
+    pub(crate) fn of<F: Fields + ?Sized>(self, access: &Access, role: &Role, head: &F) -> Self {
+        if !self.trusted {
+            return self;
+        }
+        let client = match named(head, &access.trusted_proxies) {
+            Some(named) => named,
+            None => Some(self.peer.ip().to_canonical()),
+        };
+        Self {
+            client,
+            allowed: allowed(access, role, client),
+            ..self
+        }
+    }
+
+    /// The client's address, or else the peer's.
+    pub(crate) fn ip(&self) -> IpAddr {
+        self.client.unwrap_or(self.peer.ip().to_canonical())
+    }
+
+    /// For the log: the port of a client behind a proxy is not known.
+    pub(crate) fn shown(&self) -> SocketAddr {
+        match self.client {
+            Some(client) if client != self.peer.ip().to_canonical() => SocketAddr::new(client, 0),
+            _ => self.peer,
+        }
+    }
+}
+
+/// Whether this client may use a listener. One that is not known may use what is for everybody.
+fn allowed(access: &Access, role: &Role, client: Option<IpAddr>) -> bool {
+    let list = match role {
+        Role::Forward => &access.allow_clients,
+        Role::Site(Site {
+            allow_clients: Some(list),
+            ..
+        }) => list,
+        Role::Site(_) => return true,
+    };
+    client.is_some_and(|client| contains(list, client))
+}
+
+/// The client that forwarding fields name, if there are any: the last address that is no trusted
+/// proxy's, because what stands before it is that client's own word. The first one if all are.
+fn named<F: Fields + ?Sized>(head: &F, trusted: &[IpNet]) -> Option<Option<IpAddr>> {
+    if first(head, "X-Forwarded-For").is_some() {
+        let hops = tokens(head, "X-Forwarded-For").map(address);
+        return last_stranger(hops, trusted);
+    }
+    last_stranger(tokens(head, "Forwarded").map(forwarded_for), trusted)
+}
+
+fn last_stranger(
+    hops: impl Iterator<Item = Option<IpAddr>>,
+    trusted: &[IpNet],
+) -> Option<Option<IpAddr>> {
+    let (mut first, mut stranger) = (None, None);
+    for hop in hops {
+        first = first.or(Some(hop));
+        if hop.is_none_or(|hop| !contains(trusted, hop)) {
+            stranger = Some(hop);
+        }
+    }
+    stranger.or(first)
+}
+
+/// An address with or without port, IPv6 with or without brackets.
+fn address(text: &[u8]) -> Option<IpAddr> {
+    let text = std::str::from_utf8(text).ok()?;
+    let ip = match text.parse::<IpAddr>() {
+        Ok(ip) => ip,
+        Err(_) => match text.strip_prefix('[').and_then(|t| t.strip_suffix(']')) {
+            Some(inner) => inner.parse().ok()?,
+            None => text.parse::<SocketAddr>().ok()?.ip(),
+        },
+    };
+    Some(ip.to_canonical())
+}
+
+/// The address in the `for=` of one element of Forwarded (RFC 7239 section 4).
+fn forwarded_for(element: &[u8]) -> Option<IpAddr> {
+    element.split(|b| *b == b';').find_map(|pair| {
+        let (name, value) = pair.trim_ascii().split_at_checked(4)?;
+        let quoted = value
+            .strip_prefix(b"\"")
+            .and_then(|v| v.strip_suffix(b"\""));
+        name.eq_ignore_ascii_case(b"for=")
+            .then(|| address(quoted.unwrap_or(value)))?
+    })
+}
+
+/// How a request shows that it did not begin on the peer's machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Foreign {
+    /// No field says so.
+    No,
+    /// A proxy has passed it on.
+    Forwarded,
+    /// A page in a browser has made it.
+    Page,
+}
+
+/// Fields of proxies.
+const FORWARDING: [&str; 6] = [
+    "Via",
+    "Forwarded",
+    "X-Real-IP",
+    "X-Client-IP",
+    "True-Client-IP",
+    "CF-Connecting-IP",
+];
+/// Fields that browsers add to what a page asks for, and that no page can take away.
+const BROWSER: [&str; 2] = ["Origin", "Referer"];
+
+/// Whether a request comes from elsewhere, whatever its peer's address is.
+pub(crate) fn foreign<F: Fields + ?Sized>(head: &F) -> Foreign {
+    let mut found = Foreign::No;
+    for (name, _) in FieldsIter::new(head) {
+        let is = |known: &&str| eq_name(name, known.as_bytes());
+        if BROWSER.iter().any(|known| is(&known)) || begins(name, b"sec-fetch-") {
+            return Foreign::Page;
+        }
+        if FORWARDING.iter().any(|known| is(&known)) || begins(name, b"x-forwarded-") {
+            found = Foreign::Forwarded;
+        }
+    }
+    found
+}
+
+/// Whether a field's name begins so, without regard to case.
+pub(crate) fn begins(name: &[u8], start: &[u8]) -> bool {
+    name.get(..start.len())
+        .is_some_and(|begin| begin.eq_ignore_ascii_case(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access() -> Access {
+        let nets = |list: &[&str]| list.iter().map(|n| n.parse().unwrap()).collect();
+        Access {
+            trusted_proxies: nets(&["192.0.2.0/28", "2001:db8::/32"]),
+            ..Access::default()
+        }
+    }
+
+    fn client(peer: &str, fields: &[(&str, &str)]) -> (String, bool) {
+        let (access, peer) = (access(), SocketAddr::new(peer.parse().unwrap(), 5));
+        let asker = Asker::new(&access, &Role::Forward, peer);
+        let asker = asker.of(&access, &Role::Forward, fields);
+        let text = asker.client.map_or("?".to_owned(), |ip| ip.to_string());
+        (text, asker.allowed)
+    }
+
+    #[test]
+    fn forwarding_fields_count_from_trusted_proxies_alone() {
+        const XFF: &str = "X-Forwarded-For";
+        const FWD: &str = "Forwarded";
+        for (peer, fields, expected, allowed) in [
+            // Strangers and neighbours say what they like.
+            (
+                "203.0.113.9",
+                &[(XFF, "127.0.0.1")][..],
+                "203.0.113.9",
+                false,
+            ),
+            ("10.0.0.9", &[(XFF, "203.0.113.1")], "10.0.0.9", true),
+            ("10.0.0.9", &[(FWD, "for=203.0.113.1")], "10.0.0.9", true),
+            // A trusted proxy names the client; what the client said before does not count.
+            ("192.0.2.1", &[(XFF, "203.0.113.1")], "203.0.113.1", false),
+            ("192.0.2.1", &[(XFF, "10.0.0.1")], "10.0.0.1", true),
+            (
+                "192.0.2.1",
+                &[(XFF, "127.0.0.1, 203.0.113.1")],
+                "203.0.113.1",
+                false,
+            ),
+            (
+                "192.0.2.1",
+                &[(XFF, "127.0.0.1"), (XFF, "203.0.113.1")],
+                "203.0.113.1",
+                false,
+            ),
+            (
+                "192.0.2.1",
+                &[(XFF, "203.0.113.1, 192.0.2.2")],
+                "203.0.113.1",
+                false,
+            ),
+            (
+                "192.0.2.1",
+                &[(XFF, "192.0.2.3, 192.0.2.2")],
+                "192.0.2.3",
+                false,
+            ),
+            ("192.0.2.1", &[(XFF, "10.0.0.1:4711")], "10.0.0.1", true),
+            ("192.0.2.1", &[(XFF, "[fd00::1]:4711")], "fd00::1", true),
+            ("192.0.2.1", &[(XFF, "::ffff:10.0.0.1")], "10.0.0.1", true),
+            // What cannot be understood is nobody that is known.
+            ("192.0.2.1", &[(XFF, "10.0.0.1, unknown")], "?", false),
+            ("192.0.2.1", &[(XFF, "10.0.0.1, 203.0.113.1 x")], "?", false),
+            ("192.0.2.1", &[(FWD, "for=_hidden")], "?", false),
+            ("192.0.2.1", &[(FWD, "proto=https")], "?", false),
+            // Without fields the proxy asks for itself.
+            ("192.0.2.1", &[], "192.0.2.1", false),
+            (
+                "2001:db8::1",
+                &[(FWD, "for=10.0.0.1;proto=http")],
+                "10.0.0.1",
+                true,
+            ),
+            (
+                "2001:db8::1",
+                &[(FWD, "by=x; For=\"[fd00::1]:80\"")],
+                "fd00::1",
+                true,
+            ),
+            (
+                "192.0.2.1",
+                &[(FWD, "for=\"x, for=203.0.113.1")],
+                "203.0.113.1",
+                false,
+            ),
+        ] {
+            assert_eq!(
+                client(peer, fields),
+                (expected.to_owned(), allowed),
+                "{fields:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn sites_are_for_everybody_unless_they_have_a_list() {
+        let site = |allow_clients: Option<Vec<IpNet>>| {
+            Role::Site(Site {
+                allow_clients,
+                ..Site::default()
+            })
+        };
+        let list = Some(vec!["198.51.100.0/24".parse().unwrap()]);
+        for (role, client, expected) in [
+            (site(None), "203.0.113.1", true),
+            (site(list.clone()), "198.51.100.7", true),
+            (site(list.clone()), "203.0.113.1", false),
+            (site(list), "127.0.0.1", false),
+            (Role::Forward, "203.0.113.1", false),
+            (Role::Forward, "127.0.0.1", true),
+        ] {
+            let peer = SocketAddr::new(client.parse().unwrap(), 1);
+            let asker = Asker::new(&Access::default(), &role, peer);
+            assert_eq!(asker.allowed, expected, "{role:?} {client}");
+        }
+    }
+
+    #[test]
+    fn pages_and_proxies_are_seen() {
+        for (name, expected) in [
+            ("Host", Foreign::No),
+            ("User-Agent", Foreign::No),
+            ("via", Foreign::Forwarded),
+            ("X-Forwarded-For", Foreign::Forwarded),
+            ("x-forwarded-proto", Foreign::Forwarded),
+            ("Forwarded", Foreign::Forwarded),
+            ("X-Real-IP", Foreign::Forwarded),
+            ("origin", Foreign::Page),
+            ("Referer", Foreign::Page),
+            ("Sec-Fetch-Site", Foreign::Page),
+            ("sec-fetch-whatever", Foreign::Page),
+        ] {
+            let fields: &[(&str, &str)] = &[("Via", ""), (name, "x")];
+            assert_eq!(foreign(&fields[1..]), expected, "{name}");
+        }
+        let both: &[(&str, &str)] = &[("Via", "1.1 a"), ("Origin", "null")];
+        assert_eq!(foreign(both), Foreign::Page);
+    }
+}

@@ -1,0 +1,220 @@
+//! Who purges by a request on a listener, and how far that may go.
+
+use foxy_base::Fields;
+use foxy_store::{Purge, PurgeError, PurgeKind};
+
+use crate::Access;
+use crate::access::contains;
+use crate::asker::{Asker, Foreign, foreign};
+use crate::route::Refusal;
+
+/// Who purges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purger {
+    /// With the admin credential: as by the admin address.
+    Operator,
+    /// A client that may purge single URLs.
+    Client,
+}
+
+/// Judges a request by its credential, or else by where it comes from.
+///
+/// A page in a browser can send `PURGE` to its own host without asking anybody, and a proxy on
+/// this machine passes on what the whole Internet sends: the peer's address says nothing then.
+pub(super) fn purger<F: Fields + ?Sized>(
+    access: &Access,
+    asker: &Asker,
+    head: &F,
+) -> Result<Purger, Refusal> {
+    if access.token.as_ref().is_some_and(|token| token.is_in(head)) {
+        return Ok(Purger::Operator);
+    }
+    match foreign(head) {
+        Foreign::Page => return Err(refused("purge-from-a-page")),
+        Foreign::Forwarded if !asker.trusted => return Err(refused("purge-forwarded")),
+        Foreign::Forwarded | Foreign::No => {}
+    }
+    let known = asker.client;
+    match known.is_some_and(|client| contains(&access.purge_from, client)) {
+        true => Ok(Purger::Client),
+        false => Err(refused("purge-not-allowed")),
+    }
+}
+
+/// Whether the purger may purge this much: a client no more than the URL and its variants.
+pub(super) fn within_rights(purger: Purger, wanted: &[Purge]) -> Result<(), Refusal> {
+    let url_alone = wanted.iter().all(|purge| purge.kind == PurgeKind::Url);
+    match purger {
+        Purger::Operator => Ok(()),
+        Purger::Client if url_alone => Ok(()),
+        Purger::Client => Err(refused("purge-beyond-url")),
+    }
+}
+
+const fn refused(reason: &'static str) -> Refusal {
+    Refusal {
+        status: 403,
+        reason,
+    }
+}
+
+/// There are too many purges for now.
+pub(super) const TOO_MANY: Refusal = Refusal {
+    status: 429,
+    reason: "too-many-purges",
+};
+
+/// What the store did not accept: a purge that is wrong, or one that has no place at present.
+pub(super) const fn not_accepted(error: &PurgeError) -> Refusal {
+    match error {
+        PurgeError::TooLong(_) | PurgeError::Empty | PurgeError::Expression(_) => Refusal {
+            status: 400,
+            reason: "bad-purge",
+        },
+        // A limit, whichever: what was purged already stays purged.
+        _ => TOO_MANY,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Role, Token};
+
+    const TOKEN: &str = "0123456789abcdef";
+
+    fn judge(peer: &str, fields: &[(&str, &str)]) -> &'static str {
+        let access = Access {
+            trusted_proxies: vec!["192.0.2.1/32".parse().unwrap()],
+            token: Token::new(TOKEN),
+            ..Access::default()
+        };
+        let peer = format!("{peer}:9").parse().unwrap();
+        let asker = Asker::new(&access, &Role::Forward, peer).of(&access, &Role::Forward, fields);
+        match purger(&access, &asker, fields) {
+            Ok(Purger::Operator) => "operator",
+            Ok(Purger::Client) => "client",
+            Err(refusal) => refusal.reason,
+        }
+    }
+
+    #[test]
+    fn where_a_purge_comes_from_decides() {
+        const XFF: &str = "X-Forwarded-For";
+        let bearer = format!("Bearer {TOKEN}");
+        for (peer, fields, expected) in [
+            ("127.0.0.1", &[][..], "client"),
+            (
+                "127.0.0.1",
+                &[("User-Agent", "curl"), ("Host", "a")],
+                "client",
+            ),
+            ("10.0.0.1", &[], "purge-not-allowed"),
+            ("203.0.113.1", &[], "purge-not-allowed"),
+            // A page in a browser on this machine.
+            (
+                "127.0.0.1",
+                &[("Origin", "http://evil.test")],
+                "purge-from-a-page",
+            ),
+            ("127.0.0.1", &[("Origin", "null")], "purge-from-a-page"),
+            (
+                "127.0.0.1",
+                &[("Sec-Fetch-Site", "same-origin")],
+                "purge-from-a-page",
+            ),
+            (
+                "127.0.0.1",
+                &[("sec-fetch-mode", "cors")],
+                "purge-from-a-page",
+            ),
+            (
+                "127.0.0.1",
+                &[("Referer", "http://a/")],
+                "purge-from-a-page",
+            ),
+            // A stranger behind a front end on this machine.
+            ("127.0.0.1", &[("Via", "1.1 front")], "purge-forwarded"),
+            ("127.0.0.1", &[(XFF, "203.0.113.1")], "purge-forwarded"),
+            ("127.0.0.1", &[(XFF, "127.0.0.1")], "purge-forwarded"),
+            (
+                "127.0.0.1",
+                &[("Forwarded", "for=127.0.0.1")],
+                "purge-forwarded",
+            ),
+            (
+                "127.0.0.1",
+                &[("X-Real-IP", "127.0.0.1")],
+                "purge-forwarded",
+            ),
+            (
+                "127.0.0.1",
+                &[("X-Forwarded-Proto", "https")],
+                "purge-forwarded",
+            ),
+            // Behind a trusted one the client counts, and a page is a page there as well.
+            ("192.0.2.1", &[(XFF, "127.0.0.1")], "client"),
+            ("192.0.2.1", &[(XFF, "203.0.113.1")], "purge-not-allowed"),
+            (
+                "192.0.2.1",
+                &[(XFF, "127.0.0.1, 203.0.113.1")],
+                "purge-not-allowed",
+            ),
+            (
+                "192.0.2.1",
+                &[(XFF, "127.0.0.1, junk")],
+                "purge-not-allowed",
+            ),
+            (
+                "192.0.2.1",
+                &[(XFF, "127.0.0.1"), ("Origin", "http://a")],
+                "purge-from-a-page",
+            ),
+            // The credential stands for itself.
+            ("203.0.113.1", &[("Authorization", &bearer)], "operator"),
+            (
+                "127.0.0.1",
+                &[("X-Foxy-Token", TOKEN), (XFF, "8.8.8.8")],
+                "operator",
+            ),
+            (
+                "203.0.113.1",
+                &[("Authorization", "Bearer 0123")],
+                "purge-not-allowed",
+            ),
+        ] {
+            assert_eq!(judge(peer, fields), expected, "{peer} {fields:?}");
+        }
+    }
+
+    #[test]
+    fn without_a_credential_there_is_no_operator() {
+        let access = Access::default();
+        let peer = "127.0.0.1:9".parse().unwrap();
+        let asker = Asker::new(&access, &Role::Forward, peer);
+        let fields: &[(&str, &str)] = &[("X-Foxy-Token", "")];
+        assert_eq!(purger(&access, &asker, fields), Ok(Purger::Client));
+    }
+
+    #[test]
+    fn a_client_purges_urls_alone() {
+        let purge = |kind| Purge {
+            kind,
+            text: b"x".to_vec(),
+            partition: String::new(),
+            soft: false,
+        };
+        for (kind, client) in [
+            (PurgeKind::Url, true),
+            (PurgeKind::All, false),
+            (PurgeKind::Prefix, false),
+            (PurgeKind::Host, false),
+            (PurgeKind::Tag, false),
+            (PurgeKind::Expression, false),
+        ] {
+            let wanted = [purge(PurgeKind::Url), purge(kind)];
+            assert_eq!(within_rights(Purger::Client, &wanted).is_ok(), client);
+            assert!(within_rights(Purger::Operator, &wanted).is_ok());
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! How many purges listeners take: a bucket for each client, and one over all.
+//!
+//! Whoever has the admin credential does not come by here, so that no client's flood stands in an
+//! operator's way.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::Duration;
+
+use foxy_base::MonoTime;
+use parking_lot::Mutex;
+
+/// So many seconds' worth may come at once.
+const BURST: u64 = 10;
+/// What all clients together may send, in clients.
+const ALL: u64 = 4;
+/// Clients that are remembered: whoever purges seldom is forgotten first.
+const CLIENTS: usize = 4096;
+/// Parts of a purge that are counted: a bucket fills in whole parts.
+const PART: u64 = 1_000_000_000;
+
+/// Fills at a rate, and empties by one for every purge.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    /// In parts.
+    level: u64,
+    at: MonoTime,
+}
+
+impl Bucket {
+    const fn full(rate: u64, at: MonoTime) -> Self {
+        Self {
+            level: rate * BURST * PART,
+            at,
+        }
+    }
+
+    fn fill(&mut self, rate: u64, now: MonoTime) {
+        let passed = u64::try_from(now.since(self.at).as_nanos()).unwrap_or(u64::MAX);
+        let come = passed.saturating_mul(rate);
+        self.level = self.level.saturating_add(come).min(rate * BURST * PART);
+        self.at = now;
+    }
+
+    /// How long until there is one more.
+    const fn wait(&self, rate: u64) -> Duration {
+        Duration::from_nanos(PART.saturating_sub(self.level) / rate)
+    }
+}
+
+/// The buckets of all clients.
+#[derive(Debug)]
+pub(crate) struct PurgeRate {
+    rate: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    all: Bucket,
+    clients: HashMap<IpAddr, Bucket>,
+}
+
+impl PurgeRate {
+    /// For so many purges of one client in a second, at least one.
+    pub(crate) fn new(rate: u32, now: MonoTime) -> Self {
+        let rate = u64::from(rate.max(1));
+        Self {
+            rate,
+            state: Mutex::new(State {
+                all: Bucket::full(rate * ALL, now),
+                clients: HashMap::new(),
+            }),
+        }
+    }
+
+    /// Takes one purge of this client.
+    ///
+    /// # Errors
+    /// How long to wait before the next try.
+    pub(crate) fn take(&self, client: IpAddr, now: MonoTime) -> Result<(), Duration> {
+        let mut state = self.state.lock();
+        let State { all, clients } = &mut *state;
+        let client = network(client);
+        if clients.len() >= CLIENTS && !clients.contains_key(&client) {
+            // Full buckets say nothing that a new one does not say.
+            clients.retain(|_, bucket| {
+                bucket.fill(self.rate, now);
+                bucket.level < self.rate * BURST * PART
+            });
+            if clients.len() >= CLIENTS {
+                return Err(Duration::from_secs(1));
+            }
+        }
+        let own = clients
+            .entry(client)
+            .or_insert(Bucket::full(self.rate, now));
+        own.fill(self.rate, now);
+        all.fill(self.rate * ALL, now);
+        if own.level < PART {
+            return Err(own.wait(self.rate));
+        }
+        if all.level < PART {
+            return Err(all.wait(self.rate * ALL));
+        }
+        own.level -= PART;
+        all.level -= PART;
+        Ok(())
+    }
+}
+
+/// One client has a whole /64 of IPv6 addresses.
+fn network(client: IpAddr) -> IpAddr {
+    match client {
+        IpAddr::V4(_) => client,
+        IpAddr::V6(ip) => {
+            let [a, b, c, d, ..] = ip.segments();
+            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    fn after(seconds: u64) -> MonoTime {
+        MonoTime(0) + Duration::from_secs(seconds)
+    }
+
+    /// Purges that a client gets through at that time.
+    fn through(rate: &PurgeRate, client: &str, at: MonoTime) -> usize {
+        (0..10_000)
+            .take_while(|_| rate.take(ip(client), at).is_ok())
+            .count()
+    }
+
+    #[test]
+    fn a_client_has_a_burst_and_then_its_rate() {
+        let rate = PurgeRate::new(5, after(0));
+        assert_eq!(through(&rate, "10.0.0.1", after(0)), 50);
+        let wait = rate.take(ip("10.0.0.1"), after(0)).unwrap_err();
+        assert_eq!(wait, Duration::from_millis(200));
+        assert_eq!(through(&rate, "10.0.0.1", after(2)), 10);
+        assert_eq!(through(&rate, "10.0.0.1", after(1000)), 50);
+    }
+
+    #[test]
+    fn clients_have_their_own_and_one_over_all() {
+        let rate = PurgeRate::new(1, after(0));
+        for n in 0..4 {
+            assert_eq!(through(&rate, &format!("10.0.0.{n}"), after(0)), 10, "{n}");
+        }
+        assert_eq!(through(&rate, "10.0.0.9", after(0)), 0);
+        assert_eq!(through(&rate, "10.0.0.9", after(1)), 4);
+    }
+
+    #[test]
+    fn one_client_has_a_network_of_ipv6_addresses() {
+        let rate = PurgeRate::new(1, after(0));
+        assert_eq!(through(&rate, "2001:db8::1", after(0)), 10);
+        assert_eq!(through(&rate, "2001:db8::2", after(0)), 0);
+        assert_eq!(through(&rate, "2001:db8:0:1::1", after(0)), 10);
+    }
+
+    #[test]
+    fn clients_are_forgotten_when_they_have_been_quiet() {
+        let rate = PurgeRate::new(1000, after(0));
+        let client = |n: usize| IpAddr::from([10, 0, (n >> 8) as u8, n as u8]);
+        for n in 0..CLIENTS {
+            assert!(rate.take(client(n), after(0)).is_ok());
+        }
+        assert!(rate.take(ip("10.9.9.9"), after(0)).is_err());
+        assert!(rate.take(ip("10.9.9.9"), after(1)).is_ok());
+        assert_eq!(rate.state.lock().clients.len(), 1);
+    }
+}

@@ -1,0 +1,93 @@
+//! The admin credential: kept from logs, compared in a time that does not depend on it.
+
+use std::fmt;
+use std::hint::black_box;
+use std::sync::Arc;
+
+use foxy_base::{Fields, first};
+
+/// The field that may carry the credential in place of `Authorization`.
+pub const TOKEN_FIELD: &str = "X-Foxy-Token";
+
+/// The admin credential. Its text is never printed.
+#[derive(Clone)]
+pub struct Token(Arc<[u8]>);
+
+impl Token {
+    /// Fewest characters of a credential: as many as nobody guesses.
+    pub const LENGTH_MIN: usize = 16;
+
+    /// A credential of this text; `None` if it is too short, or has characters that a field
+    /// cannot carry.
+    #[must_use]
+    pub fn new(text: &str) -> Option<Self> {
+        let fits = text.len() >= Self::LENGTH_MIN && text.bytes().all(|b| b.is_ascii_graphic());
+        fits.then(|| Self(text.as_bytes().into()))
+    }
+
+    /// Whether a request carries it: `Authorization: Bearer TOKEN`, or `X-Foxy-Token: TOKEN`.
+    #[must_use]
+    pub fn is_in<F: Fields + ?Sized>(&self, fields: &F) -> bool {
+        let bearer = first(fields, "Authorization").and_then(bearer);
+        let given = [bearer, first(fields, TOKEN_FIELD)];
+        given.into_iter().flatten().any(|given| self.is(given))
+    }
+
+    /// Looks at every byte, whichever differs first.
+    fn is(&self, given: &[u8]) -> bool {
+        if given.len() != self.0.len() {
+            return false;
+        }
+        let pairs = self.0.iter().zip(given);
+        black_box(pairs.fold(0, |different, (a, b)| black_box(different | (a ^ b)))) == 0
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(..)")
+    }
+}
+
+/// The scheme's name has no case (RFC 9110 section 11.1).
+fn bearer(value: &[u8]) -> Option<&[u8]> {
+    let (scheme, rest) = value.split_at_checked(7)?;
+    scheme
+        .eq_ignore_ascii_case(b"bearer ")
+        .then(|| rest.trim_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_whole_token_fits() {
+        let token = Token::new("0123456789abcdef").unwrap();
+        for (name, value, fits) in [
+            ("Authorization", "Bearer 0123456789abcdef", true),
+            ("authorization", "bearer   0123456789abcdef", true),
+            ("X-Foxy-Token", "0123456789abcdef", true),
+            ("X-Foxy-Token", "0123456789abcdeF", false),
+            ("X-Foxy-Token", "0123456789abcde", false),
+            ("X-Foxy-Token", "0123456789abcdef0", false),
+            ("X-Foxy-Token", "", false),
+            ("Authorization", "0123456789abcdef", false),
+            ("Authorization", "Basic 0123456789abcdef", false),
+            ("Authorization", "Bearer", false),
+            ("X-Token", "0123456789abcdef", false),
+        ] {
+            let fields: &[(&str, &str)] = &[(name, value)];
+            assert_eq!(token.is_in(fields), fits, "{name}: {value}");
+        }
+    }
+
+    #[test]
+    fn weak_ones_are_none_and_none_is_printed() {
+        for text in ["", "short", "0123456789abcde\n", "0123456789 abcdef"] {
+            assert!(Token::new(text).is_none(), "{text}");
+        }
+        let token = Token::new("0123456789abcdef").unwrap();
+        assert_eq!(format!("{token:?}"), "Token(..)");
+    }
+}
