@@ -27,4 +27,4 @@ pub use client::Client;
 pub use origin::{Asked, Origin};
 pub use other_cache::{Next, OtherCache, READING};
 pub use reply::Reply;
-pub use scene::{Scene, SceneBuilder, secs};
+pub use scene::{Scene, SceneBuilder, TOKEN, secs};

@@ -11,12 +11,16 @@ use foxy_base::{Clock, ManualClock, WallTime};
 use foxy_disk::{Disk, MemDisk};
 use foxy_proxy::{FixedNames, StandIn};
 use foxy_store::StoreOptions;
+use tempfile::TempDir;
 
 use crate::{Answer, Client, Origin};
 
 /// 2026-11-20 12:00:00 UTC.
 const NOON: i64 = 1_795_176_000;
 const DISK_BYTES: u64 = 32 << 20;
+
+/// The field with the admin token of [`SceneBuilder::token`].
+pub const TOKEN: &str = "X-Foxy-Token: 0123456789abcdef0123456789abcdef\r\n";
 
 /// That many seconds.
 #[must_use]
@@ -28,6 +32,8 @@ pub const fn secs(seconds: u64) -> Duration {
 #[derive(Debug)]
 pub struct SceneBuilder {
     config: String,
+    admin: String,
+    token: Option<Arc<TempDir>>,
     disk: bool,
     site: bool,
     stand_in: Option<Arc<dyn StandIn>>,
@@ -40,6 +46,26 @@ impl SceneBuilder {
         self.config += lines;
         self.config.push('\n');
         self
+    }
+
+    /// Serves the admin listener there instead of on loopback.
+    #[must_use]
+    pub fn admin(mut self, address: &str) -> Self {
+        address.clone_into(&mut self.admin);
+        self
+    }
+
+    /// Gives Foxy the admin token that [`TOKEN`] carries. Begins the section `[access]`.
+    #[must_use]
+    pub fn token(mut self) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("token");
+        std::fs::write(&path, "0123456789abcdef0123456789abcdef\n").expect("a file");
+        self.token = Some(Arc::new(folder));
+        self.config(&format!(
+            "[access]\nadmin_token_file = \"{}\"",
+            path.display()
+        ))
     }
 
     /// Gives Foxy a disk; without, it has memory alone.
@@ -71,9 +97,8 @@ impl SceneBuilder {
         let disk = self
             .disk
             .then(|| Arc::new(MemDisk::new(DISK_BYTES, 512, 1)));
-        let mut text =
-            "admin = \"127.0.0.1:0\"\nlisten = \"127.0.0.1:0\"\nmemory = \"64MiB\"\nworkers = 2\n"
-                .to_owned();
+        let mut text = "listen = \"127.0.0.1:0\"\nmemory = \"64MiB\"\nworkers = 2\n".to_owned();
+        text += &format!("admin = \"{}\"\n", self.admin);
         text += &self.config;
         text += "\n[[store]]\npath = \"off\"\n";
         if self.site {
@@ -93,6 +118,7 @@ impl SceneBuilder {
             disk,
             stand_in,
             foxy,
+            _token: self.token,
         }
     }
 }
@@ -108,6 +134,8 @@ pub struct Scene {
     disk: Option<Arc<MemDisk>>,
     stand_in: Option<Arc<dyn StandIn>>,
     foxy: Option<Running>,
+    /// Keeps the file.
+    _token: Option<Arc<TempDir>>,
 }
 
 fn run(
@@ -149,6 +177,8 @@ impl Scene {
     pub fn with() -> SceneBuilder {
         SceneBuilder {
             config: String::new(),
+            admin: "127.0.0.1:0".to_owned(),
+            token: None,
             disk: false,
             site: false,
             stand_in: None,

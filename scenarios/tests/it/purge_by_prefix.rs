@@ -5,7 +5,7 @@ use foxy_scenarios::*;
 
 #[test]
 fn story() {
-    let scene = Scene::with().disk().begin();
+    let scene = Scene::with().disk().token().begin();
     let paths = ["/shop/1", "/shop/2", "/blog/1"];
     for path in paths {
         scene.origin.plays(path, Reply::ok("hello").max_age(60));
@@ -16,18 +16,18 @@ fn story() {
     let number = number_in(&started);
     scene.get("/shop/1").miss();
     scene.get("/blog/1").hit();
+    assert_eq!(number, 1, "numbers begin at 1");
+    let method = |word: &str| format!("{TOKEN}X-Purge-Method: {word}\r\n");
     let counted = || {
         scene.foxy().wake_stores();
         let status = admin(&scene, "GET", &format!("/purges/{number}"));
         status.contains("\"done\": true") && status.contains("\"objects\": 2")
     };
     scene.until("both objects are counted", counted);
-    scene
-        .ask("PURGE", "/b.*1", "X-Purge-Method: regex\r\n")
-        .is(200);
+    scene.ask("PURGE", "/b.*1", &method("regex")).is(200);
     scene.get("/blog/1").miss();
     scene.get("/shop/1").hit();
-    scene.ask("PURGE", "/", "X-Purge-Method: host\r\n").is(200);
+    scene.ask("PURGE", "/", &method("host")).is(200);
     scene.get("/shop/1").miss();
 }
 

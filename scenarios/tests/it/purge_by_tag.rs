@@ -1,11 +1,11 @@
-//! `PURGE` with a tag forgets everything that came with it, in any of three fields, and nothing
+//! `PURGE` with a tag and the admin token forgets everything that came with it, in any of three fields, and nothing
 //! else; a kill right after the answer does not undo it.
 
 use foxy_scenarios::*;
 
 #[test]
 fn story() {
-    let mut scene = Scene::with().disk().begin();
+    let mut scene = Scene::with().disk().token().begin();
     let reply = |name: &str, tags: &str| Reply::ok("hello").max_age(3600).field(name, tags);
     scene
         .origin
@@ -19,7 +19,7 @@ fn story() {
     }
     scene.settle();
     scene
-        .ask("PURGE", "/", "Surrogate-Key: news\r\n")
+        .ask("PURGE", "/", &format!("{TOKEN}Surrogate-Key: news\r\n"))
         .is(200)
         .mentions("purges");
     scene.kill_and_start();

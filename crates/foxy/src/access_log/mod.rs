@@ -27,6 +27,20 @@ pub fn write_line(format: LogFormat, record: &LogRecord<'_>, out: &mut Vec<u8>) 
     }
 }
 
+/// The record without what follows the `?` of URLs: queries carry names, keys and sessions. The `?`
+/// itself stays, so that a page with a query is not taken for the page without.
+fn without_queries<'a>(record: &LogRecord<'a>) -> LogRecord<'a> {
+    let cut = |url: &'a [u8]| match url.iter().position(|b| *b == b'?') {
+        Some(at) => &url[..=at],
+        None => url,
+    };
+    LogRecord {
+        target: cut(record.target),
+        referer: cut(record.referer),
+        ..*record
+    }
+}
+
 /// The URL asked for: targets in origin form get the scheme and host they were meant for.
 fn url(record: &LogRecord<'_>) -> Vec<u8> {
     let mut url = Vec::with_capacity(record.target.len() + record.host.len() + 8);

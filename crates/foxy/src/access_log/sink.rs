@@ -2,7 +2,7 @@
 
 use foxy_proxy::{LogRecord, LogSink};
 
-use super::{LogHandle, write_line};
+use super::{LogHandle, without_queries, write_line};
 use crate::config::LogFormat;
 
 /// A buffer is handed over when it holds this much.
@@ -12,18 +12,20 @@ const FULL_BYTES: usize = 32 << 10;
 #[derive(Debug)]
 pub struct BufferedSink {
     format: LogFormat,
+    query_strings: bool,
     handle: LogHandle,
     lines: Vec<u8>,
     count: u64,
 }
 
 impl BufferedSink {
-    /// A sink for one worker.
+    /// A sink for one worker; the queries of URLs are left out unless `query_strings`.
     #[must_use]
-    pub fn new(format: LogFormat, handle: LogHandle) -> Self {
+    pub fn new(format: LogFormat, query_strings: bool, handle: LogHandle) -> Self {
         let lines = handle.empty_buffer();
         Self {
             format,
+            query_strings,
             handle,
             lines,
             count: 0,
@@ -33,6 +35,8 @@ impl BufferedSink {
 
 impl LogSink for BufferedSink {
     fn record(&mut self, record: &LogRecord<'_>) {
+        let cut = without_queries(record);
+        let record = if self.query_strings { record } else { &cut };
         write_line(self.format, record, &mut self.lines);
         self.count += 1;
         if self.lines.len() >= FULL_BYTES {

@@ -98,7 +98,7 @@ fn lines_reach_the_file_and_a_moved_file_is_opened_anew() {
         folder.path().join("access.log.1"),
     );
     let thread = start(&LogTarget::File(path.clone())).unwrap().unwrap();
-    let mut sink = BufferedSink::new(LogFormat::Squid, thread.handle());
+    let mut sink = BufferedSink::new(LogFormat::Squid, true, thread.handle());
     sink.record(&record());
     sink.flush();
     // The reopening comes behind the line in the same queue.
@@ -112,13 +112,44 @@ fn lines_reach_the_file_and_a_moved_file_is_opened_anew() {
 }
 
 #[test]
+fn queries_are_logged_only_where_that_is_wanted_and_strangers_do_not_read() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    for format in [LogFormat::Squid, LogFormat::Combined, LogFormat::Json] {
+        for wanted in [false, true] {
+            let path = folder.path().join(format!("{format:?} {wanted}"));
+            let thread = start(&LogTarget::File(path.clone())).unwrap().unwrap();
+            let mut sink = BufferedSink::new(format, wanted, thread.handle());
+            for target in [
+                &b"/a?key=secret"[..],
+                b"http://a.test/a?key=secret?secret",
+                b"/a",
+            ] {
+                sink.record(&LogRecord {
+                    target,
+                    referer: b"http://a.test/login?token=secret",
+                    ..record()
+                });
+            }
+            drop(sink);
+            thread.finish();
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert_eq!(text.contains("secret"), wanted, "{text}");
+            assert!(text.contains("/a?") && text.lines().count() == 3, "{text}");
+            let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o007, 0, "{mode:o}");
+        }
+    }
+}
+
+#[test]
 fn a_thread_that_is_gone_costs_lines_not_requests() {
     let folder = tempfile::tempdir().unwrap();
     let thread = start(&LogTarget::File(folder.path().join("log")))
         .unwrap()
         .unwrap();
     let handle = thread.handle();
-    let mut sink = BufferedSink::new(LogFormat::Squid, handle.clone());
+    let mut sink = BufferedSink::new(LogFormat::Squid, true, handle.clone());
     thread.finish();
     sink.record(&record());
     sink.flush();

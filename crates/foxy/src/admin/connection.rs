@@ -7,6 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
+use super::open::Stage;
 use super::{State, routes};
 
 const HEAD_BYTES: usize = 16 << 10;
@@ -38,8 +39,8 @@ impl Answer {
 }
 
 /// Reads a request, answers it, closes. What goes wrong on the way concerns that client alone.
-pub(super) async fn serve(mut stream: TcpStream, state: &State) {
-    let exchanged = tokio::time::timeout(TIME, exchange(&mut stream, state)).await;
+pub(super) async fn serve(mut stream: TcpStream, state: &State, stage: &Stage) {
+    let exchanged = tokio::time::timeout(TIME, exchange(&mut stream, state, stage)).await;
     if let Ok(Ok(Some(mut more))) = exchanged {
         while let Some(piece) = more.recv().await {
             let written = tokio::time::timeout(TIME, stream.write_all(&piece)).await;
@@ -55,6 +56,7 @@ pub(super) async fn serve(mut stream: TcpStream, state: &State) {
 async fn exchange(
     stream: &mut TcpStream,
     state: &State,
+    stage: &Stage,
 ) -> std::io::Result<Option<mpsc::Receiver<Vec<u8>>>> {
     let limits = Limits {
         head_bytes: HEAD_BYTES,
@@ -74,6 +76,7 @@ async fn exchange(
                 };
                 if let Some(body) = buffer.get(parts.len()..parts.len() + body) {
                     let head_only = head.method_text() == b"HEAD";
+                    stage.working();
                     break (routes::answer(&head, body, state).await, head_only);
                 }
             }
@@ -84,6 +87,7 @@ async fn exchange(
             return Ok(None);
         }
     };
+    stage.sending();
     stream.write_all(&encode(&answer, head_only)).await?;
     let more = answer.more.take().filter(|_| !head_only);
     if more.is_none() {
@@ -106,6 +110,11 @@ fn encode(answer: &Answer, head_only: bool) -> Vec<u8> {
     write::field(&mut out, b"Content-Type", answer.content_type.as_bytes());
     if answer.more.is_none() {
         write::number_field(&mut out, b"Content-Length", answer.body.len() as u64);
+    }
+    match answer.status {
+        401 => write::field(&mut out, b"WWW-Authenticate", b"Bearer"),
+        429 => write::field(&mut out, b"Retry-After", b"1"),
+        _ => {}
     }
     write::field(&mut out, b"Cache-Control", b"no-store");
     if answer.status == 429 {

@@ -1,4 +1,5 @@
-//! Who is answered: requests under known names, changes only with the field of our own.
+//! Who is answered: requests under known names, changes only with the field of our own, and from
+//! other machines everything but health only with the admin token.
 
 use foxy_base::first;
 use foxy_http1::{RequestHead, TargetForm};
@@ -13,6 +14,10 @@ pub(super) fn refuse(head: &RequestHead<'_>, state: &State) -> Option<&'static s
     if head.form() != TargetForm::Origin {
         return Some("this is the admin address of Foxy, not a proxy");
     }
+    // A page that has pointed its own name here does not know the token.
+    if has_token(head, state) {
+        return None;
+    }
     let host = first(&head, "Host").map(String::from_utf8_lossy);
     if !host.is_some_and(|host| known(&host, &state.hosts)) {
         return Some("this name is not known; use localhost, or add it to access.admin_hosts");
@@ -21,8 +26,21 @@ pub(super) fn refuse(head: &RequestHead<'_>, state: &State) -> Option<&'static s
 }
 
 /// Whether a changing request may change.
-pub(super) fn may_change(head: &RequestHead<'_>) -> bool {
-    first(&head, FIELD) == Some(b"1")
+pub(super) fn may_change(head: &RequestHead<'_>, state: &State) -> bool {
+    first(&head, FIELD) == Some(b"1") || has_token(head, state)
+}
+
+/// Whether a request lacks the token that it needs.
+pub(super) fn lacks_token(head: &RequestHead<'_>, path: &str, state: &State) -> bool {
+    let local = state
+        .addresses
+        .admin
+        .is_some_and(|own| own.ip().is_loopback());
+    !local && !matches!(path, "/healthz" | "/readyz") && !has_token(head, state)
+}
+
+fn has_token(head: &RequestHead<'_>, state: &State) -> bool {
+    state.token.as_ref().is_some_and(|token| token.is_in(head))
 }
 
 /// Loopback names and addresses, the listener's own address, and what the operator lists.

@@ -3,12 +3,15 @@
 //! It runs on a thread of its own, so that it answers when the network threads are busy and never
 //! costs them anything. It is no proxy, answers only under names it knows (a page in a browser
 //! could otherwise point its own name at it), and changes something only for requests that carry
-//! a field which a foreign page cannot add.
+//! a field which a foreign page cannot add. Where others than this machine can connect to it, it
+//! asks for the admin token.
 
 mod connection;
 mod guard;
 mod list;
 mod metrics;
+mod names;
+mod open;
 mod purge;
 mod routes;
 mod stats;
@@ -27,17 +30,21 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use foxy_base::{Clock, MonoTime};
-use foxy_proxy::Proxy;
+use foxy_proxy::{Proxy, Token};
 use foxy_store::Engine;
 use tokio::sync::{Semaphore, oneshot};
 
+use self::names::{Names, origin_name};
+use self::open::Open;
 use crate::StartError;
 use crate::access_log::LogHandle;
 use crate::config::Config;
 use crate::run::{Addresses, StoreKeeper};
 
-/// Connections at once; more wait.
+/// Connections at once; for more, those are closed that do nothing.
 const CONNECTIONS: usize = 64;
+/// Connections at once when all of them are at work; more wait.
+const CONNECTIONS_MAX: usize = 256;
 
 /// What the answers are made of.
 #[derive(Debug)]
@@ -50,9 +57,8 @@ pub(crate) struct State {
     started: MonoTime,
     memory: u64,
     hosts: Vec<String>,
-    partitions: Vec<String>,
-    /// Sites whose objects are under their origin's name, and that name.
-    origins: Vec<(String, String)>,
+    names: Names,
+    token: Option<Token>,
     addresses: Addresses,
 }
 
@@ -62,8 +68,8 @@ impl State {
         (engine, stores): (&Arc<Engine>, &Arc<StoreKeeper>),
         clock: &Arc<dyn Clock>,
         log: Option<LogHandle>,
-        config: &Config,
-        addresses: &Addresses,
+        (config, addresses): (&Config, &Addresses),
+        token: Option<Token>,
     ) -> Self {
         let sites = addresses.sites.iter().map(|(name, _)| name.clone());
         let forward = (!addresses.forward.is_empty()).then(|| "forward".to_owned());
@@ -78,8 +84,11 @@ impl State {
             started: clock.mono(),
             memory: config.memory,
             hosts,
-            origins: origins(config),
-            partitions: forward.into_iter().chain(sites).collect(),
+            names: Names {
+                partitions: forward.into_iter().chain(sites).collect(),
+                origins: origins(config),
+            },
+            token,
             addresses: addresses.clone(),
         }
     }
@@ -88,11 +97,10 @@ impl State {
 fn origins(config: &Config) -> Vec<(String, String)> {
     let own = config.sites.iter().filter(|site| !site.preserve_host);
     own.map(|site| {
-        let host = match site.origin.host.contains(':') {
-            true => format!("[{}]", site.origin.host),
-            false => site.origin.host.clone(),
-        };
-        (site.name.clone(), format!("{host}:{}", site.origin.port))
+        (
+            site.name.clone(),
+            origin_name(&site.origin.host, site.origin.port),
+        )
     })
     .collect()
 }
@@ -153,18 +161,21 @@ async fn serve(socket: TcpListener, state: Arc<State>, stopped: oneshot::Receive
 }
 
 async fn accept_all(listener: &tokio::net::TcpListener, state: &Arc<State>) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let open = Open::new(CONNECTIONS);
     loop {
         let Ok(permit) = Arc::clone(&room).acquire_owned().await else {
             return;
         };
         match listener.accept().await {
             Ok((stream, _)) => {
-                let state = Arc::clone(state);
-                tokio::spawn(async move {
-                    connection::serve(stream, &state).await;
+                let (state, place) = (Arc::clone(state), open.place());
+                let stage = place.stage();
+                let task = tokio::spawn(async move {
+                    connection::serve(stream, &state, &stage).await;
                     drop(permit);
                 });
+                open.enter(place, task.abort_handle());
             }
             // Out of descriptors, usually: a pause, then on.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,

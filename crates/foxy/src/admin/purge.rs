@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::State;
 use super::connection::Answer;
+use super::names::without_fragment;
 use super::routes::{json, parameter};
 
 /// Purges in a list.
@@ -83,7 +84,7 @@ pub(super) async fn purge(query: &str, body: &[u8], state: &State) -> Answer {
     let site = wanted.site.clone();
     if site
         .as_ref()
-        .is_some_and(|site| !state.partitions.contains(site))
+        .is_some_and(|site| !state.names.partitions.contains(site))
     {
         return Answer::text(404, "there is no such site");
     }
@@ -94,7 +95,11 @@ pub(super) async fn purge(query: &str, body: &[u8], state: &State) -> Answer {
     if kind == PurgeKind::Url && !soft {
         return url(&text, site.as_deref(), state).await;
     }
-    let normal = match normalised(kind, &text) {
+    let text = match kind {
+        PurgeKind::Url => without_fragment(&text),
+        _ => &text,
+    };
+    let normal = match normalised(kind, text) {
         Ok(normal) => normal,
         Err(problem) => return Answer::text(400, &problem),
     };
@@ -104,14 +109,21 @@ pub(super) async fn purge(query: &str, body: &[u8], state: &State) -> Answer {
         partition,
         soft,
     };
-    let places = match (kind, Url::parse(text.as_bytes())) {
-        (PurgeKind::Url, Ok(url)) => places(site.as_deref(), state, |partition| {
-            state.proxy.purge_text(partition, &url)
+    let parsed = Url::parse(text.as_bytes());
+    let places = match (kind, &parsed) {
+        (PurgeKind::Url, Ok(parsed)) => places(site.as_deref(), state, |partition, sure| {
+            let url = state.names.url(parsed, partition, sure)?;
+            Some(state.proxy.purge_text(partition, &url))
         }),
-        (PurgeKind::Prefix, _) => places(site.as_deref(), state, |partition| {
-            state.proxy.prefix_text(partition, &text)
+        (PurgeKind::Prefix, _) => places(site.as_deref(), state, |partition, sure| {
+            let named = match sure {
+                true => state.names.prefix(text.as_bytes(), partition),
+                false => text.as_bytes().to_vec(),
+            };
+            let named = String::from_utf8_lossy(&named);
+            Some(state.proxy.prefix_text(partition, &named))
         }),
-        _ => vec![(site.unwrap_or_default(), normal)],
+        _ => vec![one_place(kind, normal, site, state)],
     };
     let purges: Vec<_> = places.into_iter().map(purge).collect();
     many(&purges, state).await
@@ -125,10 +137,15 @@ async fn many(purges: &[Purge], state: &State) -> Answer {
                 numbers.push(began.number);
                 durable &= began.durable;
             }
-            Err(error) if error.is_busy() => {
-                return Answer::text(429, &format!("the purge {error}"));
+            Err(error) => {
+                use PurgeError::{Empty, Expression, TooLong};
+                let status = match error {
+                    TooLong(_) | Empty | Expression(_) => 400,
+                    // A limit, whichever: what was purged already stays purged.
+                    _ => 429,
+                };
+                return Answer::text(status, &format!("the purge {error}"));
             }
-            Err(error) => return Answer::text(400, &format!("the purge {error}")),
         }
     }
     let purge = numbers.pop().unwrap_or(0);
@@ -144,23 +161,39 @@ async fn many(purges: &[Purge], state: &State) -> Answer {
 }
 
 /// Partitions with the text as their rules write it; one for all (with an empty name) if that is
-/// the same everywhere.
+/// the same everywhere. The text is asked for with whether there is no question which site is
+/// meant.
 fn places(
     site: Option<&str>,
     state: &State,
-    text: impl Fn(&str) -> Vec<u8>,
+    text: impl Fn(&str, bool) -> Option<Vec<u8>>,
 ) -> Vec<(String, Vec<u8>)> {
-    let chosen = state.partitions.iter();
-    let chosen = chosen.filter(|p| site.is_none_or(|site| site == *p));
-    let mut places: Vec<_> = chosen.map(|p| (p.clone(), text(p))).collect();
+    let (chosen, sure) = state.names.chosen(site);
+    let here = |partition: &&str| Some(((*partition).to_owned(), text(partition, sure)?));
+    let mut places: Vec<_> = chosen.iter().filter_map(here).collect();
     let same = places.windows(2).all(|pair| pair[0].1 == pair[1].1);
-    if site.is_none() && same {
+    if site.is_none() && same && places.len() == chosen.len() {
         places.truncate(1);
         places
             .iter_mut()
             .for_each(|(partition, _)| partition.clear());
     }
     places
+}
+
+/// The partition and the text of a purge of many in it. Names are mapped where there is no
+/// question which site is meant.
+fn one_place(
+    kind: PurgeKind,
+    text: Vec<u8>,
+    site: Option<String>,
+    state: &State,
+) -> (String, Vec<u8>) {
+    let text = match (kind, &state.names.chosen(site.as_deref())) {
+        (PurgeKind::Host, (only, true)) => state.names.host(&text, only.first().unwrap_or(&"")),
+        _ => text,
+    };
+    (site.unwrap_or_default(), text)
 }
 
 fn of_query(query: &str) -> Wanted {
@@ -198,7 +231,7 @@ impl Wanted {
 }
 
 async fn url(url: &str, site: Option<&str>, state: &State) -> Answer {
-    let Ok(parsed) = Url::parse(url.as_bytes()) else {
+    let Ok(parsed) = Url::parse(without_fragment(url).as_bytes()) else {
         return Answer::text(400, "url is not an http URL with a host");
     };
     let mut normalised = Vec::new();
@@ -210,9 +243,12 @@ async fn url(url: &str, site: Option<&str>, state: &State) -> Answer {
         variants_counted_by: Vec::new(),
         durable: true,
     };
-    let chosen = state.partitions.iter();
-    for partition in chosen.filter(|p| site.is_none_or(|site| site == *p)) {
-        let purged = state.proxy.purge(partition, &parsed).await;
+    let (chosen, sure) = state.names.chosen(site);
+    for partition in chosen {
+        let Some(here) = state.names.url(&parsed, partition, sure) else {
+            continue;
+        };
+        let purged = state.proxy.purge(partition, &here).await;
         removed.durable &= purged.durable;
         removed.objects += purged.objects;
         removed.variants_counted_by.extend(purged.counting);
@@ -223,7 +259,7 @@ async fn url(url: &str, site: Option<&str>, state: &State) -> Answer {
 
 /// The latest purges.
 pub(super) fn list(state: &State) -> Answer {
-    let latest = state.engine.purge_statuses(LISTED);
+    let latest = state.proxy.purge_statuses(LISTED);
     let latest: Vec<_> = latest.into_iter().map(operation).collect();
     json(200, &latest)
 }
@@ -233,7 +269,7 @@ pub(super) fn status(number: &str, state: &State) -> Answer {
     let status = number
         .parse()
         .ok()
-        .and_then(|n| state.engine.purge_status(n));
+        .and_then(|n| state.proxy.purge_status(n));
     match status {
         Some(status) => json(200, &operation(status)),
         None => Answer::text(404, "this purge is not known, or not any more"),

@@ -7,6 +7,8 @@ use super::guard::{self, FIELD};
 use super::stats::Stats;
 use super::{State, list, metrics, purge, stores, why};
 
+const NO_TOKEN: &str = "the admin token is needed: send `Authorization: Bearer TOKEN`, or name its \
+                        file with --token-file (access.admin_token_file of the configuration)";
 const PAGE: &str = include_str!("page.html");
 
 /// Finds the answer.
@@ -16,6 +18,13 @@ pub(super) async fn answer(head: &RequestHead<'_>, body: &[u8], state: &State) -
     }
     let target = String::from_utf8_lossy(head.target_text()).into_owned();
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+    if guard::lacks_token(head, path, state) {
+        return match path {
+            // The page has no figures in it: it asks for the token.
+            "/" => page(401),
+            _ => Answer::text(401, NO_TOKEN),
+        };
+    }
     match (head.method_text(), path) {
         (b"GET" | b"HEAD", "/why") => why::answer(query, state),
         (b"GET" | b"HEAD", "/ls") => list::answer(query, state),
@@ -25,7 +34,7 @@ pub(super) async fn answer(head: &RequestHead<'_>, body: &[u8], state: &State) -
             Some(number) => purge::status(number, state),
             None => get(path, state),
         },
-        (b"POST", _) if !guard::may_change(head) => {
+        (b"POST", _) if !guard::may_change(head, state) => {
             Answer::text(403, &format!("changes need the field `{FIELD}: 1`"))
         }
         (b"POST", "/purge") => purge::purge(query, body, state).await,
@@ -42,12 +51,7 @@ pub(super) async fn answer(head: &RequestHead<'_>, body: &[u8], state: &State) -
 fn get(path: &str, state: &State) -> Answer {
     let shutting_down = state.proxy.is_shutting_down();
     match path {
-        "/" => Answer {
-            status: 200,
-            content_type: "text/html; charset=utf-8",
-            body: PAGE.as_bytes().to_vec(),
-            more: None,
-        },
+        "/" => page(200),
         "/healthz" => Answer::text(200, "ok"),
         "/readyz" if shutting_down => Answer::text(503, "draining"),
         "/readyz" => Answer::text(200, "ready"),
@@ -63,6 +67,15 @@ fn get(path: &str, state: &State) -> Answer {
             404,
             "try /, /healthz, /readyz, /metrics, /stats, /stores, /ls, /purges or /why?url=...",
         ),
+    }
+}
+
+fn page(status: u16) -> Answer {
+    Answer {
+        status,
+        content_type: "text/html; charset=utf-8",
+        body: PAGE.as_bytes().to_vec(),
+        more: None,
     }
 }
 

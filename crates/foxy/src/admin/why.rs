@@ -1,12 +1,13 @@
 //! `/why`: what would become of a request now, and why.
 
 use foxy_base::{FieldBlock, FieldBlockBuilder};
-use foxy_http1::{Authority, Url};
+use foxy_http1::Url;
 use foxy_proxy::{StoredWhy, WhyRequest};
 use serde::{Deserialize, Serialize};
 
 use super::State;
 use super::connection::Answer;
+use super::names::without_fragment;
 use super::routes::{json, parameter, parameters};
 
 /// The answer, as JSON has it.
@@ -99,13 +100,9 @@ fn why(query: &str, state: &State) -> Result<Why, (u16, String)> {
     let usage = "say what it is about: /why?url=http%3A%2F%2Fexample.com%2F";
     let text = parameter(query, "url").ok_or((400, usage.to_owned()))?;
     let wrong = || (400, format!("{text}: this is not an http URL with a host"));
-    let mut url = Url::parse(text.as_bytes()).map_err(|_| wrong())?;
+    let asked = Url::parse(without_fragment(&text).as_bytes()).map_err(|_| wrong())?;
     let site = site(parameter(query, "site"), state).map_err(|text| (404, text))?;
-    // A site that does not keep the client's Host has everything under its origin's name.
-    let own = state.origins.iter().find(|(name, _)| *name == site);
-    if let Some((_, authority)) = own {
-        url.authority = Authority::parse(authority.as_bytes()).map_err(|_| wrong())?;
-    }
+    let url = state.names.url(&asked, &site, true).ok_or_else(wrong)?;
     let fields = fields(&parameters(query, "h")).map_err(|text| (400, text))?;
     let method = parameter(query, "method").unwrap_or_else(|| "GET".to_owned());
     let answer = state.proxy.why(&WhyRequest {
@@ -139,8 +136,8 @@ fn why(query: &str, state: &State) -> Result<Why, (u16, String)> {
 
 /// The site named, or the one that goes without saying.
 fn site(named: Option<String>, state: &State) -> Result<String, String> {
-    let all = || state.partitions.join(", ");
-    match (named, &state.partitions[..]) {
+    let all = || state.names.partitions.join(", ");
+    match (named, &state.names.partitions[..]) {
         (Some(name), all) if all.contains(&name) => Ok(name),
         (Some(name), _) => Err(format!("there is no site `{name}`; there are: {}", all())),
         (None, [first, ..]) if first == "forward" => Ok(first.clone()),

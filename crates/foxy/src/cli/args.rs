@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use foxy_base::ByteSize;
 use foxy_sim::levels::{PolicyKind, Watermarks};
 
+pub(super) use super::admin_args::AdminArgs;
 use crate::config::{self, AllGiven, Config, Given, Machine, Problem, Section};
 
 const EXAMPLES: &str = "Examples:
@@ -144,6 +145,9 @@ pub struct ServeArgs {
     /// Access log: a file, `stdout` or `off`
     #[arg(long, value_name = "PATH")]
     pub access_log: Option<String>,
+    /// Network whose clients may use the forward proxy, in place of loopback and private networks; `all` for everybody; may be repeated
+    #[arg(long, value_name = "CIDR")]
+    pub allow_client: Vec<String>,
     /// Network that the forward proxy may reach although it is private; `all` lifts the guard; may be repeated
     #[arg(long, value_name = "CIDR")]
     pub allow_destination: Vec<String>,
@@ -155,17 +159,6 @@ pub struct CheckArgs {
     /// The configuration, as for `serve`
     #[command(flatten)]
     pub serve: ServeArgs,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Where the running Foxy is.
-#[derive(Clone, Debug, Args)]
-pub struct AdminArgs {
-    /// Admin address of the running Foxy
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:3129")]
-    pub admin: String,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -381,6 +374,12 @@ impl ServeArgs {
             ("", "listen", &self.listen, "--listen"),
             (
                 "access",
+                "allow_clients",
+                &self.allow_client,
+                "--allow-client",
+            ),
+            (
+                "access",
                 "allow_destinations",
                 &self.allow_destination,
                 "--allow-destination",
@@ -444,7 +443,7 @@ fn one(text: &str, place: &str) -> Given {
     }
 }
 
-fn read(path: &Path) -> Result<AllGiven, Vec<Problem>> {
+pub(super) fn read(path: &Path) -> Result<AllGiven, Vec<Problem>> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| {
         vec![Problem::conflict(

@@ -4,6 +4,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
+use super::admin_args::{Admin, AdminArgs};
+
 const CONNECT: Duration = Duration::from_secs(5);
 const ANSWER: Duration = Duration::from_secs(60);
 /// No answer is this long.
@@ -13,9 +15,11 @@ const ANSWER_MAX: u64 = 64 << 20;
 ///
 /// # Errors
 /// A sentence that says what to do.
-pub(super) fn ask(admin: &str, method: &str, target: &str) -> Result<(u16, String), String> {
+pub(super) fn ask(args: &AdminArgs, method: &str, target: &str) -> Result<(u16, String), String> {
     let mut answer = Vec::new();
-    let stream = send(admin, method, target)?;
+    let to = args.resolve()?;
+    let stream = send(&to, method, target)?;
+    let admin = &to.address;
     let read = stream.take(ANSWER_MAX).read_to_end(&mut answer);
     read.map_err(|error| format!("{admin} did not answer: {error}"))?;
     parse(&answer).ok_or_else(|| format!("{admin} is not the admin address of a Foxy; {ADVICE}"))
@@ -23,11 +27,16 @@ pub(super) fn ask(admin: &str, method: &str, target: &str) -> Result<(u16, Strin
 
 const ADVICE: &str = "is Foxy running? `--admin` names its admin address";
 
-fn send(admin: &str, method: &str, target: &str) -> Result<TcpStream, String> {
+fn send(to: &Admin, method: &str, target: &str) -> Result<TcpStream, String> {
+    let admin = &to.address;
     let mut stream =
         connect(admin).map_err(|error| format!("no connection to {admin}: {error}; {ADVICE}"))?;
+    let token = match &to.token {
+        Some(token) => format!("Authorization: Bearer {token}\r\n"),
+        None => String::new(),
+    };
     let request = format!(
-        "{method} {target} HTTP/1.1\r\nHost: {admin}\r\nX-Foxy-Admin: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        "{method} {target} HTTP/1.1\r\nHost: {admin}\r\nX-Foxy-Admin: 1\r\n{token}Content-Length: 0\r\nConnection: close\r\n\r\n"
     );
     let sent = stream
         .set_read_timeout(Some(ANSWER))
@@ -41,12 +50,14 @@ fn send(admin: &str, method: &str, target: &str) -> Result<TcpStream, String> {
 /// # Errors
 /// A sentence that says what to do.
 pub(super) fn open(
-    admin: &str,
+    args: &AdminArgs,
     method: &str,
     target: &str,
 ) -> Result<(u16, impl BufRead + use<>), String> {
+    let to = args.resolve()?;
+    let admin = &to.address;
     let failed = |error: std::io::Error| format!("{admin} did not answer: {error}");
-    let mut answer = BufReader::new(send(admin, method, target)?);
+    let mut answer = BufReader::new(send(&to, method, target)?);
     let mut line = String::new();
     answer.read_line(&mut line).map_err(failed)?;
     let status = line

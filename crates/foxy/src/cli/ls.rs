@@ -13,7 +13,7 @@ use crate::config::human;
 pub(super) fn run(args: &LsArgs) -> ExitCode {
     let pattern = encoded(args.pattern.as_deref().unwrap_or_default());
     let target = format!("/ls?pattern={pattern}&limit={}", args.limit);
-    let (status, mut body) = match client::open(&args.admin.admin, "GET", &target) {
+    let (status, mut body) = match client::open(&args.admin, "GET", &target) {
         Ok(answer) => answer,
         Err(error) => return failed(error),
     };

@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 done, 1 something failed at run time, 2 wrong usage or configuration.
 
+mod admin_args;
 mod args;
 mod bench_proxy;
 mod check;

@@ -14,7 +14,7 @@ const ASK: Duration = Duration::from_millis(200);
 
 /// Asks for the purge; done when it would survive a power cut, with `--wait` when all is counted.
 pub(super) fn run(args: &PurgeArgs) -> ExitCode {
-    match client::ask(&args.admin.admin, "POST", &target(args)) {
+    match client::ask(&args.admin, "POST", &target(args)) {
         Ok((200, body)) => match serde_json::from_str::<Started>(&body) {
             Ok(started) => many(args, &started, &body),
             Err(_) => one(args, &body),
@@ -112,7 +112,7 @@ fn end(durable: bool) -> ExitCode {
 fn wait(args: &PurgeArgs, mut number: u64) -> Result<(Operation, String), String> {
     loop {
         let target = format!("/purges/{number}");
-        let (status, body) = client::ask(&args.admin.admin, "GET", &target)?;
+        let (status, body) = client::ask(&args.admin, "GET", &target)?;
         if status != 200 {
             return Err(format!("{status}: {}", body.trim()));
         }

@@ -78,7 +78,7 @@ fn needs_restart(current: &Config, new: &Config) -> bool {
             (
                 &config.listen,
                 &config.admin,
-                &config.admin_hosts,
+                (&config.admin_hosts, &config.admin_token),
                 config.memory,
                 config.workers,
                 &config.sites,

@@ -7,7 +7,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::args::ServeArgs;
 use super::reload::{self, LevelHandle};
 use super::{failed, misconfigured};
-use crate::config::{Config, ThisMachine, human};
+use crate::config::{Config, ThisMachine, Users, human};
 use crate::run::{notify, raise_open_files};
 use crate::{Parts, Running, start};
 
@@ -42,6 +42,12 @@ pub(super) fn run_with(args: &ServeArgs, mut parts: Parts) -> ExitCode {
         Err(error) => return failed(error),
     };
     eprintln!("{}", headline(&config, &running));
+    for users in running_users(&config, &running) {
+        match users.open_proxy {
+            true => tracing::warn!("{}", users.words),
+            false => eprintln!("foxy: {}", users.words),
+        }
+    }
     notify("READY=1");
     runtime.block_on(until_ended(signals, args, config, &running, &level));
     notify("STOPPING=1");
@@ -81,6 +87,15 @@ fn headline(config: &Config, running: &Running) -> String {
     parts.push(format!("memory {}", human(config.memory)));
     parts.push(format!("{} workers", config.workers));
     format!("foxy {}: {}", env!("CARGO_PKG_VERSION"), parts.join(", "))
+}
+
+/// Who may use the listeners, by the addresses that they got.
+fn running_users(config: &Config, running: &Running) -> Vec<Users> {
+    config.users(running.forward(), |site| {
+        let mut sites = running.sites().iter();
+        let found = sites.find(|(name, _)| *name == site.name);
+        found.map_or(&[], |(_, addresses)| addresses)
+    })
 }
 
 /// The signals that mean something.

@@ -11,7 +11,7 @@ use crate::config::human;
 
 /// Asks and prints.
 pub(super) fn run(args: &StatsArgs) -> ExitCode {
-    match client::ask(&args.admin.admin, "GET", "/stats") {
+    match client::ask(&args.admin, "GET", "/stats") {
         Ok((200, body)) if args.admin.json => {
             say_all!("{body}");
             ExitCode::SUCCESS

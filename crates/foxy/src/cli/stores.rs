@@ -73,7 +73,7 @@ fn change<'n>(
         // Writing to a string cannot fail.
         let _ = write!(target, "{name}={}&", encoded(&value));
     }
-    match client::ask(&admin.admin, "POST", target.trim_end_matches('&')) {
+    match client::ask(admin, "POST", target.trim_end_matches('&')) {
         Ok((200, body)) => {
             if admin.json {
                 say_all!("{body}");
@@ -99,7 +99,7 @@ fn change<'n>(
 }
 
 fn stores(admin: &AdminArgs) -> Result<(Vec<StoreLine>, String), String> {
-    let (status, body) = client::ask(&admin.admin, "GET", "/stores")?;
+    let (status, body) = client::ask(admin, "GET", "/stores")?;
     if status != 200 {
         return Err(format!("{status}: {}", body.trim()));
     }

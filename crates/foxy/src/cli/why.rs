@@ -23,7 +23,7 @@ pub(super) fn run(args: &WhyArgs) -> ExitCode {
             let _ = write!(target, "&{name}={}", encoded(value));
         }
     }
-    match client::ask(&args.admin.admin, "GET", &target) {
+    match client::ask(&args.admin, "GET", &target) {
         Ok((200, body)) if args.admin.json => {
             say_all!("{body}");
             ExitCode::SUCCESS

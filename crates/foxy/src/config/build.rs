@@ -4,12 +4,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use foxy_base::ByteSize;
+use ipnet::IpNet;
 
 use super::given::{AllGiven, Section};
 use super::kind::Value;
 use super::machine::Machine;
 use super::origin::OriginUrl;
 use super::problem::Problem;
+use super::token_file::TokenFile;
 use super::values::Values;
 use super::{places, proxy_settings, rules};
 
@@ -22,6 +24,8 @@ pub struct Config {
     pub admin: Option<SocketAddr>,
     /// Further names under which the admin listener answers.
     pub admin_hosts: Vec<String>,
+    /// Where the admin token is.
+    pub admin_token: TokenFile,
     /// The memory budget in bytes.
     pub memory: u64,
     /// Network threads, at least one.
@@ -81,6 +85,8 @@ pub struct SiteConfig {
     pub obey_request: Option<bool>,
     /// Whether paths have one normal form; `None`: as for the forward proxy.
     pub normalise: Option<bool>,
+    /// Clients that may use it; `None`: everybody.
+    pub allow_clients: Option<Vec<IpNet>>,
 }
 
 /// Logs.
@@ -90,6 +96,8 @@ pub struct LogConfig {
     pub access: LogTarget,
     /// In which form.
     pub format: LogFormat,
+    /// Whether with the queries of URLs.
+    pub query_strings: bool,
     /// How much Foxy says about itself.
     pub level: LogLevel,
 }
@@ -161,6 +169,11 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
     let stores = stores(repeated(given, "store"), machine, problems);
     let mut access = Values::read("access", single("access"), problems);
     let admin_hosts = access.texts("admin_hosts");
+    let token_file = match access.given("admin_token_file") {
+        Some(Value::Text(path)) => Some(&path[..]),
+        _ => None,
+    };
+    let admin_token = TokenFile::new(token_file, machine);
     let access = proxy_settings::access(&mut access);
     // A configuration of sites alone has no forward proxy unless it asks for one.
     let asks = single("").is_some_and(|top| top.contains_key("listen"));
@@ -189,6 +202,7 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
         listen,
         admin,
         admin_hosts,
+        admin_token,
         memory,
         workers: workers.max(1),
         pin_workers,
@@ -257,6 +271,10 @@ fn site(section: &Section, problems: &mut Vec<Problem>) -> Option<SiteConfig> {
         Some(Value::Text(name)) => name.clone(),
         _ => format!("{}:{}", origin.host.replace(':', "-"), origin.port),
     };
+    let allow_clients = match values.given("allow_clients") {
+        Some(Value::Networks(networks)) => Some(networks.clone()),
+        _ => None,
+    };
     Some(SiteConfig {
         name,
         listen,
@@ -265,6 +283,7 @@ fn site(section: &Section, problems: &mut Vec<Problem>) -> Option<SiteConfig> {
         collapse,
         obey_request,
         normalise,
+        allow_clients,
     })
 }
 
@@ -389,6 +408,7 @@ fn log(section: Option<&Section>, problems: &mut Vec<Problem>) -> LogConfig {
             "json" => LogFormat::Json,
             _ => LogFormat::Squid,
         },
+        query_strings: values.flag("query_strings"),
         level: LogLevel(values.text("level")),
     }
 }

@@ -1,6 +1,7 @@
 //! The kinds of values a setting can have: how each is read, what is allowed, in words.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use foxy_base::ByteSize;
@@ -46,6 +47,8 @@ pub enum Kind {
     Networks,
     /// Port numbers.
     Ports,
+    /// Port numbers and ranges of them.
+    PortRanges,
     /// The URL of an origin: scheme, host and port.
     Origin,
     /// Names or patterns of a rule.
@@ -75,6 +78,8 @@ pub enum Value {
     Networks(Vec<IpNet>),
     /// Ports.
     Ports(Vec<u16>),
+    /// Ranges of ports.
+    PortRanges(Vec<RangeInclusive<u16>>),
     /// An origin.
     Origin(OriginUrl),
 }
@@ -91,6 +96,7 @@ impl Kind {
                 | Self::NameServers
                 | Self::Networks
                 | Self::Ports
+                | Self::PortRanges
                 | Self::Patterns(_)
         )
     }
@@ -134,6 +140,9 @@ impl Kind {
             Self::NameServers => "a list of ADDRESS or ADDRESS:PORT".to_owned(),
             Self::Networks => "a list of networks such as 10.0.0.0/8, or \"all\"".to_owned(),
             Self::Ports => "a list of ports from 1 to 65535".to_owned(),
+            Self::PortRanges => {
+                "a list of ports and ranges such as 1025-65535, or \"all\"".to_owned()
+            }
             Self::Patterns(of) => of.allowed().to_owned(),
             Self::Origin => "a URL of scheme http, host and port, without a path".to_owned(),
         }
@@ -179,6 +188,7 @@ impl Kind {
             Self::NameServers => each(given, name_server).map(Value::Addresses),
             Self::Networks => networks(given).map(Value::Networks),
             Self::Ports => each(given, port).map(Value::Ports),
+            Self::PortRanges => each(given, ports).map(Value::PortRanges),
             Self::Origin => one.parse().map(Value::Origin),
             Self::Patterns(_) if given.is_empty() => Err("the list is empty".to_owned()),
             Self::Patterns(of) => each(given, |text| of.read(text)).map(Value::Texts),
@@ -340,119 +350,17 @@ fn port(text: &str) -> Result<u16, String> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(kind: Kind, given: &[&str]) -> Result<Value, String> {
-        kind.read(
-            &given
-                .iter()
-                .map(|text| (*text).to_owned())
-                .collect::<Vec<_>>(),
-        )
-    }
-
-    #[test]
-    fn name_servers() {
-        let read = |given: &[&str]| read(Kind::NameServers, given);
-        let Ok(Value::Addresses(all)) = read(&["192.0.2.53", "::1", "[::1]:5353"]) else {
-            panic!("these are name servers");
-        };
-        let all: Vec<_> = all.iter().map(ToString::to_string).collect();
-        assert_eq!(all, ["192.0.2.53:53", "[::1]:53", "[::1]:5353"]);
-        assert_eq!(read(&[]), Ok(Value::Addresses(Vec::new())));
-        assert!(read(&["dns.test"]).unwrap_err().contains("dns.test"));
-    }
-
-    #[test]
-    fn durations() {
-        let kind = Kind::Duration(0, 86_400);
-        for (text, millis) in [
-            ("5s", 5000),
-            ("250ms", 250),
-            ("2h", 7_200_000),
-            ("90", 90_000),
-            ("1d", 86_400_000),
-        ] {
-            let wanted = Value::Duration(Some(Duration::from_millis(millis)));
-            assert_eq!(read(kind, &[text]), Ok(wanted), "{text}");
-        }
-        for text in ["", "s", "-1s", "5 weeks", "2d", "99999999999999999999d"] {
-            assert!(read(kind, &[text]).is_err(), "{text}");
-        }
-        assert_eq!(
-            read(Kind::DurationOrOff(1, 9), &["off"]),
-            Ok(Value::Duration(None))
-        );
-    }
-
-    #[test]
-    fn sizes_and_shares() {
-        assert_eq!(
-            read(Kind::SizeOrShare(1), &["100%"]),
-            Ok(Value::Share(100.0))
-        );
-        assert_eq!(
-            read(Kind::SizeOrShare(1), &["64MB"]),
-            Ok(Value::Size(64_000_000))
-        );
-        for text in ["0%", "101%", "%", "x%", "0"] {
-            assert!(read(Kind::SizeOrShare(1), &[text]).is_err(), "{text}");
-        }
-        assert!(
-            read(Kind::Size(10, 20), &["9"])
-                .unwrap_err()
-                .contains("small")
-        );
-        assert!(
-            read(Kind::Size(10, 20), &["21"])
-                .unwrap_err()
-                .contains("large")
-        );
-    }
-
-    #[test]
-    fn addresses() {
-        for (text, full) in [
-            (":3128", "0.0.0.0:3128"),
-            ("*:3128", "0.0.0.0:3128"),
-            ("localhost:1", "127.0.0.1:1"),
-            ("[::1]:80", "[::1]:80"),
-        ] {
-            assert_eq!(
-                read(Kind::Addresses, &[text]),
-                Ok(Value::Addresses(vec![full.parse().unwrap()]))
-            );
-        }
-        for text in ["3128", "example.com:80", "1.2.3.4", "::1:80:"] {
-            assert!(read(Kind::Addresses, &[text]).is_err(), "{text}");
-        }
-        assert_eq!(
-            read(Kind::AddressOrOff, &["off"]),
-            Ok(Value::Addresses(Vec::new()))
-        );
-    }
-
-    #[test]
-    fn networks_and_ports() {
-        let Ok(Value::Networks(all)) = read(Kind::Networks, &["all"]) else {
-            panic!()
-        };
-        assert!(
-            all.iter()
-                .any(|n| n.contains(&"8.8.8.8".parse::<IpAddr>().unwrap()))
-        );
-        assert!(read(Kind::Networks, &["10.0.0.0/8", "192.0.2.1", "fd00::/8"]).is_ok());
-        assert!(
-            read(Kind::Networks, &["10.0.0.0/33"])
-                .unwrap_err()
-                .contains("`10.0.0.0/33`")
-        );
-        assert_eq!(
-            read(Kind::Ports, &["443", "8443"]),
-            Ok(Value::Ports(vec![443, 8443]))
-        );
-        assert!(read(Kind::Ports, &["0"]).is_err());
+fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
+    let (first, last) = match text.split_once('-') {
+        _ if text == "all" => return Ok(1..=u16::MAX),
+        Some((first, last)) => (port(first.trim())?, port(last.trim())?),
+        None => (port(text)?, port(text)?),
+    };
+    match first <= last {
+        true => Ok(first..=last),
+        false => Err("its first port is after its last".to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@
 mod build;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzzing;
+mod clients;
 mod given;
 mod kind;
 mod machine;
@@ -19,12 +20,14 @@ mod reference;
 mod rules;
 mod suggest;
 mod table;
+mod token_file;
 mod values;
 
 pub(crate) use build::one_store;
 pub use build::{
     Config, LogConfig, LogFormat, LogLevel, LogTarget, ScrubConfig, SiteConfig, StoreConfig,
 };
+pub(crate) use clients::Users;
 pub use given::{AllGiven, Given, Section, parse};
 pub use kind::{Kind, Value};
 pub use machine::{Machine, ThisMachine};
@@ -34,6 +37,7 @@ pub use problem::Problem;
 pub use reference::reference;
 pub use suggest::nearest;
 pub use table::{SECTIONS, SETTINGS, Setting};
+pub use token_file::TokenFile;
 
 #[cfg(test)]
 mod tests;

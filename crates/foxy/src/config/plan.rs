@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use foxy_base::ByteSize;
 use foxy_store::ReadMode;
 
-use super::build::{Config, LogTarget};
+use super::build::{Config, LogTarget, SiteConfig};
+use super::clients::{Users, users};
 use super::machine::Machine;
 
 impl Config {
@@ -18,6 +19,9 @@ impl Config {
         if !self.listen.is_empty() {
             let _ = writeln!(text, "forward proxy  {}", join(&self.listen));
             let _ = writeln!(text, "               {}", self.guard());
+        }
+        for users in self.users(&self.listen, |site| &site.listen) {
+            let _ = writeln!(text, "clients        {}", users.words);
         }
         for site in &self.sites {
             let listen = join(&site.listen);
@@ -31,6 +35,10 @@ impl Config {
             .admin
             .map_or("off".to_owned(), |address| address.to_string());
         let _ = writeln!(text, "admin          {admin}");
+        if self.admin.is_some_and(|admin| !admin.ip().is_loopback()) {
+            let path = self.admin_token.path.display();
+            let _ = writeln!(text, "               needs the token in {path}");
+        }
         let total = machine.memory();
         let _ = writeln!(
             text,
@@ -74,12 +82,32 @@ impl Config {
             .all(|address| address.ip().is_loopback())
     }
 
+    /// Who may use the forward proxy at these addresses, and each site at its own.
+    pub(crate) fn users<'a>(
+        &'a self,
+        forward: &[SocketAddr],
+        addresses: impl Fn(&'a SiteConfig) -> &'a [SocketAddr],
+    ) -> Vec<Users> {
+        let clients = Some(&self.proxy.access.allow_clients[..]);
+        let forward = forward.iter();
+        let mut all: Vec<_> = forward
+            .map(|on| users("forward proxy", *on, clients, true))
+            .collect();
+        for site in &self.sites {
+            let name = format!("site {}", site.name);
+            let listed = site.allow_clients.as_deref();
+            let on = addresses(site).iter();
+            all.extend(on.map(|on| users(&name, *on, listed, false)));
+        }
+        all
+    }
+
     fn guard(&self) -> String {
         let listed = &self.proxy.access.allow_destinations;
         if self.loopback_only() {
             "reaches any destination but link-local addresses".to_owned()
         } else if listed.is_empty() {
-            "does not reach private or loopback destinations (access.allow_destinations opens some)"
+            "does not reach private or loopback destinations, nor this machine's own addresses (access.allow_destinations opens some)"
                 .to_owned()
         } else {
             let listed: Vec<_> = listed.iter().map(ToString::to_string).collect();

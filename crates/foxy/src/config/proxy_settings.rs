@@ -74,7 +74,11 @@ fn fill(values: &mut Values<'_>) -> FillConfig {
 /// What the proxy may do for whom.
 pub(super) fn access(values: &mut Values<'_>) -> Access {
     Access {
+        allow_clients: values.networks("allow_clients"),
+        trusted_proxies: values.networks("trusted_proxies"),
+        ports: values.port_ranges("ports"),
         connect_ports: values.ports("connect_ports"),
+        purge_rate: u32::try_from(values.usize_of("purge_rate")).unwrap_or(u32::MAX),
         purge_from: values.networks("purge_from"),
         allow_destinations: values.networks("allow_destinations"),
         ..Access::default()
@@ -84,20 +88,23 @@ pub(super) fn access(values: &mut Values<'_>) -> Access {
 fn headers(values: &mut Values<'_>) -> HeaderConfig {
     HeaderConfig {
         name: values.text("name"),
-        x_forwarded_for: forwarded(&values.text("x_forwarded_for")),
-        forwarded: forwarded(&values.text("forwarded")),
+        x_forwarded_for: forwarded(values.given("x_forwarded_for")),
+        forwarded: forwarded(values.given("forwarded")),
         cache_status: values.flag("cache_status"),
         ..HeaderConfig::default()
     }
 }
 
-fn forwarded(word: &str) -> ForwardedMode {
-    match word {
+fn forwarded(given: Option<&Value>) -> Option<ForwardedMode> {
+    let Some(Value::Text(word)) = given else {
+        return None;
+    };
+    Some(match &word[..] {
         "append" => ForwardedMode::Append,
         "replace" => ForwardedMode::Replace,
         "remove" => ForwardedMode::Remove,
         _ => ForwardedMode::Transparent,
-    }
+    })
 }
 
 fn rules(values: &mut Values<'_>, config: &mut Config) {

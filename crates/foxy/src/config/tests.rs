@@ -172,6 +172,66 @@ fn settings_that_do_not_go_together() {
 }
 
 #[test]
+fn access_reaches_the_proxy() {
+    use foxy_proxy::ForwardedMode;
+    let config = build(
+        "[access]\nallow_clients = [\"203.0.113.0/24\"]\ntrusted_proxies = \"127.0.0.1\"\n\
+         ports = [80, \"8000-8999\"]\npurge_rate = 7\nadmin_token_file = \"/t\"\n\
+         [headers]\nx_forwarded_for = \"append\"\n[log]\nquery_strings = true\n\
+         [[site]]\nlisten = \":1\"\norigin = \"http://a\"\nallow_clients = [\"10.0.0.0/8\"]\n\
+         [[site]]\nlisten = \":2\"\norigin = \"http://b\"\n",
+    )
+    .unwrap();
+    let access = &config.proxy.access;
+    assert_eq!(access.allow_clients, ["203.0.113.0/24".parse().unwrap()]);
+    assert_eq!(access.trusted_proxies, ["127.0.0.1/32".parse().unwrap()]);
+    assert_eq!(access.ports, [80..=80, 8000..=8999]);
+    assert_eq!(access.purge_rate, 7);
+    assert_eq!(config.admin_token.path, Path::new("/t"));
+    let headers = &config.proxy.headers;
+    assert_eq!(headers.x_forwarded_for, Some(ForwardedMode::Append));
+    assert_eq!(headers.forwarded, None);
+    assert!(config.log.query_strings);
+    let listed = config.sites[0].allow_clients.as_deref();
+    assert_eq!(listed, Some(&["10.0.0.0/8".parse().unwrap()][..]));
+    assert_eq!(config.sites[1].allow_clients, None);
+    let token = build("").unwrap().admin_token;
+    assert_eq!(
+        (token.path.as_path(), token.given),
+        (Path::new("/cache/foxy/admin-token"), false)
+    );
+}
+
+#[test]
+fn the_plan_says_who_may_use_what() {
+    for (text, words) in [
+        (
+            "",
+            "forward proxy on 127.0.0.1:3128: clients on this machine may use it",
+        ),
+        (
+            "listen = [\"*:3128\"]",
+            "0.0.0.0:3128: clients of 127.0.0.0/8, ::1/128, 10.0.0.0/8",
+        ),
+        (
+            "listen = [\"*:3128\"]\n[access]\nallow_clients = \"all\"",
+            "everybody may use it: it is an open proxy",
+        ),
+        (
+            "[[site]]\nname = \"s\"\nlisten = \"*:80\"\norigin = \"http://a\"",
+            "site s on 0.0.0.0:80: everybody may use it\n",
+        ),
+        (
+            "admin = \"10.0.0.1:3129\"",
+            "needs the token in /cache/foxy/admin-token",
+        ),
+    ] {
+        let plan = build(text).unwrap().plan(&LAPTOP);
+        assert!(plan.contains(words), "{words} in\n{plan}");
+    }
+}
+
+#[test]
 fn the_plan_names_what_matters() {
     let config = build("listen = [\"*:3128\"]").unwrap();
     let plan = config.plan(&LAPTOP);

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -168,6 +169,16 @@ impl<'p> Values<'p> {
     pub(super) fn ports(&mut self, name: &str) -> Vec<u16> {
         match self.values.get(name) {
             Some(Value::Ports(ports)) => ports.clone(),
+            _ => {
+                self.wrong_kind(name);
+                Vec::new()
+            }
+        }
+    }
+
+    pub(super) fn port_ranges(&mut self, name: &str) -> Vec<RangeInclusive<u16>> {
+        match self.values.get(name) {
+            Some(Value::PortRanges(ports)) => ports.clone(),
             _ => {
                 self.wrong_kind(name);
                 Vec::new()

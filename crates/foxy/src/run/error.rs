@@ -43,6 +43,16 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
+    /// The admin token cannot be read or made.
+    #[error(
+        "admin token {path}: {source}; correct access.admin_token_file, or remove the file to get a new one"
+    )]
+    Token {
+        /// Its file.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The system refuses a thread or runtime.
     #[error("cannot start a {what} thread: {source}; the limit on processes or memory is too low")]
     Thread {

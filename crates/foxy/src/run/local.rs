@@ -1,9 +1,45 @@
-//! The addresses of this machine, which a proxy must know to recognise itself.
+//! The addresses of this machine, which a proxy must know to recognise itself and to guard what
+//! else listens there.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
+
+use foxy_base::MonoTime;
+use foxy_proxy::LocalAddresses;
+use ipnet::IpNet;
+
+/// How often they are read: interfaces come and go while Foxy runs.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// Keeps the proxy's list of the machine's addresses up to date.
+#[derive(Debug)]
+pub(super) struct Renewal {
+    list: LocalAddresses,
+    next: Option<MonoTime>,
+}
+
+impl Renewal {
+    /// Reads them for the first time.
+    pub(super) fn new(list: &LocalAddresses) -> Self {
+        list.set(addresses());
+        Self {
+            list: list.clone(),
+            next: None,
+        }
+    }
+
+    /// Reads them again when it is time.
+    pub(super) fn step(&mut self, now: MonoTime) {
+        let due = *self.next.get_or_insert(now + EVERY);
+        if now >= due {
+            self.list.set(addresses());
+            self.next = Some(now + EVERY);
+        }
+    }
+}
 
 /// Addresses of all interfaces; empty where the system does not tell.
-pub(super) fn addresses() -> Vec<IpAddr> {
+fn addresses() -> Vec<IpNet> {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     let mut found = ipv4(&read("/proc/net/fib_trie"));
     found.extend(ipv6(&read("/proc/net/if_inet6")));
@@ -12,28 +48,31 @@ pub(super) fn addresses() -> Vec<IpAddr> {
     found
 }
 
-/// `|-- 192.0.2.7` followed by `/32 host LOCAL`.
-fn ipv4(trie: &str) -> Vec<IpAddr> {
+/// `|-- 192.0.2.7` followed by `/32 host LOCAL`; whole networks can be local as well.
+fn ipv4(trie: &str) -> Vec<IpNet> {
     let mut candidate: Option<Ipv4Addr> = None;
     let mut found = Vec::new();
     for line in trie.lines().map(str::trim_start) {
         if let Some(address) = line.strip_prefix("|-- ") {
             candidate = address.trim().parse().ok();
-        } else if line.starts_with("/32 host LOCAL") {
-            found.extend(candidate.map(IpAddr::V4));
+        } else if let Some(length) = line.strip_suffix(" host LOCAL")
+            && let Some(length) = length.strip_prefix('/').and_then(|l| l.parse().ok())
+        {
+            let network = candidate.and_then(|a| IpNet::new(IpAddr::V4(a), length).ok());
+            found.extend(network);
         }
     }
     found
 }
 
 /// One address per line, first its 32 hex digits.
-fn ipv6(table: &str) -> Vec<IpAddr> {
+fn ipv6(table: &str) -> Vec<IpNet> {
     table
         .lines()
         .filter_map(|line| line.split_whitespace().next())
         .filter(|digits| digits.len() == 32)
         .filter_map(|digits| u128::from_str_radix(digits, 16).ok())
-        .map(|bits| IpAddr::V6(Ipv6Addr::from_bits(bits)))
+        .map(|bits| IpNet::from(IpAddr::V6(Ipv6Addr::from_bits(bits))))
         .collect()
 }
 
@@ -43,9 +82,27 @@ mod tests {
 
     #[test]
     fn reads_the_kernels_tables() {
-        let trie = "Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 192.0.2.7\n        /32 host LOCAL\n     |-- 192.0.2.0\n        /24 link UNICAST\n";
-        assert_eq!(ipv4(trie), ["192.0.2.7".parse::<IpAddr>().unwrap()]);
+        let trie = "Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 192.0.2.7\n        /32 host LOCAL\n     |-- 192.0.2.0\n        /24 link UNICAST\n     |-- 198.51.100.0\n        /24 host LOCAL\n";
+        let nets: Vec<IpNet> = ["192.0.2.7/32", "198.51.100.0/24"]
+            .iter()
+            .map(|net| net.parse().unwrap())
+            .collect();
+        assert_eq!(ipv4(trie), nets);
         let table = "00000000000000000000000000000001 01 80 10 80       lo\n";
-        assert_eq!(ipv6(table), ["::1".parse::<IpAddr>().unwrap()]);
+        assert_eq!(ipv6(table), ["::1/128".parse::<IpNet>().unwrap()]);
+    }
+
+    #[test]
+    fn this_machine_has_loopback_and_it_is_found_again() {
+        let list = LocalAddresses::default();
+        let mut renewal = Renewal::new(&list);
+        let loopback = IpAddr::from([127, 0, 0, 1]);
+        assert!(list.contains(loopback));
+        renewal.step(MonoTime(0));
+        list.set(Vec::new());
+        renewal.step(MonoTime(0) + EVERY / 2);
+        assert!(!list.contains(loopback));
+        renewal.step(MonoTime(0) + EVERY);
+        assert!(list.contains(loopback));
     }
 }

@@ -13,6 +13,7 @@ mod running;
 mod start;
 mod stores;
 mod sweeper;
+pub(crate) mod token;
 mod workers;
 
 pub use error::StartError;

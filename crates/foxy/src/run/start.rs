@@ -10,11 +10,12 @@ use foxy_proxy::{Proxy, Resolver, StandIn, SystemResolver};
 use foxy_store::{Engine, EngineConfig, StoreOptions};
 
 use super::keeper::StoreKeeper;
+use super::local::Renewal;
 use super::running::{Addresses, Running};
 use super::stores::open_disk;
 use super::sweeper::Sweeper;
 use super::workers::{Bound, spawn};
-use super::{StartError, local};
+use super::{StartError, token};
 use crate::access_log;
 use crate::admin;
 use crate::config::{Config, LogTarget};
@@ -92,6 +93,11 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     let engine = Engine::new(engine_config, Arc::clone(&parts.clock));
     let stores = Arc::new(StoreKeeper::new(&engine, parts.store_options.clone()));
     stores.open_all(disks(config, parts.disks)?, &config.stores)?;
+    let token = match config.admin {
+        Some(admin) => token::at_start(&config.admin_token, !admin.ip().is_loopback())?,
+        None if config.admin_token.given => token::at_start(&config.admin_token, true)?,
+        None => None,
+    };
     let bound = Bound::bind_all(config)?;
     let admin_socket = config.admin.map(admin::bind).transpose()?;
     let log = access_log::start(&config.log.access).map_err(|source| StartError::AccessLog {
@@ -111,6 +117,8 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
         .resolver
         .unwrap_or_else(|| Arc::new(SystemResolver::new(&config.proxy.upstream.name_servers)));
     let mut proxy_config = proxy_config(config, &bound, addresses.admin, budget, parts.seed);
+    proxy_config.access.token = token.clone();
+    let addresses_of_machine = Renewal::new(&proxy_config.access.local_addresses);
     proxy_config.stand_in = parts.stand_in;
     let proxy = Proxy::new(
         proxy_config,
@@ -126,8 +134,8 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
                 (&engine, &stores),
                 &parts.clock,
                 handle.clone(),
-                config,
-                &addresses,
+                (config, &addresses),
+                token,
             );
             Some(admin::AdminThread::start(socket, state)?)
         }
@@ -138,10 +146,15 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
         running.proxy(),
         bound.per_worker,
         handle.as_ref(),
-        config.log.format,
+        (config.log.format, config.log.query_strings),
         config.pin_workers,
     )?;
-    let sweeper = Sweeper::start(running.engine(), &parts.clock, config.scrub)?;
+    let sweeper = Sweeper::start(
+        running.engine(),
+        &parts.clock,
+        config.scrub,
+        addresses_of_machine,
+    )?;
     running.set_workers(threads, sweeper);
     Ok(running)
 }
@@ -176,7 +189,6 @@ fn proxy_config(
     proxy.fill.memory = usize::try_from(budget.fills).unwrap_or(usize::MAX);
     proxy.access.loopback_only = bound.all().all(|address| address.ip().is_loopback());
     proxy.access.own = bound.all().chain(admin).collect();
-    proxy.access.local_addresses = local::addresses();
     // Distinguishes this Foxy from another of the same name in a chain of proxies.
     proxy.headers.instance = format!("{:08x}", hash64(seed, b"instance") as u32);
     proxy

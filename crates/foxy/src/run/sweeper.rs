@@ -1,5 +1,5 @@
 //! The thread that sweeps after purges, drains stores, and otherwise scrubs: at bounded rates, off
-//! every request's way.
+//! every request's way. It also notices when the machine gets other addresses.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -10,6 +10,7 @@ use foxy_base::{Clock, MonoTime};
 use foxy_store::{Drain, DrainStep, Engine, Scrub, ScrubStep, Sweep, SweepStep};
 
 use super::StartError;
+use super::local::Renewal;
 use crate::config::ScrubConfig;
 
 /// Bytes read from disks in a second: a part of what the slowest disks give.
@@ -35,6 +36,7 @@ impl Sweeper {
         engine: &Arc<Engine>,
         clock: &Arc<dyn Clock>,
         scrub: ScrubConfig,
+        mut addresses: Renewal,
     ) -> Result<Self, StartError> {
         let (stop, stopped) = channel();
         let engine = Arc::clone(engine);
@@ -47,7 +49,7 @@ impl Sweeper {
         };
         let thread = std::thread::Builder::new()
             .name("foxy-sweep".to_owned())
-            .spawn(move || run(&engine, &mut scrubbing, &stopped))
+            .spawn(move || run(&engine, &mut scrubbing, &mut addresses, &stopped))
             .map_err(|source| StartError::Thread {
                 what: "sweep",
                 source,
@@ -127,10 +129,16 @@ fn drain_step(engine: &Arc<Engine>, drain: &mut Option<Drain>) -> Option<Duratio
     }
 }
 
-fn run(engine: &Arc<Engine>, scrubbing: &mut Scrubbing, stopped: &Receiver<()>) {
+fn run(
+    engine: &Arc<Engine>,
+    scrubbing: &mut Scrubbing,
+    addresses: &mut Renewal,
+    stopped: &Receiver<()>,
+) {
     let mut sweep: Option<Sweep> = None;
     let mut drain: Option<Drain> = None;
     loop {
+        addresses.step(scrubbing.clock.mono());
         let pause = match &mut sweep {
             None => {
                 sweep = engine.sweep();

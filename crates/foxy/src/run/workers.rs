@@ -37,6 +37,7 @@ impl Bound {
                 port: site.origin.port,
                 preserve_host: site.preserve_host,
                 collapse: site.collapse,
+                allow_clients: site.allow_clients.clone(),
             });
             let actual: Result<Vec<_>, _> = site
                 .listen
@@ -83,13 +84,13 @@ pub(super) fn spawn(
     proxy: &Arc<Proxy>,
     listeners: Vec<Vec<Listener>>,
     log: Option<&LogHandle>,
-    format: LogFormat,
+    (format, query_strings): (LogFormat, bool),
     pin: bool,
 ) -> Result<Vec<JoinHandle<()>>, StartError> {
     let mut threads = Vec::with_capacity(listeners.len());
     for (index, listeners) in listeners.into_iter().enumerate() {
         let sink: Box<dyn LogSink> = match log {
-            Some(handle) => Box::new(BufferedSink::new(format, handle.clone())),
+            Some(handle) => Box::new(BufferedSink::new(format, query_strings, handle.clone())),
             None => Box::new(NoLog),
         };
         let worker = Worker {

@@ -1,0 +1,115 @@
+//! The open connections: when there are too many, the one that has waited longest for nothing ends.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use tokio::task::AbortHandle;
+
+/// What a connection is at.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stage(Arc<AtomicU8>);
+
+/// The client has not sent a whole request yet.
+const READING: u8 = 0;
+/// The answer is being made: a change, perhaps.
+const WORKING: u8 = 1;
+/// The answer is on its way, or a client has not closed yet.
+const SENDING: u8 = 2;
+
+impl Stage {
+    /// The request is there.
+    pub(super) fn working(&self) {
+        self.0.store(WORKING, Ordering::Relaxed);
+    }
+
+    /// So is the answer.
+    pub(super) fn sending(&self) {
+        self.0.store(SENDING, Ordering::Relaxed);
+    }
+
+    fn is(&self, stage: u8) -> bool {
+        self.0.load(Ordering::Relaxed) == stage
+    }
+}
+
+/// A connection's place among the others.
+#[derive(Debug)]
+pub(super) struct Place(Stage);
+
+impl Place {
+    /// For the connection to tell what it is at.
+    pub(super) fn stage(&self) -> Stage {
+        self.0.clone()
+    }
+}
+
+/// All connections, the oldest first.
+#[derive(Debug)]
+pub(super) struct Open {
+    max: usize,
+    all: RefCell<VecDeque<(Stage, AbortHandle)>>,
+}
+
+impl Open {
+    /// For so many without anybody having to go.
+    pub(super) fn new(max: usize) -> Self {
+        Self {
+            max,
+            all: RefCell::default(),
+        }
+    }
+
+    /// Makes a place: with too many connections open the oldest goes that is silent, or else the
+    /// oldest that takes its answer slowly. One that is at work stays.
+    pub(super) fn place(&self) -> Place {
+        let mut all = self.all.borrow_mut();
+        all.retain(|(_, task)| !task.is_finished());
+        if all.len() >= self.max {
+            let oldest = |stage| all.iter().position(|(at, _)| at.is(stage));
+            let goes = oldest(READING).or_else(|| oldest(SENDING));
+            if let Some((_, task)) = goes.and_then(|at| all.remove(at)) {
+                task.abort();
+            }
+        }
+        Place(Stage::default())
+    }
+
+    /// The connection is served.
+    pub(super) fn enter(&self, place: Place, task: AbortHandle) {
+        self.all.borrow_mut().push_back((place.0, task));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_oldest_silent_one_goes_first_and_one_at_work_never() {
+        let open = Open::new(3);
+        let mut tasks = Vec::new();
+        let mut come = || {
+            let place = open.place();
+            let stage = place.stage();
+            let task = tokio::spawn(std::future::pending::<()>());
+            open.enter(place, task.abort_handle());
+            tasks.push(task);
+            stage
+        };
+        let stages = [come(), come(), come()];
+        stages[0].working();
+        stages[1].sending();
+        // The third is silent, then the second sends slowly; the first is at work.
+        for newest in [come(), come()] {
+            newest.working();
+        }
+        come().working();
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        let ended: Vec<bool> = tasks.iter().map(|task| task.is_finished()).collect();
+        assert_eq!(ended, [false, true, true, false, false, false]);
+    }
+}

@@ -1,0 +1,138 @@
+//! Where a running Foxy is, and how to show it that one may ask.
+
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::args;
+use crate::config::{AllGiven, ThisMachine, TokenFile};
+use crate::run::token;
+
+/// Where a Foxy answers without a configuration.
+const ADMIN: &str = "127.0.0.1:3129";
+
+/// Where the running Foxy is.
+#[derive(Clone, Debug, Default, Args)]
+pub struct AdminArgs {
+    /// Admin address of the running Foxy [default: 127.0.0.1:3129]
+    #[arg(long, value_name = "ADDR")]
+    pub admin: Option<String>,
+    /// File with its admin token; without it the one beside the default store is tried
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Its configuration file, to take both from
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Whom to ask, and with what.
+#[derive(Debug)]
+pub(super) struct Admin {
+    pub(super) address: String,
+    pub(super) token: Option<String>,
+}
+
+impl AdminArgs {
+    /// The address and the token.
+    ///
+    /// # Errors
+    /// A file that was named cannot be read.
+    pub(super) fn resolve(&self) -> Result<Admin, String> {
+        let given = match &self.config {
+            Some(path) => args::read(path).map_err(|problems| {
+                let texts: Vec<_> = problems.iter().map(ToString::to_string).collect();
+                texts.join("; ")
+            })?,
+            None => AllGiven::default(),
+        };
+        let setting = |section: &str, name: &str| {
+            let given = given.single.get(section)?.get(name)?;
+            given.texts.first().cloned()
+        };
+        let address = self.admin.clone().or_else(|| setting("", "admin"));
+        let named = self
+            .token_file
+            .as_ref()
+            .map(|path| path.display().to_string());
+        let named = named.or_else(|| setting("access", "admin_token_file"));
+        Ok(Admin {
+            address: address.unwrap_or_else(|| ADMIN.to_owned()),
+            token: read(&TokenFile::new(named.as_deref(), &ThisMachine))?,
+        })
+    }
+}
+
+/// The token; none if there is no file and none was named. On loopback none is needed.
+fn read(file: &TokenFile) -> Result<Option<String>, String> {
+    match token::read_text(&file.path) {
+        // It goes into a field: a file of something else must not end that.
+        Ok(text) if !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic()) => {
+            Ok(Some(text))
+        }
+        Ok(_) if file.given => Err(format!("{} holds no admin token", file.path.display())),
+        Err(error) if file.given => {
+            let hint = match error.kind() {
+                ErrorKind::PermissionDenied => "; only its owner may read it",
+                _ => "",
+            };
+            Err(format!(
+                "cannot read {}: {error}{hint}",
+                file.path.display()
+            ))
+        }
+        Ok(_) | Err(_) => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_token_comes_from_the_file_that_is_named_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("a"), "token-of-a-0123456789\n").unwrap();
+        std::fs::write(path("b"), "token-of-b-0123456789\n").unwrap();
+        let text = format!(
+            "admin = \"10.0.0.1:9\"\n[access]\nadmin_token_file = \"{}\"\n",
+            path("b").display()
+        );
+        std::fs::write(path("foxy.toml"), text).unwrap();
+        let both = AdminArgs {
+            token_file: Some(path("a")),
+            config: Some(path("foxy.toml")),
+            ..AdminArgs::default()
+        };
+        let admin = both.resolve().unwrap();
+        assert_eq!(admin.address, "10.0.0.1:9");
+        assert_eq!(admin.token.as_deref(), Some("token-of-a-0123456789"));
+        let config = AdminArgs {
+            token_file: None,
+            admin: Some("[::1]:1".to_owned()),
+            ..both
+        };
+        let admin = config.resolve().unwrap();
+        assert_eq!(admin.address, "[::1]:1");
+        assert_eq!(admin.token.as_deref(), Some("token-of-b-0123456789"));
+    }
+
+    #[test]
+    fn a_named_file_must_hold_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        let args = AdminArgs {
+            token_file: Some(path.clone()),
+            ..AdminArgs::default()
+        };
+        assert!(args.resolve().unwrap_err().contains("cannot read"));
+        for text in ["", "a\r\nb", "two words"] {
+            std::fs::write(&path, text).unwrap();
+            assert!(args.resolve().unwrap_err().contains("holds no"), "{text}");
+        }
+    }
+}

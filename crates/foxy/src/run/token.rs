@@ -1,0 +1,163 @@
+//! The admin token: read from its file, or drawn and written there at the first start.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+use foxy_proxy::Token;
+
+use super::StartError;
+use crate::config::TokenFile;
+
+/// Random bytes of a token.
+const BYTES: usize = 32;
+/// No token is longer; a wrong file is not read to its end.
+const FILE_MAX: u64 = 4096;
+
+/// The token, made if it is missing. Where nobody asked for one and none is `needed`, no folder
+/// is made for it, and trouble with it is said and no more.
+pub(super) fn at_start(file: &TokenFile, needed: bool) -> Result<Option<Token>, StartError> {
+    let wanted = file.given || needed;
+    let folder = file.path.parent().filter(|p| !p.as_os_str().is_empty());
+    if !wanted && !folder.is_none_or(Path::exists) {
+        return Ok(None);
+    }
+    match read_or_make(&file.path) {
+        Ok(token) => Ok(Some(token)),
+        Err(source) if wanted => Err(StartError::Token {
+            path: file.path.display().to_string(),
+            source,
+        }),
+        Err(error) => {
+            let path = file.path.display();
+            tracing::warn!(%path, %error, "there is no admin token; loopback needs none");
+            Ok(None)
+        }
+    }
+}
+
+fn read_or_make(path: &Path) -> io::Result<Token> {
+    match read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        read => return read,
+    }
+    if let Some(folder) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
+    }
+    let text = drawn()?;
+    let made = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path);
+    match made {
+        Ok(mut file) => {
+            file.write_all(text.as_bytes())?;
+            file.write_all(b"\n")?;
+            file.sync_all()?;
+        }
+        // Another Foxy of the same user was quicker.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error),
+    }
+    read(path)
+}
+
+/// The token in a file.
+///
+/// # Errors
+/// The file cannot be read, or holds none.
+pub(crate) fn read(path: &Path) -> io::Result<Token> {
+    Token::new(&read_text(path)?).ok_or_else(|| {
+        let words = format!(
+            "it holds no token of {} letters or more without blanks",
+            Token::LENGTH_MIN
+        );
+        io::Error::new(io::ErrorKind::InvalidData, words)
+    })
+}
+
+/// The text in a token's file, without blanks around it.
+///
+/// # Errors
+/// The file cannot be read.
+pub(crate) fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let file = OpenOptions::new().read(true).open(path)?;
+    file.take(FILE_MAX).read_to_string(&mut text)?;
+    Ok(text.trim().to_owned())
+}
+
+/// Letters and digits that nobody guesses, from the system's randomness.
+fn drawn() -> io::Result<String> {
+    let mut bytes = [0; BYTES];
+    OpenOptions::new()
+        .read(true)
+        .open("/dev/urandom")?
+        .read_exact(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn file(path: &Path, given: bool) -> TokenFile {
+        TokenFile {
+            path: path.to_owned(),
+            given,
+        }
+    }
+
+    #[test]
+    fn the_first_start_makes_it_and_later_ones_keep_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b/token");
+        let first = at_start(&file(&path, true), false).unwrap().unwrap();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let text = read_text(&path).unwrap();
+        assert!(text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit()));
+        let sent: &[(&str, &str)] = &[("X-Foxy-Token", &text)];
+        assert!(first.is_in(sent));
+        let again = at_start(&file(&path, false), true).unwrap().unwrap();
+        assert!(again.is_in(sent));
+        let other = folder.path().join("other");
+        at_start(&file(&other, true), false).unwrap();
+        assert_ne!(read_text(&other).unwrap(), text);
+    }
+
+    #[test]
+    fn nothing_is_made_that_nobody_needs() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("foxy/token");
+        assert!(at_start(&file(&path, false), false).unwrap().is_none());
+        assert!(!folder.path().join("foxy").exists());
+        std::fs::create_dir(folder.path().join("foxy")).unwrap();
+        assert!(at_start(&file(&path, false), false).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_file_without_a_token_stops_only_who_needs_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        for text in ["", "short\n", "two words of some length"] {
+            std::fs::write(&path, text).unwrap();
+            assert!(at_start(&file(&path, false), false).unwrap().is_none());
+            for (given, needed) in [(true, false), (false, true)] {
+                let error = at_start(&file(&path, given), needed)
+                    .unwrap_err()
+                    .to_string();
+                assert!(
+                    error.contains("holds no token") && error.contains("token_file"),
+                    "{error}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Off loopback the admin address needs the token that the first start has made; on loopback it
+//! takes it, and a listener takes every kind of purge with it.
+
+use foxy_scenarios::*;
+
+#[test]
+fn story() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token");
+    let token_file = format!("[access]\nadmin_token_file = \"{}\"\n", file.display());
+    let scene = Scene::with().admin("0.0.0.0:0").config(&token_file).begin();
+    let token = std::fs::read_to_string(&file).unwrap().trim().to_owned();
+    assert_eq!(token.len(), 64);
+    let bearer = format!("Authorization: Bearer {token}\r\n");
+    let header = format!("X-Foxy-Token: {token}\r\n");
+    let admin = |method: &str, path: &str, fields: &str| {
+        let request = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n");
+        Client::to(([127, 0, 0, 1], scene.admin().port()).into())
+            .send(request)
+            .answer()
+    };
+    admin("GET", "/healthz", "").is(200);
+    admin("GET", "/readyz", "").is(200);
+    let change = "X-Foxy-Admin: 1\r\n";
+    for (method, path, fields) in [
+        ("GET", "/", ""),
+        ("GET", "/stats", ""),
+        ("GET", "/metrics", ""),
+        ("GET", "/ls", ""),
+        ("GET", "/purges", ""),
+        ("GET", "/stores", ""),
+        ("GET", "/why?url=http://a/", ""),
+        ("GET", "/nothing", ""),
+        (
+            "GET",
+            "/stats",
+            "Authorization: Bearer 0123456789abcdef\r\n",
+        ),
+        ("GET", "/stats", "X-Foxy-Token: \r\n"),
+        ("POST", "/purge?all=1", change),
+        ("POST", "/stores/drain?store=0", change),
+    ] {
+        let answer = admin(method, path, fields);
+        answer.is(401).mentions("token");
+        assert!(
+            answer.head.contains("WWW-Authenticate: Bearer"),
+            "{}",
+            answer.head
+        );
+        assert!(!answer.mentions("").head.contains(&token));
+    }
+    admin("GET", "/stats", &bearer).is(200);
+    admin("GET", "/stats", &header).is(200);
+    admin("POST", "/purge?all=1", &bearer)
+        .is(200)
+        .mentions("\"purge\": 1");
+    // A page that points its own name here does not know it; who knows it may use any name.
+    let named = format!("GET /stats HTTP/1.1\r\nHost: foxy.example\r\n{bearer}\r\n");
+    Client::to(([127, 0, 0, 1], scene.admin().port()).into())
+        .send(named)
+        .answer()
+        .is(200);
+
+    let scene = Scene::with().config(&token_file).begin();
+    scene.get_at(scene.admin(), "localhost", "/stats").is(200);
+    let again = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(again.trim(), token, "a later start keeps it");
+    scene.origin.plays("/a", Reply::ok("hello").max_age(60));
+    scene.get("/a").miss();
+    scene.ask("PURGE", "/x", "X-Purge-Method: all\r\n").is(403);
+    scene.get("/a").hit();
+    let all = format!("{header}X-Purge-Method: all\r\n");
+    scene.ask("PURGE", "/x", &all).is(200);
+    scene.get("/a").miss();
+}

@@ -1,0 +1,20 @@
+//! Health is answered although many connections to the admin address say nothing.
+
+use foxy_scenarios::*;
+
+#[test]
+fn story() {
+    let scene = Scene::new();
+    let mut silent: Vec<Client> = (0..100).map(|_| Client::to(scene.admin())).collect();
+    for client in silent.iter_mut().skip(60) {
+        client.send("GET /stats HTTP/1.1\r\nHost: local");
+    }
+    scene
+        .get_at(scene.admin(), "localhost", "/healthz")
+        .is(200)
+        .says("ok\n");
+    // No time limit has made that room: one of the first 64 goes on with its request. The oldest
+    // have gone.
+    silent[62].send("host\r\n\r\n").answer().is(200);
+    assert_eq!(silent[0].send("GET /stats").answer().status, 0);
+}
