@@ -124,6 +124,16 @@ fn write_values<F: Fields + ?Sized, S: Sink>(list: &[u8], request: &F, out: &mut
     }
 }
 
+/// All lines of a field whose name is in a stored list.
+fn values_of<'a, F: Fields + ?Sized>(
+    name: &'a [u8],
+    request: &'a F,
+) -> impl Iterator<Item = &'a [u8]> {
+    foxy_base::FieldsIter::new(request)
+        .filter(move |(other, _)| eq_name(other, name))
+        .map(|(_, line)| line)
+}
+
 fn write_value<F: Fields + ?Sized, S: Sink>(name: &[u8], request: &F, out: &mut S) {
     out.put(name);
     if let Some(cookie) = name.strip_prefix(cookie::PREFIX) {
@@ -139,7 +149,10 @@ fn write_value<F: Fields + ?Sized, S: Sink>(name: &[u8], request: &F, out: &mut 
     if !normal::is_list(name) {
         if let Some(line) = lines.next() {
             out.put(b"=");
-            normal::write_exact(name, std::iter::once(line).chain(lines), out);
+            match lines.next() {
+                None => normal::write_exact(name, || std::iter::once(line), out),
+                Some(_) => normal::write_exact(name, || values_of(name, request), out),
+            }
         }
     } else if let Some(line) = lines.next() {
         out.put(b"=");

@@ -38,7 +38,8 @@ fn put(foxy: &Foxy, origin: &Origin, path: &str, rules: [u8; 64], vary: &str, fi
     let key = format!("forward GET http://{}{path}", origin.authority());
     let mut block = FieldBlockBuilder::default();
     for (name, value) in fields.lines().filter_map(|line| line.split_once(": ")) {
-        block.push(name.as_bytes(), value.as_bytes()).unwrap();
+        let pushed = block.push(name.as_bytes(), value.as_bytes());
+        pushed.expect("a field that fits");
     }
     foxy.engine.put(NewObject {
         hash: key_hash(key.as_bytes()),

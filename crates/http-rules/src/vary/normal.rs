@@ -4,7 +4,8 @@
 //! empty members go (not inside quoted strings). Accept-Encoding and Accept-Language besides:
 //! lower case, `q=1` dropped, other weights in their shortest form, members in ascending order,
 //! each once. All others count byte for byte: a comma in a cookie or in a comment of User-Agent
-//! separates nothing. White space around a line goes, several lines are joined as HTTP does.
+//! separates nothing. White space around a line goes, several lines are joined as HTTP does; white
+//! space around the commas of plain words goes as well, empty members stay.
 
 use foxy_base::{Fields, FieldsIter, eq_name};
 
@@ -66,24 +67,43 @@ pub(super) const fn is_list(name: &[u8]) -> bool {
     )
 }
 
-/// Writes the value of a field that is no list, of one line or several.
-pub(super) fn write_exact<'a, S: Sink>(
+/// Writes the value of a field that is not known to be a list, of one line or several.
+pub(super) fn write_exact<'a, S: Sink, L: Iterator<Item = &'a [u8]>>(
     name: &[u8],
-    lines: impl Iterator<Item = &'a [u8]>,
+    lines: impl Fn() -> L,
     out: &mut S,
 ) {
+    let cookie = eq_name(name, b"cookie");
+    let words = !cookie && lines().all(is_words);
     // HTTP/2 may split a cookie, at its own separator (RFC 9113 section 8.2.3).
-    let separator: &[u8] = if eq_name(name, b"cookie") {
-        b"; "
-    } else {
-        b", "
+    let separator: &[u8] = match (cookie, words) {
+        (true, _) => b"; ",
+        (_, true) => b",",
+        _ => b", ",
     };
-    for (i, line) in lines.enumerate() {
+    for (i, line) in lines().enumerate() {
         if i > 0 {
             out.put(separator);
         }
-        out.put(line.trim_ascii());
+        if !words {
+            out.put(line.trim_ascii());
+            continue;
+        }
+        for (i, word) in line.split(|b| *b == b',').enumerate() {
+            if i > 0 {
+                out.put(b",");
+            }
+            out.put(word.trim_ascii());
+        }
     }
+}
+
+/// Whether a line has words and commas alone: white space around these means nothing then,
+/// whatever field it is.
+fn is_words(line: &[u8]) -> bool {
+    let word =
+        |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b',' | b' ' | b'\t' | b'-' | b'_' | b'.');
+    line.iter().all(word)
 }
 
 /// Writes the canonical value of the list field `name` with these members.
