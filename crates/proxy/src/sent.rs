@@ -97,7 +97,8 @@ impl<F: Fields> Sent<'_, F> {
     }
 
     fn passes(&self, name: &[u8]) -> bool {
-        goes_on(&self.fields, self.lists_names, name) && via::passes(name, &self.hop.forwarding, &FILL)
+        goes_on(&self.fields, self.lists_names, name)
+            && via::passes(name, &self.hop.forwarding, &FILL)
     }
 
     /// All of them but Host, which is part of the key.
@@ -230,8 +231,8 @@ mod tests {
     fn every_field_that_foxy_writes_is_known_to_be_its_own() {
         for mode in MODES {
             let config = HeaderConfig {
-                x_forwarded_for: mode,
-                forwarded: mode,
+                x_forwarded_for: Some(mode),
+                forwarded: Some(mode),
                 ..HeaderConfig::default()
             };
             with(

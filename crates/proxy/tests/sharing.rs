@@ -347,8 +347,8 @@ fn a_site_may_give_short_lived_answers_to_all_who_were_there() {
             name: "s".into(),
             host: "127.0.0.1".into(),
             port: origin.addr.port(),
-            preserve_host: false,
             collapse,
+            ..Site::default()
         });
         let foxy = Foxy::start(site, Config::default(), 1);
         std::thread::scope(|scope| {

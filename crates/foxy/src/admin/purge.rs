@@ -138,12 +138,8 @@ async fn many(purges: &[Purge], state: &State) -> Answer {
                 durable &= began.durable;
             }
             Err(error) => {
-                use PurgeError::{Empty, Expression, TooLong};
-                let status = match error {
-                    TooLong(_) | Empty | Expression(_) => 400,
-                    // A limit, whichever: what was purged already stays purged.
-                    _ => 429,
-                };
+                // At a limit, what was purged already stays purged.
+                let status = if error.is_busy() { 429 } else { 400 };
                 return Answer::text(status, &format!("the purge {error}"));
             }
         }

@@ -4,9 +4,9 @@
 //! disagree. Nothing reads files or the environment after [`Config::build`].
 
 mod build;
+mod clients;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzzing;
-mod clients;
 mod given;
 mod kind;
 mod machine;

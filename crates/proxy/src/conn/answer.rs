@@ -105,7 +105,7 @@ impl<T: Transport> Conn<T> {
             client,
             ..
         } = self;
-        if !self.client.allowed {
+        if !client.allowed {
             return Short::Refuse(admit::CLIENT, Outcome::Denied);
         }
         let head = parts.head(buf.filled(), slots);
