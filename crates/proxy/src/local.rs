@@ -15,6 +15,9 @@ use crate::upstream::exchange::Upstream;
 use crate::upstream::pool::Pool;
 use crate::{Counters, Event, LogSink, Timeouts};
 
+/// See [`Patience::quiet`].
+const QUIET: Duration = Duration::from_secs(3);
+
 /// The configured timeouts in sweeps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
@@ -23,6 +26,8 @@ pub(crate) struct Patience {
     pub(crate) progress: Ticks,
     pub(crate) first_byte: Ticks,
     pub(crate) upstream: Ticks,
+    /// Silence in a body after which its rest is asked for on another connection.
+    pub(crate) quiet: Ticks,
     pub(crate) tunnel: Ticks,
     pub(crate) linger: Ticks,
     /// After which an idle connection gives its memory back.
@@ -37,6 +42,7 @@ impl Patience {
             progress: Ticks::of(timeouts.progress),
             first_byte: Ticks::of(timeouts.first_byte),
             upstream: Ticks::of(timeouts.upstream_progress),
+            quiet: Ticks::of(timeouts.upstream_progress.min(QUIET)),
             tunnel: Ticks::of(timeouts.tunnel),
             linger: Ticks::of(Duration::from_secs(2)),
             rest: Ticks::of(Duration::from_millis(250)),

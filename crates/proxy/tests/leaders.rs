@@ -138,6 +138,12 @@ fn a_body_that_breaks_off_is_continued_for_all_by_one_range() {
             ));
         }) as fn(&mut Asked),
         |asked| {
+            let head = "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n";
+            asked.raw(format!("{head}{FIELDS}\r\n0123456"));
+            // Silent from here on.
+            std::thread::sleep(Duration::from_secs(15));
+        },
+        |asked| {
             asked.raw(format!(
                 "HTTP/1.1 200 OK\r\n{FIELDS}Transfer-Encoding: chunked\r\n\r\n"
             ));

@@ -11,7 +11,7 @@ use super::keep::Keeper;
 use super::{FillHead, Running};
 use crate::fill::FillWriter;
 use crate::local::Local;
-use crate::net::Piece;
+use crate::net::{Piece, Ticks};
 use crate::upstream::UpstreamError;
 use crate::upstream::exchange::Leased;
 
@@ -43,6 +43,8 @@ pub(super) struct Body<'a> {
     pub(super) background: bool,
     /// More bytes than this are a lie.
     pub(super) most: u64,
+    /// How long the origin may be silent.
+    pub(super) patience: Ticks,
     pub(super) leased: &'a mut Leased,
     pub(super) reader: &'a mut BodyReader,
     pub(super) keeper: &'a mut Keeper,
@@ -87,7 +89,7 @@ impl Body<'_> {
         let mut piece = pin!(
             self.leased
                 .up
-                .next_piece(self.reader, local.patience.upstream)
+                .next_piece(self.reader, self.patience)
         );
         if !self.background {
             let abandoned = unless_abandoned(writer, piece.as_mut()).await;

@@ -172,6 +172,7 @@ impl Job {
         let mut body = Body {
             background: false,
             most: rest.start - self.span.start + part.len(),
+            patience: local.patience.upstream,
             leased: &mut leased,
             reader: &mut reader,
             keeper: &mut kept,

@@ -38,6 +38,7 @@ pub(crate) use judge::strong_etag;
 use judge::{Asked, Times};
 use keep::Keeper;
 use open::{Opened, complete, open};
+use rest::{Beside, Source};
 use part::Completion;
 
 /// Which range a fill asks for.
@@ -325,7 +326,7 @@ async fn stream(
     }
     let joinable = head.shared && head.digest.is_some();
     let failing = head.status >= 500;
-    let mut source = rest::Source::of(&head, part, &parts);
+    let mut source = Source::of(&head, part, &parts);
     writer.head(head, keeper.window());
     if writer.fill().has_rivals() && !failing {
         local.proxy.fills.prefer(writer.fill(), joinable);
@@ -341,17 +342,33 @@ async fn stream(
         let mut body = Body {
             background: job.background,
             most: part.map_or(u64::MAX, Span::len),
+            patience: source.patience(local),
             leased: &mut leased,
             reader: &mut reader,
             keeper: &mut keeper,
         };
-        let error = match body.run(local, writer).await {
+        let mut ended = body.run(local, writer).await;
+        let mut next = None;
+        if matches!(ended, Err(UpstreamError::Stalled)) && body.patience != local.patience.upstream
+        {
+            body.patience = local.patience.upstream;
+            match source.beside(local, job, writer, body).await {
+                Beside::Ended(later) => ended = later,
+                Beside::Elsewhere(leased, framing) => next = Some((leased, framing)),
+            }
+        }
+        leased.count(local);
+        let error = match ended {
+            _ if next.is_some() => UpstreamError::Stalled,
             Ok(Ended::Whole(_)) if source.lacks(writer.pushed()) => UpstreamError::Truncated,
             Ok(ended) => break ended,
             Err(error) => error,
         };
-        leased.count(local);
-        match source.rest(local, job, writer, error).await {
+        let next = match next {
+            Some(next) => Ok(next),
+            None => source.rest(local, job, writer, error).await,
+        };
+        match next {
             Ok((next, framing)) => {
                 leased = next;
                 reader = BodyReader::new(framing, &local.limits);

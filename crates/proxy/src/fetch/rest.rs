@@ -8,10 +8,11 @@ use foxy_base::values;
 use foxy_http_rules::range::{ContentRange, Span};
 use foxy_http1::{BodyFraming, Method, ResponseHead, ResponseParts};
 
-use super::body::unless_abandoned;
+use super::body::{Body, Ended, unless_abandoned};
 use super::{FillHead, Job, permit};
 use crate::fill::FillWriter;
 use crate::local::Local;
+use crate::net::Ticks;
 use crate::upstream::UpstreamError;
 use crate::upstream::exchange::Leased;
 use crate::via::Changes;
@@ -34,6 +35,22 @@ pub(super) struct Source {
     /// Whether the connection can be used again after this body.
     persistent: bool,
     continued: bool,
+}
+
+/// An answer that is the rest of a body.
+struct Rest {
+    leased: Leased,
+    parts: ResponseParts,
+    /// One past the last byte of the whole body, if it says so.
+    end: Option<u64>,
+}
+
+/// What came of asking for the rest beside a silent origin.
+pub(super) enum Beside {
+    /// The first connection has brought the body to this end.
+    Ended(Result<Ended, UpstreamError>),
+    /// Another one brings the rest.
+    Elsewhere(Leased, BodyFraming),
 }
 
 impl Source {
@@ -67,6 +84,14 @@ impl Source {
         self.persistent
     }
 
+    /// How long the origin may be silent in the body before the rest is asked for beside it.
+    pub(super) fn patience(&self, local: &Local) -> Ticks {
+        match self.etag.is_some() && self.fruitless < FRUITLESS_MAX {
+            true => local.patience.quiet,
+            false => local.patience.upstream,
+        }
+    }
+
     /// A connection that brings the bytes after those pushed so far.
     ///
     /// # Errors
@@ -78,38 +103,76 @@ impl Source {
         writer: &FillWriter<FillHead>,
         error: UpstreamError,
     ) -> Result<(Leased, BodyFraming), UpstreamError> {
-        let pushed = writer.pushed();
-        let etag = self.etag.clone().filter(|_| {
-            matches!(error, UpstreamError::Truncated | UpstreamError::Stalled) && pushed > 0
-        });
-        let Some(etag) = etag else {
+        let broken = matches!(error, UpstreamError::Truncated | UpstreamError::Stalled);
+        if !broken || self.etag.is_none() || writer.pushed() == 0 {
             return Err(error);
-        };
-        self.fruitless = match pushed > self.broke_at {
-            true => 0,
-            false => self.fruitless + 1,
-        };
-        self.broke_at = pushed;
+        }
+        self.note(writer.pushed());
         while self.fruitless < FRUITLESS_MAX {
-            match self.ask(local, job, writer, &etag).await {
-                Ok(Some(next)) => return Ok(next),
+            match self.ask(local, job, writer).await {
+                Ok(Some(next)) => return Ok(self.take(next)),
                 // Another version, or an origin without ranges.
-                Ok(None) => break,
-                Err(UpstreamError::GivenUp) => break,
+                Ok(None) | Err(UpstreamError::GivenUp) => break,
                 Err(_) => self.fruitless += 1,
             }
         }
         Err(error)
     }
 
-    /// Asks once; `None` if the answer is not the rest of this body.
-    async fn ask(
+    /// The origin has been silent for a while: asks for the rest, and goes on waiting. What comes
+    /// first is taken.
+    pub(super) async fn beside(
         &mut self,
         local: &Local,
         job: &Job,
         writer: &FillWriter<FillHead>,
-        etag: &Bytes,
-    ) -> Result<Option<(Leased, BodyFraming)>, UpstreamError> {
+        mut body: Body<'_>,
+    ) -> Beside {
+        let pushed = writer.pushed();
+        self.note(pushed);
+        let asked = {
+            let asking = pin!(self.ask(local, job, writer));
+            let mut running = pin!(body.run(local, writer));
+            tokio::select! {
+                biased;
+                ended = running.as_mut() => return Beside::Ended(ended),
+                asked = asking => match asked {
+                    Ok(Some(next)) if writer.pushed() == pushed => next,
+                    // It has woken up, or there is no other source.
+                    _ => return Beside::Ended(running.await),
+                },
+            }
+        };
+        let (leased, framing) = self.take(asked);
+        Beside::Elsewhere(leased, framing)
+    }
+
+    /// The body has stopped after `pushed` bytes.
+    fn note(&mut self, pushed: u64) {
+        self.fruitless = match pushed > self.broke_at {
+            true => 0,
+            false => self.fruitless + 1,
+        };
+        self.broke_at = pushed;
+    }
+
+    fn take(&mut self, next: Rest) -> (Leased, BodyFraming) {
+        self.end = next.end.or(self.end);
+        self.persistent = next.parts.persistent(Method::Get);
+        self.continued = true;
+        (next.leased, next.parts.framing(Method::Get))
+    }
+
+    /// Asks once; `None` if the answer is not the rest of this body.
+    async fn ask(
+        &self,
+        local: &Local,
+        job: &Job,
+        writer: &FillWriter<FillHead>,
+    ) -> Result<Option<Rest>, UpstreamError> {
+        let Some(etag) = &self.etag else {
+            return Ok(None);
+        };
         let from = self.start + self.broke_at;
         let range = match self.end {
             Some(end) => format!("bytes={from}-{}", end.saturating_sub(1)),
@@ -139,11 +202,8 @@ impl Source {
         let Some(end) = self.continues(&head, parts.status(), from, etag) else {
             return Ok(None);
         };
-        self.end = end.or(self.end);
-        self.persistent = parts.persistent(Method::Get);
-        self.continued = true;
         leased.up.buf.consume(parts.len());
-        Ok(Some((leased, parts.framing(Method::Get))))
+        Ok(Some(Rest { leased, parts, end }))
     }
 
     /// Whether an answer is the rest from byte `from` on: then the end of the whole body, if it
