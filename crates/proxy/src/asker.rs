@@ -163,10 +163,10 @@ pub(crate) fn foreign<F: Fields + ?Sized>(head: &F) -> Foreign {
     let mut found = Foreign::No;
     for (name, _) in FieldsIter::new(head) {
         let is = |known: &&str| eq_name(name, known.as_bytes());
-        if BROWSER.iter().any(|known| is(&known)) || begins(name, b"sec-fetch-") {
+        if BROWSER.iter().any(is) || begins(name, b"sec-fetch-") {
             return Foreign::Page;
         }
-        if FORWARDING.iter().any(|known| is(&known)) || begins(name, b"x-forwarded-") {
+        if FORWARDING.iter().any(is) || begins(name, b"x-forwarded-") {
             found = Foreign::Forwarded;
         }
     }

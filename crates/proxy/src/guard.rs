@@ -61,13 +61,19 @@ pub(crate) fn check(access: &Access, to: SocketAddr) -> Result<(), Forbidden> {
             .iter()
             .any(|net| net.contains(&ip))
     };
+    // `all` is not meant for what no web server has as its address: name the network.
+    let named = |ip: IpAddr| {
+        let mut nets = access.allow_destinations.iter();
+        nets.any(|net| net.prefix_len() > 0 && net.contains(&ip))
+    };
     match class {
         Class::Public => Ok(()),
+        Class::Special if named(to.ip()) => Ok(()),
+        Class::Special => Err(Forbidden::Special),
         _ if allowed(to.ip()) => Ok(()),
         Class::Private | Class::Machine if access.loopback_only => Ok(()),
         Class::Private => Err(Forbidden::Private),
         Class::Machine => Err(Forbidden::Machine),
-        Class::Special => Err(Forbidden::Special),
     }
 }
 
@@ -231,6 +237,14 @@ mod tests {
             assert_eq!(judge(&home, to), Err(Forbidden::Special), "{to}");
         }
         assert_eq!(judge(&listed, "169.254.169.254:80"), Ok(()));
+        let all = Access {
+            allow_destinations: vec!["0.0.0.0/0".parse().unwrap(), "::/0".parse().unwrap()],
+            ..Access::default()
+        };
+        for to in ["169.254.169.254:80", "168.63.129.16:80", "[fe80::1]:80"] {
+            assert_eq!(judge(&all, to), Err(Forbidden::Special), "{to}");
+        }
+        assert_eq!(judge(&all, "10.0.0.1:80"), Ok(()));
         assert!(judge(&listed, "[::ffff:169.254.169.254]:80").is_err());
     }
 

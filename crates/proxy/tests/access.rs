@@ -31,7 +31,7 @@ fn origin() -> Origin {
 }
 
 fn ask(foxy: &Foxy, method: &str, url: &str, fields: &str) -> Answer {
-    let host = url.split('/').nth(2).unwrap().to_owned();
+    let host = url.split('/').nth(2).unwrap_or_default().to_owned();
     let mut client = foxy.connect();
     client.send(format!(
         "{method} {url} HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n"

@@ -4,7 +4,8 @@ use foxy_scenarios::*;
 
 #[test]
 fn story() {
-    let scene = Scene::new();
+    // Nobody listens on port 1, which plain requests may not reach otherwise.
+    let scene = Scene::with().config("[access]\nports = \"all\"").begin();
     let ask = |url: &str| {
         let host = url.trim_start_matches("http://").trim_end_matches('/');
         scene.send_raw(&format!("GET {url} HTTP/1.1\r\nHost: {host}\r\n\r\n"))

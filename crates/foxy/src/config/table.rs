@@ -138,7 +138,7 @@ pub const SETTINGS: &[Setting] = &[
     fixed("access", "purge_rate", Count(1, 1_000_000), "50",
         "`PURGE` requests of one client per second, with ten seconds' worth at once; four times as many for all clients together. More get 429. Those with the admin token and the admin address are not limited by it."),
     fixed("access", "allow_destinations", Networks, "",
-        "Destinations the forward proxy may reach although they are private, loopback or addresses of its own machine; \"all\" lifts the guard. Link-local addresses and other cloud metadata stay closed unless a network in this list has them; Foxy's own listeners and its admin address always do."),
+        "Destinations the forward proxy may reach although they are private, loopback or addresses of its own machine; \"all\" lifts the guard. Link-local addresses and other cloud metadata stay closed unless a network in this list other than \"all\" has them; Foxy's own listeners and its admin address always do."),
     free("access", "admin_token_file", Path, "`foxy/admin-token` in the user's cache directory",
         "Holds the admin token. Made with a random one (mode 0600) if it is missing; the default one is not made where the admin address is on loopback and `foxy` in the cache directory does not exist. Where the admin address is not on loopback, all but `/healthz` and `/readyz` need the token: `Authorization: Bearer TOKEN` or `X-Foxy-Token: TOKEN`. `foxy purge` and the like send it."),
     fixed("access", "admin_hosts", HostNames, "",

@@ -93,11 +93,7 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     let engine = Engine::new(engine_config, Arc::clone(&parts.clock));
     let stores = Arc::new(StoreKeeper::new(&engine, parts.store_options.clone()));
     stores.open_all(disks(config, parts.disks)?, &config.stores)?;
-    let token = match config.admin {
-        Some(admin) => token::at_start(&config.admin_token, !admin.ip().is_loopback())?,
-        None if config.admin_token.given => token::at_start(&config.admin_token, true)?,
-        None => None,
-    };
+    let token = token::of(config)?;
     let bound = Bound::bind_all(config)?;
     let admin_socket = config.admin.map(admin::bind).transpose()?;
     let log = access_log::start(&config.log.access).map_err(|source| StartError::AccessLog {

@@ -8,16 +8,27 @@ use std::path::Path;
 use foxy_proxy::Token;
 
 use super::StartError;
-use crate::config::TokenFile;
+use crate::config::{Config, TokenFile};
 
 /// Random bytes of a token.
 const BYTES: usize = 32;
 /// No token is longer; a wrong file is not read to its end.
 const FILE_MAX: u64 = 4096;
 
+/// The token for the admin address and for purges on listeners: needed where others than this
+/// machine can connect to the admin address, and where the user named a file.
+pub(super) fn of(config: &Config) -> Result<Option<Token>, StartError> {
+    let file = &config.admin_token;
+    match config.admin {
+        Some(admin) => at_start(file, !admin.ip().is_loopback()),
+        None if file.given => at_start(file, true),
+        None => Ok(None),
+    }
+}
+
 /// The token, made if it is missing. Where nobody asked for one and none is `needed`, no folder
 /// is made for it, and trouble with it is said and no more.
-pub(super) fn at_start(file: &TokenFile, needed: bool) -> Result<Option<Token>, StartError> {
+fn at_start(file: &TokenFile, needed: bool) -> Result<Option<Token>, StartError> {
     let wanted = file.given || needed;
     let folder = file.path.parent().filter(|p| !p.as_os_str().is_empty());
     if !wanted && !folder.is_none_or(Path::exists) {

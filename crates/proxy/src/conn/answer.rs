@@ -12,6 +12,7 @@ use super::join::{self, Want};
 use super::{Conn, Finish};
 use crate::ask::{Ask, Who};
 use crate::gate::{Grant, Shown};
+use crate::asker::Asker;
 use crate::local::Local;
 use crate::net::{Io, Transport};
 use crate::reply::{Scratch, send_page};
@@ -22,6 +23,7 @@ use crate::serve::memory::{self, Shape};
 use crate::serve::part;
 use crate::via::Hop;
 use crate::{Outcome, admit, key};
+use crate::{Outcome, Proxy, Role, admit, key};
 
 /// What the short way came to.
 enum Short {
@@ -109,13 +111,10 @@ impl<T: Transport> Conn<T> {
             return Short::Refuse(admit::CLIENT, Outcome::Denied);
         }
         let head = parts.head(buf.filled(), slots);
-        let url = match to_fetch(route(&head, role, &local.proxy.instance)) {
+        let url = match to_fetch(&head, role, &local.proxy, &self.client) {
             Ok(url) => url,
             Err(other) => return other,
         };
-        if !admit::port(&local.proxy.config.access, role, &url) {
-            return Short::Refuse(admit::PORT, Outcome::Denied);
-        }
         if let Some(reason) = past_the_cache(&parts) {
             return Short::Long(Long::Pass(reason));
         }
@@ -287,10 +286,19 @@ impl Hot<'_> {
     }
 }
 
-/// The URL to fetch, or what else a route comes to.
-fn to_fetch(route: Route<'_>) -> Result<Url<'_>, Short> {
-    Err(Short::Long(match route {
-        Route::Fetch(url) => return Ok(url),
+/// The URL to fetch, if this client may, or what else the request comes to.
+fn to_fetch<'b>(
+    head: &RequestHead<'b>,
+    role: &'b Role,
+    proxy: &Proxy,
+    client: &Asker,
+) -> Result<Url<'b>, Short> {
+    if !client.allowed {
+        return Err(Short::Refuse(admit::CLIENT, Outcome::Denied));
+    }
+    Err(Short::Long(match route(head, role, &proxy.instance) {
+        Route::Fetch(url) if admit::port(&proxy.config.access, role, &url) => return Ok(url),
+        Route::Fetch(_) => return Err(Short::Refuse(admit::PORT, Outcome::Denied)),
         Route::Refuse(refusal) => return Err(Short::Refuse(refusal, Outcome::BadRequest)),
         Route::Connect => Long::Tunnel,
         Route::Purge(_) => Long::Purge,
