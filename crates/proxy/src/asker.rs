@@ -199,81 +199,84 @@ mod tests {
         (text, asker.allowed)
     }
 
+    const XFF: &str = "X-Forwarded-For";
+    const FWD: &str = "Forwarded";
+
+    /// Peer, fields, the client, and whether it may use the forward proxy.
+    type Case = (
+        &'static str,
+        &'static [(&'static str, &'static str)],
+        &'static str,
+        bool,
+    );
+
+    const CASES: &[Case] = &[
+        // Strangers and neighbours say what they like.
+        ("203.0.113.9", &[(XFF, "127.0.0.1")], "203.0.113.9", false),
+        ("10.0.0.9", &[(XFF, "203.0.113.1")], "10.0.0.9", true),
+        ("10.0.0.9", &[(FWD, "for=203.0.113.1")], "10.0.0.9", true),
+        // A trusted proxy names the client; what the client said before does not count.
+        ("192.0.2.1", &[(XFF, "203.0.113.1")], "203.0.113.1", false),
+        ("192.0.2.1", &[(XFF, "10.0.0.1")], "10.0.0.1", true),
+        (
+            "192.0.2.1",
+            &[(XFF, "127.0.0.1, 203.0.113.1")],
+            "203.0.113.1",
+            false,
+        ),
+        (
+            "192.0.2.1",
+            &[(XFF, "127.0.0.1"), (XFF, "203.0.113.1")],
+            "203.0.113.1",
+            false,
+        ),
+        (
+            "192.0.2.1",
+            &[(XFF, "203.0.113.1, 192.0.2.2")],
+            "203.0.113.1",
+            false,
+        ),
+        (
+            "192.0.2.1",
+            &[(XFF, "192.0.2.3, 192.0.2.2")],
+            "192.0.2.3",
+            false,
+        ),
+        ("192.0.2.1", &[(XFF, "10.0.0.1:4711")], "10.0.0.1", true),
+        ("192.0.2.1", &[(XFF, "[fd00::1]:4711")], "fd00::1", true),
+        ("192.0.2.1", &[(XFF, "::ffff:10.0.0.1")], "10.0.0.1", true),
+        // What cannot be understood is nobody that is known.
+        ("192.0.2.1", &[(XFF, "10.0.0.1, unknown")], "?", false),
+        ("192.0.2.1", &[(XFF, "10.0.0.1, 203.0.113.1 x")], "?", false),
+        ("192.0.2.1", &[(FWD, "for=_hidden")], "?", false),
+        ("192.0.2.1", &[(FWD, "proto=https")], "?", false),
+        // Without fields the proxy asks for itself.
+        ("192.0.2.1", &[], "192.0.2.1", false),
+        (
+            "2001:db8::1",
+            &[(FWD, "for=10.0.0.1;proto=http")],
+            "10.0.0.1",
+            true,
+        ),
+        (
+            "2001:db8::1",
+            &[(FWD, "by=x; For=\"[fd00::1]:80\"")],
+            "fd00::1",
+            true,
+        ),
+        (
+            "192.0.2.1",
+            &[(FWD, "for=\"x, for=203.0.113.1")],
+            "203.0.113.1",
+            false,
+        ),
+    ];
+
     #[test]
     fn forwarding_fields_count_from_trusted_proxies_alone() {
-        const XFF: &str = "X-Forwarded-For";
-        const FWD: &str = "Forwarded";
-        for (peer, fields, expected, allowed) in [
-            // Strangers and neighbours say what they like.
-            (
-                "203.0.113.9",
-                &[(XFF, "127.0.0.1")][..],
-                "203.0.113.9",
-                false,
-            ),
-            ("10.0.0.9", &[(XFF, "203.0.113.1")], "10.0.0.9", true),
-            ("10.0.0.9", &[(FWD, "for=203.0.113.1")], "10.0.0.9", true),
-            // A trusted proxy names the client; what the client said before does not count.
-            ("192.0.2.1", &[(XFF, "203.0.113.1")], "203.0.113.1", false),
-            ("192.0.2.1", &[(XFF, "10.0.0.1")], "10.0.0.1", true),
-            (
-                "192.0.2.1",
-                &[(XFF, "127.0.0.1, 203.0.113.1")],
-                "203.0.113.1",
-                false,
-            ),
-            (
-                "192.0.2.1",
-                &[(XFF, "127.0.0.1"), (XFF, "203.0.113.1")],
-                "203.0.113.1",
-                false,
-            ),
-            (
-                "192.0.2.1",
-                &[(XFF, "203.0.113.1, 192.0.2.2")],
-                "203.0.113.1",
-                false,
-            ),
-            (
-                "192.0.2.1",
-                &[(XFF, "192.0.2.3, 192.0.2.2")],
-                "192.0.2.3",
-                false,
-            ),
-            ("192.0.2.1", &[(XFF, "10.0.0.1:4711")], "10.0.0.1", true),
-            ("192.0.2.1", &[(XFF, "[fd00::1]:4711")], "fd00::1", true),
-            ("192.0.2.1", &[(XFF, "::ffff:10.0.0.1")], "10.0.0.1", true),
-            // What cannot be understood is nobody that is known.
-            ("192.0.2.1", &[(XFF, "10.0.0.1, unknown")], "?", false),
-            ("192.0.2.1", &[(XFF, "10.0.0.1, 203.0.113.1 x")], "?", false),
-            ("192.0.2.1", &[(FWD, "for=_hidden")], "?", false),
-            ("192.0.2.1", &[(FWD, "proto=https")], "?", false),
-            // Without fields the proxy asks for itself.
-            ("192.0.2.1", &[], "192.0.2.1", false),
-            (
-                "2001:db8::1",
-                &[(FWD, "for=10.0.0.1;proto=http")],
-                "10.0.0.1",
-                true,
-            ),
-            (
-                "2001:db8::1",
-                &[(FWD, "by=x; For=\"[fd00::1]:80\"")],
-                "fd00::1",
-                true,
-            ),
-            (
-                "192.0.2.1",
-                &[(FWD, "for=\"x, for=203.0.113.1")],
-                "203.0.113.1",
-                false,
-            ),
-        ] {
-            assert_eq!(
-                client(peer, fields),
-                (expected.to_owned(), allowed),
-                "{fields:?}"
-            );
+        for (peer, fields, expected, allowed) in CASES {
+            let expected = ((*expected).to_owned(), *allowed);
+            assert_eq!(client(peer, fields), expected, "{peer} {fields:?}");
         }
     }
 

@@ -98,92 +98,105 @@ mod tests {
         }
     }
 
+    const XFF: &str = "X-Forwarded-For";
+
+    /// Peer, fields, and what comes of it.
+    type Case = (
+        &'static str,
+        &'static [(&'static str, &'static str)],
+        &'static str,
+    );
+
+    const CASES: &[Case] = &[
+        ("127.0.0.1", &[], "client"),
+        (
+            "127.0.0.1",
+            &[("User-Agent", "curl"), ("Host", "a")],
+            "client",
+        ),
+        ("10.0.0.1", &[], "purge-not-allowed"),
+        ("203.0.113.1", &[], "purge-not-allowed"),
+        // A page in a browser on this machine.
+        (
+            "127.0.0.1",
+            &[("Origin", "http://evil.test")],
+            "purge-from-a-page",
+        ),
+        ("127.0.0.1", &[("Origin", "null")], "purge-from-a-page"),
+        (
+            "127.0.0.1",
+            &[("Sec-Fetch-Site", "same-origin")],
+            "purge-from-a-page",
+        ),
+        (
+            "127.0.0.1",
+            &[("sec-fetch-mode", "cors")],
+            "purge-from-a-page",
+        ),
+        (
+            "127.0.0.1",
+            &[("Referer", "http://a/")],
+            "purge-from-a-page",
+        ),
+        // A stranger behind a front end on this machine.
+        ("127.0.0.1", &[("Via", "1.1 front")], "purge-forwarded"),
+        ("127.0.0.1", &[(XFF, "203.0.113.1")], "purge-forwarded"),
+        ("127.0.0.1", &[(XFF, "127.0.0.1")], "purge-forwarded"),
+        (
+            "127.0.0.1",
+            &[("Forwarded", "for=127.0.0.1")],
+            "purge-forwarded",
+        ),
+        (
+            "127.0.0.1",
+            &[("X-Real-IP", "127.0.0.1")],
+            "purge-forwarded",
+        ),
+        (
+            "127.0.0.1",
+            &[("X-Forwarded-Proto", "https")],
+            "purge-forwarded",
+        ),
+        // Behind a trusted one the client counts, and a page is a page there as well.
+        ("192.0.2.1", &[(XFF, "127.0.0.1")], "client"),
+        ("192.0.2.1", &[(XFF, "203.0.113.1")], "purge-not-allowed"),
+        (
+            "192.0.2.1",
+            &[(XFF, "127.0.0.1, 203.0.113.1")],
+            "purge-not-allowed",
+        ),
+        (
+            "192.0.2.1",
+            &[(XFF, "127.0.0.1, junk")],
+            "purge-not-allowed",
+        ),
+        (
+            "192.0.2.1",
+            &[(XFF, "127.0.0.1"), ("Origin", "http://a")],
+            "purge-from-a-page",
+        ),
+        // The credential stands for itself.
+        (
+            "203.0.113.1",
+            &[("Authorization", "Bearer 0123456789abcdef")],
+            "operator",
+        ),
+        (
+            "127.0.0.1",
+            &[("X-Foxy-Token", TOKEN), (XFF, "8.8.8.8")],
+            "operator",
+        ),
+        (
+            "203.0.113.1",
+            &[("Authorization", "Bearer 0123")],
+            "purge-not-allowed",
+        ),
+    ];
+
     #[test]
     fn where_a_purge_comes_from_decides() {
-        const XFF: &str = "X-Forwarded-For";
-        let bearer = format!("Bearer {TOKEN}");
-        for (peer, fields, expected) in [
-            ("127.0.0.1", &[][..], "client"),
-            (
-                "127.0.0.1",
-                &[("User-Agent", "curl"), ("Host", "a")],
-                "client",
-            ),
-            ("10.0.0.1", &[], "purge-not-allowed"),
-            ("203.0.113.1", &[], "purge-not-allowed"),
-            // A page in a browser on this machine.
-            (
-                "127.0.0.1",
-                &[("Origin", "http://evil.test")],
-                "purge-from-a-page",
-            ),
-            ("127.0.0.1", &[("Origin", "null")], "purge-from-a-page"),
-            (
-                "127.0.0.1",
-                &[("Sec-Fetch-Site", "same-origin")],
-                "purge-from-a-page",
-            ),
-            (
-                "127.0.0.1",
-                &[("sec-fetch-mode", "cors")],
-                "purge-from-a-page",
-            ),
-            (
-                "127.0.0.1",
-                &[("Referer", "http://a/")],
-                "purge-from-a-page",
-            ),
-            // A stranger behind a front end on this machine.
-            ("127.0.0.1", &[("Via", "1.1 front")], "purge-forwarded"),
-            ("127.0.0.1", &[(XFF, "203.0.113.1")], "purge-forwarded"),
-            ("127.0.0.1", &[(XFF, "127.0.0.1")], "purge-forwarded"),
-            (
-                "127.0.0.1",
-                &[("Forwarded", "for=127.0.0.1")],
-                "purge-forwarded",
-            ),
-            (
-                "127.0.0.1",
-                &[("X-Real-IP", "127.0.0.1")],
-                "purge-forwarded",
-            ),
-            (
-                "127.0.0.1",
-                &[("X-Forwarded-Proto", "https")],
-                "purge-forwarded",
-            ),
-            // Behind a trusted one the client counts, and a page is a page there as well.
-            ("192.0.2.1", &[(XFF, "127.0.0.1")], "client"),
-            ("192.0.2.1", &[(XFF, "203.0.113.1")], "purge-not-allowed"),
-            (
-                "192.0.2.1",
-                &[(XFF, "127.0.0.1, 203.0.113.1")],
-                "purge-not-allowed",
-            ),
-            (
-                "192.0.2.1",
-                &[(XFF, "127.0.0.1, junk")],
-                "purge-not-allowed",
-            ),
-            (
-                "192.0.2.1",
-                &[(XFF, "127.0.0.1"), ("Origin", "http://a")],
-                "purge-from-a-page",
-            ),
-            // The credential stands for itself.
-            ("203.0.113.1", &[("Authorization", &bearer)], "operator"),
-            (
-                "127.0.0.1",
-                &[("X-Foxy-Token", TOKEN), (XFF, "8.8.8.8")],
-                "operator",
-            ),
-            (
-                "203.0.113.1",
-                &[("Authorization", "Bearer 0123")],
-                "purge-not-allowed",
-            ),
-        ] {
-            assert_eq!(judge(peer, fields), expected, "{peer} {fields:?}");
+        for (peer, fields, expected) in CASES {
+            assert_eq!(judge(peer, fields), *expected, "{peer} {fields:?}");
         }
     }
 
