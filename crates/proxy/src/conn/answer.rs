@@ -11,8 +11,8 @@ use foxy_store::Object;
 use super::join::{self, Want};
 use super::{Conn, Finish};
 use crate::ask::{Ask, Who};
-use crate::gate::{Grant, Shown};
 use crate::asker::Asker;
+use crate::gate::{Grant, Shown};
 use crate::local::Local;
 use crate::net::{Io, Transport};
 use crate::reply::{Scratch, send_page};
@@ -22,7 +22,6 @@ use crate::serve::find::{Found, Primary, find};
 use crate::serve::memory::{self, Shape};
 use crate::serve::part;
 use crate::via::Hop;
-use crate::{Outcome, admit, key};
 use crate::{Outcome, Proxy, Role, admit, key};
 
 /// What the short way came to.
@@ -107,11 +106,8 @@ impl<T: Transport> Conn<T> {
             client,
             ..
         } = self;
-        if !client.allowed {
-            return Short::Refuse(admit::CLIENT, Outcome::Denied);
-        }
         let head = parts.head(buf.filled(), slots);
-        let url = match to_fetch(&head, role, &local.proxy, &self.client) {
+        let url = match to_fetch(&head, role, &local.proxy, client) {
             Ok(url) => url,
             Err(other) => return other,
         };

@@ -86,11 +86,7 @@ impl Body<'_> {
         local: &Local,
         writer: &FillWriter<FillHead>,
     ) -> Result<Piece, UpstreamError> {
-        let mut piece = pin!(
-            self.leased
-                .up
-                .next_piece(self.reader, self.patience)
-        );
+        let mut piece = pin!(self.leased.up.next_piece(self.reader, self.patience));
         if !self.background {
             let abandoned = unless_abandoned(writer, piece.as_mut()).await;
             match abandoned {

@@ -38,8 +38,8 @@ pub(crate) use judge::strong_etag;
 use judge::{Asked, Times};
 use keep::Keeper;
 use open::{Opened, complete, open};
-use rest::{Beside, Source};
 use part::Completion;
+use rest::{Beside, Source};
 
 /// Which range a fill asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
