@@ -35,7 +35,6 @@ fn as_they_come() {
     purge(&scene, "prefix", "/%7e");
     scene.get("/~a").hit();
     scene.get("/%7ea").miss();
-    assert!(why(&scene, "/%7ea").contains("GET http://origin.test"));
 }
 
 fn ask(scene: &Scene, request: &str) -> String {
@@ -47,8 +46,7 @@ fn ask(scene: &Scene, request: &str) -> String {
 
 /// A URL in a query.
 fn quoted(scene: &Scene, path: &str) -> String {
-    let url = scene.url(path).replace('%', "%25");
-    url.replace(':', "%3A").replace('#', "%23")
+    scene.url(path).replace('%', "%25").replace('#', "%23")
 }
 
 fn why(scene: &Scene, path: &str) -> String {
