@@ -39,7 +39,7 @@ fn good(asked: &mut Asked) -> bool {
 fn crowd(followers: usize, bad: fn(&mut Asked)) -> (Vec<Answer>, usize) {
     let count = Arc::new(AtomicUsize::new(0));
     let waiting = Arc::new(AtomicUsize::new(0));
-    let (first, all) = (count.clone(), waiting.clone());
+    let (first, all) = (count, waiting.clone());
     let origin = Origin::start(move |asked| {
         if first.fetch_add(1, Ordering::SeqCst) > 0 {
             return good(asked);

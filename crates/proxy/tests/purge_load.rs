@@ -10,6 +10,20 @@ mod common;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{Answer, Foxy, Origin, Stored};
+use foxy_proxy::{Access, Config, Role, Token};
+
+const TOKEN: &str = "0123456789abcdef0123";
+
+/// Purges of many need the operator's token.
+fn config() -> Config {
+    Config {
+        access: Access {
+            token: Token::new(TOKEN),
+            ..Access::default()
+        },
+        ..Config::default()
+    }
+}
 
 fn origin() -> Origin {
     Origin::start(|asked| {
@@ -21,14 +35,14 @@ fn origin() -> Origin {
 
 fn purge(foxy: &Foxy, origin: &Origin, path: &str, fields: &str) -> Answer {
     foxy.ask(&format!(
-        "PURGE http://{}{path} HTTP/1.1\r\nHost: x\r\n{fields}\r\n",
+        "PURGE http://{}{path} HTTP/1.1\r\nHost: x\r\nX-Foxy-Token: {TOKEN}\r\n{fields}\r\n",
         origin.authority()
     ))
 }
 
 #[test]
 fn purges_beside_writes_are_all_durable() {
-    let (stored, origin) = (Stored::start(16 << 20, 64 << 20, 2), origin());
+    let (stored, origin) = (Stored::start_as(config(), 16 << 20, 64 << 20, 2), origin());
     let (foxy, done) = (&stored.foxy, AtomicBool::new(false));
     std::thread::scope(|scope| {
         for client in 0..2 {
@@ -69,7 +83,7 @@ fn purges_beside_writes_are_all_durable() {
 
 #[test]
 fn a_flood_is_refused_and_takes_nothing_else_along() {
-    let (foxy, origin) = (Foxy::forward(), origin());
+    let (foxy, origin) = (Foxy::start(Role::Forward, config(), 1), origin());
     foxy.get(&origin, "/kept");
     let refused = (0..1000).find_map(|n| {
         let fields = format!("Surrogate-Key: {n}-{}\r\n", "x".repeat(1500));

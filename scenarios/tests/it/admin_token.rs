@@ -1,7 +1,22 @@
-//! Off loopback the admin address needs the token that the first start has made; on loopback it
-//! takes it, and a listener takes every kind of purge with it.
+//! Off loopback the admin address needs the token that the first start has made.
 
 use foxy_scenarios::*;
+
+const CHANGE: &str = "X-Foxy-Admin: 1\r\n";
+const REFUSED: &[(&str, &str, &str)] = &[
+    ("GET", "/", ""),
+    ("GET", "/stats", ""),
+    ("GET", "/metrics", ""),
+    ("GET", "/ls", ""),
+    ("GET", "/purges", ""),
+    ("GET", "/stores", ""),
+    ("GET", "/why?url=http://a/", ""),
+    ("GET", "/nothing", ""),
+    ("GET", "/stats", "Authorization: Bearer 0123456789\r\n"),
+    ("GET", "/stats", "X-Foxy-Token: \r\n"),
+    ("POST", "/purge?all=1", CHANGE),
+    ("POST", "/stores/drain?store=0", CHANGE),
+];
 
 #[test]
 fn story() {
@@ -21,33 +36,11 @@ fn story() {
     };
     admin("GET", "/healthz", "").is(200);
     admin("GET", "/readyz", "").is(200);
-    let change = "X-Foxy-Admin: 1\r\n";
-    for (method, path, fields) in [
-        ("GET", "/", ""),
-        ("GET", "/stats", ""),
-        ("GET", "/metrics", ""),
-        ("GET", "/ls", ""),
-        ("GET", "/purges", ""),
-        ("GET", "/stores", ""),
-        ("GET", "/why?url=http://a/", ""),
-        ("GET", "/nothing", ""),
-        (
-            "GET",
-            "/stats",
-            "Authorization: Bearer 0123456789abcdef\r\n",
-        ),
-        ("GET", "/stats", "X-Foxy-Token: \r\n"),
-        ("POST", "/purge?all=1", change),
-        ("POST", "/stores/drain?store=0", change),
-    ] {
+    for (method, path, fields) in REFUSED.iter().copied() {
         let answer = admin(method, path, fields);
         answer.is(401).mentions("token");
-        assert!(
-            answer.head.contains("WWW-Authenticate: Bearer"),
-            "{}",
-            answer.head
-        );
-        assert!(!answer.mentions("").head.contains(&token));
+        assert!(answer.head.contains("WWW-Authenticate: Bearer"));
+        assert!(!answer.head.contains(&token));
     }
     admin("GET", "/stats", &bearer).is(200);
     admin("GET", "/stats", &header).is(200);
@@ -60,16 +53,4 @@ fn story() {
         .send(named)
         .answer()
         .is(200);
-
-    let scene = Scene::with().config(&token_file).begin();
-    scene.get_at(scene.admin(), "localhost", "/stats").is(200);
-    let again = std::fs::read_to_string(&file).unwrap();
-    assert_eq!(again.trim(), token, "a later start keeps it");
-    scene.origin.plays("/a", Reply::ok("hello").max_age(60));
-    scene.get("/a").miss();
-    scene.ask("PURGE", "/x", "X-Purge-Method: all\r\n").is(403);
-    scene.get("/a").hit();
-    let all = format!("{header}X-Purge-Method: all\r\n");
-    scene.ask("PURGE", "/x", &all).is(200);
-    scene.get("/a").miss();
 }

@@ -3,6 +3,7 @@
 mod admin_listener;
 mod admin_purge;
 mod admin_token;
+mod admin_token_on_loopback;
 mod another_cache_decides;
 mod changed_object;
 mod chunked_upload;

@@ -64,7 +64,7 @@ impl<T: Transport> Conn<T> {
                     follower = self.enter(ask, &want);
                 }
                 Verdict::Elsewhere => {
-                    if let Some(finish) = self.from_others(ask, &want, keep).await {
+                    if let Some(finish) = self.answer_of_others(ask, &want, keep).await {
                         return finish;
                     }
                     follower = self.enter(ask, &want);
@@ -124,7 +124,7 @@ impl<T: Transport> Conn<T> {
     }
 
     /// Answers with what another fetch of the crowd has stored meanwhile, if this request may have it.
-    async fn from_others(&mut self, ask: &Rc<Ask>, want: &Want, keep: bool) -> Option<Finish> {
+    async fn answer_of_others(&mut self, ask: &Rc<Ask>, want: &Want, keep: bool) -> Option<Finish> {
         let (grant, object) = self.stored_by_now(ask, want)?;
         let fetched = Fetched {
             reason: want.reason,

@@ -338,45 +338,17 @@ async fn stream(
         writer.push(bytes);
     }
     let mut reader = BodyReader::new(parts.framing(Method::Get), &local.limits);
-    let ended = loop {
-        let mut body = Body {
-            background: job.background,
-            most: part.map_or(u64::MAX, Span::len),
-            patience: source.patience(local),
-            leased: &mut leased,
-            reader: &mut reader,
-            keeper: &mut keeper,
-        };
-        let mut ended = body.run(local, writer).await;
-        let mut next = None;
-        if matches!(ended, Err(UpstreamError::Stalled)) && body.patience != local.patience.upstream
-        {
-            body.patience = local.patience.upstream;
-            match source.beside(local, job, writer, body).await {
-                Beside::Ended(later) => ended = later,
-                Beside::Elsewhere(leased, framing) => next = Some((leased, framing)),
-            }
-        }
-        leased.count(local);
-        let error = match ended {
-            _ if next.is_some() => UpstreamError::Stalled,
-            Ok(Ended::Whole(_)) if source.lacks(writer.pushed()) => UpstreamError::Truncated,
-            Ok(ended) => break ended,
-            Err(error) => error,
-        };
-        let next = match next {
-            Some(next) => Ok(next),
-            None => source.rest(local, job, writer, error).await,
-        };
-        match next {
-            Ok((next, framing)) => {
-                leased = next;
-                reader = BodyReader::new(framing, &local.limits);
-            }
-            Err(error) => {
-                keeper.cut(local, writer.fill());
-                return Err(error);
-            }
+    let mut incoming = Incoming {
+        leased: &mut leased,
+        reader: &mut reader,
+        keeper: &mut keeper,
+        most: part.map_or(u64::MAX, Span::len),
+    };
+    let ended = match incoming.bring(local, job, writer, &mut source).await {
+        Ok(ended) => ended,
+        Err(error) => {
+            keeper.cut(local, writer.fill());
+            return Err(error);
         }
     };
     if matches!(ended, Ended::Whole(_)) && keeper.finish(local, writer.fill()) {
@@ -388,4 +360,58 @@ async fn stream(
         leased.count(local);
     }
     Ok(ended)
+}
+
+/// A body and where it comes from.
+struct Incoming<'a> {
+    leased: &'a mut Leased,
+    reader: &'a mut BodyReader,
+    keeper: &'a mut Keeper,
+    /// More bytes than this are a lie.
+    most: u64,
+}
+
+impl Incoming<'_> {
+    /// Brings the body to its end, over several connections if one breaks off or falls silent.
+    async fn bring(
+        &mut self,
+        local: &Local,
+        job: &Job,
+        writer: &FillWriter<FillHead>,
+        source: &mut Source,
+    ) -> Result<Ended, UpstreamError> {
+        loop {
+            let patience = source.patience(local);
+            let mut body = Body {
+                background: job.background,
+                most: self.most,
+                patience,
+                leased: self.leased,
+                reader: self.reader,
+                keeper: self.keeper,
+            };
+            let mut ended = body.run(local, writer).await;
+            let mut next = None;
+            let silent = matches!(ended, Err(UpstreamError::Stalled));
+            if silent && patience != local.patience.upstream {
+                body.patience = local.patience.upstream;
+                match source.beside(local, job, writer, body).await {
+                    Beside::Ended(later) => ended = later,
+                    Beside::Elsewhere(leased, framing) => next = Some((leased, framing)),
+                }
+            }
+            self.leased.count(local);
+            let (leased, framing) = match (next, ended) {
+                (Some(next), _) => next,
+                (None, Ok(Ended::Whole(_))) if source.lacks(writer.pushed()) => {
+                    let error = UpstreamError::Truncated;
+                    source.rest(local, job, writer, error).await?
+                }
+                (None, Ok(ended)) => return Ok(ended),
+                (None, Err(error)) => source.rest(local, job, writer, error).await?,
+            };
+            *self.leased = leased;
+            *self.reader = BodyReader::new(framing, &local.limits);
+        }
+    }
 }

@@ -178,9 +178,10 @@ impl<F: Fields> Fields for Dated<'_, F> {
 
 /// What the followers are told.
 pub(super) fn head(object: Arc<Object>, origin: SocketAddr) -> FillHead {
+    let fields = object.fields().clone();
     FillHead {
         digest: Digest::decode(&object.meta().rules),
-        object: Some(Arc::clone(&object)),
-        ..FillHead::bare(304, origin, object.fields().clone())
+        object: Some(object),
+        ..FillHead::bare(304, origin, fields)
     }
 }

@@ -161,6 +161,10 @@ pub struct Stored {
 impl Stored {
     /// `memory` bytes for the engine, `disk` bytes of store.
     pub fn start(memory: u64, disk: u64, workers: usize) -> Self {
+        Self::start_as(Config::default(), memory, disk, workers)
+    }
+
+    pub fn start_as(config: Config, memory: u64, disk: u64, workers: usize) -> Self {
         let clock = Arc::new(ManualClock::new(WallTime::from_secs(NOON)));
         let engine = Engine::new(EngineConfig::new(memory, 3), clock.clone());
         let disk = Arc::new(MemDisk::new(disk, 512, 1));
@@ -177,7 +181,7 @@ impl Stored {
             }
         });
         Self {
-            foxy: Foxy::with_engine(Role::Forward, Config::default(), workers, engine, clock),
+            foxy: Foxy::with_engine(Role::Forward, config, workers, engine, clock),
             disk,
             stop,
             writer: Some(thread),
