@@ -1,6 +1,6 @@
 //! Which range is asked for on behalf of a client, and what of the answer is sent to it.
 
-use foxy_base::KeyHash;
+use foxy_base::{KeyHash, first};
 use foxy_http_rules::range::{ContentRange, RangeSpec, Ranges, Span};
 
 use super::join::Want;
@@ -58,7 +58,9 @@ pub(super) fn cut(ask: &Ask, head: &FillHead) -> Cut {
         return Cut::All;
     }
     let said = head.part.and_then(|part| part.span).map(Span::len);
-    if !head.ranged {
+    let request = ask.head();
+    let wanted = first(&request, "Range").filter(|_| head.range.is_some());
+    if !head.ranged || wanted.is_some() && wanted == head.range.as_deref() {
         return own(head, said);
     }
     // Not this client's range was asked for. Without a Content-Range that can be believed nobody

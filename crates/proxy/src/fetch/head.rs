@@ -38,8 +38,10 @@ pub(crate) struct FillHead {
     pub(crate) sparse: Option<Arc<Object>>,
     /// The body is this part of the representation.
     pub(crate) part: Option<ContentRange>,
-    /// A range was asked for.
+    /// A range was asked for that others may want parts of.
     pub(crate) ranged: bool,
+    /// That range, if it is the one of the client that began.
+    pub(crate) range: Option<Bytes>,
     /// What the keys of other variants are made with, once this is stored.
     pub(crate) primary: Option<Primary>,
     /// Others than the request that started the fill may have it.
@@ -76,6 +78,7 @@ impl FillHead {
             sparse: None,
             part: None,
             ranged: false,
+            range: None,
             primary: None,
             shared: true,
             not_stored: "",
@@ -93,6 +96,7 @@ impl FillHead {
             sparse: self.sparse.clone(),
             part: self.part,
             ranged: self.ranged,
+            range: self.range.clone(),
             primary: self.primary.clone(),
             shared: self.shared,
             not_stored: self.not_stored,

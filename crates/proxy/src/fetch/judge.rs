@@ -65,6 +65,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) part: Option<&'a Arc<Object>>,
     /// The range was widened to whole fragments: what comes may begin a sparse object.
     pub(crate) aligned: bool,
+    /// That is not the client's own range.
+    pub(crate) widened: bool,
     pub(crate) times: Times,
 }
 
@@ -133,6 +135,9 @@ pub(crate) fn judge(
         vary,
         part: part_of(head),
         ranged: asked.aligned,
+        range: first(&asked.ask.head(), "Range")
+            .filter(|_| asked.aligned && !asked.widened)
+            .map(Bytes::copy_from_slice),
         primary: place.as_ref().and_then(|place| {
             let (list, nonce) = (vary_list.clone()?, place.meta.nonce);
             Some(Primary { nonce, list })
@@ -249,7 +254,7 @@ fn storable(
         rules::check_size(whole, config).map_err(|reason| reason.as_str())?;
     }
     if let Some(range) = plan.part {
-        if asked.aligned && contradicts(head, length) {
+        if asked.widened && contradicts(head, length) {
             return Err("part-contradicts-itself");
         }
         let fits = length.is_some_and(|n| n <= u64::from(local.proxy.engine.fragment_bytes()));

@@ -140,6 +140,14 @@ impl Job {
         }
     }
 
+    /// Whether another range is asked for than the client wants.
+    fn is_widened(&self) -> bool {
+        let Ranged::Aligned(range) = &self.range else {
+            return false;
+        };
+        first(&self.ask.head(), "Range") != Some(range.as_bytes())
+    }
+
     fn asked(&self, times: Times) -> Asked<'_> {
         Asked {
             ask: &self.ask,
@@ -148,6 +156,7 @@ impl Job {
             primary: self.primary.as_ref(),
             part: self.part.as_ref(),
             aligned: matches!(self.range, Ranged::Aligned(_)),
+            widened: self.is_widened(),
             times,
         }
     }

@@ -51,6 +51,7 @@ fn asked(ask: &Ask, sent: Sent, now: WallTime) -> Asked<'_> {
         primary: None,
         part: None,
         aligned: false,
+        widened: false,
         times: Times {
             request: sent.at,
             response: now,
