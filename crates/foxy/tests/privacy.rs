@@ -12,7 +12,11 @@ fn matrix(mode: Mode) {
     let folder = tempfile::tempdir().unwrap();
     let program = Path::new(env!("CARGO_BIN_EXE_foxy"));
     let extent = Extent {
-        others: 2,
+        others: if std::env::var_os("FOXY_LONG").is_some() {
+            8
+        } else {
+            2
+        },
         // The traffic of the laboratory's own runs adds time, and no cell.
         traffic: mode == Mode::Reverse,
         ..Extent::default()
