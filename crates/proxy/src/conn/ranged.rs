@@ -95,25 +95,12 @@ pub(super) fn cut(ask: &Ask, head: &FillHead) -> Cut {
     }
 }
 
-/// What of the answer to a client's own question is sent: the bytes that Content-Range names, as
-/// many of them as Content-Length says.
+/// What of the answer to a client's own question is sent: what the origin says, but no more bytes
+/// than Content-Range names.
 fn own(head: &FillHead, said: Option<u64>) -> Cut {
-    let Some(part) = head
-        .part
-        .filter(|_| head.length.is_some() && head.length != said)
-    else {
-        return Cut::All;
-    };
-    let there = said.zip(head.length).map(|(said, length)| said.min(length));
-    let span = part.span.zip(there);
-    match span.and_then(|(span, there)| Span::new(span.start, span.start + there)) {
-        Some(span) => Cut::Slice {
-            skip: 0,
-            range: ContentRange {
-                span: Some(span),
-                ..part
-            },
-        },
+    let longer = said.zip(head.length).is_some_and(|(said, all)| said < all);
+    match head.part.filter(|_| longer) {
+        Some(range) => Cut::Slice { skip: 0, range },
         None => Cut::All,
     }
 }
