@@ -173,7 +173,7 @@ impl<T: Transport> Conn<T> {
         started: foxy_base::MonoTime,
     ) -> bool {
         let here = match long {
-            Long::Tunnel => return self.connect(parts, started).await,
+            Long::Tunnel => return Box::pin(self.connect(parts, started)).await,
             Long::Options => Some(self.options(parts, keep).await),
             Long::Trace => Some(self.trace(parts, keep).await),
             _ => None,
@@ -193,11 +193,12 @@ impl<T: Transport> Conn<T> {
         let ask = Rc::new(ask);
         self.buf.consume(parts.len());
         let finish = match long {
-            Long::Purge => self.purge(&ask, keep).await,
+            // Each on the heap by itself: otherwise a miss would take as much as the largest.
+            Long::Purge => Box::pin(self.purge(&ask, keep)).await,
             Long::Fill(want) => self.through_fill(&ask, want, keep).await,
-            Long::Large(hit) => self.large_hit(&ask, *hit, keep).await,
-            Long::Pass(reason) => self.pass(&ask, reason, keep).await,
-            Long::Head(want) => self.pass_head(&ask, &want, keep).await,
+            Long::Large(hit) => Box::pin(self.large_hit(&ask, *hit, keep)).await,
+            Long::Pass(reason) => Box::pin(self.pass(&ask, reason, keep)).await,
+            Long::Head(want) => Box::pin(self.pass_head(&ask, &want, keep)).await,
             Long::Tunnel | Long::Options | Long::Trace => Finish::default(),
         };
         self.local

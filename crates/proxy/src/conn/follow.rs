@@ -57,14 +57,14 @@ impl<T: Transport> Conn<T> {
         loop {
             match self.await_head(ask, &want, &mut follower).await {
                 Verdict::LeaderFailed(error) if failed => {
-                    return self.failed(ask, &want, error, keep).await;
+                    return Box::pin(self.failed(ask, &want, error, keep)).await;
                 }
                 Verdict::LeaderFailed(_) => {
                     failed = true;
                     follower = self.enter(ask, &want);
                 }
                 Verdict::Elsewhere => {
-                    if let Some(finish) = self.answer_of_others(ask, &want, keep).await {
+                    if let Some(finish) = Box::pin(self.answer_of_others(ask, &want, keep)).await {
                         return finish;
                     }
                     follower = self.enter(ask, &want);
@@ -81,7 +81,9 @@ impl<T: Transport> Conn<T> {
                     (want.stored, want.part, want.validate) = (None, None, false);
                     follower = self.enter(ask, &want);
                 }
-                Verdict::Validate(head) => match self.turn(ask, &want, &follower, &head).await {
+                Verdict::Validate(head) => match Box::pin(self.turn(ask, &want, &follower, &head))
+                    .await
+                {
                     Turn::Ask(permit) => {
                         let own = self.ask_whether(ask, &want, &head, permit);
                         let follower = std::mem::replace(&mut follower, own);
@@ -91,17 +93,24 @@ impl<T: Transport> Conn<T> {
                     Turn::Elsewhere => follower = self.enter(ask, &want),
                     Turn::Stored(grant, object) => {
                         let shown = self.validated(ask, &want, &follower, grant);
-                        if let Some(finish) = self.object(ask, &object, shown, keep).await {
+                        if let Some(finish) = Box::pin(self.object(ask, &object, shown, keep)).await
+                        {
                             return finish;
                         }
                         want.exact = true;
                         follower = self.alone(ask, &want);
                     }
-                    Turn::Failed(error) => return self.failed(ask, &want, error, keep).await,
+                    Turn::Failed(error) => {
+                        return Box::pin(self.failed(ask, &want, error, keep)).await;
+                    }
                     Turn::Gone => return Finish::gone(0),
                 },
-                Verdict::Failing(head) => return self.failing(ask, &want, &head, keep).await,
-                Verdict::Failed(error) => return self.failed(ask, &want, error, keep).await,
+                Verdict::Failing(head) => {
+                    return Box::pin(self.failing(ask, &want, &head, keep)).await;
+                }
+                Verdict::Failed(error) => {
+                    return Box::pin(self.failed(ask, &want, error, keep)).await;
+                }
                 Verdict::Gone => return Finish::gone(0),
                 Verdict::Send(grant, head, source) => {
                     self.learn(ask, running.as_ref(), &head);
@@ -223,7 +232,7 @@ impl<T: Transport> Conn<T> {
         match source {
             Source::Object(object) => {
                 let shown = self.validated(ask, want, &follower, grant);
-                let finish = self.object(ask, &object, shown, keep).await?;
+                let finish = Box::pin(self.object(ask, &object, shown, keep)).await?;
                 Some(Finish {
                     origin_status: 304,
                     origin: Some(head.origin),
@@ -231,15 +240,15 @@ impl<T: Transport> Conn<T> {
                 })
             }
             Source::Sparse(object) => {
-                self.sparse(ask, want, (grant, head), &object, follower, keep)
-                    .await
+                let sent = self.sparse(ask, want, (grant, head), &object, follower, keep);
+                Box::pin(sent).await
             }
             Source::Running(running) => {
                 let sparse = running.sparse.clone();
                 match sparse {
                     Some(object) => {
                         let given = (grant, &*running);
-                        self.sparse(ask, want, given, &object, follower, keep).await
+                        Box::pin(self.sparse(ask, want, given, &object, follower, keep)).await
                     }
                     None => {
                         self.streamed(ask, want, (grant, &running), follower, keep)
@@ -263,7 +272,10 @@ impl<T: Transport> Conn<T> {
         follower: Follower<FillHead>,
         keep: bool,
     ) -> Option<Finish> {
-        if let Some(finish) = self.stale_instead(ask, want, head, keep).await {
+        // On the heap, as all that is seldom needed: a miss would be larger by all of it.
+        if head.status >= 500
+            && let Some(finish) = Box::pin(self.stale_instead(ask, want, head, keep)).await
+        {
             return Some(finish);
         }
         let cut = cut(ask, head);

@@ -114,10 +114,10 @@ impl<T: Transport> Conn<T> {
                     if let Some(running) = head.running.get() {
                         let stored = head.length.is_some();
                         let supply = Supply::behind(ask, &running.head, follower, stored);
-                        return self.go_on(supply, head, mode, finish).await;
+                        return Box::pin(self.go_on(supply, head, mode, finish)).await;
                     }
                     drop(follower);
-                    return self.go_on_alone(ask, head, finish, released).await;
+                    return Box::pin(self.go_on_alone(ask, head, finish, released)).await;
                 }
             };
             pending.clear();

@@ -404,7 +404,8 @@ impl Incoming<'_> {
             let silent = matches!(ended, Err(UpstreamError::Stalled));
             if silent && patience != local.patience.upstream {
                 body.patience = local.patience.upstream;
-                match source.beside(local, job, writer, body).await {
+                // On the heap: seldom needed, and the task would be larger by all of it.
+                match Box::pin(source.beside(local, job, writer, body)).await {
                     Beside::Ended(later) => ended = later,
                     Beside::Elsewhere(leased, framing) => next = Some((leased, framing)),
                 }
@@ -414,10 +415,10 @@ impl Incoming<'_> {
                 (Some(next), _) => next,
                 (None, Ok(Ended::Whole(_))) if source.lacks(writer.pushed()) => {
                     let error = UpstreamError::Truncated;
-                    source.rest(local, job, writer, error).await?
+                    Box::pin(source.rest(local, job, writer, error)).await?
                 }
                 (None, Ok(ended)) => return Ok(ended),
-                (None, Err(error)) => source.rest(local, job, writer, error).await?,
+                (None, Err(error)) => Box::pin(source.rest(local, job, writer, error)).await?,
             };
             *self.leased = leased;
             *self.reader = BodyReader::new(framing, &local.limits);
