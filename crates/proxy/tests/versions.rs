@@ -26,8 +26,9 @@ fn wait_for(flag: &AtomicBool) {
     panic!("not within ten seconds");
 }
 
-#[test]
-fn a_late_answer_neither_replaces_nor_is_stored() {
+/// Two reloads cross: the slow one was asked first, and is answered last. Its Date is `slow`, that of
+/// the other one and of all others is noon. The answer to a request after both.
+fn crossing(slow_date: &'static str) -> (common::Answer, usize) {
     let (first_asked, release) = (
         Arc::new(AtomicBool::new(false)),
         Arc::new(AtomicBool::new(false)),
@@ -39,8 +40,14 @@ fn a_late_answer_neither_replaces_nor_is_stored() {
             asked_flag.store(true, Ordering::SeqCst);
             wait_for(&released);
         }
-        let body = if slow { "one" } else { "two" };
-        let fields = format!("ETag: \"{body}\"\r\nCache-Control: max-age=600\r\n");
+        let (body, time) = if slow {
+            ("one", slow_date)
+        } else {
+            ("two", "12:00:00")
+        };
+        let fields = format!(
+            "ETag: \"{body}\"\r\nDate: Fri, 20 Nov 2026 {time} GMT\r\nCache-Control: max-age=600\r\n"
+        );
         asked.reply("200 OK", &fields, body);
         true
     });
@@ -58,9 +65,24 @@ fn a_late_answer_neither_replaces_nor_is_stored() {
         assert_eq!(slow.text(), "one", "its own answer: {}", slow.head);
         assert!(slow.cache().contains("newer-answer"), "{}", slow.cache());
     });
+    let asked = origin.asked();
     let now = foxy.get(&origin, "/");
-    assert_eq!(now.text(), "two");
+    (now, origin.asked() - asked)
+}
+
+#[test]
+fn a_late_answer_neither_replaces_nor_is_stored() {
+    let (now, asked) = crossing("11:59:59");
+    assert_eq!((now.text().as_str(), asked), ("two", 0), "{}", now.head);
     assert!(now.cache().contains("; hit"), "{}", now.cache());
+}
+
+#[test]
+fn where_nothing_shows_which_of_two_is_newer_the_origin_is_asked() {
+    for date in ["12:00:00", "12:00:01"] {
+        let (now, asked) = crossing(date);
+        assert_eq!((now.text().as_str(), asked), ("two", 1), "{}", now.head);
+    }
 }
 
 #[test]

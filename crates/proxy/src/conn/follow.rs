@@ -28,6 +28,15 @@ struct Running {
     head: Arc<FillHead>,
 }
 
+/// What came of an answer that needs validation.
+enum Validating {
+    /// The origin is asked, and this waits meanwhile.
+    Asks(Running),
+    /// The request goes on at another place, or with newer knowledge.
+    Goes,
+    Done(Finish),
+}
+
 /// What came of waiting for the right to validate an answer.
 enum Turn {
     /// The request's turn has come.
@@ -81,30 +90,14 @@ impl<T: Transport> Conn<T> {
                     (want.stored, want.part, want.validate) = (None, None, false);
                     follower = self.enter(ask, &want);
                 }
-                Verdict::Validate(head) => match Box::pin(self.turn(ask, &want, &follower, &head))
-                    .await
-                {
-                    Turn::Ask(permit) => {
-                        let own = self.ask_whether(ask, &want, &head, permit);
-                        let follower = std::mem::replace(&mut follower, own);
-                        running = Some(Running { follower, head });
+                Verdict::Validate(head) => {
+                    let validating = self.validate(ask, &want, &mut follower, head, keep);
+                    match Box::pin(validating).await {
+                        Validating::Asks(checked) => running = Some(checked),
+                        Validating::Goes => {}
+                        Validating::Done(finish) => return finish,
                     }
-                    Turn::News => {}
-                    Turn::Elsewhere => follower = self.enter(ask, &want),
-                    Turn::Stored(grant, object) => {
-                        let shown = self.validated(ask, &want, &follower, grant);
-                        if let Some(finish) = Box::pin(self.object(ask, &object, shown, keep)).await
-                        {
-                            return finish;
-                        }
-                        want.exact = true;
-                        follower = self.alone(ask, &want);
-                    }
-                    Turn::Failed(error) => {
-                        return Box::pin(self.failed(ask, &want, error, keep)).await;
-                    }
-                    Turn::Gone => return Finish::gone(0),
-                },
+                }
                 Verdict::Failing(head) => {
                     return Box::pin(self.failing(ask, &want, &head, keep)).await;
                 }
@@ -142,6 +135,39 @@ impl<T: Transport> Conn<T> {
         };
         let shown = Shown::fetched(grant, Outcome::Collapsed, ask.rule, fetched);
         self.object(ask, &object, shown, keep).await
+    }
+
+    /// Asks the origin whether `head` is right for this request, unless that is needless by the time
+    /// of its turn. `follower` becomes the place where the request goes on.
+    async fn validate(
+        &mut self,
+        ask: &Rc<Ask>,
+        want: &Want,
+        follower: &mut Follower<FillHead>,
+        head: Arc<FillHead>,
+        keep: bool,
+    ) -> Validating {
+        match self.turn(ask, want, follower, &head).await {
+            Turn::Ask(permit) => {
+                let own = self.ask_whether(ask, want, &head, permit);
+                let follower = std::mem::replace(follower, own);
+                return Validating::Asks(Running { follower, head });
+            }
+            Turn::News => {}
+            Turn::Elsewhere => *follower = self.enter(ask, want),
+            Turn::Stored(grant, object) => {
+                let shown = self.validated(ask, want, follower, grant);
+                if let Some(finish) = self.object(ask, &object, shown, keep).await {
+                    return Validating::Done(finish);
+                }
+                *follower = self.alone(ask, want);
+            }
+            Turn::Failed(error) => {
+                return Validating::Done(self.failed(ask, want, error, keep).await);
+            }
+            Turn::Gone => return Validating::Done(Finish::gone(0)),
+        }
+        Validating::Goes
     }
 
     /// Waits for the right to ask the origin whether `head` is right for this request. What others

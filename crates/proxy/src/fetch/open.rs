@@ -10,7 +10,7 @@ use foxy_http1::{BodyFraming, Method, ResponseParts};
 use super::FillHead;
 use super::judge::{self, Asked, Place};
 use super::part::{self, Completion};
-use crate::fill::{Claim, FillWriter, Selection};
+use crate::fill::{Claim, FillWriter, Order, Selection, Version};
 use crate::key;
 use crate::local::Local;
 use crate::upstream::UpstreamError;
@@ -42,7 +42,11 @@ pub(super) fn open(
     let superseded =
         judge::superseded(asked, head.status()) || part::ends_stored(asked, &head, place.is_some());
     let storable = place.is_some() || superseded && speaks_for_all(fill_head.not_stored);
-    if !publish(local, asked, writer, &fill_head, storable) {
+    let order = publish(local, asked, writer, &fill_head, storable);
+    if order != Order::Newest {
+        if order == Order::Unclear {
+            forget(local, writer, place.as_ref());
+        }
         place = None;
         fill_head.not_stored = "newer-answer";
     } else if superseded {
@@ -64,14 +68,14 @@ fn speaks_for_all(not_stored: &str) -> bool {
     !about_one_user.iter().any(|why| why.as_str() == not_stored)
 }
 
-/// Takes the answer's place in the order of versions; false if a newer one is there already.
+/// Takes the answer's place in the order of versions.
 fn publish(
     local: &Local,
     asked: &Asked<'_>,
     writer: &FillWriter<FillHead>,
     head: &FillHead,
     storable: bool,
-) -> bool {
+) -> Order {
     let selects = |selection: &Selection| {
         let matches = |(list, values): &(Bytes, Bytes)| asked.ask.selected_by(local, list, values);
         selection.as_ref().is_none_or(matches)
@@ -79,6 +83,11 @@ fn publish(
     let claim = Claim {
         storable,
         selection: head.vary.clone(),
+        version: Version {
+            etag: head.strong_etag.clone(),
+            date: head.digest.and_then(|digest| digest.date),
+            known_before: false,
+        },
         same: &selects,
         replaces: |other: &FillHead| {
             // A part says nothing against a whole of the same version.
@@ -143,10 +152,13 @@ pub(super) fn complete(
         strong_etag: Some(rest.etag.clone()),
         ..FillHead::bare(200, leased.up.peer, place.fields.clone())
     };
-    let newest = publish(local, asked, writer, &head, true);
+    let order = publish(local, asked, writer, &head, true);
+    if order == Order::Unclear {
+        forget(local, writer, Some(&place));
+    }
     Some(Opened {
         head,
-        place: newest.then_some(place),
+        place: Some(place).filter(|_| order == Order::Newest),
         before: Some(rest.object.body().clone()),
     })
 }
@@ -163,4 +175,13 @@ fn supersede(local: &Local, writer: &FillWriter<FillHead>, store: Option<(KeyHas
             engine.supersede(hash, key);
         }
     });
+}
+
+/// Two answers crossed, and nothing shows which is newer: what is stored of either goes.
+fn forget(local: &Local, writer: &FillWriter<FillHead>, place: Option<&Place>) {
+    let (engine, fill) = (&local.proxy.engine, writer.fill());
+    engine.supersede(fill.hash(), fill.key());
+    if let Some(place) = place.filter(|place| place.hash != fill.hash()) {
+        engine.supersede(place.hash, &place.key);
+    }
 }

@@ -13,7 +13,7 @@ use foxy_store::{Lookup, Object, ObjectMeta};
 
 use super::FillHead;
 use super::judge::{Asked, rules_request, rules_response, strong_etag, useless_at};
-use crate::fill::{Claim, FillWriter, Selection};
+use crate::fill::{Claim, FillWriter, Order, Selection, Version};
 use crate::key;
 use crate::local::Local;
 use crate::upstream::exchange::Leased;
@@ -39,6 +39,11 @@ pub(super) fn apply(
         storable: true,
         selection: key::split_vary(old)
             .map(|(list, values)| (vary.slice_ref(list), vary.slice_ref(values))),
+        version: Version {
+            etag: etag.clone(),
+            date: None,
+            known_before: true,
+        },
         same: |selection: &Selection| {
             let matches =
                 |(list, values): &(Bytes, Bytes)| asked.ask.selected_by(local, list, values);
@@ -47,7 +52,7 @@ pub(super) fn apply(
         // Running answers of the same version stay.
         replaces: |other: &FillHead| etag.is_none() || other.strong_etag != etag,
     };
-    if !local.proxy.fills.publish(writer.fill(), claim) {
+    if local.proxy.fills.publish(writer.fill(), claim) != Order::Newest {
         // Older than what is there: an answer to its own request, and nothing more.
         return Some(Arc::clone(old));
     }

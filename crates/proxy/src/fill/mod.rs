@@ -36,7 +36,7 @@ use window::Window;
 pub(crate) use follower::{Follower, HeadEvent, Next, Own};
 pub(crate) use gap::{Cover, Gap, GapWanted};
 pub(crate) use map::{FillMap, Joined};
-pub(crate) use order::{Claim, Selection};
+pub(crate) use order::{Claim, Order, Selection, Version};
 pub(crate) use remembered::Remembered;
 pub(crate) use writer::FillWriter;
 

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use foxy_base::key_hash;
 
 use super::{
-    Claim, Fill, FillMap, FillWriter, Follower, Gap, GapWanted, HeadEvent, Joined, Next, Released,
-    Selection,
+    Claim, Fill, FillMap, FillWriter, Follower, Gap, GapWanted, HeadEvent, Joined, Next, Order,
+    Released, Selection, Version,
 };
 use crate::upstream::UpstreamError;
 
@@ -128,6 +128,10 @@ fn claim(storable: bool) -> Claim<impl Fn(&Selection) -> bool, impl Fn(&u16) -> 
     Claim {
         storable,
         selection: None,
+        version: Version {
+            known_before: true,
+            ..Version::default()
+        },
         same: |_: &Selection| true,
         replaces: |status: &u16| *status != 206,
     }
@@ -150,7 +154,7 @@ fn an_answer_to_an_earlier_question_does_not_replace_a_later_one() {
     let (late, _c) = asked(None);
     let (quick, _d) = asked(None);
     let (later, _e) = asked(Some(200));
-    assert!(map.publish(quick.fill(), claim(true)));
+    assert_eq!(map.publish(quick.fill(), claim(true)), Order::Newest);
     assert!(
         !streaming.fill().is_storable(),
         "asked earlier, and still on its way into the store"
@@ -159,11 +163,11 @@ fn an_answer_to_an_earlier_question_does_not_replace_a_later_one() {
     assert!(late.fill().is_storable(), "its head has not come yet");
     map.leave(quick.fill());
     assert!(
-        !map.publish(late.fill(), claim(true)),
+        map.publish(late.fill(), claim(true)) == Order::Late,
         "the later one has come and gone"
     );
     assert!(!late.fill().is_storable());
-    assert!(map.publish(later.fill(), claim(false)));
+    assert_eq!(map.publish(later.fill(), claim(false)), Order::Newest);
 }
 
 #[test]
@@ -176,7 +180,7 @@ fn a_later_request_does_not_wait_for_an_answer_that_is_outdated() {
     map.asked(slow.fill());
     let (quick, _b) = map.alone(hash, b"k", hash);
     map.asked(quick.fill());
-    assert!(map.publish(quick.fill(), claim(true)));
+    assert_eq!(map.publish(quick.fill(), claim(true)), Order::Newest);
     assert!(matches!(map.join(hash, b"k", hash), Joined::Starts(..)));
 }
 
@@ -211,12 +215,21 @@ fn answers_of_other_variants_do_not_outdate_each_other() {
     let variant = |values: &'static [u8]| Claim {
         storable: true,
         selection: Some((Bytes::from_static(b"l"), Bytes::from_static(values))),
+        version: Version::default(),
         same: move |selection: &Selection| selection.as_ref().is_none_or(|(_, v)| v == values),
         replaces: |_: &u16| false,
     };
-    assert!(map.publish(fills[1].0.fill(), variant(b"gzip")));
-    assert!(map.publish(fills[0].0.fill(), variant(b"br")));
-    assert!(!map.publish(fills[0].0.fill(), variant(b"gzip")));
+    assert_eq!(
+        map.publish(fills[1].0.fill(), variant(b"gzip")),
+        Order::Newest
+    );
+    assert_eq!(
+        map.publish(fills[0].0.fill(), variant(b"br")),
+        Order::Newest
+    );
+    let same = map.publish(fills[0].0.fill(), variant(b"gzip"));
+    assert_eq!(same, Order::Unclear, "nothing shows which is newer");
+    assert!(!fills[0].0.fill().is_storable());
 }
 
 #[test]
