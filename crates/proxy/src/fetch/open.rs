@@ -163,18 +163,16 @@ pub(super) fn complete(
     })
 }
 
-/// Ends the life of what the answer replaces, before and regardless of storing it.
+/// Ends the life of what the answer replaces, before and regardless of storing it: also if it must
+/// not be stored because of a purge or a change meanwhile, for what is stored is older than it.
 fn supersede(local: &Local, writer: &FillWriter<FillHead>, store: Option<(KeyHash, &Bytes)>) {
-    let fill = writer.fill();
-    let _ = fill.if_storable(|| {
-        let engine = &local.proxy.engine;
-        engine.supersede(fill.hash(), fill.key());
-        if let Some((hash, key)) = store
-            && hash != fill.hash()
-        {
-            engine.supersede(hash, key);
-        }
-    });
+    let (engine, fill) = (&local.proxy.engine, writer.fill());
+    engine.supersede(fill.hash(), fill.key());
+    if let Some((hash, key)) = store
+        && hash != fill.hash()
+    {
+        engine.supersede(hash, key);
+    }
 }
 
 /// Two answers crossed, and nothing shows which is newer: what is stored of either goes.
