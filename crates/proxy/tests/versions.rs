@@ -167,47 +167,68 @@ fn a_later_request_does_not_join_an_older_question() {
     assert_eq!(foxy.get(&origin, "/").text(), "two");
 }
 
+/// What an origin has been asked, and what it may answer, by number.
+#[derive(Default)]
+struct Steps {
+    asked: [AtomicBool; 3],
+    may: [AtomicBool; 3],
+}
+
+impl Steps {
+    fn hold(&self, n: usize) {
+        self.asked[n].store(true, Ordering::SeqCst);
+        wait_for(&self.may[n]);
+    }
+}
+
 #[test]
 fn an_answer_asked_anew_after_a_change_ends_the_life_of_what_came_before_it() {
-    let (first_asked, release) = (
-        Arc::new(AtomicBool::new(false)),
-        Arc::new(AtomicBool::new(false)),
-    );
-    let (asked_flag, released) = (first_asked.clone(), release.clone());
-    let now = std::sync::Mutex::new("one");
+    const CHECK: usize = 0;
+    const SECOND: usize = 1;
+    const ANEW: usize = 2;
+    let steps = Arc::new(Steps::default());
+    let held = steps.clone();
     let origin = Origin::start(move |asked| {
-        let slow = asked.field("X-Speed") == Some("slow");
-        if slow && asked.field("If-None-Match").is_some() {
-            asked_flag.store(true, Ordering::SeqCst);
-            wait_for(&released);
-            asked.raw("HTTP/1.1 304 Not Modified\r\nETag: \"one\"\r\n\r\n");
-            return true;
-        }
-        let mut now = now.lock().unwrap();
-        if asked.head.starts_with("PUT") {
-            *now = "two";
-        } else if slow {
-            *now = "three";
-        }
-        let fields = format!("ETag: \"{now}\"\r\nCache-Control: max-age=600\r\n");
-        asked.reply("200 OK", &fields, *now);
+        let body = match (asked.field("X-Speed"), asked.field("If-None-Match")) {
+            (Some("slow"), Some(_)) => {
+                held.hold(CHECK);
+                asked.raw("HTTP/1.1 304 Not Modified\r\nETag: \"one\"\r\n\r\n");
+                return true;
+            }
+            (Some("slow"), None) => {
+                held.hold(ANEW);
+                "three"
+            }
+            (Some(_), _) => {
+                held.hold(SECOND);
+                "two"
+            }
+            (None, _) if held.may[ANEW].load(Ordering::SeqCst) => "three",
+            (None, _) => "one",
+        };
+        let fields = format!("ETag: \"{body}\"\r\nCache-Control: max-age=600\r\n");
+        asked.reply("200 OK", &fields, body);
         true
     });
     let foxy = Foxy::start(foxy_proxy::Role::Forward, foxy_proxy::Config::default(), 2);
     foxy.get(&origin, "/");
+    let (foxy, origin) = (&foxy, &origin);
     std::thread::scope(|scope| {
         let slow =
-            scope.spawn(|| foxy.get_with(&origin, "/", &format!("{RELOAD}X-Speed: slow\r\n")));
-        wait_for(&first_asked);
+            scope.spawn(|| foxy.get_with(origin, "/", &format!("{RELOAD}X-Speed: slow\r\n")));
+        wait_for(&steps.asked[CHECK]);
         let to = origin.authority();
-        let put = foxy.ask(&format!(
-            "PUT http://{to}/ HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
-        ));
-        assert_eq!(put.status, 200);
-        assert_eq!(foxy.get(&origin, "/").text(), "two");
-        release.store(true, Ordering::SeqCst);
-        // Its 304 speaks of what is gone: the whole is asked for, and is the newest.
+        let put = format!("PUT http://{to}/ HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!(foxy.ask(&put).status, 200);
+        let second = scope.spawn(|| foxy.get_with(origin, "/", "X-Speed: usual\r\n"));
+        wait_for(&steps.asked[SECOND]);
+        // The 304 speaks of what the change has ended: the whole is asked for.
+        steps.may[CHECK].store(true, Ordering::SeqCst);
+        wait_for(&steps.asked[ANEW]);
+        steps.may[SECOND].store(true, Ordering::SeqCst);
+        assert_eq!(second.join().unwrap().text(), "two");
+        steps.may[ANEW].store(true, Ordering::SeqCst);
         assert_eq!(slow.join().unwrap().text(), "three");
     });
-    assert_eq!(foxy.get(&origin, "/").text(), "three");
+    assert_eq!(foxy.get(origin, "/").text(), "three");
 }
