@@ -59,6 +59,12 @@ impl<T: Transport> Conn<T> {
         mut want: Want,
         keep: bool,
     ) -> Finish {
+        // Between this request's lookup and now a validation may have ended: what was stale then is
+        // fresh, and there is nothing to join.
+        let small = want.stored.as_ref().is_some_and(|old| !old.is_large());
+        if small && let Some(finish) = Box::pin(self.answer_of_others(ask, &want, keep)).await {
+            return finish;
+        }
         let mut follower = self.enter(ask, &want);
         let mut running: Option<Running> = None;
         // The crowd of a leader that failed tries once more.
