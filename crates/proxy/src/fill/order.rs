@@ -178,6 +178,11 @@ impl<H> FillMap<H> {
                 Some(_) => {}
                 // Who comes from now on must not wait for an answer that is older than this one.
                 None if order == Order::Newest && other.hash == fill.hash => self.close(&other),
+                // It may have been judged already, and be about to show its head.
+                None if other.hash == fill.hash => {
+                    self.close(&other);
+                    other.forbid_storing();
+                }
                 None => {}
             }
         }
