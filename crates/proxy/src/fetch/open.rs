@@ -7,9 +7,9 @@ use foxy_http_rules::range::{ContentRange, Span};
 use foxy_http_rules::{Digest, Flags, NoStore, freshness};
 use foxy_http1::{BodyFraming, Method, ResponseParts};
 
-use super::FillHead;
 use super::judge::{self, Asked, Place};
 use super::part::{self, Completion};
+use super::{FillHead, refresh};
 use crate::fill::{Claim, FillWriter, Order, Selection, Version};
 use crate::key;
 use crate::local::Local;
@@ -84,9 +84,10 @@ fn publish(
         storable,
         selection: head.vary.clone(),
         version: Version {
-            etag: head.strong_etag.clone(),
+            validator: refresh::validator(&head.fields),
             date: head.digest.and_then(|digest| digest.date),
             known_before: false,
+            part: head.status == 206,
         },
         same: &selects,
         replaces: |other: &FillHead| {

@@ -40,9 +40,10 @@ pub(super) fn apply(
         selection: key::split_vary(old)
             .map(|(list, values)| (vary.slice_ref(list), vary.slice_ref(values))),
         version: Version {
-            etag: etag.clone(),
+            validator: validator(&fields),
             date: None,
             known_before: true,
+            part: false,
         },
         same: |selection: &Selection| {
             let matches =
@@ -61,6 +62,12 @@ pub(super) fn apply(
         local.proxy.engine.refresh(old, meta, vary, tags, fields)
     });
     Some(put??.object)
+}
+
+/// The text by which two answers are known to be one version: ETag, else Last-Modified.
+pub(super) fn validator<F: Fields>(fields: &F) -> Option<Bytes> {
+    let text = first(fields, "ETag").or_else(|| first(fields, "Last-Modified"))?;
+    Some(Bytes::copy_from_slice(text))
 }
 
 /// The same version of an object as others have refreshed it meanwhile.

@@ -75,6 +75,8 @@ pub(crate) struct Fill<H> {
     storable: Mutex<bool>,
     /// Later requests do not join it: it is outdated, or what it fetches was purged.
     closed: AtomicBool,
+    /// Its head has its place in the order of versions; it is shown a moment later.
+    judged: AtomicBool,
     /// The number that the fetch drew when the origin was asked; 0 before that.
     number: AtomicU64,
     /// Since when the first request has been waiting.
@@ -139,6 +141,7 @@ impl<H> Fill<H> {
             }),
             storable: Mutex::new(true),
             closed: AtomicBool::new(false),
+            judged: AtomicBool::new(false),
             number: AtomicU64::new(0),
             started: Instant::now(),
             second: false,

@@ -1,16 +1,15 @@
-//! The order of versions. A fetch draws a number when the origin is asked. An answer whose head
-//! arrives after that of a fetch asked later is older (RFC 9111 section 4): it is neither stored
-//! nor does it replace anything, and nobody joins it any more.
+//! The order of versions. A fetch draws a number when the origin is asked, and another one when its
+//! head arrives. An answer that was asked for after the head of another had arrived is newer than
+//! that one. Of two whose exchanges overlap, neither order proves which the origin made first: the
+//! validator may show that they are one version, `Date` which is older (RFC 9111 section 4).
+//! Otherwise both are forgotten, so that what was served once is not followed by an older version.
 //!
-//! The numbers do not prove it: the origin may have answered the earlier question last. Unless the
-//! two are the same version, or `Date` says which is older, both are forgotten: what was served
-//! once must not be followed by what may be an older one.
-//!
-//! What was published is remembered for as long as any fetch of the same primary key runs: a late
-//! head can only come from one of those.
+//! What was published is remembered for as long as any fetch of the same primary key runs: a head
+//! that overlaps with it can only come from one of those.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic;
 
 use bytes::Bytes;
 use foxy_base::WallTime;
@@ -26,45 +25,63 @@ const PUBLISHED_MAX: usize = 32;
 /// What tells which of two answers is older.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Version {
-    /// The strong ETag.
-    pub(crate) etag: Option<Bytes>,
+    /// ETag, else Last-Modified.
+    pub(crate) validator: Option<Bytes>,
     /// The Date field.
     pub(crate) date: Option<WallTime>,
-    /// It was stored before the question was asked, so that a later question has brought nothing
-    /// older.
+    /// A 304: this version was stored before the question was asked.
     pub(crate) known_before: bool,
-}
-
-impl Version {
-    /// Whether this answer, whose head came later, says nothing against `known`: it is the same
-    /// version, or an older one.
-    fn agrees_with(&self, known: &Self) -> bool {
-        let same = self.etag.is_some() && self.etag == known.etag;
-        let older = self
-            .date
-            .zip(known.date)
-            .is_some_and(|(own, known)| own < known);
-        self.known_before || same || older
-    }
+    /// A part, which is kept beside other parts of the same version.
+    pub(crate) part: bool,
 }
 
 /// The place of an answer among those under its key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Order {
-    /// No answer to a later question is there.
+    /// No other answer is newer.
     Newest,
-    /// One is, and it is newer.
+    /// Another one is newer.
     Late,
-    /// One is, and nothing shows which of the two is newer.
+    /// Nothing shows which of two is newer.
     Unclear,
 }
 
 /// An answer that was published under a primary key.
 #[derive(Debug)]
 pub(super) struct Published {
-    number: u64,
+    /// Drawn when the origin was asked, and when the head arrived.
+    asked: u64,
+    arrived: u64,
     selection: Selection,
     version: Version,
+}
+
+impl Published {
+    /// The order of an answer that was asked for with the number `asked`, compared with this one.
+    fn order_of(&self, asked: u64, version: &Version) -> Order {
+        if asked > self.arrived {
+            return Order::Newest;
+        }
+        let validators = version
+            .validator
+            .as_ref()
+            .zip(self.version.validator.as_ref());
+        let same = validators.is_some_and(|(own, known)| own == known);
+        let dates = version.date.zip(self.version.date);
+        match (version.known_before, self.version.known_before) {
+            // Their fields may differ: those of the later question count.
+            _ if same && asked < self.asked && !version.part => Order::Late,
+            _ if same => Order::Newest,
+            // What was stored before both is older than what one of them brings.
+            (true, false) => Order::Late,
+            (false, true) => Order::Newest,
+            _ => match dates.map(|(own, known)| own.cmp(&known)) {
+                Some(Ordering::Less) => Order::Late,
+                Some(Ordering::Greater) => Order::Newest,
+                Some(Ordering::Equal) | None => Order::Unclear,
+            },
+        }
+    }
 }
 
 /// The running fills of a primary key, and what was published since the first of them began.
@@ -97,95 +114,119 @@ pub(crate) struct Claim<S, O> {
 }
 
 impl<H> Family<H> {
-    fn record(&mut self, number: u64, selection: Selection, version: Version) {
-        if let Some(known) = self.published.iter_mut().find(|p| p.selection == selection) {
-            if number >= known.number {
-                (known.number, known.version) = (number, version);
-            }
+    /// Remembers an answer. Of those selected alike, the last one to arrive counts: who was asked
+    /// after it was asked after the others too.
+    fn record(&mut self, new: Published) {
+        let alike = |known: &Published| known.selection == new.selection;
+        if let Some(known) = self.published.iter_mut().find(|known| alike(known)) {
+            *known = new;
             return;
         }
         if self.published.len() >= PUBLISHED_MAX {
-            let oldest = (0..self.published.len()).min_by_key(|i| self.published[*i].number);
-            if let Some(oldest) = oldest {
-                let Published { number, .. } = self.published.swap_remove(oldest);
-                self.record(number, None, Version::default());
-            }
+            // Too many to tell apart: one that stands for all, and agrees with none.
+            let arrived = self.published.drain(..).map(|known| known.arrived).max();
+            self.published.push(Published {
+                asked: u64::MAX,
+                arrived: arrived.unwrap_or_default(),
+                selection: None,
+                version: Version::default(),
+            });
         }
-        self.published.push(Published {
-            number,
-            selection,
-            version,
-        });
+        self.published.push(new);
     }
 }
 
 impl<H> FillMap<H> {
+    fn draw(&self) -> u64 {
+        self.numbers.fetch_add(1, atomic::Ordering::AcqRel)
+    }
+
     /// The origin is about to be asked for `fill`: it draws the next number.
     pub(crate) fn asked(&self, fill: &Fill<H>) {
-        let number = self.numbers.fetch_add(1, Ordering::AcqRel);
-        fill.number.store(number, Ordering::Release);
+        fill.number.store(self.draw(), atomic::Ordering::Release);
     }
 
     /// The head of `fill` has arrived. Unless it is the newest, it must not be stored, and this is
-    /// ensured. A storable head ends the storing of older answers under way; where the order is
-    /// unclear, that of all others.
+    /// ensured. A storable one ends the storing of other answers under way, unless it is late.
     pub(crate) fn publish<S, O>(&self, fill: &Arc<Fill<H>>, claim: Claim<S, O>) -> Order
     where
         S: Fn(&Selection) -> bool,
         O: Fn(&H) -> bool,
     {
-        let number = fill.number().unwrap_or(u64::MAX);
+        let asked = fill.number().unwrap_or(u64::MAX);
         let (order, others) = {
             let mut shard = self.shard(fill.base).lock();
             let family = shard.by_base.entry(fill.base).or_default();
-            let newer = |p: &&Published| p.number > number && (claim.same)(&p.selection);
-            let newest = family
+            let alike = family
                 .published
                 .iter()
-                .filter(newer)
-                .max_by_key(|p| p.number);
-            let order = match newest {
-                None => Order::Newest,
-                Some(known) if !claim.storable || claim.version.agrees_with(&known.version) => {
-                    Order::Late
+                .filter(|p| (claim.same)(&p.selection));
+            let orders = alike.map(|p| p.order_of(asked, &claim.version));
+            let order = orders.max().unwrap_or(Order::Newest);
+            let others = match order {
+                _ if !claim.storable => Vec::new(),
+                Order::Late => Vec::new(),
+                Order::Newest | Order::Unclear => {
+                    let unclear = order == Order::Unclear;
+                    family.record(Published {
+                        asked,
+                        arrived: self.draw(),
+                        selection: claim.selection,
+                        version: claim.version.unless(unclear),
+                    });
+                    fill.judged.store(true, atomic::Ordering::Release);
+                    let others = family.fills.iter();
+                    others
+                        .filter(|other| !Arc::ptr_eq(other, fill))
+                        .cloned()
+                        .collect()
                 }
-                Some(_) => Order::Unclear,
             };
-            if !claim.storable && order == Order::Newest {
-                return order;
-            }
-            if order == Order::Newest {
-                family.record(number, claim.selection, claim.version);
-            }
-            let affected = |other: &&Arc<Fill<H>>| match order {
-                Order::Newest => other.number().is_some_and(|n| n < number),
-                Order::Late => false,
-                Order::Unclear => !Arc::ptr_eq(other, fill),
-            };
-            let others: Vec<_> = family.fills.iter().filter(affected).cloned().collect();
             (order, others)
         };
+        for other in others {
+            self.end(&other, fill, &claim.replaces);
+        }
+        self.outdated(fill, order)
+    }
+
+    /// Ensures that an answer which is not the newest is neither stored nor joined.
+    fn outdated(&self, fill: &Arc<Fill<H>>, order: Order) -> Order {
         if order != Order::Newest {
             self.close(fill);
             fill.forbid_storing();
         }
-        for other in others {
-            match other.published() {
-                Some(head) if (claim.replaces)(&head) => {
-                    self.close(&other);
+        order
+    }
+
+    /// `newer` has been published: `other`, which runs beside it, may bring what is older.
+    fn end(&self, other: &Arc<Fill<H>>, newer: &Fill<H>, replaces: impl Fn(&H) -> bool) {
+        let judged = other.judged.load(atomic::Ordering::Acquire);
+        match other.published() {
+            Some(head) if replaces(&head) => {
+                self.close(other);
+                other.forbid_storing();
+            }
+            Some(_) => {}
+            None if other.hash != newer.hash => {}
+            None => {
+                // Who comes from now on must not wait for it. It is compared when its head comes,
+                // unless that has happened already.
+                self.close(other);
+                if judged {
                     other.forbid_storing();
                 }
-                Some(_) => {}
-                // Who comes from now on must not wait for an answer that is older than this one.
-                None if order == Order::Newest && other.hash == fill.hash => self.close(&other),
-                // It may have been judged already, and be about to show its head.
-                None if other.hash == fill.hash => {
-                    self.close(&other);
-                    other.forbid_storing();
-                }
-                None => {}
             }
         }
-        order
+    }
+}
+
+impl Version {
+    /// This version; or none that is known, if it is `unclear` which of two counts.
+    fn unless(self, unclear: bool) -> Self {
+        match unclear {
+            true => Self::default(),
+            false => self,
+        }
     }
 }

@@ -123,13 +123,13 @@ fn a_purge_reaches_variants_and_fills_that_nobody_can_join() {
     assert!(map.of(base).is_empty());
 }
 
-/// A claim for an answer without Vary.
-fn claim(storable: bool) -> Claim<impl Fn(&Selection) -> bool, impl Fn(&u16) -> bool> {
+/// A claim for an answer without Vary that was made at this second.
+fn claim(storable: bool, second: i64) -> Claim<impl Fn(&Selection) -> bool, impl Fn(&u16) -> bool> {
     Claim {
         storable,
         selection: None,
         version: Version {
-            known_before: true,
+            date: Some(foxy_base::WallTime::from_secs(second)),
             ..Version::default()
         },
         same: |_: &Selection| true,
@@ -137,37 +137,101 @@ fn claim(storable: bool) -> Claim<impl Fn(&Selection) -> bool, impl Fn(&u16) -> 
     }
 }
 
-#[test]
-fn an_answer_to_an_earlier_question_does_not_replace_a_later_one() {
-    let map = FillMap::<u16>::new();
+/// A fill that was asked, and has this head.
+fn asked(map: &FillMap<u16>, status: Option<u16>) -> (FillWriter<u16>, Follower<u16>) {
     let hash = key_hash(b"k");
-    let asked = |status: Option<u16>| {
-        let (writer, follower) = map.alone(hash, b"k", hash);
-        map.asked(writer.fill());
-        if let Some(status) = status {
-            writer.head(status, usize::MAX);
-        }
-        (writer, follower)
-    };
-    let (streaming, _a) = asked(Some(200));
-    let (part, _b) = asked(Some(206));
-    let (late, _c) = asked(None);
-    let (quick, _d) = asked(None);
-    let (later, _e) = asked(Some(200));
-    assert_eq!(map.publish(quick.fill(), claim(true)), Order::Newest);
+    let (writer, follower) = map.alone(hash, b"k", hash);
+    map.asked(writer.fill());
+    if let Some(status) = status {
+        writer.head(status, usize::MAX);
+    }
+    (writer, follower)
+}
+
+#[test]
+fn an_older_answer_does_not_replace_a_newer_one_whichever_was_asked_first() {
+    let map = FillMap::<u16>::new();
+    let (streaming, _a) = asked(&map, Some(200));
+    let (part, _b) = asked(&map, Some(206));
+    let (late, _c) = asked(&map, None);
+    let (quick, _d) = asked(&map, None);
+    let (later, _e) = asked(&map, None);
+    assert_eq!(map.publish(quick.fill(), claim(true, 10)), Order::Newest);
     assert!(
         !streaming.fill().is_storable(),
-        "asked earlier, and still on its way into the store"
+        "it was on its way into the store"
     );
-    assert!(part.fill().is_storable() && later.fill().is_storable() && quick.fill().is_storable());
+    assert!(part.fill().is_storable() && quick.fill().is_storable());
     assert!(late.fill().is_storable(), "its head has not come yet");
     map.leave(quick.fill());
-    assert!(
-        map.publish(late.fill(), claim(true)) == Order::Late,
-        "the later one has come and gone"
-    );
+    assert_eq!(map.publish(late.fill(), claim(true, 9)), Order::Late);
     assert!(!late.fill().is_storable());
-    assert_eq!(map.publish(later.fill(), claim(false)), Order::Newest);
+    // The origin made this one before the one that was asked for earlier.
+    assert_eq!(map.publish(later.fill(), claim(true, 9)), Order::Late);
+    assert!(!later.fill().is_storable());
+}
+
+#[test]
+fn where_nothing_tells_which_is_newer_neither_stays() {
+    let map = FillMap::<u16>::new();
+    for late_is_asked_first in [true, false] {
+        let (one, _a) = asked(&map, None);
+        let (two, _b) = asked(&map, None);
+        let (first, late) = match late_is_asked_first {
+            true => (two, one),
+            false => (one, two),
+        };
+        assert_eq!(map.publish(first.fill(), claim(true, 10)), Order::Newest);
+        first.head(200, usize::MAX);
+        assert_eq!(map.publish(late.fill(), claim(true, 10)), Order::Unclear);
+        assert!(!first.fill().is_storable() && !late.fill().is_storable());
+        let (after, _c) = asked(&map, None);
+        assert_eq!(map.publish(after.fill(), claim(true, 10)), Order::Newest);
+        for fill in [&first, &late, &after] {
+            map.leave(fill.fill());
+        }
+    }
+}
+
+#[test]
+fn a_fetch_that_was_judged_and_has_not_shown_its_head_is_ended_too() {
+    let map = FillMap::<u16>::new();
+    let (judged, _a) = asked(&map, None);
+    let (newer, _b) = asked(&map, None);
+    assert_eq!(map.publish(judged.fill(), claim(true, 10)), Order::Newest);
+    assert_eq!(map.publish(newer.fill(), claim(true, 11)), Order::Newest);
+    assert!(!judged.fill().is_storable());
+}
+
+#[test]
+fn a_304_says_less_than_the_answer_of_another_version() {
+    let validates = || Claim {
+        version: Version {
+            validator: Some(Bytes::from_static(b"\"old\"")),
+            known_before: true,
+            ..Version::default()
+        },
+        ..claim(true, 0)
+    };
+    let map = FillMap::<u16>::new();
+    let (check, _a) = asked(&map, None);
+    let (whole, _b) = asked(&map, None);
+    assert_eq!(map.publish(whole.fill(), claim(true, 10)), Order::Newest);
+    assert_eq!(map.publish(check.fill(), validates()), Order::Late);
+    let (whole, _c) = asked(&map, None);
+    let (check, _d) = asked(&map, None);
+    assert_eq!(map.publish(check.fill(), validates()), Order::Newest);
+    assert_eq!(map.publish(whole.fill(), claim(true, 10)), Order::Newest);
+}
+
+#[test]
+fn an_unstorable_late_answer_ends_nothing() {
+    let map = FillMap::<u16>::new();
+    let (late, _a) = asked(&map, None);
+    let (newer, _b) = asked(&map, None);
+    assert_eq!(map.publish(newer.fill(), claim(true, 10)), Order::Newest);
+    assert_ne!(map.publish(late.fill(), claim(false, 10)), Order::Newest);
+    assert!(newer.fill().is_storable() && !late.fill().is_storable());
 }
 
 #[test]
@@ -180,7 +244,7 @@ fn a_later_request_does_not_wait_for_an_answer_that_is_outdated() {
     map.asked(slow.fill());
     let (quick, _b) = map.alone(hash, b"k", hash);
     map.asked(quick.fill());
-    assert_eq!(map.publish(quick.fill(), claim(true)), Order::Newest);
+    assert_eq!(map.publish(quick.fill(), claim(true, 10)), Order::Newest);
     assert!(matches!(map.join(hash, b"k", hash), Joined::Starts(..)));
 }
 
