@@ -3,24 +3,25 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use foxy_base::key_hash;
 use foxy_http_rules::{Digest, Flags};
-use foxy_store::{Lookup, Object};
+use foxy_store::Object;
 
-use super::join::{Source, Verdict, Want, fill_key};
+use super::join::{Source, Verdict, Want};
 use super::ranged::{Cut, cut};
 use super::stream::{How, streamed_outcome};
 use super::{CLOSED, Conn, Finish};
 use crate::ask::Ask;
 use crate::fetch::FillHead;
+use crate::fetch::refresh::newest_form;
 use crate::fill::Follower;
 use crate::gate::{Fetched, Grant, Shown};
 use crate::net::Transport;
 use crate::purge::stored_digest;
+use crate::serve::find::find;
 use crate::serve::memory::{self, Shape};
 use crate::upstream::UpstreamError;
 use crate::upstream::limit::Permit;
-use crate::{Event, Outcome, key};
+use crate::{Event, Outcome};
 
 /// A running answer that is being validated for a request, and its place among the followers.
 struct Running {
@@ -61,8 +62,10 @@ impl<T: Transport> Conn<T> {
     ) -> Finish {
         // Between this request's lookup and now a validation may have ended: what was stale then is
         // fresh, and there is nothing to join.
-        let small = want.stored.as_ref().is_some_and(|old| !old.is_large());
-        if small && let Some(finish) = Box::pin(self.answer_of_others(ask, &want, keep)).await {
+        let refreshed = |old: &Arc<Object>| !Arc::ptr_eq(&newest_form(&self.local, old), old);
+        if want.stored.as_ref().is_some_and(refreshed)
+            && let Some(finish) = Box::pin(self.answer_of_others(ask, &want, keep)).await
+        {
             return finish;
         }
         let mut follower = self.enter(ask, &want);
@@ -133,7 +136,7 @@ impl<T: Transport> Conn<T> {
 
     /// Answers with what another fetch of the crowd has stored meanwhile, if this request may have it.
     async fn answer_of_others(&mut self, ask: &Rc<Ask>, want: &Want, keep: bool) -> Option<Finish> {
-        let (grant, object) = self.stored_by_now(ask, want)?;
+        let (grant, object) = self.stored_by_now(ask).await?;
         let fetched = Fetched {
             reason: want.reason,
             status: None,
@@ -153,7 +156,7 @@ impl<T: Transport> Conn<T> {
         head: Arc<FillHead>,
         keep: bool,
     ) -> Validating {
-        match self.turn(ask, want, follower, &head).await {
+        match self.turn(ask, follower, &head).await {
             Turn::Ask(permit) => {
                 let own = self.ask_whether(ask, want, &head, permit);
                 let follower = std::mem::replace(follower, own);
@@ -181,7 +184,6 @@ impl<T: Transport> Conn<T> {
     async fn turn(
         &mut self,
         ask: &Rc<Ask>,
-        want: &Want,
         follower: &Follower<FillHead>,
         head: &Arc<FillHead>,
     ) -> Turn {
@@ -210,27 +212,25 @@ impl<T: Transport> Conn<T> {
         if follower.is_outdone(&self.local.proxy.fills, shareable) {
             return Turn::Elsewhere;
         }
-        match self.stored_by_now(ask, want) {
+        match self.stored_by_now(ask).await {
             Some((grant, object)) => Turn::Stored(grant, object),
             None => Turn::Ask(permit),
         }
     }
 
-    /// An object in memory that answers the request by now: others may have fetched it while this
-    /// one waited.
-    fn stored_by_now(&self, ask: &Ask, want: &Want) -> Option<(Grant, Arc<Object>)> {
-        let key = fill_key(&self.local, ask, want);
-        let Lookup::Memory(object) = self.local.proxy.engine.lookup(key_hash(&key), &key) else {
-            return None;
-        };
-        let mut vary = key::split_vary(&object).into_iter();
-        let selected = vary.all(|(list, values)| ask.selected_by(&self.local, list, values));
-        let stored = self.local.proxy.admitted(&object, ask.rule)?;
-        if !selected || object.key() != &key[..] || stored.flags.has(Flags::PARTIAL) {
+    /// A stored object that answers the request by now: others may have fetched it while this one
+    /// waited. Looked up as every request does.
+    async fn stored_by_now(&self, ask: &Ask) -> Option<(Grant, Arc<Object>)> {
+        let local = &self.local;
+        let rules = local.proxy.rules(ask.rule);
+        let mut key = ask.base.to_vec();
+        let found = find(local, &mut key, &ask.sent(local), &rules.key_parts).await;
+        let (object, _) = found.object?;
+        let stored = local.proxy.admitted(&object, ask.rule)?;
+        if stored.flags.has(Flags::PARTIAL) {
             return None;
         }
-        let (now, rules) = (self.local.wall(), self.local.proxy.rules(ask.rule));
-        let grant = Grant::shared(&ask.digest, &stored, now, rules).ok()?;
+        let grant = Grant::shared(&ask.digest, &stored, local.wall(), rules).ok()?;
         Some((grant, object))
     }
 

@@ -339,7 +339,7 @@ async fn until(time: Option<Instant>) {
 }
 
 /// The key that the answer will have if its Vary list is the known one.
-pub(super) fn fill_key(local: &Local, ask: &Ask, want: &Want) -> Vec<u8> {
+fn fill_key(local: &Local, ask: &Ask, want: &Want) -> Vec<u8> {
     let mut key = ask.base.to_vec();
     let known = want.stored.as_ref().or(want.part.as_ref());
     match (known, &want.primary) {

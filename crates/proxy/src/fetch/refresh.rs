@@ -70,8 +70,8 @@ pub(super) fn validator<F: Fields>(fields: &F) -> Option<Bytes> {
     Some(Bytes::copy_from_slice(text))
 }
 
-/// The same version of an object as others have refreshed it meanwhile.
-fn newest_form(local: &Local, old: &Arc<Object>) -> Arc<Object> {
+/// The same version of an object as others have refreshed it meanwhile; otherwise itself.
+pub(crate) fn newest_form(local: &Local, old: &Arc<Object>) -> Arc<Object> {
     match local.proxy.engine.lookup(old.hash(), old.key()) {
         Lookup::Memory(now)
             if now.meta().version == old.meta().version && now.key() == old.key() =>
