@@ -29,7 +29,8 @@ pub(crate) struct Version {
     pub(crate) validator: Option<Bytes>,
     /// The Date field.
     pub(crate) date: Option<WallTime>,
-    /// A 304: this version was stored before the question was asked.
+    /// A 304: this version was stored before the question was asked. As published: before the
+    /// question of every fetch that still runs.
     pub(crate) known_before: bool,
     /// A part, which is kept beside other parts of the same version.
     pub(crate) part: bool,
@@ -72,7 +73,7 @@ impl Published {
             // Their fields may differ: those of the later question count.
             _ if same && asked < self.asked && !version.part => Order::Late,
             _ if same => Order::Newest,
-            // What was stored before both is older than what one of them brings.
+            // A version that was stored before both is older than one that came since.
             (true, false) => Order::Late,
             (false, true) => Order::Newest,
             _ => match dates.map(|(own, known)| own.cmp(&known)) {
@@ -134,6 +135,14 @@ impl<H> Family<H> {
         }
         self.published.push(new);
     }
+
+    /// A new version was published while the oldest running fetch ran. A 304 that came later may
+    /// be about that one, which was not stored when the oldest was asked for.
+    fn has_brought(&self, same: impl Fn(&Selection) -> bool) -> bool {
+        let alike = |p: &&Published| same(&p.selection);
+        let published = self.published.iter();
+        published.filter(alike).any(|p| !p.version.known_before)
+    }
 }
 
 impl<H> FillMap<H> {
@@ -168,11 +177,13 @@ impl<H> FillMap<H> {
                 Order::Late => Vec::new(),
                 Order::Newest | Order::Unclear => {
                     let unclear = order == Order::Unclear;
+                    let mut version = claim.version.unless(unclear);
+                    version.known_before &= !family.has_brought(&claim.same);
                     family.record(Published {
                         asked,
                         arrived: self.draw(),
                         selection: claim.selection,
-                        version: claim.version.unless(unclear),
+                        version,
                     });
                     fill.judged.store(true, atomic::Ordering::Release);
                     let others = family.fills.iter();

@@ -218,10 +218,28 @@ fn a_304_says_less_than_the_answer_of_another_version() {
     let (whole, _b) = asked(&map, None);
     assert_eq!(map.publish(whole.fill(), claim(true, 10)), Order::Newest);
     assert_eq!(map.publish(check.fill(), validates()), Order::Late);
+    map.leave(whole.fill());
+    map.leave(check.fill());
     let (whole, _c) = asked(&map, None);
     let (check, _d) = asked(&map, None);
     assert_eq!(map.publish(check.fill(), validates()), Order::Newest);
     assert_eq!(map.publish(whole.fill(), claim(true, 10)), Order::Newest);
+}
+
+#[test]
+fn a_304_about_a_version_that_came_meanwhile_says_as_much_as_that_version() {
+    let map = FillMap::<u16>::new();
+    let (slow, _a) = asked(&map, None);
+    let (whole, _b) = asked(&map, None);
+    assert_eq!(map.publish(whole.fill(), claim(true, 11)), Order::Newest);
+    for _ in 0..2 {
+        let (check, _c) = asked(&map, None);
+        let mut validates = claim(true, 12);
+        validates.version.known_before = true;
+        assert_eq!(map.publish(check.fill(), validates), Order::Newest);
+        map.leave(check.fill());
+    }
+    assert_eq!(map.publish(slow.fill(), claim(true, 10)), Order::Late);
 }
 
 #[test]
