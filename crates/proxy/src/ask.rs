@@ -135,7 +135,7 @@ impl Ask {
 
     /// The request as its origin gets it.
     pub(crate) fn sent<'a>(&'a self, local: &'a Local) -> Sent<'a, RequestHead<'a>> {
-        Sent::of(self.head(), Hop::of(local, &self.role, self.client))
+        Sent::of(self.head(), local, &self.role, &self.client)
     }
 
     /// What the origin is asked for: path and query, or `*`.

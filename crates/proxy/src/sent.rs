@@ -11,7 +11,10 @@ use foxy_base::{FieldBlock, FieldBlockBuilder, Fields, FieldsIter, eq_name};
 use foxy_http_rules::vary;
 use foxy_http1::{Method, RequestHead, Version, goes_on};
 
-use crate::via::{self, Changes, Hop};
+use crate::Role;
+use crate::asker::Asker;
+use crate::local::Local;
+use crate::via::{self, Changes, Forwarding, Hop};
 
 /// How the cache asks: for the whole, on its own conditions.
 const FILL: Changes<'static> = Changes {
@@ -22,35 +25,55 @@ const FILL: Changes<'static> = Changes {
 };
 
 /// A request and the hop that it takes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Sent<'a, F> {
     fields: F,
     version: Version,
     /// Connection may name fields.
     lists_names: bool,
-    hop: Hop<'a>,
+    way: Way<'a>,
+}
+
+/// Source of the hop. Most answers have no Vary list, so a client's hop is made only on demand.
+#[derive(Clone, Copy)]
+enum Way<'a> {
+    Client(&'a Local, &'a Role, &'a Asker),
+    Made(&'a Hop<'a>),
+}
+
+impl<'a> Way<'a> {
+    fn hop(&self) -> Hop<'a> {
+        match *self {
+            Self::Client(local, role, asker) => Hop::of(local, role, *asker),
+            Self::Made(hop) => *hop,
+        }
+    }
 }
 
 impl<'a, F: Borrow<RequestHead<'a>>> Sent<'a, F> {
     /// A client's request.
-    pub(crate) fn of(head: F, hop: Hop<'a>) -> Self {
+    pub(crate) fn of(head: F, local: &'a Local, role: &'a Role, asker: &'a Asker) -> Self {
+        Self::by(head, Way::Client(local, role, asker))
+    }
+
+    fn by(head: F, way: Way<'a>) -> Self {
         Self {
             version: head.borrow().version(),
             lists_names: head.borrow().lists_names(),
             fields: head,
-            hop,
+            way,
         }
     }
 }
 
 impl<'a, 'b> Sent<'a, &'b FieldBlock> {
     /// A request that nobody has sent.
-    pub(crate) fn imagined(fields: &'b FieldBlock, hop: Hop<'a>) -> Self {
+    pub(crate) fn imagined(fields: &'b FieldBlock, hop: &'a Hop<'a>) -> Self {
         Self {
             fields,
             version: Version::Http11,
             lists_names: true,
-            hop,
+            way: Way::Made(hop),
         }
     }
 }
@@ -87,25 +110,25 @@ impl<F: Fields> Sent<'_, F> {
 
     /// The fields that the origin gets; `None` where those in `list` are the client's own.
     fn written(&self, list: &[u8]) -> Option<FieldBlock> {
-        let own = list == b"accept-encoding" && !self.lists_names;
-        let changed = !own && vary::field_names(list).any(|name| self.changes(name));
-        changed.then(|| self.write())
+        if list == b"accept-encoding" && !self.lists_names {
+            return None;
+        }
+        let hop = self.way.hop();
+        let changes = |name| via::is_own(name) || !self.passes(name, &hop.forwarding);
+        vary::field_names(list)
+            .any(changes)
+            .then(|| self.write(&hop))
     }
 
-    fn changes(&self, name: &[u8]) -> bool {
-        via::is_own(name) || !self.passes(name)
-    }
-
-    fn passes(&self, name: &[u8]) -> bool {
-        goes_on(&self.fields, self.lists_names, name)
-            && via::passes(name, &self.hop.forwarding, &FILL)
+    fn passes(&self, name: &[u8], forwarding: &Forwarding) -> bool {
+        goes_on(&self.fields, self.lists_names, name) && via::passes(name, forwarding, &FILL)
     }
 
     /// All of them but Host, which is part of the key.
-    fn write(&self) -> FieldBlock {
+    fn write(&self, hop: &Hop<'_>) -> FieldBlock {
         let mut sent = FieldBlockBuilder::default();
         for (name, value) in FieldsIter::new(&self.fields) {
-            if self.passes(name) && !eq_name(name, b"host") {
+            if self.passes(name, &hop.forwarding) && !eq_name(name, b"host") {
                 sent.push_any(name, value);
             }
         }
@@ -114,7 +137,7 @@ impl<F: Fields> Sent<'_, F> {
             &mut own,
             &self.fields,
             (Method::Get, self.version),
-            &self.hop,
+            hop,
         );
         let lines = own.split_inclusive(|b| *b == b'\n');
         for line in lines.filter_map(|line| line.strip_suffix(b"\r\n")) {
@@ -129,9 +152,7 @@ impl<F: Fields> Sent<'_, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::asker::Asker;
-    use crate::via::Forwarding;
-    use crate::{ForwardedMode, HeaderConfig, Role};
+    use crate::{ForwardedMode, HeaderConfig};
     use foxy_http1::{FieldSlots, HeadScanner, Limits};
 
     const MODES: [ForwardedMode; 4] = [
@@ -165,7 +186,8 @@ mod tests {
             ..HeaderConfig::default()
         };
         with(fields, |head| {
-            let sent = Sent::of(head, hop(&config, "192.0.2.9"));
+            let hop = hop(&config, "192.0.2.9");
+            let sent = Sent::by(head, Way::Made(&hop));
             let mut out = Vec::new();
             sent.selecting_values(list.as_bytes(), &mut out);
             assert!(sent.matches(list.as_bytes(), &out));

@@ -194,7 +194,7 @@ impl Proxy {
     ) -> Looked {
         // As a client on this machine would ask.
         let hop = Hop::imagined(self, request.partition, Ipv4Addr::LOCALHOST.into());
-        let sent = Sent::imagined(request.fields, hop);
+        let sent = Sent::imagined(request.fields, &hop);
         let mut looked = Looked {
             peek: None,
             other_variants: false,

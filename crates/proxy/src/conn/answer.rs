@@ -21,7 +21,6 @@ use crate::sent::Sent;
 use crate::serve::find::{Found, Primary, find};
 use crate::serve::memory::{self, Shape};
 use crate::serve::part;
-use crate::via::Hop;
 use crate::{Outcome, Proxy, Role, admit, key};
 
 /// What the short way came to.
@@ -120,7 +119,7 @@ impl<T: Transport> Conn<T> {
             return Short::Long(Long::Pass(Fwd::Bypass));
         }
         let rules = local.proxy.rules(rule);
-        let sent = Sent::of(&head, Hop::of(local, role, *client));
+        let sent = Sent::of(&head, local, role, client);
         let Found { object, primary } =
             find(local, &mut scratch.key, &sent, &rules.key_parts).await;
         let request = RequestDigest::new(head.method_text(), &head).under(rules);
