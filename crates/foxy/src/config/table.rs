@@ -129,7 +129,7 @@ pub const SETTINGS: &[Setting] = &[
         "Clients that may use the forward proxy; others get 403. \"all\" makes it an open proxy, which strangers use for what they do not want to be seen with. Sites have a list of their own."),
     fixed("access", "trusted_proxies", Networks, "",
         "Proxies in front of Foxy. The client of their requests is the last address in `X-Forwarded-For` (without that field: in `Forwarded`) that is not one of theirs; it is the one that `allow_clients`, `purge_from`, limits and logs mean. They must set or remove these fields themselves. From everybody else the fields prove nothing; sites do not pass them on."),
-    fixed("access", "ports", PortRanges, "80 21 443 70 210 280 488 591 777 1025-65535",
+    fixed("access", "ports", PortRanges, "80 443 1025-65535 21 70 210 280 488 591 777",
         "Ports that plain requests of the forward proxy may reach, so that it relays no mail. The list is Squid's. Origins of sites are exempt."),
     fixed("access", "connect_ports", Ports, "443",
         "Ports that `CONNECT` tunnels may reach."),
