@@ -1,9 +1,9 @@
-//! The request as its origin gets it, for everything that tells answers apart by request fields
-//! (Vary, key parts). What the client sent does not serve: a field that Connection names, or that
-//! Foxy drops or replaces, never reaches the origin, and what Foxy adds does.
+//! The request as the origin receives it, used to select variants (Vary, key parts). The client's
+//! own fields do not suffice: fields that Connection names, or that Foxy drops or replaces, never
+//! reach the origin, and Foxy adds others.
 //!
-//! Nearly always the two say the same about the fields that matter; then the request is read where
-//! it lies, and nothing is built.
+//! The relevant fields are nearly always the same in both. Then the client's request is read in
+//! place, and nothing is built.
 
 use std::borrow::Borrow;
 
@@ -13,7 +13,7 @@ use foxy_http1::{Method, RequestHead, Version, goes_on};
 
 use crate::via::{self, Changes, Hop};
 
-/// How the cache asks: for the whole, on its own conditions.
+/// Kind of the cache's request: for the whole, with the cache's own conditions.
 const FILL: Changes<'static> = Changes {
     drop_conditions: true,
     drop_range: true,
@@ -44,7 +44,7 @@ impl<'a, F: Borrow<RequestHead<'a>>> Sent<'a, F> {
 }
 
 impl<'a, 'b> Sent<'a, &'b FieldBlock> {
-    /// A request that nobody has sent.
+    /// A request that no client has sent.
     pub(crate) fn imagined(fields: &'b FieldBlock, hop: Hop<'a>) -> Self {
         Self {
             fields,
@@ -56,7 +56,7 @@ impl<'a, 'b> Sent<'a, &'b FieldBlock> {
 }
 
 impl<F: Fields> Sent<'_, F> {
-    /// Whether the request selects the variant stored with `values` under `list`.
+    /// True if the request selects the variant stored with `values` under `list`.
     pub(crate) fn matches(&self, list: &[u8], values: &[u8]) -> bool {
         match self.written(list) {
             None => vary::matches(list, values, &self.fields),
@@ -72,7 +72,7 @@ impl<F: Fields> Sent<'_, F> {
         }
     }
 
-    /// Whether a stored variant that does not match is in the language that the request wants.
+    /// True if a stored variant that does not match has the language that the request wants.
     pub(crate) fn satisfied_by_language<S: Fields>(
         &self,
         list: &[u8],
@@ -85,7 +85,7 @@ impl<F: Fields> Sent<'_, F> {
         }
     }
 
-    /// The fields that the origin gets; `None` where those in `list` are the client's own.
+    /// Fields for the origin; `None` if those in `list` are the client's own.
     fn written(&self, list: &[u8]) -> Option<FieldBlock> {
         let own = list == b"accept-encoding" && !self.lists_names;
         let changed = !own && vary::field_names(list).any(|name| self.changes(name));
@@ -101,7 +101,7 @@ impl<F: Fields> Sent<'_, F> {
             && via::passes(name, &self.hop.forwarding, &FILL)
     }
 
-    /// All of them but Host, which is part of the key.
+    /// All fields except Host, which is part of the key.
     fn write(&self) -> FieldBlock {
         let mut sent = FieldBlockBuilder::default();
         for (name, value) in FieldsIter::new(&self.fields) {

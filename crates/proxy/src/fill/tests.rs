@@ -123,7 +123,7 @@ fn a_purge_reaches_variants_and_fills_that_nobody_can_join() {
     assert!(map.of(base).is_empty());
 }
 
-/// A claim for an answer without Vary that was made at this second.
+/// Claim for an answer without Vary with this `Date`, in seconds.
 fn claim(storable: bool, second: i64) -> Claim<impl Fn(&Selection) -> bool, impl Fn(&u16) -> bool> {
     Claim {
         storable,
@@ -137,7 +137,7 @@ fn claim(storable: bool, second: i64) -> Claim<impl Fn(&Selection) -> bool, impl
     }
 }
 
-/// A fill that was asked, and has this head.
+/// A fill whose origin was asked, with this head.
 fn asked(map: &FillMap<u16>, status: Option<u16>) -> (FillWriter<u16>, Follower<u16>) {
     let hash = key_hash(b"k");
     let (writer, follower) = map.alone(hash, b"k", hash);
@@ -166,7 +166,7 @@ fn an_older_answer_does_not_replace_a_newer_one_whichever_was_asked_first() {
     map.leave(quick.fill());
     assert_eq!(map.publish(late.fill(), claim(true, 9)), Order::Late);
     assert!(!late.fill().is_storable());
-    // The origin made this one before the one that was asked for earlier.
+    // The origin made this one before the one with the earlier number.
     assert_eq!(map.publish(later.fill(), claim(true, 9)), Order::Late);
     assert!(!later.fill().is_storable());
 }
