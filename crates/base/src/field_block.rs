@@ -12,8 +12,8 @@
 //! entry: name start in text u32 | name length u16 | value length u16      (little-endian)
 //! ```
 //!
-//! A *wide* block has lengths of 32 bits and a one after the count. It is for answers on their way
-//! to clients, is never stored, and no stored bytes are taken for one.
+//! A *wide* block has 32-bit lengths, and the value one after the count. It is only for answers on
+//! their way to clients: it is never stored, and `parse` refuses it.
 
 use bytes::Bytes;
 

@@ -1,5 +1,5 @@
-//! Whose answer it is: requests that wait for one fetch get its answer only if each of them may
-//! have it (RFC 9111 sections 4 and 5.2.2.4).
+//! Requests that wait for one fetch get its answer only if each of them may have it (RFC 9111
+//! sections 4 and 5.2.2.4).
 
 #![allow(
     clippy::unwrap_used,
@@ -15,7 +15,7 @@ use std::time::Duration;
 use common::{Asked, Foxy, Origin};
 use foxy_proxy::{Collapse, Config, Role, Site, UpstreamConfig};
 
-/// A gate that an origin waits at until the test opens it.
+/// A gate that blocks an origin until the test opens it.
 #[derive(Clone, Default)]
 struct Gate(Arc<AtomicBool>);
 
@@ -45,7 +45,7 @@ fn until(what: &str, done: impl Fn() -> bool) {
     panic!("{what}: not within ten seconds");
 }
 
-/// A page of the user that the Cookie names, with a validator of its own; 304 to that user's.
+/// A page of the user in Cookie, with a validator per user; 304 to that user's validator.
 fn personal(asked: &mut Asked, fields: &str) {
     let user = asked.field("Cookie").unwrap_or("nobody").to_owned();
     let etag = format!("\"{user}\"");
@@ -62,7 +62,7 @@ fn personal(asked: &mut Asked, fields: &str) {
     }
 }
 
-/// All at once: `users` ask for the same page, the first answer comes when all wait.
+/// `users` request the same page together; the first answer is sent when all wait.
 fn crowd(
     foxy: &Foxy,
     origin: &Origin,
@@ -183,7 +183,7 @@ fn a_validation_that_brings_new_life_is_for_all_who_wait() {
     assert_eq!(words.iter().filter(|collapsed| **collapsed).count(), 19);
 }
 
-/// A page whose body comes when the gate opens: questions with a validator, and bodies sent.
+/// A page whose body is sent when the gate opens. Counts conditional requests and bodies.
 fn slow_page(control: &'static str, gate: &Gate) -> (Origin, Arc<AtomicUsize>, Arc<AtomicUsize>) {
     let (held, checks, bodies) = (gate.clone(), Arc::default(), Arc::default());
     let (checked, sent): (Arc<AtomicUsize>, Arc<AtomicUsize>) =
@@ -195,7 +195,7 @@ fn slow_page(control: &'static str, gate: &Gate) -> (Origin, Arc<AtomicUsize>, A
             return true;
         }
         if asked.field("Range").is_some() {
-            // On a slow machine: the rest is asked for because the origin is silent.
+            // On a slow machine: the rest is requested because the origin is silent.
             return false;
         }
         sent.fetch_add(1, Ordering::SeqCst);
@@ -230,7 +230,7 @@ fn who_comes_while_the_body_runs_is_judged_as_of_now() {
             assert!(head.starts_with("HTTP/1.1 200"), "{head}");
             client
         };
-        // Each has its head before the body is there: the second by the first one's fetch.
+        // Each has its head before the body: the second one from the first one's fetch.
         let mut clients = [ask(""), ask(fields)];
         assert_eq!(checks.load(Ordering::SeqCst), asks, "{control} {fields:?}");
         gate.open();
@@ -329,7 +329,7 @@ fn at_most_so_many_wait_for_one_origin() {
     assert_eq!(origin.asked(), 5);
 }
 
-/// A site in front of a slow origin whose answers live for a second.
+/// A site in front of a slow origin, with answers that are fresh for a second.
 #[test]
 fn a_site_may_give_short_lived_answers_to_all_who_were_there() {
     for (collapse, cookie, expected) in [

@@ -1,8 +1,8 @@
-//! What requests with Cookie or Authorization may be given of what others fetched.
+//! Requests with Cookie or Authorization, and responses fetched by others.
 
 use super::*;
 
-/// A page that says nothing: fresh for 1000 s by a guess.
+/// A page without freshness information: heuristically fresh for 1000 s.
 const PAGE: &str = "Last-Modified: @-10000 | Content-Type: text/html";
 const IMAGE: &str = "Last-Modified: @-10000 | Content-Type: image/png";
 const USERS: [&str; 2] = ["Cookie: sid=2", "Authorization: Basic b"];
