@@ -99,7 +99,7 @@ impl RuleSet {
         }
     }
 
-    /// Whether the rule leaves parameters of the query out of the key.
+    /// True if the rule leaves parameters of the query out of the key.
     #[must_use]
     pub fn drops_parameters(&self, id: RuleId) -> bool {
         self.get(id)

@@ -114,7 +114,7 @@ impl LocalAddresses {
         *self.0.write() = addresses;
     }
 
-    /// Whether the machine has this address.
+    /// True if the machine has this address.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         contains(&self.0.read(), address)

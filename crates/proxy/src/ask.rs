@@ -113,7 +113,7 @@ impl Ask {
         self.parts.head(&self.bytes, &self.slots)
     }
 
-    /// Whether an answer with this Vary list was selected by values like those of this request.
+    /// True if an answer with this Vary list was selected by values like those of this request.
     pub(crate) fn selected_by(&self, local: &Local, list: &[u8], values: &[u8]) -> bool {
         self.sent(local).matches(list, values)
     }

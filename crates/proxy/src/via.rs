@@ -165,7 +165,7 @@ const OWN: &[&str] = &[
     "x-forwarded-for",
 ];
 
-/// Whether Foxy may write fields of this name.
+/// True if Foxy may write fields of this name.
 pub(crate) fn is_own(name: &[u8]) -> bool {
     OWN.iter().any(|own| eq_name(name, own.as_bytes()))
 }

@@ -30,7 +30,7 @@ pub(super) fn may_change(head: &RequestHead<'_>, state: &State) -> bool {
     first(&head, FIELD) == Some(b"1") || has_token(head, state)
 }
 
-/// Whether a request lacks the token that it needs.
+/// True if a request lacks the token that it needs.
 pub(super) fn lacks_token(head: &RequestHead<'_>, path: &str, state: &State) -> bool {
     let local = state
         .addresses

@@ -79,7 +79,7 @@ impl Source {
         self.continued && self.end.is_some_and(|end| self.start + pushed < end)
     }
 
-    /// Whether the connection can be used again after this body.
+    /// True if the connection can be used again after this body.
     pub(super) const fn persistent(&self) -> bool {
         self.persistent
     }
