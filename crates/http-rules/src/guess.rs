@@ -55,7 +55,7 @@ mod tests {
     use crate::testing::fields;
 
     #[test]
-    fn types_that_are_alike_for_everybody() {
+    fn types_that_are_the_same_for_all_users() {
         let is = |text: &str| is_static(&fields(&format!("Content-Type: {text}")));
         for text in [
             "image/png",

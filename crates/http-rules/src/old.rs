@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_older_rules_should_not_have_stored_is_refused() {
+    fn records_that_older_rules_stored_wrongly_are_refused() {
         for response in [
             "Cache-Control: public, max-age=60 | Set-Cookie: a=b",
             "Cache-Control: max-age=60 | Vary: X-Requested-With",

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_be_validated_is_granted_to_nobody_else() {
+    fn an_answer_that_needs_validation_is_granted_to_no_other_request() {
         let rules = Config::default();
         let stored = digest(0, LifetimeSource::None);
         let granted = Grant::shared(&request(&[]), &stored, WallTime::from_secs(102), &rules);
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_was_there_is_judged_as_of_its_arrival() {
+    fn a_waiting_request_is_judged_as_of_its_arrival() {
         let rules = Config::default();
         let (arrived, now) = (WallTime::from_secs(100), WallTime::from_secs(102));
         let judge = |digest: &Digest, arrived| {

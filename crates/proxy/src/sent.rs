@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_reach_the_origin_selects_nothing() {
+    fn fields_that_do_not_reach_the_origin_select_nothing() {
         let append = ForwardedMode::Append;
         for (fields, list, wanted) in [
             ("HX-Request: true\n", "hx-request", "hx-request=true\n"),

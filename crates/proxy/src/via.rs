@@ -408,7 +408,7 @@ mod tests {
         X-Original-URL: /admin\nX-Rewrite-URL: /admin\nX-Other: 1\n";
 
     #[test]
-    fn a_stranger_does_not_tell_a_site_who_he_is() {
+    fn identity_fields_of_strangers_are_removed_for_sites() {
         let site = Role::Site(Site::default());
         let (nobody, changes) = (Access::default(), Changes::default());
         let got = sent_as(
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trusted_proxy_and_the_forward_proxys_clients_tell_what_they_like() {
+    fn identity_fields_of_trusted_proxies_and_forward_clients_pass() {
         let trusting = Access {
             trusted_proxies: vec!["192.0.2.0/24".parse().unwrap()],
             ..Access::default()

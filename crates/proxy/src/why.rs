@@ -281,7 +281,7 @@ fn not_there(looked: &Looked, digest: &RequestDigest, why: &mut Why) {
                 "what is stored was stored before the rule's key parts were set, and answers nobody"
             }
             () if looked.peek.is_some() => {
-                "an older Foxy stored it under rules that hold no more: it answers nobody, and the next answer takes its place"
+                "an older Foxy stored it under rules that no longer apply: it is not used, and the next answer replaces it"
             }
             () => "nothing is stored under this key",
         }

@@ -226,7 +226,7 @@ const ATTACKS: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn a_purge_from_elsewhere_or_of_more_than_the_url_purges_nothing() {
+fn remote_purges_and_purges_beyond_the_url_are_refused() {
     let origin = origin();
     let foxy = forward(Access {
         token: Token::new(TOKEN),
@@ -299,7 +299,7 @@ fn a_stranger_behind_a_front_end_purges_nothing_of_a_site() {
 }
 
 #[test]
-fn a_flood_of_purges_is_refused_and_stands_in_no_operators_way() {
+fn a_flood_of_purges_is_refused_and_does_not_delay_the_operator() {
     let origin = origin();
     let foxy = forward(Access {
         purge_rate: 2,
@@ -345,7 +345,7 @@ fn soft_purges_by_clients_leave_operators_room() {
 }
 
 #[test]
-fn what_strangers_say_about_themselves_does_not_reach_a_sites_origin() {
+fn identity_fields_of_strangers_do_not_reach_a_sites_origin() {
     let origin = origin();
     let telling = "X-Forwarded-For: 10.0.0.1\r\nForwarded: for=10.0.0.1\r\n\
                    X-Forwarded-Host: evil.test\r\nX-Forwarded-Proto: https\r\nX-Real-IP: 10.0.0.1\r\n\

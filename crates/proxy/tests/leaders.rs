@@ -173,7 +173,7 @@ fn a_body_of_another_version_does_not_continue_a_broken_one() {
 }
 
 #[test]
-fn those_who_wait_for_an_error_get_its_status_and_not_its_page() {
+fn followers_of_an_error_get_its_status_and_not_its_page() {
     let count = Arc::new(AtomicUsize::new(0));
     let all = count.clone();
     let origin = Origin::start(move |asked| {

@@ -79,7 +79,7 @@ fn twice(foxy: &Foxy, origin: &Origin, path: &str) -> (String, Answer) {
 }
 
 #[test]
-fn what_today_would_be_stored_is_served_and_the_rest_is_replaced() {
+fn old_records_are_served_if_todays_rules_would_store_them() {
     let (foxy, origin) = (Foxy::forward(), origin());
     let life = "Cache-Control: max-age=3600";
     let by_age = digest(BY_MAX_AGE, 0);

@@ -61,7 +61,7 @@ fn an_unsafe_request_without_an_answer_forgets_its_url() {
 }
 
 #[test]
-fn a_client_that_leaves_in_the_middle_of_an_unsafe_request_does_too() {
+fn an_unsafe_request_whose_client_leaves_forgets_its_url() {
     let (foxy, origin) = (Foxy::forward(), silent());
     foxy.get(&origin, "/x");
     let mut client = foxy.connect();

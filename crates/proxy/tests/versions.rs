@@ -77,7 +77,7 @@ fn a_late_answer_neither_replaces_nor_is_stored() {
 }
 
 #[test]
-fn where_nothing_shows_which_of_two_is_newer_the_origin_is_asked() {
+fn the_origin_is_asked_after_answers_of_unclear_order() {
     let (now, asked) = crossing("12:00:00");
     assert_eq!((now.text().as_str(), asked), ("two", 1), "{}", now.head);
 }

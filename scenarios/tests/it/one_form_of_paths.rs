@@ -19,7 +19,7 @@ fn story() {
 }
 
 #[test]
-fn as_they_come() {
+fn paths_kept_as_received() {
     let scene = Scene::with()
         .config("[cache]\nnormalise = false")
         .site()

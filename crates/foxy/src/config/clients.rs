@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn listeners_say_who_may_use_them() {
+    fn listeners_report_their_permitted_clients() {
         let nets =
             |list: &[&str]| -> Vec<IpNet> { list.iter().map(|net| net.parse().unwrap()).collect() };
         let (home, all) = (nets(&["127.0.0.0/8", "10.0.0.0/8"]), nets(&["0.0.0.0/0"]));

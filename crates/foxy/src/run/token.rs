@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_made_that_nobody_needs() {
+    fn an_unneeded_token_is_not_created() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("foxy/token");
         assert!(at_start(&file(&path, false), false).unwrap().is_none());
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_a_token_stops_only_who_needs_it() {
+    fn a_file_without_a_token_is_an_error_only_if_needed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         for text in ["", "short\n", "two words of some length"] {

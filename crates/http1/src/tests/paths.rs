@@ -49,7 +49,7 @@ fn no_segment_becomes_a_dot_segment() {
 }
 
 #[test]
-fn what_is_no_escape_stays_so() {
+fn invalid_escapes_are_kept() {
     for (text, wanted) in [
         ("/%zz%41", "/%zzA"),
         ("/%", "/%"),

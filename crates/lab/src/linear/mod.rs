@@ -5,7 +5,6 @@
 //! older than a change acknowledged before the request; it is not older than one served whole to a
 //! request that had ended by then; and an answer that must be validated at each use is as new as
 //! its request.
-//! request.
 
 mod actors;
 mod origin;

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_be_validated_is_as_new_as_the_request() {
+    fn answers_that_need_validation_are_as_new_as_the_request() {
         let published = Event::Published { at: 10, version: 2 };
         let with = |event| vec![published.clone(), event];
         assert!(rules(with(served(9, 30, 1)), true).is_empty());

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn errors_name_the_missing_part() {
         for text in [
             "set a\n none yyyyyy\n cookie yyyyyy\n",
             "set a\n none yyyyy\n cookie yyyyyy\n auth nnnnnn\n",

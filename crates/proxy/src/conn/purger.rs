@@ -17,7 +17,7 @@ pub(super) enum Purger {
     Client,
 }
 
-/// Judges a request by its credential, or by its origin if it has none.
+/// Judges a request by its credential, or by its source if it has none.
 ///
 /// The peer's address alone proves nothing: a page in a browser can send `PURGE` to its own host,
 /// and a proxy on this machine forwards requests from the whole Internet.
@@ -194,7 +194,7 @@ mod tests {
     ];
 
     #[test]
-    fn where_a_purge_comes_from_decides() {
+    fn the_source_of_a_purge_decides_its_rights() {
         for (peer, fields, expected) in CASES {
             assert_eq!(judge(peer, fields), *expected, "{peer} {fields:?}");
         }

@@ -52,7 +52,7 @@ pub(super) enum Cut {
     Elsewhere,
 }
 
-/// What of the answer `head` goes to the client that asks.
+/// Bytes of the answer `head` to send to this client.
 pub(super) fn cut(ask: &Ask, head: &FillHead) -> Cut {
     if head.status != 206 {
         return Cut::All;

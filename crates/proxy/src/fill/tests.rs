@@ -149,7 +149,7 @@ fn asked(map: &FillMap<u16>, status: Option<u16>) -> (FillWriter<u16>, Follower<
 }
 
 #[test]
-fn an_older_answer_does_not_replace_a_newer_one_whichever_was_asked_first() {
+fn an_older_answer_does_not_replace_a_newer_one_in_any_request_order() {
     let map = FillMap::<u16>::new();
     let (streaming, _a) = asked(&map, Some(200));
     let (part, _b) = asked(&map, Some(206));
@@ -172,7 +172,7 @@ fn an_older_answer_does_not_replace_a_newer_one_whichever_was_asked_first() {
 }
 
 #[test]
-fn where_nothing_tells_which_is_newer_neither_stays() {
+fn answers_of_unclear_order_are_both_dropped() {
     let map = FillMap::<u16>::new();
     for late_is_asked_first in [true, false] {
         let (one, _a) = asked(&map, None);
@@ -249,7 +249,7 @@ fn a_later_request_does_not_wait_for_an_answer_that_is_outdated() {
 }
 
 #[test]
-fn what_was_purged_is_not_offered_to_later_requests() {
+fn a_purged_answer_is_not_offered_to_later_requests() {
     let map = FillMap::<u16>::new();
     let hash = key_hash(b"k");
     let Joined::Starts(first, _a) = map.join(hash, b"k", hash) else {
@@ -297,7 +297,7 @@ fn answers_of_other_variants_do_not_outdate_each_other() {
 }
 
 #[test]
-fn interim_answers_are_the_leaders() {
+fn interim_answers_go_to_the_leader_only() {
     let (writer, mut leader) = start();
     let mut other = writer.fill().join().unwrap();
     let mut cx = Context::from_waker(Waker::noop());
@@ -311,7 +311,7 @@ fn interim_answers_are_the_leaders() {
 }
 
 #[test]
-fn the_first_head_of_several_fetches_is_everybodys() {
+fn the_first_head_of_several_fetches_serves_the_whole_crowd() {
     let map = FillMap::<u16>::new();
     let hash = key_hash(b"k");
     let Joined::Starts(silent, mut leader) = map.join(hash, b"k", hash) else {

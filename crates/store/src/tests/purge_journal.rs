@@ -53,7 +53,7 @@ fn turns_while_a_journal_write_is_under_way_leave_its_tickets_alone() {
 }
 
 #[test]
-fn purges_beside_other_writes_are_all_acknowledged_and_none_too_early() {
+fn purges_beside_other_writes_are_all_acknowledged_but_not_early() {
     let mut acknowledged = 0;
     for seed in 0..6 {
         let mut rig = Rig::new(16, MEMORY, seed);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn cookies_are_stored_only_by_leave_of_the_response() {
+fn cookies_are_stored_only_if_the_response_permits_sharing() {
     let cookie = Err(NoStore::SetCookie);
     check(200, "Cache-Control: max-age=60 | Set-Cookie: a=b", cookie);
     check(200, "Expires: @60 | Set-Cookie: a=b", cookie);
