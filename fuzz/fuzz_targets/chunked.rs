@@ -1,4 +1,4 @@
-//! Bodies in chunks: the same bytes and the same end however they arrive.
+//! Chunked bodies: the same bytes and the same end, however they arrive.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Configuration files: read, or refused with reasons.
+//! Configuration files: accepted, or refused with reasons.
 
 #![no_main]
 

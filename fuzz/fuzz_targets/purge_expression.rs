@@ -1,4 +1,4 @@
-//! Expressions of purges, and the keys that they are tried on.
+//! Purge expressions, and the keys that they are matched against.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Keys of URLs: the key is what the origin is asked for.
+//! Keys of URLs: the request to the origin has the same key.
 
 #![no_main]
 

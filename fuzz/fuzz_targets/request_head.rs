@@ -1,4 +1,4 @@
-//! Requests: what passes has one reading, and is sent on with the same.
+//! Requests: an accepted one has one reading, and is forwarded with the same.
 
 #![no_main]
 

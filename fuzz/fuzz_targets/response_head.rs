@@ -1,4 +1,4 @@
-//! Answers of origins: what passes has one reading, and is sent on with the same.
+//! Answers of origins: an accepted one has one reading, and is forwarded with the same.
 
 #![no_main]
 

@@ -48,7 +48,7 @@ impl SceneBuilder {
         self
     }
 
-    /// Serves the admin listener there instead of on loopback.
+    /// Serves the admin listener at this address instead of on loopback.
     #[must_use]
     pub fn admin(mut self, address: &str) -> Self {
         address.clone_into(&mut self.admin);

@@ -1,9 +1,8 @@
 //! The public test suite of HTTP caches against Foxy, as reverse and as forward proxy: every
 //! verdict must be the one that a pinned table has, in both directions. A test that begins to
 //! pass changes the table as much as one that begins to fail.
-//!
-//! The table is that of a cache that does all that the standard allows. By default Foxy does
-//! less: what that costs is in a second table, test by test with the reason.
+//! The table describes a cache that does all that the standard allows. Foxy's defaults do less: a
+//! second table lists the losses test by test, with reasons.
 
 mod install;
 mod losses;
@@ -28,7 +27,7 @@ pub(crate) struct Wanted {
     pub(crate) suite: Option<PathBuf>,
     /// Write what was measured into the table.
     pub(crate) update: bool,
-    /// Foxy as it is without configuration.
+    /// Foxy without configuration.
     pub(crate) defaults: bool,
 }
 

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use crate::report::Outcome;
 use crate::workspace::{cargo, root, succeed};
 
-/// What to run.
+/// Options.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Wanted {
     /// Only this target
@@ -18,7 +18,7 @@ pub(crate) struct Wanted {
 
 const INSTALL: &str = "cargo-fuzz is not installed. Get it with: cargo install cargo-fuzz";
 
-/// Runs the targets one after the other. What one finds stays in `fuzz/artifacts`.
+/// Runs the targets one after the other. Failing inputs stay in `fuzz/artifacts`.
 pub(crate) fn run(wanted: &Wanted) -> Outcome {
     if !installed() {
         return Outcome::single(Err(INSTALL.to_owned()));
@@ -58,7 +58,7 @@ fn targets() -> Result<Vec<String>, String> {
 }
 
 fn one(target: &str, seconds: u64) -> Result<(), String> {
-    // Sanitizers want a nightly compiler, and there is no unsafe code to watch here.
+    // Sanitizers need a nightly compiler, and there is no unsafe code to check here.
     let mut command = cargo(&["fuzz", "run", "--sanitizer", "none", target, "--"]);
     command.arg(format!("-max_total_time={seconds}"));
     command.args(["-max_len=4096", "-timeout=10"]);

@@ -12,8 +12,8 @@
 //! entry: name start in text u32 | name length u16 | value length u16      (little-endian)
 //! ```
 //!
-//! A *wide* block has lengths of 32 bits and a one after the count. It is for answers on their way
-//! to clients, is never stored, and no stored bytes are taken for one.
+//! A *wide* block has 32-bit lengths, and the value one after the count. It is only for answers on
+//! their way to clients: it is never stored, and `parse` refuses it.
 
 use bytes::Bytes;
 
@@ -203,7 +203,8 @@ impl FieldBlockBuilder {
     }
 
     /// Adds a field of any length, in a block that is not to be stored: it becomes wide if the
-    /// field wants that. What no parsed head can have (4 GiB of text, over 65,535 fields) is left out.
+    /// field needs it. A field beyond 4 GiB of text or 65,535 fields, which no parsed head reaches, is
+    /// left out.
     pub fn push_any(&mut self, name: &[u8], value: &[u8]) {
         let room = u32::try_from(self.text.len() + name.len() + value.len() + 4).is_ok();
         if !room || self.count == u16::MAX {

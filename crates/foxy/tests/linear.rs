@@ -1,5 +1,6 @@
-//! The linearizability load of the laboratory against the built product: no answer is wrong, below
-//! an acknowledged change, or behind what was served whole before, whatever is killed.
+//! Runs the laboratory's linearizability load against the built product, which is killed again and
+//! again. No answer may be wrong, older than an acknowledged change, or older than a version served
+//! whole before.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 

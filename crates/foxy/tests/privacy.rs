@@ -1,5 +1,5 @@
-//! The privacy matrix of the laboratory against the built product: no user is given what was
-//! fetched for another.
+//! Runs the laboratory's privacy matrix against the built product: no user may get an answer that
+//! was fetched for another.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
@@ -17,7 +17,7 @@ fn matrix(mode: Mode) {
         } else {
             2
         },
-        // The traffic of the laboratory's own runs adds time, and no cell.
+        // The traffic part of the laboratory takes longer, and covers no further cell.
         traffic: mode == Mode::Reverse,
         ..Extent::default()
     };

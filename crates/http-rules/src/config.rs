@@ -49,8 +49,7 @@ pub struct Config {
     /// What selects among stored responses besides their own Vary: names of request fields in
     /// lower case, and `cookie:NAME`.
     pub key_parts: Vec<String>,
-    /// Whether responses with Set-Cookie are stored, cookie included, without `public` or
-    /// `s-maxage`.
+    /// Stores responses with Set-Cookie, cookie included, even without `public` or `s-maxage`.
     pub store_set_cookie: bool,
     /// Set-Cookie is taken off responses that are stored, for everybody. Never without being
     /// told: a shared cookie is a shared session.

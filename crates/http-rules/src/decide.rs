@@ -208,16 +208,16 @@ fn stale_use(request: &RequestDigest, stored: &Digest, age: u32, ttl_ms: i64) ->
     within(stored.stale_while_revalidate_s).then_some(StaleUse::WhileRevalidate)
 }
 
-/// Whether the request or the response forbids every stale use (RFC 9111 sections 4.2.4 and
-/// 5.2.1.4), the response was invalidated and so must be validated first (section 4.4), or a
-/// guess is all that lets it be given to another user.
+/// True if stale use is forbidden: by the request or the response (RFC 9111 sections 4.2.4 and
+/// 5.2.1.4), because the response was invalidated and must be validated first (section 4.4), or
+/// because only a guess allows giving it to another user.
 fn never_stale(request: &RequestDigest, stored: &Digest) -> bool {
     request.no_cache || stored.flags.any(Flags::FORBID_STALE) || guess::is_all_for(request, stored)
 }
 
-/// Whether a response never was anybody's but the one's who fetched it, as `max-age=0` makes it,
-/// and the request names its user: then it takes the leave of the response or the operator
-/// (stale-while-revalidate, stale-if-error) to send it without asking.
+/// True if the response was never fresh (as with `max-age=0`), so that it belonged to its first
+/// requester only, and this request names its user. Then only stale-while-revalidate or
+/// stale-if-error permits sending it without validation.
 fn never_shared(request: &RequestDigest, stored: &Digest) -> bool {
     stored.lifetime_s == 0 && request.names_user()
 }

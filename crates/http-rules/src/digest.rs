@@ -12,8 +12,8 @@
 //! 60..64   zero                                                            little-endian
 //! ```
 //!
-//! The generation says by which rules the response was judged when it was stored: 0 until the
-//! rules about cookies, guesses and variants were made stricter ([`crate::old`]), 1 since.
+//! The generation tells which rules judged the response when it was stored: 1 since the rules about
+//! cookies, guesses and variants became stricter ([`crate::old`]), 0 before.
 
 use foxy_base::WallTime;
 
@@ -56,8 +56,8 @@ impl Flags {
     pub const INVALIDATED: Self = Self(1 << 10);
     /// Softly purged: stale from now on, stale uses stay allowed.
     pub const SOFT_PURGED: Self = Self(1 << 11);
-    /// Nothing says how long it lives, and its type is one that is alike for everybody: a guess
-    /// counts for requests with Cookie as well.
+    /// No explicit lifetime, but a type that is the same for all users: a guess applies to requests
+    /// with Cookie as well.
     pub const STATIC_TYPE: Self = Self(1 << 12);
     /// Stored under the rules of an older Foxy. Encoded as a generation, not as a flag.
     pub const OLD_RULES: Self = Self(1 << 15);

@@ -24,7 +24,7 @@ pub struct Lifetime {
     pub seconds: u32,
     /// Origin of the figure.
     pub source: LifetimeSource,
-    /// It follows from a guess, whatever the operator's bounds made of that.
+    /// The lifetime derives from a guess, possibly limited by the operator's bounds.
     pub guessed: bool,
 }
 
@@ -191,7 +191,7 @@ fn configured(status: u16, config: &Config) -> Option<Lifetime> {
 }
 
 fn overridden(found: Lifetime, status: u16, config: &Config) -> Lifetime {
-    // What is wrong now may be right in a second: errors live as long as they say.
+    // An error may be gone in a second: its own lifetime is not raised.
     let error = status >= 400 || found.source == LifetimeSource::Negative;
     if let Some(least) = config.ttl_min_s
         && !error

@@ -1,5 +1,5 @@
-//! What must hold for any fields, as functions that fuzzers and seeded tests call alike. Each
-//! panics where a promise is broken.
+//! Invariants of any fields, as functions for fuzzers and seeded tests. Each panics if one is
+//! violated.
 
 use foxy_base::{FieldBlock, FieldBlockBuilder, Fields as _, WallTime};
 
@@ -10,7 +10,7 @@ use crate::{
     freshness, hygiene, invalidation, refresh, stored_fields, update, vary,
 };
 
-/// Field lines that caches read.
+/// Field lines that caches evaluate.
 pub(crate) const LINES: [(&str, &str); 34] = [
     ("Cache-Control", "public, max-age=60, s-maxage=\"30\""),
     (
@@ -60,7 +60,7 @@ pub(crate) const LINES: [(&str, &str); 34] = [
     ("Pragma", "no-cache, x=\"\\\"\""),
 ];
 
-/// A request, an answer to it, and what a later answer says.
+/// A request, its answer, and the fields of a later answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Exchange {
     pub(crate) method: &'static [u8],
@@ -69,7 +69,7 @@ pub(crate) struct Exchange {
     pub(crate) response: FieldBlock,
     pub(crate) later: FieldBlock,
     pub(crate) config: Config,
-    /// Seconds that the answer took.
+    /// Response time in seconds.
     pub(crate) delay: i64,
 }
 
@@ -89,9 +89,9 @@ const TARGET: TargetUri<'static> = TargetUri {
     path: "/a/b?c=d",
 };
 
-/// Decides about the exchange that `data` stands for: a byte each for method, status and settings,
-/// then lines of a number (which field) and its value, request, answer and later answer parted by
-/// empty lines. Whether the answer is stored.
+/// Runs all decisions on the exchange encoded in `data`: one byte each for method, status and
+/// settings, then lines of a field number and a value; empty lines separate request, answer and
+/// later answer. Returns true if the answer is stored.
 pub fn caching_fields(data: &[u8]) -> bool {
     let [method, status, settings, fields @ ..] = data else {
         return false;
@@ -127,13 +127,13 @@ fn block<'a>(lines: &mut impl Iterator<Item = &'a [u8]>) -> FieldBlock {
             .copied()
             .filter(|b| !b"\r\0".contains(b))
             .collect();
-        // What is too long is left out.
+        // Oversized values are left out.
         let _ = builder.push(name.as_bytes(), value.trim_ascii());
     }
     builder.finish()
 }
 
-/// A request selects the variant that was made for it.
+/// A request selects the variant that was stored for it.
 pub(crate) fn variants(request: &FieldBlock, response: &FieldBlock) {
     if let vary::Vary::List(list) = vary::of(response) {
         let mut own = Vec::new();
@@ -143,7 +143,7 @@ pub(crate) fn variants(request: &FieldBlock, response: &FieldBlock) {
     }
 }
 
-/// All that is decided about an exchange; whether the answer is stored.
+/// Runs all decisions on an exchange. Returns true if the answer is stored.
 pub(crate) fn check(exchange: &Exchange) -> bool {
     let (request, response, config) = (&exchange.request, &exchange.response, &exchange.config);
     let digest = RequestDigest::new(exchange.method, request);
@@ -179,7 +179,7 @@ pub(crate) fn check(exchange: &Exchange) -> bool {
     true
 }
 
-/// What holds for whatever is stored.
+/// Invariants of a stored answer.
 fn judged(
     stored: &Digest,
     asked: &RequestDigest,

@@ -1,7 +1,7 @@
-//! For whom a lifetime may be guessed. RFC 9111 section 4.2.2 allows heuristics for every answer
-//! that says nothing; pages that differ by user say nothing as well, and name the user in no
-//! Vary. So a guess counts only where the request says nothing about its user, or where the type
-//! of the content is one that sites serve alike to everybody.
+//! Heuristic lifetimes and users. RFC 9111 section 4.2.2 allows heuristics for every response
+//! without freshness information. Pages that differ by user often carry none, and no Vary either.
+//! So a guess applies only if the request does not name its user, or if sites usually serve the
+//! content type alike to all users.
 
 use foxy_base::{Fields, first};
 
@@ -9,21 +9,21 @@ use crate::digest::{Digest, Flags};
 use crate::reason::LifetimeSource;
 use crate::request::RequestDigest;
 
-/// Whether a lifetime may be guessed for the answer to this request.
+/// True if a lifetime may be guessed for the answer to this request.
 pub(crate) fn is_allowed<F: Fields + ?Sized>(request: &RequestDigest, response: &F) -> bool {
     !request.authorization && (!request.cookie || is_static(response))
 }
 
-/// Whether nothing but a guess says that this stored response may be given to others, and the
-/// request names its user: the origin has to be asked.
+/// True if only a guess allows giving this stored response to others, and the request names its
+/// user: it must be validated.
 pub(crate) fn is_all_for(request: &RequestDigest, stored: &Digest) -> bool {
     let unsaid =
         stored.flags.has(Flags::HEURISTIC) || matches!(stored.source, LifetimeSource::None);
     request.names_user() && unsaid && !stored.flags.has(Flags::STATIC_TYPE)
 }
 
-/// Whether the content is of a type that is the same for everybody nearly everywhere: images,
-/// fonts, sound, video, style sheets and scripts.
+/// True if the content type is usually the same for all users: images, fonts, sound, video, style
+/// sheets and scripts.
 pub(crate) fn is_static<F: Fields + ?Sized>(fields: &F) -> bool {
     let Some(line) = first(fields, "Content-Type") else {
         return false;
@@ -55,7 +55,7 @@ mod tests {
     use crate::testing::fields;
 
     #[test]
-    fn types_that_are_alike_for_everybody() {
+    fn types_that_are_the_same_for_all_users() {
         let is = |text: &str| is_static(&fields(&format!("Content-Type: {text}")));
         for text in [
             "image/png",

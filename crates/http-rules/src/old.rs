@@ -1,6 +1,6 @@
-//! What an older Foxy stored under rules that have been found wrong since. Records stay readable
-//! for ever, so each is asked once more whether it may be used; what may not is a miss, and the
-//! next answer takes its place.
+//! Responses stored by an older Foxy under rules that turned out to be wrong. Records stay readable
+//! for ever, so each is checked again before use. A refused one is a miss, and the next answer
+//! replaces it.
 
 use foxy_base::{Fields, first};
 
@@ -9,24 +9,23 @@ use crate::guess;
 use crate::reason::LifetimeSource;
 use crate::status;
 
-/// The digest of a stored response as today's rules see it; `None` if they would not have stored
-/// it, or nothing in the record can show that they would. Costs one comparison where today's
-/// rules stored it.
+/// The digest of a stored response under today's rules. `None` if these would not have stored it,
+/// or if the record does not prove that they would. Records of today's rules cost one comparison.
 pub fn admitted<F: Fields + ?Sized>(mut digest: Digest, fields: &F) -> Option<Digest> {
     if !digest.flags.has(Flags::OLD_RULES) {
         return Some(digest);
     }
     let guessed = digest.flags.has(Flags::HEURISTIC)
-        // The operator's bounds hid whether it was a guess.
+        // The operator's bounds hide whether the lifetime was a guess.
         || matches!(digest.source, LifetimeSource::Minimum | LifetimeSource::Maximum);
     let fixed = guess::is_static(fields);
     let unsaid = guessed || digest.source == LifetimeSource::None;
     digest.flags.set(Flags::STATIC_TYPE, unsaid && fixed);
     let raised = digest.source == LifetimeSource::Minimum && digest.status >= 400;
-    // It may have been made for other fields than those it is kept under.
+    // It may have been selected by other fields than those in its key.
     let variant = digest.flags.has(Flags::VARY);
     let cookie = first(fields, "Set-Cookie").is_some();
-    // What a POST brought has one; records do not say more.
+    // Stored answers to POST have one; records do not tell more.
     let post = first(fields, "Content-Location").is_some();
     let wrong = variant
         || cookie
@@ -45,7 +44,7 @@ mod tests {
     /// The digest as an older Foxy wrote it.
     fn old(status: u16, response: &str) -> Digest {
         let mut bytes = store(status, response).unwrap().digest.encode();
-        // It knew neither generations nor static types.
+        // An older Foxy had neither generations nor static types.
         (bytes[6], bytes[3]) = (0, bytes[3] & 0x0f);
         Digest::decode(&bytes).unwrap()
     }
@@ -68,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_older_rules_should_not_have_stored_is_refused() {
+    fn records_that_older_rules_stored_wrongly_are_refused() {
         for response in [
             "Cache-Control: public, max-age=60 | Set-Cookie: a=b",
             "Cache-Control: max-age=60 | Vary: X-Requested-With",

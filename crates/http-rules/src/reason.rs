@@ -64,7 +64,7 @@ words! {
         NothingToReuse = "no-freshness-no-validator",
         /// Expired on arrival, no validator, no permission to serve stale.
         ExpiredOnArrival = "expired-on-arrival",
-        /// Sets a cookie, and neither `public` nor `s-maxage` says that everybody may have it.
+        /// Sets a cookie, and neither `public` nor `s-maxage` permits sharing it.
         SetCookie = "set-cookie",
         /// Sets a cookie without explicit freshness.
         SetCookieWithoutFreshness = "set-cookie-without-freshness",
@@ -82,8 +82,8 @@ words! {
 }
 
 impl NoStore {
-    /// Whether the reason lies in the request or its client, as a cookie does: a stored response
-    /// that it validated stays as it was.
+    /// True if the reason lies in the request or its client, as a cookie does: a stored response
+    /// that it validated stays unchanged.
     #[must_use]
     pub const fn is_about_request(self) -> bool {
         matches!(

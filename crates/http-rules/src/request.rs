@@ -42,14 +42,14 @@ pub struct RequestDigest {
 }
 
 impl RequestDigest {
-    /// Whether the request says who asks: what answers it may be that user's alone.
+    /// True if the request names its user: the answer may be for that user only.
     #[must_use]
     pub const fn names_user(&self) -> bool {
         self.cookie || self.authorization
     }
 
-    /// The request as these rules take it: where directives of requests do not count, it has
-    /// none. Every decision about a request is made from this.
+    /// The request as these rules see it: without directives if they are not obeyed. Every decision
+    /// about a request uses this form.
     #[must_use]
     pub const fn under(mut self, config: &Config) -> Self {
         if !config.obey_request {

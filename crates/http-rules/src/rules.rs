@@ -1,7 +1,7 @@
 //! What an operator rules otherwise for some hosts and paths. The first rule that fits a request
 //! decides alone; what it does not say is as for every other request.
 //!
-//! Sites may have other caching rules than the forward proxy, whether a rule fits or not: places.
+//! Sites may have other caching rules than the forward proxy, with and without a rule: places.
 //! Without rules a request costs one comparison more.
 
 mod bypass;
@@ -27,20 +27,20 @@ pub struct Rule {
     pub hosts: Vec<Pattern>,
     /// Paths without query; none means all.
     pub paths: Vec<Pattern>,
-    /// What of the query counts, in the key and at the origin.
+    /// Query parameters that count, in the key and at the origin.
     pub query: QueryRule,
     /// Requests that pass by the cache.
     pub bypass: Bypass,
-    /// The caching rules where this one fits, complete. Partitions of a [`Place`] have their own.
+    /// The complete caching rules where this rule fits. Partitions of a [`Place`] have their own.
     pub config: Config,
 }
 
 /// Partitions whose caching rules differ from those of the forward proxy: sites.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// Their names; none means all but the forward proxy.
+    /// Their names; if empty, all but the forward proxy.
     pub partitions: Vec<String>,
-    /// The caching rules where no rule fits, complete.
+    /// The complete caching rules where no rule fits.
     pub config: Config,
     /// The caching rules where a rule fits, in the order of the rules.
     pub rules: Vec<Config>,
@@ -54,11 +54,11 @@ pub const FORWARD: &str = "forward";
 pub struct RuleSet {
     rules: Vec<Rule>,
     places: Vec<Place>,
-    /// Partitions whose paths have no normal form.
+    /// Partitions that keep paths as received.
     as_received: Vec<String>,
 }
 
-/// Which rule decides about a request, and in which place; the set of rules resolves it.
+/// The rule that decides about a request, and the place; the rule set resolves it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RuleId {
     rule: Option<u16>,
@@ -80,14 +80,14 @@ impl RuleSet {
         }
     }
 
-    /// With these places. The first that names a partition has it, so one for all comes last.
+    /// Adds these places. The first that names a partition applies, so one for all comes last.
     #[must_use]
     pub fn with_places(self, places: Vec<Place>) -> Self {
         Self { places, ..self }
     }
 
-    /// The caching rules of a request about which this rule decides. `None`: those of the forward
-    /// proxy, where no rule fits.
+    /// The caching rules of a request that this rule decides. `None`: those of the forward proxy
+    /// where no rule fits.
     #[must_use]
     pub fn config(&self, id: RuleId) -> Option<&Config> {
         let Some(place) = id.place.and_then(|at| self.places.get(usize::from(at))) else {
@@ -99,22 +99,22 @@ impl RuleSet {
         }
     }
 
-    /// Whether the rule leaves parameters of the query out of the key.
+    /// True if the rule leaves parameters of the query out of the key.
     #[must_use]
     pub fn drops_parameters(&self, id: RuleId) -> bool {
         self.get(id)
             .is_some_and(|rule| rule.query.which != Which::All)
     }
 
-    /// The set, and partitions (`forward` or a site's name) whose paths stay as they are received.
+    /// The set, with partitions (`forward` or a site's name) that keep paths as received.
     #[must_use]
     pub fn with_received(mut self, partitions: Vec<String>) -> Self {
         self.as_received = partitions;
         self
     }
 
-    /// Whether the escapes of paths in this partition stay as they are received: keys, purges and
-    /// the origin see what the client wrote.
+    /// True if the escapes of paths in this partition stay as received in keys, in purges and at
+    /// the origin.
     #[must_use]
     pub fn keeps_escapes(&self, partition: &str) -> bool {
         self.as_received.iter().any(|name| name == partition)
@@ -169,7 +169,7 @@ impl RuleSet {
         id
     }
 
-    /// Where a partition is, if not with the forward proxy.
+    /// Place of a partition; `None` if it has the rules of the forward proxy.
     fn place(&self, partition: &str) -> Option<u16> {
         if self.places.is_empty() || partition == FORWARD {
             return None;

@@ -136,8 +136,7 @@ pub const fn check_size(length: u64, config: &Config) -> Result<(), NoStore> {
     }
 }
 
-/// Whether a body is stored as far as its length decides, for all that is known of that at header
-/// time.
+/// True if the body's length permits storing, as far as it is known at header time.
 #[must_use]
 pub const fn size_is_right(length: Option<u64>, config: &Config) -> bool {
     match length {
@@ -221,8 +220,8 @@ fn check_authorization(request: &RequestDigest, control: &ResponseControl) -> Re
     Ok(())
 }
 
-/// A cookie is one client's. RFC 9111 section 7.3 lets it be stored, the response has to say that
-/// it may be shared all the same. One that is not stored with the rest is no matter.
+/// A cookie belongs to one client. RFC 9111 section 7.3 permits storing it; here the response must
+/// also permit sharing. A cookie that is not stored with the response does not matter.
 fn check_cookie<R: Fields + ?Sized>(
     fields: &R,
     control: &ResponseControl,
@@ -238,7 +237,7 @@ fn check_cookie<R: Fields + ?Sized>(
     Err(NoStore::SetCookie)
 }
 
-/// Whether private="..." or no-cache="..." keeps a field from being stored.
+/// True if private="..." or no-cache="..." excludes a field from storing.
 fn is_listed<R: Fields + ?Sized>(fields: &R, control: &ResponseControl, name: &str) -> bool {
     let mut found = false;
     if control.private_listed || control.no_cache_listed {

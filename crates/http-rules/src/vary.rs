@@ -93,7 +93,7 @@ pub fn has_parts(list: &[u8], parts: &[String]) -> bool {
         .all(|part| names(list).any(|name| name == part.as_bytes()))
 }
 
-/// The request fields that a stored list is about: its names, and `cookie` for single cookies.
+/// The request fields of a stored list: its names, and `cookie` for single cookies.
 pub fn field_names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     names(list).map(|name| match name.starts_with(cookie::PREFIX) {
         true => &cookie::PREFIX[..cookie::PREFIX.len() - 1],

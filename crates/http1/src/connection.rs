@@ -147,7 +147,7 @@ impl ForwardFields<'_> {
     }
 }
 
-/// Whether fields of this name leave their connection. `lists_names` as in [`forward_fields`].
+/// True if fields of this name are forwarded. `lists_names` as in [`forward_fields`].
 #[must_use]
 pub fn goes_on<F: Fields>(fields: &F, lists_names: bool, name: &[u8]) -> bool {
     !(is_hop_by_hop(name) || lists_names && is_listed(fields, name) && !one_of(name, PROTECTED))

@@ -1,5 +1,5 @@
-//! What must hold for any bytes, as functions that fuzzers and seeded tests call alike. Each panics
-//! where a promise is broken.
+//! Invariants of any bytes, as functions for fuzzers and seeded tests. Each panics if one is
+//! violated.
 
 use foxy_base::{FieldsIter, first, values};
 
@@ -8,7 +8,7 @@ use crate::{
     RequestHead, ResponseHead, Scheme, Version, write,
 };
 
-/// Reads a request; whether it passed.
+/// Reads a request. Returns true if it was accepted.
 pub fn request_head(text: &[u8]) -> bool {
     let (mut scanner, mut slots) = (HeadScanner::new(), FieldSlots::new());
     match RequestHead::parse(text, &mut scanner, &mut slots, &Limits::default()) {
@@ -21,7 +21,7 @@ pub fn request_head(text: &[u8]) -> bool {
     }
 }
 
-/// Reads an answer; whether it passed.
+/// Reads an answer. Returns true if it was accepted.
 pub fn response_head(text: &[u8]) -> bool {
     let (mut scanner, mut slots) = (HeadScanner::new(), FieldSlots::new());
     match ResponseHead::parse(text, &mut scanner, &mut slots, &Limits::default()) {
@@ -38,7 +38,7 @@ pub fn response_head(text: &[u8]) -> bool {
     }
 }
 
-/// Reads a body in chunks: at once, and byte by byte with the same result.
+/// Reads a chunked body whole and byte by byte; the results must agree.
 pub fn chunked(text: &[u8]) {
     read_body(BodyFraming::Chunked, text);
     let mut reader = BodyReader::new(BodyFraming::Chunked, &Limits::default());
@@ -47,7 +47,7 @@ pub fn chunked(text: &[u8]) {
     assert_eq!(decoded(&mut reader, text, 1), whole);
 }
 
-/// The bytes of a body that comes in pieces, and how it ended: well, or with this refusal.
+/// Bytes of a body that arrives in pieces, and its refusal if it has one.
 fn decoded(reader: &mut BodyReader, text: &[u8], piece: usize) -> (Vec<u8>, Option<&'static str>) {
     let (mut from, mut to, mut out) = (0, 0, Vec::new());
     loop {
@@ -70,7 +70,7 @@ fn decoded(reader: &mut BodyReader, text: &[u8], piece: usize) -> (Vec<u8>, Opti
     }
 }
 
-/// The head has lines ended by CRLF alone, and no byte that could be read as another end.
+/// The head has lines ended by CRLF only, and no byte that could be read as another line end.
 fn assert_clean(head: &[u8]) {
     assert!(head.ends_with(b"\r\n\r\n"));
     for line in head[..head.len() - 2].split_inclusive(|b| *b == b'\n') {
@@ -80,7 +80,7 @@ fn assert_clean(head: &[u8]) {
     }
 }
 
-/// Promises about a request that passed.
+/// Invariants of an accepted request.
 fn check_request(text: &[u8], head: &RequestHead<'_>) {
     assert_clean(&text[..head.len()]);
     assert!(values(head, "host").count() <= 1);
@@ -104,7 +104,7 @@ fn check_request(text: &[u8], head: &RequestHead<'_>) {
     rewrite_request(head);
 }
 
-/// What is sent on is a head again, with the same meaning.
+/// The forwarded head can be read again, with the same meaning.
 fn rewrite_request(head: &RequestHead<'_>) {
     let mut out = Vec::new();
     let mut target = Vec::new();
@@ -140,7 +140,7 @@ fn rewrite_request(head: &RequestHead<'_>) {
     }
 }
 
-/// Promises about a response that passed.
+/// Invariants of an accepted response.
 fn check_response(text: &[u8], head: &ResponseHead<'_>) {
     assert_clean(&text[..head.len()]);
     assert!((100..=999).contains(&head.status()));

@@ -1,24 +1,24 @@
-//! The one normal form of a path (RFC 3986 section 6.2.2): escapes of unreserved characters are
-//! decoded, the digits of all others are in upper case. Queries stay as received.
+//! The normal form of a path (RFC 3986 section 6.2.2): escapes of unreserved characters are
+//! decoded; all others have upper-case digits. Queries stay as received.
 //!
-//! Promises: a path in normal form stays as it is; no segment becomes `.` or `..` that was not
-//! one before, for readers that also part segments at `\`, `;` and their escapes; what is no escape
-//! stays as received, and never becomes one.
+//! Guarantees: a path in normal form is unchanged; no segment becomes `.` or `..`, also for readers
+//! that split segments at `\`, `;` and their escapes; an invalid escape stays as received, and
+//! never becomes a valid one.
 
-/// How the escapes of a path are written.
+/// Form of the escapes in paths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Escapes {
     /// In their normal form.
     #[default]
     Normal,
-    /// As they came.
+    /// As received.
     AsReceived,
 }
 
 impl Escapes {
     /// Appends a path with its query, which begins at the first `?`.
     pub fn write(self, text: &[u8], out: &mut Vec<u8>) {
-        // Most paths have no escape: one look, in vector instructions, and one copy.
+        // Most paths have no escape: one vectorised search and one copy.
         let escaped = text.iter().fold(false, |found, b| found | (*b == b'%'));
         if self == Self::AsReceived || !escaped {
             out.extend_from_slice(text);
@@ -48,7 +48,7 @@ fn write_normal(path: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The byte meant at `at`, and how many bytes it takes there: three for an escape.
+/// The decoded byte at `at`, and its encoded length: three for an escape, else one.
 fn next(path: &[u8], at: usize) -> Option<(u8, usize)> {
     let first = *path.get(at)?;
     if first == b'%'
@@ -64,17 +64,17 @@ fn value(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|value| value as u8)
 }
 
-/// RFC 3986 section 2.3.
+/// Unreserved characters (RFC 3986 section 2.3).
 const fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-/// Where some servers see the end of a segment's name: `/`, `\` and the parameters after `;`.
+/// Characters where some servers end a segment's name: `/`, `\` and `;` before parameters.
 const fn separates(byte: u8) -> bool {
     matches!(byte, b'/' | b'\\' | b';')
 }
 
-/// Whether what begins at `at` is `.` or `..`, escaped or not, up to the end of the name.
+/// True if the name that begins at `at` is `.` or `..`, escaped or not.
 fn only_dots(path: &[u8], mut at: usize) -> bool {
     let mut count = 0;
     while let Some((byte, len)) = next(path, at).filter(|(byte, _)| !separates(*byte)) {
@@ -87,7 +87,7 @@ fn only_dots(path: &[u8], mut at: usize) -> bool {
     count > 0
 }
 
-/// Whether a digit after these bytes would turn a `%` that begins no escape into one.
+/// True if a digit after these bytes would complete an invalid escape.
 fn completes_escape(written: &[u8], byte: u8) -> bool {
     let open = match written {
         [.., b'%'] => true,

@@ -111,7 +111,7 @@ impl RequestParts {
         self.facts.expect_continue && self.version == Version::Http11 && !self.framing.is_empty()
     }
 
-    /// Connection names fields, which then stay on the connection ([`goes_on`](crate::goes_on)).
+    /// Connection names fields, which are then not forwarded ([`goes_on`](crate::goes_on)).
     #[must_use]
     pub const fn lists_names(&self) -> bool {
         self.facts.lists_names

@@ -1,8 +1,7 @@
 //! The request target in its four forms, and the URL it stands for (RFC 9112 section 3.2).
 //!
-//! Scheme, authority and the escapes of the path have one normal form ([`Escapes`]), and the query is
-//! kept byte for byte: what the origin is asked for and what the answer is stored under must be the
-//! same thing.
+//! Scheme, authority and the escapes of the path have one normal form ([`Escapes`]). The query is
+//! kept byte for byte: the request to the origin and the cache key must agree.
 
 use crate::{Authority, Escapes, Method, Reject};
 
@@ -200,8 +199,8 @@ pub struct Url<'b> {
 }
 
 impl<'b> Url<'b> {
-    /// Reads an absolute `http` or `https` URL, as people or a Location field write it. A fragment
-    /// is left out: no server is asked for one.
+    /// Reads an absolute `http` or `https` URL, as in user input or a Location field. A fragment is
+    /// dropped: it is never sent to a server.
     ///
     /// # Errors
     /// As [`Target::parse`]; other forms are [`Reject::BAD_TARGET`].
@@ -224,7 +223,7 @@ impl<'b> Url<'b> {
         self.write(Escapes::Normal, out);
     }
 
-    /// As [`write_normalised`](Self::write_normalised), with the path's escapes in this form.
+    /// As [`write_normalised`](Self::write_normalised), with this form of the path's escapes.
     pub fn write(&self, escapes: Escapes, out: &mut Vec<u8>) {
         out.extend_from_slice(self.scheme.as_str().as_bytes());
         out.extend_from_slice(b"://");

@@ -1,10 +1,10 @@
-//! `foxy-lab`: what Foxy and its peers do, measured from outside.
+//! `foxy-lab`: measurements of Foxy and its peers from outside.
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
-/// Measures caches from outside.
+/// Measure caches from outside
 #[derive(Parser)]
 #[command(name = "foxy-lab", version)]
 enum Command {

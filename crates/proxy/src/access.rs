@@ -1,4 +1,4 @@
-//! Who may do what: the settings, and the addresses that they are judged on.
+//! Access settings, and the addresses that requests are judged by.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -9,12 +9,12 @@ use parking_lot::RwLock;
 
 use crate::Token;
 
-/// Who may do what, and which destinations may be reached.
+/// Permissions of clients, and reachable destinations.
 #[derive(Clone, Debug)]
 pub struct Access {
     /// Clients of the forward proxy. Sites have their own list.
     pub allow_clients: Vec<IpNet>,
-    /// Proxies before this one whose forwarding fields count.
+    /// Trusted proxies: their forwarding fields name the client.
     pub trusted_proxies: Vec<IpNet>,
     /// Ports that plain requests of the forward proxy may reach.
     pub ports: Vec<RangeInclusive<u16>>,
@@ -24,11 +24,11 @@ pub struct Access {
     pub purge_from: Vec<IpNet>,
     /// `PURGE` requests of one client per second; all clients together may send four times as many.
     pub purge_rate: u32,
-    /// The credential that lets a `PURGE` on a listener do what the admin address does.
+    /// Credential that gives a `PURGE` on a listener the rights of the admin address.
     pub token: Option<Token>,
     /// Destinations that are reachable in spite of the guard.
     pub allow_destinations: Vec<IpNet>,
-    /// Whether every listener is on loopback; private and loopback destinations are open then.
+    /// True if every listener is on loopback: private and loopback destinations are open then.
     pub loopback_only: bool,
     /// Foxy's own listening addresses (admin included): never a destination. An unspecified
     /// address stands for every local address with that port.
@@ -55,7 +55,7 @@ impl Default for Access {
     }
 }
 
-/// Loopback first, then networks that no stranger on the Internet has an address in.
+/// Loopback, and networks that contain no public Internet address.
 const PRIVATE: [(IpAddr, u8); 9] = [
     (v4(127, 0, 0), 8),
     (v6(0, 1), 128),
@@ -68,9 +68,9 @@ const PRIVATE: [(IpAddr, u8); 9] = [
     (v6(0xfe80, 0), 10),
 ];
 
-/// Web ports, those of the old protocols that came over HTTP proxies, and the registered ones:
-/// the list that Squid has, without the services of a system, mail above all. The most frequent
-/// ports come first: the list is searched for every request.
+/// Web ports, the ports of old protocols that were used over HTTP proxies, and registered ports:
+/// Squid's list. It leaves out system services, mail above all. The most frequent ports come
+/// first: the list is searched for every request.
 const SAFE_PORTS: [RangeInclusive<u16>; 10] = [
     80..=80,
     443..=443,
@@ -98,7 +98,7 @@ fn networks(list: &[(IpAddr, u8)]) -> Vec<IpNet> {
         .collect()
 }
 
-/// Whether one of the networks has this address. An IPv4 address counts as such in whatever form.
+/// True if one of the networks contains this address. IPv4-mapped forms count as IPv4.
 pub(crate) fn contains(networks: &[IpNet], address: IpAddr) -> bool {
     let address = address.to_canonical();
     networks.iter().any(|network| network.contains(&address))
@@ -115,7 +115,7 @@ impl LocalAddresses {
         *self.0.write() = addresses;
     }
 
-    /// Whether the machine has this address.
+    /// True if the machine has this address.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         contains(&self.0.read(), address)

@@ -1,4 +1,4 @@
-//! Whether a request may be made at all, before the cache is looked at.
+//! Admission of requests, before the cache lookup.
 
 use foxy_http1::Url;
 
@@ -17,7 +17,7 @@ pub(crate) const PORT: Refusal = Refusal {
     reason: "port-not-allowed",
 };
 
-/// Whether a request may go to this port. A site's origin is the operator's choice.
+/// True if a request may use this port. A site's origin may have any port: the operator chose it.
 pub(crate) fn port(access: &Access, role: &Role, url: &Url<'_>) -> bool {
     let port = url.authority.port_or_default(url.scheme);
     !matches!(role, Role::Forward) || access.ports.iter().any(|ports| ports.contains(&port))

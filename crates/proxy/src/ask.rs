@@ -27,9 +27,10 @@ pub(crate) struct Ask {
     pub(crate) client: Asker,
     pub(crate) digest: RequestDigest,
     pub(crate) to: Destination,
-    /// What the origin is asked for: path and query.
+    /// Path and query sent to the origin.
     target: Bytes,
-    /// The target is the key's own: what comes may be stored there, and speaks of what is.
+    /// The target equals the one in the key: the answer may be stored under the key, and may update
+    /// what is stored there.
     pub(crate) by_key: bool,
     /// The primary key.
     pub(crate) base: Bytes,
@@ -40,7 +41,7 @@ pub(crate) struct Ask {
     pub(crate) bypass: Option<BypassWhy>,
 }
 
-/// Who asks, and where.
+/// Client, listener role and worker of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Who<'a> {
     pub(crate) role: &'a Rc<Role>,
@@ -74,10 +75,10 @@ impl Ask {
         let mut base = Vec::with_capacity(parts.len());
         let rule = key::primary(rules, role.partition(), url, &mut base);
         let digest = RequestDigest::new(head.method_text(), &head).under(proxy.rules(rule));
-        // By what the client sent: what passes by the cache can spoil nothing there.
+        // Judged by the fields that the client sent: a bypassing request cannot harm the cache.
         let bypass = rules.get(rule).and_then(|rule| rule.bypass.of(&head));
         let base = Bytes::from(base);
-        // Past the cache nothing hangs on the query: the origin gets what the client wrote.
+        // A request past the cache keeps the client's query.
         let cached = bypass.is_none() && past_the_cache(&parts).is_none();
         let of_key = key::target_at(role.partition(), &base).map(|at| base.slice(at..));
         let (target, by_key) = match of_key {
@@ -112,19 +113,19 @@ impl Ask {
         self.parts.head(&self.bytes, &self.slots)
     }
 
-    /// Whether an answer with this Vary list was selected by values like those of this request.
+    /// True if an answer with this Vary list was selected by values like those of this request.
     pub(crate) fn selected_by(&self, local: &Local, list: &[u8], values: &[u8]) -> bool {
         self.sent(local).matches(list, values)
     }
 
-    /// Whether the request carries something by which an origin knows its user.
+    /// True if the request carries a user's credentials (Cookie or Authorization).
     pub(crate) fn is_personal(&self) -> bool {
         self.digest.authorization || self.digest.cookie
     }
 
-    /// Under which number it is remembered that answers for the key `hash` are not shared. Requests
-    /// with and without credentials have numbers of their own, so that one signed-in visitor does
-    /// not end the sharing among all others.
+    /// Hash under which the `unshared` mark for the key `hash` is kept. Requests with and without
+    /// credentials use different hashes: one signed-in visitor does not end the sharing among all
+    /// others.
     pub(crate) fn crowd(&self, hash: KeyHash) -> KeyHash {
         if !self.is_personal() {
             return hash;
@@ -138,7 +139,7 @@ impl Ask {
         Sent::of(self.head(), local, &self.role, &self.client)
     }
 
-    /// What the origin is asked for: path and query, or `*`.
+    /// Path and query sent to the origin, or `*`.
     pub(crate) fn target(&self) -> &[u8] {
         &self.target
     }

@@ -1,4 +1,4 @@
-//! Who asks: the other end of the connection, or the client that a trusted proxy names.
+//! The client of a request: the peer of the connection, or the client that a trusted proxy names.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,12 +8,12 @@ use ipnet::IpNet;
 use crate::access::{Access, contains};
 use crate::{Role, Site};
 
-/// Who sends a request.
+/// Sender of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Asker {
-    /// The other end of the connection.
+    /// Address of the connection's peer.
     pub(crate) peer: SocketAddr,
-    /// Whose request it is; `None` if a trusted proxy says so in a way that nobody understands.
+    /// Address of the client; `None` if a trusted proxy names it in an unreadable form.
     pub(crate) client: Option<IpAddr>,
     /// The peer is a trusted proxy.
     pub(crate) trusted: bool,
@@ -22,7 +22,7 @@ pub(crate) struct Asker {
 }
 
 impl Asker {
-    /// Who asks on a connection, before anything was said on it.
+    /// The client of a connection, before its first request.
     pub(crate) fn new(access: &Access, role: &Role, peer: SocketAddr) -> Self {
         let client = Some(peer.ip().to_canonical());
         Self {
@@ -33,7 +33,7 @@ impl Asker {
         }
     }
 
-    /// A client that asks directly, and may.
+    /// A direct client that is allowed.
     pub(crate) fn imagined(client: IpAddr) -> Self {
         Self {
             peer: SocketAddr::new(client, 0),
@@ -43,7 +43,7 @@ impl Asker {
         }
     }
 
-    /// Who asks by this request: of a trusted proxy, the client that it names.
+    /// The client of this request; behind a trusted proxy, the one that the proxy names.
     pub(crate) fn of<F: Fields + ?Sized>(self, access: &Access, role: &Role, head: &F) -> Self {
         if !self.trusted {
             return self;
@@ -59,12 +59,12 @@ impl Asker {
         }
     }
 
-    /// The client's address, or else the peer's.
+    /// The client's address, or the peer's if it is unknown.
     pub(crate) fn ip(&self) -> IpAddr {
         self.client.unwrap_or(self.peer.ip().to_canonical())
     }
 
-    /// For the log: the port of a client behind a proxy is not known.
+    /// Address for the log. The port of a client behind a proxy is unknown.
     pub(crate) fn shown(&self) -> SocketAddr {
         match self.client {
             Some(client) if client != self.peer.ip().to_canonical() => SocketAddr::new(client, 0),
@@ -73,7 +73,7 @@ impl Asker {
     }
 }
 
-/// Whether this client may use a listener. One that is not known may use what is for everybody.
+/// True if this client may use a listener. An unknown client may use a listener without a list.
 fn allowed(access: &Access, role: &Role, client: Option<IpAddr>) -> bool {
     let list = match role {
         Role::Forward => &access.allow_clients,
@@ -86,8 +86,8 @@ fn allowed(access: &Access, role: &Role, client: Option<IpAddr>) -> bool {
     client.is_some_and(|client| contains(list, client))
 }
 
-/// The client that forwarding fields name, if there are any: the last address that is no trusted
-/// proxy's, because what stands before it is that client's own word. The first one if all are.
+/// The client named by the forwarding fields, if any: the last address that is no trusted proxy,
+/// since earlier ones are that client's own claim. If all are trusted, the first one.
 fn named<F: Fields + ?Sized>(head: &F, trusted: &[IpNet]) -> Option<Option<IpAddr>> {
     if first(head, "X-Forwarded-For").is_some() {
         let hops = tokens(head, "X-Forwarded-For").map(address);
@@ -135,18 +135,18 @@ fn forwarded_for(element: &[u8]) -> Option<IpAddr> {
     })
 }
 
-/// How a request shows that it did not begin on the peer's machine.
+/// Sign that a request did not originate on the peer's machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Foreign {
-    /// No field says so.
+    /// No sign in the fields.
     No,
-    /// A proxy has passed it on.
+    /// A proxy has forwarded it.
     Forwarded,
-    /// A page in a browser has made it.
+    /// A web page in a browser has made it.
     Page,
 }
 
-/// Fields of proxies.
+/// Fields that proxies add.
 const FORWARDING: [&str; 6] = [
     "Via",
     "Forwarded",
@@ -155,10 +155,10 @@ const FORWARDING: [&str; 6] = [
     "True-Client-IP",
     "CF-Connecting-IP",
 ];
-/// Fields that browsers add to what a page asks for, and that no page can take away.
+/// Fields that browsers add to a page's requests; the page cannot remove them.
 const BROWSER: [&str; 2] = ["Origin", "Referer"];
 
-/// Whether a request comes from elsewhere, whatever its peer's address is.
+/// Sign in the fields that a request comes from elsewhere, whatever its peer's address.
 pub(crate) fn foreign<F: Fields + ?Sized>(head: &F) -> Foreign {
     let mut found = Foreign::No;
     for (name, _) in FieldsIter::new(head) {
@@ -173,7 +173,7 @@ pub(crate) fn foreign<F: Fields + ?Sized>(head: &F) -> Foreign {
     found
 }
 
-/// Whether a field's name begins so, without regard to case.
+/// True if the name begins with this prefix, ignoring case.
 pub(crate) fn begins(name: &[u8], start: &[u8]) -> bool {
     name.get(..start.len())
         .is_some_and(|begin| begin.eq_ignore_ascii_case(start))
@@ -202,7 +202,7 @@ mod tests {
     const XFF: &str = "X-Forwarded-For";
     const FWD: &str = "Forwarded";
 
-    /// Peer, fields, the client, and whether it may use the forward proxy.
+    /// Case: peer, fields, expected client, and whether it may use the forward proxy.
     type Case = (
         &'static str,
         &'static [(&'static str, &'static str)],
@@ -211,11 +211,12 @@ mod tests {
     );
 
     const CASES: &[Case] = &[
-        // Strangers and neighbours say what they like.
+        // Forwarding fields of peers that are not trusted have no effect.
         ("203.0.113.9", &[(XFF, "127.0.0.1")], "203.0.113.9", false),
         ("10.0.0.9", &[(XFF, "203.0.113.1")], "10.0.0.9", true),
         ("10.0.0.9", &[(FWD, "for=203.0.113.1")], "10.0.0.9", true),
-        // A trusted proxy names the client; what the client said before does not count.
+        // A trusted proxy names the client; earlier entries are the client's claim and do not
+        // count.
         ("192.0.2.1", &[(XFF, "203.0.113.1")], "203.0.113.1", false),
         ("192.0.2.1", &[(XFF, "10.0.0.1")], "10.0.0.1", true),
         (
@@ -245,12 +246,12 @@ mod tests {
         ("192.0.2.1", &[(XFF, "10.0.0.1:4711")], "10.0.0.1", true),
         ("192.0.2.1", &[(XFF, "[fd00::1]:4711")], "fd00::1", true),
         ("192.0.2.1", &[(XFF, "::ffff:10.0.0.1")], "10.0.0.1", true),
-        // What cannot be understood is nobody that is known.
+        // An unreadable client is unknown.
         ("192.0.2.1", &[(XFF, "10.0.0.1, unknown")], "?", false),
         ("192.0.2.1", &[(XFF, "10.0.0.1, 203.0.113.1 x")], "?", false),
         ("192.0.2.1", &[(FWD, "for=_hidden")], "?", false),
         ("192.0.2.1", &[(FWD, "proto=https")], "?", false),
-        // Without fields the proxy asks for itself.
+        // Without forwarding fields the proxy itself is the client.
         ("192.0.2.1", &[], "192.0.2.1", false),
         (
             "2001:db8::1",

@@ -106,9 +106,9 @@ pub struct UpstreamConfig {
     pub name_servers: Vec<SocketAddr>,
     /// Names in the shared DNS cache.
     pub dns_names: usize,
-    /// Fetches that may wait for the head of an answer of one origin at the same time.
+    /// Fetches of one origin that may wait for the head of an answer at the same time.
     pub origin_concurrency: usize,
-    /// Requests that may queue for that; more are answered with 503.
+    /// Requests that may queue for a fetch; more are answered with 503.
     pub origin_queue: usize,
 }
 
@@ -159,7 +159,7 @@ impl Default for FillConfig {
 pub enum ForwardedMode {
     /// Pass on what the client sent, add nothing.
     Transparent,
-    /// Add the peer's address to what it sent.
+    /// Add the peer's address to the field that it sent.
     Append,
     /// Send the client's address alone.
     Replace,
@@ -176,9 +176,10 @@ pub struct HeaderConfig {
     /// that comes back with exactly that is a loop. Empty: eight hexadecimal digits drawn at the
     /// start.
     pub instance: String,
-    /// `X-Forwarded-For`. `None`: append, but what a stranger sends a site is replaced.
+    /// `X-Forwarded-For`. `None`: append, but replace the field of an untrusted client of a site.
     pub x_forwarded_for: Option<ForwardedMode>,
-    /// `Forwarded` (RFC 7239). `None`: pass on, but remove what a stranger sends a site.
+    /// `Forwarded` (RFC 7239). `None`: pass on, but remove the field of an untrusted client of a
+    /// site.
     pub forwarded: Option<ForwardedMode>,
     /// Whether answers carry `Cache-Status` (RFC 9211).
     pub cache_status: bool,
@@ -229,17 +230,17 @@ pub struct Site {
     pub preserve_host: bool,
     /// Which waiting requests take the answer of a running fetch.
     pub collapse: Collapse,
-    /// Clients that may use it; `None`: everybody.
+    /// Clients that may use it; `None`: all.
     pub allow_clients: Option<Vec<IpNet>>,
 }
 
-/// Which requests that wait for a running fetch take its answer.
+/// Waiting requests that take the answer of a running fetch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Collapse {
-    /// Those for which the answer is fresh when it arrives.
+    /// Requests for which the answer is fresh when it arrives.
     #[default]
     Fresh,
-    /// Also those for which it was fresh when they came: for lifetimes that are shorter than the
-    /// origin takes.
+    /// Also requests for which it was fresh when they arrived: for lifetimes shorter than the
+    /// origin's response time.
     Arrived,
 }

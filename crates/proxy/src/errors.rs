@@ -40,8 +40,8 @@ fn explain(reason: &str) -> &'static str {
              or send the admin token."
         }
         "purge-forwarded" => {
-            "The request was passed on by a proxy that access.trusted_proxies does not name, so \
-             that nobody knows who purges. Use the admin address (foxy purge, POST /purge), or \
+            "The request was forwarded by a proxy that access.trusted_proxies does not name, so \
+             its client is unknown. Use the admin address (foxy purge, POST /purge), or \
              send the admin token."
         }
         "purge-beyond-url" => {

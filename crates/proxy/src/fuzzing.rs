@@ -1,4 +1,4 @@
-//! What must hold for any URL under any rule about queries, for fuzzers and tests alike.
+//! Invariants of any URL under any query rule, for fuzzers and tests.
 
 use foxy_http_rules::RuleSet;
 use foxy_http_rules::rules::{Pattern, QueryRule, Rule, Which};
@@ -6,14 +6,14 @@ use foxy_http1::{Escapes, Url};
 
 use crate::key;
 
-/// Names in rules, by the bits of a byte.
+/// Names in rules, selected by the bits of a byte.
 const NAMES: [&str; 4] = ["id", "utm_*", "a b", "*"];
 
-/// Makes the key of a URL (after the first byte of `data`, which says under which rule) and asks
-/// what it stands for. Whether it is a URL.
+/// Makes the key of a URL and checks the request that it stands for. The first byte of `data`
+/// selects the rule. Returns false if the rest is no URL.
 ///
 /// # Panics
-/// A promise is broken.
+/// An invariant is violated.
 pub fn query_rules(data: &[u8]) -> bool {
     let Some((setting, text)) = data.split_first() else {
         return false;
@@ -24,7 +24,7 @@ pub fn query_rules(data: &[u8]) -> bool {
     };
     let rules = rules(*setting);
     let (key, target) = asked(&rules, &url);
-    // What the origin is asked for has this key and no other, and is asked for again.
+    // The origin's request target has the same key, and yields the same target.
     let again = [b"http://e.test", &target[..]].concat();
     let again = Url::parse(&again).expect("what is sent is a URL");
     assert_eq!(asked(&rules, &again), (key, target.clone()));
@@ -64,7 +64,7 @@ fn rules(setting: u8) -> RuleSet {
     RuleSet::new(vec![rule]).with_received(received.into_iter().collect())
 }
 
-/// The key of a URL, and what the origin is asked for under it.
+/// The key of a URL, and the request target under it.
 fn asked(rules: &RuleSet, url: &Url<'_>) -> (Vec<u8>, Vec<u8>) {
     let mut key = Vec::new();
     key::primary(rules, "forward", url, &mut key);
@@ -73,13 +73,13 @@ fn asked(rules: &RuleSet, url: &Url<'_>) -> (Vec<u8>, Vec<u8>) {
     (key, target)
 }
 
-/// Segments that servers take away.
+/// Segments that servers remove.
 fn dot_segments(path: &[u8]) -> usize {
     let segments = path.split(|b| *b == b'/');
     segments.filter(|s| matches!(*s, b"." | b"..")).count()
 }
 
-/// Every parameter that is sent was received, letter by letter.
+/// Every parameter sent was received, byte for byte.
 fn query_is_from(target: &[u8], received: &[u8]) {
     let query = |text: &[u8]| {
         let at = text.iter().position(|b| *b == b'?');

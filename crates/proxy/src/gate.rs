@@ -1,10 +1,10 @@
-//! The one gate: nothing is answered without a [`Grant`].
+//! The gate: every answer needs a [`Grant`].
 //!
-//! A grant is the permission to give one answer to one request, now. There are two ways to one: the
-//! answer is the request's own, fetched for it ([`Grant::own`], which wants the proof that only the
-//! leader of a fill has), or [`decide`] allows it for this very request ([`Grant::shared`] and its
-//! relatives). Both constructors are here, the fields are private, and every sender of stored or
-//! shared bytes takes a [`Shown`] or a [`Hit`], which hold one.
+//! A grant is the permission to give one answer to one request at one moment. There are two ways to
+//! get one. [`Grant::own`] is for the answer that was fetched for the request itself; it needs the
+//! proof that only the leader of a fill has. [`Grant::shared`] and its relatives ask [`decide`] for
+//! this very request. The fields are private, and every sender of stored or shared bytes takes a
+//! [`Shown`] or a [`Hit`], which hold a grant.
 
 use foxy_base::WallTime;
 use foxy_http_rules::{
@@ -24,7 +24,7 @@ pub(crate) struct Grant {
     basis: Basis,
 }
 
-/// The reason of a grant.
+/// Reason for a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Basis {
     /// The request's own fetch.
@@ -50,8 +50,7 @@ impl Grant {
         Self::of(&decision).ok_or(decision)
     }
 
-    /// As [`shared`](Self::shared), for a stored answer in place of one that the origin failed to
-    /// give.
+    /// As [`shared`](Self::shared), for a stored answer in place of the origin's failure.
     pub(crate) fn on_failure(
         request: &RequestDigest,
         stored: &Digest,
@@ -62,10 +61,10 @@ impl Grant {
         Self::of(&stale_on_failure(request, stored, now, failure, rules)?)
     }
 
-    /// As [`shared`](Self::shared), for a request that came at `arrived` and waited for the head of
-    /// a running fetch, at a site with `collapse = "arrived"`: freshness is judged as of the moment
-    /// it came. The answer must carry a lifetime of its own and no directive that asks for
-    /// validation; the caller ensures that the request has neither credentials nor directives.
+    /// As [`shared`](Self::shared), for a request that arrived at `arrived` and waited for the head
+    /// of a running fetch, at a site with `collapse = "arrived"`. Freshness is judged at that
+    /// arrival time. The answer must have an explicit lifetime and no directive that requires
+    /// validation. The caller ensures that the request has neither credentials nor directives.
     pub(crate) fn arrived(
         request: &RequestDigest,
         stored: &Digest,
@@ -86,7 +85,7 @@ impl Grant {
         {
             return None;
         }
-        // The time that the origin took counts for the age that is shown, not against the request.
+        // The origin's response time adds to the age shown, but not to the age judged.
         let delay = stored.response_time.0.saturating_sub(stored.request_time.0);
         let since_asked = Digest {
             initial_age_ms: stored.initial_age_ms.saturating_sub(delay.max(0)).max(0),
@@ -120,17 +119,17 @@ impl Grant {
         Some(Self { age, ttl, basis })
     }
 
-    /// Whether the answer is sent though it is stale.
+    /// True if the answer is sent although it is stale.
     pub(crate) fn is_stale(&self) -> bool {
         matches!(self.basis, Basis::Stale(_))
     }
 
-    /// Whether the origin is to be asked beside the answer.
+    /// True if the origin is to be asked in the background.
     pub(crate) fn asks_in_background(&self) -> bool {
         self.basis == Basis::Stale(StaleUse::WhileRevalidate)
     }
 
-    /// The word for an answer out of the cache.
+    /// Outcome for an answer out of the cache.
     fn outcome(&self, tier: Tier) -> Outcome {
         match (self.basis, tier) {
             (Basis::Stale(StaleUse::MaxStale), _) => Outcome::HitMaxStale,
@@ -142,25 +141,25 @@ impl Grant {
     }
 }
 
-/// A grant, and how the answer presents itself.
+/// A grant, and the presentation of the answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shown {
     grant: Grant,
     pub(crate) outcome: Outcome,
-    /// The rule of the operator that decided.
+    /// The operator's rule that decided.
     pub(crate) rule: RuleId,
-    /// The origin was asked.
+    /// Set if the origin was asked.
     fetched: Option<Fetched>,
 }
 
-/// A question to the origin behind an answer.
+/// The request to the origin behind an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fetched {
-    /// Why it was asked.
+    /// Reason for the request.
     pub(crate) reason: Fwd,
-    /// Status of its answer, if that is not the answer's.
+    /// Status of the origin's answer, if it differs from the status sent.
     pub(crate) status: Option<u16>,
-    /// By another request.
+    /// Another request asked.
     pub(crate) collapsed: bool,
 }
 
@@ -185,7 +184,7 @@ impl Shown {
         }
     }
 
-    /// This, for an answer of which a part was fetched.
+    /// The same for an answer of which a part was fetched.
     pub(crate) fn partly(self, outcome: Outcome, collapsed: bool) -> Self {
         let fetched = Fetched {
             reason: Fwd::Partial,
@@ -199,17 +198,17 @@ impl Shown {
         }
     }
 
-    /// Whether the origin was asked.
+    /// True if the origin was asked.
     pub(crate) const fn is_fetched(&self) -> bool {
         self.fetched.is_some()
     }
 
-    /// Whether the origin is to be asked beside the answer.
+    /// True if the origin is to be asked in the background.
     pub(crate) fn asks_in_background(&self) -> bool {
         self.grant.asks_in_background()
     }
 
-    /// For the answer's head.
+    /// Data for the answer's head.
     pub(crate) fn hit<'a>(&self, proxy: &'a Proxy, keep: bool) -> Hit<'a> {
         let none = CacheStatus {
             cache: &proxy.config.headers.name,
@@ -240,7 +239,7 @@ impl Shown {
     }
 }
 
-/// How an answer out of the cache presents itself. Made from a [`Shown`] alone.
+/// Presentation of an answer out of the cache. Made from a [`Shown`] only.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hit<'a> {
     /// Age in seconds.
@@ -281,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_be_validated_is_granted_to_nobody_else() {
+    fn an_answer_that_needs_validation_is_granted_to_no_other_request() {
         let rules = Config::default();
         let stored = digest(0, LifetimeSource::None);
         let granted = Grant::shared(&request(&[]), &stored, WallTime::from_secs(102), &rules);
@@ -289,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_was_there_is_judged_as_of_its_arrival() {
+    fn a_waiting_request_is_judged_as_of_its_arrival() {
         let rules = Config::default();
         let (arrived, now) = (WallTime::from_secs(100), WallTime::from_secs(102));
         let judge = |digest: &Digest, arrived| {

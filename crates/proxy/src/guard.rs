@@ -37,7 +37,7 @@ impl Forbidden {
 enum Class {
     Public,
     Private,
-    /// A service that listens there takes the proxy for a client on its own machine.
+    /// A service listening there would take the proxy for a local client.
     Machine,
     Special,
 }
@@ -61,7 +61,7 @@ pub(crate) fn check(access: &Access, to: SocketAddr) -> Result<(), Forbidden> {
             .iter()
             .any(|net| net.contains(&ip))
     };
-    // `all` is not meant for what no web server has as its address: name the network.
+    // `all` excludes addresses that no web server uses: these need a network in the list.
     let named = |ip: IpAddr| {
         let mut nets = access.allow_destinations.iter();
         nets.any(|net| net.prefix_len() > 0 && net.contains(&ip))
@@ -97,7 +97,7 @@ fn is_own(access: &Access, to: SocketAddr) -> bool {
 fn class_v4(ip: Ipv4Addr) -> Class {
     let [a, b, c, d] = ip.octets();
     match (a, b, c) {
-        // Metadata services of clouds that are not link-local: Azure's (its host answers there),
+        // Cloud metadata services that are not link-local: Azure's (served by its host) and
         // Alibaba's.
         (168, 63, 129) if d == 16 => Class::Special,
         (100, 100, 100) if d == 200 => Class::Special,
@@ -122,7 +122,7 @@ fn class_v6(ip: Ipv6Addr) -> Class {
         [0x64, 0xff9b, ..] | [0x2002, ..] | [0x2001, 0, ..] => Class::Special,
         // Link-local, site-local, multicast.
         [0xfe80..=0xfeff, ..] | [0xff00..=0xffff, ..] => Class::Special,
-        // The metadata service of Amazon's cloud.
+        // Amazon's metadata service.
         [0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254] => Class::Special,
         // Unique local.
         [0xfc00..=0xfdff, ..] => Class::Private,
@@ -175,7 +175,7 @@ mod tests {
             assert_eq!(judge(&home, to), Ok(()), "{to}");
         }
         assert_eq!(judge(&listed, "203.0.113.7:22"), Ok(()));
-        // Addresses come while the proxy runs.
+        // Interfaces get addresses while the proxy runs.
         open.local_addresses
             .set(vec!["203.0.113.8/32".parse().unwrap()]);
         assert!(judge(&open, "203.0.113.8:8080").is_err());

@@ -23,7 +23,7 @@ pub(crate) fn primary(
     rules.apply(partition, out)
 }
 
-/// The form that paths have in this partition: in keys, in purges and at the origin.
+/// Form of paths in this partition, for keys, purges and requests to the origin.
 pub(crate) fn escapes(rules: &RuleSet, partition: &str) -> Escapes {
     match rules.keeps_escapes(partition) {
         true => Escapes::AsReceived,
@@ -31,7 +31,8 @@ pub(crate) fn escapes(rules: &RuleSet, partition: &str) -> Escapes {
     }
 }
 
-/// Path and query in a primary key: what the origin is asked for. `None` if it is no such key.
+/// Offset of path and query in a primary key: the request target for the origin. `None` if the key
+/// has another form.
 pub(crate) fn target_at(partition: &str, key: &[u8]) -> Option<usize> {
     let url_at = partition.len() + b" GET ".len();
     let scheme = key.get(url_at..)?.windows(3).position(|w| w == b"://")?;

@@ -35,9 +35,9 @@ pub struct Proxy {
     pub(crate) unshared: Remembered,
     /// Keys whose ranges are not worth widening: their answers begin no sparse object.
     pub(crate) undivided: Remembered,
-    /// How many fetches may wait for one origin.
+    /// Limits of fetches that wait for one origin.
     pub(crate) origins: OriginLimit,
-    /// Large objects of which a missing run could not be fetched the last time it was tried.
+    /// Large objects whose last fetch of a missing run failed.
     pub(crate) broken: Remembered,
     /// Foxy's name in Via.
     pub(crate) instance: String,
@@ -49,9 +49,9 @@ pub struct Proxy {
     pub(crate) variants: Variants,
     /// The Cache-Status line of hits, up to the ttl.
     pub(crate) hit_line: Vec<u8>,
-    /// How many purges listeners take.
+    /// Limits of purges on listeners.
     pub(crate) purge_rate: PurgeRate,
-    /// The store's number of the newest purge before this start.
+    /// Number of the newest purge in the store before this start.
     pub(crate) purges_before: u64,
     counters: Vec<Counters>,
     shutdown: watch::Sender<bool>,
@@ -151,12 +151,12 @@ impl Proxy {
         own.unwrap_or(&self.config.rules)
     }
 
-    /// The digest of an object that was found for a request about which this rule decides; `None`
-    /// if it must not be used.
+    /// Rules digest of an object found for a request that this rule decides; `None` if the object
+    /// must not be used.
     pub(crate) fn admitted(&self, object: &Object, rule: RuleId) -> Option<Digest> {
         let digest = stored_digest(object)?;
-        // An older Foxy compared the names of parameters as they were written, so that the origin
-        // may have seen others than the key says.
+        // An older Foxy compared undecoded parameter names, so the origin may have seen other
+        // parameters than those in the key.
         let cloaked =
             digest.flags.has(Flags::OLD_RULES) && self.config.user_rules.drops_parameters(rule);
         (!cloaked).then_some(digest)

@@ -18,11 +18,11 @@ use crate::{Proxy, key};
 /// How long a purge may take to become durable before the client is told that it is not.
 const DURABLE: Duration = Duration::from_secs(10);
 
-/// Purges that objects are compared with, above which clients add none: a small part of what the
-/// store has room for.
+/// Active purges compared with objects above which clients may add none: a small part of the
+/// store's capacity.
 const CLIENTS_ACTIVE: usize = 64;
 
-/// Numbers of purges since the start are smaller, those of earlier ones are not.
+/// Numbers of purges since the start are below this; those of earlier purges are not.
 const SMALL: u64 = 1 << 32;
 
 /// What the purge of a URL did.
@@ -55,13 +55,13 @@ impl Proxy {
         self.purge_key(key_hash(&bytes), &bytes, true).await
     }
 
-    /// Whether purges of single URLs by clients leave operators room enough: those that are
-    /// compared with objects have a limit for all together.
+    /// True if purges of single URLs by clients leave enough room for operators: all clients share
+    /// one limit of purges that are compared with objects.
     pub(crate) fn room_for_clients(&self) -> bool {
         self.engine.active_purges() < CLIENTS_ACTIVE
     }
 
-    /// `may_count`: a further purge may find the variants that memory does not know.
+    /// `may_count`: a further purge may be added to find variants that memory does not know.
     pub(crate) async fn purge_key(&self, hash: KeyHash, key: &[u8], may_count: bool) -> Purged {
         // Fills first: what they store before this is removed below, what they would store
         // afterwards is not stored.
@@ -120,9 +120,8 @@ impl Proxy {
             .map(|(number, _)| self.shown_number(number))
     }
 
-    /// Numbers of purges as people see them: those since the start begin at 1. The store's own
-    /// numbers are never given twice, so they begin anew at 4,294,967,296 times the number of the
-    /// start.
+    /// Public number of a purge: numbers since the start begin at 1. Store numbers are never
+    /// reused, so each start begins them at 4,294,967,296 times the number of the start.
     fn shown_number(&self, number: u64) -> u64 {
         match number.checked_sub(self.purges_before) {
             Some(since @ 1..SMALL) => since,
@@ -138,10 +137,10 @@ impl Proxy {
         }
     }
 
-    /// How far the purge of this number is; `None` if it is not known (any more).
+    /// Progress of the purge with this number; `None` if it is unknown, or known no longer.
     #[must_use]
     pub fn purge_status(&self, number: u64) -> Option<PurgeStatus> {
-        // No purge of an earlier start has a number as small as those of this one.
+        // Purges of earlier starts have larger numbers.
         let number = match number {
             0..SMALL => self.purges_before.checked_add(number)?,
             _ => number,
@@ -166,7 +165,7 @@ impl Proxy {
         KeyParts::of(&bytes).url.to_vec()
     }
 
-    /// The text of a [`PurgeKind::Prefix`] purge in this partition, as keys begin there.
+    /// Text of a [`PurgeKind::Prefix`] purge in this partition, in the form of keys.
     #[must_use]
     pub fn prefix_text(&self, partition: &str, text: &str) -> Vec<u8> {
         prefix(text, key::escapes(&self.config.user_rules, partition))
@@ -214,8 +213,8 @@ fn covers(purge: &Purge, fill: &Fill<FillHead>) -> bool {
     }
 }
 
-/// What the caching rules are to know of a stored object: its digest, and that a soft purge
-/// covers it. `None` if it is not readable, or an older Foxy stored what must not be used any more.
+/// Input of the caching rules for a stored object: its digest, with the mark of a soft purge.
+/// `None` if it is unreadable, or was stored by an older Foxy and must not be used any more.
 pub(crate) fn stored_digest(object: &Object) -> Option<Digest> {
     let digest = Digest::decode(&object.meta().rules)?;
     let mut digest = old::admitted(digest, object.fields())?;

@@ -1,7 +1,7 @@
-//! How many purges listeners take: a bucket for each client, and one over all.
+//! Rate limits of purges on listeners: one bucket for each client, and one for all together.
 //!
-//! Whoever has the admin credential does not come by here, so that no client's flood stands in an
-//! operator's way.
+//! Requests with the admin credential are exempt, so that a flood by clients does not delay an
+//! operator.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -10,19 +10,19 @@ use std::time::Duration;
 use foxy_base::MonoTime;
 use parking_lot::Mutex;
 
-/// So many seconds' worth may come at once.
+/// Burst, in seconds of the rate.
 const BURST: u64 = 10;
-/// What all clients together may send, in clients.
+/// Limit of all clients together, in multiples of one client's.
 const ALL: u64 = 4;
-/// Clients that are remembered: whoever purges seldom is forgotten first.
+/// Clients remembered; the least active ones are dropped first.
 const CLIENTS: usize = 4096;
-/// Parts of a purge that are counted: a bucket fills in whole parts.
+/// Fractions of a purge: buckets count in whole fractions.
 const PART: u64 = 1_000_000_000;
 
-/// Fills at a rate, and empties by one for every purge.
+/// Token bucket: fills at a constant rate, and loses one purge per request.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
-    /// In parts.
+    /// Level, in fractions.
     level: u64,
     at: MonoTime,
 }
@@ -42,7 +42,7 @@ impl Bucket {
         self.at = now;
     }
 
-    /// How long until there is one more.
+    /// Time until the next purge is available.
     const fn wait(&self, rate: u64) -> Duration {
         Duration::from_nanos(PART.saturating_sub(self.level) / rate)
     }
@@ -62,7 +62,7 @@ struct State {
 }
 
 impl PurgeRate {
-    /// For so many purges of one client in a second, at least one.
+    /// Limits for this many purges of one client per second, at least one.
     pub(crate) fn new(rate: u32, now: MonoTime) -> Self {
         let rate = u64::from(rate.max(1));
         Self {
@@ -77,13 +77,13 @@ impl PurgeRate {
     /// Takes one purge of this client.
     ///
     /// # Errors
-    /// How long to wait before the next try.
+    /// Time to wait before the next try.
     pub(crate) fn take(&self, client: IpAddr, now: MonoTime) -> Result<(), Duration> {
         let mut state = self.state.lock();
         let State { all, clients } = &mut *state;
         let client = network(client);
         if clients.len() >= CLIENTS && !clients.contains_key(&client) {
-            // Full buckets say nothing that a new one does not say.
+            // A full bucket equals a new one.
             clients.retain(|_, bucket| {
                 bucket.fill(self.rate, now);
                 bucket.level < self.rate * BURST * PART
@@ -109,7 +109,7 @@ impl PurgeRate {
     }
 }
 
-/// One client has a whole /64 of IPv6 addresses.
+/// A /64 of IPv6 addresses counts as one client.
 fn network(client: IpAddr) -> IpAddr {
     match client {
         IpAddr::V4(_) => client,
@@ -132,7 +132,7 @@ mod tests {
         MonoTime(0) + Duration::from_secs(seconds)
     }
 
-    /// Purges that a client gets through at that time.
+    /// Purges of this client accepted at that time.
     fn through(rate: &PurgeRate, client: &str, at: MonoTime) -> usize {
         (0..10_000)
             .take_while(|_| rate.take(ip(client), at).is_ok())

@@ -1,9 +1,9 @@
-//! The request as its origin gets it, for everything that tells answers apart by request fields
-//! (Vary, key parts). What the client sent does not serve: a field that Connection names, or that
-//! Foxy drops or replaces, never reaches the origin, and what Foxy adds does.
+//! The request as the origin receives it, used to select variants (Vary, key parts). The client's
+//! own fields do not suffice: fields that Connection names, or that Foxy drops or replaces, never
+//! reach the origin, and Foxy adds others.
 //!
-//! Nearly always the two say the same about the fields that matter; then the request is read where
-//! it lies, and nothing is built.
+//! The relevant fields are nearly always the same in both. Then the client's request is read in
+//! place, and nothing is built.
 
 use std::borrow::Borrow;
 
@@ -16,7 +16,7 @@ use crate::asker::Asker;
 use crate::local::Local;
 use crate::via::{self, Changes, Forwarding, Hop};
 
-/// How the cache asks: for the whole, on its own conditions.
+/// Kind of the cache's request: for the whole, with the cache's own conditions.
 const FILL: Changes<'static> = Changes {
     drop_conditions: true,
     drop_range: true,
@@ -67,7 +67,7 @@ impl<'a, F: Borrow<RequestHead<'a>>> Sent<'a, F> {
 }
 
 impl<'a, 'b> Sent<'a, &'b FieldBlock> {
-    /// A request that nobody has sent.
+    /// A request that no client has sent.
     pub(crate) fn imagined(fields: &'b FieldBlock, hop: &'a Hop<'a>) -> Self {
         Self {
             fields,
@@ -79,7 +79,7 @@ impl<'a, 'b> Sent<'a, &'b FieldBlock> {
 }
 
 impl<F: Fields> Sent<'_, F> {
-    /// Whether the request selects the variant stored with `values` under `list`.
+    /// True if the request selects the variant stored with `values` under `list`.
     pub(crate) fn matches(&self, list: &[u8], values: &[u8]) -> bool {
         match self.written(list) {
             None => vary::matches(list, values, &self.fields),
@@ -95,7 +95,7 @@ impl<F: Fields> Sent<'_, F> {
         }
     }
 
-    /// Whether a stored variant that does not match is in the language that the request wants.
+    /// True if a stored variant that does not match has the language that the request wants.
     pub(crate) fn satisfied_by_language<S: Fields>(
         &self,
         list: &[u8],
@@ -108,7 +108,7 @@ impl<F: Fields> Sent<'_, F> {
         }
     }
 
-    /// The fields that the origin gets; `None` where those in `list` are the client's own.
+    /// Fields for the origin; `None` if those in `list` are the client's own.
     fn written(&self, list: &[u8]) -> Option<FieldBlock> {
         if list == b"accept-encoding" && !self.lists_names {
             return None;
@@ -124,7 +124,7 @@ impl<F: Fields> Sent<'_, F> {
         goes_on(&self.fields, self.lists_names, name) && via::passes(name, forwarding, &FILL)
     }
 
-    /// All of them but Host, which is part of the key.
+    /// All fields except Host, which is part of the key.
     fn write(&self, hop: &Hop<'_>) -> FieldBlock {
         let mut sent = FieldBlockBuilder::default();
         for (name, value) in FieldsIter::new(&self.fields) {
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_reach_the_origin_selects_nothing() {
+    fn fields_that_do_not_reach_the_origin_select_nothing() {
         let append = ForwardedMode::Append;
         for (fields, list, wanted) in [
             ("HX-Request: true\n", "hx-request", "hx-request=true\n"),

@@ -22,22 +22,22 @@ pub(crate) struct Changes<'a> {
     pub(crate) add: &'a [(&'a str, &'a [u8])],
 }
 
-/// What becomes of the fields that say who asks, by which way.
+/// Handling of the fields that name the client and the path of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Forwarding {
     x_forwarded_for: ForwardedMode,
     forwarded: ForwardedMode,
-    /// A site's origin believes such fields: those of strangers do not reach it.
+    /// A site's origin trusts such fields: those of untrusted clients are removed.
     drop_others: bool,
 }
 
 impl Forwarding {
-    /// For the requests of a listener, by whether their peer is a trusted proxy.
+    /// For the requests of a listener, with and without a trusted proxy as peer.
     pub(crate) fn of(config: &HeaderConfig, role: &Role, trusted: bool) -> Self {
         Self::new(config, matches!(role, Role::Site(_)) && !trusted)
     }
 
-    /// By whether the peer is a stranger to the site.
+    /// For peers that a site does not trust (`stranger`), or for all others.
     fn new(config: &HeaderConfig, stranger: bool) -> Self {
         let (x_forwarded_for, forwarded) = match stranger {
             true => (ForwardedMode::Replace, ForwardedMode::Remove),
@@ -68,7 +68,7 @@ impl<'a> Hop<'a> {
         Self::through(&local.proxy, forwarding, asker)
     }
 
-    /// The hop of a request to this partition that nobody has sent.
+    /// The hop of a request to this partition that no client has sent.
     pub(crate) fn imagined(proxy: &'a Proxy, partition: &str, client: IpAddr) -> Self {
         let site = partition != Role::Forward.partition();
         let forwarding = Forwarding::new(&proxy.config.headers, site);
@@ -87,7 +87,7 @@ impl<'a> Hop<'a> {
     }
 }
 
-/// Where a request goes: the origin's authority under a scheme, and path and query there.
+/// Destination of a request: the origin's authority under a scheme, and path and query.
 pub(crate) type To<'a> = (Authority<'a>, Scheme, &'a [u8]);
 
 /// Writes the head of the request for the origin.
@@ -124,8 +124,8 @@ pub(crate) fn request(
     write::end(out);
 }
 
-/// Whether one of the client's fields goes on as it is. The one place where that is decided
-/// (fields that `Connection` names are left out before).
+/// True if this client field passes unchanged. This is the only place that decides it (fields that
+/// `Connection` names are removed before).
 pub(crate) fn passes(name: &[u8], forwarding: &Forwarding, changes: &Changes<'_>) -> bool {
     let is = |known: &str| eq_name(name, known.as_bytes());
     match name.len() {
@@ -141,7 +141,7 @@ pub(crate) fn passes(name: &[u8], forwarding: &Forwarding, changes: &Changes<'_>
     }
 }
 
-/// Fields by which proxies tell what the client asked for, and which applications believe.
+/// Fields by which proxies describe the client's request, and which applications trust.
 fn tells_of_the_client(name: &[u8]) -> bool {
     const OTHERS: [&str; 4] = [
         "X-Real-IP",
@@ -149,13 +149,13 @@ fn tells_of_the_client(name: &[u8]) -> bool {
         "X-Rewrite-URL",
         "X-Original-Host",
     ];
-    // Of most names the first letter says enough.
+    // The first letter excludes most names.
     matches!(name.first(), Some(b'x' | b'X'))
         && (begins(name, b"x-forwarded-")
             || OTHERS.iter().any(|known| eq_name(name, known.as_bytes())))
 }
 
-/// Names of fields that Foxy itself writes, or may write, and of those that the URL decides.
+/// Names of fields that Foxy writes, or may write, and of those that the URL determines.
 const OWN: &[&str] = &[
     "forwarded",
     "host",
@@ -165,12 +165,12 @@ const OWN: &[&str] = &[
     "x-forwarded-for",
 ];
 
-/// Whether Foxy may write fields of this name.
+/// True if Foxy may write fields of this name.
 pub(crate) fn is_own(name: &[u8]) -> bool {
     OWN.iter().any(|own| eq_name(name, own.as_bytes()))
 }
 
-/// Writes the fields that are Foxy's own, for a request with this method and version.
+/// Writes Foxy's own fields, for a request with this method and version.
 pub(crate) fn own_fields<F: Fields>(
     out: &mut Vec<u8>,
     head: &F,
@@ -185,7 +185,7 @@ pub(crate) fn own_fields<F: Fields>(
         write::field(out, b"Max-Forwards", value);
     }
     via(out, version, hop.instance);
-    // Who passes the list on adds the peer; who makes a new one names the client.
+    // An appended list gets the peer; a new list names the client.
     let ip = |mode| match mode {
         ForwardedMode::Append => hop.asker.peer.ip().to_canonical(),
         _ => hop.asker.ip(),
@@ -408,7 +408,7 @@ mod tests {
         X-Original-URL: /admin\nX-Rewrite-URL: /admin\nX-Other: 1\n";
 
     #[test]
-    fn a_stranger_does_not_tell_a_site_who_he_is() {
+    fn identity_fields_of_strangers_are_removed_for_sites() {
         let site = Role::Site(Site::default());
         let (nobody, changes) = (Access::default(), Changes::default());
         let got = sent_as(
@@ -421,7 +421,7 @@ mod tests {
             got,
             "GET / HTTP/1.1\nHost: a\nX-Other: 1\nVia: 1.1 me\nX-Forwarded-For: 192.0.2.9\n\n"
         );
-        // What is set explicitly holds.
+        // An explicit setting applies to all.
         let set = HeaderConfig {
             x_forwarded_for: Some(ForwardedMode::Append),
             forwarded: Some(ForwardedMode::Transparent),
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trusted_proxy_and_the_forward_proxys_clients_tell_what_they_like() {
+    fn identity_fields_of_trusted_proxies_and_forward_clients_pass() {
         let trusting = Access {
             trusted_proxies: vec!["192.0.2.0/24".parse().unwrap()],
             ..Access::default()
@@ -456,7 +456,7 @@ mod tests {
             );
             assert_eq!(got, whole, "{role:?}");
         }
-        // A list that Foxy begins names the client behind the trusted proxy.
+        // A new list names the client behind the trusted proxy.
         let replace = HeaderConfig {
             x_forwarded_for: Some(ForwardedMode::Replace),
             ..HeaderConfig::default()

@@ -145,7 +145,7 @@ impl Proxy {
         }
     }
 
-    /// What it means for a hit that bytes of it are missing.
+    /// Consequence of missing bytes for a hit.
     fn fragments(
         &self,
         request: &WhyRequest<'_>,
@@ -192,7 +192,7 @@ impl Proxy {
         request: &WhyRequest<'_>,
         config: &Config,
     ) -> Looked {
-        // As a client on this machine would ask.
+        // As a client on this machine.
         let hop = Hop::imagined(self, request.partition, Ipv4Addr::LOCALHOST.into());
         let sent = Sent::imagined(request.fields, &hop);
         let mut looked = Looked {
@@ -281,7 +281,7 @@ fn not_there(looked: &Looked, digest: &RequestDigest, why: &mut Why) {
                 "what is stored was stored before the rule's key parts were set, and answers nobody"
             }
             () if looked.peek.is_some() => {
-                "an older Foxy stored it under rules that hold no more: it answers nobody, and the next answer takes its place"
+                "an older Foxy stored it under rules that no longer apply: it is not used, and the next answer replaces it"
             }
             () => "nothing is stored under this key",
         }
@@ -308,7 +308,7 @@ fn set(decision: &Decision, why: &mut Why) {
     };
 }
 
-/// What the request's own conditions and ranges make of a hit; whether it stays one with a body.
+/// Effect of the request's own conditions and ranges on a hit. True if it remains one with a body.
 fn conditions(
     request: &WhyRequest<'_>,
     digest: &RequestDigest,

@@ -1,4 +1,4 @@
-//! Who may ask, and for what, on real sockets.
+//! Access control of clients, ports and purges, on real sockets.
 
 mod common;
 
@@ -20,7 +20,7 @@ fn forward(access: Access) -> Foxy {
     Foxy::start(Role::Forward, with(access), 1)
 }
 
-/// Answers everything with what can be stored and has a tag; says what it was sent.
+/// Answers everything with a storable, tagged answer, and echoes the request.
 fn origin() -> Origin {
     Origin::start(|asked| {
         let fields = "Cache-Control: max-age=600\r\nSurrogate-Key: news\r\n";
@@ -111,7 +111,7 @@ fn plain_requests_reach_safe_ports_alone() {
             .cache()
             .ends_with("detail=port-not-allowed")
     );
-    // The setting decides, for the forward proxy alone.
+    // For a forward proxy the setting alone decides.
     let none = Access {
         ports: vec![80..=80],
         ..Access::default()
@@ -141,7 +141,7 @@ fn a_name_that_turns_to_the_machines_own_public_address_is_refused() {
     };
     let own = open.local_addresses.clone();
     let foxy = forward(open);
-    // The address came after the start.
+    // The machine got the address after the start.
     own.set(vec![IpAddr::from([192, 0, 2, 7]).into()]);
     for request in [
         "GET http://rebound.test:8080/a HTTP/1.1\r\nHost: rebound.test:8080\r\n\r\n",
@@ -189,7 +189,7 @@ fn a_tunnel_obeys_the_guard_on_resolved_addresses() {
 
 const PAGE: &str = "Origin: http://evil.test\r\nReferer: http://evil.test/\r\n";
 
-/// Path, fields, and the word of the refusal.
+/// Case: path, fields, and the code of the refusal.
 const ATTACKS: &[(&str, &str, &str)] = &[
     ("/a", PAGE, "purge-from-a-page"),
     ("/a", "Origin: null\r\n", "purge-from-a-page"),
@@ -226,7 +226,7 @@ const ATTACKS: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn a_purge_from_elsewhere_or_of_more_than_the_url_purges_nothing() {
+fn remote_purges_and_purges_beyond_the_url_are_refused() {
     let origin = origin();
     let foxy = forward(Access {
         token: Token::new(TOKEN),
@@ -253,7 +253,7 @@ fn a_purge_from_elsewhere_or_of_more_than_the_url_purges_nothing() {
         );
     }
     assert_eq!(origin.asked(), 2);
-    // Its own URL from this machine, and everything with the credential.
+    // A client on this machine may purge its own URL; the credential may purge everything.
     assert_eq!(ask(&foxy, "PURGE", &url("/a"), "").status, 200);
     assert!(ask(&foxy, "GET", &url("/b"), "").cache().contains("hit"));
     let all = format!("Authorization: Bearer {TOKEN}\r\n{PAGE}X-Purge-Method: all\r\n");
@@ -299,7 +299,7 @@ fn a_stranger_behind_a_front_end_purges_nothing_of_a_site() {
 }
 
 #[test]
-fn a_flood_of_purges_is_refused_and_stands_in_no_operators_way() {
+fn a_flood_of_purges_is_refused_and_does_not_delay_the_operator() {
     let origin = origin();
     let foxy = forward(Access {
         purge_rate: 2,
@@ -345,7 +345,7 @@ fn soft_purges_by_clients_leave_operators_room() {
 }
 
 #[test]
-fn what_strangers_say_about_themselves_does_not_reach_a_sites_origin() {
+fn identity_fields_of_strangers_do_not_reach_a_sites_origin() {
     let origin = origin();
     let telling = "X-Forwarded-For: 10.0.0.1\r\nForwarded: for=10.0.0.1\r\n\
                    X-Forwarded-Host: evil.test\r\nX-Forwarded-Proto: https\r\nX-Real-IP: 10.0.0.1\r\n\

@@ -1,4 +1,4 @@
-//! Messages that break in the middle, heads that go on for ever, fields that no record can hold.
+//! Truncated messages, endless heads, and fields too long for a record.
 
 mod common;
 
@@ -7,7 +7,7 @@ use std::time::Duration;
 use common::{Answer, Foxy, Origin};
 use foxy_proxy::{Config, Limits, Role, Timeouts};
 
-/// A POST with this body in chunks, as it is.
+/// A POST with this chunked body, unchanged.
 fn post(foxy: &Foxy, origin: &Origin, body: &str) -> Answer {
     let to = origin.authority();
     let mut client = foxy.connect();
@@ -146,7 +146,7 @@ fn interim_answers_are_no_sign_of_life() {
         ..Config::default()
     };
     let foxy = Foxy::start(Role::Forward, config, 1);
-    // Each comes within the time, all together do not.
+    // Each head is in time; all together exceed the limit.
     let origin = Origin::start(|asked| {
         for _ in 0..30 {
             asked.raw("HTTP/1.1 102 Processing\r\n\r\n");

@@ -1,4 +1,4 @@
-//! What one client's cookies and credentials keep from others, on real sockets.
+//! Isolation of clients by cookies and credentials, on real sockets.
 
 mod common;
 
@@ -7,7 +7,7 @@ use std::time::Duration;
 use common::{Asked, Foxy, Origin};
 use foxy_proxy::{Config, Role};
 
-/// Pages that set a cookie, each asking client another.
+/// Pages that set a different cookie for each client.
 fn cookies(control: &'static str) -> Origin {
     Origin::start(move |asked: &mut Asked| {
         let user = asked.field("X-User").unwrap_or("?").to_owned();
@@ -85,7 +85,7 @@ fn the_cookie_of_a_304_is_for_the_client_that_validated() {
     }
 }
 
-/// Says for whom a page was made, with nothing but a Last-Modified.
+/// A page that names its user, with no field but Last-Modified.
 fn pages(kind: &'static str) -> Origin {
     Origin::start(move |asked: &mut Asked| {
         let user = asked.field("Cookie").unwrap_or("nobody").to_owned();

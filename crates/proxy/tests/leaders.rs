@@ -1,5 +1,4 @@
-//! What befalls the request that started a fetch is not the others' lot, as long as the origin
-//! would answer them.
+//! Failures of the leader's fetch must not affect its followers if the origin would answer them.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,7 +16,7 @@ use common::{Answer, Asked, Foxy, Origin};
 const PAGE: &str = "0123456789abcdefghij";
 const FIELDS: &str = "ETag: \"v1\"\r\nCache-Control: max-age=60\r\n";
 
-/// Answers whole, or the rest that a range asks for.
+/// Answers whole, or the rest that a range requests.
 fn good(asked: &mut Asked) -> bool {
     let range = asked.field("Range").and_then(|r| r.strip_prefix("bytes="));
     let from = range.and_then(|r| r.split('-').next()?.parse::<usize>().ok());
@@ -35,7 +34,7 @@ fn good(asked: &mut Asked) -> bool {
     true
 }
 
-/// The first request meets `bad`, once `followers` more wait; all others are answered.
+/// `bad` answers the first request once `followers` more wait; all others are answered.
 fn crowd(followers: usize, bad: fn(&mut Asked)) -> (Vec<Answer>, usize) {
     let count = Arc::new(AtomicUsize::new(0));
     let waiting = Arc::new(AtomicUsize::new(0));
@@ -140,7 +139,7 @@ fn a_body_that_breaks_off_is_continued_for_all_by_one_range() {
         |asked| {
             let head = "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n";
             asked.raw(format!("{head}{FIELDS}\r\n0123456"));
-            // Silent from here on.
+            // Silent from this byte on.
             std::thread::sleep(Duration::from_secs(15));
         },
         |asked| {
@@ -174,7 +173,7 @@ fn a_body_of_another_version_does_not_continue_a_broken_one() {
 }
 
 #[test]
-fn those_who_wait_for_an_error_get_its_status_and_not_its_page() {
+fn followers_of_an_error_get_its_status_and_not_its_page() {
     let count = Arc::new(AtomicUsize::new(0));
     let all = count.clone();
     let origin = Origin::start(move |asked| {

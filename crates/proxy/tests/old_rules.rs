@@ -1,6 +1,6 @@
-//! Records as an older Foxy wrote them, before cookies, guesses and variants were ruled more
-//! strictly: which are served, and what takes the place of those that are not. Their digests are
-//! written out byte by byte here, as format version 1 has them for ever.
+//! Records of an older Foxy, from before the rules about cookies, guesses and variants became
+//! stricter: which ones are served, and how the others are replaced. Their digests are written out
+//! byte by byte, as format version 1 defines them.
 
 mod common;
 
@@ -17,7 +17,7 @@ const HEURISTIC: u16 = 1 << 4;
 const BY_MAX_AGE: u8 = 3;
 const BY_GUESS: u8 = 5;
 
-/// The digest of a 200 that arrived at noon and lives an hour.
+/// Digest of a 200 that arrived at noon with a lifetime of one hour.
 fn digest(source: u8, flags: u16) -> [u8; 64] {
     let mut out = [0; 64];
     let noon = (NOON * 1000).to_le_bytes();
@@ -33,7 +33,7 @@ fn digest(source: u8, flags: u16) -> [u8; 64] {
     out
 }
 
-/// Stores an object as if it had been found on a disk.
+/// Stores an object like one found on a disk.
 fn put(foxy: &Foxy, origin: &Origin, path: &str, rules: [u8; 64], vary: &str, fields: &str) {
     let key = format!("forward GET http://{}{path}", origin.authority());
     let mut block = FieldBlockBuilder::default();
@@ -72,14 +72,14 @@ fn origin() -> Origin {
     })
 }
 
-/// Asked for twice: what comes, and whether the second is a hit.
+/// Requests twice: the text received, and whether the second is a hit.
 fn twice(foxy: &Foxy, origin: &Origin, path: &str) -> (String, Answer) {
     let first = foxy.get(origin, path).text();
     (first, foxy.get(origin, path))
 }
 
 #[test]
-fn what_today_would_be_stored_is_served_and_the_rest_is_replaced() {
+fn old_records_are_served_if_todays_rules_would_store_them() {
     let (foxy, origin) = (Foxy::forward(), origin());
     let life = "Cache-Control: max-age=3600";
     let by_age = digest(BY_MAX_AGE, 0);

@@ -234,7 +234,7 @@ fn a_purge_takes_parts_too_and_head_is_not_answered_from_one() {
 }
 
 #[test]
-fn a_part_shorter_than_it_says_is_passed_on_for_what_it_is() {
+fn a_part_shorter_than_announced_is_passed_on_with_its_real_length() {
     let origin = Origin::start(|asked| {
         // Six bytes by Content-Range, five by Content-Length.
         let fields = "Cache-Control: max-age=60\r\nContent-Range: bytes 4-9/10\r\n";

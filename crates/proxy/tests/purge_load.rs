@@ -1,4 +1,4 @@
-//! Purges under load: on a healthy disk every one is durable, and a flood is refused.
+//! Purges under load: on a healthy disk each one is durable, and a flood is refused.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,7 +14,7 @@ use foxy_proxy::{Access, Config, Role, Token};
 
 const TOKEN: &str = "0123456789abcdef0123";
 
-/// Purges of many need the operator's token.
+/// Purges of many objects need the operator's token.
 fn config() -> Config {
     Config {
         access: Access {
@@ -99,7 +99,7 @@ fn a_flood_is_refused_and_takes_nothing_else_along() {
     });
     assert!(expressions.any(|status| status == 429));
     assert!(foxy.get(&origin, "/kept").cache().contains("hit"));
-    // What names one URL needs no place.
+    // A purge of one URL needs no place.
     assert_eq!(purge(&foxy, &origin, "/kept", "").status, 200);
     assert!(!foxy.get(&origin, "/kept").cache().contains("hit"));
 }

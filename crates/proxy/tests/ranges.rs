@@ -335,7 +335,7 @@ fn wrong_parts_are_never_taken_for_right_ones() {
         let other = range(&foxy, &origin, "1600000-1600009");
         let said = other.field("Content-Range").map(str::to_owned);
         let honest = said.as_deref() == Some(&*format!("bytes 1600000-1600009/{LEN}"));
-        // The origin's own words, where it gives nothing of what it names.
+        // The origin's own Content-Range, if it sends no byte of it.
         let nothing = other.field("Content-Length") == Some("0");
         if other.status == 206 && other.whole && honest && !nothing {
             assert!(other.body == bytes(0, 1_600_000, 1_600_010), "{name}");

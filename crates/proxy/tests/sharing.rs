@@ -1,5 +1,5 @@
-//! Whose answer it is: requests that wait for one fetch get its answer only if each of them may
-//! have it (RFC 9111 sections 4 and 5.2.2.4).
+//! Requests that wait for one fetch get its answer only if each of them may have it (RFC 9111
+//! sections 4 and 5.2.2.4).
 
 #![allow(
     clippy::unwrap_used,
@@ -15,7 +15,7 @@ use std::time::Duration;
 use common::{Asked, Foxy, Origin};
 use foxy_proxy::{Collapse, Config, Role, Site, UpstreamConfig};
 
-/// A gate that an origin waits at until the test opens it.
+/// A gate that blocks an origin until the test opens it.
 #[derive(Clone, Default)]
 struct Gate(Arc<AtomicBool>);
 
@@ -45,7 +45,7 @@ fn until(what: &str, done: impl Fn() -> bool) {
     panic!("{what}: not within ten seconds");
 }
 
-/// A page of the user that the Cookie names, with a validator of its own; 304 to that user's.
+/// A page of the user in Cookie, with a validator per user; 304 to that user's validator.
 fn personal(asked: &mut Asked, fields: &str) {
     let user = asked.field("Cookie").unwrap_or("nobody").to_owned();
     let etag = format!("\"{user}\"");
@@ -62,7 +62,7 @@ fn personal(asked: &mut Asked, fields: &str) {
     }
 }
 
-/// All at once: `users` ask for the same page, the first answer comes when all wait.
+/// `users` request the same page together; the first answer is sent when all wait.
 fn crowd(
     foxy: &Foxy,
     origin: &Origin,
@@ -87,7 +87,7 @@ fn crowd(
 }
 
 #[test]
-fn pages_that_must_be_validated_are_nobody_elses() {
+fn pages_that_need_validation_are_not_shared_unvalidated() {
     for fields in [
         "",
         "Cache-Control: no-cache\r\n",
@@ -149,7 +149,7 @@ fn a_crowd_on_a_page_that_all_share_costs_one_body() {
 }
 
 #[test]
-fn a_validation_that_brings_new_life_is_for_all_who_wait() {
+fn a_validation_renews_the_answer_for_all_waiting_requests() {
     let gate = Gate::default();
     let held = gate.clone();
     let origin = Origin::start(move |asked| {
@@ -183,7 +183,7 @@ fn a_validation_that_brings_new_life_is_for_all_who_wait() {
     assert_eq!(words.iter().filter(|collapsed| **collapsed).count(), 19);
 }
 
-/// A page whose body comes when the gate opens: questions with a validator, and bodies sent.
+/// A page whose body is sent when the gate opens. Counts conditional requests and bodies.
 fn slow_page(control: &'static str, gate: &Gate) -> (Origin, Arc<AtomicUsize>, Arc<AtomicUsize>) {
     let (held, checks, bodies) = (gate.clone(), Arc::default(), Arc::default());
     let (checked, sent): (Arc<AtomicUsize>, Arc<AtomicUsize>) =
@@ -195,7 +195,7 @@ fn slow_page(control: &'static str, gate: &Gate) -> (Origin, Arc<AtomicUsize>, A
             return true;
         }
         if asked.field("Range").is_some() {
-            // On a slow machine: the rest is asked for because the origin is silent.
+            // On a slow machine: the rest is requested because the origin is silent.
             return false;
         }
         sent.fetch_add(1, Ordering::SeqCst);
@@ -210,7 +210,7 @@ fn slow_page(control: &'static str, gate: &Gate) -> (Origin, Arc<AtomicUsize>, A
 }
 
 #[test]
-fn who_comes_while_the_body_runs_is_judged_as_of_now() {
+fn late_joiners_of_a_body_are_judged_as_of_now() {
     for (control, fields, asks) in [
         ("no-cache", "", 1),
         ("max-age=60", "", 0),
@@ -230,7 +230,7 @@ fn who_comes_while_the_body_runs_is_judged_as_of_now() {
             assert!(head.starts_with("HTTP/1.1 200"), "{head}");
             client
         };
-        // Each has its head before the body is there: the second by the first one's fetch.
+        // Each has its head before the body: the second one from the first one's fetch.
         let mut clients = [ask(""), ask(fields)];
         assert_eq!(checks.load(Ordering::SeqCst), asks, "{control} {fields:?}");
         gate.open();
@@ -242,7 +242,7 @@ fn who_comes_while_the_body_runs_is_judged_as_of_now() {
 }
 
 #[test]
-fn interim_answers_reach_the_one_who_asked() {
+fn interim_answers_reach_only_the_forwarded_request() {
     let gate = Gate::default();
     let held = gate.clone();
     let origin = Origin::start(move |asked| {
@@ -292,7 +292,7 @@ fn one_visitor_does_not_end_the_sharing_of_others() {
 }
 
 #[test]
-fn at_most_so_many_wait_for_one_origin() {
+fn waits_for_one_origin_are_limited() {
     let gate = Gate::default();
     let held = gate.clone();
     let origin = Origin::start(move |asked| {
@@ -329,9 +329,9 @@ fn at_most_so_many_wait_for_one_origin() {
     assert_eq!(origin.asked(), 5);
 }
 
-/// A site in front of a slow origin whose answers live for a second.
+/// A site in front of a slow origin, with answers that are fresh for a second.
 #[test]
-fn a_site_may_give_short_lived_answers_to_all_who_were_there() {
+fn a_site_may_give_short_lived_answers_to_all_waiting_requests() {
     for (collapse, cookie, expected) in [
         (Collapse::Arrived, "", 1),
         (Collapse::Arrived, "Cookie: u\r\n", 8),
@@ -367,7 +367,7 @@ fn a_site_may_give_short_lived_answers_to_all_who_were_there() {
 }
 
 #[test]
-fn what_must_be_validated_and_cannot_be_is_a_504() {
+fn an_answer_that_cannot_be_validated_is_a_504() {
     let origin = Origin::start(|asked: &mut Asked| {
         if asked.field("X-Gone").is_some() {
             return false;
@@ -421,7 +421,7 @@ fn a_client_that_has_the_new_version_gets_a_304() {
 }
 
 #[test]
-fn stored_is_not_said_of_what_may_be_too_large() {
+fn cache_status_does_not_say_stored_of_bodies_that_may_be_too_large() {
     let origin = Origin::start(|asked: &mut Asked| {
         let fields = "Cache-Control: max-age=60\r\n";
         match asked.path() {

@@ -1,5 +1,5 @@
-//! Origins that answer a range with less than was asked for, or with something else: the client
-//! gets the bytes it asked for all the same, and no URL becomes undeliverable.
+//! Origins that answer a range with fewer bytes or with something else: the client still gets the
+//! requested bytes, and the URL stays deliverable.
 
 #![allow(
     clippy::unwrap_used,
@@ -21,7 +21,7 @@ fn bytes(from: u64, to: u64) -> Vec<u8> {
     (from..to).map(byte).collect()
 }
 
-/// The range that is asked for.
+/// The requested range.
 fn asked_for(asked: &Asked) -> Option<(u64, u64)> {
     let range = asked.field("Range")?.strip_prefix("bytes=")?;
     let (from, to) = range.split_once('-')?;
@@ -99,7 +99,8 @@ fn a_body_that_breaks_is_gone_on_with_by_ranges() {
 
 #[test]
 fn a_gap_that_cannot_be_fetched_cuts_one_answer_and_not_the_next() {
-    // The rest of a part is refused: only what begins with a fragment is given, and little of it.
+    // The rest of a part is refused: the origin answers only ranges that begin with a fragment,
+    // with few bytes.
     let unit = Arc::new(Mutex::new(1));
     let known = Arc::clone(&unit);
     let origin = Origin::start(move |asked| {

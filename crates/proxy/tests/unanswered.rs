@@ -1,4 +1,4 @@
-//! Requests that are not answered: an unsafe one forgets its URL, a HEAD gets what GET gets.
+//! Unanswered requests: an unsafe one invalidates its URL; HEAD gets the same answer as GET.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use common::{Answer, Asked, Client, Foxy, Origin};
 
-/// GET is answered and may be stored for long; anything else finds a closed connection.
+/// GET gets a storable answer; any other method gets a closed connection.
 fn silent() -> Origin {
     Origin::start(|asked| {
         if asked.head.starts_with("GET") {
@@ -61,7 +61,7 @@ fn an_unsafe_request_without_an_answer_forgets_its_url() {
 }
 
 #[test]
-fn a_client_that_leaves_in_the_middle_of_an_unsafe_request_does_too() {
+fn an_unsafe_request_whose_client_leaves_forgets_its_url() {
     let (foxy, origin) = (Foxy::forward(), silent());
     foxy.get(&origin, "/x");
     let mut client = foxy.connect();
@@ -89,7 +89,7 @@ fn a_safe_request_and_one_that_reached_nobody_forget_nothing() {
     ));
     assert_eq!(sent.status, 502);
     assert!(foxy.stored(&origin, "/x").is_some());
-    // An origin that answers once and goes.
+    // An origin that answers once and disappears.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let once = std::thread::spawn(move || {
@@ -111,7 +111,7 @@ fn a_safe_request_and_one_that_reached_nobody_forget_nothing() {
     assert_eq!(get().status, 200, "the origin never heard of it");
 }
 
-/// An origin that answers as long as `status` is 200, with an error then, or (0) not at all.
+/// An origin that answers while `status` is 200, then with that error, or not at all (0).
 fn failing(control: &'static str) -> (Origin, Arc<AtomicU16>) {
     let status = Arc::new(AtomicU16::new(200));
     let now = Arc::clone(&status);

@@ -26,8 +26,8 @@ fn wait_for(flag: &AtomicBool) {
     panic!("not within ten seconds");
 }
 
-/// Two reloads cross: the slow one was asked first, and is answered last. Its Date is `slow`, that of
-/// the other one and of all others is noon. The answer to a request after both.
+/// Two reloads overlap: the slow one is sent first and answered last. Its Date is `slow`; all other
+/// Dates are noon. Returns the answer to a request after both.
 fn crossing(slow_date: &'static str) -> (common::Answer, usize) {
     let (first_asked, release) = (
         Arc::new(AtomicBool::new(false)),
@@ -52,7 +52,7 @@ fn crossing(slow_date: &'static str) -> (common::Answer, usize) {
         true
     });
     let foxy = Foxy::start(foxy_proxy::Role::Forward, foxy_proxy::Config::default(), 2);
-    // Something fresh is stored, so that a reload is a request of its own.
+    // A fresh object is stored, so that a reload is a separate request.
     foxy.get(&origin, "/");
     std::thread::scope(|scope| {
         let slow =
@@ -77,7 +77,7 @@ fn a_late_answer_neither_replaces_nor_is_stored() {
 }
 
 #[test]
-fn where_nothing_shows_which_of_two_is_newer_the_origin_is_asked() {
+fn the_origin_is_asked_after_answers_of_unclear_order() {
     let (now, asked) = crossing("12:00:00");
     assert_eq!((now.text().as_str(), asked), ("two", 1), "{}", now.head);
 }
@@ -155,7 +155,7 @@ fn a_later_request_does_not_join_an_older_question() {
     std::thread::scope(|scope| {
         let slow = scope.spawn(|| foxy.get_with(&origin, "/", "X-Speed: slow\r\n"));
         wait_for(&first_asked);
-        // With credentials it goes alone, and its answer may be shared.
+        // With credentials it is fetched alone, and its answer may be shared.
         let quick = foxy.get_with(&origin, "/", "Authorization: x\r\n");
         assert_eq!(quick.text(), "two");
         let later = foxy.get(&origin, "/");
@@ -170,7 +170,7 @@ fn a_later_request_does_not_join_an_older_question() {
     assert_eq!(foxy.get(&origin, "/").text(), "two");
 }
 
-/// What an origin has been asked, and what it may answer, by number.
+/// Requests to an origin and its permitted answers, by number.
 #[derive(Default)]
 struct Steps {
     asked: [AtomicBool; 3],
@@ -225,7 +225,7 @@ fn an_answer_asked_anew_after_a_change_ends_the_life_of_what_came_before_it() {
         assert_eq!(foxy.ask(&put).status, 200);
         let second = scope.spawn(|| foxy.get_with(origin, "/", "X-Speed: usual\r\n"));
         wait_for(&steps.asked[SECOND]);
-        // The 304 speaks of what the change has ended: the whole is asked for.
+        // The change has invalidated the version that the 304 names: the whole is fetched.
         steps.may[CHECK].store(true, Ordering::SeqCst);
         wait_for(&steps.asked[ANEW]);
         steps.may[SECOND].store(true, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! On loopback the admin address needs no token, and a listener takes every kind of purge with one.
+//! On loopback the admin address needs no token; with one, a listener accepts every kind of purge.
 
 use foxy_scenarios::*;
 

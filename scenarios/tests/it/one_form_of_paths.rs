@@ -1,5 +1,5 @@
-//! A path has one form for the cache, the origin, purges and questions, unless the operator wants
-//! paths as they come.
+//! A path has one form for the cache, the origin, purges and `/why`, unless the operator keeps
+//! paths as received.
 
 use foxy_scenarios::*;
 
@@ -19,7 +19,7 @@ fn story() {
 }
 
 #[test]
-fn as_they_come() {
+fn paths_kept_as_received() {
     let scene = Scene::with()
         .config("[cache]\nnormalise = false")
         .site()

@@ -1,5 +1,5 @@
-//! Clients that flood a listener with purges of every kind are refused; what they did not name
-//! stays, and the operator's purge holds meanwhile.
+//! Clients that flood a listener with purges of every kind are refused. Objects that no purge names
+//! stay, and the operator's purge works meanwhile.
 
 use foxy_scenarios::*;
 

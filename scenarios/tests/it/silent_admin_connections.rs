@@ -1,4 +1,4 @@
-//! Health is answered although many connections to the admin address say nothing.
+//! Health is answered despite many silent connections to the admin address.
 
 use foxy_scenarios::*;
 
@@ -13,8 +13,8 @@ fn story() {
         .get_at(scene.admin(), "localhost", "/healthz")
         .is(200)
         .says("ok\n");
-    // No time limit has made that room: one of the first 64 goes on with its request. The oldest
-    // have gone.
+    // No time limit has freed a place: one of the first 64 continues its request. The oldest ones
+    // are closed.
     silent[62].send("host\r\n\r\n").answer().is(200);
     assert_eq!(silent[0].send("GET /stats").answer().status, 0);
 }

@@ -1,4 +1,4 @@
-//! Strangers who reload a page of a site do not reach its origin; clients of the forward proxy do.
+//! Reloads by clients of a site do not reach its origin; those by clients of the forward proxy do.
 
 use foxy_scenarios::*;
 

@@ -1,5 +1,6 @@
-//! A site behind a front end on the same machine: a stranger purges nothing, is not who it says, and
-//! tells the origin nothing; of a trusted front end the client behind it counts.
+//! A site behind a front end on the same machine: an Internet client cannot purge, assume another
+//! identity, or pass identity fields to the origin. Behind a trusted front end the client that it
+//! names counts.
 
 use foxy_scenarios::*;
 

@@ -1,5 +1,5 @@
-//! A page in a browser sends `PURGE` through the proxy to its own host, which browsers allow without
-//! asking: nothing goes, its own URL included.
+//! A page in a browser sends `PURGE` through the proxy to its own host, which browsers allow
+//! without a preflight: nothing is purged, not even its own URL.
 
 use foxy_scenarios::*;
 

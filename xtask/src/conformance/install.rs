@@ -52,7 +52,7 @@ pub(super) struct Suite {
     pub(super) folder: PathBuf,
     /// Name of the table that has its verdicts.
     pub(super) table: &'static str,
-    /// Name of the table of what the defaults cost.
+    /// Name of the table of the defaults' losses.
     pub(super) losses: &'static str,
     /// Has tests of Surrogate-Control.
     pub(super) surrogate: bool,

@@ -1,5 +1,5 @@
-//! What the defaults cost: for each mode, the tests whose verdict differs from that of the table,
-//! with the reason.
+//! Losses of the defaults: for each mode, the tests whose verdict differs from the table, with the
+//! reason.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -16,11 +16,11 @@ const INTRODUCTION: &str = "\
 # file anew and keeps the reasons.
 ";
 
-/// By mode and test, the verdict.
+/// Verdicts by mode and test.
 #[derive(Debug, Default)]
 pub(super) struct Losses(BTreeMap<String, BTreeMap<String, String>>);
 
-/// Compares what was measured with `table` and the losses at `path`, or writes these.
+/// Compares the measured verdicts with `table` and the losses at `path`, or writes the losses.
 pub(super) fn compare(
     table: &Table,
     path: &Path,

@@ -30,12 +30,12 @@ impl Mode {
     }
 }
 
-/// With what settings Foxy runs.
+/// Settings of a Foxy under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Settings {
-    /// All that the standard allows is done.
+    /// All that the standard allows is on.
     Wide,
-    /// Those that it has unless it is told.
+    /// The defaults.
     Defaults,
 }
 

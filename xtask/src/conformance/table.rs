@@ -100,7 +100,7 @@ impl Table {
         Self(changed)
     }
 
-    /// Where a run differs from the table: test, and the word for its verdict.
+    /// Differences between a run and the table: test, and the word for its verdict.
     pub(super) fn differences(&self, verdicts: &Verdicts) -> BTreeMap<String, &'static str> {
         let differs = |(test, verdict): &(&String, &Verdict)| {
             let expected = self.expected(&verdict.kind, test);

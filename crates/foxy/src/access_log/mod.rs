@@ -27,8 +27,8 @@ pub fn write_line(format: LogFormat, record: &LogRecord<'_>, out: &mut Vec<u8>) 
     }
 }
 
-/// The record without what follows the `?` of URLs: queries carry names, keys and sessions. The `?`
-/// itself stays, so that a page with a query is not taken for the page without.
+/// The record without the queries of its URLs: queries carry names, keys and sessions. The `?`
+/// stays, so that a page with a query differs from the page without.
 fn without_queries<'a>(record: &LogRecord<'a>) -> LogRecord<'a> {
     let cut = |url: &'a [u8]| match url.iter().position(|b| *b == b'?') {
         Some(at) => &url[..=at],

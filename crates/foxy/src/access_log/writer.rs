@@ -138,7 +138,7 @@ enum Output {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    // Who reads it learns who looked at what: the operator's group, nobody else.
+    // The log shows who read what: only the operator's group may read it.
     OpenOptions::new()
         .create(true)
         .append(true)

@@ -118,7 +118,7 @@ fn encode(answer: &Answer, head_only: bool) -> Vec<u8> {
     }
     write::field(&mut out, b"Cache-Control", b"no-store");
     if answer.status == 429 {
-        // Too many purges: a sweep makes room, which takes seconds at least.
+        // Too many purges: a sweep takes seconds at least to free places.
         write::field(&mut out, b"Retry-After", b"10");
     }
     write::field(&mut out, b"X-Content-Type-Options", b"nosniff");

@@ -1,5 +1,5 @@
-//! Who is answered: requests under known names, changes only with the field of our own, and from
-//! other machines everything but health only with the admin token.
+//! Access checks: requests must use a known name, changes need the `X-Foxy-Admin` field, and
+//! requests from other machines need the admin token except for health.
 
 use foxy_base::first;
 use foxy_http1::{RequestHead, TargetForm};
@@ -14,7 +14,7 @@ pub(super) fn refuse(head: &RequestHead<'_>, state: &State) -> Option<&'static s
     if head.form() != TargetForm::Origin {
         return Some("this is the admin address of Foxy, not a proxy");
     }
-    // A page that has pointed its own name here does not know the token.
+    // A foreign page that points its own name here does not know the token.
     if has_token(head, state) {
         return None;
     }
@@ -30,7 +30,7 @@ pub(super) fn may_change(head: &RequestHead<'_>, state: &State) -> bool {
     first(&head, FIELD) == Some(b"1") || has_token(head, state)
 }
 
-/// Whether a request lacks the token that it needs.
+/// True if a request lacks the token that it needs.
 pub(super) fn lacks_token(head: &RequestHead<'_>, path: &str, state: &State) -> bool {
     let local = state
         .addresses

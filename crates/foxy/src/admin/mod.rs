@@ -41,9 +41,9 @@ use crate::access_log::LogHandle;
 use crate::config::Config;
 use crate::run::{Addresses, StoreKeeper};
 
-/// Connections at once; for more, those are closed that do nothing.
+/// Open connections; beyond this idle ones are closed.
 const CONNECTIONS: usize = 64;
-/// Connections at once when all of them are at work; more wait.
+/// Open connections if all are busy; more wait.
 const CONNECTIONS_MAX: usize = 256;
 
 /// What the answers are made of.

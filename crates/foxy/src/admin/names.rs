@@ -1,17 +1,16 @@
-//! Under which name a partition keeps what a client asked for: one mapping for `/why` and `/purge`.
+//! Names under which partitions store URLs: one mapping for `/why` and `/purge`.
 //!
-//! The forward proxy keeps everything under its URL. A site keeps everything under the scheme
-//! `http`, and unless it preserves the client's `Host`, under its origin's name: its public names
-//! are in no key.
+//! The forward proxy stores objects under their URL. A site uses the scheme `http`, and its
+//! origin's name unless it preserves the client's `Host`: public names are in no key.
 
 use foxy_http1::{Authority, Scheme, Url};
 
-/// The partitions of a running Foxy, and what their objects are called.
+/// The partitions of a running Foxy, and the names of their objects.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     /// `forward` first if there is one, then the sites.
     pub(super) partitions: Vec<String>,
-    /// Sites whose objects are under their origin's name, and that name.
+    /// Sites that store objects under their origin's name, with that name.
     pub(super) origins: Vec<(String, String)>,
 }
 
@@ -22,8 +21,7 @@ impl Names {
         found.map(|(_, authority)| &authority[..])
     }
 
-    /// The partitions that a request to change something concerns, and whether there is no
-    /// question which one it means.
+    /// Partitions that a change applies to, and whether the request identifies exactly one.
     pub(super) fn chosen<'s>(&'s self, site: Option<&str>) -> (Vec<&'s str>, bool) {
         let all = self.partitions.iter().map(String::as_str);
         let chosen: Vec<_> = all.filter(|p| site.is_none_or(|site| site == *p)).collect();
@@ -31,8 +29,8 @@ impl Names {
         (chosen, sure)
     }
 
-    /// The URL as this partition has it. Where nobody said which site is `sure`ly meant, what is
-    /// under another site's origin is not here.
+    /// The URL in the form of this partition's keys. `None` if the site is not certain (`sure`) and
+    /// the URL is under another site's origin.
     pub(super) fn url<'u>(&'u self, url: &Url<'u>, partition: &str, sure: bool) -> Option<Url<'u>> {
         let mut url = *url;
         if partition == "forward" {
@@ -51,7 +49,7 @@ impl Names {
         Some(url)
     }
 
-    /// The host as this partition has it.
+    /// The host in the form of this partition's keys.
     pub(super) fn host(&self, host: &[u8], partition: &str) -> Vec<u8> {
         match self.origin(partition) {
             Some(own) => own.as_bytes().to_vec(),
@@ -59,7 +57,7 @@ impl Names {
         }
     }
 
-    /// The prefix as this partition has it; one that ends within a host stays as it is.
+    /// The prefix in the form of this partition's keys; one that ends within a host is unchanged.
     pub(super) fn prefix(&self, prefix: &[u8], partition: &str) -> Vec<u8> {
         let scheme = prefix.windows(3).position(|w| w == b"://");
         let rest = &prefix[scheme.map_or(0, |at| at + 3)..];
@@ -71,14 +69,14 @@ impl Names {
     }
 }
 
-/// Host and port in their normal form, as they are in keys.
+/// Host and port in the normal form of keys.
 fn authority(url: &Url<'_>) -> String {
     let mut out = Vec::new();
     url.authority.write_normalised(url.scheme, &mut out);
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// The name that a site's objects have, from its origin's host and port.
+/// The name in a site's keys, from its origin's host and port.
 pub(super) fn origin_name(host: &str, port: u16) -> String {
     let host = match host.contains(':') {
         true => format!("[{host}]"),
@@ -90,7 +88,7 @@ pub(super) fn origin_name(host: &str, port: u16) -> String {
     }
 }
 
-/// A URL as people copy it: what follows `#` is for browsers alone.
+/// A URL without its fragment, which browsers keep to themselves.
 pub(super) fn without_fragment(url: &str) -> &str {
     url.split('#').next().unwrap_or(url)
 }

@@ -1,4 +1,4 @@
-//! The open connections: when there are too many, the one that has waited longest for nothing ends.
+//! The open connections. When there are too many, the oldest idle one is closed.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -7,24 +7,24 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use tokio::task::AbortHandle;
 
-/// What a connection is at.
+/// Current activity of a connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stage(Arc<AtomicU8>);
 
 /// The client has not sent a whole request yet.
 const READING: u8 = 0;
-/// The answer is being made: a change, perhaps.
+/// The answer is being prepared, possibly by a change.
 const WORKING: u8 = 1;
-/// The answer is on its way, or a client has not closed yet.
+/// The answer is being sent, or the client has not closed yet.
 const SENDING: u8 = 2;
 
 impl Stage {
-    /// The request is there.
+    /// The request is complete.
     pub(super) fn working(&self) {
         self.0.store(WORKING, Ordering::Relaxed);
     }
 
-    /// So is the answer.
+    /// The answer is complete.
     pub(super) fn sending(&self) {
         self.0.store(SENDING, Ordering::Relaxed);
     }
@@ -39,7 +39,7 @@ impl Stage {
 pub(super) struct Place(Stage);
 
 impl Place {
-    /// For the connection to tell what it is at.
+    /// Shared handle for the connection to report its activity.
     pub(super) fn stage(&self) -> Stage {
         self.0.clone()
     }
@@ -53,7 +53,7 @@ pub(super) struct Open {
 }
 
 impl Open {
-    /// For so many without anybody having to go.
+    /// `max`: connections before an idle one is closed.
     pub(super) fn new(max: usize) -> Self {
         Self {
             max,
@@ -61,8 +61,8 @@ impl Open {
         }
     }
 
-    /// Makes a place: with too many connections open the oldest goes that is silent, or else the
-    /// oldest that takes its answer slowly. One that is at work stays.
+    /// Makes a place: with too many connections open, closes the oldest one that waits for a
+    /// request, or else the oldest one that is sending. Busy ones stay.
     pub(super) fn place(&self) -> Place {
         let mut all = self.all.borrow_mut();
         all.retain(|(_, task)| !task.is_finished());
@@ -76,7 +76,7 @@ impl Open {
         Place(Stage::default())
     }
 
-    /// The connection is served.
+    /// Registers a connection whose task has started.
     pub(super) fn enter(&self, place: Place, task: AbortHandle) {
         self.all.borrow_mut().push_back((place.0, task));
     }
@@ -101,7 +101,7 @@ mod tests {
         let stages = [come(), come(), come()];
         stages[0].working();
         stages[1].sending();
-        // The third is silent, then the second sends slowly; the first is at work.
+        // The third waits for a request, then the second is sending; the first is busy.
         for _ in 0..3 {
             come().working();
         }

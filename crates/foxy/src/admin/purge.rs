@@ -138,7 +138,7 @@ async fn many(purges: &[Purge], state: &State) -> Answer {
                 durable &= began.durable;
             }
             Err(error) => {
-                // At a limit, what was purged already stays purged.
+                // At a limit: an object that is purged already stays purged.
                 let status = if error.is_busy() { 429 } else { 400 };
                 return Answer::text(status, &format!("the purge {error}"));
             }
@@ -156,9 +156,9 @@ async fn many(purges: &[Purge], state: &State) -> Answer {
     )
 }
 
-/// Partitions with the text as their rules write it; one for all (with an empty name) if that is
-/// the same everywhere. The text is asked for with whether there is no question which site is
-/// meant.
+/// Partitions with the text in the form of their keys; a single entry with an empty name if the
+/// text is the same in all. `text` is called with the partition, and with whether the request
+/// identifies exactly one site.
 fn places(
     site: Option<&str>,
     state: &State,
@@ -177,8 +177,8 @@ fn places(
     places
 }
 
-/// The partition and the text of a purge of many in it. Names are mapped where there is no
-/// question which site is meant.
+/// Partition and text of a purge of many objects. Names are mapped if the request identifies
+/// exactly one site.
 fn one_place(
     kind: PurgeKind,
     text: Vec<u8>,

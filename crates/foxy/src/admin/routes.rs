@@ -20,7 +20,7 @@ pub(super) async fn answer(head: &RequestHead<'_>, body: &[u8], state: &State) -
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     if guard::lacks_token(head, path, state) {
         return match path {
-            // The page has no figures in it: it asks for the token.
+            // The page itself holds no data; it asks for the token.
             "/" => page(401),
             _ => Answer::text(401, NO_TOKEN),
         };

@@ -1,4 +1,4 @@
-//! Where a running Foxy is, and how to show it that one may ask.
+//! Address and credentials of a running Foxy.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -9,19 +9,19 @@ use super::args;
 use crate::config::{AllGiven, ThisMachine, TokenFile};
 use crate::run::token;
 
-/// Where a Foxy answers without a configuration.
+/// Default admin address.
 const ADMIN: &str = "127.0.0.1:3129";
 
-/// Where the running Foxy is.
+/// Options that locate the running Foxy.
 #[derive(Clone, Debug, Default, Args)]
 pub struct AdminArgs {
     /// Admin address of the running Foxy [default: 127.0.0.1:3129]
     #[arg(long, value_name = "ADDR")]
     pub admin: Option<String>,
-    /// File with its admin token; without it the one beside the default store is tried
+    /// File with its admin token [default: the file beside the default store]
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Its configuration file, to take both from
+    /// Its configuration file, which names both
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Print JSON
@@ -29,7 +29,7 @@ pub struct AdminArgs {
     pub json: bool,
 }
 
-/// Whom to ask, and with what.
+/// Admin address and token.
 #[derive(Debug)]
 pub(super) struct Admin {
     pub(super) address: String,
@@ -66,10 +66,10 @@ impl AdminArgs {
     }
 }
 
-/// The token; none if there is no file and none was named. On loopback none is needed.
+/// The token; `None` if no file exists and none was named. Loopback needs none.
 fn read(file: &TokenFile) -> Result<Option<String>, String> {
     match token::read_text(&file.path) {
-        // It goes into a field: a file of something else must not end that.
+        // The text is sent in a field: another file's content must not break the request.
         Ok(text) if !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic()) => {
             Ok(Some(text))
         }

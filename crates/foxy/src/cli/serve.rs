@@ -89,7 +89,7 @@ fn headline(config: &Config, running: &Running) -> String {
     format!("foxy {}: {}", env!("CARGO_PKG_VERSION"), parts.join(", "))
 }
 
-/// Who may use the listeners, by the addresses that they got.
+/// Clients that may use the listeners, with the addresses these got.
 fn running_users(config: &Config, running: &Running) -> Vec<Users> {
     config.users(running.forward(), |site| {
         let mut sites = running.sites().iter();

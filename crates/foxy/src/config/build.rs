@@ -24,7 +24,7 @@ pub struct Config {
     pub admin: Option<SocketAddr>,
     /// Further names under which the admin listener answers.
     pub admin_hosts: Vec<String>,
-    /// Where the admin token is.
+    /// The admin token's file.
     pub admin_token: TokenFile,
     /// The memory budget in bytes.
     pub memory: u64,
@@ -79,13 +79,13 @@ pub struct SiteConfig {
     pub origin: OriginUrl,
     /// Whether the origin sees the client's `Host`.
     pub preserve_host: bool,
-    /// Which waiting requests take the answer of a running fetch.
+    /// Waiting requests that take the answer of a running fetch.
     pub collapse: foxy_proxy::Collapse,
-    /// Whether directives of requests count, if it says so.
+    /// Obey directives of requests; `None`: as in `[cache]`.
     pub obey_request: Option<bool>,
-    /// Whether paths have one normal form; `None`: as for the forward proxy.
+    /// Use one normal form of paths; `None`: as for the forward proxy.
     pub normalise: Option<bool>,
-    /// Clients that may use it; `None`: everybody.
+    /// Clients that may use it; `None`: all.
     pub allow_clients: Option<Vec<IpNet>>,
 }
 
@@ -96,7 +96,7 @@ pub struct LogConfig {
     pub access: LogTarget,
     /// In which form.
     pub format: LogFormat,
-    /// Whether with the queries of URLs.
+    /// Log the queries of URLs.
     pub query_strings: bool,
     /// How much Foxy says about itself.
     pub level: LogLevel,
@@ -211,7 +211,8 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
     }
 }
 
-/// Partitions whose paths have no normal form. The section was checked where the rest of it is read.
+/// Partitions that keep paths as received. The section's values are checked where the rest of it is
+/// read.
 fn as_received(cache: Option<&Section>, sites: &[SiteConfig]) -> Vec<String> {
     let general = Values::read("cache", cache, &mut Vec::new()).flag("normalise");
     let kept = |site: &&SiteConfig| !site.normalise.unwrap_or(general);

@@ -1,19 +1,19 @@
-//! Who may use each listener, in words: said at the start and by `foxy check`.
+//! Clients of each listener, in words, for the start messages and `foxy check`.
 
 use std::net::SocketAddr;
 
 use ipnet::IpNet;
 
-/// Who may use one listener.
+/// Clients of one listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Users {
-    /// A sentence.
+    /// The sentence.
     pub(crate) words: String,
-    /// The whole Internet may use a forward proxy.
+    /// True for a forward proxy that is open to the whole Internet.
     pub(crate) open_proxy: bool,
 }
 
-/// Who may use what listens there: `listed` clients, or everybody where there is no list.
+/// Clients of a listener: the `listed` ones, or all if there is no list.
 pub(crate) fn users(what: &str, on: SocketAddr, listed: Option<&[IpNet]>, forward: bool) -> Users {
     let everybody = listed.is_none_or(|list| list.iter().any(|net| net.prefix_len() == 0));
     let local = on.ip().is_loopback();
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn listeners_say_who_may_use_them() {
+    fn listeners_report_their_permitted_clients() {
         let nets =
             |list: &[&str]| -> Vec<IpNet> { list.iter().map(|net| net.parse().unwrap()).collect() };
         let (home, all) = (nets(&["127.0.0.0/8", "10.0.0.0/8"]), nets(&["0.0.0.0/0"]));

@@ -1,10 +1,10 @@
-//! What must hold for any configuration, for fuzzers and tests alike.
+//! Invariants of any configuration, for fuzzers and tests.
 
 use std::path::{Path, PathBuf};
 
 use super::{Config, Machine, parse};
 
-/// A machine that is the same everywhere.
+/// A machine with fixed properties.
 #[derive(Debug)]
 struct Small;
 
@@ -26,10 +26,10 @@ impl Machine for Small {
     }
 }
 
-/// Reads a configuration file. Whether Foxy would start with it.
+/// Reads a configuration file. Returns true if Foxy would start with it.
 ///
 /// # Panics
-/// A promise is broken.
+/// An invariant is violated.
 pub fn configuration(text: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(text) else {
         return false;

@@ -1,7 +1,7 @@
-//! What sites do otherwise than the forward proxy unless they are told. Clients of a forward proxy
-//! are its operator's own: what they ask for counts. Those of a site are strangers, of whom
-//! each could have the origin asked every time. The answer to a POST is stored for a GET where the
-//! operator knows the origin.
+//! Defaults of sites that differ from those of the forward proxy. Clients of a forward proxy belong
+//! to its operator: their directives count. Clients of a site are unknown, and each could force a
+//! request to the origin every time. The answer to a POST is stored for GET only by sites, because
+//! the operator knows their origins.
 
 use foxy_proxy::rules::rules::Place;
 use foxy_proxy::rules::{Config, RuleSet};
@@ -9,8 +9,8 @@ use foxy_proxy::rules::{Config, RuleSet};
 use super::build::SiteConfig;
 use super::given::Section;
 
-/// Sites by their caching rules. `sections` are those of `rules`, in the same order; a setting
-/// that a rule gives goes before the site's, that before what `cache` gives.
+/// Caching rules of sites. `sections` belong to `rules`, in the same order. A rule's setting takes
+/// precedence over the site's, which takes precedence over `cache`.
 pub(super) fn places(
     sections: &[Section],
     cache: Option<&Section>,

@@ -82,7 +82,7 @@ impl Config {
             .all(|address| address.ip().is_loopback())
     }
 
-    /// Who may use the forward proxy at these addresses, and each site at its own.
+    /// Clients that may use the forward proxy at these addresses, and each site at its own.
     pub(crate) fn users<'a>(
         &'a self,
         forward: &[SocketAddr],

@@ -13,14 +13,14 @@ use super::problem::Problem;
 use super::suggest::nearest;
 use super::values::Values;
 
-/// What rules stand on.
+/// Base settings of rules.
 pub(super) struct Place<'a> {
     /// The settings of `[cache]`.
     pub(super) cache: &'a Config,
     pub(super) sites: &'a [SiteConfig],
-    /// There is a forward proxy.
+    /// True if there is a forward proxy.
     pub(super) forward: bool,
-    /// Partitions whose paths have no normal form.
+    /// Partitions that keep paths as received.
     pub(super) as_received: &'a [String],
 }
 
@@ -65,7 +65,7 @@ pub(super) fn rules(
     RuleSet::new(rules)
 }
 
-/// Paths are compared in the form that keys have.
+/// Paths are compared in the normal form of keys.
 fn normal_paths(rule: &mut Rule) {
     for path in &mut rule.paths {
         let mut normal = Vec::new();

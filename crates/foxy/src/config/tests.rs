@@ -203,7 +203,7 @@ fn access_reaches_the_proxy() {
 }
 
 #[test]
-fn the_plan_says_who_may_use_what() {
+fn the_plan_lists_the_permitted_clients() {
     for (text, words) in [
         (
             "",

@@ -1,20 +1,20 @@
-//! Where the admin token is.
+//! Location of the admin token.
 
 use std::path::PathBuf;
 
 use super::machine::Machine;
 
-/// Where the admin token is.
+/// Location of the admin token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenFile {
     /// The file.
     pub path: PathBuf,
-    /// Whether the user named it.
+    /// True if the user named it.
     pub given: bool,
 }
 
 impl TokenFile {
-    /// What was named, or else the file beside the default store.
+    /// The named file, or else the one beside the default store.
     #[must_use]
     pub fn new(named: Option<&str>, machine: &dyn Machine) -> Self {
         let default = || machine.cache_folder().join("foxy").join("admin-token");

@@ -113,7 +113,7 @@ impl<'p> Values<'p> {
         }
     }
 
-    /// A flag without a default of its own; `None` if it was not given.
+    /// A flag without a fixed default; `None` if it was not given.
     pub(super) fn given_flag(&self, name: &str) -> Option<bool> {
         match self.values.get(name) {
             Some(Value::Flag(flag)) => Some(*flag),
@@ -121,7 +121,7 @@ impl<'p> Values<'p> {
         }
     }
 
-    /// As [`given_flag`](Self::given_flag), with what holds otherwise.
+    /// As [`given_flag`](Self::given_flag), with a default.
     pub(super) fn flag_or(&self, name: &str, otherwise: bool) -> bool {
         self.given_flag(name).unwrap_or(otherwise)
     }

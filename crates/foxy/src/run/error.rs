@@ -43,14 +43,14 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
-    /// The admin token cannot be read or made.
+    /// The admin token cannot be read or created.
     #[error(
         "admin token {path}: {source}; correct access.admin_token_file, or remove the file to get a new one"
     )]
     Token {
         /// Its file.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The system refuses a thread or runtime.

@@ -1,5 +1,5 @@
-//! The addresses of this machine, which a proxy must know to recognise itself and to guard what
-//! else listens there.
+//! Addresses of this machine. A proxy needs them to recognise itself and to guard other local
+//! services.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use foxy_base::MonoTime;
 use foxy_proxy::LocalAddresses;
 use ipnet::IpNet;
 
-/// How often they are read: interfaces come and go while Foxy runs.
+/// Interval between readings: interfaces change while Foxy runs.
 const EVERY: Duration = Duration::from_secs(5);
 
 /// Keeps the proxy's list of the machine's addresses up to date.
@@ -28,7 +28,7 @@ impl Renewal {
         }
     }
 
-    /// Reads them again when it is time.
+    /// Reads them again if the interval has passed.
     pub(super) fn step(&mut self, now: MonoTime) {
         let due = *self.next.get_or_insert(now + EVERY);
         if now >= due {

@@ -1,4 +1,4 @@
-//! The admin token: read from its file, or drawn and written there at the first start.
+//! The admin token: read from its file, or created at the first start.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Read, Write};
@@ -12,11 +12,11 @@ use crate::config::{Config, TokenFile};
 
 /// Random bytes of a token.
 const BYTES: usize = 32;
-/// No token is longer; a wrong file is not read to its end.
+/// Largest token file, in bytes; a wrong file is not read to its end.
 const FILE_MAX: u64 = 4096;
 
-/// The token for the admin address and for purges on listeners: needed where others than this
-/// machine can connect to the admin address, and where the user named a file.
+/// The token for the admin address and for purges on listeners. It is required if other machines
+/// can reach the admin address, or if the user named a file.
 pub(super) fn of(config: &Config) -> Result<Option<Token>, StartError> {
     let file = &config.admin_token;
     match config.admin {
@@ -26,8 +26,8 @@ pub(super) fn of(config: &Config) -> Result<Option<Token>, StartError> {
     }
 }
 
-/// The token, made if it is missing. Where nobody asked for one and none is `needed`, no folder
-/// is made for it, and trouble with it is said and no more.
+/// Reads the token, or creates it. If it is neither configured nor `needed`, no folder is created
+/// and errors are only logged.
 fn at_start(file: &TokenFile, needed: bool) -> Result<Option<Token>, StartError> {
     let wanted = file.given || needed;
     let folder = file.path.parent().filter(|p| !p.as_os_str().is_empty());
@@ -71,7 +71,7 @@ fn read_or_make(path: &Path) -> io::Result<Token> {
             file.write_all(b"\n")?;
             file.sync_all()?;
         }
-        // Another Foxy of the same user was quicker.
+        // Another Foxy of the same user has created it first.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(error),
     }
@@ -81,7 +81,7 @@ fn read_or_make(path: &Path) -> io::Result<Token> {
 /// The token in a file.
 ///
 /// # Errors
-/// The file cannot be read, or holds none.
+/// The file cannot be read, or holds no token.
 pub(crate) fn read(path: &Path) -> io::Result<Token> {
     Token::new(&read_text(path)?).ok_or_else(|| {
         let words = format!(
@@ -92,7 +92,7 @@ pub(crate) fn read(path: &Path) -> io::Result<Token> {
     })
 }
 
-/// The text in a token's file, without blanks around it.
+/// Text of a token file, without surrounding blanks.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -103,7 +103,7 @@ pub(crate) fn read_text(path: &Path) -> io::Result<String> {
     Ok(text.trim().to_owned())
 }
 
-/// Letters and digits that nobody guesses, from the system's randomness.
+/// Random letters and digits from the system's randomness.
 fn drawn() -> io::Result<String> {
     let mut bytes = [0; BYTES];
     OpenOptions::new()
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_made_that_nobody_needs() {
+    fn an_unneeded_token_is_not_created() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("foxy/token");
         assert!(at_start(&file(&path, false), false).unwrap().is_none());
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_a_token_stops_only_who_needs_it() {
+    fn a_file_without_a_token_is_an_error_only_if_needed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         for text in ["", "short\n", "two words of some length"] {

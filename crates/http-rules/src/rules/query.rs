@@ -1,4 +1,4 @@
-//! What of a query counts: it is in the cache key, and the origin is asked for it.
+//! Query parameters that count: they are in the cache key, and are sent to the origin.
 
 use std::borrow::Cow;
 
@@ -85,7 +85,7 @@ impl<'q> Parameter<'q> {
     }
 }
 
-/// A name as a form decodes it: `+` is a blank; what is no escape stays as it is.
+/// A name decoded as a form: `+` is a blank; an invalid escape stays as it is.
 fn decoded(name: &[u8]) -> Cow<'_, [u8]> {
     if !name.iter().any(|b| matches!(b, b'%' | b'+')) {
         return Cow::Borrowed(name);
@@ -151,7 +151,7 @@ mod tests {
             (&keep, "/a?b=?id=2", "/a"),
             (&sort, "/a?b=2&a=1&b=1", "/a?a=1&b=2&b=1"),
             (&sort, "/a?a-=1&a=1", "/a?a=1&a-=1"),
-            // Names in disguise: as an origin reads them.
+            // Encoded names, decoded as origins do.
             (&keep, "/a?id=1&%69d=2&i%64", "/a?id=1&%69d=2&i%64"),
             (&keep, "/a?id=1;id=2&x;id=3", "/a?id=1;id=2"),
             (&keep, "/a?i%zd=1&%=2&id%=3", "/a"),

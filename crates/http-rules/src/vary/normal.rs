@@ -1,11 +1,11 @@
 //! Canonical forms of selecting values: only changes that keep the meaning.
 //!
-//! Fields that are known to be lists: lines are joined by commas, white space around commas and
-//! empty members go (not inside quoted strings). Accept-Encoding and Accept-Language besides:
-//! lower case, `q=1` dropped, other weights in their shortest form, members in ascending order,
-//! each once. All others count byte for byte: a comma in a cookie or in a comment of User-Agent
-//! separates nothing. White space around a line goes, several lines are joined as HTTP does; white
-//! space around the commas of plain words goes as well, empty members stay.
+//! Fields that are known to be lists: lines are joined by commas; white space around commas and
+//! empty members are removed (not inside quoted strings). Accept-Encoding and Accept-Language in
+//! addition: lower case, `q=1` dropped, other weights in their shortest form, members sorted and
+//! without duplicates. All other fields count byte for byte: a comma in a cookie or in a comment of
+//! User-Agent separates nothing. White space around a line is removed, and several lines are joined
+//! as in HTTP; plain words also lose white space around commas, but keep empty members.
 
 use foxy_base::{Fields, FieldsIter, eq_name};
 
@@ -47,8 +47,8 @@ impl Sink for Compare<'_> {
     }
 }
 
-/// Whether a request field is known to be a list, in whose members white space around commas
-/// means nothing. Names of stored lists are in lower case.
+/// True if a request field is known to be a list, so that white space around its commas has no
+/// meaning. Names of stored lists are in lower case.
 pub(super) const fn is_list(name: &[u8]) -> bool {
     matches!(
         name,
@@ -67,7 +67,7 @@ pub(super) const fn is_list(name: &[u8]) -> bool {
     )
 }
 
-/// Writes the value of a field that is not known to be a list, of one line or several.
+/// Writes the value of a field that is not known to be a list, from one line or several.
 pub(super) fn write_exact<'a, S: Sink, L: Iterator<Item = &'a [u8]>>(
     name: &[u8],
     lines: impl Fn() -> L,
@@ -75,7 +75,7 @@ pub(super) fn write_exact<'a, S: Sink, L: Iterator<Item = &'a [u8]>>(
 ) {
     let cookie = eq_name(name, b"cookie");
     let words = !cookie && lines().all(is_words);
-    // HTTP/2 may split a cookie, at its own separator (RFC 9113 section 8.2.3).
+    // HTTP/2 may split a cookie at its own separator (RFC 9113 section 8.2.3).
     let separator: &[u8] = match (cookie, words) {
         (true, _) => b"; ",
         (_, true) => b",",
@@ -98,8 +98,8 @@ pub(super) fn write_exact<'a, S: Sink, L: Iterator<Item = &'a [u8]>>(
     }
 }
 
-/// Whether a line has words and commas alone: white space around these means nothing then,
-/// whatever field it is.
+/// True if a line has only words and commas: white space around the commas has no meaning then, in
+/// any field.
 fn is_words(line: &[u8]) -> bool {
     let word =
         |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b',' | b' ' | b'\t' | b'-' | b'_' | b'.');

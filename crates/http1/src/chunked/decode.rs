@@ -69,8 +69,8 @@ impl ChunkedDecoder {
     /// is complete: it is then contiguous in the input.
     ///
     /// # Errors
-    /// Status 400, or 431 for trailers over their limits. A message whose trailer section cannot
-    /// be read is not complete.
+    /// Status 400, or 431 for trailers beyond their limits. A message with an unreadable trailer
+    /// section is incomplete.
     pub fn step(&mut self, input: &[u8]) -> Result<BodyStep, Reject> {
         let mut at = 0;
         loop {

@@ -49,7 +49,7 @@ pub fn is_trailer_allowed(name: &[u8]) -> bool {
     !is_hop_by_hop(name) && !FORBIDDEN.iter().any(|f| eq_name(name, f.as_bytes()))
 }
 
-/// Most fields of a trailer section, whatever the limits say.
+/// Most fields of a trailer section, regardless of the limits.
 const FIELDS: usize = 64;
 
 /// Reads a complete section into `room`.
@@ -64,7 +64,7 @@ fn read<'b, 'h>(
     }
 }
 
-/// Whether a complete section can be read.
+/// Checks that a complete section can be read.
 ///
 /// # Errors
 /// As [`parse_trailers`].

@@ -49,7 +49,7 @@ fn no_segment_becomes_a_dot_segment() {
 }
 
 #[test]
-fn what_is_no_escape_stays_so() {
+fn invalid_escapes_are_kept() {
     for (text, wanted) in [
         ("/%zz%41", "/%zzA"),
         ("/%", "/%"),
@@ -64,7 +64,7 @@ fn what_is_no_escape_stays_so() {
     }
 }
 
-/// What a server reads that decodes once.
+/// The path as read by a server that decodes once.
 fn decoded(text: &str) -> Vec<u8> {
     let mut bytes = text.as_bytes().iter().copied();
     let mut out = Vec::new();

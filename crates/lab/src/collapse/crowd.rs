@@ -1,4 +1,5 @@
-//! Crowds: many clients that ask for one object at the same moment, and what the origin is asked.
+//! Crowds: many clients request one object at the same moment; the requests to the origin are
+//! counted.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,12 +13,12 @@ use crate::kit::{Answer, Ask, Progress};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const SIZE: usize = 10_000;
-/// Time for a crowd to reach the proxy.
+/// Time for all requests of a crowd to reach the proxy.
 const SETTLE: Duration = Duration::from_millis(500);
-/// A lifetime of one second has ended.
+/// Wait after which a lifetime of one second has expired.
 const EXPIRY: Duration = Duration::from_millis(2500);
 
-/// What the origin may be asked.
+/// Expected requests to the origin.
 struct Wanted {
     requests: u32,
     bodies: u32,
@@ -33,7 +34,7 @@ pub(super) async fn run(scene: &Arc<Scene>, clients: usize) -> Vec<Row> {
     ]
 }
 
-/// All on an object that may be shared and is not stored.
+/// A crowd on an object that may be shared and is not stored.
 async fn miss(scene: &Arc<Scene>, clients: usize) -> Row {
     let object = scene.origin.add("/miss", Manner::Fresh, SIZE, false);
     let right = crowd(scene, "/miss", &object, clients).await;
@@ -50,7 +51,7 @@ async fn miss(scene: &Arc<Scene>, clients: usize) -> Row {
     )
 }
 
-/// All on an object that has expired; the origin's 304 makes it fresh again.
+/// A crowd on an expired object; the origin's 304 makes it fresh again.
 async fn expired(scene: &Arc<Scene>, clients: usize) -> Row {
     let object = scene.origin.add("/expired", Manner::Expiring, SIZE, true);
     let first = Ask::get("/expired".to_owned());
@@ -70,7 +71,7 @@ async fn expired(scene: &Arc<Scene>, clients: usize) -> Row {
     )
 }
 
-/// All on a page that each of them must have validated.
+/// A crowd on a page that each client must have validated.
 async fn validated(scene: &Arc<Scene>, clients: usize) -> Row {
     let object = scene.origin.add("/no-cache", Manner::NoCache, SIZE, false);
     let right = crowd(scene, "/no-cache", &object, clients).await;
@@ -115,7 +116,7 @@ async fn late(scene: &Arc<Scene>) -> Row {
     )
 }
 
-/// Sends a crowd while the origin holds its first answer; how many got the object.
+/// Sends a crowd while the origin holds its first answer. Returns how many got the object.
 async fn crowd(scene: &Arc<Scene>, path: &str, object: &Object, clients: usize) -> usize {
     let mut running = Vec::new();
     for _ in 0..clients {
@@ -138,7 +139,7 @@ fn is_right(answer: &Result<Answer, String>, object: &Object) -> bool {
     answer.whole && answer.head.status() == 200 && answer.body == object.body
 }
 
-/// The origin is asked exactly as often as it must be, and sends no body twice.
+/// Judges a row: the origin gets exactly the expected requests, and sends no body twice.
 fn row(name: String, object: &Object, right: usize, clients: usize, wanted: &Wanted) -> Row {
     let requests = object.requests();
     let bodies = object.bodies.load(Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! Bad leaders: the first request of a crowd meets an origin that fails it. The others, whom the
-//! same origin would answer, must not suffer.
+//! Failing leaders: the origin fails the first request of a crowd. The others, which the same
+//! origin would answer, must not suffer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,17 +10,17 @@ use super::object::Manner;
 use super::{Row, Scene, sent};
 use crate::kit::{Answer, Ask, Then, Wire};
 
-/// Requests that wait on the leader's.
+/// Followers of the leader.
 const FOLLOWERS: usize = 5;
-/// Followers have their answer within this time.
+/// Time limit for the followers' answers.
 const LIMIT: Duration = Duration::from_secs(5);
-/// Longer than the limit, so that what comes late is told from what never comes.
+/// Client time limit: longer, so that late answers differ from missing ones.
 const PATIENCE: Duration = Duration::from_secs(10);
 const SIZE: usize = 200_000;
 /// Time for followers to reach the proxy.
 const SETTLE: Duration = Duration::from_millis(200);
 
-/// How the first answer fails.
+/// Failure of the first answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bad {
     ResetBeforeHead,
@@ -38,7 +38,7 @@ pub(super) enum Bad {
     Redirect,
 }
 
-/// All kinds.
+/// All failures.
 const BAD: [Bad; 13] = [
     Bad::ResetBeforeHead,
     Bad::CloseBeforeHead,
@@ -55,7 +55,7 @@ const BAD: [Bad; 13] = [
     Bad::Redirect,
 ];
 
-/// Text of a failing answer's page, which is for the leader alone.
+/// Text of a failing answer's page, which only the leader may get.
 const PAGE: &str = "the page of the error";
 
 impl Bad {
@@ -77,7 +77,7 @@ impl Bad {
         }
     }
 
-    /// Waiting requests may get the proxy's own error in place of an answer, never the page.
+    /// True if followers may get the proxy's own error in place of an answer, never the page.
     const fn permits_own_error(self) -> bool {
         matches!(self, Self::Error500 | Self::Unavailable503)
     }
@@ -144,12 +144,12 @@ async fn interim_for_ever(wire: &mut Wire) -> Then {
     Then::Close
 }
 
-/// What five followers of one bad leader got.
+/// Results of the five followers of one failing leader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Got {
     /// The whole object in time.
     whole: usize,
-    /// The proxy's own error in time, where it may give one.
+    /// The proxy's own error in time, where permitted.
     own_errors: usize,
     slowest: Duration,
 }
@@ -173,7 +173,7 @@ impl Got {
     }
 }
 
-/// All kinds, side by side.
+/// Runs all failures in parallel.
 pub(super) async fn run(scene: &Arc<Scene>) -> Vec<Row> {
     let mut tasks = Vec::new();
     for bad in BAD {

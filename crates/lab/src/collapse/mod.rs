@@ -1,5 +1,5 @@
-//! One fetch for many: what the origin is asked when a crowd comes, and what a crowd gets when
-//! the request that leads it fails.
+//! Request collapsing: requests to the origin when a crowd arrives, and the crowd's answers when
+//! its leader fails.
 
 mod crowd;
 mod leaders;
@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use crate::kit::{Answer, Ask, Child, Door, Mode, Progress, beside, foxy, serve};
 use object::Origin;
 
-/// One fetch for many, and bad leaders. Exit code 1 if a row is missed.
+/// Measure request collapsing and failing leaders. Exit code 1 if a row fails
 #[derive(Clone, Debug, clap::Args)]
 pub struct Collapse {
     /// The Foxy to measure; default: the one beside this program
@@ -28,7 +28,7 @@ pub struct Collapse {
     /// Clients of a crowd
     #[arg(long, value_name = "N", default_value_t = 1000)]
     clients: usize,
-    /// Bad leaders only
+    /// Failing leaders only
     #[arg(long)]
     leaders: bool,
     /// Print JSON
@@ -36,8 +36,8 @@ pub struct Collapse {
     json: bool,
 }
 
-/// What one proxy process is measured for. Bad leaders get a new one: a connection kept from
-/// before would be tried again for reasons of its own.
+/// Subject of one proxy process. Failing leaders get a new process: with an idle connection from
+/// before, the proxy would retry for another reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Crowds,
@@ -147,7 +147,7 @@ impl Collapse {
     }
 }
 
-/// A request that runs, and how far it is.
+/// A running request and its progress.
 type Sent = (
     watch::Receiver<Progress>,
     JoinHandle<Result<Answer, String>>,

@@ -1,4 +1,4 @@
-//! The origin of the collapse measurements: objects that behave as they are told, and count.
+//! Origin of the collapse measurements: objects with prescribed behaviour and counters.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,20 +11,20 @@ use tokio::time::{sleep, timeout};
 use super::leaders::Bad;
 use crate::kit::{Asked, Play, Then, Wire};
 
-/// A request that nobody releases goes on after this time.
+/// A held request continues after this time if nothing releases it.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Parts of a slow body, and the time before each: 8 s in all.
 const PARTS: usize = 80;
 const PART_TIME: Duration = Duration::from_millis(100);
 
-/// How an object answers.
+/// Behaviour of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Manner {
     /// Fresh for a minute.
     Fresh,
     /// Fresh for a second; a 304 gives it a minute.
     Expiring,
-    /// To be validated by everybody.
+    /// Must be validated for every client.
     NoCache,
     /// The same, with a body of 8 s.
     SlowNoCache,
@@ -32,7 +32,7 @@ pub(super) enum Manner {
     Leader(Bad),
 }
 
-/// An object and what it was asked.
+/// An object and its request counters.
 #[derive(Debug)]
 pub(super) struct Object {
     pub(super) manner: Manner,
@@ -60,7 +60,7 @@ impl Object {
         }
     }
 
-    /// Waits until somebody asked.
+    /// Waits for the first request.
     pub(super) async fn first_asked(&self) {
         let mut asked = self.asked.subscribe();
         let _ = timeout(PATIENCE, asked.wait_for(|count| *count > 0)).await;

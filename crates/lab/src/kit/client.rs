@@ -1,4 +1,4 @@
-//! An HTTP client that hides nothing: interim answers, fields, and bodies cut short.
+//! An HTTP client that reports everything: interim answers, fields, and truncated bodies.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use tokio::time::timeout;
 
 use super::{Head, Wire};
 
-/// Where requests go, and how they name the origin.
+/// Address for requests, and the origin's name.
 #[derive(Clone, Debug)]
 pub struct Door {
     /// The proxy.
     pub proxy: SocketAddr,
     /// The origin's authority, the value of Host.
     pub origin: String,
-    /// Requests have the whole URL, as a forward proxy wants it.
+    /// True if requests have the whole URL, as a forward proxy needs.
     pub absolute: bool,
 }
 
@@ -75,11 +75,11 @@ pub struct Answer {
     pub head: Head,
     /// Its body, decoded.
     pub body: Vec<u8>,
-    /// Whether the body came to its announced end.
+    /// True if the body is complete.
     pub whole: bool,
 }
 
-/// How far a request is.
+/// Progress of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Progress {
     /// Nothing was sent.

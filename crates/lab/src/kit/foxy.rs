@@ -1,20 +1,20 @@
-//! The product as a child process, with its defaults.
+//! Foxy as a child process, with its defaults.
 
 use std::path::{Path, PathBuf};
 
 use super::{Child, Launch, free_port};
 
-/// How a proxy is used.
+/// Mode of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// The client says where to go.
+    /// The client names the destination.
     Forward,
     /// The proxy stands in front of one origin.
     Reverse,
 }
 
 impl Mode {
-    /// As reports print it.
+    /// Name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -24,7 +24,7 @@ impl Mode {
     }
 }
 
-/// The `foxy` that lies beside the running program, or else the one on the search path.
+/// The `foxy` beside the running program, or else the one on the search path.
 #[must_use]
 pub fn beside() -> PathBuf {
     let own = std::env::current_exe().unwrap_or_default();

@@ -52,7 +52,7 @@ impl Head {
         self.get("Content-Length")?.parse().ok()
     }
 
-    /// Whether the body comes in chunks.
+    /// True if the body comes in chunks.
     #[must_use]
     pub fn is_chunked(&self) -> bool {
         self.get("Transfer-Encoding")

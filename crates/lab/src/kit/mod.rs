@@ -1,5 +1,5 @@
-//! Parts that every measurement of the laboratory needs: child processes, ports, an origin that
-//! plays what it is told, and an HTTP client that shows every byte of an answer.
+//! Parts shared by all measurements of the laboratory: child processes, ports, an origin with
+//! prescribed behaviour, and an HTTP client that reports every byte of an answer.
 
 mod child;
 mod client;

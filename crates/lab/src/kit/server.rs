@@ -1,4 +1,4 @@
-//! An origin that plays what its measurement tells it.
+//! An origin with behaviour prescribed by its measurement.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub struct Asked {
     pub head: Head,
 }
 
-/// The connection's fate after an answer.
+/// State of the connection after an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
     /// It waits for the next request.
@@ -42,7 +42,7 @@ pub async fn serve<P: Play>(listener: TcpListener, play: Arc<P>) {
             Ok((stream, _)) => {
                 tokio::spawn(connection(Wire::new(stream), Arc::clone(&play)));
             }
-            // Out of files: connections that end make room.
+            // Out of file descriptors: connections that end free some.
             Err(_) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
         }
     }

@@ -1,4 +1,4 @@
-//! Those that read, change and purge, each with random numbers of its own.
+//! Actors that read, change and purge, each with separate random numbers.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use super::record::{Event, Form, Violation};
 use super::wire::{Answer, exchange};
 use super::world::{Resource, TAGS, World, lock};
 
-/// What a run counts.
+/// Counters of a run.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) answers: AtomicU64,
@@ -30,13 +30,13 @@ impl Counts {
     }
 }
 
-/// What all actors share.
+/// Shared state of all actors.
 #[derive(Debug)]
 pub(super) struct Stage {
     pub(super) world: std::sync::Arc<World>,
     pub(super) foxy: Foxy,
     pub(super) counts: Counts,
-    /// What was seen to be wrong at once.
+    /// Violations found immediately.
     pub(super) wrong: Mutex<Vec<Violation>>,
     pub(super) over: AtomicBool,
 }
@@ -58,14 +58,14 @@ impl Stage {
         );
         let answer = exchange(self.foxy.port, method, request.as_bytes());
         if answer.is_err() {
-            // It is being killed or started.
+            // Foxy is being killed or started.
             thread::sleep(Duration::from_millis(20));
         }
         answer.ok()
     }
 }
 
-/// One of the few that all want, so that requests cross, or any.
+/// Chooses a resource: often one of a few popular ones, so that requests overlap.
 fn choose<'a>(rng: &mut Rng, resources: &'a [Resource]) -> &'a Resource {
     let few = resources.len().min(5) as u64;
     let number = match rng.below(5) {
@@ -140,7 +140,7 @@ fn read(stage: &Stage, rng: &mut Rng, resource: &Resource) {
     }
 }
 
-/// Which version an answer is, after all of its bytes are compared; `None`: an error, or cut off.
+/// Compares all bytes of an answer. Returns its version; `None` for an error or a truncated answer.
 fn judge(
     resource: &Resource,
     method: &str,
@@ -219,7 +219,7 @@ pub(super) fn writer(stage: &Stage, mut rng: Rng) {
         };
         let ended = stage.world.time();
         Counts::add(&stage.counts.changes);
-        // One that was sent and not answered: whatever was published until it was given up.
+        // No answer to a sent change: any version published until the client gave up counts.
         let version = match answer.status {
             200 => answer.number("X-Version"),
             502 if !answer
@@ -282,7 +282,7 @@ fn purge(stage: &Stage, rng: &mut Rng) {
     };
     let soft = rng.chance(0.3);
     let query = format!("{query}{}", if soft { "&soft=1" } else { "" });
-    // What is current when the purge begins is the least that may come after it.
+    // The version that is current when the purge begins is the minimum after it.
     let covered: Vec<_> = resources.iter().filter(|r| covers(r)).collect();
     let least: Vec<_> = covered.iter().map(|r| r.now()).collect();
     let began = stage.world.time();

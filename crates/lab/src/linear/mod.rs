@@ -1,10 +1,10 @@
-//! The linearizability load: a real Foxy between an origin whose versions are all known and
-//! clients that read, change and purge, killed again and again.
+//! The linearizability load: a real Foxy between an origin whose versions are all known and clients
+//! that read, change and purge. Foxy is killed repeatedly.
 //!
-//! Each answer is held against four rules: its bytes are those of one version; it is not below a
-//! change that was acknowledged before it was asked for; it is not behind what was served whole to
-//! a request that had ended by then; and what must be validated at each use is as new as its
-//! request.
+//! Each answer is checked against four rules: its bytes belong to one version; that version is not
+//! older than a change acknowledged before the request; it is not older than one served whole to a
+//! request that had ended by then; and an answer that must be validated at each use is as new as
+//! its request.
 
 mod actors;
 mod origin;
@@ -32,34 +32,34 @@ use self::world::{Life, World, lock};
 const READERS: u64 = 24;
 const WRITERS: u64 = 2;
 const PURGERS: u64 = 2;
-/// Histories that are printed.
+/// Most histories printed.
 const PRINTED: usize = 5;
 
-/// Holds every answer of a Foxy that is killed again and again against an oracle that knows all
+/// Check every answer of a Foxy that is killed repeatedly against an oracle that knows all
 /// versions.
 #[derive(Args, Clone, Debug)]
 pub struct Linear {
     /// How long the load lasts.
     #[arg(long, default_value_t = 30)]
     pub seconds: u64,
-    /// What everything random follows from; the interleaving is the machine's.
+    /// Seed of everything random; the interleaving depends on the machine.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// How often Foxy is killed and started again.
+    /// How often Foxy is killed and restarted.
     #[arg(long, default_value_t = 2)]
     pub kills: u64,
     /// URLs that change.
     #[arg(long, default_value_t = 24)]
     pub urls: u64,
-    /// The program; the one beside this one if it is not given.
+    /// Program to run [default: the one beside this one]
     #[arg(long)]
     pub foxy: Option<PathBuf>,
 }
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// How often each rule was broken.
+    /// Violations by rule.
     pub broken: BTreeMap<&'static str, u64>,
     /// Some of the histories, as text.
     pub histories: Vec<String>,

@@ -1,5 +1,5 @@
-//! The origin: slow at random, before the head and inside bodies, and sometimes it fails. It knows
-//! which version it gives, and when.
+//! The origin: randomly slow before the head and inside bodies, and sometimes failing. It records
+//! the version and time of each answer.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -21,7 +21,7 @@ pub(super) fn bind() -> io::Result<(TcpListener, u16)> {
     Ok((listener, port))
 }
 
-/// Serves for as long as the process lives.
+/// Serves until the process ends.
 pub(super) fn serve(listener: TcpListener, world: Arc<World>, seed: u64) {
     let drawn = AtomicU64::new(0);
     thread::spawn(move || {
@@ -30,7 +30,7 @@ pub(super) fn serve(listener: TcpListener, world: Arc<World>, seed: u64) {
             let rng = Rng::new(seed ^ number << 20);
             let world = Arc::clone(&world);
             thread::spawn(move || {
-                // The proxy may leave at any time.
+                // The proxy may disconnect at any time.
                 let _ = connection(stream, &world, rng);
             });
         }
@@ -62,7 +62,7 @@ fn connection(stream: TcpStream, world: &World, mut rng: Rng) -> io::Result<()> 
     Ok(())
 }
 
-/// A pause that is short as a rule.
+/// A random pause, usually short.
 fn pause(rng: &mut Rng) {
     let millis = match rng.below(20) {
         0 => rng.below(900),
@@ -73,7 +73,7 @@ fn pause(rng: &mut Rng) {
     thread::sleep(Duration::from_millis(millis));
 }
 
-/// An unsafe request: a new version, unless it fails before that. Some are never answered.
+/// An unsafe request: a new version, unless it fails first. Some get no answer.
 fn change(wire: &mut Wire, resource: &Resource, world: &World, rng: &mut Rng) -> io::Result<bool> {
     pause(rng);
     if rng.below(20) == 0 {
@@ -98,13 +98,13 @@ struct Given<'a> {
 }
 
 impl Given<'_> {
-    /// Whether the connection can carry another.
+    /// True if the connection can carry another.
     fn give(&mut self, wire: &mut Wire, head: &str, bodiless: bool) -> io::Result<bool> {
         if self.rng.chance(0.5) {
             pause(self.rng);
         }
         let resource = self.resource;
-        // From here on the answer is of this version, however long it takes to arrive.
+        // From here on the answer has this version, however long it takes to arrive.
         let version = resource.now();
         let etag = resource.etag(version);
         let length = resource.length(version);
@@ -172,7 +172,7 @@ impl Given<'_> {
     }
 }
 
-/// One range, as the bytes that it means.
+/// Byte positions of one range.
 fn resolve(text: &str, length: u64) -> Option<(u64, u64)> {
     let range = text.strip_prefix("bytes=").filter(|r| !r.contains(','))?;
     let (from, to) = range.split_once('-')?;

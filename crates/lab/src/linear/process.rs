@@ -1,4 +1,4 @@
-//! The product as a process that is killed and started again on the same store.
+//! Foxy as a process that is killed and restarted on the same store.
 
 use std::fs::File;
 use std::net::TcpListener;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::wire::{Wire, exchange};
 use super::world::lock;
 
-/// How often a start is looked at: for 30 s.
+/// Interval between checks of a start; the limit is 30 s.
 const TRIES: u32 = 1500;
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub(super) struct Foxy {
     program: PathBuf,
     folder: PathBuf,
-    /// Where it listens, as a forward proxy and for operators.
+    /// Its address, as forward proxy and admin.
     pub(super) port: u16,
     pub(super) admin: u16,
     child: Mutex<Option<Child>>,
@@ -87,14 +87,14 @@ impl Foxy {
         Err(format!("foxy does not listen: {}", self.tail()))
     }
 
-    /// The last lines that it said.
+    /// Its last lines of output.
     fn tail(&self) -> String {
         let text = std::fs::read_to_string(self.folder.join("output.log")).unwrap_or_default();
         let lines: Vec<_> = text.lines().collect();
         lines[lines.len().saturating_sub(6)..].join(" | ")
     }
 
-    /// Whether it ended by itself.
+    /// True if it ended by itself.
     pub(super) fn has_ended(&self) -> Option<String> {
         let mut child = lock(&self.child);
         let status = child.as_mut()?.try_wait().ok().flatten()?;
@@ -109,7 +109,7 @@ impl Foxy {
         }
     }
 
-    /// SIGKILL and a new start.
+    /// SIGKILL and restart.
     pub(super) fn kill_and_start(&self) -> Result<(), String> {
         self.kill();
         self.launch()

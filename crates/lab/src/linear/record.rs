@@ -1,13 +1,13 @@
-//! What happened to one URL, and the rules that its answers are held against.
+//! History of one URL, and the rules for its answers.
 //!
 //! Times are microseconds of one clock: the origin, the clients and the oracle are one process.
 
 use std::fmt;
 
-/// How much of a history is printed with a violation.
+/// Most events of a history printed with a violation.
 const SHOWN: usize = 40;
 
-/// What an answer was.
+/// Kind of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Whole,
@@ -16,21 +16,21 @@ pub(super) enum Form {
     Head,
 }
 
-/// Something that happened.
+/// An event in the history.
 #[derive(Clone, Debug)]
 pub(super) enum Event {
     /// The origin has a new version.
     Published { at: u64, version: u64 },
-    /// The origin decided on an answer.
+    /// The origin chose the version of an answer.
     Fetched { at: u64, version: u64, what: String },
-    /// A change that was acknowledged: requests that begin later get this version at least.
+    /// An acknowledged change: requests that begin later get this version or a newer one.
     Acknowledged {
         began: u64,
         ended: u64,
         version: u64,
         what: String,
     },
-    /// An answer that came whole.
+    /// An answer received whole.
     Served {
         began: u64,
         ended: u64,
@@ -117,7 +117,7 @@ impl Known {
         Self(all)
     }
 
-    /// What was known before `time`.
+    /// Version known before `time`.
     fn before(&self, time: u64) -> u64 {
         let at = self.0.partition_point(|(known, _)| *known < time);
         at.checked_sub(1).map_or(0, |last| self.0[last].1)
@@ -133,13 +133,13 @@ impl Record {
         self.note(Event::Published { at, version });
     }
 
-    /// How many answers there are.
+    /// Number of answers.
     pub(super) fn answers(&self) -> usize {
         let served = |event: &&Event| matches!(event, Event::Served { .. });
         self.events.iter().filter(served).count()
     }
 
-    /// Holds every answer against the rules. `validated`: each use must be validated.
+    /// Checks every answer against the rules. `validated`: each use must be validated.
     pub(super) fn check(&self, validated: bool) -> Vec<Violation> {
         let collect = |pick: &dyn Fn(&Event) -> Option<(u64, u64)>| {
             Known::new(self.events.iter().filter_map(pick).collect())
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_be_validated_is_as_new_as_the_request() {
+    fn answers_that_need_validation_are_as_new_as_the_request() {
         let published = Event::Published { at: 10, version: 2 };
         let with = |event| vec![published.clone(), event];
         assert!(rules(with(served(9, 30, 1)), true).is_empty());

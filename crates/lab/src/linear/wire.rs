@@ -1,27 +1,26 @@
-//! HTTP/1.1 over a blocking socket: enough for one exchange on a connection of its own, and for an
-//! origin.
+//! HTTP/1.1 over a blocking socket: one exchange per connection for clients, and an origin's side.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How long a client waits.
+/// Longest wait of a client.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A connection with what was read too much.
+/// A connection with bytes read ahead.
 #[derive(Debug)]
 pub(super) struct Wire {
     stream: TcpStream,
     ahead: Vec<u8>,
 }
 
-/// An answer as a client gets it.
+/// An answer as received.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
     head: String,
     pub(super) body: Vec<u8>,
-    /// The body ended as announced.
+    /// True if the body ended as announced.
     pub(super) whole: bool,
 }
 
@@ -38,7 +37,7 @@ impl Answer {
         field(&self.head, name)
     }
 
-    /// A whole number in a field.
+    /// Value of a field as a whole number.
     pub(super) fn number(&self, name: &str) -> Option<u64> {
         self.field(name)?.parse().ok()
     }
@@ -83,7 +82,7 @@ impl Wire {
         }
     }
 
-    /// So many bytes, or fewer if the connection ends.
+    /// Reads this many bytes, or fewer if the connection ends.
     pub(super) fn exactly(&mut self, wanted: usize) -> io::Result<Vec<u8>> {
         while self.ahead.len() < wanted && self.more()? {}
         let there = wanted.min(self.ahead.len());
@@ -102,7 +101,7 @@ impl Wire {
         }
     }
 
-    /// A body in chunks, and whether it ended.
+    /// Reads a chunked body. Returns true if it is complete.
     pub(super) fn chunks(&mut self) -> io::Result<(Vec<u8>, bool)> {
         let mut body = Vec::new();
         loop {
@@ -126,7 +125,7 @@ impl Wire {
         }
     }
 
-    /// The body that a request's head announces.
+    /// The body announced by a request's head.
     pub(super) fn request_body(&mut self, head: &str) -> io::Result<bool> {
         if field(head, "Transfer-Encoding").is_some() {
             return Ok(self.chunks()?.1);
@@ -137,10 +136,10 @@ impl Wire {
     }
 }
 
-/// One exchange on a connection of its own.
+/// One exchange on a new connection.
 ///
 /// # Errors
-/// There is no answer: the server is gone.
+/// No answer: the server is gone.
 pub(super) fn exchange(port: u16, method: &str, request: &[u8]) -> io::Result<Answer> {
     let mut wire = Wire::to(port)?;
     wire.send(request)?;
@@ -168,7 +167,7 @@ pub(super) fn exchange(port: u16, method: &str, request: &[u8]) -> io::Result<An
             .map(|body| (body.len() == length, body))
             .map(|(whole, body)| (body, whole))
     } else {
-        // Ended by the end of the connection: nobody can tell whether it is whole.
+        // Ended by closing the connection: completeness is unknown.
         Ok((Vec::new(), false))
     };
     (answer.body, answer.whole) = read.unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The resources at the origin: every byte follows from URL, version and offset, so that an answer
-//! tells which version it is and whether it is right.
+//! The resources of the origin: every byte follows from URL, version and offset, so that an answer
+//! shows its version and whether it is correct.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,23 +12,23 @@ use super::record::{Event, Record};
 const FOLDERS: [&str; 3] = ["a", "b", "c"];
 /// Tags that resources share.
 pub(super) const TAGS: u64 = 5;
-/// What is fetched to push the rest out of memory.
+/// Objects fetched to evict others from memory.
 const FILLERS: u64 = 4000;
 const FILLER_BYTES: u64 = 60_000;
 
-/// How long answers may be used.
+/// Lifetime of answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Life {
     /// An hour.
     Long,
-    /// A second, then it must be validated.
+    /// A second; validation is needed after that.
     Short,
     /// Each use must be validated.
     Validated,
 }
 
 impl Life {
-    /// No answer may be used stale, so that every rule can be decided.
+    /// Stale use is forbidden, so that every rule can be decided.
     pub(super) const fn control(self) -> &'static str {
         match self {
             Self::Long => "max-age=3600, must-revalidate",
@@ -45,9 +45,9 @@ pub(super) struct Resource {
     pub(super) host: String,
     pub(super) path: String,
     pub(super) life: Life,
-    /// A range is answered with at most so many bytes.
+    /// Most bytes sent for a range.
     pub(super) most: u64,
-    /// The greatest length that a version has.
+    /// Greatest length of any version.
     bytes: u64,
     version: AtomicU64,
     pub(super) record: Mutex<Record>,
@@ -66,14 +66,14 @@ impl Resource {
         format!("\"{}-{version}\"", self.number)
     }
 
-    /// The version that an ETag names.
+    /// Version named by an ETag.
     pub(super) fn version_of(&self, etag: &str) -> Option<u64> {
         let text = etag.strip_prefix('"')?.strip_suffix('"')?;
         let (number, version) = text.split_once('-')?;
         (number.parse() == Ok(self.number)).then(|| version.parse().ok())?
     }
 
-    /// How long a version is.
+    /// Length of a version.
     pub(super) fn length(&self, version: u64) -> u64 {
         let quarter = self.bytes / 4;
         self.bytes - hash64(self.number, &version.to_le_bytes()) % quarter.max(1)
@@ -112,7 +112,7 @@ impl Resource {
     }
 }
 
-/// A lock that a thread which failed may have held.
+/// Locks even if another thread panicked while holding the lock.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex
         .lock()
@@ -169,17 +169,17 @@ impl World {
         self.clock.mono().0 / 1000
     }
 
-    /// Those that change.
+    /// Resources that change.
     pub(super) fn changing(&self) -> &[Resource] {
         &self.resources[..self.resources.len() - FILLERS as usize]
     }
 
-    /// Those that do not.
+    /// Resources that do not change.
     pub(super) fn fillers(&self) -> &[Resource] {
         &self.resources[self.resources.len() - FILLERS as usize..]
     }
 
-    /// By the number that ends a path.
+    /// Looks up a resource by the number at the end of its path.
     pub(super) fn find(&self, target: &str) -> Option<&Resource> {
         let number: usize = target.rsplit('/').next()?.parse().ok()?;
         self.resources.get(number)

@@ -1,4 +1,4 @@
-//! One cell of the matrix: a page, a way, and the users who meet there.
+//! One cell of the matrix: a page, a way, and its users.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,23 +12,23 @@ use super::site::{Hold, ID, Page, Site, WHOLE};
 use super::table::{Pair, Set, Way};
 use crate::kit::{Answer, Ask, Door, Progress};
 
-/// An answer that takes longer counts as missing.
+/// An answer is missing after this time.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// After this an answer that had a second left has expired.
+/// Wait after which a remaining lifetime of one second has expired.
 const EXPIRY: Duration = Duration::from_millis(2200);
 
-/// Who the users of a cell are.
+/// Users of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// Nobody says who it is.
+    /// No user sends credentials.
     Plain,
     /// Each has a Cookie.
     Cookie,
     /// Each has Authorization.
     Authorization,
-    /// The first has nothing, the others a Cookie.
+    /// The first sends none, the others a Cookie.
     GuestFirst,
-    /// The first has a Cookie, the others nothing.
+    /// The first sends a Cookie, the others none.
     GuestLast,
 }
 
@@ -43,7 +43,7 @@ impl Kind {
         }
     }
 
-    /// The row for answers that go from the first user to another.
+    /// Table row for answers that go from the first user to another.
     pub(super) const fn pair(self) -> Pair {
         match self {
             Self::Plain => Pair::Plain,
@@ -53,7 +53,7 @@ impl Kind {
     }
 }
 
-/// What a user shows.
+/// Credentials of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shows {
     Nothing,
@@ -70,7 +70,7 @@ pub(super) struct Person {
 }
 
 impl Person {
-    /// The row for an answer that was fetched for this person and given to `other`.
+    /// Table row for an answer that was fetched for this person and given to `other`.
     pub(super) fn pair(&self, other: &Self) -> Pair {
         match (self.shows, other.shows) {
             (Shows::Authorization, _) => Pair::Authorization,
@@ -91,14 +91,14 @@ impl Person {
     }
 }
 
-/// A request and what came of it.
+/// A request and its result.
 #[derive(Debug)]
 pub(super) struct Exchange {
     pub(super) person: Person,
     pub(super) answer: Result<Answer, String>,
 }
 
-/// What all cells of a run share.
+/// Shared state of all cells of a run.
 #[derive(Debug)]
 pub(super) struct Stage {
     pub(super) door: Door,
@@ -184,7 +184,7 @@ struct Play<'a> {
     path: &'a str,
 }
 
-/// A request that is under way.
+/// A running request.
 struct Running {
     person: Person,
     progress: watch::Receiver<Progress>,
@@ -192,7 +192,7 @@ struct Running {
 }
 
 impl Running {
-    /// Waits until the request is that far, or ended.
+    /// Waits for this progress, or for the end of the request.
     async fn reaches(&mut self, wanted: Progress) {
         let _ = self.progress.wait_for(|at| *at >= wanted).await;
     }
@@ -236,7 +236,7 @@ impl Play<'_> {
         self.start(number, |ask, _| ask)
     }
 
-    /// The others, all sent, with time to reach the proxy.
+    /// Sends all other requests, and gives them time to reach the proxy.
     async fn others(&self, from: usize, to: usize) -> Vec<Running> {
         let mut others: Vec<_> = (from..to).map(|number| self.plain(number)).collect();
         for other in &mut others {
@@ -294,7 +294,7 @@ impl Play<'_> {
         exchanges
     }
 
-    /// A stored answer expires; several users ask at a time, then one that has a version already.
+    /// A stored answer expires; several users ask at a time, then one that already has a version.
     async fn revalidation(&self) -> Vec<Exchange> {
         let mut exchanges = vec![self.plain(0).end().await];
         if self.cell.set.life > 0 {

@@ -9,7 +9,7 @@ use super::{Extent, Findings, json, measure, text};
 use crate::kit::peers::Peer;
 use crate::kit::{Mode, beside, foxy};
 
-/// May one user be given what was fetched for another? Exit code 1 if any answer says so.
+/// Check that no user gets an answer that was fetched for another. Exit code 1 if one does
 #[derive(Clone, Debug, clap::Args)]
 pub struct Privacy {
     /// The Foxy to measure; default: the one beside this program
@@ -60,7 +60,7 @@ impl Privacy {
         }
     }
 
-    /// Whether no answer was another user's.
+    /// True if no answer belonged to another user.
     fn all(&self) -> Result<bool, String> {
         let folder = tempfile::tempdir().map_err(|error| format!("no folder: {error}"))?;
         let subjects = self.subjects();

@@ -1,4 +1,4 @@
-//! Whose parts an answer has, and whether the table permits them.
+//! Origin of the parts of an answer, and whether the table permits them.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +8,14 @@ use super::site::Site;
 use super::table::{Set, Sharing, Way};
 use crate::kit::Answer;
 
-/// What became of one request.
+/// Judgement of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Verdict {
     /// Parts of the answer that were made for another request.
     pub(super) shared: bool,
     /// Those of them that the table forbids.
     pub(super) foreign: BTreeSet<&'static str>,
-    /// Why there is no answer of the origin.
+    /// Reason for the lack of an origin's answer.
     pub(super) missing: Option<String>,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn judge(
     verdict
 }
 
-/// A proxy's own error, or a body cut short.
+/// The proxy's own error, or a truncated body.
 fn missing(answer: &Answer, set: &Set) -> Option<String> {
     let status = answer.head.status();
     let of_origin = answer.head.get(mark::FIELD).is_some() || status == 304;

@@ -118,7 +118,7 @@ fn lines(answer: &Answer) -> BTreeSet<String> {
     lines
 }
 
-/// Whether the lines of a body are of this page.
+/// True if the lines of a body are of this page.
 pub(super) fn is_of(answer: &Answer, path: &str) -> bool {
     let other = |line: &String| match line.split_once(' ') {
         Some((mark, page)) => Mark::read(mark).is_some() && page != path,

@@ -1,4 +1,4 @@
-//! The whole matrix: all cells, many at a time.
+//! The whole matrix: all cells, many in parallel.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use super::cell::{Cell, Exchange, Kind, Stage};
 use super::judge::judge;
 use super::table::{Pair, Set, Sharing, WAYS, Way};
 
-/// Cells that are played at a time.
+/// Cells played in parallel.
 const AT_A_TIME: usize = 64;
 
-/// Counts of one way.
+/// Counters of one way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Cells.
@@ -26,7 +26,7 @@ pub struct Counts {
     pub foreign: u64,
     /// Requests without an answer of the origin.
     pub missing: u64,
-    /// Cells in which sharing is expected and did not happen.
+    /// Cells without the sharing that is expected.
     pub lost: u64,
 }
 
@@ -42,7 +42,7 @@ pub struct Foreign {
 /// Name of a cell: set, way, users.
 pub type Name = (String, Way, &'static str);
 
-/// What a run of the matrix found.
+/// Findings of a run of the matrix.
 #[derive(Clone, Debug, Default)]
 pub struct Matrix {
     /// By way.
@@ -51,7 +51,7 @@ pub struct Matrix {
     pub foreign: BTreeMap<Name, Foreign>,
     /// Cells without the sharing that the table expects.
     pub lost: BTreeSet<Name>,
-    /// Why answers are missing, and how often.
+    /// Reasons for missing answers, with counts.
     pub missing: BTreeMap<String, u64>,
 }
 
@@ -111,7 +111,8 @@ pub(super) fn cells(sets: &[Arc<Set>], round: u32, rng: &mut Rng) -> Vec<Cell> {
     for set in sets {
         for way in WAYS {
             let mut kinds = vec![Kind::Plain, Kind::Cookie, Kind::Authorization];
-            // Guests beside users tell more only where a Cookie makes a difference.
+            // Users without a Cookie beside others only add coverage where a Cookie makes a
+            // difference.
             let same = set.sharing(way, Pair::Plain) == set.sharing(way, Pair::Cookie);
             if !same && matches!(way, Way::Concurrent | Way::Sequential) {
                 kinds.extend([Kind::GuestFirst, Kind::GuestLast]);
@@ -130,7 +131,7 @@ pub(super) fn cells(sets: &[Arc<Set>], round: u32, rng: &mut Rng) -> Vec<Cell> {
     cells
 }
 
-/// Plays the cells and adds what they show.
+/// Plays the cells and adds their results.
 pub(super) async fn play(cells: Vec<Cell>, stage: &Arc<Stage>, matrix: &mut Matrix) {
     let room = Arc::new(Semaphore::new(AT_A_TIME));
     let mut tasks = Vec::new();

@@ -1,7 +1,7 @@
-//! The privacy matrix: may one user be given what was fetched for another?
+//! The privacy matrix: checks that no user gets an answer that was fetched for another.
 //!
-//! A proxy stands between users and an origin that makes every page for the user who asks. What
-//! may be shared is in `table.txt`, written by hand; no code of the product is asked.
+//! A proxy stands between users and an origin that makes every page for the requesting user.
+//! `table.txt`, written by hand, defines the permitted sharing; no code of Foxy is used.
 
 mod cell;
 mod cli;
@@ -32,14 +32,14 @@ pub use report::{json, text};
 pub use table::{Pair, Set, Sharing, WAYS, Way, table};
 pub use traffic::{PAGES, VISITS, Visits};
 
-/// How much is measured.
+/// Scope of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
-    /// Order of cells and visits follow from it.
+    /// Seed of the order of cells and visits.
     pub seed: u64,
     /// Rounds of the matrix.
     pub rounds: u32,
-    /// The matrix goes on with further rounds for this time.
+    /// Further rounds of the matrix run for this time.
     pub at_least: Duration,
     /// Users of a cell besides the first.
     pub others: usize,
@@ -59,7 +59,7 @@ impl Default for Extent {
     }
 }
 
-/// All that one proxy showed.
+/// Findings for one proxy.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     /// The matrix.
@@ -76,7 +76,7 @@ impl Findings {
         self.matrix.foreign_answers() + visits
     }
 
-    /// One answer in a hundred is missing, or more: the proxy cannot be judged.
+    /// True if one answer in a hundred or more is missing: the proxy cannot be judged.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         let visits: u64 = self.traffic.values().map(|visits| visits.missing).sum();
@@ -85,7 +85,7 @@ impl Findings {
     }
 }
 
-/// What stands between the users and the origin; it ends when it is dropped.
+/// The proxy under test; it ends when dropped.
 pub trait Front {
     /// Where users connect.
     fn address(&self) -> SocketAddr;
@@ -97,8 +97,8 @@ impl Front for Child {
     }
 }
 
-/// Measures the proxy that `start` puts before the origin, whose port it is told. A proxy that
-/// wants the whole URL in requests is `absolute`.
+/// Measures the proxy that `start` puts before the origin on the given port. `absolute`: requests
+/// have the whole URL.
 ///
 /// # Errors
 /// The proxy does not start, or the table is not well formed.
@@ -164,7 +164,7 @@ pub fn measure<F: Front>(
 mod tests {
     use super::*;
 
-    /// No proxy at all.
+    /// No proxy.
     struct Nothing(SocketAddr);
 
     impl Front for Nothing {

@@ -1,4 +1,4 @@
-//! What the matrix found, for people and for programs.
+//! Reports of the matrix, as text and JSON.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::table::WAYS;
 use super::{Findings, VISITS};
 
-/// Names of cells without sharing that are printed; the rest is counted.
+/// Most names of cells without sharing that are printed; the rest is counted.
 const LOST_SHOWN: usize = 20;
 
 /// A table of counts; every cell with foreign answers is named.

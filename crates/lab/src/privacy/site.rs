@@ -1,5 +1,5 @@
-//! The origin of the matrix. It makes each page for the user who asks, and marks every part of
-//! an answer with the request that it was made for.
+//! The origin of the matrix. It makes each page for the requesting user, and marks every part of an
+//! answer with its request.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,10 +14,10 @@ use crate::kit::{Asked, Play, Then, Wire};
 
 /// The field with a request's number. Proxies pass it on.
 pub(super) const ID: &str = "X-Lab-Id";
-/// An answer that nobody releases goes on after this time.
+/// A held answer continues after this time if nothing releases it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the origin waits for.
+/// Point at which the origin waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hold {
     Nothing,
@@ -31,7 +31,7 @@ pub(super) enum Hold {
 #[derive(Debug)]
 pub(super) struct Page {
     pub(super) set: Arc<Set>,
-    /// Answers say that this much of their lifetime is over.
+    /// Answers state that this much of their lifetime has passed.
     pub(super) age: Option<u32>,
     /// Every answer takes this long.
     pub(super) delay: Duration,
@@ -51,7 +51,7 @@ impl Page {
         }
     }
 
-    /// Waits until the origin was asked this often.
+    /// Waits for this many requests.
     pub(super) async fn asked(&self, times: u32) {
         let mut count = self.asked.subscribe();
         let _ = timeout(PATIENCE, count.wait_for(|count| *count >= times)).await;
@@ -66,7 +66,7 @@ impl Page {
 /// The origin.
 #[derive(Debug)]
 pub(super) struct Site {
-    /// Seconds since the epoch at the start: pages do not change while it runs.
+    /// Seconds since the epoch at the start: pages do not change during a run.
     epoch: u64,
     pages: Mutex<HashMap<String, Arc<Page>>>,
     /// Requests that were answered with 304, by their number.
@@ -94,13 +94,13 @@ impl Site {
         held(&self.confirmed).get(&id).cloned()
     }
 
-    /// A page's date for a user: each has one of its own.
+    /// A page's date for a user; it differs by user.
     fn modified(&self, user: &str) -> String {
         let own: u64 = user.bytes().map(u64::from).sum();
         date(self.epoch - 1000 - own % 100)
     }
 
-    /// Whether the request's condition names the user's present version.
+    /// True if the request's condition names the user's current version.
     fn is_current(&self, asked: &Asked, page: &Page, user: &str) -> bool {
         let has = |name: &str| {
             let same = |field: &&(String, String)| field.0.eq_ignore_ascii_case(name);
@@ -237,14 +237,14 @@ fn then<E>(written: &Result<(), E>) -> Then {
     }
 }
 
-/// The user whom a request names.
+/// The user named by a request.
 fn user_of(asked: &Asked) -> Option<&str> {
     let bearer = asked.head.get("Authorization");
     let token = bearer.and_then(|value| value.strip_prefix("Bearer "));
     token.or_else(|| asked.head.get("Cookie")?.strip_prefix("session="))
 }
 
-/// The part of a body that a request asks for, in bytes.
+/// The requested part of a body, in bytes.
 fn part(asked: &Asked, page: &Page, user: &str, whole: usize) -> Option<(usize, usize)> {
     if page.set.status != 200 || asked.method != "GET" {
         return None;

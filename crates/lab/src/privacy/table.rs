@@ -1,4 +1,4 @@
-//! The table of header sets and permissions, read from the text that people write.
+//! The table of header sets and permissions, read from a hand-written text.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 /// The table as checked in.
 const TEXT: &str = include_str!("table.txt");
 
-/// May an answer that was fetched for one user be given to another?
+/// Permission to give an answer fetched for one user to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
     /// Yes, and it is expected.
@@ -21,7 +21,7 @@ pub enum Sharing {
     No,
 }
 
-/// How the second user's request meets the first one's.
+/// Relation of the second user's request to the first one's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Way {
     /// While the origin has not answered.
@@ -49,7 +49,7 @@ pub const WAYS: [Way; 6] = [
 ];
 
 impl Way {
-    /// As in reports and URLs.
+    /// Name in reports and URLs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -69,7 +69,7 @@ impl fmt::Display for Way {
     }
 }
 
-/// A row of letters: who the two users are.
+/// A row of letters: the credentials of the two requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pair {
     /// Neither request has a Cookie or Authorization.
@@ -80,7 +80,7 @@ pub enum Pair {
     Authorization,
 }
 
-/// Fields of an answer, and who may be given it.
+/// Fields of an answer, and its permitted users.
 #[derive(Clone, Debug, Default)]
 pub struct Set {
     /// Its name.
@@ -103,7 +103,7 @@ pub struct Set {
 }
 
 impl Set {
-    /// What the table says.
+    /// Permissions of the table.
     #[must_use]
     pub fn sharing(&self, way: Way, pair: Pair) -> Sharing {
         self.sharing[pair as usize][way as usize]
@@ -181,7 +181,7 @@ fn row(letters: &str) -> Result<Vec<Sharing>, String> {
     letters.chars().map(one).collect()
 }
 
-/// Every set has a name of its own and a letter for each cell.
+/// Checks that every set has a unique name and a letter for each cell.
 fn whole(sets: &[Set]) -> Result<(), String> {
     let mut names = BTreeSet::new();
     for set in sets {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn errors_name_the_missing_part() {
         for text in [
             "set a\n none yyyyyy\n cookie yyyyyy\n",
             "set a\n none yyyyy\n cookie yyyyyy\n auth nnnnnn\n",

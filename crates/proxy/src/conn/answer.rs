@@ -41,7 +41,7 @@ pub(super) enum Long {
     Trace,
     /// Straight to the origin, past the cache.
     Pass(Fwd),
-    /// A head from the origin, or what is stored if that fails.
+    /// A head from the origin, or a stored answer if the origin fails.
     Head(Want),
     /// Through a fill.
     Fill(Want),
@@ -192,7 +192,8 @@ impl<T: Transport> Conn<T> {
         let ask = Rc::new(ask);
         self.buf.consume(parts.len());
         let finish = match long {
-            // Each on the heap by itself: otherwise a miss would take as much as the largest.
+            // Each future is boxed by itself: otherwise a miss would need the memory of the
+            // largest.
             Long::Purge => Box::pin(self.purge(&ask, keep)).await,
             Long::Fill(want) => self.through_fill(&ask, want, keep).await,
             Long::Large(hit) => Box::pin(self.large_hit(&ask, *hit, keep)).await,
@@ -282,7 +283,7 @@ impl Hot<'_> {
     }
 }
 
-/// The URL to fetch, if this client may, or what else the request comes to.
+/// The URL to fetch, if this client may; otherwise the reason for another answer.
 fn to_fetch<'b>(
     head: &RequestHead<'b>,
     role: &'b Role,
@@ -368,7 +369,7 @@ fn missed(
         }
         Decision::Fresh { .. } | Decision::Stale { .. } => (Fwd::Miss, false),
     };
-    // Conditions on what is not there are the origin's to judge.
+    // Conditions on an object that is not stored are evaluated by the origin.
     if request.precondition {
         return Short::Long(Long::Pass(reason));
     }
@@ -383,7 +384,7 @@ fn missed(
         primary: known.primary,
         arrived,
     };
-    // HEAD brings no body to store.
+    // The answer to HEAD has no body to store.
     Short::Long(match parts.method() {
         Method::Head => Long::Head(want),
         _ => Long::Fill(want),

@@ -1,4 +1,4 @@
-//! Answers when the origin fails: something stale, if that is allowed, or a page of Foxy's own.
+//! Answers when the origin fails: a stale answer if that is allowed, or an error page of Foxy.
 
 use std::rc::Rc;
 
@@ -19,7 +19,7 @@ use crate::serve::find::Tier;
 use crate::upstream::UpstreamError;
 
 impl<T: Transport> Conn<T> {
-    /// The origin could not be asked: something stale, or an error page.
+    /// The origin could not be asked: a stale answer or an error page.
     pub(super) async fn failed(
         &mut self,
         ask: &Rc<Ask>,
@@ -36,8 +36,8 @@ impl<T: Transport> Conn<T> {
         self.error_page(ask, error, keep).await
     }
 
-    /// The origin fails for the request that this one waited with. The page may hold what is meant
-    /// for that one alone, so only the status and the time to come back are passed on.
+    /// The fetch that this request waited for got an error from the origin. The error page may be
+    /// meant for the leader alone, so only the status and `Retry-After` are passed on.
     pub(super) async fn failing(
         &mut self,
         ask: &Rc<Ask>,
@@ -71,7 +71,7 @@ impl<T: Transport> Conn<T> {
         }
     }
 
-    /// Answers with the page for an upstream error.
+    /// Answers with the error page for an upstream error.
     pub(super) async fn error_page(
         &mut self,
         ask: &Ask,
@@ -85,7 +85,7 @@ impl<T: Transport> Conn<T> {
         self.refused(ask, refusal, error.outcome(), keep).await
     }
 
-    /// Answers with a page of Foxy's own.
+    /// Answers with an error page of Foxy.
     pub(super) async fn refused(
         &mut self,
         ask: &Ask,
@@ -106,7 +106,7 @@ impl<T: Transport> Conn<T> {
         }
     }
 
-    /// Something stale in place of an error of the origin, if allowed.
+    /// A stale answer in place of an error of the origin, if allowed.
     pub(super) async fn stale_instead(
         &mut self,
         ask: &Rc<Ask>,

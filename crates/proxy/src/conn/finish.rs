@@ -58,7 +58,7 @@ impl Finish {
         }
     }
 
-    /// This with another outcome, unless the client is gone.
+    /// The same with another outcome, unless the client is gone.
     pub(crate) fn if_sent(self, outcome: Outcome) -> Self {
         match self.outcome {
             Outcome::ClientGone => self,

@@ -1,4 +1,4 @@
-//! Serving a request by a fetch: its own, or one that is running already.
+//! Serving a request by a fetch: its own, or a running one.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -29,24 +29,24 @@ struct Running {
     head: Arc<FillHead>,
 }
 
-/// What came of an answer that needs validation.
+/// Result of handling an answer that needs validation.
 enum Validating {
-    /// The origin is asked, and this waits meanwhile.
+    /// The origin is being asked; the running answer waits meanwhile.
     Asks(Running),
-    /// The request goes on at another place, or with newer knowledge.
+    /// The request continues with another follower, or with a newer head.
     Goes,
     Done(Finish),
 }
 
-/// What came of waiting for the right to validate an answer.
+/// Result of waiting for the right to validate an answer.
 enum Turn {
     /// The request's turn has come.
     Ask(Permit),
-    /// The answer was brought up to date meanwhile.
+    /// The answer was updated meanwhile.
     News,
-    /// Another running answer may be shared by now.
+    /// Another running answer may be shared now.
     Elsewhere,
-    /// A stored object answers the request by now.
+    /// A stored object answers the request now.
     Stored(Grant, Arc<Object>),
     Failed(UpstreamError),
     Gone,
@@ -60,8 +60,8 @@ impl<T: Transport> Conn<T> {
         mut want: Want,
         keep: bool,
     ) -> Finish {
-        // Between this request's lookup and now a validation may have ended: what was stale then is
-        // fresh, and there is nothing to join.
+        // A validation may have ended since this request's lookup. Then the stored object is fresh
+        // again, and no fetch is running to join.
         let refreshed = |old: &Arc<Object>| !Arc::ptr_eq(&newest_form(&self.local, old), old);
         if want.stored.as_ref().is_some_and(refreshed)
             && let Some(finish) = Box::pin(self.answer_of_others(ask, &want, keep)).await
@@ -70,7 +70,7 @@ impl<T: Transport> Conn<T> {
         }
         let mut follower = self.enter(ask, &want);
         let mut running: Option<Running> = None;
-        // The crowd of a leader that failed tries once more.
+        // The crowd of a failed leader tries once more.
         let mut failed = false;
         loop {
             match self.await_head(ask, &want, &mut follower).await {
@@ -125,8 +125,8 @@ impl<T: Transport> Conn<T> {
                     if let Some(finish) = sent.await {
                         return finish;
                     }
-                    // It is right, but cannot be sent: not all of it is there, or not what a range
-                    // asks for.
+                    // The answer is valid but cannot be sent: bytes are missing, or it lacks the
+                    // requested range.
                     (want.validate, want.exact) = (false, want.exact || !stored);
                     follower = self.alone(ask, &want);
                 }
@@ -134,7 +134,8 @@ impl<T: Transport> Conn<T> {
         }
     }
 
-    /// Answers with what another fetch of the crowd has stored meanwhile, if this request may have it.
+    /// Answers with an object that another fetch of the crowd has stored meanwhile, if this request
+    /// may have it.
     async fn answer_of_others(&mut self, ask: &Rc<Ask>, want: &Want, keep: bool) -> Option<Finish> {
         let (grant, object) = self.stored_by_now(ask).await?;
         let fetched = Fetched {
@@ -146,8 +147,8 @@ impl<T: Transport> Conn<T> {
         self.object(ask, &object, shown, keep).await
     }
 
-    /// Asks the origin whether `head` is right for this request, unless that is needless by the time
-    /// of its turn. `follower` becomes the place where the request goes on.
+    /// Asks the origin to validate `head` for this request, unless that has become needless while
+    /// it waited for a permit. `follower` becomes the one that the request continues with.
     async fn validate(
         &mut self,
         ask: &Rc<Ask>,
@@ -179,8 +180,8 @@ impl<T: Transport> Conn<T> {
         Validating::Goes
     }
 
-    /// Waits for the right to ask the origin whether `head` is right for this request. What others
-    /// have learnt when the turn comes may make the question needless.
+    /// Waits for the right to have the origin validate `head` for this request. Results of other
+    /// fetches in the meantime can make the validation needless.
     async fn turn(
         &mut self,
         ask: &Rc<Ask>,
@@ -218,8 +219,8 @@ impl<T: Transport> Conn<T> {
         }
     }
 
-    /// A stored object that answers the request by now: others may have fetched it while this one
-    /// waited. Looked up as every request does.
+    /// A stored object that answers the request now: another fetch may have stored it while this
+    /// request waited. Uses the normal lookup.
     async fn stored_by_now(&self, ask: &Ask) -> Option<(Grant, Arc<Object>)> {
         let local = &self.local;
         let rules = local.proxy.rules(ask.rule);
@@ -234,8 +235,8 @@ impl<T: Transport> Conn<T> {
         Some((grant, object))
     }
 
-    /// What the answer to this request's own question says about sharing: a 304 brings the running
-    /// answer up to date for those who wait; another answer shows that each user has one of its own.
+    /// Applies the result of this request's own validation to the running answer. A 304 updates the
+    /// running head for all waiting requests; another answer shows that the page differs by user.
     fn learn(&self, ask: &Ask, running: Option<&Running>, head: &FillHead) {
         let Some(running) = running else { return };
         let (unshared, now) = (&self.local.proxy.unshared, self.local.wall());
@@ -243,7 +244,7 @@ impl<T: Transport> Conn<T> {
         if let Some(updated) = &head.validated {
             unshared.note(number, false, now);
             if shortens(running.head.digest.as_ref(), updated.digest.as_ref()) {
-                // The copy that is being stored would live for longer than it may.
+                // The copy being stored would live longer than it may.
                 running.follower.forbid_storing();
             }
             running.follower.update_head(Arc::clone(updated));
@@ -252,7 +253,7 @@ impl<T: Transport> Conn<T> {
         }
     }
 
-    /// Sends an answer; `None`, and nothing sent, if bytes that it needs are missing.
+    /// Sends an answer. Returns `None`, with nothing sent, if bytes that it needs are missing.
     async fn send(
         &mut self,
         ask: &Rc<Ask>,
@@ -304,7 +305,7 @@ impl<T: Transport> Conn<T> {
         follower: Follower<FillHead>,
         keep: bool,
     ) -> Option<Finish> {
-        // On the heap, as all that is seldom needed: a miss would be larger by all of it.
+        // Boxed, as all rarely needed futures: it would enlarge every miss.
         if head.status >= 500
             && let Some(finish) = Box::pin(self.stale_instead(ask, want, head, keep)).await
         {
@@ -322,7 +323,8 @@ impl<T: Transport> Conn<T> {
         Some(self.stream(ask, want, (grant, head), follower, how).await)
     }
 
-    /// Answers from an object that is arriving. `None`, and nothing sent, if that cannot be done.
+    /// Answers from an object that is arriving. Returns `None`, with nothing sent, if that is
+    /// impossible.
     async fn sparse(
         &mut self,
         ask: &Rc<Ask>,
@@ -350,7 +352,7 @@ impl<T: Transport> Conn<T> {
         })
     }
 
-    /// How an answer presents itself that the origin has validated.
+    /// Presentation of an answer that the origin has validated.
     fn validated(
         &self,
         ask: &Ask,
@@ -388,7 +390,7 @@ impl<T: Transport> Conn<T> {
     }
 }
 
-/// Whether the fields of a 304 end the life of an answer sooner than its own.
+/// True if the fields of a 304 end the answer's lifetime earlier than its own fields.
 fn shortens(old: Option<&Digest>, new: Option<&Digest>) -> bool {
     use foxy_http_rules::{Flags, freshness::expires_at};
     let (Some(old), Some(new)) = (old, new) else {

@@ -1,5 +1,5 @@
-//! Joining running fetches: which requests may, how they wait, and what each may do with the head
-//! that arrives. A head is judged for every waiting request by itself.
+//! Joining running fetches: which requests may join, how they wait, and how each may use the head
+//! that arrives. The head is judged separately for every waiting request.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -25,43 +25,43 @@ use crate::upstream::UpstreamError;
 use crate::upstream::limit::Permit;
 use crate::{Collapse, Event, Role, key};
 
-/// What a request needs from a fetch.
+/// Requirements of a request that needs a fetch.
 #[derive(Debug)]
 pub(crate) struct Want {
-    /// Why it goes to the origin.
+    /// Reason for asking the origin.
     pub(crate) reason: Fwd,
     /// Ask with the stored object's validators.
     pub(crate) validate: bool,
-    /// What is stored whole and cannot be used as it is.
+    /// The whole stored object, which cannot be used as it is.
     pub(crate) stored: Option<Arc<Object>>,
-    /// A part that is stored instead and does not answer the request.
+    /// A stored part that does not answer the request.
     pub(crate) part: Option<Arc<Object>>,
     /// Only a range is fetched.
     pub(crate) range: bool,
-    /// Exactly the request's own.
+    /// Fetch exactly the requested range, without widening it.
     pub(crate) exact: bool,
     pub(crate) primary: Option<Primary>,
-    /// When the request came.
+    /// Arrival time of the request.
     pub(crate) arrived: WallTime,
 }
 
-/// What a request does about the head that it was given.
+/// What a request does with the head it received.
 pub(super) enum Verdict {
     /// Send an answer, with this permission.
     Send(Grant, Arc<FillHead>, Source),
-    /// The answer may be shared if the origin says, asked for this request, that it is right.
+    /// The answer may be shared once the origin has validated it for this request.
     Validate(Arc<FillHead>),
-    /// It has other variants than were known: look for the right one.
+    /// The answer has variants that were not known: look up the right one.
     Variant(Primary),
-    /// Not for this request: fetch alone.
+    /// The answer is not for this request: fetch alone.
     Alone,
-    /// Another fetch has a head: join that one.
+    /// Another fetch has received a head: join that one.
     Elsewhere,
-    /// The leader's connection failed, which says nothing about the others of its crowd.
+    /// The leader's connection failed; the rest of its crowd may still succeed.
     LeaderFailed(UpstreamError),
-    /// The head does not come: ask too.
+    /// The head is overdue: start a further fetch.
     AskToo,
-    /// The origin is failing; the page is the leader's.
+    /// The origin fails; its error page is for the leader alone.
     Failing(Arc<FillHead>),
     /// The fetch failed.
     Failed(UpstreamError),
@@ -69,19 +69,19 @@ pub(super) enum Verdict {
     Gone,
 }
 
-/// Where the bytes of an answer are.
+/// Source of an answer's bytes.
 pub(super) enum Source {
-    /// They stream from the fill.
+    /// The stream of the fill.
     Stream,
     /// A stored object, which the origin has validated.
     Object(Arc<Object>),
-    /// An object that is being stored; it answers the request whatever part of it that wants.
+    /// An object that is being stored; it answers the request for any part of it.
     Sparse(Arc<Object>),
-    /// The fill that this one validated.
+    /// The running answer that this fill validated.
     Running(Arc<FillHead>),
 }
 
-/// Starts a revalidation that nobody waits for, unless one is running.
+/// Starts a background revalidation, unless a fetch is running.
 pub(crate) fn revalidate(
     local: &Rc<Local>,
     ask: Rc<Ask>,
@@ -114,7 +114,7 @@ impl<T: Transport> Conn<T> {
         let range = ranged(local, ask, want, hash);
         let digest = &ask.digest;
         let if_range = || foxy_base::first(&ask.head(), "If-Range").is_some();
-        // These must not be given an answer that was fetched for another request, or before.
+        // These must not get an answer that was fetched for another request, or at an earlier time.
         let alone = digest.authorization
             || digest.no_store
             || range == Ranged::Own
@@ -141,15 +141,14 @@ impl<T: Transport> Conn<T> {
         }
     }
 
-    /// Starts a fill that nobody else waits for.
+    /// Starts a fill that no other request joins.
     pub(super) fn alone(&self, ask: &Rc<Ask>, want: &Want) -> Follower<FillHead> {
         let key = fill_key(&self.local, ask, want);
         let range = ranged(&self.local, ask, want, key_hash(&key));
         self.start(ask, &key, job(ask, want, range))
     }
 
-    /// Asks whether a running or stored answer, which this request may not have unseen, is right for
-    /// it.
+    /// Asks the origin to validate a running or stored answer for this request.
     pub(super) fn ask_whether(
         &self,
         ask: &Rc<Ask>,
@@ -170,7 +169,7 @@ impl<T: Transport> Conn<T> {
         self.start(ask, &key, job)
     }
 
-    /// A further fetch beside the one of `follower`, which brings no head.
+    /// Starts a further fetch beside that of `follower`, whose head is overdue.
     pub(super) fn ask_too(
         &self,
         ask: &Rc<Ask>,
@@ -195,7 +194,7 @@ impl<T: Transport> Conn<T> {
         follower
     }
 
-    /// Waits for the head, and judges it for this request.
+    /// Waits for the head and judges it for this request.
     pub(super) async fn await_head(
         &mut self,
         ask: &Ask,
@@ -227,7 +226,7 @@ impl<T: Transport> Conn<T> {
                 }
                 Ok(HeadEvent::Head(head)) => return self.judge(ask, want, follower, head),
                 Err(Released::Elsewhere) => return Verdict::Elsewhere,
-                // A leader's bad luck is not the follower's.
+                // A failed connection of the leader does not fail its followers.
                 Err(Released::Failed(error)) if follower.collapsed() && error.is_transport() => {
                     return Verdict::LeaderFailed(error);
                 }
@@ -237,7 +236,7 @@ impl<T: Transport> Conn<T> {
         }
     }
 
-    /// What this request may do with a head: its own, or another's as far as `decide` allows.
+    /// Verdict on a head: the request's own, or another's as far as `decide` allows.
     pub(super) fn judge(
         &self,
         ask: &Ask,
@@ -261,7 +260,7 @@ impl<T: Transport> Conn<T> {
             );
         }
         let sparse = head.sparse.clone().or_else(|| {
-            // A range of something that arrives whole.
+            // A range of an object that arrives whole.
             let running = head.running.get().filter(|_| head.length.is_some());
             let range = ask.digest.range && head.status == 200 && !head.ranged;
             running.filter(|_| range).map(|r| Arc::clone(&r.head))
@@ -317,8 +316,8 @@ impl<T: Transport> Conn<T> {
         })
     }
 
-    /// Whether a site's `collapse = "arrived"` holds for this request: it waited for the head, and
-    /// nothing in it could make its answer another one.
+    /// True if a site's `collapse = "arrived"` applies to this request: it waited for the head, and
+    /// has neither credentials nor cache directives.
     fn takes_as_arrived(&self, ask: &Ask, follower: &Follower<FillHead>) -> bool {
         let site = matches!(&*self.role, Role::Site(site) if site.collapse == Collapse::Arrived);
         let digest = &ask.digest;
@@ -330,7 +329,7 @@ impl<T: Transport> Conn<T> {
     }
 }
 
-/// Sleeps until then; for ever without a time.
+/// Sleeps until `time`; for ever if there is none.
 async fn until(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time).await,
@@ -338,7 +337,7 @@ async fn until(time: Option<Instant>) {
     }
 }
 
-/// The key that the answer will have if its Vary list is the known one.
+/// Key that the answer will have if its Vary list is the known one.
 fn fill_key(local: &Local, ask: &Ask, want: &Want) -> Vec<u8> {
     let mut key = ask.base.to_vec();
     let known = want.stored.as_ref().or(want.part.as_ref());
@@ -362,7 +361,7 @@ fn job(ask: &Rc<Ask>, want: &Want, range: Ranged) -> Job {
         part: want.part.clone(),
         range,
         primary: want.primary.clone(),
-        // With a range the client's If-Range goes along.
+        // With a range, the client's If-Range is sent too.
         own_conditions: own || ask.digest.conditional && want.stored.is_none(),
         ..Job::plain(Rc::clone(ask))
     }

@@ -14,7 +14,7 @@ use crate::reply::{send_page, send_plain};
 use crate::route::Refusal;
 use crate::{Outcome, TOKEN_FIELD};
 
-/// What was purged is gone for this process only.
+/// The purge is not durable: it holds for this process only.
 const NOT_DURABLE: Refusal = Refusal {
     status: 500,
     reason: "purge-not-durable",
@@ -106,7 +106,7 @@ impl<T: Transport> Conn<T> {
         }
     }
 
-    /// Who purges, and what: `None` is the URL itself, for good.
+    /// The purger and the purge; `None` means a hard purge of the URL itself.
     fn may_purge(&self, ask: &Ask) -> Result<(Purger, Option<Vec<Purge>>), Refusal> {
         let proxy = &self.local.proxy;
         let head = ask.head();

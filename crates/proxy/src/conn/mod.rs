@@ -97,7 +97,7 @@ impl<T: Transport> Conn<T> {
         self.count_bytes();
     }
 
-    /// Notes whose request this is, where a trusted proxy sends it.
+    /// Sets the client of this request, if the peer is a trusted proxy.
     pub(crate) fn note_client(&mut self, parts: &RequestParts) {
         if self.client.trusted {
             let head = parts.head(self.buf.filled(), &self.slots);

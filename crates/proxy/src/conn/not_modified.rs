@@ -1,5 +1,5 @@
-//! A condition of the client that the origin was not told: it was asked with the validators of
-//! what is stored. Where it brings a new version, the client may have just that.
+//! Client conditions that were not sent to the origin: a revalidation uses the stored validators
+//! instead. If the origin answers with a new version, the client may already have it.
 
 use foxy_base::Fields;
 use foxy_http_rules::CacheStatus;
@@ -15,7 +15,7 @@ use crate::net::Transport;
 use crate::reply::{Mode, Own, own_fields};
 
 impl<T: Transport> Conn<T> {
-    /// Whether the client says that it has what the origin sends in place of what is stored.
+    /// True if the client's condition names the version that replaces the stored one.
     pub(super) fn has_it(&self, ask: &Ask, want: &Want, head: &FillHead) -> bool {
         let asked = ask.digest.conditional && want.stored.is_some() && head.status == 200;
         let Some(digest) = head.digest.as_ref().filter(|_| asked) else {
@@ -25,7 +25,7 @@ impl<T: Transport> Conn<T> {
         condition == Condition::NotModified
     }
 
-    /// Answers 304 in place of a fill's 200.
+    /// Answers 304 in place of the fill's 200.
     pub(super) async fn not_modified(
         &mut self,
         ask: &Ask,

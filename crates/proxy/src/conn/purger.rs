@@ -1,4 +1,4 @@
-//! Who purges by a request on a listener, and how far that may go.
+//! Rights of a `PURGE` on a listener.
 
 use foxy_base::Fields;
 use foxy_store::{Purge, PurgeError, PurgeKind};
@@ -8,19 +8,19 @@ use crate::access::contains;
 use crate::asker::{Asker, Foreign, foreign};
 use crate::route::Refusal;
 
-/// Who purges.
+/// Kind of purger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purger {
-    /// With the admin credential: as by the admin address.
+    /// Holds the admin credential: same rights as the admin address.
     Operator,
     /// A client that may purge single URLs.
     Client,
 }
 
-/// Judges a request by its credential, or else by where it comes from.
+/// Judges a request by its credential, or by its source if it has none.
 ///
-/// A page in a browser can send `PURGE` to its own host without asking anybody, and a proxy on
-/// this machine passes on what the whole Internet sends: the peer's address says nothing then.
+/// The peer's address alone proves nothing: a page in a browser can send `PURGE` to its own host,
+/// and a proxy on this machine forwards requests from the whole Internet.
 pub(super) fn purger<F: Fields + ?Sized>(
     access: &Access,
     asker: &Asker,
@@ -41,7 +41,7 @@ pub(super) fn purger<F: Fields + ?Sized>(
     }
 }
 
-/// Whether the purger may purge this much: a client no more than the URL and its variants.
+/// True if the purger may purge this much; a client only the URL and its variants.
 pub(super) fn within_rights(purger: Purger, wanted: &[Purge]) -> Result<(), Refusal> {
     let url_alone = wanted.iter().all(|purge| purge.kind == PurgeKind::Url);
     match purger {
@@ -58,20 +58,20 @@ const fn refused(reason: &'static str) -> Refusal {
     }
 }
 
-/// There are too many purges for now.
+/// Too many purges at present.
 pub(super) const TOO_MANY: Refusal = Refusal {
     status: 429,
     reason: "too-many-purges",
 };
 
-/// What the store did not accept: a purge that is wrong, or one that has no place at present.
+/// Refusal by the store: an invalid purge, or one without a free place.
 pub(super) const fn not_accepted(error: &PurgeError) -> Refusal {
     match error {
         PurgeError::TooLong(_) | PurgeError::Empty | PurgeError::Expression(_) => Refusal {
             status: 400,
             reason: "bad-purge",
         },
-        // A limit, whichever: what was purged already stays purged.
+        // Any limit: an object that is purged already stays purged.
         _ => TOO_MANY,
     }
 }
@@ -100,7 +100,7 @@ mod tests {
 
     const XFF: &str = "X-Forwarded-For";
 
-    /// Peer, fields, and what comes of it.
+    /// Case: peer, fields, and the expected result.
     type Case = (
         &'static str,
         &'static [(&'static str, &'static str)],
@@ -116,7 +116,7 @@ mod tests {
         ),
         ("10.0.0.1", &[], "purge-not-allowed"),
         ("203.0.113.1", &[], "purge-not-allowed"),
-        // A page in a browser on this machine.
+        // A web page in a browser on this machine.
         (
             "127.0.0.1",
             &[("Origin", "http://evil.test")],
@@ -138,7 +138,7 @@ mod tests {
             &[("Referer", "http://a/")],
             "purge-from-a-page",
         ),
-        // A stranger behind a front end on this machine.
+        // An Internet client behind a front end on this machine.
         ("127.0.0.1", &[("Via", "1.1 front")], "purge-forwarded"),
         ("127.0.0.1", &[(XFF, "203.0.113.1")], "purge-forwarded"),
         ("127.0.0.1", &[(XFF, "127.0.0.1")], "purge-forwarded"),
@@ -157,7 +157,7 @@ mod tests {
             &[("X-Forwarded-Proto", "https")],
             "purge-forwarded",
         ),
-        // Behind a trusted one the client counts, and a page is a page there as well.
+        // Behind a trusted proxy the named client counts, and web pages are refused as well.
         ("192.0.2.1", &[(XFF, "127.0.0.1")], "client"),
         ("192.0.2.1", &[(XFF, "203.0.113.1")], "purge-not-allowed"),
         (
@@ -175,7 +175,7 @@ mod tests {
             &[(XFF, "127.0.0.1"), ("Origin", "http://a")],
             "purge-from-a-page",
         ),
-        // The credential stands for itself.
+        // The credential is sufficient.
         (
             "203.0.113.1",
             &[("Authorization", "Bearer 0123456789abcdef")],
@@ -194,7 +194,7 @@ mod tests {
     ];
 
     #[test]
-    fn where_a_purge_comes_from_decides() {
+    fn the_source_of_a_purge_decides_its_rights() {
         for (peer, fields, expected) in CASES {
             assert_eq!(judge(peer, fields), *expected, "{peer} {fields:?}");
         }

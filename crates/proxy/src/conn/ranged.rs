@@ -52,7 +52,7 @@ pub(super) enum Cut {
     Elsewhere,
 }
 
-/// What of the answer `head` goes to the client that asks.
+/// Bytes of the answer `head` to send to this client.
 pub(super) fn cut(ask: &Ask, head: &FillHead) -> Cut {
     if head.status != 206 {
         return Cut::All;
@@ -63,8 +63,8 @@ pub(super) fn cut(ask: &Ask, head: &FillHead) -> Cut {
     if !head.ranged || wanted.is_some() && wanted == head.range.as_deref() {
         return own(head, said);
     }
-    // Not this client's range was asked for. Without a Content-Range that can be believed nobody
-    // knows which bytes come.
+    // Another range than this client's was requested. Without a valid Content-Range the position of
+    // the bytes is unknown.
     let Some(part) = head
         .part
         .filter(|_| head.length.is_none() || head.length == said)
@@ -95,8 +95,8 @@ pub(super) fn cut(ask: &Ask, head: &FillHead) -> Cut {
     }
 }
 
-/// What of the answer to a client's own question is sent: what the origin says, but no more bytes
-/// than Content-Range names.
+/// Bytes to send of the answer to the client's own request: the origin's answer, limited to the
+/// length in Content-Range.
 fn own(head: &FillHead, said: Option<u64>) -> Cut {
     let longer = said.zip(head.length).is_some_and(|(said, all)| said < all);
     match head.part.filter(|_| longer) {

@@ -188,7 +188,7 @@ impl<T: Transport> Conn<T> {
             .digest
             .as_ref()
             .map(|d| freshness::ttl_ms(d, now).div_euclid(1000));
-        // Whether a body without a length is too large is not known yet.
+        // The size of a body without Content-Length is not known yet.
         let sizes = |config| head.status == 206 || size_is_right(head.length, config);
         let cache = CacheStatus {
             cache: &local.proxy.config.headers.name,

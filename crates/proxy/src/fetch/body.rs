@@ -43,7 +43,7 @@ pub(super) struct Body<'a> {
     pub(super) background: bool,
     /// More bytes than this are a lie.
     pub(super) most: u64,
-    /// How long the origin may be silent.
+    /// Longest silence of the origin.
     pub(super) patience: Ticks,
     pub(super) leased: &'a mut Leased,
     pub(super) reader: &'a mut BodyReader,

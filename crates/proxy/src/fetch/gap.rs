@@ -1,9 +1,9 @@
 //! Fetches a run of fragments that a stored large object lacks, by one range request. Bytes are
 //! taken under the same strong validator only; an answer of another version ends the object's life.
 //!
-//! An origin may answer with less than was asked for (RFC 9110 section 14.2): it is asked for the
-//! rest as long as it makes progress. When gaps of an object fail twice for what the origin sends,
-//! the object is forgotten, so that the next request fetches the whole.
+//! An origin may answer with fewer bytes than requested (RFC 9110 section 14.2): the rest is
+//! requested as long as it makes progress. If gaps of an object fail twice because of the origin's
+//! answers, the object is removed, so that the next request fetches it whole.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::upstream::UpstreamError;
 use crate::upstream::exchange::Leased;
 use crate::via::Changes;
 
-/// Requests for one run that may bring as little as they like.
+/// Requests for one run without a minimum of bytes.
 const SHORT_ANSWERS: u64 = 8;
 /// Bytes that one further request has to bring on average.
 const SHORT_BYTES: u64 = 4 << 10;
@@ -84,7 +84,7 @@ pub(crate) fn spawn(
 }
 
 impl Job {
-    /// Asks for the run until all of it is there.
+    /// Requests the run until all of it has arrived.
     async fn run(
         &self,
         local: &Local,
@@ -109,7 +109,7 @@ impl Job {
             match ended {
                 Ok(Ended::Overtaken) => return Ok(Ended::Overtaken),
                 Ok(Ended::Whole(_)) if pushed >= self.span.len() => break,
-                // Cut off or short: the rest may be asked for while there is progress.
+                // Cut off or short: request the rest while there is progress.
                 Ok(Ended::Whole(_)) | Err(UpstreamError::Truncated) if pushed > before => {
                     if asked > SHORT_ANSWERS + pushed / SHORT_BYTES {
                         return Err(UpstreamError::BadResponse("range-too-short"));
@@ -124,7 +124,7 @@ impl Job {
         Ok(Ended::Whole(Bytes::new()))
     }
 
-    /// Asks once for `rest`, and takes what comes of it.
+    /// Requests `rest` once and handles the answer.
     async fn ask(
         &self,
         local: &Local,
@@ -163,7 +163,7 @@ impl Job {
         let mut kept = match (keeper.take(), verdict) {
             (Some(kept), Verdict::Store) => kept,
             (None, Verdict::Store) => Keeper::resume(local, &self.head, self.span),
-            // It ends the keeping of the run.
+            // The run is no longer kept.
             (_, Verdict::Pass) => Keeper::nothing(local),
         };
         writer.keep(kept.window());
@@ -215,7 +215,7 @@ impl Job {
         let exact = range.and_then(|range| {
             let same = range.complete.is_none_or(|length| length == complete);
             range.span.filter(|span| {
-                // Less than was asked for is allowed, a beginning elsewhere of no use.
+                // Fewer bytes than requested are allowed; another start is useless.
                 let fits = span.start == rest.start && span.end <= rest.end;
                 same && fits && length.is_none_or(|length| length == span.len())
             })
@@ -249,8 +249,8 @@ impl Job {
         Ok((verdict, part))
     }
 
-    /// Notes what this run teaches about the object: the second time in a row that the origin
-    /// sends something of no use, the object is forgotten.
+    /// Records this run's result for the object. When the origin sends unusable bytes for the
+    /// second time in a row, the object is removed.
     fn learn(&self, local: &Local, writer: &FillWriter<FillHead>, error: Option<&UpstreamError>) {
         let (broken, key, now) = (&local.proxy.broken, self.head.hash(), local.wall());
         match error {
@@ -267,7 +267,7 @@ impl Job {
         }
     }
 
-    /// The stored bytes are of a version that is gone, or can never be completed.
+    /// The stored bytes are of an outdated version, or can never be completed.
     fn forget(&self, local: &Local, writer: &FillWriter<FillHead>) {
         let engine = &local.proxy.engine;
         let _ = writer.fill().if_storable(|| {
@@ -278,11 +278,11 @@ impl Job {
     }
 }
 
-/// What is done with bytes that are the right ones.
+/// Use of valid bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// They are sent and stored.
+    /// Send and store them.
     Store,
-    /// They are sent only.
+    /// Only send them.
     Pass,
 }

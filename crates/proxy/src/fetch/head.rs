@@ -1,4 +1,4 @@
-//! What is known of an answer when its head has arrived.
+//! Knowledge of an answer once its head has arrived.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -11,7 +11,7 @@ use foxy_store::{Object, Stored};
 
 use crate::serve::find::Primary;
 
-/// What followers learn at header time.
+/// Data for followers at header time.
 #[derive(Debug)]
 pub(crate) struct FillHead {
     /// The origin's status.
@@ -21,16 +21,15 @@ pub(crate) struct FillHead {
     pub(crate) fields: FieldBlock,
     /// Length of the body, if known.
     pub(crate) length: Option<u64>,
-    /// What decisions need, if the answer may be stored.
+    /// The rules digest, if the answer may be stored.
     pub(crate) digest: Option<Digest>,
     /// The origin's Age, for an answer that is not stored.
     pub(crate) age: Option<Bytes>,
     /// Vary list and selecting values.
     pub(crate) vary: Option<(Bytes, Bytes)>,
-    /// The stored object that the origin said is still right; there is no body then.
+    /// The stored object that the origin has validated; there is no body then.
     pub(crate) object: Option<Arc<Object>>,
-    /// The running answer that the origin said is still right, brought up to date; there is no body
-    /// then.
+    /// The running answer that the origin has validated, updated; there is no body then.
     pub(crate) validated: Option<Arc<Self>>,
     /// Where the body can be read back while it arrives.
     pub(crate) running: Arc<OnceLock<Running>>,
@@ -38,31 +37,31 @@ pub(crate) struct FillHead {
     pub(crate) sparse: Option<Arc<Object>>,
     /// The body is this part of the representation.
     pub(crate) part: Option<ContentRange>,
-    /// A range was asked for that others may want parts of.
+    /// The fetch is for a range that other requests may want parts of.
     pub(crate) ranged: bool,
-    /// That range, if it is the one of the client that began.
+    /// That range, if it is the leader's own.
     pub(crate) range: Option<Bytes>,
-    /// What the keys of other variants are made with, once this is stored.
+    /// The primary entry for the keys of other variants, once this is stored.
     pub(crate) primary: Option<Primary>,
-    /// Others than the request that started the fill may have it.
+    /// Requests other than the leader may have it.
     pub(crate) shared: bool,
-    /// Why it is not stored; empty if it is.
+    /// Reason for not storing it; empty if it is stored.
     pub(crate) not_stored: &'static str,
-    /// The strong ETag by which a rest can be asked for.
+    /// The strong ETag for a range request for the rest.
     pub(crate) strong_etag: Option<Bytes>,
 }
 
 /// A large body that can be read back while it arrives.
 #[derive(Debug)]
 pub(crate) struct Running {
-    /// Its head; of one that is not visible yet, one by which the fragments are found.
+    /// Its head; before it is visible, a head by which the fragments are found.
     pub(crate) head: Arc<Object>,
-    /// Keeps the fragments of one that is not visible yet.
+    /// Keeps the fragments alive before the object is visible.
     pub(super) _stored: Option<Arc<Stored>>,
 }
 
 impl FillHead {
-    /// A head with these fields and no body of its own.
+    /// A head with these fields and no body.
     pub(super) fn bare(status: u16, origin: SocketAddr, fields: FieldBlock) -> Self {
         Self {
             status,
@@ -86,7 +85,7 @@ impl FillHead {
         }
     }
 
-    /// This head after a validation: the same body under newer fields.
+    /// This head after a validation: the same body with newer fields.
     pub(super) fn updated(&self, fields: FieldBlock, digest: Digest) -> Self {
         Self {
             length: self.length,

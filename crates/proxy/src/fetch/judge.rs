@@ -65,7 +65,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) part: Option<&'a Arc<Object>>,
     /// The range was widened to whole fragments: what comes may begin a sparse object.
     pub(crate) aligned: bool,
-    /// That is not the client's own range.
+    /// The range differs from the client's own.
     pub(crate) widened: bool,
     pub(crate) times: Times,
 }
@@ -98,7 +98,7 @@ pub(crate) fn judge(
 ) -> (FillHead, Option<Place>) {
     let plan = storable(local, asked, head, length);
     let plan = plan.and_then(|plan| {
-        // A record has no room for it; the clients get it all the same.
+        // A record has no room for the field; the clients still get it.
         let placed = placed(local, asked, fill, &plan, head);
         Ok((placed.map_err(|_| "field-too-large")?, plan))
     });
@@ -107,7 +107,7 @@ pub(crate) fn judge(
         Err(reason) => (None, None, reason),
     };
     let (vary, place) = placed.map_or((None, None), |(vary, place)| (vary, Some(place)));
-    // For those who were there when it was asked, though it is stored for nobody.
+    // For requests that were waiting when the origin was asked, although it is not stored.
     let passing = match not_stored == rules::NoStore::ExpiredOnArrival.as_str() {
         true => passing(local, asked, head),
         false => None,
@@ -167,8 +167,8 @@ fn placed(
     Ok((vary, place))
 }
 
-/// What decisions need of an answer that is stale when it arrives because the origin took longer
-/// than its lifetime, at a site with `collapse = "arrived"`.
+/// Rules digest of an answer that is stale on arrival because the origin took longer than its
+/// lifetime, at a site with `collapse = "arrived"`.
 fn passing(local: &Local, asked: &Asked<'_>, head: &ResponseHead<'_>) -> Option<StorePlan> {
     let site = matches!(&*asked.ask.role, Role::Site(site) if site.collapse == Collapse::Arrived);
     if !site || head.status() == 206 {
@@ -187,7 +187,7 @@ fn passing(local: &Local, asked: &Asked<'_>, head: &ResponseHead<'_>) -> Option<
     Some(plan)
 }
 
-/// The part that a 206 says that it is, if it says so once.
+/// The range in a 206's Content-Range, if the field occurs once.
 fn part_of(head: &ResponseHead<'_>) -> Option<ContentRange> {
     let mut lines = values(head, "Content-Range");
     let line = lines.next().filter(|_| head.status() == 206)?;
@@ -198,7 +198,7 @@ fn part_of(head: &ResponseHead<'_>) -> Option<ContentRange> {
         .and_then(ContentRange::parse)
 }
 
-/// Whether a 206 says two lengths, so that nobody knows which bytes come.
+/// True if a 206 states two lengths: the bytes cannot be identified.
 pub(super) fn contradicts(head: &ResponseHead<'_>, length: Option<u64>) -> bool {
     let said = part_of(head)
         .and_then(|part| part.span)

@@ -59,9 +59,9 @@ pub(crate) struct Job {
     pub(crate) stored: Option<Arc<Object>>,
     /// Ask with its validators.
     pub(crate) validate: bool,
-    /// Ask with the validators of this answer, which another fetch is bringing.
+    /// Validate this answer, which another fetch is bringing.
     pub(crate) running: Option<Arc<FillHead>>,
-    /// The right to ask, if the request has it already.
+    /// The permit to ask the origin, if the request has one already.
     pub(crate) permit: Cell<Option<Permit>>,
     /// A part that is stored instead.
     pub(crate) part: Option<Arc<Object>>,
@@ -72,7 +72,7 @@ pub(crate) struct Job {
     pub(crate) own_conditions: bool,
     /// Nobody waits for the answer: go on without followers.
     pub(crate) background: bool,
-    /// The answer is offered to those who wait for the same, though nobody waits for this fetch.
+    /// Followers may join the fetch once its head is known, though it starts outside their slot.
     pub(crate) offers: bool,
 }
 
@@ -103,14 +103,14 @@ pub(crate) fn spawn(local: &Rc<Local>, job: Job, writer: FillWriter<FillHead>) {
 struct Base<'a> {
     /// To be revalidated.
     stale: Option<&'a Arc<Object>>,
-    /// To be validated while another fetch brings it.
+    /// The running answer to validate.
     running: Option<&'a Arc<FillHead>>,
     /// To be completed.
     rest: Option<Completion>,
 }
 
 impl Job {
-    /// Ask for the whole, for one request.
+    /// A fetch of the whole for one request.
     pub(crate) fn plain(ask: Rc<Ask>) -> Self {
         Self {
             ask,
@@ -140,7 +140,7 @@ impl Job {
         }
     }
 
-    /// Whether another range is asked for than the client wants.
+    /// True if the requested range is not the client's own.
     fn is_widened(&self) -> bool {
         let Ranged::Aligned(range) = &self.range else {
             return false;
@@ -232,7 +232,7 @@ async fn fetch(
     }
 }
 
-/// The right to ask the origin.
+/// The permit to ask the origin.
 async fn permit(
     local: &Local,
     job: &Job,
@@ -371,17 +371,17 @@ async fn stream(
     Ok(ended)
 }
 
-/// A body and where it comes from.
+/// A body and its source.
 struct Incoming<'a> {
     leased: &'a mut Leased,
     reader: &'a mut BodyReader,
     keeper: &'a mut Keeper,
-    /// More bytes than this are a lie.
+    /// Upper bound of the body's length; more bytes are an error.
     most: u64,
 }
 
 impl Incoming<'_> {
-    /// Brings the body to its end, over several connections if one breaks off or falls silent.
+    /// Reads the body to its end, over several connections if one breaks off or falls silent.
     async fn bring(
         &mut self,
         local: &Local,
@@ -404,7 +404,7 @@ impl Incoming<'_> {
             let silent = matches!(ended, Err(UpstreamError::Stalled));
             if silent && patience != local.patience.upstream {
                 body.patience = local.patience.upstream;
-                // On the heap: seldom needed, and the task would be larger by all of it.
+                // Boxed: rarely needed, and it would enlarge the task.
                 match Box::pin(source.beside(local, job, writer, body)).await {
                     Beside::Ended(later) => ended = later,
                     Beside::Elsewhere(leased, framing) => next = Some((leased, framing)),

@@ -1,5 +1,5 @@
-//! Header time of a fetch: the answer takes its place in the order of versions, ends the life of what
-//! it replaces, and teaches what to expect of the next one.
+//! Header time of a fetch: the answer takes its place in the order of versions, supersedes older
+//! answers, and shows whether later requests may share.
 
 use bytes::Bytes;
 use foxy_base::KeyHash;
@@ -20,11 +20,11 @@ use crate::upstream::exchange::Leased;
 pub(super) struct Opened {
     pub(super) head: FillHead,
     pub(super) place: Option<Place>,
-    /// Bytes that come before those of the answer.
+    /// Stored bytes that precede those of the answer.
     pub(super) before: Option<Bytes>,
 }
 
-/// Judges the head, and ends the life of what it replaces.
+/// Judges the head, and supersedes older answers.
 pub(super) fn open(
     local: &Local,
     asked: &Asked<'_>,
@@ -61,7 +61,7 @@ pub(super) fn open(
     })
 }
 
-/// Whether an answer that is not stored for this reason still shows what other requests would get
+/// True if an answer that is not stored for this reason still shows what other requests would get
 /// now, so that older answers are outdated.
 fn speaks_for_all(not_stored: &str) -> bool {
     let about_one_user = [NoStore::Private, NoStore::Authorization, NoStore::VaryStar];
@@ -91,7 +91,7 @@ fn publish(
         },
         same: &selects,
         replaces: |other: &FillHead| {
-            // A part says nothing against a whole of the same version.
+            // A part does not replace a whole of the same version.
             let etag = &head.strong_etag;
             let part = head.status == 206 && etag.is_some() && other.strong_etag == *etag;
             !part && selects(&other.vary)
@@ -100,7 +100,7 @@ fn publish(
     local.proxy.fills.publish(writer.fill(), claim)
 }
 
-/// What this answer teaches about the next requests for the same.
+/// Records what this answer shows about later requests for the same key.
 fn learn(
     local: &Local,
     asked: &Asked<'_>,
@@ -109,8 +109,8 @@ fn learn(
     place: Option<&Place>,
 ) {
     let (key, now) = (writer.fill().hash(), asked.times.response);
-    // Errors are worth waiting for together, and what is not stored in favour of something else
-    // says nothing about the next answer.
+    // Requests may wait together for an error. An answer that was not stored in favour of another
+    // one tells nothing about the next.
     if head.status < 500 && asked.stored.is_none() && !head.shared {
         local.proxy.unshared.note(asked.ask.crowd(key), true, now);
     }
@@ -132,7 +132,7 @@ fn learn(
     }
 }
 
-/// The whole that this answer and the stored beginning make; `None` if they make none.
+/// The whole formed by the stored beginning and this answer; `None` if they do not fit.
 pub(super) fn complete(
     local: &Local,
     asked: &Asked<'_>,
@@ -164,8 +164,8 @@ pub(super) fn complete(
     })
 }
 
-/// Ends the life of what the answer replaces, before and regardless of storing it: also if it must
-/// not be stored because of a purge or a change meanwhile, for what is stored is older than it.
+/// Supersedes older stored answers. This happens before and regardless of storing the answer: even
+/// if a purge or a change forbids storing it, the stored ones are older.
 fn supersede(local: &Local, writer: &FillWriter<FillHead>, store: Option<(KeyHash, &Bytes)>) {
     let (engine, fill) = (&local.proxy.engine, writer.fill());
     engine.supersede(fill.hash(), fill.key());
@@ -176,7 +176,7 @@ fn supersede(local: &Local, writer: &FillWriter<FillHead>, store: Option<(KeyHas
     }
 }
 
-/// Two answers crossed, and nothing shows which is newer: what is stored of either goes.
+/// Two answers overlapped and their order is unknown: removes the stored answer of either.
 fn forget(local: &Local, writer: &FillWriter<FillHead>, place: Option<&Place>) {
     let (engine, fill) = (&local.proxy.engine, writer.fill());
     engine.supersede(fill.hash(), fill.key());

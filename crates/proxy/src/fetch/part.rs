@@ -133,7 +133,7 @@ pub(super) fn is_sparse(
 ) -> bool {
     let fragment = u64::from(local.proxy.engine.fragment_bytes());
     let large = range.complete.is_some_and(|length| length > fragment);
-    // Where a widened range begins: one from elsewhere is not what was asked for.
+    // A widened range must begin where it was requested.
     let fits = range.span.is_some_and(|span| {
         span.start.is_multiple_of(fragment) || Some(span.end) == range.complete
     });

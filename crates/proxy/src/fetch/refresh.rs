@@ -54,7 +54,7 @@ pub(super) fn apply(
         replaces: |other: &FillHead| etag.is_none() || other.strong_etag != etag,
     };
     if local.proxy.fills.publish(writer.fill(), claim) != Order::Newest {
-        // Older than what is there: an answer to its own request, and nothing more.
+        // Older than the stored answer: sent for its own request only.
         return Some(Arc::clone(old));
     }
     let put = writer.fill().if_storable(|| {
@@ -64,13 +64,13 @@ pub(super) fn apply(
     Some(put??.object)
 }
 
-/// The text by which two answers are known to be one version: ETag, else Last-Modified.
+/// Text that identifies the version of an answer: ETag, else Last-Modified.
 pub(super) fn validator<F: Fields>(fields: &F) -> Option<Bytes> {
     let text = first(fields, "ETag").or_else(|| first(fields, "Last-Modified"))?;
     Some(Bytes::copy_from_slice(text))
 }
 
-/// The same version of an object as others have refreshed it meanwhile; otherwise itself.
+/// The same version of the object with fields refreshed by others meanwhile; otherwise the object.
 pub(crate) fn newest_form(local: &Local, old: &Arc<Object>) -> Arc<Object> {
     match local.proxy.engine.lookup(old.hash(), old.key()) {
         Lookup::Memory(now)
@@ -82,8 +82,8 @@ pub(crate) fn newest_form(local: &Local, old: &Arc<Object>) -> Arc<Object> {
     }
 }
 
-/// What a 304 makes of an answer that another fetch is bringing; `None` if it does not speak of
-/// that one, or forbids keeping it. Then the whole must be fetched.
+/// Applies a 304 to an answer that another fetch is bringing. Returns `None` if the 304 does not
+/// match that answer or forbids keeping it; the whole must be fetched then.
 pub(super) fn running(
     local: &Local,
     asked: &Asked<'_>,

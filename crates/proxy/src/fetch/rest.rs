@@ -1,5 +1,5 @@
-//! A body that breaks off is continued by a range request, once for all followers, where a strong
-//! validator proves that the rest is of the same representation (RFC 9110 section 15.3.7).
+//! Continues a body that breaks off by a range request, once for all followers, if a strong
+//! validator proves that the rest belongs to the same representation (RFC 9110 section 15.3.7).
 
 use std::pin::pin;
 
@@ -17,22 +17,22 @@ use crate::upstream::UpstreamError;
 use crate::upstream::exchange::Leased;
 use crate::via::Changes;
 
-/// Attempts without a single new byte before the fetch fails.
+/// Attempts without a new byte before the fetch fails.
 const FRUITLESS_MAX: u8 = 2;
 
-/// Where the bytes of a running fetch come from, and how to go on after a break.
+/// Source of the bytes of a running fetch, and what is needed to continue after a break.
 #[derive(Debug)]
 pub(super) struct Source {
     /// Offset of the first byte of this body in the representation.
     start: u64,
     /// One past its last byte, if that is known.
     end: Option<u64>,
-    /// The strong ETag; without one a broken body stays broken.
+    /// The strong ETag; without one a broken body cannot be continued.
     etag: Option<Bytes>,
-    /// Bytes that had come at the last break, and the attempts since then that brought none.
+    /// Bytes received at the last break, and attempts since then without a new byte.
     broke_at: u64,
     fruitless: u8,
-    /// Whether the connection can be used again after this body.
+    /// True if the connection can be used again after this body.
     persistent: bool,
     continued: bool,
 }
@@ -41,20 +41,20 @@ pub(super) struct Source {
 struct Rest {
     leased: Leased,
     parts: ResponseParts,
-    /// One past the last byte of the whole body, if it says so.
+    /// One past the last byte of the whole body, if known.
     end: Option<u64>,
 }
 
-/// What came of asking for the rest beside a silent origin.
+/// Result of requesting the rest beside a silent origin.
 pub(super) enum Beside {
-    /// The first connection has brought the body to this end.
+    /// The first connection has ended the body.
     Ended(Result<Ended, UpstreamError>),
     /// Another one brings the rest.
     Elsewhere(Leased, BodyFraming),
 }
 
 impl Source {
-    /// For the body of `head`; `part` if that is a part of the representation.
+    /// Source for the body of `head`; `part` if that is a part of the representation.
     pub(super) fn of(head: &FillHead, part: Option<Span>, parts: &ResponseParts) -> Self {
         let start = part.map_or(0, |span| span.start);
         let end = match part {
@@ -73,18 +73,18 @@ impl Source {
         }
     }
 
-    /// Whether a body that ended after `pushed` bytes is shorter than it should be: the origin may
-    /// answer a range request with less than was asked for.
+    /// True if a body that ended after `pushed` bytes is too short: the origin may answer a range
+    /// request with fewer bytes than requested.
     pub(super) fn lacks(&self, pushed: u64) -> bool {
         self.continued && self.end.is_some_and(|end| self.start + pushed < end)
     }
 
-    /// Whether the connection can be used again after this body.
+    /// True if the connection can be used again after this body.
     pub(super) const fn persistent(&self) -> bool {
         self.persistent
     }
 
-    /// How long the origin may be silent in the body before the rest is asked for beside it.
+    /// Silence of the origin in the body after which the rest is requested beside it.
     pub(super) fn patience(&self, local: &Local) -> Ticks {
         match self.etag.is_some() && self.fruitless < FRUITLESS_MAX {
             true => local.patience.quiet,
@@ -92,7 +92,7 @@ impl Source {
         }
     }
 
-    /// A connection that brings the bytes after those pushed so far.
+    /// Opens a connection that brings the bytes after the first `pushed` ones.
     ///
     /// # Errors
     /// `error`, if the body cannot be continued.
@@ -119,8 +119,8 @@ impl Source {
         Err(error)
     }
 
-    /// The origin has been silent for a while: asks for the rest, and goes on waiting. What comes
-    /// first is taken.
+    /// The origin has been silent for a while: requests the rest on another connection and keeps
+    /// waiting. The first to deliver is used.
     pub(super) async fn beside(
         &mut self,
         local: &Local,
@@ -138,7 +138,7 @@ impl Source {
                 ended = running.as_mut() => return Beside::Ended(ended),
                 asked = asking => match asked {
                     Ok(Some(next)) if writer.pushed() == pushed => next,
-                    // It has woken up, or there is no other source.
+                    // It has resumed, or there is no other source.
                     _ => return Beside::Ended(running.await),
                 },
             }
@@ -163,7 +163,7 @@ impl Source {
         (next.leased, next.parts.framing(Method::Get))
     }
 
-    /// Asks once; `None` if the answer is not the rest of this body.
+    /// Requests the rest once; `None` if the answer is not the rest of this body.
     async fn ask(
         &self,
         local: &Local,
@@ -206,8 +206,8 @@ impl Source {
         Ok(Some(Rest { leased, parts, end }))
     }
 
-    /// Whether an answer is the rest from byte `from` on: then the end of the whole body, if it
-    /// says so.
+    /// Checks that an answer is the rest from byte `from` on. Returns the end of the whole body, if
+    /// known.
     fn continues(
         &self,
         head: &ResponseHead<'_>,
@@ -221,7 +221,7 @@ impl Source {
         let span = range.span?;
         let same = status == 206 && super::strong_etag(head).as_ref() == Some(etag);
         let inside = self.end.is_none_or(|end| span.end <= end);
-        // A body of unknown length ends where the representation does.
+        // A body of unknown length ends with the representation.
         let end = self.end.or(range.complete);
         (same && alone && inside && span.start == from && end.is_some()).then_some(end)
     }

@@ -1,6 +1,6 @@
-//! Requests that wait for a head which does not come: after three seconds one of them asks the
-//! origin too, after six two more, after nine four more. All of them, the first leader included,
-//! take the first head that arrives and that they may have.
+//! Crowds whose head is overdue: after three seconds one waiting request asks the origin too, after
+//! six seconds two more, after nine four more. All requests, the first leader included, take the
+//! first head that arrives and that they may have.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,24 +11,24 @@ use super::{Fill, FillMap, FillWriter, Follower, wake_all};
 
 /// Time between two rounds of further fetches.
 const ROUND: Duration = Duration::from_secs(3);
-/// Rounds after which nobody else asks: 1 + 2 + 4 further fetches.
+/// Rounds of further fetches: 1 + 2 + 4.
 const ROUNDS: u32 = 3;
 
-/// Fetches beside the first that may be under way after `waited`.
+/// Further fetches that may be under way after `waited`.
 fn seconds_allowed(waited: Duration) -> u32 {
     let rounds = u32::try_from(waited.as_millis() / ROUND.as_millis()).unwrap_or(u32::MAX);
     (1 << rounds.min(ROUNDS)) - 1
 }
 
 impl<H> Follower<H> {
-    /// When the next request of the crowd may ask too; `None` if no further one will.
+    /// When the next request of the crowd may ask too; `None` if none may.
     pub(crate) fn next_round(&self, now: Instant) -> Option<Instant> {
         let waited = now.saturating_duration_since(self.fill.started);
         let rounds = u32::try_from(waited.as_millis() / ROUND.as_millis()).unwrap_or(u32::MAX);
         (rounds < ROUNDS).then(|| self.fill.started + ROUND * (rounds + 1))
     }
 
-    /// Takes one of the further fetches that are allowed by now. False if they are all taken.
+    /// Takes one of the further fetches allowed by now. False if all are taken.
     pub(crate) fn take_turn(&self, now: Instant) -> bool {
         let waited = now.saturating_duration_since(self.fill.started);
         let mut state = self.fill.state.lock();
@@ -39,8 +39,8 @@ impl<H> Follower<H> {
 }
 
 impl<H> FillMap<H> {
-    /// A further fetch for the key of `follower`, which brings no head. Whichever receives its head
-    /// first is the one that is joined.
+    /// Starts a further fetch for the key of `follower`, whose head is overdue. The fetch that
+    /// receives its head first is joined.
     pub(crate) fn second(&self, follower: &Follower<H>) -> (FillWriter<H>, Follower<H>) {
         let first = &follower.fill;
         let fill = Fill {
@@ -52,9 +52,9 @@ impl<H> FillMap<H> {
         (writer, follower)
     }
 
-    /// `fill` has received the first head of several fetches for one key: those that wait for the
-    /// others ask again. If others may have the answer, `joinable`, they and later requests join
-    /// this fill.
+    /// `fill` has received the first head of several fetches for one key: requests that wait for
+    /// the others look again. If others may have the answer (`joinable`), they and later requests
+    /// join this fill.
     pub(crate) fn prefer(&self, fill: &Arc<Fill<H>>, joinable: bool) {
         if joinable {
             self.offer(fill);

@@ -25,8 +25,8 @@ pub(crate) enum Next {
     End(Bytes),
 }
 
-/// Proof that a request itself started the fetch whose answer it is about to get. Only the place
-/// of the request that started a fill gives one.
+/// Proof that a request itself started the fetch whose answer it gets. Only the leader's place in a
+/// fill gives one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Own {
     _private: (),
@@ -40,21 +40,21 @@ pub(crate) struct Follower<H> {
     interim_seen: usize,
     /// The request started the fill.
     leads: bool,
-    /// The head was not there yet when the request came.
+    /// The head had not arrived when the request joined.
     waits: bool,
     #[cfg(test)]
     taken: u64,
 }
 
 impl<H> Follower<H> {
-    /// The place of the request that started the fill.
+    /// Place of the request that started the fill.
     pub(super) fn leading(fill: Arc<Fill<H>>, id: usize) -> Self {
         let mut follower = Self::joining(fill, id, true);
         follower.leads = true;
         follower
     }
 
-    /// The place of another request; `waits` if it came before the head.
+    /// Place of another request; `waits` if it joined before the head.
     pub(super) fn joining(fill: Arc<Fill<H>>, id: usize, waits: bool) -> Self {
         Self {
             fill,
@@ -67,17 +67,17 @@ impl<H> Follower<H> {
         }
     }
 
-    /// The right of the request that started the fill to its answer; `None` for all others.
+    /// Proof for the request that started the fill; `None` for all others.
     pub(crate) fn own(&self) -> Option<Own> {
         self.leads.then_some(Own { _private: () })
     }
 
-    /// Whether the answer is shared with the request that started the fill.
+    /// True if the answer is shared with the request that started the fill.
     pub(crate) fn collapsed(&self) -> bool {
         !self.leads
     }
 
-    /// Whether the request came before the head.
+    /// True if the request joined before the head.
     pub(crate) fn waited(&self) -> bool {
         self.waits
     }
@@ -94,7 +94,7 @@ impl<H> Follower<H> {
         cx: &mut Context<'_>,
     ) -> Poll<Result<HeadEvent<H>, Released>> {
         let mut state = self.fill.state.lock();
-        // Interim answers are the leader's: nobody knows yet with whom it may share.
+        // Interim answers are for the leader: whether it may share is not known yet.
         if self.leads
             && let Some(interim) = state.interim.get(self.interim_seen)
         {
@@ -198,12 +198,12 @@ impl<H> Follower<H> {
         comes
     }
 
-    /// The newest form of the head, once there is one.
+    /// The newest form of the head, if it has arrived.
     pub(crate) fn head(&self) -> Option<Arc<H>> {
         self.fill.published()
     }
 
-    /// Hash of the key that the fill was started for.
+    /// Hash of the key for which the fill was started.
     pub(crate) fn hash(&self) -> foxy_base::KeyHash {
         self.fill.hash()
     }
@@ -213,7 +213,7 @@ impl<H> Follower<H> {
         self.fill.forbid_storing();
     }
 
-    /// Whether requests join another fill by now, whose head `takes` accepts.
+    /// True if requests now join another fill, and `takes` accepts its head.
     pub(crate) fn is_outdone(&self, map: &FillMap<H>, takes: impl Fn(&H) -> bool) -> bool {
         let now = map.open(self.fill.slot);
         let other = now.filter(|fill| !Arc::ptr_eq(fill, &self.fill));
@@ -222,8 +222,7 @@ impl<H> Follower<H> {
             .is_some_and(|head| takes(&head))
     }
 
-    /// Puts a newer form of the head in place of the first one: a validation has updated it.
-    /// Those who join from now on are judged by it.
+    /// Replaces the head by a newer form after a validation. Later followers are judged by it.
     pub(crate) fn update_head(&self, head: Arc<H>) {
         self.fill.state.lock().head = Some(head);
     }

@@ -79,7 +79,7 @@ impl<H> FillMap<H> {
         }
         let key = Bytes::copy_from_slice(key);
         let (writer, follower) = Fill::start_at(slot, hash, key, base);
-        // After a failure the whole crowd tries once more, by one fetch.
+        // After a failure the whole crowd tries once more, with one fetch.
         if running.is_none_or(|fill| fill.has_failed()) {
             shard.open.insert(slot, Arc::clone(writer.fill()));
         }
@@ -111,7 +111,7 @@ impl<H> FillMap<H> {
         self.shard(slot).lock().open.get(&slot).cloned()
     }
 
-    /// Later requests join `fill`, whatever they joined before, unless it is closed.
+    /// Later requests join `fill` instead of the one they joined before, unless it is closed.
     pub(crate) fn offer(&self, fill: &Arc<Fill<H>>) {
         let mut shard = self.shard(fill.slot).lock();
         if !fill.closed.load(Ordering::Acquire) {
@@ -137,7 +137,7 @@ impl<H> FillMap<H> {
     }
 
     pub(super) fn close(&self, fill: &Arc<Fill<H>>) {
-        // Before the lock: who offers the fill at this moment sees it, or is undone below.
+        // Set before taking the lock: a concurrent offer of the fill sees it, or is undone below.
         fill.closed.store(true, Ordering::Release);
         let mut shard = self.shard(fill.slot).lock();
         let same = |other: &Arc<Fill<H>>| Arc::ptr_eq(other, fill);

@@ -73,15 +73,15 @@ pub(crate) struct Fill<H> {
     state: Mutex<State<H>>,
     /// Whether the result may be stored; held while it is being stored.
     storable: Mutex<bool>,
-    /// Later requests do not join it: it is outdated, or what it fetches was purged.
+    /// Later requests do not join it: it is outdated, or its key was purged.
     closed: AtomicBool,
-    /// Its head has its place in the order of versions; it is shown a moment later.
+    /// Its head has its place in the order of versions; it is published a moment later.
     judged: AtomicBool,
-    /// The number that the fetch drew when the origin was asked; 0 before that.
+    /// The number drawn when the origin was asked; 0 before that.
     number: AtomicU64,
-    /// Since when the first request has been waiting.
+    /// When the first request began to wait.
     started: Instant,
-    /// Another fetch for the same key was waited for too long.
+    /// A further fetch, started because another one for the same key waited too long.
     second: bool,
 }
 
@@ -100,7 +100,7 @@ struct State<H> {
     cover: Option<Cover>,
     end: Option<End>,
     readers: Vec<Option<Reader>>,
-    /// Further fetches that waiting requests have started because this one brings no head.
+    /// Further fetches started by waiting requests because the head is overdue.
     seconds: u32,
     /// Another fetch has brought a head first.
     elsewhere: bool,
@@ -203,7 +203,7 @@ impl<H> Fill<H> {
         matches!(self.state.lock().end, Some(End::Failed(_)))
     }
 
-    /// Whether more than one fetch for the same key is waited for.
+    /// True if several fetches for the same key are waited for.
     pub(crate) fn has_rivals(&self) -> bool {
         self.second || self.state.lock().seconds > 0
     }
@@ -214,12 +214,12 @@ impl<H> Fill<H> {
         *self.storable.lock()
     }
 
-    /// The number that was drawn when the origin was asked; `None` before that.
+    /// The number drawn when the origin was asked; `None` before that.
     pub(crate) fn number(&self) -> Option<u64> {
         Some(self.number.load(Ordering::Acquire)).filter(|number| *number > 0)
     }
 
-    /// The place of the request that starts this fill.
+    /// Place of the request that starts this fill.
     fn lead(self: &Arc<Self>) -> Follower<H> {
         let mut state = self.state.lock();
         let at = state.start;

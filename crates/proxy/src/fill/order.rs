@@ -1,11 +1,11 @@
-//! The order of versions. A fetch draws a number when the origin is asked, and another one when its
-//! head arrives. An answer that was asked for after the head of another had arrived is newer than
-//! that one. Of two whose exchanges overlap, neither order proves which the origin made first: the
-//! validator may show that they are one version, `Date` which is older (RFC 9111 section 4).
-//! Otherwise both are forgotten, so that what was served once is not followed by an older version.
+//! The order of versions. A fetch draws a number when the origin is asked, and another when its
+//! head arrives. If it was asked after another head had arrived, its answer is newer than that one.
+//! If the two exchanges overlap, the numbers do not prove which answer the origin made first. The
+//! validator may show that both are one version, and `Date` which is older (RFC 9111 section 4).
+//! Otherwise both are removed, so that no older version follows one that was served.
 //!
-//! What was published is remembered for as long as any fetch of the same primary key runs: a head
-//! that overlaps with it can only come from one of those.
+//! Published answers are remembered for as long as any fetch of the same primary key runs: only the
+//! heads of these fetches can overlap with them.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -16,41 +16,41 @@ use foxy_base::WallTime;
 
 use super::{Fill, FillMap};
 
-/// A Vary list and the values of the request that an answer was selected by; `None` without Vary.
+/// The Vary list and the request values that selected an answer; `None` without Vary.
 pub(crate) type Selection = Option<(Bytes, Bytes)>;
 
-/// Published answers remembered for one primary key. Beyond, the oldest counts for every selection.
+/// Published answers remembered for one primary key. Beyond that, one entry stands for all.
 const PUBLISHED_MAX: usize = 32;
 
-/// What tells which of two answers is older.
+/// Evidence for the order of two answers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Version {
     /// ETag, else Last-Modified.
     pub(crate) validator: Option<Bytes>,
     /// The Date field.
     pub(crate) date: Option<WallTime>,
-    /// A 304: this version was stored before the question was asked. As published: before the
-    /// question of every fetch that still runs.
+    /// A 304: this version was stored before the request was sent. As published: before the
+    /// request of every fetch that still runs.
     pub(crate) known_before: bool,
-    /// A part, which is kept beside other parts of the same version.
+    /// A part, which is stored beside other parts of the same version.
     pub(crate) part: bool,
 }
 
-/// The place of an answer among those under its key.
+/// Place of an answer among those of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Order {
     /// No other answer is newer.
     Newest,
-    /// Another one is newer.
+    /// Another answer is newer.
     Late,
-    /// Nothing shows which of two is newer.
+    /// The order of two answers is unknown.
     Unclear,
 }
 
 /// An answer that was published under a primary key.
 #[derive(Debug)]
 pub(super) struct Published {
-    /// Drawn when the origin was asked, and when the head arrived.
+    /// Numbers drawn when the origin was asked, and when the head arrived.
     asked: u64,
     arrived: u64,
     selection: Selection,
@@ -58,7 +58,7 @@ pub(super) struct Published {
 }
 
 impl Published {
-    /// The order of an answer that was asked for with the number `asked`, compared with this one.
+    /// Order of an answer with number `asked`, compared with this one.
     fn order_of(&self, asked: u64, version: &Version) -> Order {
         if asked > self.arrived {
             return Order::Newest;
@@ -70,7 +70,7 @@ impl Published {
         let same = validators.is_some_and(|(own, known)| own == known);
         let dates = version.date.zip(self.version.date);
         match (version.known_before, self.version.known_before) {
-            // Their fields may differ: those of the later question count.
+            // Their fields may differ: those of the later request count.
             _ if same && asked < self.asked && !version.part => Order::Late,
             _ if same => Order::Newest,
             // A version that was stored before both is older than one that came since.
@@ -85,7 +85,7 @@ impl Published {
     }
 }
 
-/// The running fills of a primary key, and what was published since the first of them began.
+/// The running fills of a primary key, and the answers published since the first of them began.
 #[derive(Debug)]
 pub(super) struct Family<H> {
     pub(super) fills: Vec<Arc<Fill<H>>>,
@@ -101,22 +101,22 @@ impl<H> Default for Family<H> {
     }
 }
 
-/// What a fill claims when its head arrives.
+/// Claims of a fill when its head arrives.
 pub(crate) struct Claim<S, O> {
-    /// The answer is storable: fetches that were asked earlier are older than it.
+    /// The answer is storable: fetches with an earlier number are older.
     pub(crate) storable: bool,
-    /// What it was selected by.
+    /// Request values that selected it.
     pub(crate) selection: Selection,
     pub(crate) version: Version,
-    /// Whether the request is selected by the same values as a published answer.
+    /// Tells whether the request is selected by the same values as a published answer.
     pub(crate) same: S,
-    /// Whether a running answer with this head is replaced by this one.
+    /// Tells whether this answer replaces a running one with this head.
     pub(crate) replaces: O,
 }
 
 impl<H> Family<H> {
-    /// Remembers an answer. Of those selected alike, the last one to arrive counts: who was asked
-    /// after it was asked after the others too.
+    /// Remembers an answer. Of those with the same selection only the last to arrive is kept: a
+    /// later number than its own is later than the others as well.
     fn record(&mut self, new: Published) {
         let alike = |known: &Published| known.selection == new.selection;
         if let Some(known) = self.published.iter_mut().find(|known| alike(known)) {
@@ -124,7 +124,7 @@ impl<H> Family<H> {
             return;
         }
         if self.published.len() >= PUBLISHED_MAX {
-            // Too many to tell apart: one that stands for all, and agrees with none.
+            // Too many to keep apart: one entry stands for all, and agrees with none.
             let arrived = self.published.drain(..).map(|known| known.arrived).max();
             self.published.push(Published {
                 asked: u64::MAX,
@@ -150,13 +150,13 @@ impl<H> FillMap<H> {
         self.numbers.fetch_add(1, atomic::Ordering::AcqRel)
     }
 
-    /// The origin is about to be asked for `fill`: it draws the next number.
+    /// Draws the next number for `fill`: the origin is about to be asked.
     pub(crate) fn asked(&self, fill: &Fill<H>) {
         fill.number.store(self.draw(), atomic::Ordering::Release);
     }
 
-    /// The head of `fill` has arrived. Unless it is the newest, it must not be stored, and this is
-    /// ensured. A storable one ends the storing of other answers under way, unless it is late.
+    /// The head of `fill` has arrived. Unless it is the newest, storing it is forbidden. A storable
+    /// head that is not late ends the storing of other running answers.
     pub(crate) fn publish<S, O>(&self, fill: &Arc<Fill<H>>, claim: Claim<S, O>) -> Order
     where
         S: Fn(&Selection) -> bool,
@@ -201,7 +201,7 @@ impl<H> FillMap<H> {
         self.outdated(fill, order)
     }
 
-    /// Ensures that an answer which is not the newest is neither stored nor joined.
+    /// Forbids storing and joining an answer that is not the newest.
     fn outdated(&self, fill: &Arc<Fill<H>>, order: Order) -> Order {
         if order != Order::Newest {
             self.close(fill);
@@ -210,7 +210,7 @@ impl<H> FillMap<H> {
         order
     }
 
-    /// `newer` has been published: `other`, which runs beside it, may bring what is older.
+    /// `newer` has been published: `other`, which runs beside it, may bring an older version.
     fn end(&self, other: &Arc<Fill<H>>, newer: &Fill<H>, replaces: impl Fn(&H) -> bool) {
         let judged = other.judged.load(atomic::Ordering::Acquire);
         match other.published() {
@@ -221,8 +221,8 @@ impl<H> FillMap<H> {
             Some(_) => {}
             None if other.hash != newer.hash => {}
             None => {
-                // Who comes from now on must not wait for it. It is compared when its head comes,
-                // unless that has happened already.
+                // Later requests must not wait for it. It is compared when its head arrives, unless
+                // that has happened already.
                 self.close(other);
                 if judged {
                     other.forbid_storing();
@@ -233,7 +233,7 @@ impl<H> FillMap<H> {
 }
 
 impl Version {
-    /// This version; or none that is known, if it is `unclear` which of two counts.
+    /// This version; an unknown one if it is `unclear` which of two counts.
     fn unless(self, unclear: bool) -> Self {
         match unclear {
             true => Self::default(),

@@ -123,7 +123,7 @@ fn a_purge_reaches_variants_and_fills_that_nobody_can_join() {
     assert!(map.of(base).is_empty());
 }
 
-/// A claim for an answer without Vary that was made at this second.
+/// Claim for an answer without Vary with this `Date`, in seconds.
 fn claim(storable: bool, second: i64) -> Claim<impl Fn(&Selection) -> bool, impl Fn(&u16) -> bool> {
     Claim {
         storable,
@@ -137,7 +137,7 @@ fn claim(storable: bool, second: i64) -> Claim<impl Fn(&Selection) -> bool, impl
     }
 }
 
-/// A fill that was asked, and has this head.
+/// A fill whose origin was asked, with this head.
 fn asked(map: &FillMap<u16>, status: Option<u16>) -> (FillWriter<u16>, Follower<u16>) {
     let hash = key_hash(b"k");
     let (writer, follower) = map.alone(hash, b"k", hash);
@@ -149,7 +149,7 @@ fn asked(map: &FillMap<u16>, status: Option<u16>) -> (FillWriter<u16>, Follower<
 }
 
 #[test]
-fn an_older_answer_does_not_replace_a_newer_one_whichever_was_asked_first() {
+fn an_older_answer_does_not_replace_a_newer_one_in_any_request_order() {
     let map = FillMap::<u16>::new();
     let (streaming, _a) = asked(&map, Some(200));
     let (part, _b) = asked(&map, Some(206));
@@ -166,13 +166,13 @@ fn an_older_answer_does_not_replace_a_newer_one_whichever_was_asked_first() {
     map.leave(quick.fill());
     assert_eq!(map.publish(late.fill(), claim(true, 9)), Order::Late);
     assert!(!late.fill().is_storable());
-    // The origin made this one before the one that was asked for earlier.
+    // The origin made this one before the one with the earlier number.
     assert_eq!(map.publish(later.fill(), claim(true, 9)), Order::Late);
     assert!(!later.fill().is_storable());
 }
 
 #[test]
-fn where_nothing_tells_which_is_newer_neither_stays() {
+fn answers_of_unclear_order_are_both_dropped() {
     let map = FillMap::<u16>::new();
     for late_is_asked_first in [true, false] {
         let (one, _a) = asked(&map, None);
@@ -267,7 +267,7 @@ fn a_later_request_does_not_wait_for_an_answer_that_is_outdated() {
 }
 
 #[test]
-fn what_was_purged_is_not_offered_to_later_requests() {
+fn a_purged_answer_is_not_offered_to_later_requests() {
     let map = FillMap::<u16>::new();
     let hash = key_hash(b"k");
     let Joined::Starts(first, _a) = map.join(hash, b"k", hash) else {
@@ -315,7 +315,7 @@ fn answers_of_other_variants_do_not_outdate_each_other() {
 }
 
 #[test]
-fn interim_answers_are_the_leaders() {
+fn interim_answers_go_to_the_leader_only() {
     let (writer, mut leader) = start();
     let mut other = writer.fill().join().unwrap();
     let mut cx = Context::from_waker(Waker::noop());
@@ -329,7 +329,7 @@ fn interim_answers_are_the_leaders() {
 }
 
 #[test]
-fn the_first_head_of_several_fetches_is_everybodys() {
+fn the_first_head_of_several_fetches_serves_the_whole_crowd() {
     let map = FillMap::<u16>::new();
     let hash = key_hash(b"k");
     let Joined::Starts(silent, mut leader) = map.join(hash, b"k", hash) else {

@@ -42,8 +42,8 @@ fn spans_of(object: &Object, shape: &Shape) -> Option<Vec<Span>> {
 
 impl<T: Transport> Conn<T> {
     /// Sends an object of any size out of the cache, or while the fill of `arriving` brings it.
-    /// `None`, and nothing sent, if bytes that it needs cannot be fetched, or the origin has another
-    /// version of them: then it is a miss.
+    /// Returns `None`, with nothing sent, if missing bytes cannot be fetched or the origin has
+    /// another version: then it is a miss.
     pub(crate) async fn large(
         &mut self,
         ask: &Rc<Ask>,

@@ -24,7 +24,7 @@ pub(crate) struct Slice {
     wanted: Span,
 }
 
-/// The bytes of a stored part that answer a request, and the permission to send them; `None` if the
+/// Bytes of a stored part that answer a request, and the permission to send them; `None` if the
 /// origin must be asked.
 pub(crate) fn slice(
     rules: &foxy_http_rules::Config,

@@ -212,7 +212,7 @@ impl Supply {
             // A fill of a part ends before the whole does.
             Ok(Next::End(_)) => self.follower = None,
             Err(Released::Lagged) if follower.is_running() => self.behind = true,
-            // Heads alone send followers elsewhere.
+            // Only waiting for a head ends with `Elsewhere`.
             Err(Released::Lagged | Released::Elsewhere) => self.behind = !follower.resume(at),
             Err(Released::Failed(error)) => {
                 self.follower = None;

@@ -32,19 +32,19 @@ pub(crate) enum UpstreamError {
     BadResponse(&'static str),
     /// The origin no longer has the version that is stored.
     AnotherVersion,
-    /// An error status in place of bytes that are missing: it says nothing about the object.
+    /// An error status in place of missing bytes: it does not concern the object.
     ErrorStatus,
     /// The fetch was given up on Foxy's side.
     GivenUp,
-    /// Too many requests wait for this origin already.
+    /// Too many requests wait for this origin.
     Busy,
-    /// The origin cannot be reached, and what is stored must not be used unless it says so.
+    /// The origin cannot be reached, and the stored answer must not be used without validation.
     Unvalidated(&'static str),
 }
 
 impl UpstreamError {
-    /// The error for a client whose answer is stored: where that must be validated and the origin
-    /// cannot be reached, RFC 9111 section 5.2.2.2 wants 504.
+    /// The error for a client whose answer is stored. If that answer must be validated and the
+    /// origin cannot be reached, the status is 504 (RFC 9111 section 5.2.2.2).
     pub(crate) fn validating(self, stored: Option<&Object>) -> Self {
         let must = Flags::MUST_REVALIDATE.with(Flags::PROXY_REVALIDATE);
         let digest = stored.and_then(stored_digest);
@@ -71,7 +71,7 @@ impl UpstreamError {
         }
     }
 
-    /// Whether the exchange failed before a head for a reason that another attempt may not meet.
+    /// True if the exchange failed before a head for a reason that another attempt may avoid.
     pub(crate) const fn is_transport(self) -> bool {
         !matches!(self, Self::Forbidden(_) | Self::NoSuchName | Self::Busy)
     }
@@ -96,8 +96,8 @@ impl UpstreamError {
         }
     }
 
-    /// Whether the origin may have carried out the request. One that may be sent again after a
-    /// pooled connection has died may have been received before the last attempt to connect.
+    /// True if the origin may have carried out the request. After a pooled connection died, the
+    /// origin may have received the request before the last attempt to connect.
     pub(crate) const fn may_have_reached_it(self, replayed: bool) -> bool {
         match self {
             Self::Forbidden(_) | Self::NoSuchName | Self::NameService => false,

@@ -22,14 +22,14 @@ pub(crate) struct Upstream {
     pub(crate) slots: FieldSlots,
     scanner: HeadScanner,
     pub(crate) peer: SocketAddr,
-    /// How long an answer is waited for, from the first wait after a request on.
+    /// Longest wait for an answer, from the first wait after a request on.
     wait: Option<Wait>,
 }
 
-/// Most interim answers to one request. Beyond that an origin sends them instead of an answer.
+/// Most interim answers to one request. More are an error.
 const INTERIM_MAX: u8 = 32;
 
-/// The wait for one answer. Interim ones are no sign of life: they do not make it longer.
+/// Time limit for one answer. Interim answers do not extend it.
 #[derive(Clone, Copy, Debug)]
 struct Wait {
     deadline: Ticks,
@@ -154,7 +154,7 @@ impl Upstream {
             .map_err(|error| lost(&error))
     }
 
-    /// Waits as long again for the answer: the request was still on its way.
+    /// Restarts the time limit: the request was still being sent.
     pub(crate) fn wait_on(&mut self, local: &Local) {
         let deadline = self.io.deadline(local.patience.first_byte);
         if let Some(wait) = &mut self.wait {
@@ -162,8 +162,8 @@ impl Upstream {
         }
     }
 
-    /// Reads up to the head of the final answer. `first` is a head that was read already;
-    /// `interim` is told of those that come before.
+    /// Reads up to the head of the final answer. `first` is a head that was read already; `interim`
+    /// receives those that come before.
     pub(crate) async fn final_head(
         &mut self,
         local: &Local,

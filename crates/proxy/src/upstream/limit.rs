@@ -1,8 +1,8 @@
-//! How many fetches may wait for the answer of one origin at the same time. The rest queue, up to
-//! a bound; beyond it a request is refused at once, before it costs memory.
+//! Limits the fetches that wait for an answer of one origin at the same time. Others queue, up to a
+//! bound; beyond it a request is refused at once, before it costs memory.
 //!
-//! A permit covers the time up to the head of the answer, where an origin does its work. A long
-//! download holds none.
+//! A permit covers the time up to the head of the answer: the origin works during that time.
+//! Downloads hold none.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use super::UpstreamError;
 use super::connect::Destination;
 
 const SHARDS: usize = 16;
-/// Origins per shard before those without fetches are dropped.
+/// Origins per shard before idle ones are dropped.
 const SWEEP_AT: usize = 256;
 
 /// The limits of all origins.
@@ -32,11 +32,11 @@ struct Origin {
     waiting: AtomicUsize,
 }
 
-/// The right to ask an origin; given back when dropped.
+/// Permit to ask an origin; dropping it returns it.
 #[derive(Debug)]
 pub(crate) struct Permit {
     _permit: OwnedSemaphorePermit,
-    /// Keeps the origin's entry from being dropped meanwhile.
+    /// Keeps the origin's entry while the permit is held.
     _origin: Arc<Origin>,
 }
 
@@ -50,7 +50,7 @@ impl OriginLimit {
         }
     }
 
-    /// Waits for a permit. Cancel safe: who stops waiting leaves the queue.
+    /// Waits for a permit. Cancel safe: a dropped wait leaves the queue.
     ///
     /// # Errors
     /// [`UpstreamError::Busy`] at once if the queue is full.

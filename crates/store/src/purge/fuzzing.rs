@@ -1,13 +1,13 @@
-//! What must hold for any expression of a purge and any key, for fuzzers and tests alike.
+//! Invariants of any purge expression and any key, for fuzzers and tests.
 
 use super::KeyParts;
 use super::patterns::compile;
 
-/// Takes an expression and a key apart, parted by the first line end, and tries the one on the
-/// other. Whether the expression was accepted.
+/// Splits `data` at the first line end into an expression and a key, and matches the one against
+/// the other. Returns true if the expression was accepted.
 ///
 /// # Panics
-/// A promise is broken.
+/// An invariant is violated.
 pub fn purge_expression(data: &[u8]) -> bool {
     let end = data.iter().position(|b| *b == b'\n').unwrap_or(data.len());
     let (text, key) = (&data[..end], data.get(end + 1..).unwrap_or_default());

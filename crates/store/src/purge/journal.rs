@@ -89,13 +89,13 @@ pub(crate) struct Journal {
     snapshot: u32,
     /// The last write failed: what is in this half now is not known.
     broken: bool,
-    /// Writes begun so far: the number of the latest.
+    /// Number of the latest write.
     writes: u64,
     stage: Stage,
 }
 
-/// The one write that may be under way. Its tickets stay here until it ends: a step that is not
-/// meant for the present stage leaves it as it is.
+/// The write that is under way, if any, with its tickets. A step that does not belong to the
+/// current stage leaves it unchanged.
 #[derive(Debug, Default)]
 enum Stage {
     #[default]
@@ -107,7 +107,7 @@ enum Stage {
 }
 
 impl Stage {
-    /// Ends the write of this number, if it is the one under way; its tickets.
+    /// Ends the write with this number if it is under way. Returns its tickets.
     fn take_written(&mut self, write: u64) -> Option<Vec<TicketPart>> {
         match self {
             Self::Writing(number, parts) if *number == write => {
@@ -119,7 +119,7 @@ impl Stage {
         }
     }
 
-    /// Ends the wait for a flush, if that has an outcome; the tickets.
+    /// Ends the wait for a flush that has an outcome. Returns the tickets.
     fn take_flushed(
         &mut self,
         flushed: impl FnOnce(u64) -> Option<bool>,
@@ -137,7 +137,7 @@ impl Stage {
 /// A write to the journal.
 #[derive(Debug)]
 pub(crate) struct JournalWrite {
-    /// Tells its completion from that of any other write.
+    /// Distinguishes its completion from that of other writes.
     pub(crate) number: u64,
     pub(crate) at: u64,
     pub(crate) bytes: AlignedBuf,
@@ -229,7 +229,7 @@ impl Journal {
         }
     }
 
-    /// The write of this number is done; `flush` asks for a flush and gives its number.
+    /// The write with this number has completed; `flush` requests a flush and returns its number.
     pub(crate) fn written(&mut self, write: u64, ok: bool, flush: impl FnOnce() -> u64) {
         let Some(parts) = self.stage.take_written(write) else {
             return;
@@ -250,7 +250,7 @@ impl Journal {
         }
     }
 
-    /// Those that wait learn it; the next write is a snapshot, which has everything.
+    /// The waiting tickets fail; the next write is a snapshot, which contains everything.
     fn fail(&mut self, parts: Vec<TicketPart>) {
         self.broken = true;
         end(parts, Durable::Failed);
@@ -297,9 +297,9 @@ fn pack(notes: &[PurgeNote]) -> Vec<Vec<PurgeNote>> {
     blocks
 }
 
-/// All active purges. They fit, unless this store came to others whose journals are larger: then
-/// one hard and one soft purge of everything up to the newest of them, for a start with this journal
-/// alone.
+/// All active purges. If they do not fit because another store has a larger journal: one hard and
+/// one soft purge of everything up to the newest of them, which a start with this journal alone
+/// needs.
 fn snapshot(state: &State, blocks_max: u32) -> Vec<Vec<PurgeNote>> {
     let notes: Vec<_> = state.active.values().map(|a| a.note.clone()).collect();
     let blocks = pack(&notes);

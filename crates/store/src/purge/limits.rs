@@ -1,5 +1,5 @@
-//! How many purges may be active at once. One that finds no place is refused: it is never widened,
-//! and what was acknowledged is never given up.
+//! Limits of active purges. A purge without a free place is refused. It is never widened, and an
+//! acknowledged purge is never dropped.
 
 use std::sync::Arc;
 
@@ -9,22 +9,22 @@ use super::set::State;
 use super::{Places, PurgeError};
 use crate::shared::StoreShared;
 
-/// Expressions that may be active: each is tried on every object that is compared.
+/// Active expressions: each is matched against every object that is compared.
 const EXPRESSIONS_MAX: usize = 64;
-/// Of these, how many are kept for operators.
+/// Expressions reserved for operators.
 const EXPRESSIONS_RESERVED: usize = 16;
 /// Bytes of active purges where no journal sets a limit.
 const BYTES_MAX: usize = 512 << 10;
-/// One of so many parts of the bytes is kept for operators.
+/// Fraction of the bytes that is reserved for operators (one part in this many).
 const RESERVED_PART: usize = 4;
 
-/// Bytes of notes that surely fit into a snapshot of every journal.
+/// Bytes of notes that fit into a snapshot of every journal.
 pub(super) fn room(stores: &[Arc<StoreShared>]) -> usize {
     let smallest = stores.iter().map(|s| super::journal::room(s)).min();
     smallest.unwrap_or(BYTES_MAX).min(BYTES_MAX)
 }
 
-/// Whether everything that `old` covers is covered by the later purge `new` too, and as hard.
+/// True if the later purge `new` covers everything that `old` covers, and is as hard.
 fn makes_needless(new: &PurgeNote, old: &PurgeNote) -> bool {
     let everything = new.kind == PurgeKind::All;
     let same = (old.kind, &old.text) == (new.kind, &new.text);
@@ -37,7 +37,7 @@ fn makes_needless(new: &PurgeNote, old: &PurgeNote) -> bool {
 }
 
 impl State {
-    /// The active purges that need not be compared with any more once `note` is active.
+    /// Active purges that become needless once `note` is active.
     pub(super) fn covered_by(&self, note: &PurgeNote) -> Vec<u64> {
         let notes = self.active.values().map(|active| &active.note);
         notes
@@ -46,10 +46,10 @@ impl State {
             .collect()
     }
 
-    /// Whether `note` has a place, once those that it covers are gone.
+    /// Checks that `note` has a place once needless purges are gone.
     ///
     /// # Errors
-    /// It has none.
+    /// No place is free.
     pub(super) fn has_place(
         &self,
         note: &PurgeNote,
@@ -73,7 +73,7 @@ impl State {
         }
         let going = covered.iter().filter_map(|number| self.active.get(number));
         let freed: usize = going.map(|active| active.note.encoded_len()).sum();
-        // One that takes the place of others needs no more than theirs.
+        // A purge that replaces others needs no more room than they did.
         let grows = note.encoded_len().saturating_sub(freed);
         if grows > 0 && self.bytes + grows > bytes_max {
             return Err(PurgeError::Busy);
@@ -81,10 +81,10 @@ impl State {
         Ok(())
     }
 
-    /// Soft purges stay until everything of their time is overwritten, so they would fill all
-    /// places in the end. When they hold more than half, the oldest of those that a sweep is
-    /// through with become hard: what they name is removed instead of kept as stale, and nothing
-    /// else. The next sweep ends them.
+    /// Soft purges stay until all objects of their time are overwritten, so they would fill all
+    /// places in time. When they hold more than half, the oldest ones that a sweep has finished
+    /// become hard: the objects that they name are removed instead of kept as stale, and no others.
+    /// The next sweep ends them.
     pub(super) fn harden(&mut self, room: usize) {
         let soft = self.active.values().filter(|active| active.note.soft);
         let mut held: usize = soft.map(|active| active.note.encoded_len()).sum();

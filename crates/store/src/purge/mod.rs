@@ -70,7 +70,7 @@ pub enum PurgeError {
         "has to wait: {0} expressions are active already; purge by prefix, host or tag, or try again when the sweep is done"
     )]
     TooMany(usize),
-    /// As many purges are active as there is room for.
+    /// All places for active purges are taken.
     #[error(
         "has to wait: too many purges are active; try again when the sweep is done, or purge everything at once"
     )]
@@ -78,19 +78,19 @@ pub enum PurgeError {
 }
 
 impl PurgeError {
-    /// Whether the same purge may be accepted later.
+    /// True if the same purge may be accepted later.
     #[must_use]
     pub const fn is_busy(&self) -> bool {
         matches!(self, Self::TooMany(_) | Self::Busy)
     }
 }
 
-/// Places for active purges: there are only so many.
+/// Classes of places for active purges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Places {
-    /// Those that everybody has who may purge.
+    /// Places for all clients that may purge.
     Shared,
-    /// Those kept for operators as well, so that no flood of others takes the last one.
+    /// Also the reserved places, so that a flood by clients cannot take the last one.
     Reserved,
 }
 

@@ -129,7 +129,7 @@ impl Purges {
         (waits && newest > object.meta().purge_sequence).then_some(newest)
     }
 
-    /// Counts objects that a purge removed or made stale, until a sweep is through with it.
+    /// Counts objects that a purge removed or made stale, until its sweep has finished.
     pub(super) fn count(&self, number: u64, by: u64) {
         if let Some((_, progress)) = self.state.read().history.get(&number)
             && !progress.done.load(Ordering::Acquire)
@@ -355,7 +355,7 @@ impl State {
         }
     }
 
-    /// Makes an active soft purge a hard one, to be swept once more.
+    /// Makes an active soft purge hard; it is swept once more.
     pub(super) fn make_hard(&mut self, number: u64) {
         let Some(mut active) = self.take_out(number) else {
             return;

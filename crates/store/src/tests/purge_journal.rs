@@ -14,7 +14,7 @@ fn begin(rig: &Rig, tag: &str) -> (u64, SyncTicket) {
     rig.engine.purge_many(&purge, Places::Reserved).unwrap()
 }
 
-/// Whether a power cut now leaves the purge.
+/// True if the purge survives a power cut now.
 fn survives(rig: &Rig, number: u64) -> bool {
     let again = rig.crash_unloaded(Keep::Nothing);
     again.engine.purge_status(number).is_some()
@@ -30,7 +30,7 @@ fn turns_while_a_journal_write_is_under_way_leave_its_tickets_alone() {
     assert_eq!(rig.disk.held().len(), 1, "its write");
     rig.turns(3);
     assert_eq!(ticket.outcome(), None, "neither done nor failed");
-    // A second one waits for the first: it does not take that one's completion for its own.
+    // A second write waits for the first: it must not take that one's completion.
     let (second, other) = begin(&rig, "two");
     rig.turns(3);
     for _ in 0..20 {
@@ -53,7 +53,7 @@ fn turns_while_a_journal_write_is_under_way_leave_its_tickets_alone() {
 }
 
 #[test]
-fn purges_beside_other_writes_are_all_acknowledged_and_none_too_early() {
+fn purges_beside_other_writes_are_all_acknowledged_but_not_early() {
     let mut acknowledged = 0;
     for seed in 0..6 {
         let mut rig = Rig::new(16, MEMORY, seed);

@@ -1,4 +1,4 @@
-//! How many purges there may be: too many are refused, never widened, and operators keep places.
+//! Limits of purges: surplus ones are refused, never widened, and operators keep places.
 
 use super::purges::purge;
 use super::rig::Rig;
@@ -12,7 +12,7 @@ fn long(n: usize) -> String {
     format!("{n}{}", " long".repeat(20))
 }
 
-/// Purges of tags by anybody, until they are refused; how many were accepted.
+/// Purges tags with ordinary rights until one is refused. Returns the number accepted.
 fn flood(rig: &mut Rig, from: usize, soft: bool) -> usize {
     for n in 0..1000 {
         let purge = purge(PurgeKind::Tag, &long(from + n), soft);
@@ -38,7 +38,7 @@ fn a_flood_of_tags_is_refused_and_never_widened() {
     let again = rig.kill();
     assert!(again.get(KEY).is_some());
     assert_eq!(again.engine.active_purges(), taken);
-    // The sweep makes room.
+    // The sweep frees places.
     assert!(rig.sweep());
     assert_eq!(rig.engine.active_purges(), 0);
     rig.settle();
@@ -82,7 +82,7 @@ fn a_purge_of_everything_takes_the_place_of_those_before() {
         flood(&mut rig, 0, soft);
         rig.purge(PurgeKind::Tag, "hard", false);
         rig.purge(PurgeKind::All, "", soft);
-        // A soft one leaves the hard ones.
+        // A soft purge does not replace the hard ones.
         assert_eq!(rig.engine.active_purges(), if soft { 2 } else { 1 });
     }
     let mut rig = Rig::new(16, MEMORY, 1);

@@ -210,7 +210,7 @@ impl Model {
         self.hits += 1;
         let stale = self.covered(key, &tags, sequence, true);
         if let Some(stale) = stale {
-            // Too many at once are refused, so none covers more than was asked for.
+            // Surplus purges are refused, so none covers more than requested.
             assert_eq!(object.is_soft_purged(), stale, "{key:?} {version}");
             self.stale += u64::from(stale);
         }

@@ -28,7 +28,7 @@ pub(crate) enum Purpose {
     VictimSlot(u64),
     /// A part of that victim.
     VictimPart(u64),
-    /// Blocks of the purge journal: the write of this number.
+    /// Blocks of the purge journal, for the write with this number.
     Journal(u64),
     /// A piece of a summary, for recovery.
     Load(Piece),

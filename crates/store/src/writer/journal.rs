@@ -27,7 +27,7 @@ impl Writer {
         }
     }
 
-    /// The write of the purge journal of this number is done, or has failed.
+    /// The write of the purge journal with this number has completed or failed.
     pub(super) fn journal_done(&mut self, write: u64, result: &std::io::Result<()>) {
         if let Err(error) = result {
             let at = self.store.geometry.journal_at();

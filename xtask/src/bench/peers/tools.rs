@@ -25,7 +25,7 @@ const fn needed(kind: Kind) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// Installs what is missing.
+/// Installs missing programs.
 pub(super) fn ensure(kinds: &[Kind]) -> Result<(), String> {
     let needed: Vec<_> = kinds.iter().filter_map(|kind| needed(*kind)).collect();
     install::ensure(&needed)

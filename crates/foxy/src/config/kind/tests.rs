@@ -1,4 +1,4 @@
-//! Kinds read what users write, and refuse the rest.
+//! Kinds accept valid texts and refuse the rest.
 
 use super::*;
 

@@ -1,10 +1,10 @@
-//! Which caching rules a request finds, by forward proxy, site and rule.
+//! Effective caching rules of a request, by forward proxy, site and rule.
 
 use foxy_proxy::rules::{Config as Caching, RuleSet};
 
 use super::super::tests::build;
 
-/// Two sites, of which `open` says for itself what `own` is, and a rule for `/r`.
+/// Two sites and a rule for `/r`; `open` sets explicitly what `own` sets.
 fn text(cache: &str, own: &str, rule: &str) -> String {
     format!(
         r#"
@@ -34,7 +34,8 @@ fn found<'c>(base: &'c Caching, rules: &'c RuleSet, partition: &str, path: &str)
     rules.config(id).unwrap_or(base)
 }
 
-/// Whether requests are obeyed: forward, `plain`, `open`, each without and with the rule.
+/// Effect of `obey_request` for the forward proxy, `plain` and `open`, each without and with the
+/// rule.
 fn obeys(cache: &str, own: &str, rule: &str) -> [[bool; 2]; 3] {
     let proxy = build(&text(cache, own, rule)).unwrap().proxy;
     ["forward", "plain", "open"].map(|partition| {

@@ -1,8 +1,8 @@
-//! What requests with Cookie or Authorization may be given of what others fetched.
+//! Requests with Cookie or Authorization, and responses fetched by others.
 
 use super::*;
 
-/// A page that says nothing: fresh for 1000 s by a guess.
+/// A page without freshness information: heuristically fresh for 1000 s.
 const PAGE: &str = "Last-Modified: @-10000 | Content-Type: text/html";
 const IMAGE: &str = "Last-Modified: @-10000 | Content-Type: image/png";
 const USERS: [&str; 2] = ["Cookie: sid=2", "Authorization: Basic b"];
@@ -62,7 +62,7 @@ fn on_failure(request: &str, response: &str, secs: i64) -> Option<Decision> {
 }
 
 #[test]
-fn what_is_no_users_by_a_guess_is_not_sent_stale_either() {
+fn users_get_no_stale_answer_that_only_a_guess_shares() {
     let lenient =
         format!("{PAGE} | Cache-Control: stale-while-revalidate=9999, stale-if-error=9999");
     check(
@@ -82,7 +82,7 @@ fn what_is_no_users_by_a_guess_is_not_sent_stale_either() {
 }
 
 #[test]
-fn what_never_was_fresh_is_sent_stale_to_users_by_leave_alone() {
+fn users_get_a_never_fresh_answer_stale_only_by_permission() {
     for page in [
         "Cache-Control: max-age=0 | ETag: \"a\"",
         "Expires: @-9 | ETag: \"a\"",
@@ -100,7 +100,7 @@ fn what_never_was_fresh_is_sent_stale_to_users_by_leave_alone() {
 }
 
 #[test]
-fn where_requests_are_not_obeyed_none_of_their_directives_counts() {
+fn request_directives_are_ignored_if_requests_are_not_obeyed() {
     let deaf = Config {
         obey_request: false,
         ..Config::default()

@@ -1,9 +1,9 @@
-//! What one client's cookie or credentials keep from being shared.
+//! Cookies and credentials that prevent sharing.
 
 use super::*;
 
 #[test]
-fn cookies_are_stored_only_by_leave_of_the_response() {
+fn cookies_are_stored_only_if_the_response_permits_sharing() {
     let cookie = Err(NoStore::SetCookie);
     check(200, "Cache-Control: max-age=60 | Set-Cookie: a=b", cookie);
     check(200, "Expires: @60 | Set-Cookie: a=b", cookie);
@@ -78,7 +78,7 @@ fn the_operator_may_have_cookies_stored_with_explicit_freshness() {
     );
 }
 
-/// Lifetime and source of what is stored for a request with these fields.
+/// Lifetime and source of a response stored for a request with these fields.
 fn life(request: &str, response: &str) -> (u32, LifetimeSource) {
     let plan = store_with("GET", request, 200, response, &Config::default()).unwrap();
     (plan.digest.lifetime_s, plan.digest.source)

@@ -1,10 +1,10 @@
-//! Programs of the system's packages: found, or installed where that is possible.
+//! Programs of system packages: found, or installed if possible.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Installs what is missing of `(program, Debian package)`. What could not be installed is named
-/// with the command that does it.
+/// Installs the missing ones of `(program, Debian package)`. The error names the packages that
+/// could not be installed, and the command for it.
 ///
 /// # Errors
 /// Programs are still missing.

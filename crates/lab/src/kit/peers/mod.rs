@@ -19,7 +19,7 @@ pub use nginx::nginx;
 pub use squid::{SquidDisk, squid};
 pub use varnish::varnish;
 
-/// What a configuration is made from.
+/// Input of a configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     /// The server's own folder.
@@ -34,9 +34,9 @@ pub struct Place<'a> {
     pub memory_mib: u64,
     /// Disk, GiB.
     pub disk_gib: u64,
-    /// Hits come from the disk, so reads must not block the one worker.
+    /// True if hits come from the disk, so that reads must not block the only worker.
     pub disk_hits: bool,
-    /// Requests for an object that is being fetched share the fetch where the server can.
+    /// True if requests for an object being fetched share the fetch, where the server can.
     pub collapse: bool,
 }
 
@@ -57,7 +57,7 @@ pub enum Peer {
 pub const PEERS: [Peer; 4] = [Peer::Nginx, Peer::Varnish, Peer::Squid, Peer::Ats];
 
 impl Peer {
-    /// As on the command line.
+    /// Name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -130,7 +130,7 @@ impl<T: Transport> Download<'_, T> {
         if self.ask.head().version() == Version::Http11 {
             let head = parts.head(up.buf.filled(), &up.slots);
             let text = crate::fetch::interim_text(&head);
-            // Half of it would be the beginning of whatever came next.
+            // A partial interim head would become the start of the next message.
             self.upload.answering(true);
             let sent = self.io.write(&text, self.local.patience.progress).await;
             sent.map_err(|_| PassError::Client(0))?;

@@ -38,22 +38,22 @@ enum PassError {
     Origin(UpstreamError),
     /// The request is broken, and nothing was sent to the client yet.
     Request(Reject),
-    /// The origin answered with this error, in place of which something stale may be sent.
+    /// The origin answered with this error status; a stale answer may be sent in its place.
     Status(u16),
 }
 
-/// Why and how a request goes past the cache.
+/// Reason and mode of a request past the cache.
 #[derive(Clone, Copy, Debug)]
 struct Way<'a> {
     reason: Fwd,
     sent: Sent,
     keep: bool,
-    /// What may be sent if the origin fails.
+    /// Stored answer that may be sent if the origin fails.
     instead: Option<&'a Want>,
 }
 
 impl Way<'_> {
-    /// Whether something stale may be sent in place of an error of the origin.
+    /// True if a stale answer may be sent in place of the origin's error.
     fn spares(&self, local: &Local, ask: &Ask, status: u16) -> bool {
         let stored = self.instead.and_then(|want| want.stored.as_ref());
         let Some(stored) = stored.and_then(|object| stored_digest(object)) else {
@@ -80,7 +80,7 @@ impl<T: Transport> Conn<T> {
         }
     }
 
-    /// Asks the origin for a head. If it fails, something stale is sent as it would be to GET.
+    /// Asks the origin for a head. If it fails, a stale answer is sent as for GET.
     pub(super) async fn pass_head(&mut self, ask: &Rc<Ask>, want: &Want, keep: bool) -> Finish {
         let way = Way {
             reason: want.reason,
@@ -97,7 +97,8 @@ impl<T: Transport> Conn<T> {
     /// An exchange with the origin.
     ///
     /// # Errors
-    /// There is no answer, and nothing was sent to the client; whether its connection can go on.
+    /// No answer was received, and nothing was sent to the client; the error tells whether its
+    /// connection can continue.
     async fn passed(
         &mut self,
         ask: &Rc<Ask>,
@@ -139,7 +140,7 @@ impl<T: Transport> Conn<T> {
             Err(PassError::Client(status)) => Ok(Finish::gone(status)),
             Err(PassError::Origin(error)) => {
                 unanswered.failed(error, replay);
-                // Without its body read, the connection cannot go on.
+                // Unless its body was read, the connection cannot continue.
                 Err((error, way.keep && bodiless))
             }
             Err(PassError::Status(status)) => {

@@ -70,7 +70,7 @@ impl<'a> Saving<'a> {
         length: Option<u64>,
         sent: Sent,
     ) -> Option<Self> {
-        // Under rules about the query the key may stand for another URL than was asked for.
+        // Under rules about the query, the key may stand for another URL than the one requested.
         if ask.digest.method != Method::Post || !ask.by_key {
             return None;
         }

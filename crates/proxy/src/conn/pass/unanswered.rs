@@ -1,4 +1,4 @@
-//! Unsafe requests that are never answered: nobody knows whether the origin carried them out.
+//! Unsafe requests without an answer: the origin may have carried them out.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -7,9 +7,9 @@ use crate::ask::Ask;
 use crate::local::Local;
 use crate::upstream::UpstreamError;
 
-/// An unsafe request on its way. Unless an answer settles what it changed, or it is known not to
-/// have reached the origin, what is stored under its URL goes when this is dropped (RFC 9111
-/// section 4.4): also when the client has left meanwhile.
+/// Guard of an unsafe request under way. Dropping it invalidates the stored answers of its URL (RFC
+/// 9111 section 4.4), unless an answer has come or the request is known not to have reached the
+/// origin. That includes the case that the client has left.
 pub(super) struct Unanswered<'a> {
     local: Rc<Local>,
     ask: &'a Ask,
@@ -26,12 +26,12 @@ impl<'a> Unanswered<'a> {
         }
     }
 
-    /// The final answer has come.
+    /// The final answer has arrived.
     pub(super) fn answered(&self) {
         self.open.set(false);
     }
 
-    /// There will be no answer; `replayed` if the request may have been sent twice.
+    /// No answer will arrive; `replayed` if the request may have been sent twice.
     pub(super) fn failed(&self, error: UpstreamError, replayed: bool) {
         if !error.may_have_reached_it(replayed) {
             self.open.set(false);

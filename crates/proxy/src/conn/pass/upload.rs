@@ -23,9 +23,9 @@ pub(super) struct Upload {
 /// Why a body did not reach the origin.
 #[derive(Debug)]
 pub(super) enum UploadError {
-    /// The client left or stalled.
+    /// The client has left or stalled.
     Client,
-    /// Its framing is broken: where it ends is not known.
+    /// Its framing is broken, so its end is unknown.
     Framing(Reject),
     /// The origin does not take it; it may have answered all the same.
     Origin,
@@ -51,13 +51,13 @@ impl Upload {
         self.done.set(true);
     }
 
-    /// Something of an answer goes to the client, and no other can begin; false again after an
+    /// Set once bytes of an answer go to the client: no other answer can begin. Reset after an
     /// interim answer.
     pub(super) fn answering(&self, answering: bool) {
         self.answering.set(answering);
     }
 
-    /// Whether another answer can no longer be sent in its place.
+    /// True if another answer can no longer be sent.
     pub(super) fn is_answering(&self) -> bool {
         self.answering.get()
     }

@@ -174,7 +174,7 @@ pub(super) struct Site<'a> {
 }
 
 impl Site<'_> {
-    /// The same as the laboratory's writers of configurations want it.
+    /// Parameters for the laboratory's configuration writers.
     fn peer<'a>(&'a self, name: &'a str) -> Place<'a> {
         Place {
             folder: &self.folder,
@@ -188,9 +188,9 @@ impl Site<'_> {
         }
     }
 
-    /// Squid, with its store made.
+    /// Squid, with its store prepared.
     fn squid(&self, disk: SquidDisk) -> Result<Launch, String> {
-        // Shared memory gets a name that the run's watcher knows and removes.
+        // Shared memory gets a name that the run's watcher recognises and removes.
         let name = format!("{}x{}", self.host.name, self.port);
         let launch = peers::squid(&self.peer(&name), disk)?;
         let output = self
