@@ -11,10 +11,17 @@ use crate::status;
 
 /// The digest of a stored response under today's rules. `None` if these would not have stored it,
 /// or if the record does not prove that they would. Records of today's rules cost one comparison.
-pub fn admitted<F: Fields + ?Sized>(mut digest: Digest, fields: &F) -> Option<Digest> {
-    if !digest.flags.has(Flags::OLD_RULES) {
-        return Some(digest);
+#[inline]
+pub fn admitted<F: Fields + ?Sized>(digest: Digest, fields: &F) -> Option<Digest> {
+    if digest.flags.has(Flags::OLD_RULES) {
+        judged(digest, fields)
+    } else {
+        Some(digest)
     }
+}
+
+#[cold]
+fn judged<F: Fields + ?Sized>(mut digest: Digest, fields: &F) -> Option<Digest> {
     let guessed = digest.flags.has(Flags::HEURISTIC)
         // The operator's bounds hide whether the lifetime was a guess.
         || matches!(digest.source, LifetimeSource::Minimum | LifetimeSource::Maximum);

@@ -40,6 +40,7 @@ impl Grant {
     ///
     /// # Errors
     /// The decision that forbids it.
+    #[inline]
     pub(crate) fn shared(
         request: &RequestDigest,
         stored: &Digest,
@@ -110,6 +111,7 @@ impl Grant {
         }
     }
 
+    #[inline]
     fn of(decision: &Decision) -> Option<Self> {
         let (age, ttl, basis) = match *decision {
             Decision::Fresh { age, ttl } => (age, ttl, Basis::Fresh),

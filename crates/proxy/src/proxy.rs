@@ -153,6 +153,7 @@ impl Proxy {
 
     /// Rules digest of an object found for a request that this rule decides; `None` if the object
     /// must not be used.
+    #[inline]
     pub(crate) fn admitted(&self, object: &Object, rule: RuleId) -> Option<Digest> {
         let digest = stored_digest(object)?;
         // An older Foxy compared undecoded parameter names, so the origin may have seen other

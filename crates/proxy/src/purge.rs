@@ -215,6 +215,7 @@ fn covers(purge: &Purge, fill: &Fill<FillHead>) -> bool {
 
 /// Input of the caching rules for a stored object: its digest, with the mark of a soft purge.
 /// `None` if it is unreadable, or was stored by an older Foxy and must not be used any more.
+#[inline]
 pub(crate) fn stored_digest(object: &Object) -> Option<Digest> {
     let digest = Digest::decode(&object.meta().rules)?;
     let mut digest = old::admitted(digest, object.fields())?;

@@ -133,12 +133,7 @@ impl<F: Fields> Sent<'_, F> {
             }
         }
         let mut own = Vec::new();
-        via::own_fields(
-            &mut own,
-            &self.fields,
-            (Method::Get, self.version),
-            hop,
-        );
+        via::own_fields(&mut own, &self.fields, (Method::Get, self.version), hop);
         let lines = own.split_inclusive(|b| *b == b'\n');
         for line in lines.filter_map(|line| line.strip_suffix(b"\r\n")) {
             if let Some(colon) = line.iter().position(|b| *b == b':') {
