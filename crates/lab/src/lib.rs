@@ -2,6 +2,7 @@
 //! over real sockets.
 
 pub mod collapse;
+pub mod flood;
 pub mod kit;
 pub mod linear;
 pub mod privacy;

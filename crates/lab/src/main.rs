@@ -10,6 +10,7 @@ use clap::Parser;
 enum Command {
     Privacy(foxy_lab::privacy::Privacy),
     Collapse(foxy_lab::collapse::Collapse),
+    Flood(foxy_lab::flood::Flood),
     Linear(foxy_lab::linear::Linear),
 }
 
@@ -17,6 +18,7 @@ fn main() -> ExitCode {
     match Command::parse() {
         Command::Privacy(privacy) => privacy.run(),
         Command::Collapse(collapse) => collapse.run(),
+        Command::Flood(flood) => flood.run(),
         Command::Linear(linear) => linear.run(),
     }
 }

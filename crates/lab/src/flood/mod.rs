@@ -1,0 +1,227 @@
+//! A flood of purges from a client without the token, and the operator's own purges meanwhile.
+
+mod origin;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::time::{Instant, sleep};
+
+use crate::kit::{Ask, Child, Door, Launch, beside, free_port, serve};
+use origin::Origin;
+
+/// The longest time of an operator's purge that counts as met.
+const LIMIT: Duration = Duration::from_millis(10);
+/// Pause between two purges of the operator.
+const PAUSE: Duration = Duration::from_millis(20);
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Kinds of purges that the flood sends, by the field that makes them.
+const KINDS: [(&str, &str); 6] = [
+    ("Surrogate-Key", "all"),
+    ("X-Purge-Method", "prefix"),
+    ("X-Purge-Method", "regex"),
+    ("X-Purge-Method", "soft"),
+    ("Origin", "http://page.test"),
+    ("X-Forwarded-For", "192.0.2.1"),
+];
+
+/// Measure the operator's purges during a flood of purges. Exit code 1 if one is slow or an object
+/// of others is lost
+#[derive(Clone, Debug, clap::Args)]
+pub struct Flood {
+    /// The Foxy to measure; default: the one beside this program
+    #[arg(long, value_name = "PATH")]
+    foxy: Option<PathBuf>,
+    /// Length of the flood
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    seconds: u64,
+    /// Connections that flood
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    connections: usize,
+    /// Objects that are stored first
+    #[arg(long, value_name = "N", default_value_t = 5000)]
+    objects: usize,
+}
+
+/// Times of the operator's purges, sorted.
+struct Times(Vec<Duration>);
+
+impl Times {
+    fn at(&self, share: f64) -> Duration {
+        let last = self.0.len().saturating_sub(1);
+        let index = (last as f64 * share).round() as usize;
+        self.0.get(index).copied().unwrap_or_default()
+    }
+}
+
+impl Flood {
+    /// Measures, prints and judges.
+    #[must_use]
+    pub fn run(&self) -> ExitCode {
+        match self.measure() {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::FAILURE,
+            Err(problem) => {
+                eprintln!("foxy-lab: {problem}");
+                ExitCode::from(2)
+            }
+        }
+    }
+
+    fn measure(&self) -> Result<bool, String> {
+        let folder = tempfile::tempdir().map_err(|error| format!("no folder: {error}"))?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| format!("no runtime: {error}"))?;
+        runtime.block_on(async {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+                .await
+                .map_err(|error| format!("the origin has no port: {error}"))?;
+            let port = listener.local_addr().map_err(|e| e.to_string())?.port();
+            tokio::spawn(serve(listener, Arc::new(Origin)));
+            let (foxy, admin) = self.start(port, folder.path())?;
+            let scene = Scene::new(&foxy, admin, port);
+            for n in 0..self.objects {
+                scene.get(n).await?;
+            }
+            let quiet = scene.operator(Duration::from_secs(2)).await?;
+            let (stop, counts) = (
+                Arc::new(AtomicBool::new(false)),
+                Arc::new(Counts::default()),
+            );
+            for n in 0..self.connections {
+                tokio::spawn(flood(scene.door.clone(), n, stop.clone(), counts.clone()));
+            }
+            let busy = scene.operator(Duration::from_secs(self.seconds)).await?;
+            stop.store(true, Ordering::Relaxed);
+            let mut lost = 0;
+            for n in 0..self.objects {
+                lost += usize::from(!scene.get(n).await?);
+            }
+            let sent = counts.sent.load(Ordering::Relaxed);
+            let refused = counts.refused.load(Ordering::Relaxed);
+            println!("flood         {sent} purges, {refused} refused, {lost} objects lost");
+            for (name, times) in [("quiet", &quiet), ("in the flood", &busy)] {
+                println!(
+                    "{name:<13} {} purges of the operator, ms: p50 {:.2}  p99 {:.2}  max {:.2}",
+                    times.0.len(),
+                    ms(times.at(0.5)),
+                    ms(times.at(0.99)),
+                    ms(times.at(1.0)),
+                );
+            }
+            Ok(lost == 0 && refused > 0 && busy.at(0.99) < LIMIT)
+        })
+    }
+
+    fn start(&self, origin: u16, folder: &std::path::Path) -> Result<(Child, SocketAddr), String> {
+        let (port, admin) = (free_port()?, free_port()?);
+        let program = self.foxy.clone().unwrap_or_else(beside);
+        let store = folder.join("store").to_string_lossy().into_owned();
+        let args = [
+            "serve".to_owned(),
+            "--access-log=off".to_owned(),
+            "--memory=256MiB".to_owned(),
+            "--store-size=256MiB".to_owned(),
+            format!("--store={store}"),
+            format!("--listen=127.0.0.1:{port}"),
+            format!("--admin=127.0.0.1:{admin}"),
+            format!("--origin=http://127.0.0.1:{origin}"),
+        ];
+        let child = Child::start(&Launch::new(program, args), folder, port)?;
+        Ok((child, (Ipv4Addr::LOCALHOST, admin).into()))
+    }
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// What became of the flood.
+#[derive(Debug, Default)]
+struct Counts {
+    sent: AtomicU64,
+    refused: AtomicU64,
+}
+
+/// Sends purges of every kind, without a pause, for URLs that others have stored.
+async fn flood(door: Door, number: usize, stop: Arc<AtomicBool>, counts: Arc<Counts>) {
+    let mut turn = number;
+    while !stop.load(Ordering::Relaxed) {
+        let (name, value) = KINDS[turn % KINDS.len()];
+        // A URL of its own: the client may purge what it names exactly.
+        let path = format!("/flood/{turn}");
+        let ask = Ask {
+            method: "PURGE",
+            path,
+            fields: vec![(name, value.to_owned())],
+        };
+        turn += 1;
+        counts.sent.fetch_add(1, Ordering::Relaxed);
+        match ask.send(&door, PATIENCE, None).await {
+            Ok(answer) if matches!(answer.head.status(), 403 | 429) => {
+                counts.refused.fetch_add(1, Ordering::Relaxed);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Addresses of a run.
+struct Scene {
+    door: Door,
+    admin: Door,
+}
+
+impl Scene {
+    fn new(foxy: &Child, admin: SocketAddr, origin: u16) -> Self {
+        let door = |proxy, name: String| Door {
+            proxy,
+            origin: name,
+            absolute: false,
+        };
+        Self {
+            door: door(foxy.address(), format!("127.0.0.1:{origin}")),
+            admin: door(admin, "localhost".to_owned()),
+        }
+    }
+
+    /// Asks for an object; true if it was stored already.
+    async fn get(&self, n: usize) -> Result<bool, String> {
+        let ask = Ask::get(format!("/kept/{n}"));
+        let answer = ask.send(&self.door, PATIENCE, None).await?;
+        if answer.head.status() != 200 || !answer.whole {
+            return Err(format!("/kept/{n} gave {}", answer.head.start));
+        }
+        let cache = answer.head.get("Cache-Status").unwrap_or_default();
+        Ok(cache.contains("hit"))
+    }
+
+    /// The operator purges one tag after another.
+    async fn operator(&self, length: Duration) -> Result<Times, String> {
+        let (begun, mut times) = (Instant::now(), Vec::new());
+        while begun.elapsed() < length {
+            let ask = Ask {
+                method: "POST",
+                path: format!("/purge?tag=mine-{}", times.len()),
+                fields: vec![("X-Foxy-Admin", "1".to_owned())],
+            };
+            let asked = Instant::now();
+            let answer = ask.send(&self.admin, PATIENCE, None).await?;
+            times.push(asked.elapsed());
+            if answer.head.status() != 200 {
+                let text = String::from_utf8_lossy(&answer.body);
+                return Err(format!("a purge gave {}: {text}", answer.head.start));
+            }
+            sleep(PAUSE).await;
+        }
+        times.sort_unstable();
+        Ok(Times(times))
+    }
+}
