@@ -17,6 +17,7 @@
 //!
 //! This is the only crate of Foxy with `unsafe`; every block says why it is sound.
 
+mod allocator;
 mod buf;
 mod check;
 mod disk;
@@ -31,6 +32,7 @@ mod readiness;
 mod ring;
 mod signal;
 
+pub use allocator::give_back_after;
 pub use buf::{AlignedBuf, BufPool};
 pub use disk::{Completion, Disk, Nudge, Op, OpKind, Queue, QueueStats};
 pub use error::DiskError;

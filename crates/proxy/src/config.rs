@@ -36,8 +36,14 @@ pub struct Config {
 /// Bounds on what one client can use.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Client connections over all workers; more are closed at once.
+    /// Client connections over all workers. Beyond, the oldest idle one is closed for a new one;
+    /// if none is idle, the new one is.
     pub connections: usize,
+    /// Client connections of one address (IPv6: of one /64); more are closed at once. Trusted
+    /// proxies have no such limit.
+    pub client_connections: usize,
+    /// Bytes that connections, buffers, queues and fills may use together.
+    pub memory: usize,
     /// Bytes of a request head, and of a response head.
     pub head_bytes: usize,
     /// Fields in a head; at most 256.
@@ -48,6 +54,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 16_384,
+            client_connections: 4096,
+            memory: 128 << 20,
             head_bytes: 64 << 10,
             head_fields: 100,
         }

@@ -33,6 +33,10 @@ events! {
     ConnectionsAccepted = "connections_accepted",
     /// Client connections refused because of the limit.
     ConnectionsRefused = "connections_refused",
+    /// Client connections closed for others because places or memory were spent.
+    ConnectionsShed = "connections_shed",
+    /// Requests refused with 503 because memory was spent.
+    MemoryRefused = "memory_refused",
     /// Client connections closed.
     ConnectionsClosed = "connections_closed",
     /// Bytes received from clients.

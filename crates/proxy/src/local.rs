@@ -9,7 +9,7 @@ use foxy_base::{MonoTime, Rng, WallTime, hash64};
 use foxy_http1::{DateCache, Limits};
 
 use crate::disk::DiskReader;
-use crate::net::{Sweep, Ticks};
+use crate::net::{Doing, Sweep, Ticks};
 use crate::proxy::Proxy;
 use crate::upstream::exchange::Upstream;
 use crate::upstream::pool::Pool;
@@ -17,6 +17,9 @@ use crate::{Counters, Event, LogSink, Timeouts};
 
 /// See [`Patience::quiet`].
 const QUIET: Duration = Duration::from_secs(3);
+
+/// Connections that are closed together when memory or places are spent.
+const SHED: usize = 16;
 
 /// The configured timeouts in sweeps.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +85,7 @@ impl Local {
             ..Limits::default()
         };
         Rc::new(Self {
-            sweep: Sweep::default(),
+            sweep: Sweep::new(&proxy.ledger),
             pool: Pool::new(&config.upstream),
             disk: DiskReader::new(Arc::clone(&proxy.engine), Arc::clone(&proxy.clock)),
             logs: log.wanted(),
@@ -126,6 +129,20 @@ impl Local {
     /// A random number, never 0.
     pub(crate) fn nonce(&self) -> u64 {
         self.rng.borrow_mut().next_u64() | 1
+    }
+
+    /// Closes connections of this worker that are not needed, since memory or places are spent.
+    /// Returns how many.
+    pub(crate) fn shed(&self) -> usize {
+        let count = self.sweep.shed(SHED);
+        self.counters().add(Event::ConnectionsShed, count as u64);
+        count
+    }
+
+    /// As [`shed`](Self::shed), of clients that do not read their answers only.
+    pub(crate) fn shed_stalled(&self) {
+        let count = self.sweep.shed_where(SHED, |doing| doing == Doing::Stalled);
+        self.counters().add(Event::ConnectionsShed, count as u64);
     }
 
     /// Counts one piece of work until the guard is dropped, so that draining waits for it.

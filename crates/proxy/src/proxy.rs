@@ -9,8 +9,9 @@ use foxy_store::{Engine, Object};
 use tokio::sync::watch;
 
 use crate::fetch::FillHead;
-use crate::fill::budget::Budget;
 use crate::fill::{FillMap, Remembered};
+use crate::ledger::{Ledger, Use};
+use crate::places::Places;
 use crate::purge::stored_digest;
 use crate::purge_rate::PurgeRate;
 use crate::recent::RecentTable;
@@ -30,7 +31,9 @@ pub struct Proxy {
     pub(crate) dns: DnsCache,
     pub(crate) connections: AtomicUsize,
     pub(crate) fills: FillMap<FillHead>,
-    pub(crate) fill_memory: Arc<Budget>,
+    pub(crate) ledger: Arc<Ledger>,
+    /// Connections per client.
+    pub(crate) places: Arc<Places>,
     /// Keys whose answers others may not have: requests for them do not wait for each other.
     pub(crate) unshared: Remembered,
     /// Keys whose ranges are not worth widening: their answers begin no sparse object.
@@ -72,7 +75,8 @@ impl Proxy {
         crate::via::via(&mut via_line, foxy_http1::Version::Http11, &instance);
         Arc::new(Self {
             fills: FillMap::new(),
-            fill_memory: Budget::new(config.fill.memory),
+            ledger: Ledger::new(config.limits.memory, config.fill.memory),
+            places: Places::new(config.limits.client_connections),
             unshared: Remembered::new(),
             undivided: Remembered::new(),
             origins: OriginLimit::new(
@@ -117,7 +121,13 @@ impl Proxy {
     /// Bytes held by fills now; never over [`FillConfig::memory`](crate::FillConfig::memory).
     #[must_use]
     pub fn fill_bytes(&self) -> usize {
-        self.fill_memory.used()
+        self.ledger.used(Use::Fills)
+    }
+
+    /// Bytes that requests use now for one purpose.
+    #[must_use]
+    pub fn memory_used(&self, of: Use) -> usize {
+        self.ledger.used(of)
     }
 
     /// Fetches that run now, whether others can join them or not.

@@ -162,7 +162,7 @@ pub(crate) async fn send_page_with<T: Transport>(
     if status == 405 {
         out.extend_from_slice(b"Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, TRACE, PATCH\r\n");
     }
-    if status == 429 {
+    if status == 429 || refusal == crate::conn::MEMORY {
         out.extend_from_slice(b"Retry-After: 1\r\n");
     }
     let cache = CacheStatus {

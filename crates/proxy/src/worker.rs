@@ -8,13 +8,21 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
 
+use crate::access::contains;
 use crate::conn::Conn;
+use crate::ledger::Pressure;
 use crate::local::Local;
-use crate::net::TICK;
+use crate::net::{TICK, queue_bytes};
+use crate::places::Place;
 use crate::{Event, Listener, LogSink, Proxy, Role};
+
+/// Memory for requests below which clients' receive buffers are small.
+const SMALL_MEMORY: usize = 64 << 20;
+const SMALL_RECEIVE: usize = 16 << 10;
 
 /// What a worker is started with.
 #[derive(Debug)]
@@ -53,6 +61,12 @@ impl Worker {
         for listener in self.listeners {
             listener.socket.set_nonblocking(true)?;
             let socket = TcpListener::from_std(listener.socket)?;
+            // Accepted sockets inherit it. With little memory, what a client sends before it is read
+            // must not fill megabytes of the kernel.
+            let limits = &self.proxy.config.limits;
+            if limits.memory < SMALL_MEMORY {
+                let _ = SockRef::from(&socket).set_recv_buffer_size(SMALL_RECEIVE);
+            }
             listeners.push((socket, Rc::new(listener.role)));
         }
         let local = Local::new(self.proxy, self.index, self.log);
@@ -89,6 +103,9 @@ async fn sweep(local: Rc<Local>) {
         ticks.tick().await;
         local.sweep.tick();
         local.pool.sweep(local.sweep.now());
+        if local.proxy.ledger.pressure() == Pressure::Spent {
+            local.shed();
+        }
         local.log.borrow_mut().flush();
     }
 }
@@ -122,7 +139,21 @@ fn is_clients_fault(error: &io::Error) -> bool {
 
 fn start(local: &Rc<Local>, stream: TcpStream, client: SocketAddr, role: &Rc<Role>) {
     let open = &local.proxy.connections;
-    if open.fetch_add(1, Ordering::Relaxed) >= local.proxy.config.limits.connections {
+    let access = &local.proxy.config.access;
+    let trusted = contains(&access.trusted_proxies, client.ip());
+    let place = match trusted {
+        true => None,
+        false => match local.proxy.places.take(client.ip()) {
+            None => return local.count(Event::ConnectionsRefused),
+            place => place,
+        },
+    };
+    let places = local.proxy.config.limits.connections;
+    let full = open.fetch_add(1, Ordering::Relaxed) >= places;
+    let spent = local.proxy.ledger.pressure() == Pressure::Spent;
+    // The place of a connection that is closed for this one becomes free at once.
+    let made_room = (full || spent) && local.shed() > 0;
+    if full && !made_room {
         open.fetch_sub(1, Ordering::Relaxed);
         local.count(Event::ConnectionsRefused);
         return;
@@ -130,9 +161,13 @@ fn start(local: &Rc<Local>, stream: TcpStream, client: SocketAddr, role: &Rc<Rol
     local.count(Event::ConnectionsAccepted);
     // Answers are written whole: waiting for more would only delay them.
     let _ = stream.set_nodelay(true);
+    // Without it a client that does not read leaves megabytes in the kernel.
+    let most = queue_bytes(local.proxy.ledger.pressure()) as u32;
+    let _ = SockRef::from(&stream).set_tcp_notsent_lowat(most);
     let connection = Conn::new(Rc::clone(local), stream, client, Rc::clone(role));
     let guard = Open {
         _busy: local.busy(),
+        _place: place,
         local: Rc::clone(local),
     };
     tokio::task::spawn_local(async move {
@@ -144,6 +179,7 @@ fn start(local: &Rc<Local>, stream: TcpStream, client: SocketAddr, role: &Rc<Rol
 /// Counts an open connection until it is dropped.
 struct Open {
     _busy: crate::local::Busy,
+    _place: Option<Place>,
     local: Rc<Local>,
 }
 

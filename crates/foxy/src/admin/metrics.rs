@@ -6,7 +6,7 @@ use foxy_proxy::{Event, Latency, Outcome};
 use foxy_store::{Duty, Health, OneStoreStats};
 
 use super::State;
-use super::stats::{health_word, resident_bytes};
+use super::stats::{health_word, requests, resident_bytes};
 
 /// The whole page.
 pub(super) fn text(state: &State) -> String {
@@ -259,6 +259,15 @@ fn process(state: &State, page: &mut Page) {
         "The memory budget.",
         state.memory,
     );
+    page.family(
+        "foxy_request_memory_bytes",
+        "gauge",
+        "Memory that requests use, by purpose.",
+    );
+    for (name, bytes) in requests(&state.proxy) {
+        let label = format!("use=\"{name}\"");
+        page.sample("foxy_request_memory_bytes", &label, bytes);
+    }
     let help = "Memory that the system says the process has.";
     page.single(
         "process_resident_memory_bytes",

@@ -20,7 +20,7 @@ mod why;
 
 pub(crate) use list::Line;
 pub(crate) use purge::{Operation, Removed, Started};
-pub use stats::{Durations, Stats, Store};
+pub use stats::{Durations, Memory, Stats, Store};
 pub(crate) use stores::{Changed, StoreLine};
 pub use why::{Stored as WhyStored, Why as WhyAnswer};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use foxy_proxy::{Event, Latency, Outcome, Totals};
+use foxy_proxy::{Event, Latency, Outcome, Proxy, Totals, Use};
 use foxy_store::{Device, Health, OneStoreStats};
 use serde::{Deserialize, Serialize};
 
@@ -62,7 +62,7 @@ pub struct Durations {
 }
 
 /// Bytes of memory.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Memory {
     /// The budget.
     pub budget_bytes: u64,
@@ -78,6 +78,9 @@ pub struct Memory {
     pub index_bytes: u64,
     /// What waits to be written.
     pub pending_bytes: u64,
+    /// What requests use, by purpose.
+    #[serde(default)]
+    pub requests: Vec<(String, u64)>,
 }
 
 /// One store.
@@ -165,6 +168,7 @@ impl Stats {
                 ram_capacity_bytes: engine.ram_capacity,
                 index_bytes: engine.index_bytes,
                 pending_bytes: engine.pending_bytes,
+                requests: requests(&state.proxy),
             },
             engine: named(engine.counts.named()),
             disk_objects: engine.disk_objects,
@@ -280,7 +284,15 @@ fn durations(latency: &Latency) -> Durations {
     }
 }
 
-/// From the kernel's page counts; 0 where there are none.
+/// Bytes that requests use, by purpose.
+pub(super) fn requests(proxy: &Proxy) -> Vec<(String, u64)> {
+    Use::ALL
+        .iter()
+        .map(|of| (of.name().to_owned(), proxy.memory_used(*of) as u64))
+        .collect()
+}
+
+/// Bytes of memory that the system says the process has; 0 if it does not say.
 pub(super) fn resident_bytes() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: u64 = statm

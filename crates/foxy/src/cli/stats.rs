@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use super::args::StatsArgs;
 use super::say::say_all;
 use super::{client, failed};
-use crate::admin::{Durations, Stats, Store};
+use crate::admin::{Durations, Memory, Stats, Store};
 use crate::config::human;
 
 /// Asks and prints.
@@ -54,17 +54,7 @@ pub(super) fn text(stats: &Stats) -> String {
     }
     let _ = writeln!(page, "hits         {}", durations(&stats.hits));
     let _ = writeln!(page, "others       {}", durations(&stats.misses));
-    let memory = &stats.memory;
-    let _ = writeln!(
-        page,
-        "memory       {} of {}: {} objects in {}, index {}, {} on the way to disk",
-        human(memory.resident_bytes),
-        human(memory.budget_bytes),
-        memory.ram_objects,
-        human(memory.ram_bytes),
-        human(memory.index_bytes),
-        human(memory.pending_bytes)
-    );
+    memory(&mut page, &stats.memory);
     let _ = writeln!(page, "disk         {} objects", stats.disk_objects);
     for store in &stats.stores {
         let loading = if store.loading { ", loading" } else { "" };
@@ -97,6 +87,24 @@ pub(super) fn text(stats: &Stats) -> String {
         }
     }
     page
+}
+
+fn memory(page: &mut String, memory: &Memory) {
+    let _ = writeln!(
+        page,
+        "memory       {} of {}: {} objects in {}, index {}, {} on the way to disk",
+        human(memory.resident_bytes),
+        human(memory.budget_bytes),
+        memory.ram_objects,
+        human(memory.ram_bytes),
+        human(memory.index_bytes),
+        human(memory.pending_bytes)
+    );
+    let parts = memory.requests.iter();
+    let parts: Vec<_> = parts
+        .map(|(name, bytes)| format!("{name} {}", human(*bytes)))
+        .collect();
+    let _ = writeln!(page, "  requests   {}", parts.join(", "));
 }
 
 /// What is special about a store's work at present.

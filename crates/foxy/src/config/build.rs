@@ -130,7 +130,10 @@ pub struct LogLevel(pub String);
 
 const DEFAULT_MEMORY_MAX: u64 = 512 << 20;
 const DEFAULT_STORE_MAX: u64 = 10 << 30;
-const MEMORY_MIN: u64 = 32 << 20;
+pub(super) const MEMORY_MIN: u64 = 48 << 20;
+/// Part of a container's memory that the budget is by default, percent: the container is there for
+/// Foxy, and the rest is for the kernel.
+const CONTAINER_SHARE: f64 = 70.0;
 
 impl Config {
     /// Builds the tree.
@@ -233,7 +236,14 @@ fn memory(given: Option<&Value>, machine: &dyn Machine) -> u64 {
     match given {
         Some(Value::Size(bytes)) => *bytes,
         Some(Value::Share(percent)) => share(*percent, machine.memory()).max(MEMORY_MIN),
-        _ => (machine.memory() / 4).clamp(MEMORY_MIN, DEFAULT_MEMORY_MAX),
+        _ => {
+            let part = if machine.is_container() {
+                CONTAINER_SHARE
+            } else {
+                25.0
+            };
+            share(part, machine.memory()).clamp(MEMORY_MIN, DEFAULT_MEMORY_MAX)
+        }
     }
 }
 

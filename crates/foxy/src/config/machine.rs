@@ -7,6 +7,10 @@ use std::path::{Path, PathBuf};
 pub trait Machine: Debug {
     /// Bytes of memory this process may use: the machine's, or its container's if less.
     fn memory(&self) -> u64;
+    /// True if a control group limits the memory to less than the machine's.
+    fn is_container(&self) -> bool {
+        false
+    }
     /// Cores this process may use.
     fn cores(&self) -> usize;
     /// Bytes free for this user on the file system that `path` is or would be on.
@@ -23,9 +27,11 @@ pub struct ThisMachine;
 
 impl Machine for ThisMachine {
     fn memory(&self) -> u64 {
-        let machine = meminfo_total(&read("/proc/meminfo")).unwrap_or(1 << 30);
-        cgroup_limit(Path::new("/sys/fs/cgroup"), &read("/proc/self/cgroup"))
-            .map_or(machine, |limit| limit.min(machine))
+        own_limit().map_or_else(whole_machine, |limit| limit.min(whole_machine()))
+    }
+
+    fn is_container(&self) -> bool {
+        own_limit().is_some_and(|limit| limit < whole_machine())
     }
 
     fn cores(&self) -> usize {
@@ -56,6 +62,14 @@ impl Machine for ThisMachine {
             .or_else(|| from_env("HOME").map(|home| PathBuf::from(home).join(".cache")))
             .unwrap_or_else(|| std::env::temp_dir().join("foxy-cache"))
     }
+}
+
+fn whole_machine() -> u64 {
+    meminfo_total(&read("/proc/meminfo")).unwrap_or(1 << 30)
+}
+
+fn own_limit() -> Option<u64> {
+    cgroup_limit(Path::new("/sys/fs/cgroup"), &read("/proc/self/cgroup"))
 }
 
 fn read(path: &str) -> String {

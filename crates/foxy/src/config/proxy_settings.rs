@@ -30,8 +30,10 @@ pub(super) fn all_but_access(given: &AllGiven, problems: &mut Vec<Problem>) -> C
 fn limits(values: &mut Values<'_>) -> Limits {
     Limits {
         connections: values.usize_of("connections"),
+        client_connections: values.usize_of("client_connections"),
         head_bytes: values.usize_of("head"),
         head_fields: values.usize_of("fields"),
+        ..Limits::default()
     }
 }
 

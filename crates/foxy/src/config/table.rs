@@ -1,5 +1,6 @@
 //! Every setting there is, in one table: it feeds reading, messages, defaults and the reference.
 
+use super::build::MEMORY_MIN;
 use super::kind::Kind::{self, *};
 use super::pattern::Of;
 
@@ -73,8 +74,8 @@ pub const SETTINGS: &[Setting] = &[
         "Where the forward proxy listens. With addresses other than loopback, private and loopback destinations are refused unless `access.allow_destinations` names them."),
     fixed("", "admin", AddressOrOff, "127.0.0.1:3129",
         "Where health, metrics, statistics and purging are served. Keep it on loopback or a management network."),
-    free("", "memory", SizeOrShare(32 * MIB), "the smaller of 512MiB and 25% of the machine's or container's memory",
-        "The one memory budget: RAM tier, index, buffers, fills and connections. The process itself needs about 70 MiB of it, so smaller budgets than 192MiB are exceeded."),
+    free("", "memory", SizeOrShare(MEMORY_MIN), "the smaller of 512MiB and 25% of the machine's memory, or 70% of a container's; at least 48MiB",
+        "The one memory budget: the program itself (28 MiB), RAM tier, index, buffers, fills, connections and their queues in the kernel. When it is spent, nothing more is stored, buffers become small, idle connections are closed, and new work waits or gets 503."),
     free("", "workers", Count(1, 1024), "the number of usable cores",
         "Network threads. Each accepts, serves and reads on its own."),
     fixed("", "pin_workers", Flag, "false",
@@ -145,7 +146,9 @@ pub const SETTINGS: &[Setting] = &[
         "Further `Host` names under which the admin address answers; loopback names and its own address always do."),
 
     fixed("limits", "connections", Count(1, 10_000_000), "16384",
-        "Client connections over all workers; more are closed at once."),
+        "Client connections over all workers. For a new one beyond that the oldest idle one is closed. At most half of the files that the system lets the process open."),
+    fixed("limits", "client_connections", Count(1, 10_000_000), "4096",
+        "Connections of one client address (IPv6: of one /64 network); more are closed at once. Trusted proxies have no such limit."),
     fixed("limits", "head", Size(KIB, MIB), "64KiB",
         "Bytes of a request or response head. An answer with a single field of more than 65,535 bytes is passed on and not stored."),
     fixed("limits", "fields", Count(10, 128), "100",

@@ -22,3 +22,48 @@ pub(crate) fn raise_open_files() {
         );
     }
 }
+
+/// Files that are neither connections of clients nor idle connections to origins: stores, logs,
+/// listeners, connections to origins in use.
+const OTHER_FILES: u64 = 64;
+
+/// Keeps the numbers of connections within the open files that the system allows, so that an
+/// accepted connection never fails for want of one. Half of the files are for clients, a quarter for
+/// idle connections to origins.
+pub(crate) fn fit_to_open_files(proxy: &mut foxy_proxy::Config, workers: usize) {
+    let Some(files) = getrlimit(Resource::Nofile).current else {
+        return;
+    };
+    fit(proxy, workers, files);
+}
+
+fn fit(proxy: &mut foxy_proxy::Config, workers: usize, files: u64) {
+    let files = usize::try_from(files.saturating_sub(OTHER_FILES)).unwrap_or(usize::MAX);
+    let connections = &mut proxy.limits.connections;
+    if *connections > files / 2 {
+        *connections = (files / 2).max(8);
+        tracing::info!(
+            connections = *connections,
+            "fewer client connections than configured: half of the open files are for clients"
+        );
+    }
+    let idle = &mut proxy.upstream.idle_total;
+    *idle = (*idle).min(files / 4 / workers.max(1));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_open_files_mean_few_connections() {
+        let mut proxy = foxy_proxy::Config::default();
+        fit(&mut proxy, 2, 256);
+        assert_eq!(proxy.limits.connections, 96);
+        assert_eq!(proxy.upstream.idle_total, 24);
+        let mut proxy = foxy_proxy::Config::default();
+        fit(&mut proxy, 2, 1 << 20);
+        assert_eq!(proxy.limits.connections, 16_384);
+        assert_eq!(proxy.upstream.idle_total, 1024);
+    }
+}

@@ -3,6 +3,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use foxy_base::{Clock, SystemClock, hash64};
 use foxy_disk::Disk;
@@ -10,6 +11,7 @@ use foxy_proxy::{Proxy, Resolver, StandIn, SystemResolver};
 use foxy_store::{Engine, EngineConfig, StoreOptions};
 
 use super::keeper::StoreKeeper;
+use super::limits;
 use super::local::Renewal;
 use super::running::{Addresses, Running};
 use super::stores::open_disk;
@@ -59,23 +61,32 @@ impl Parts {
 pub(crate) struct Budget {
     /// RAM tier, index and what waits to be written.
     pub(crate) engine: u64,
-    /// Running fills.
-    pub(crate) fills: u64,
+    /// Connections, buffers, queues and fills.
+    pub(crate) requests: u64,
 }
 
 impl Budget {
-    /// What the process needs besides: code, cluster and read buffers, connections, the
-    /// allocator's huge pages. Measured: resident minus what the engine holds, at 128, 256 and
-    /// 512 MiB under a load of misses.
-    const PROCESS: u64 = 72 << 20;
+    /// Memory of the program itself: code, threads, buffers of the writer. Measured: resident after
+    /// the start, with one store.
+    const PROGRAM: u64 = 28 << 20;
 
-    /// First the process, at most half; of the rest an eighth for fills and all else for the
-    /// engine. Below about 192 MiB the process does not fit into its half.
+    /// How soon freed memory goes back to the system. At once where the budget is small: what the
+    /// allocator keeps for later counts.
+    pub(crate) fn give_back(memory: u64) -> Duration {
+        match memory {
+            0..=0x1000_0000 => Duration::ZERO,
+            _ => Duration::from_millis(50),
+        }
+    }
+
+    /// First the program; a sixteenth is left to the allocator. Of the rest a third is for
+    /// requests, up to 96 MiB; where there is much memory, an eighth.
     pub(crate) fn of(memory: u64) -> Self {
-        let rest = memory - Self::PROCESS.min(memory / 2);
+        let rest = memory.saturating_sub(Self::PROGRAM + memory / 16);
+        let requests = (rest / 3).min((96 << 20).max(rest / 8));
         Self {
-            engine: rest - rest / 8,
-            fills: rest / 8,
+            engine: rest - requests,
+            requests,
         }
     }
 }
@@ -86,6 +97,7 @@ impl Budget {
 /// What prevents the start, with what to do about it; nothing is left running.
 pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     let budget = Budget::of(config.memory);
+    foxy_disk::give_back_after(Budget::give_back(config.memory));
     let engine_config = EngineConfig {
         admission: config.admission,
         ..EngineConfig::new(budget.engine, parts.seed)
@@ -182,7 +194,10 @@ fn proxy_config(
     seed: u64,
 ) -> foxy_proxy::Config {
     let mut proxy = config.proxy.clone();
-    proxy.fill.memory = usize::try_from(budget.fills).unwrap_or(usize::MAX);
+    let requests = usize::try_from(budget.requests).unwrap_or(usize::MAX);
+    proxy.limits.memory = requests;
+    proxy.fill.memory = requests / 2;
+    limits::fit_to_open_files(&mut proxy, config.workers);
     proxy.access.loopback_only = bound.all().all(|address| address.ip().is_loopback());
     proxy.access.own = bound.all().chain(admin).collect();
     // Distinguishes this Foxy from another of the same name in a chain of proxies.

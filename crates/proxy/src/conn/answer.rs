@@ -9,10 +9,11 @@ use foxy_http1::{BodyFraming, Method, RequestHead, RequestParts, Upgrade, Url};
 use foxy_store::Object;
 
 use super::join::{self, Want};
-use super::{Conn, Finish};
+use super::{Conn, Finish, MEMORY};
 use crate::ask::{Ask, Who};
 use crate::asker::Asker;
 use crate::gate::{Grant, Shown};
+use crate::ledger::Pressure;
 use crate::local::Local;
 use crate::net::{Io, Transport};
 use crate::reply::{Scratch, send_page};
@@ -191,7 +192,18 @@ impl<T: Transport> Conn<T> {
         let ask = Ask::new(bytes, &self.slots, parts, &url, &who);
         let ask = Rc::new(ask);
         self.buf.consume(parts.len());
+        if self.io.ledger().pressure() > Pressure::Low {
+            // The request has its own copy now.
+            self.buf.release();
+        }
+        let works = !matches!(long, Long::Large(_) | Long::Purge);
         let finish = match long {
+            _ if works
+                && self.io.ledger().pressure() == Pressure::Spent
+                && !self.has_room().await =>
+            {
+                self.refused(&ask, MEMORY, Outcome::Local, keep).await
+            }
             // Each future is boxed by itself: otherwise a miss would need the memory of the
             // largest.
             Long::Purge => Box::pin(self.purge(&ask, keep)).await,

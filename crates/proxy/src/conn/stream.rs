@@ -59,16 +59,15 @@ impl<T: Transport> Conn<T> {
         if self.has_it(ask, want, head) {
             return self.not_modified(ask, want, head, how).await;
         }
-        let How {
-            cut,
-            collapsed,
-            keep,
-        } = how;
+        let (cut, collapsed) = (how.cut, how.collapsed);
         let version = ask.head().version();
         let (mode, mut skip, mut left) = framing(head, cut, version);
-        let keep = keep && mode != Mode::UntilClose;
+        let keep = how.keep && mode != Mode::UntilClose;
         let how = How { keep, ..how };
         self.write_stream_head(want, (grant, head), how, mode, ask);
+        let Ok(_queue) = self.queue(left.min(head.length.unwrap_or(0))).await else {
+            return Finish::gone(head.status);
+        };
         let mut finish = streamed(want, head, collapsed, keep);
         let mut pending = std::mem::take(&mut self.scratch.head);
         let patience = self.local.patience.progress;

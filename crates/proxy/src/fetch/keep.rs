@@ -9,8 +9,8 @@ use foxy_store::{FragmentPut, LargePut, Lookup, NewLarge, NewObject, Object, Put
 use super::judge::{Place, strong_etag};
 use super::part::Piece;
 use super::{FillHead, Running};
-use crate::fill::budget::Reservation;
 use crate::fill::{Cover, Fill};
+use crate::ledger::{Entry, Use};
 use crate::local::Local;
 use crate::upstream::UpstreamError;
 
@@ -21,7 +21,7 @@ const SMALL_WINDOW: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct Keeper {
     kept: Kept,
-    memory: Option<Reservation>,
+    memory: Option<Entry>,
     window: usize,
     length: Option<u64>,
     /// Bytes so far, and how many the operator's rules want stored at least and at most.
@@ -74,7 +74,7 @@ impl Keeper {
     ) -> Self {
         let mut keeper = Self {
             kept: Kept::Nothing,
-            memory: local.proxy.fill_memory.reserve(0),
+            memory: local.proxy.ledger.reserve(Use::Fills, 0),
             window: 0,
             length,
             done: 0,
@@ -152,7 +152,7 @@ impl Keeper {
     pub(super) fn nothing(local: &Local) -> Self {
         let mut keeper = Self {
             kept: Kept::Nothing,
-            memory: local.proxy.fill_memory.reserve(0),
+            memory: local.proxy.ledger.reserve(Use::Fills, 0),
             window: 0,
             length: None,
             done: 0,
@@ -233,7 +233,7 @@ impl Keeper {
         // One fragment is gathered for the store, one is readable until it is there.
         let fragment = local.proxy.engine.fragment_bytes() as usize;
         let want = config.max(fragment) + fragment;
-        let held = self.memory.as_ref().map_or(0, Reservation::bytes);
+        let held = self.memory.as_ref().map_or(0, Entry::bytes);
         if let Some(memory) = &mut self.memory {
             memory.shrink_to(want);
             if held >= want || memory.grow(want - held) {

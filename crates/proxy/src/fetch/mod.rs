@@ -26,6 +26,7 @@ use foxy_store::Object;
 use crate::Event;
 use crate::ask::Ask;
 use crate::fill::FillWriter;
+use crate::ledger::Use;
 use crate::local::Local;
 use crate::serve::find::Primary;
 use crate::upstream::UpstreamError;
@@ -83,6 +84,7 @@ pub(crate) fn spawn(local: &Rc<Local>, job: Job, writer: FillWriter<FillHead>) {
     let busy = local.busy();
     let local = Rc::clone(local);
     local.count(Event::FillsStarted);
+    let memory = local.proxy.ledger.take(Use::Connections, FETCH_BYTES);
     // On the heap at once: the runtime moves what it is given several times, and this is kilobytes.
     tokio::task::spawn_local(Box::pin(async move {
         let fill = Arc::clone(writer.fill());
@@ -95,9 +97,12 @@ pub(crate) fn spawn(local: &Rc<Local>, job: Job, writer: FillWriter<FillHead>) {
             }
         }
         local.proxy.fills.leave(&fill);
-        drop(busy);
+        drop((busy, memory));
     }));
 }
+
+/// Memory of a fetch without its buffers and its body: the task, and a connection to an origin.
+const FETCH_BYTES: usize = 24 << 10;
 
 /// What an attempt to fetch builds on.
 struct Base<'a> {

@@ -8,7 +8,6 @@
 //!
 //! Offsets are those of the whole body: a fill of a part begins where the part does.
 
-pub(crate) mod budget;
 mod crowd;
 mod follower;
 mod gap;

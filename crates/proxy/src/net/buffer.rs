@@ -1,11 +1,15 @@
 //! A read buffer that is reused for the life of a connection.
 
 use std::io;
+use std::sync::Arc;
 
 use super::{Io, Ticks, Transport};
+use crate::ledger::{Entry, Ledger, Pressure, Use};
 
-/// What a buffer starts with; one usual request or response head fits many times.
+/// First size of a buffer; one usual request or response head fits many times.
 const FIRST: usize = 16 << 10;
+/// The same when memory is short.
+const SMALL: usize = 4 << 10;
 
 /// Bytes received and not yet used.
 #[derive(Debug)]
@@ -13,6 +17,8 @@ pub(crate) struct ReadBuf {
     data: Vec<u8>,
     start: usize,
     end: usize,
+    /// Its bytes in the ledger, once it has some.
+    entry: Option<Entry>,
 }
 
 impl ReadBuf {
@@ -21,6 +27,7 @@ impl ReadBuf {
             data: Vec::new(),
             start: 0,
             end: 0,
+            entry: None,
         }
     }
 
@@ -60,22 +67,42 @@ impl ReadBuf {
     pub(crate) fn release(&mut self) {
         if self.is_empty() {
             self.data = Vec::new();
+            self.entry = None;
         }
     }
 
     /// Room for more: moves what is there to the front, and grows when it is full, up to
-    /// `max` bytes. Empty if `max` bytes are there already.
-    fn spare(&mut self, max: usize) -> &mut [u8] {
+    /// `max` bytes.
+    ///
+    /// # Errors
+    /// `OutOfMemory` if `max` bytes are there already, `QuotaExceeded` if memory for more is spent.
+    fn spare(&mut self, max: usize, ledger: &Arc<Ledger>) -> io::Result<&mut [u8]> {
         if self.end == self.data.len() && self.start > 0 {
             self.data.copy_within(self.start..self.end, 0);
             self.end -= self.start;
             self.start = 0;
         }
         if self.end == self.data.len() {
-            let size = (self.data.len() * 2).max(FIRST).min(max.max(self.end));
+            let first = match ledger.pressure() {
+                Pressure::Low => FIRST,
+                _ => SMALL,
+            };
+            let size = (self.data.len() * 2).max(first).min(max.max(self.end));
+            let more = size - self.data.len();
+            if more == 0 {
+                return Err(io::ErrorKind::OutOfMemory.into());
+            }
+            // The first bytes of a request are worth more than the limit is exact.
+            let begins = self.data.is_empty();
+            let entry = self.entry.get_or_insert_with(|| ledger.empty(Use::Buffers));
+            match begins {
+                true => entry.set(size),
+                false if entry.grow(more) => {}
+                false => return Err(io::ErrorKind::QuotaExceeded.into()),
+            }
             self.data.resize(size, 0);
         }
-        &mut self.data[self.end..]
+        Ok(&mut self.data[self.end..])
     }
 
     /// Reads more, keeping at most `max` bytes; 0 at the end of the stream. Cancel safe.
@@ -85,10 +112,7 @@ impl ReadBuf {
         max: usize,
         deadline: Ticks,
     ) -> io::Result<usize> {
-        let spare = self.spare(max);
-        if spare.is_empty() {
-            return Err(io::ErrorKind::OutOfMemory.into());
-        }
+        let spare = self.spare(max, io.ledger())?;
         let n = io.read(spare, deadline).await?;
         self.end += n;
         Ok(n)
@@ -101,29 +125,43 @@ mod tests {
 
     #[test]
     fn keeps_what_is_unused_and_stops_at_the_limit() {
+        let ledger = Ledger::new(1 << 20, 0);
         let mut buf = ReadBuf::new();
-        let room = buf.spare(FIRST * 2).len();
-        assert_eq!(room, FIRST);
-        for (i, b) in buf.spare(FIRST * 2).iter_mut().enumerate() {
+        let spare = |buf: &mut ReadBuf| buf.spare(FIRST * 2, &ledger).map(|s| s.len());
+        assert_eq!(spare(&mut buf).unwrap(), FIRST);
+        for (i, b) in buf.data.iter_mut().enumerate() {
             *b = (i % 251) as u8;
         }
         buf.end += FIRST;
         buf.consume(100);
         assert_eq!(buf.filled()[0], 100);
-        assert_eq!(buf.spare(FIRST * 2).len(), 100);
+        assert_eq!(spare(&mut buf).unwrap(), 100);
         assert_eq!(buf.filled()[0], 100);
         buf.end += 100;
-        assert_eq!(buf.spare(FIRST * 2).len(), FIRST);
+        assert_eq!(spare(&mut buf).unwrap(), FIRST);
         buf.end += FIRST;
-        assert!(buf.spare(FIRST * 2).is_empty());
+        let full = spare(&mut buf).unwrap_err();
+        assert_eq!(full.kind(), io::ErrorKind::OutOfMemory);
         buf.consume(FIRST * 2);
         assert!(buf.is_empty());
         buf.shorten();
         assert_eq!(buf.data.len(), 0);
-        buf.spare(FIRST);
+        spare(&mut buf).unwrap();
         buf.shorten();
         assert_eq!(buf.data.len(), FIRST);
         buf.release();
         assert_eq!(buf.data.len(), 0);
+        assert_eq!(ledger.used(Use::Buffers), 0);
+    }
+
+    #[test]
+    fn buffers_are_small_and_do_not_grow_where_memory_is_spent() {
+        let ledger = Ledger::new(SMALL, 0);
+        let _others = ledger.take(Use::Connections, SMALL);
+        let mut buf = ReadBuf::new();
+        assert_eq!(buf.spare(FIRST, &ledger).unwrap().len(), SMALL);
+        buf.end = SMALL;
+        let spent = buf.spare(FIRST, &ledger).unwrap_err();
+        assert_eq!(spent.kind(), io::ErrorKind::QuotaExceeded);
     }
 }

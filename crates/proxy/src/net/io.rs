@@ -4,11 +4,13 @@ use std::cell::Cell;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::sweep::{Side, Watch};
+use super::sweep::{Doing, Side, Watch};
 use super::{Sweep, Ticks, Transport};
+use crate::ledger::{Ledger, Pressure};
 
 /// A transport and its deadlines. Errors of kind `TimedOut` are deadlines that passed.
 #[derive(Debug)]
@@ -48,9 +50,19 @@ impl<T: Transport> Io<T> {
         self.watch.deadline(after)
     }
 
-    /// Whether the connection may be closed at any time, since nothing is under way on it.
-    pub(crate) fn set_idle(&self, idle: bool) {
-        self.watch.set_idle(idle);
+    /// Notes what the connection does from now on.
+    pub(crate) fn set_doing(&self, doing: Doing) {
+        self.watch.set_doing(doing);
+    }
+
+    /// True if the connection is to end for others.
+    pub(crate) fn is_doomed(&self) -> bool {
+        self.watch.is_doomed()
+    }
+
+    /// The memory that all connections share.
+    pub(crate) fn ledger(&self) -> &Arc<Ledger> {
+        self.watch.ledger()
     }
 
     /// Reads what is there now; `WouldBlock` if nothing is.
@@ -97,9 +109,14 @@ impl<T: Transport> Io<T> {
         }
     }
 
-    async fn writable(&self, deadline: Ticks) -> io::Result<()> {
+    /// Waits for the peer to read.
+    pub(crate) async fn writable(&self, deadline: Ticks) -> io::Result<()> {
+        let before = self.watch.doing();
+        self.watch.set_doing(Doing::Stalled);
         let _armed = self.arm(Side::Write, deadline);
-        poll_fn(|cx| self.poll_side(cx, Side::Write)).await
+        let ready = poll_fn(|cx| self.poll_side(cx, Side::Write)).await;
+        self.watch.set_doing(before);
+        ready
     }
 
     fn arm(&self, side: Side, deadline: Ticks) -> Armed<'_> {
@@ -123,7 +140,13 @@ impl<T: Transport> Io<T> {
 
     /// Writes as much as fits now; `WouldBlock` if nothing does.
     pub(crate) fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        let n = self.transport.try_write(slices)?;
+        let pressure = self.watch.ledger().pressure();
+        let n = match pressure {
+            Pressure::Low => self.transport.try_write(slices)?,
+            _ => self
+                .transport
+                .try_write(&clipped(slices, queue_bytes(pressure)))?,
+        };
         self.sent.set(self.sent.get() + n as u64);
         Ok(n)
     }
@@ -154,6 +177,32 @@ impl<T: Transport> Io<T> {
     pub(crate) async fn write(&self, bytes: &[u8], patience: Ticks) -> io::Result<()> {
         self.write_all(&mut [IoSlice::new(bytes)], patience).await
     }
+}
+
+/// Most unsent bytes that wait in the kernel for one client to read, and most bytes of one write
+/// where memory is short. A client that reads gets the same from small queues, with more system
+/// calls.
+pub(crate) fn queue_bytes(pressure: Pressure) -> usize {
+    match pressure {
+        Pressure::Low => 128 << 10,
+        Pressure::High => 32 << 10,
+        Pressure::Spent => 16 << 10,
+    }
+}
+
+/// The first `most` bytes of these slices.
+fn clipped<'a>(slices: &'a [IoSlice<'_>], most: usize) -> Vec<IoSlice<'a>> {
+    let mut left = most;
+    let mut taken = Vec::with_capacity(slices.len());
+    for slice in slices {
+        let len = slice.len().min(left);
+        taken.push(IoSlice::new(&slice[..len]));
+        left -= len;
+        if left == 0 {
+            break;
+        }
+    }
+    taken
 }
 
 /// Takes the deadline back when the wait ends, also when its future is dropped.

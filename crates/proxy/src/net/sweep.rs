@@ -2,8 +2,11 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
+
+use crate::ledger::Ledger;
 
 /// The time between two sweeps.
 pub(crate) const TICK: Duration = Duration::from_millis(250);
@@ -39,15 +42,47 @@ pub(crate) enum Side {
     Write,
 }
 
+/// What a connection does, for the choice of those that are closed when memory is short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Doing {
+    /// Waits for its next request.
+    Idle,
+    /// Receives a request head.
+    Head,
+    /// Waits for its client to read.
+    Stalled,
+    /// Waits until clients before it have read their answers.
+    Queued,
+    /// Anything else.
+    Work,
+}
+
+impl Doing {
+    /// How long a connection has been at it before it may be closed for others.
+    fn patience(self) -> Option<Ticks> {
+        match self {
+            // A client may be about to send its first request.
+            Self::Idle => Some(Ticks(2)),
+            Self::Head => Some(Ticks::of(Duration::from_secs(1))),
+            Self::Stalled => Some(Ticks::of(Duration::from_secs(3))),
+            Self::Queued => Some(Ticks::of(Duration::from_secs(30))),
+            Self::Work => None,
+        }
+    }
+}
+
 /// The deadlines of one connection.
 #[derive(Debug)]
 pub(crate) struct Watch {
     now: Rc<Cell<Ticks>>,
     read: Cell<Ticks>,
     write: Cell<Ticks>,
-    /// Closed at once when the worker drains.
-    idle: Cell<bool>,
+    doing: Cell<Doing>,
+    since: Cell<Ticks>,
+    /// Closed for others, unless it gets a request before it notices.
+    doomed: Cell<bool>,
     draining: Rc<Cell<bool>>,
+    ledger: Arc<Ledger>,
     waker: RefCell<Option<Waker>>,
 }
 
@@ -69,12 +104,32 @@ impl Watch {
 
     /// Whether the deadline of `side` has passed.
     pub(crate) fn expired(&self, side: Side) -> bool {
-        self.cell(side).get() <= self.now.get() || self.idle.get() && self.draining.get()
+        self.cell(side).get() <= self.now.get()
+            || self.doomed.get()
+            || self.doing.get() == Doing::Idle && self.draining.get()
     }
 
-    /// Whether nothing is under way.
-    pub(crate) fn set_idle(&self, idle: bool) {
-        self.idle.set(idle);
+    /// Notes what the connection does from now on. An idle one is closed when the worker drains.
+    pub(crate) fn set_doing(&self, doing: Doing) {
+        if self.doing.replace(doing) != doing {
+            self.since.set(self.now.get());
+            self.doomed.set(false);
+        }
+    }
+
+    /// True if the connection is to end for others.
+    pub(crate) fn is_doomed(&self) -> bool {
+        self.doomed.get()
+    }
+
+    /// What the connection does now.
+    pub(crate) fn doing(&self) -> Doing {
+        self.doing.get()
+    }
+
+    /// The memory that all connections share.
+    pub(crate) fn ledger(&self) -> &Arc<Ledger> {
+        &self.ledger
     }
 
     /// Who is to be woken when a deadline passes. All waits of one connection are in one task.
@@ -100,19 +155,19 @@ pub(crate) struct Sweep {
     now: Rc<Cell<Ticks>>,
     draining: Rc<Cell<bool>>,
     watches: RefCell<Vec<Rc<Watch>>>,
+    ledger: Arc<Ledger>,
 }
 
-impl Default for Sweep {
-    fn default() -> Self {
+impl Sweep {
+    pub(crate) fn new(ledger: &Arc<Ledger>) -> Self {
         Self {
             now: Rc::new(Cell::new(Ticks(0))),
             draining: Rc::default(),
             watches: RefCell::default(),
+            ledger: Arc::clone(ledger),
         }
     }
-}
 
-impl Sweep {
     /// The present tick.
     pub(crate) fn now(&self) -> Ticks {
         self.now.get()
@@ -124,7 +179,10 @@ impl Sweep {
             now: Rc::clone(&self.now),
             read: Cell::new(Ticks::NEVER),
             write: Cell::new(Ticks::NEVER),
-            idle: Cell::new(false),
+            doing: Cell::new(Doing::Work),
+            since: Cell::new(self.now.get()),
+            doomed: Cell::new(false),
+            ledger: Arc::clone(&self.ledger),
             draining: Rc::clone(&self.draining),
             waker: RefCell::default(),
         });
@@ -135,6 +193,39 @@ impl Sweep {
     /// From now on idle connections end at the next tick.
     pub(crate) fn drain(&self) {
         self.draining.set(true);
+    }
+
+    /// Closes at most `most` connections for others, the least needed first: idle ones, then slow
+    /// heads, then clients that do not read; of each the oldest. Returns how many.
+    pub(crate) fn shed(&self, most: usize) -> usize {
+        self.shed_where(most, |_| true)
+    }
+
+    /// As [`shed`](Self::shed), of those that do what `which` accepts.
+    pub(crate) fn shed_where(&self, most: usize, which: impl Fn(Doing) -> bool) -> usize {
+        let now = self.now.get();
+        let mut chosen: Vec<_> = {
+            let watches = self.watches.borrow();
+            let may = |watch: &&Rc<Watch>| {
+                let patience = watch.doing.get().patience();
+                let old = patience.is_some_and(|patience| now.since(watch.since.get()) >= patience);
+                old && which(watch.doing.get())
+                    && !watch.doomed.get()
+                    && Rc::strong_count(watch) > 1
+            };
+            watches.iter().filter(may).cloned().collect()
+        };
+        let rank = |watch: &Rc<Watch>| (watch.doing.get(), watch.since.get());
+        if chosen.len() > most {
+            chosen.select_nth_unstable_by_key(most, rank);
+            chosen.truncate(most);
+        }
+        for watch in &chosen {
+            watch.doomed.set(true);
+            let waker = watch.waker.borrow_mut().take();
+            waker.into_iter().for_each(Waker::wake);
+        }
+        chosen.len()
     }
 
     /// One tick: wakes every wait whose deadline has passed and forgets closed connections.
@@ -161,9 +252,13 @@ impl Sweep {
 mod tests {
     use super::*;
 
+    fn sweep() -> Sweep {
+        Sweep::new(&Ledger::new(1 << 20, 1 << 20))
+    }
+
     #[test]
     fn a_deadline_passes_not_before_its_time_and_at_most_two_ticks_late() {
-        let sweep = Sweep::default();
+        let sweep = sweep();
         let watch = sweep.watch();
         watch.arm(Side::Read, watch.deadline(Ticks::of(TICK * 4)));
         for _ in 0..4 {
@@ -179,7 +274,7 @@ mod tests {
 
     #[test]
     fn closed_connections_are_forgotten() {
-        let sweep = Sweep::default();
+        let sweep = sweep();
         let watch = sweep.watch();
         drop(sweep.watch());
         sweep.tick();
@@ -189,11 +284,38 @@ mod tests {
 
     #[test]
     fn draining_ends_idle_waits_alone() {
-        let sweep = Sweep::default();
+        let sweep = sweep();
         let (idle, busy) = (sweep.watch(), sweep.watch());
-        idle.set_idle(true);
+        idle.set_doing(Doing::Idle);
         assert!(!idle.expired(Side::Read));
         sweep.drain();
         assert!(idle.expired(Side::Read) && !busy.expired(Side::Read));
+    }
+
+    #[test]
+    fn the_least_needed_connections_are_closed_first() {
+        let sweep = sweep();
+        let watches: Vec<_> = (0..5).map(|_| sweep.watch()).collect();
+        let [work, stalled, head, young, old] = &watches[..] else {
+            panic!("five");
+        };
+        stalled.set_doing(Doing::Stalled);
+        head.set_doing(Doing::Head);
+        old.set_doing(Doing::Idle);
+        for _ in 0..30 {
+            sweep.tick();
+        }
+        young.set_doing(Doing::Idle);
+        sweep.tick();
+        sweep.tick();
+        for next in [old, young, head, stalled] {
+            assert!(!next.expired(Side::Read));
+            assert_eq!(sweep.shed(1), 1);
+            assert!(next.expired(Side::Read), "{next:?}");
+        }
+        assert_eq!(sweep.shed(1), 0);
+        assert!(!work.expired(Side::Read));
+        old.set_doing(Doing::Work);
+        assert!(!old.expired(Side::Read), "its request came first");
     }
 }

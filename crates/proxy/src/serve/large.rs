@@ -1,9 +1,10 @@
 //! Answers of any size out of the cache: a large body comes from wherever its bytes are.
 
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use foxy_http_rules::range::Span;
 use foxy_store::Object;
 
@@ -59,6 +60,10 @@ impl<T: Transport> Conn<T> {
         let spans = spans_of(object, shape).filter(|_| body);
         let Some(spans) = spans else {
             return Some(self.in_memory(ask, object, shape, shown, keep).await);
+        };
+        let bytes = spans.iter().map(|span| span.len()).sum();
+        let Ok(_queue) = self.queue(bytes).await else {
+            return Some(Finish::gone(object.meta().status));
         };
         let arrives = arriving.is_some();
         let mut supply = match arriving {
@@ -183,7 +188,7 @@ impl Sending {
         sent: &mut u64,
     ) -> Result<(), Broken> {
         let local = &conn.local;
-        for (i, span) in self.spans.iter().enumerate() {
+        for (i, span) in std::mem::take(&mut self.spans).iter().enumerate() {
             if let Some(parts) = &self.parts {
                 let text = parts.before(supply.head(), *span, i == 0);
                 *sent += text.len() as u64;
@@ -198,12 +203,9 @@ impl Sending {
                 let Piece::Bytes(bytes) = piece else {
                     return Err(Broken::Cut);
                 };
-                let mut slices = [IoSlice::new(&self.pending), IoSlice::new(&bytes)];
-                let written = conn.io.write_all(&mut slices, local.patience.progress);
-                written.await.map_err(|_| Broken::Client)?;
-                self.pending.clear();
-                at += bytes.len() as u64;
-                *sent += bytes.len() as u64;
+                let taken = self.write(conn, bytes, supply).await?;
+                at += taken;
+                *sent += taken;
             }
         }
         if let Some(parts) = &self.parts {
@@ -213,5 +215,51 @@ impl Sending {
             *sent += end.len() as u64;
         }
         Ok(())
+    }
+
+    /// Writes these bytes; returns how many of them the client took. A client that takes nothing
+    /// for a while keeps no fragment in memory: the rest is read again when it goes on.
+    async fn write<T: Transport>(
+        &mut self,
+        conn: &Conn<T>,
+        bytes: Bytes,
+        supply: &mut Supply,
+    ) -> Result<u64, Broken> {
+        let patience = &conn.local.patience;
+        let gone = |_| Broken::Client;
+        let mut taken = 0;
+        loop {
+            let slices = [IoSlice::new(&self.pending), IoSlice::new(&bytes[taken..])];
+            match conn.io.try_write(&slices) {
+                Ok(0) => return Err(Broken::Client),
+                Ok(n) => {
+                    let text = n.min(self.pending.len());
+                    self.pending.drain(..text);
+                    taken += n - text;
+                    if taken == bytes.len() {
+                        return Ok(taken as u64);
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let soon = conn.io.deadline(patience.rest);
+                    match conn.io.writable(soon).await {
+                        Ok(()) => continue,
+                        Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
+                        Err(error) => return Err(gone(error)),
+                    }
+                    if !supply.is_stored() {
+                        let late = conn.io.deadline(patience.progress);
+                        conn.io.writable(late).await.map_err(gone)?;
+                        continue;
+                    }
+                    drop(bytes);
+                    supply.pause();
+                    let late = conn.io.deadline(patience.progress);
+                    conn.io.writable(late).await.map_err(gone)?;
+                    return Ok(taken as u64);
+                }
+                Err(error) => return Err(gone(error)),
+            }
+        }
     }
 }

@@ -95,6 +95,18 @@ impl Supply {
         &self.head
     }
 
+    /// True if the bytes come from the store alone.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.follower.is_none()
+    }
+
+    /// Gives back what was read ahead.
+    pub(crate) fn pause(&mut self) {
+        if let Some((_, reading)) = self.ahead.take() {
+            reading.abort();
+        }
+    }
+
     fn unit(&self) -> u64 {
         u64::from(self.head.fragment_size().max(1))
     }

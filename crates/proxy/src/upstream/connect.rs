@@ -8,15 +8,19 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
+use socket2::SockRef;
 use tokio::net::TcpStream;
 
 use super::UpstreamError;
 use crate::guard;
+use crate::ledger::Pressure;
 use crate::proxy::Proxy;
 use crate::{Counters, Event, ResolveError};
 
 /// How long an attempt may take before the next address is tried beside it (RFC 8305 section 5).
 const STAGGER: Duration = Duration::from_millis(250);
+/// Bytes that an origin may send ahead where memory is short.
+const TIGHT_RECEIVE: usize = 64 << 10;
 /// Addresses tried at most.
 const ATTEMPTS: usize = 8;
 
@@ -53,6 +57,10 @@ pub(crate) async fn connect(
             counters.add(Event::UpstreamNew, 1);
             // Heads and bodies are written whole: waiting for more would only delay them.
             let _ = stream.set_nodelay(true);
+            // An origin that is faster than the client would fill megabytes in the kernel.
+            if proxy.ledger.pressure() > Pressure::Low {
+                let _ = SockRef::from(stream).set_recv_buffer_size(TIGHT_RECEIVE);
+            }
         }
         Err(_) => counters.add(Event::UpstreamFailed, 1),
     }

@@ -33,14 +33,14 @@ pub(super) struct Plan {
 /// Of the setting `memory`, what the process leaves to the engine, bytes.
 #[must_use]
 pub const fn engine_share(memory: u64) -> u64 {
-    const PROCESS: u64 = 72 << 20;
-    let process = if memory / 2 < PROCESS {
-        memory / 2
+    const PROGRAM: u64 = 28 << 20;
+    let rest = memory.saturating_sub(PROGRAM + memory / 16);
+    let floor = if rest / 8 > 96 << 20 {
+        rest / 8
     } else {
-        PROCESS
+        96 << 20
     };
-    let rest = memory - process;
-    rest - rest / 8
+    rest - if rest / 3 < floor { rest / 3 } else { floor }
 }
 
 impl Plan {

@@ -1,0 +1,230 @@
+//! The ledger of the memory that requests need: connections, buffers, queues in the kernel and
+//! fills. All workers share one. Work is entered before it begins, so that the sum is known when
+//! the next piece of work asks.
+//!
+//! Two kinds of entries: `take` always succeeds and is for what is small and bounded elsewhere;
+//! `reserve` and `grow` fail when the limit is reached and are for what may wait or be left out.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Purposes of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// Connections to clients and origins, and their tasks.
+    Connections,
+    /// Read buffers of clients and of origins.
+    Buffers,
+    /// Send queues of clients that do not read, in the kernel.
+    Queues,
+    /// Bodies of running fills, and their windows.
+    Fills,
+}
+
+impl Use {
+    /// Every use, in the order of reports.
+    pub const ALL: [Self; 4] = [Self::Connections, Self::Buffers, Self::Queues, Self::Fills];
+
+    /// Name in reports and metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Connections => "connections",
+            Self::Buffers => "buffers",
+            Self::Queues => "queues",
+            Self::Fills => "fills",
+        }
+    }
+}
+
+/// How much of the ledger is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Pressure {
+    /// Less than half.
+    Low,
+    /// At least half: buffers are small.
+    High,
+    /// At least seven eighths: connections that are not needed are closed.
+    Spent,
+}
+
+/// Shared account of bytes.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    used: [AtomicUsize; Use::ALL.len()],
+    total: AtomicUsize,
+    max: usize,
+    /// Fills and queues leave the rest to connections: without them no client gets an answer.
+    fills_max: usize,
+}
+
+impl Ledger {
+    /// A ledger of `max` bytes, of which fills have at most `fills_max`.
+    pub(crate) fn new(max: usize, fills_max: usize) -> Arc<Self> {
+        Arc::new(Self {
+            used: Default::default(),
+            total: AtomicUsize::new(0),
+            max: max.max(1),
+            fills_max,
+        })
+    }
+
+    /// Bytes entered for `of`.
+    pub(crate) fn used(&self, of: Use) -> usize {
+        self.used[of as usize].load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn pressure(&self) -> Pressure {
+        let total = self.total.load(Ordering::Relaxed);
+        if total >= self.max / 8 * 7 {
+            Pressure::Spent
+        } else if total >= self.max / 2 {
+            Pressure::High
+        } else {
+            Pressure::Low
+        }
+    }
+
+    /// True if new work should wait, and then be refused. Entries of connections are estimates on
+    /// the high side, so there is half as much again before a client that behaves pays for others.
+    pub(crate) fn is_full(&self) -> bool {
+        self.total.load(Ordering::Relaxed) >= self.max + self.max / 2
+    }
+
+    /// Enters bytes whatever the sum is.
+    pub(crate) fn take(self: &Arc<Self>, of: Use, bytes: usize) -> Entry {
+        let mut entry = self.empty(of);
+        entry.add(bytes);
+        entry
+    }
+
+    /// Enters bytes, or `None` if there is no room.
+    pub(crate) fn reserve(self: &Arc<Self>, of: Use, bytes: usize) -> Option<Entry> {
+        let mut entry = self.empty(of);
+        entry.grow(bytes).then_some(entry)
+    }
+
+    /// An entry of no bytes.
+    pub(crate) fn empty(self: &Arc<Self>, of: Use) -> Entry {
+        Entry {
+            ledger: Arc::clone(self),
+            of,
+            bytes: 0,
+        }
+    }
+
+    fn limit(&self, of: Use) -> usize {
+        match of {
+            Use::Fills => self.fills_max,
+            Use::Queues => self.max / 4,
+            _ => usize::MAX,
+        }
+    }
+}
+
+/// Bytes entered in a [`Ledger`]; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    ledger: Arc<Ledger>,
+    of: Use,
+    bytes: usize,
+}
+
+impl Entry {
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Holds `bytes` from now on, whatever the sum is.
+    pub(crate) fn set(&mut self, bytes: usize) {
+        if bytes < self.bytes {
+            self.shrink_to(bytes);
+        } else {
+            self.add(bytes - self.bytes);
+        }
+    }
+
+    /// Takes `more` bytes; false, and nothing is taken, if there is no room.
+    pub(crate) fn grow(&mut self, more: usize) -> bool {
+        let within = |max: usize| {
+            move |used: usize| {
+                used.checked_add(more)
+                    .filter(|sum| more == 0 || *sum <= max)
+            }
+        };
+        let ledger = &self.ledger;
+        let update = |of: &AtomicUsize, max| {
+            of.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within(max))
+                .is_ok()
+        };
+        if !update(&ledger.total, ledger.max) {
+            return false;
+        }
+        let own = &ledger.used[self.of as usize];
+        if !update(own, ledger.limit(self.of)) {
+            ledger.total.fetch_sub(more, Ordering::Relaxed);
+            return false;
+        }
+        self.bytes += more;
+        true
+    }
+
+    /// Gives back what exceeds `bytes`.
+    pub(crate) fn shrink_to(&mut self, bytes: usize) {
+        if let Some(less) = self.bytes.checked_sub(bytes) {
+            let ledger = &self.ledger;
+            ledger.used[self.of as usize].fetch_sub(less, Ordering::Relaxed);
+            ledger.total.fetch_sub(less, Ordering::Relaxed);
+            self.bytes = bytes;
+        }
+    }
+
+    fn add(&mut self, more: usize) {
+        let ledger = &self.ledger;
+        ledger.used[self.of as usize].fetch_add(more, Ordering::Relaxed);
+        ledger.total.fetch_add(more, Ordering::Relaxed);
+        self.bytes += more;
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.shrink_to(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reservations_stay_within_the_limit_and_come_back() {
+        let ledger = Ledger::new(100, 60);
+        let mut a = ledger.reserve(Use::Fills, 60).unwrap();
+        assert!(ledger.reserve(Use::Fills, 1).is_none(), "the fills' share");
+        let b = ledger.reserve(Use::Buffers, 40).unwrap();
+        assert!(ledger.reserve(Use::Buffers, 1).is_none(), "the whole");
+        drop(b);
+        assert_eq!((a.bytes(), ledger.used(Use::Fills)), (60, 60));
+        a.shrink_to(10);
+        assert!(a.grow(50) && !a.grow(1));
+        drop(a);
+        assert_eq!(ledger.total.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn what_is_taken_counts_also_beyond_the_limit() {
+        let ledger = Ledger::new(100, 100);
+        assert_eq!(ledger.pressure(), Pressure::Low);
+        let mut a = ledger.take(Use::Connections, 50);
+        assert_eq!(ledger.pressure(), Pressure::High);
+        a.set(200);
+        assert_eq!(ledger.pressure(), Pressure::Spent);
+        assert!(ledger.reserve(Use::Fills, 1).is_none());
+        assert!(ledger.reserve(Use::Fills, 0).is_some());
+        a.set(20);
+        assert_eq!(ledger.used(Use::Connections), 20);
+        assert_eq!(ledger.pressure(), Pressure::Low);
+    }
+}
