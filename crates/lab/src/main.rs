@@ -11,6 +11,7 @@ enum Command {
     Privacy(foxy_lab::privacy::Privacy),
     Collapse(foxy_lab::collapse::Collapse),
     Linear(foxy_lab::linear::Linear),
+    Bounds(foxy_lab::bounds::Bounds),
 }
 
 fn main() -> ExitCode {
@@ -18,5 +19,6 @@ fn main() -> ExitCode {
         Command::Privacy(privacy) => privacy.run(),
         Command::Collapse(collapse) => collapse.run(),
         Command::Linear(linear) => linear.run(),
+        Command::Bounds(bounds) => bounds.run(),
     }
 }
