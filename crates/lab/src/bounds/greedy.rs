@@ -16,7 +16,13 @@ use super::tally::Tally;
 use super::watch::{Sample, Summary, Watched};
 
 /// Connections that it tries to open: more than Foxy has with its defaults.
-const CONNECTIONS: usize = 18_000;
+const CONNECTIONS: usize = 17_000;
+/// Of that many connections, so many send half a head, read slowly, and request slow misses; the
+/// rest is idle. More slow misses would need more files than this process usually may open.
+const OF: usize = 17;
+const HALF_HEADS: usize = 5;
+const SLOW_READERS: usize = 5;
+const SLOW_MISSES: usize = 2;
 /// Size of its slow misses, in bytes.
 const SLOW: usize = 2_000_000;
 /// Time before it comes, and time after it has left.
@@ -62,34 +68,35 @@ pub(super) async fn run(scene: &Arc<Scene>, scale: Scale) -> Outcome {
 /// A connection of this client: half a head, a slow reader, a slow miss, or an idle one.
 async fn connection(clients: Arc<Clients>, number: usize) -> Tally {
     let mut tally = Tally::default();
-    let opened: Result<Conn, Fault> = async {
-        let mut conn = clients.open(number).await?;
-        match number % 4 {
-            0 => conn.write(&half_head()).await?,
-            1 => conn.ask(&large(number)).await?,
-            2 => {
-                let path = slow(SLOW, &format!("slow{}", clients.scene.unique()));
-                conn.ask(&path).await?;
-            }
-            _ => conn.ask(&small()).await?,
-        }
-        Ok(conn)
-    }
-    .await;
-    match opened {
-        Ok(conn) if number % 4 == 1 => {
-            while !clients.is_over() && conn.sip(SIP) {
+    let reads = (HALF_HEADS..HALF_HEADS + SLOW_READERS).contains(&(number % OF));
+    match begun(&clients, number).await {
+        Ok(conn) => {
+            while reads && !clients.is_over() && conn.sip(SIP) {
                 sleep_until(clients.until.min(Instant::now() + SIP_TIME)).await;
             }
-            tally.hold(conn.seen());
-        }
-        Ok(conn) => {
             sleep_until(clients.until).await;
             tally.hold(conn.seen());
         }
         Err(fault) => tally.add(Err(fault)),
     }
     tally
+}
+
+/// Opens a connection and sends what is to be sent on it.
+async fn begun(clients: &Clients, number: usize) -> Result<Conn, Fault> {
+    let mut conn = clients.open(number).await?;
+    let kind = number % OF;
+    if kind < HALF_HEADS {
+        conn.write(&half_head()).await?;
+    } else if kind < HALF_HEADS + SLOW_READERS {
+        conn.ask(&large(number)).await?;
+    } else if kind < HALF_HEADS + SLOW_READERS + SLOW_MISSES {
+        let path = slow(SLOW, &format!("slow{}", clients.scene.unique()));
+        conn.ask(&path).await?;
+    } else {
+        conn.ask(&small()).await?;
+    }
+    Ok(conn)
 }
 
 /// Summaries of the others' requests before, during and after, and the time to recovery.
