@@ -6,9 +6,9 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::clients::{Clients, Sources};
-use super::conn::{Conn, Fault};
+use super::conn::{Conn, Fault, Seen};
 use super::load::{GREEDY, Outcome, Scale};
-use super::loads::{half_head, large, small};
+use super::loads::{SMALL, half_head, large, small};
 use super::origin::slow;
 use super::row::milliseconds;
 use super::scene::Scene;
@@ -71,11 +71,18 @@ async fn connection(clients: Arc<Clients>, number: usize) -> Tally {
     let reads = (HALF_HEADS..HALF_HEADS + SLOW_READERS).contains(&(number % OF));
     match begun(&clients, number).await {
         Ok(conn) => {
-            while reads && !clients.is_over() && conn.sip(SIP) {
+            let mut seen = Seen::Silent;
+            while reads && !clients.is_over() && seen != Seen::Closed {
+                // The first bytes have the status.
+                if seen == Seen::Silent {
+                    seen = conn.seen();
+                } else if !conn.sip(SIP) {
+                    seen = Seen::Closed;
+                }
                 sleep_until(clients.until.min(Instant::now() + SIP_TIME)).await;
             }
             sleep_until(clients.until).await;
-            tally.hold(conn.seen());
+            tally.hold(if reads { seen } else { conn.seen() });
         }
         Err(fault) => tally.add(Err(fault)),
     }
@@ -94,7 +101,7 @@ async fn begun(clients: &Clients, number: usize) -> Result<Conn, Fault> {
         let path = slow(SLOW, &format!("slow{}", clients.scene.unique()));
         conn.ask(&path).await?;
     } else {
-        conn.ask(&small()).await?;
+        conn.get(&small(), SMALL).await?;
     }
     Ok(conn)
 }

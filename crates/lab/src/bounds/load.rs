@@ -76,6 +76,8 @@ pub(super) struct Scale {
     pub(super) time: Duration,
     /// Every count of clients is divided by this.
     pub(super) divisor: usize,
+    /// Time from the end of a load to the last look at the resident memory.
+    pub(super) after: Duration,
 }
 
 impl Load {
@@ -128,11 +130,23 @@ pub(super) struct Outcome {
     /// Clients that do not, or that are not judged.
     pub(super) others: Tally,
     pub(super) notes: Vec<String>,
+    /// What failed besides requests of clients.
+    pub(super) problems: Vec<String>,
     /// Of [`Load::Greedy`].
     pub(super) phases: Option<Phases>,
 }
 
 impl Outcome {
+    /// With a note, or with a problem.
+    pub(super) fn of(result: Result<String, String>) -> Self {
+        let mut outcome = Self::default();
+        match result {
+            Ok(note) => outcome.notes.push(note),
+            Err(problem) => outcome.problems.push(problem),
+        }
+        outcome
+    }
+
     fn merge(&mut self, name: &str, part: Self) {
         if let Some(tally) = part.own {
             self.notes.push(format!("{name}: {}", tally.text()));
@@ -140,6 +154,7 @@ impl Outcome {
         }
         self.others.merge(part.others);
         self.notes.extend(part.notes);
+        self.problems.extend(part.problems);
     }
 }
 
@@ -194,10 +209,7 @@ async fn one(
         Load::Unread => others(loads::unread(clients()).await),
         Load::HalfHeads => others(loads::half_heads(clients()).await),
         Load::Idle => others(loads::idle(clients()).await),
-        Load::Purge => Outcome {
-            notes: vec![objects::purge(scene).await],
-            ..Outcome::default()
-        },
+        Load::Purge => Outcome::of(objects::purge(scene).await),
         Load::Restart | Load::All | Load::Greedy => Outcome::default(),
     }
 }

@@ -37,8 +37,9 @@ pub use load::Load;
 
 /// Open files that the largest load needs, both ends of it in this process.
 const FILES: u64 = 19_500;
-/// Smallest store.
+/// Smallest store, and the smallest of a short run.
 const STORE: u64 = 4 << 30;
+const QUICK_STORE: u64 = 512 << 20;
 /// Objects of a store in a short run.
 const QUICK_OBJECTS: u64 = 5_000;
 
@@ -130,11 +131,12 @@ impl Bounds {
             true => self.objects.min(QUICK_OBJECTS),
             false => self.objects,
         };
+        let least = if self.quick { QUICK_STORE } else { STORE };
         let backend = Backend::start()?;
         let setup = Setup {
             program: self.foxy.clone().unwrap_or_else(beside),
             origin: backend.port,
-            store: ByteSize(STORE.max(count.saturating_mul(objects::ON_DISK))),
+            store: ByteSize(least.max(count.saturating_mul(objects::ON_DISK))),
         };
         let objects = match loads.iter().any(|load| load.needs_objects()) {
             true => Some(filled(&backend, &setup, count)?),
@@ -169,10 +171,12 @@ impl Bounds {
             true => Scale {
                 time: Duration::from_millis(1500),
                 divisor: 10,
+                after: Duration::from_secs(1),
             },
             false => Scale {
                 time: Duration::from_secs(self.seconds),
                 divisor: 1,
+                after: Duration::from_secs(3),
             },
         }
     }

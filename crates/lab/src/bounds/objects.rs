@@ -1,20 +1,24 @@
 //! A store with many objects: filled once, copied for every load that begins with it, purged.
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use foxy_base::ByteSize;
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::conn::PATIENCE;
 use super::origin::{Origin, TAG, tagged};
+use super::row::milliseconds;
 use super::scene::{Client, Scene};
 use super::subject::{Limit, Setup, Subject};
 use crate::kit::{Ask, Door};
-use foxy_base::ByteSize;
 
 /// Size of an object, in bytes.
 const SIZE: usize = 500;
@@ -64,18 +68,29 @@ pub(super) fn fill(
     })
 }
 
-/// Copies a store without its unwritten parts.
+/// Copies a store without the parts that nobody wrote: most of it, soon after it was filled.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<(), String> {
-    let status = Command::new("cp")
-        .args(["--sparse=always", "--"])
-        .arg(from.join("store"))
-        .arg(to.join("store"))
-        .status();
-    match status {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("the store cannot be copied: cp {status}")),
-        Err(error) => Err(format!("cp does not start: {error}")),
-    }
+    let copied = (|| {
+        let mut source = File::open(from.join("store"))?;
+        let mut target = File::create(to.join("store"))?;
+        let length = source.metadata()?.len();
+        target.set_len(length)?;
+        let mut at = 0;
+        loop {
+            at = match seek(&source, SeekFrom::Data(at)) {
+                Ok(data) => data,
+                // No data from here to the end.
+                Err(Errno::NXIO) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            };
+            let end = seek(&source, SeekFrom::Hole(at))?;
+            seek(&source, SeekFrom::Start(at))?;
+            seek(&target, SeekFrom::Start(at))?;
+            io::copy(&mut (&mut source).take(end - at), &mut target)?;
+            at = end;
+        }
+    })();
+    copied.map_err(|error: io::Error| format!("the store cannot be copied: {error}"))
 }
 
 /// JSON from the admin address.
@@ -93,14 +108,13 @@ async fn admin(scene: &Scene, ask: Ask) -> Result<Value, String> {
 }
 
 /// Purges all objects with the tag, waits until all are found, and says how many were.
-pub(super) async fn purge(scene: &Scene) -> String {
+pub(super) async fn purge(scene: &Scene) -> Result<String, String> {
     let begun = Instant::now();
     let mut ask = Ask::get(format!("/purge?tag={TAG}")).with("X-Foxy-Admin", "1");
     ask.method = "POST";
-    let number = match admin(scene, ask).await {
-        Ok(answer) => answer["purge"].as_u64().unwrap_or(0),
-        Err(problem) => return format!("PURGE FAILED: {problem}"),
-    };
+    let answer = admin(scene, ask).await;
+    let answer = answer.map_err(|problem| format!("the purge failed: {problem}"))?;
+    let number = answer["purge"].as_u64().unwrap_or(0);
     let acknowledged = begun.elapsed();
     loop {
         sleep(LOOK).await;
@@ -108,20 +122,27 @@ pub(super) async fn purge(scene: &Scene) -> String {
         let state = state.unwrap_or_default();
         let found = state["objects"].as_u64().unwrap_or(0);
         let (done, took) = (state["done"] == true, begun.elapsed());
-        if done || took > LONGEST {
-            let state = if done { "done" } else { "NOT DONE" };
-            return format!(
-                "purge acknowledged in {}, {state} in {:.1} s, {found} objects",
-                super::report::time(acknowledged),
-                took.as_secs_f64()
-            );
+        let note = format!(
+            "purge acknowledged in {}, {found} objects in {:.1} s",
+            milliseconds(acknowledged),
+            took.as_secs_f64()
+        );
+        if done {
+            return Ok(note);
+        }
+        if took > LONGEST {
+            return Err(format!("{note}, and not done"));
         }
     }
 }
 
 /// Waits until all stores are loaded, `least` at least, and says how long that took and how many
 /// objects there are.
-pub(super) async fn loaded(scene: &Scene, begun: Instant, least: Duration) -> String {
+pub(super) async fn loaded(
+    scene: &Scene,
+    begun: Instant,
+    least: Duration,
+) -> Result<String, String> {
     let mut note = None;
     loop {
         let stats = admin(scene, Ask::get("/stats".to_owned())).await;
@@ -137,8 +158,8 @@ pub(super) async fn loaded(scene: &Scene, begun: Instant, least: Duration) -> St
             ));
         }
         match note {
-            Some(note) if took >= least => return note,
-            None if took >= LONGEST => return "NOT LOADED in 60 s".to_owned(),
+            Some(note) if took >= least => return Ok(note),
+            None if took >= LONGEST => return Err("the store is not loaded after 60 s".to_owned()),
             _ => sleep(LOOK).await,
         }
     }

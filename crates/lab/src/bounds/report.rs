@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::row::{Row, mebibytes, milliseconds};
+use super::row::{Row, mebibytes};
 use super::tally::Tally;
 use super::watch::Summary;
 
@@ -119,9 +119,4 @@ pub(super) fn row_json(row: &Row) -> Value {
         "seconds": row.took.as_secs_f64(), "notes": row.notes, "broken": row.broken(),
         "slow": row.slow(),
     })
-}
-
-/// A part of a note: a time.
-pub(super) fn time(time: Duration) -> String {
-    milliseconds(time)
 }

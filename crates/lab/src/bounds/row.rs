@@ -37,13 +37,16 @@ pub(super) struct Row {
     pub(super) end: Option<String>,
     pub(super) took: Duration,
     pub(super) notes: Vec<String>,
+    /// What failed besides requests of clients.
+    pub(super) problems: Vec<String>,
 }
 
 impl Row {
     /// What breaks the promise; empty if nothing does.
     pub(super) fn broken(&self) -> Vec<String> {
-        let mut broken = Vec::new();
         let name = &self.name;
+        let problem = |problem: &String| format!("{name}: {problem}");
+        let mut broken: Vec<_> = self.problems.iter().map(problem).collect();
         if let Some(end) = &self.end {
             broken.push(format!("{name}: foxy {end}"));
         }

@@ -24,8 +24,6 @@ use super::watch::{Summary, Watch};
 use super::{greedy, objects};
 use crate::kit::serve;
 
-/// Time after which memory must have been given back.
-const AFTER: Duration = Duration::from_secs(3);
 /// Time for prepared objects to reach the disk.
 const SETTLE: Duration = Duration::from_millis(1500);
 
@@ -116,7 +114,7 @@ impl Bench {
         let sockets = Sockets::new(subject.port, self.backend.port);
         let sockets = sockets.map_err(|error| format!("no socket diagnosis: {error}"))?;
         if load != Load::Restart {
-            row.notes.extend(runtime.block_on(prepare(&scene, load)));
+            row.problems.extend(runtime.block_on(prepare(&scene, load)));
             let memory = Memory::of(pid).unwrap_or_default();
             (row.before, row.peak_before) = (memory.resident, memory.peak);
             forget_peak(pid);
@@ -126,10 +124,7 @@ impl Bench {
         let loaded = Instant::now();
         let outcome = runtime.block_on(async {
             match load {
-                Load::Restart => Outcome {
-                    notes: vec![objects::loaded(&scene, begun, self.scale.time).await],
-                    ..Outcome::default()
-                },
+                Load::Restart => Outcome::of(objects::loaded(&scene, begun, self.scale.time).await),
                 Load::Greedy => greedy::run(&scene, self.scale).await,
                 _ => load::run(load, &scene, self.scale).await,
             }
@@ -145,7 +140,8 @@ impl Bench {
         row.own = outcome.own;
         row.others = outcome.others;
         row.notes.extend(outcome.notes);
-        sleep(AFTER);
+        row.problems.extend(outcome.problems);
+        sleep(self.scale.after);
         row.after = Memory::of(pid).unwrap_or_default().resident;
         row.group_peak = subject.group.as_ref().map(super::group::Group::peak);
         row.end = subject.end();
@@ -155,21 +151,24 @@ impl Bench {
 
 /// Stores the objects that the load and the clients beside it request. Says what failed.
 async fn prepare(scene: &Scene, load: Load) -> Vec<String> {
+    let mut problems = Vec::new();
     if load.needs_objects() {
-        objects::loaded(scene, Instant::now(), Duration::ZERO).await;
+        let loaded = objects::loaded(scene, Instant::now(), Duration::ZERO).await;
+        problems.extend(loaded.err());
     }
     let mut wanted = vec![(small(), SMALL)];
     if load.needs_large() {
         wanted.extend((0..LARGE_OBJECTS).map(|number| (large(number), LARGE)));
     }
     let mut client = Client::new(Ipv4Addr::LOCALHOST, scene.proxy);
-    let mut problems = Vec::new();
     for (path, size) in wanted {
         if let Err(fault) = client.get(&path, size).await {
             problems.push(format!("{path} was not prepared: {fault}"));
         }
     }
-    tokio::time::sleep(SETTLE).await;
+    if load.needs_large() {
+        tokio::time::sleep(SETTLE).await;
+    }
     problems
 }
 
