@@ -119,7 +119,7 @@ pub(super) async fn purge(scene: &Scene) -> Result<String, String> {
     loop {
         sleep(LOOK).await;
         let state = admin(scene, Ask::get(format!("/purges/{number}"))).await;
-        let state = state.unwrap_or_default();
+        let state = state.map_err(|problem| format!("the purge is not reported: {problem}"))?;
         let found = state["objects"].as_u64().unwrap_or(0);
         let (done, took) = (state["done"] == true, begun.elapsed());
         let note = format!(
