@@ -1,6 +1,7 @@
 //! The laboratory beside the product: measurements of Foxy and of other caches, each from outside,
 //! over real sockets.
 
+pub mod bounds;
 pub mod collapse;
 pub mod flood;
 pub mod kit;

@@ -12,6 +12,7 @@ enum Command {
     Collapse(foxy_lab::collapse::Collapse),
     Flood(foxy_lab::flood::Flood),
     Linear(foxy_lab::linear::Linear),
+    Bounds(foxy_lab::bounds::Bounds),
 }
 
 fn main() -> ExitCode {
@@ -20,5 +21,6 @@ fn main() -> ExitCode {
         Command::Collapse(collapse) => collapse.run(),
         Command::Flood(flood) => flood.run(),
         Command::Linear(linear) => linear.run(),
+        Command::Bounds(bounds) => bounds.run(),
     }
 }

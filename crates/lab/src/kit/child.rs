@@ -80,6 +80,11 @@ impl Child {
         (Ipv4Addr::LOCALHOST, self.port).into()
     }
 
+    /// How it ended, if it did.
+    pub fn ended(&mut self) -> Option<process::ExitStatus> {
+        self.process.try_wait().ok().flatten()
+    }
+
     /// Its process number.
     #[must_use]
     pub fn pid(&self) -> u32 {

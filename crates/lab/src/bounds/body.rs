@@ -1,0 +1,72 @@
+//! Bodies of the origin: every byte follows from the path, so that a client detects bytes of
+//! another object, missing bytes and wrong order.
+
+use std::sync::LazyLock;
+
+use foxy_base::{Rng, hash64};
+
+/// Length of the period in bytes. A prime, so that no power of two is a multiple of it: a block
+/// of a disk or buffer in the wrong place is detected.
+const PERIOD: usize = 65_521;
+
+/// The period twice: every slice of one period's length is contiguous, wherever it begins.
+static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let mut rng = Rng::new(9);
+    let once: Vec<u8> = (0..PERIOD).map(|_| rng.next_u64() as u8).collect();
+    [once.as_slice(), once.as_slice()].concat()
+});
+
+/// The body of a path, from any place on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Body {
+    at: usize,
+}
+
+impl Body {
+    /// Begins the body of `path`.
+    pub(super) fn of(path: &str) -> Self {
+        let hash = hash64(1, path.as_bytes()) % PERIOD as u64;
+        Self {
+            at: usize::try_from(hash).unwrap_or(0),
+        }
+    }
+
+    /// The next bytes, at most `most` and at most one period.
+    pub(super) fn next(&mut self, most: usize) -> &'static [u8] {
+        let length = most.min(PERIOD);
+        let bytes = &BYTES[self.at..self.at + length];
+        self.at = (self.at + length) % PERIOD;
+        bytes
+    }
+
+    /// True if `bytes` are the next bytes of the body.
+    pub(super) fn continues(&mut self, mut bytes: &[u8]) -> bool {
+        while !bytes.is_empty() {
+            let wanted = self.next(bytes.len());
+            let (now, later) = bytes.split_at(wanted.len());
+            if now != wanted {
+                return false;
+            }
+            bytes = later;
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_are_recognised_in_parts_of_any_size() {
+        let mut whole = Vec::new();
+        let mut body = Body::of("/o/200000/a");
+        while whole.len() < 200_000 {
+            whole.extend_from_slice(body.next((200_000 - whole.len()).min(70_001)));
+        }
+        let mut check = Body::of("/o/200000/a");
+        assert!(whole.chunks(12_345).all(|part| check.continues(part)));
+        assert!(!Body::of("/o/200000/b").continues(&whole[..100]));
+        assert!(!Body::of("/o/200000/a").continues(&whole[4096..8192]));
+    }
+}

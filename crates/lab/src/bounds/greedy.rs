@@ -1,0 +1,167 @@
+//! One client that takes everything it can get, and what others notice of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::clients::{Clients, Sources};
+use super::conn::{Conn, Fault, Seen};
+use super::load::{GREEDY, Outcome, Scale};
+use super::loads::{SMALL, half_head, large, small};
+use super::origin::slow;
+use super::row::milliseconds;
+use super::scene::Scene;
+use super::tally::Tally;
+use super::watch::{Sample, Summary, Watched};
+
+/// Connections that it tries to open: more than Foxy has with its defaults.
+const CONNECTIONS: usize = 17_000;
+/// Of that many connections, so many send half a head, read slowly, and request slow misses; the
+/// rest is idle. More slow misses would need more files than this process usually may open.
+const OF: usize = 17;
+const HALF_HEADS: usize = 5;
+const SLOW_READERS: usize = 5;
+const SLOW_MISSES: usize = 2;
+/// Size of its slow misses, in bytes.
+const SLOW: usize = 2_000_000;
+/// Time before it comes, and time after it has left.
+const BEFORE: Duration = Duration::from_secs(2);
+const AFTER: Duration = Duration::from_secs(5);
+/// A slow reader reads this much, this often.
+const SIP: usize = 1_000;
+const SIP_TIME: Duration = Duration::from_millis(500);
+
+/// The moments between the phases.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Phases {
+    begun: Instant,
+    came: Instant,
+    left: Instant,
+    ended: Instant,
+}
+
+/// Waits, lets the client do what it can, waits again.
+pub(super) async fn run(scene: &Arc<Scene>, scale: Scale) -> Outcome {
+    let begun = Instant::now();
+    let short = u32::try_from(scale.divisor).unwrap_or(1).clamp(1, 4);
+    sleep(BEFORE / short).await;
+    let came = Instant::now();
+    let count = CONNECTIONS.div_ceil(scale.divisor);
+    let until = came + scale.time;
+    let clients = Clients::new(scene, Sources::One(GREEDY), count, until);
+    let others = clients.all(connection).await;
+    let left = Instant::now();
+    sleep(AFTER / short).await;
+    Outcome {
+        others,
+        phases: Some(Phases {
+            begun,
+            came,
+            left,
+            ended: Instant::now(),
+        }),
+        ..Outcome::default()
+    }
+}
+
+/// A connection of this client: half a head, a slow reader, a slow miss, or an idle one.
+async fn connection(clients: Arc<Clients>, number: usize) -> Tally {
+    let mut tally = Tally::default();
+    let reads = (HALF_HEADS..HALF_HEADS + SLOW_READERS).contains(&(number % OF));
+    match begun(&clients, number).await {
+        Ok(conn) => {
+            let mut seen = Seen::Silent;
+            while reads && !clients.is_over() && seen != Seen::Closed {
+                // The first bytes have the status.
+                if seen == Seen::Silent {
+                    seen = conn.seen();
+                } else if !conn.sip(SIP) {
+                    seen = Seen::Closed;
+                }
+                sleep_until(clients.until.min(Instant::now() + SIP_TIME)).await;
+            }
+            sleep_until(clients.until).await;
+            tally.hold(if reads { seen } else { conn.seen() });
+        }
+        Err(fault) => tally.add(Err(fault)),
+    }
+    tally
+}
+
+/// Opens a connection and sends what is to be sent on it.
+async fn begun(clients: &Clients, number: usize) -> Result<Conn, Fault> {
+    let mut conn = clients.open(number).await?;
+    let kind = number % OF;
+    if kind < HALF_HEADS {
+        conn.write(&half_head()).await?;
+    } else if kind < HALF_HEADS + SLOW_READERS {
+        conn.ask(&large(number)).await?;
+    } else if kind < HALF_HEADS + SLOW_READERS + SLOW_MISSES {
+        let path = slow(SLOW, &format!("slow{}", clients.scene.unique()));
+        conn.ask(&path).await?;
+    } else {
+        conn.get(&small(), SMALL).await?;
+    }
+    Ok(conn)
+}
+
+/// Summaries of the others' requests before, during and after, and the time to recovery.
+pub(super) fn phases(phases: &Phases, watched: &Watched) -> Vec<String> {
+    let part = |name: &str, from, to| {
+        let requests = Summary::between(&watched.requests, from, to);
+        let health = Summary::between(&watched.health, from, to);
+        let text = format!(
+            "others {name}: p99 {}, failed {}/{}, health {}",
+            milliseconds(requests.p99),
+            requests.tally.failed(),
+            requests.tally.failed() + requests.tally.right,
+            milliseconds(health.max)
+        );
+        (requests.p99, text)
+    };
+    let (usual, before) = part("before", phases.begun, phases.came);
+    let (_, during) = part("during", phases.came, phases.left);
+    let (_, after) = part("after", phases.left, phases.ended);
+    let limit = (usual * 3).max(Duration::from_millis(50));
+    let recovery = recovery(&watched.requests, phases.left, limit);
+    let recovery = format!(
+        "recovered {} after it left (all answers in {})",
+        milliseconds(recovery),
+        milliseconds(limit)
+    );
+    vec![before, during, after, recovery]
+}
+
+/// Time from `left` to the end of the last request that failed or took longer than `limit`.
+fn recovery(requests: &[Sample], left: Instant, limit: Duration) -> Duration {
+    requests
+        .iter()
+        .filter(|sample| sample.result.is_err() || sample.took > limit)
+        .map(|sample| (sample.at + sample.took).saturating_duration_since(left))
+        .max()
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recovery_ends_with_the_last_bad_request() {
+        let left = Instant::now() + Duration::from_secs(10);
+        let sample = |at: Duration, took, result| Sample {
+            at: left + at,
+            took,
+            result,
+        };
+        let (ms, second) = (Duration::from_millis(1), Duration::from_secs(1));
+        let requests = [
+            sample(ms, second, Ok(())),
+            sample(second * 2, ms, Err(Fault::Cut)),
+            sample(second * 3, ms, Ok(())),
+        ];
+        assert_eq!(recovery(&requests, left, ms * 50), second * 2 + ms);
+        assert_eq!(recovery(&requests[2..], left, ms * 50), Duration::ZERO);
+    }
+}

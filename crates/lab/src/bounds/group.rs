@@ -1,0 +1,93 @@
+//! A control group with a memory limit, of version 1 or 2.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+use foxy_base::ByteSize;
+
+const MOUNT: &str = "/sys/fs/cgroup";
+
+/// A control group for one process; removed when dropped.
+#[derive(Debug)]
+pub(super) struct Group {
+    folder: PathBuf,
+    /// True for version 2.
+    unified: bool,
+}
+
+impl Group {
+    /// Makes a group with this limit.
+    pub(super) fn new(name: &str, limit: ByteSize) -> Result<Self, String> {
+        let version_1 = Path::new(MOUNT).join("memory");
+        let unified = !version_1.join("memory.limit_in_bytes").exists();
+        let parent = if unified { MOUNT.into() } else { version_1 };
+        let folder = parent.join(format!("foxy-lab-{}-{name}", std::process::id()));
+        let problem = |error: std::io::Error| {
+            format!(
+                "no control group {} ({error}): --groups needs root and the memory controller",
+                folder.display()
+            )
+        };
+        if unified {
+            // Fails where the controller is given to the groups already in another way.
+            let _ = fs::write(parent.join("cgroup.subtree_control"), "+memory");
+        }
+        fs::create_dir(&folder).map_err(problem)?;
+        let group = Self {
+            folder: folder.clone(),
+            unified,
+        };
+        let file = match unified {
+            true => "memory.max",
+            false => "memory.limit_in_bytes",
+        };
+        fs::write(folder.join(file), limit.bytes().to_string()).map_err(problem)?;
+        if unified {
+            let _ = fs::write(folder.join("memory.swap.max"), "0");
+        }
+        Ok(group)
+    }
+
+    /// The file to which a process writes its number to enter.
+    pub(super) fn entry(&self) -> PathBuf {
+        self.folder.join("cgroup.procs")
+    }
+
+    /// Processes of this group that the kernel killed for want of memory.
+    pub(super) fn kills(&self) -> u64 {
+        let file = match self.unified {
+            true => "memory.events",
+            false => "memory.oom_control",
+        };
+        let text = fs::read_to_string(self.folder.join(file)).unwrap_or_default();
+        text.lines()
+            .find_map(|line| line.strip_prefix("oom_kill "))
+            .and_then(|count| count.trim().parse().ok())
+            .unwrap_or(0)
+    }
+
+    /// Most memory that the group had, in bytes: with the kernel's memory for it and the cache of
+    /// file contents, which the kernel takes back when the limit is reached.
+    pub(super) fn peak(&self) -> u64 {
+        let file = match self.unified {
+            true => "memory.peak",
+            false => "memory.max_usage_in_bytes",
+        };
+        let text = fs::read_to_string(self.folder.join(file)).unwrap_or_default();
+        text.trim().parse().unwrap_or(0)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // A killed process leaves its group a little later.
+        for _ in 0..100 {
+            if fs::remove_dir(&self.folder).is_ok() {
+                return;
+            }
+            sleep(Duration::from_millis(20));
+        }
+    }
+}

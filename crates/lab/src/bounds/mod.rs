@@ -1,0 +1,214 @@
+//! Bounds of memory: the peak of resident memory and socket buffers under loads that fill every
+//! queue, and what clients that behave notice of these loads.
+
+mod body;
+mod clients;
+mod conn;
+mod greedy;
+mod group;
+mod load;
+mod loads;
+mod memory;
+mod objects;
+mod origin;
+mod report;
+mod row;
+mod run;
+mod scene;
+mod sockets;
+mod subject;
+mod tally;
+mod watch;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use foxy_base::ByteSize;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::{Value, json};
+
+use crate::kit::beside;
+use load::{LOADS, Scale};
+use run::{Backend, Bench, filled};
+use subject::{Limit, Setup};
+
+pub use load::Load;
+
+/// Open files that the largest load needs, both ends of it in this process.
+const FILES: u64 = 19_500;
+/// Smallest store, and the smallest of a short run.
+const STORE: u64 = 4 << 30;
+const QUICK_STORE: u64 = 512 << 20;
+/// Objects of a store in a short run.
+const QUICK_OBJECTS: u64 = 5_000;
+
+/// Measure memory under loads that fill every queue. Exit code 1 if the sum of resident memory and
+/// socket buffers exceeds the budget by more than 10 %, or a request of a client that behaves
+/// fails
+#[derive(Clone, Debug, clap::Args)]
+pub struct Bounds {
+    /// Memory budgets to measure
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_delimiter = ',',
+        default_value = "128MiB"
+    )]
+    pub memory: Vec<ByteSize>,
+    /// Measure the defaults in control groups with these limits, in place of budgets. Needs root
+    #[arg(long, value_name = "SIZE", value_delimiter = ',')]
+    pub groups: Vec<ByteSize>,
+    /// Run these loads only
+    #[arg(long, value_name = "LOAD", value_delimiter = ',')]
+    pub only: Vec<Load>,
+    /// Objects of the store in `restart` and `purge`
+    #[arg(long, value_name = "N", default_value_t = 200_000)]
+    pub objects: u64,
+    /// Time of each load, in seconds
+    #[arg(long, value_name = "N", default_value_t = 6)]
+    pub seconds: u64,
+    /// A tenth of the clients, for 1.5 s; without `restart`
+    #[arg(long)]
+    pub quick: bool,
+    /// The Foxy to measure; default: the one beside this program
+    #[arg(long, value_name = "PATH")]
+    pub foxy: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Results of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Every line, for programs.
+    pub rows: Vec<Value>,
+    /// What breaks the promise.
+    pub broken: Vec<String>,
+}
+
+impl Bounds {
+    /// Measures, prints and judges.
+    #[must_use]
+    pub fn run(&self) -> ExitCode {
+        match self.measure() {
+            Ok(report) => {
+                if self.json {
+                    println!("{}", json!({"rows": report.rows, "broken": report.broken}));
+                } else {
+                    for broken in &report.broken {
+                        println!("BROKEN {broken}");
+                    }
+                }
+                match report.broken.is_empty() {
+                    true => ExitCode::SUCCESS,
+                    false => ExitCode::FAILURE,
+                }
+            }
+            Err(problem) => {
+                eprintln!("foxy-lab: {problem}");
+                ExitCode::from(2)
+            }
+        }
+    }
+
+    /// Measures; prints every line as it is known, unless JSON is wanted.
+    ///
+    /// # Errors
+    /// Foxy does not start, or the machine refuses what the measurement needs.
+    pub fn measure(&self) -> Result<Report, String> {
+        let scale = self.scale();
+        let loads = self.loads();
+        if !self.quick {
+            raise_files()?;
+        }
+        let limits: Vec<_> = match self.groups.is_empty() {
+            true => self.memory.iter().copied().map(Limit::Budget).collect(),
+            false => self.groups.iter().copied().map(Limit::Group).collect(),
+        };
+        let count = match self.quick {
+            true => self.objects.min(QUICK_OBJECTS),
+            false => self.objects,
+        };
+        let least = if self.quick { QUICK_STORE } else { STORE };
+        let backend = Backend::start()?;
+        let setup = Setup {
+            program: self.foxy.clone().unwrap_or_else(beside),
+            origin: backend.port,
+            store: ByteSize(least.max(count.saturating_mul(objects::ON_DISK))),
+        };
+        let objects = match loads.iter().any(|load| load.needs_objects()) {
+            true => Some(filled(&backend, &setup, count)?),
+            false => None,
+        };
+        let bench = Bench {
+            backend,
+            setup,
+            scale,
+            objects,
+        };
+        let mut report = Report::default();
+        for limit in limits {
+            if !self.json {
+                report::print_title(&limit.name());
+            }
+            for load in &loads {
+                let row = bench.row(*load, limit)?;
+                if !self.json {
+                    report::print_row(&row);
+                }
+                let place = |broken| format!("{}: {broken}", limit.name());
+                report.broken.extend(row.broken().into_iter().map(place));
+                report.rows.push(report::row_json(&row));
+            }
+        }
+        Ok(report)
+    }
+
+    fn scale(&self) -> Scale {
+        match self.quick {
+            true => Scale {
+                time: Duration::from_millis(1500),
+                divisor: 10,
+                after: Duration::from_secs(1),
+            },
+            false => Scale {
+                time: Duration::from_secs(self.seconds),
+                divisor: 1,
+                after: Duration::from_secs(3),
+            },
+        }
+    }
+
+    fn loads(&self) -> Vec<Load> {
+        let chosen = |load: &Load| self.only.is_empty() || self.only.contains(load);
+        let mut loads: Vec<_> = LOADS.into_iter().filter(chosen).collect();
+        if self.quick && loads.contains(&Load::Restart) {
+            eprintln!("foxy-lab: restart is left out: --quick has too few objects for it");
+            loads.retain(|load| *load != Load::Restart);
+        }
+        loads
+    }
+}
+
+/// Raises the limit on open files of this process, and so of those that it starts.
+fn raise_files() -> Result<(), String> {
+    let limit = getrlimit(Resource::Nofile);
+    let enough = |limit: Option<u64>| limit.is_none_or(|files| files >= FILES);
+    if enough(limit.current) {
+        return Ok(());
+    }
+    // Beyond the maximum only with a privilege.
+    let maximum = match enough(limit.maximum) {
+        true => limit.maximum,
+        false => Some(FILES),
+    };
+    let raised = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    setrlimit(Resource::Nofile, raised).map_err(|_| {
+        format!("{FILES} open files are needed: raise the limit (ulimit -n), or --quick")
+    })
+}

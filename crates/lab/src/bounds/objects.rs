@@ -1,0 +1,166 @@
+//! A store with many objects: filled once, copied for every load that begins with it, purged.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use foxy_base::ByteSize;
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
+use serde_json::Value;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+use super::conn::PATIENCE;
+use super::origin::{Origin, TAG, tagged};
+use super::row::milliseconds;
+use super::scene::{Client, Scene};
+use super::subject::{Limit, Setup, Subject};
+use crate::kit::{Ask, Door};
+
+/// Size of an object, in bytes.
+const SIZE: usize = 500;
+/// Clients that fill.
+const CLIENTS: u64 = 64;
+/// Time after which a stored object is on disk.
+const SETTLE: Duration = Duration::from_secs(4);
+/// Longest wait for a purge or a recovery.
+const LONGEST: Duration = Duration::from_secs(60);
+/// Time between two looks at a figure.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Bytes on disk for each object, with room to spare.
+pub(super) const ON_DISK: u64 = 2_048;
+
+/// Fills a store in `folder` with `count` tagged objects and kills the process.
+pub(super) fn fill(
+    setup: &Setup,
+    origin: &Arc<Origin>,
+    folder: &Path,
+    count: u64,
+) -> Result<(), String> {
+    let budget = Limit::Budget(ByteSize::mib(512));
+    let subject = Subject::start(setup, budget, folder)?;
+    let scene = Scene::new(subject.proxy(), subject.admin(), origin);
+    let runtime = super::run::runtime()?;
+    runtime.block_on(async {
+        let mut running = JoinSet::new();
+        for number in 0..CLIENTS {
+            let mut client = Client::new([127, 0, 0, 1].into(), scene.proxy);
+            running.spawn(async move {
+                let mut object = number;
+                while object < count {
+                    let path = tagged(SIZE, &object.to_string());
+                    let stored = client.get(&path, SIZE).await;
+                    stored.map_err(|fault| format!("the store cannot be filled: {fault}"))?;
+                    object += CLIENTS;
+                }
+                Ok::<_, String>(())
+            });
+        }
+        while let Some(ended) = running.join_next().await {
+            ended.map_err(|error| error.to_string())??;
+        }
+        sleep(SETTLE).await;
+        Ok(())
+    })
+}
+
+/// Copies a store without the parts that nobody wrote: most of it, soon after it was filled.
+pub(super) fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    let copied = (|| {
+        let mut source = File::open(from.join("store"))?;
+        let mut target = File::create(to.join("store"))?;
+        let length = source.metadata()?.len();
+        target.set_len(length)?;
+        let mut at = 0;
+        loop {
+            at = match seek(&source, SeekFrom::Data(at)) {
+                Ok(data) => data,
+                // No data from here to the end.
+                Err(Errno::NXIO) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            };
+            let end = seek(&source, SeekFrom::Hole(at))?;
+            seek(&source, SeekFrom::Start(at))?;
+            seek(&target, SeekFrom::Start(at))?;
+            io::copy(&mut (&mut source).take(end - at), &mut target)?;
+            at = end;
+        }
+    })();
+    copied.map_err(|error: io::Error| format!("the store cannot be copied: {error}"))
+}
+
+/// JSON from the admin address.
+async fn admin(scene: &Scene, ask: Ask) -> Result<Value, String> {
+    let door = Door {
+        proxy: scene.admin,
+        origin: scene.admin.to_string(),
+        absolute: false,
+    };
+    let answer = ask.send(&door, PATIENCE, None).await?;
+    match answer.head.status() {
+        200 => serde_json::from_slice(&answer.body).map_err(|error| error.to_string()),
+        status => Err(format!("status {status} from the admin address")),
+    }
+}
+
+/// Purges all objects with the tag, waits until all are found, and says how many were.
+pub(super) async fn purge(scene: &Scene) -> Result<String, String> {
+    let begun = Instant::now();
+    let mut ask = Ask::get(format!("/purge?tag={TAG}")).with("X-Foxy-Admin", "1");
+    ask.method = "POST";
+    let answer = admin(scene, ask).await;
+    let answer = answer.map_err(|problem| format!("the purge failed: {problem}"))?;
+    let number = answer["purge"].as_u64().unwrap_or(0);
+    let acknowledged = begun.elapsed();
+    loop {
+        sleep(LOOK).await;
+        let state = admin(scene, Ask::get(format!("/purges/{number}"))).await;
+        let state = state.map_err(|problem| format!("the purge is not reported: {problem}"))?;
+        let found = state["objects"].as_u64().unwrap_or(0);
+        let (done, took) = (state["done"] == true, begun.elapsed());
+        let note = format!(
+            "purge acknowledged in {}, {found} objects in {:.1} s",
+            milliseconds(acknowledged),
+            took.as_secs_f64()
+        );
+        if done {
+            return Ok(note);
+        }
+        if took > LONGEST {
+            return Err(format!("{note}, and not done"));
+        }
+    }
+}
+
+/// Waits until all stores are loaded, `least` at least, and says how long that took and how many
+/// objects there are.
+pub(super) async fn loaded(
+    scene: &Scene,
+    begun: Instant,
+    least: Duration,
+) -> Result<String, String> {
+    let mut note = None;
+    loop {
+        let stats = admin(scene, Ask::get("/stats".to_owned())).await;
+        let stats = stats.unwrap_or_default();
+        let stores = stats["stores"].as_array().cloned().unwrap_or_default();
+        let loaded = !stores.is_empty() && stores.iter().all(|store| store["loading"] == false);
+        let took = begun.elapsed();
+        if loaded && note.is_none() {
+            let objects = stats["disk_objects"].as_u64().unwrap_or(0);
+            note = Some(format!(
+                "{objects} objects loaded in {:.2} s",
+                took.as_secs_f64()
+            ));
+        }
+        match note {
+            Some(note) if took >= least => return Ok(note),
+            None if took >= LONGEST => return Err("the store is not loaded after 60 s".to_owned()),
+            _ => sleep(LOOK).await,
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! A line of the report, and its judgement.
+
+use std::time::Duration;
+
+use super::memory::Peaks;
+use super::tally::Tally;
+use super::watch::Summary;
+
+/// The admin address must answer within this time.
+const HEALTH: Duration = Duration::from_millis(100);
+/// Permitted excess over the budget, in percent.
+const EXCESS: u64 = 10;
+
+/// Figures of a load.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Row {
+    pub(super) name: String,
+    /// Budget or size of the group, in bytes.
+    pub(super) budget: u64,
+    /// The limit is that of a control group.
+    pub(super) grouped: bool,
+    /// Resident before the load, and the peak from the start to then.
+    pub(super) before: u64,
+    pub(super) peak_before: u64,
+    pub(super) peaks: Peaks,
+    /// Resident some seconds after the load.
+    pub(super) after: u64,
+    /// The clients beside the load.
+    pub(super) watched: Summary,
+    pub(super) health: Summary,
+    /// The load's own clients that behave, and those that do not.
+    pub(super) own: Option<Tally>,
+    pub(super) others: Tally,
+    /// Peak of the control group.
+    pub(super) group_peak: Option<u64>,
+    /// How Foxy ended, if it did.
+    pub(super) end: Option<String>,
+    pub(super) took: Duration,
+    pub(super) notes: Vec<String>,
+    /// What failed besides requests of clients.
+    pub(super) problems: Vec<String>,
+}
+
+impl Row {
+    /// What breaks the promise; empty if nothing does.
+    pub(super) fn broken(&self) -> Vec<String> {
+        let name = &self.name;
+        let problem = |problem: &String| format!("{name}: {problem}");
+        let mut broken: Vec<_> = self.problems.iter().map(problem).collect();
+        if let Some(end) = &self.end {
+            broken.push(format!("{name}: foxy {end}"));
+        }
+        let most = self.peaks.sum.max(self.peak_before);
+        let allowed = self.budget + self.budget * EXCESS / 100;
+        // In a control group the kernel is the judge.
+        if !self.grouped && most > allowed {
+            broken.push(format!(
+                "{name}: {} of memory, {} are allowed",
+                mebibytes(most),
+                mebibytes(allowed)
+            ));
+        }
+        let failed = [
+            ("requests beside the load", Some(&self.watched.tally)),
+            ("requests of the load", self.own.as_ref()),
+            ("health checks", Some(&self.health.tally)),
+        ];
+        for (which, tally) in failed {
+            let Some(tally) = tally else { continue };
+            if tally.failed() > 0 {
+                broken.push(format!("{name}: failed {which}: {}", tally.text()));
+            }
+            if tally.right == 0 && self.end.is_none() {
+                broken.push(format!("{name}: no {which} succeeded"));
+            }
+        }
+        broken
+    }
+
+    /// What is not as promised, and no reason to fail: it depends on the machine as well.
+    pub(super) fn slow(&self) -> Option<String> {
+        (self.health.max > HEALTH).then(|| {
+            format!(
+                "{}: a health check took {}, over {}",
+                self.name,
+                milliseconds(self.health.max),
+                milliseconds(HEALTH)
+            )
+        })
+    }
+}
+
+/// Bytes in MiB.
+pub(super) fn mebibytes(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+}
+
+/// A time in ms.
+pub(super) fn milliseconds(time: Duration) -> String {
+    format!("{:.1} ms", time.as_secs_f64() * 1000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::conn::Fault;
+    use super::*;
+
+    fn good() -> Row {
+        let mut row = Row {
+            name: "x".to_owned(),
+            budget: 100 << 20,
+            ..Row::default()
+        };
+        row.peaks.sum = 109 << 20;
+        row.watched.tally.right = 9;
+        row.health.tally.right = 9;
+        row
+    }
+
+    #[test]
+    fn a_row_within_the_limits_is_not_broken() {
+        assert_eq!(good().broken(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_limit_breaks_a_row() {
+        let mut row = good();
+        row.peaks.sum = 111 << 20;
+        assert_eq!(row.broken().len(), 1);
+        let mut row = good();
+        row.peak_before = 111 << 20;
+        assert_eq!(row.broken().len(), 1);
+        let mut row = good();
+        row.watched.tally.add(Err(Fault::Cut));
+        assert_eq!(row.broken().len(), 1);
+        let mut row = good();
+        row.own = Some(Tally::default());
+        assert_eq!(row.broken().len(), 1);
+        let mut row = good();
+        row.end = Some("ended".to_owned());
+        assert_eq!(row.broken().len(), 1);
+        let mut row = good();
+        row.health.max = HEALTH * 2;
+        assert!(row.broken().is_empty() && row.slow().is_some());
+    }
+}

@@ -1,0 +1,191 @@
+//! The run of a load: a process of its own, the load, the clients beside it, the figures.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::{self, sleep};
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::load::{self, Load, Outcome, Scale};
+use super::loads::{LARGE, LARGE_OBJECTS, SMALL, large, small};
+use super::memory::{Memory, Sampler, forget_peak};
+use super::origin::Origin;
+use super::row::Row;
+use super::scene::{Client, Scene};
+use super::sockets::Sockets;
+use super::subject::{Limit, Setup, Subject};
+use super::watch::{Summary, Watch};
+use super::{greedy, objects};
+use crate::kit::serve;
+
+/// Time for prepared objects to reach the disk.
+const SETTLE: Duration = Duration::from_millis(1500);
+
+/// A runtime for one thread.
+pub(super) fn runtime() -> Result<Runtime, String> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| format!("no runtime: {error}"))
+}
+
+/// The origin, on a thread of its own until this is dropped.
+#[derive(Debug)]
+pub(super) struct Backend {
+    pub(super) origin: Arc<Origin>,
+    pub(super) port: u16,
+    _stop: oneshot::Sender<()>,
+}
+
+impl Backend {
+    pub(super) fn start() -> Result<Self, String> {
+        let runtime = runtime()?;
+        let origin = Arc::new(Origin::default());
+        let problem = |error: std::io::Error| format!("the origin has no port: {error}");
+        let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
+        let listener = listener.map_err(problem)?;
+        let port = listener.local_addr().map_err(problem)?.port();
+        let (stop, stopped) = oneshot::channel();
+        let play = Arc::clone(&origin);
+        thread::spawn(move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    () = serve(listener, play) => {}
+                    _ = stopped => {}
+                }
+            });
+        });
+        Ok(Self {
+            origin,
+            port,
+            _stop: stop,
+        })
+    }
+}
+
+/// What all loads of a run have in common.
+#[derive(Debug)]
+pub(super) struct Bench {
+    pub(super) backend: Backend,
+    pub(super) setup: Setup,
+    pub(super) scale: Scale,
+    /// A store with many objects, if there is one.
+    pub(super) objects: Option<TempDir>,
+}
+
+impl Bench {
+    /// Runs a load on a process of its own.
+    pub(super) fn row(&self, load: Load, limit: Limit) -> Result<Row, String> {
+        let mut row = Row {
+            name: load.name().to_owned(),
+            budget: limit.bytes(),
+            grouped: matches!(limit, Limit::Group(_)),
+            ..Row::default()
+        };
+        let folder = TempDir::new().map_err(|error| format!("no folder: {error}"))?;
+        if let Some(objects) = self.objects.as_ref().filter(|_| load.needs_objects()) {
+            objects::copy(objects.path(), folder.path())?;
+        }
+        let begun = Instant::now();
+        match Subject::start(&self.setup, limit, folder.path()) {
+            Ok(subject) => self.on(subject, load, begun, &mut row)?,
+            // A limit below what the process needs is a result.
+            Err(problem) if row.grouped => row.end = Some(problem),
+            Err(problem) => return Err(problem),
+        }
+        Ok(row)
+    }
+
+    fn on(
+        &self,
+        mut subject: Subject,
+        load: Load,
+        begun: Instant,
+        row: &mut Row,
+    ) -> Result<(), String> {
+        let pid = subject.child.pid();
+        let scene = Scene::new(subject.proxy(), subject.admin(), &self.backend.origin);
+        let scene = Arc::new(scene);
+        let runtime = runtime()?;
+        let sockets = Sockets::new(subject.port, self.backend.port);
+        let sockets = sockets.map_err(|error| format!("no socket diagnosis: {error}"))?;
+        if load != Load::Restart {
+            row.problems.extend(runtime.block_on(prepare(&scene, load)));
+            let memory = Memory::of(pid).unwrap_or_default();
+            (row.before, row.peak_before) = (memory.resident, memory.peak);
+            forget_peak(pid);
+        }
+        let sampler = Sampler::start(pid, sockets);
+        let watch = Watch::start(&scene);
+        let loaded = Instant::now();
+        let outcome = runtime.block_on(async {
+            match load {
+                Load::Restart => Outcome::of(objects::loaded(&scene, begun, self.scale.time).await),
+                Load::Greedy => greedy::run(&scene, self.scale).await,
+                _ => load::run(load, &scene, self.scale).await,
+            }
+        });
+        row.took = loaded.elapsed();
+        let watched = watch.stop();
+        row.peaks = sampler.stop();
+        row.watched = Summary::of(&watched.requests);
+        row.health = Summary::of(&watched.health);
+        if let Some(phases) = &outcome.phases {
+            row.notes.extend(greedy::phases(phases, &watched));
+        }
+        row.own = outcome.own;
+        row.others = outcome.others;
+        row.notes.extend(outcome.notes);
+        row.problems.extend(outcome.problems);
+        sleep(self.scale.after);
+        row.after = Memory::of(pid).unwrap_or_default().resident;
+        row.group_peak = subject.group.as_ref().map(super::group::Group::peak);
+        row.end = subject.end();
+        Ok(())
+    }
+}
+
+/// Stores the objects that the load and the clients beside it request. Says what failed.
+async fn prepare(scene: &Scene, load: Load) -> Vec<String> {
+    let mut problems = Vec::new();
+    if load.needs_objects() {
+        let loaded = objects::loaded(scene, Instant::now(), Duration::ZERO).await;
+        problems.extend(loaded.err());
+    }
+    let mut wanted = vec![(small(), SMALL)];
+    if load.needs_large() {
+        wanted.extend((0..LARGE_OBJECTS).map(|number| (large(number), LARGE)));
+    }
+    let mut client = Client::new(Ipv4Addr::LOCALHOST, scene.proxy);
+    for (path, size) in wanted {
+        if let Err(fault) = client.get(&path, size).await {
+            problems.push(format!("{path} was not prepared: {fault}"));
+        }
+    }
+    if load.needs_large() {
+        tokio::time::sleep(SETTLE).await;
+    }
+    problems
+}
+
+impl Subject {
+    pub(super) fn proxy(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+
+    pub(super) fn admin(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.admin).into()
+    }
+}
+
+/// A folder with a store of `count` objects.
+pub(super) fn filled(backend: &Backend, setup: &Setup, count: u64) -> Result<TempDir, String> {
+    let folder = TempDir::new().map_err(|error| format!("no folder: {error}"))?;
+    let path: &Path = folder.path();
+    objects::fill(setup, &backend.origin, path, count)?;
+    Ok(folder)
+}

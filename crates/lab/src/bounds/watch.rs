@@ -1,0 +1,190 @@
+//! Clients that behave, beside every load: small hits and small misses at a gentle rate, each on
+//! a new and on a kept connection; and the health check of the admin address.
+
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use foxy_bench::Histogram;
+use tokio::time::{Instant, interval, sleep, timeout};
+
+use super::conn::{Fault, PATIENCE};
+use super::loads::{SMALL, small};
+use super::origin::plain;
+use super::scene::{Client, Scene};
+use super::tally::Tally;
+use crate::kit::{Ask, Door};
+
+/// Time between two turns; in each, one request on a new and one on a kept connection.
+const TURN: Duration = Duration::from_millis(20);
+/// Time between two health checks.
+const HEALTH_TURN: Duration = Duration::from_millis(100);
+/// Size of small misses, in bytes.
+const MISS: usize = 4_000;
+/// Addresses of these clients.
+pub(super) const SOURCES: [Ipv4Addr; 3] = [
+    Ipv4Addr::new(127, 0, 0, 3),
+    Ipv4Addr::new(127, 0, 0, 4),
+    Ipv4Addr::new(127, 0, 0, 5),
+];
+
+/// A request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    /// When it began.
+    pub(super) at: Instant,
+    /// Time to the last byte.
+    pub(super) took: Duration,
+    pub(super) result: Result<(), Fault>,
+}
+
+/// All requests of the clients and the health check.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Watched {
+    pub(super) requests: Vec<Sample>,
+    pub(super) health: Vec<Sample>,
+}
+
+/// A summary of requests.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Summary {
+    pub(super) tally: Tally,
+    pub(super) p50: Duration,
+    pub(super) p99: Duration,
+    pub(super) max: Duration,
+}
+
+impl Summary {
+    /// Of the requests that began from `from` to `to`.
+    pub(super) fn between(samples: &[Sample], from: Instant, to: Instant) -> Self {
+        let (mut tally, mut times) = (Tally::default(), Histogram::default());
+        for sample in samples {
+            if sample.at >= from && sample.at < to {
+                tally.add(sample.result);
+                times.add(u64::try_from(sample.took.as_nanos()).unwrap_or(u64::MAX));
+            }
+        }
+        Self {
+            tally,
+            p50: times.quantile(0.5),
+            p99: times.quantile(0.99),
+            max: times.max(),
+        }
+    }
+
+    /// Of all requests.
+    pub(super) fn of(samples: &[Sample]) -> Self {
+        let from = samples.iter().map(|sample| sample.at).min();
+        let to = samples.iter().map(|sample| sample.at).max();
+        match from.zip(to) {
+            Some((from, to)) => Self::between(samples, from, to + TURN),
+            None => Self::default(),
+        }
+    }
+}
+
+/// The thread of these clients.
+#[derive(Debug)]
+pub(super) struct Watch {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Watched>,
+}
+
+impl Watch {
+    /// Starts them.
+    pub(super) fn start(scene: &Arc<Scene>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (stopped, scene) = (Arc::clone(&stop), Arc::clone(scene));
+        let thread = thread::spawn(move || {
+            // Delays of the scheduler beside the load's own thread are no delays of the proxy.
+            // Without the privilege, they are measured too.
+            let _ = rustix::process::nice(-15);
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
+            let Ok(runtime) = runtime else {
+                return Watched::default();
+            };
+            runtime.block_on(async {
+                let (requests, health) =
+                    tokio::join!(requests(&scene, &stopped), health(&scene, &stopped));
+                Watched { requests, health }
+            })
+        });
+        Self { stop, thread }
+    }
+
+    /// Waits for the last requests and ends.
+    pub(super) fn stop(self) -> Watched {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+type Samples = Arc<Mutex<Vec<Sample>>>;
+type Kept = Arc<Mutex<Vec<Client>>>;
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn requests(scene: &Arc<Scene>, stop: &AtomicBool) -> Vec<Sample> {
+    let (samples, kept) = (Samples::default(), Kept::default());
+    let mut turns = interval(TURN);
+    let mut running = tokio::task::JoinSet::new();
+    for turn in 0_usize.. {
+        turns.tick().await;
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        while running.try_join_next().is_some() {}
+        for new in [true, false] {
+            let source = SOURCES[turn % SOURCES.len()];
+            let reused = if new { None } else { lock(&kept).pop() };
+            let client = reused.unwrap_or_else(|| Client::new(source, scene.proxy));
+            let (path, size) = match (turn / SOURCES.len()) % 2 {
+                0 => (small(), SMALL),
+                _ => (plain(MISS, &format!("watch{}", scene.unique())), MISS),
+            };
+            let (samples, kept) = (Arc::clone(&samples), Arc::clone(&kept));
+            running.spawn(async move {
+                let mut client = client;
+                let at = Instant::now();
+                let result = timeout(PATIENCE, client.get(&path, size)).await;
+                let result = result.unwrap_or(Err(Fault::Late));
+                let took = at.elapsed();
+                lock(&samples).push(Sample { at, took, result });
+                if !new && result.is_ok() {
+                    lock(&kept).push(client);
+                }
+            });
+        }
+    }
+    while running.join_next().await.is_some() {}
+    std::mem::take(&mut *lock(&samples))
+}
+
+async fn health(scene: &Scene, stop: &AtomicBool) -> Vec<Sample> {
+    let door = Door {
+        proxy: scene.admin,
+        origin: scene.admin.to_string(),
+        absolute: false,
+    };
+    let mut samples = Vec::new();
+    while !stop.load(Ordering::Relaxed) {
+        let at = Instant::now();
+        let ask = Ask::get("/healthz".to_owned());
+        let answer = ask.send(&door, PATIENCE, None);
+        let result = match answer.await {
+            Ok(answer) if answer.head.status() == 200 && answer.whole => Ok(()),
+            Ok(answer) => Err(Fault::Status(answer.head.status())),
+            Err(_) => Err(Fault::Gone),
+        };
+        let took = at.elapsed();
+        samples.push(Sample { at, took, result });
+        sleep(HEALTH_TURN.saturating_sub(took)).await;
+    }
+    samples
+}
