@@ -64,7 +64,8 @@ impl Doing {
             // A client may be about to send its first request.
             Self::Idle => Some(Ticks(2)),
             Self::Head => Some(Ticks::of(Duration::from_secs(1))),
-            Self::Stalled => Some(Ticks::of(Duration::from_secs(3))),
+            // On a slow network or machine a client that reads may be silent for seconds.
+            Self::Stalled => Some(Ticks::of(Duration::from_secs(20))),
             Self::Queued => Some(Ticks::of(Duration::from_secs(30))),
             Self::Work => None,
         }
@@ -302,7 +303,7 @@ mod tests {
         stalled.set_doing(Doing::Stalled);
         head.set_doing(Doing::Head);
         old.set_doing(Doing::Idle);
-        for _ in 0..30 {
+        for _ in 0..100 {
             sweep.tick();
         }
         young.set_doing(Doing::Idle);
