@@ -9,7 +9,7 @@ use foxy_http1::{BodyFraming, Method, RequestHead, RequestParts, Upgrade, Url};
 use foxy_store::Object;
 
 use super::join::{self, Want};
-use super::{Conn, Finish, MEMORY};
+use super::{Conn, Finish};
 use crate::ask::{Ask, Who};
 use crate::asker::Asker;
 use crate::gate::{Grant, Shown};
@@ -202,7 +202,7 @@ impl<T: Transport> Conn<T> {
                 && self.io.ledger().pressure() == Pressure::Spent
                 && !self.has_room().await =>
             {
-                self.refused(&ask, MEMORY, Outcome::Local, keep).await
+                self.without_memory(&ask, keep).await
             }
             // Each future is boxed by itself: otherwise a miss would need the memory of the
             // largest.

@@ -6,7 +6,7 @@ use foxy_base::first;
 use foxy_http_rules::Failure;
 
 use super::join::Want;
-use super::{Conn, Finish};
+use super::{Conn, Finish, MEMORY};
 use crate::Outcome;
 use crate::ask::Ask;
 use crate::fetch::FillHead;
@@ -104,6 +104,13 @@ impl<T: Transport> Conn<T> {
             body: sent.unwrap_or(0),
             ..Finish::default()
         }
+    }
+
+    /// Refuses a request because memory is spent. Nothing of its body was read: if it has one, the
+    /// connection ends, so that the body is not taken for the next request.
+    pub(crate) async fn without_memory(&mut self, ask: &Ask, keep: bool) -> Finish {
+        let keep = keep && ask.head().parts().framing().is_empty();
+        self.refused(ask, MEMORY, Outcome::Local, keep).await
     }
 
     /// A stale answer in place of an error of the origin, if allowed.
