@@ -29,6 +29,8 @@ pub struct Company {
 /// One of the two superblocks; the valid one with the higher generation counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
+    /// Extensions of the format that the store uses, by bit: some of [`EXTENSIONS`].
+    pub extensions: u16,
     /// Goes up by one with every write; an open store never reuses one.
     pub generation: u64,
     /// The store's identity.
@@ -51,7 +53,7 @@ impl Superblock {
         let mut put = Put(&mut out);
         put.bytes(&MAGIC);
         put.u16(FORMAT_VERSION);
-        put.u16(EXTENSIONS);
+        put.u16(self.extensions);
         put.u64(self.generation);
         put.bytes(&self.uuid.0);
         let g = &self.geometry;
@@ -89,14 +91,20 @@ impl Superblock {
     ///
     /// # Errors
     /// `Empty` for zeros, `Foreign` without the mark, `Newer` or `Older` for another version
-    /// (checked before the checksum, which that may compute otherwise), `Extended` for extensions
+    /// (checked before the checksum, which that may compute otherwise; but if everything is right
+    /// except the version, that is damage: `Checksum`), `Extended` for extensions
     /// that are not known, then any other.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
         let bytes = bytes
             .get(..SUPERBLOCK_BYTES)
             .ok_or(FormatError::Truncated)?;
         let mut take = Take::new(bytes);
-        check_mark(&mut take, MAGIC, bytes)?;
+        check_mark(&mut take, MAGIC, bytes).map_err(|problem| match problem {
+            FormatError::Newer(_) | FormatError::Older(_) if only_version_differs(bytes) => {
+                FormatError::Checksum
+            }
+            other => other,
+        })?;
         check_crc(bytes, SUPERBLOCK_BYTES - 4)?;
         let extensions = take.u16()?;
         if extensions & !EXTENSIONS != 0 {
@@ -132,6 +140,7 @@ impl Superblock {
         let quarantine = quarantine(&mut take, geometry.segments)?;
         take.zeros(SUPERBLOCK_BYTES - 4 - USED)?;
         Ok(Self {
+            extensions,
             generation,
             uuid,
             geometry,
@@ -140,6 +149,13 @@ impl Superblock {
             quarantine,
         })
     }
+}
+
+/// Whether the checksum would be right with this program's version in its field.
+fn only_version_differs(bytes: &[u8]) -> bool {
+    let mut own = bytes.to_vec();
+    own[4..6].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+    check_crc(&own, SUPERBLOCK_BYTES - 4).is_ok()
 }
 
 /// The numbers of segments, which must ascend and exist; what is not used is zero.

@@ -107,11 +107,18 @@ fn each_refusal_has_its_reason() {
     newer[4] = 9;
     assert_eq!(
         Superblock::decode(&newer),
+        Err(FormatError::Checksum),
+        "a flipped bit is no newer version"
+    );
+    newer[100] ^= 1;
+    assert_eq!(
+        Superblock::decode(&newer),
         Err(FormatError::Newer(9)),
         "before the checksum is looked at"
     );
     let mut older = whole.clone();
     older[4] = 0;
+    older[100] ^= 1;
     assert_eq!(Superblock::decode(&older), Err(FormatError::Older(0)));
     let mut extended = whole.clone();
     extended[7] = 0x80;

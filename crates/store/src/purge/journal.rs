@@ -87,6 +87,8 @@ pub(crate) struct Journal {
     next: u64,
     first: u64,
     snapshot: u32,
+    /// Every block of this half is written twice.
+    doubled: bool,
     /// The last write failed: what is in this half now is not known.
     broken: bool,
     /// Number of the latest write.
@@ -152,10 +154,28 @@ impl Journal {
             next: read.newest.sequence + 1,
             first: read.newest.first,
             snapshot: read.newest.snapshot,
+            doubled: read.newest.doubled,
             broken: false,
             writes: 0,
             stage: Stage::Idle,
         }
+    }
+
+    /// Going on after damage: blocks may come to light again that could not be read, and what is
+    /// written from now on must count for newer than all of them. No journal of an earlier start
+    /// has sequences as high as this start's `generation` makes them.
+    pub(super) const fn go_beyond(mut self, generation: u64) -> Self {
+        let least = generation << 32;
+        if self.next < least {
+            self.next = least;
+        }
+        self.broken = true;
+        self
+    }
+
+    /// Damage of one block of this half loses nothing.
+    pub(super) const fn is_doubled(&self) -> bool {
+        self.doubled
     }
 
     /// Whether a turn has something to do or to wait for.
@@ -180,18 +200,21 @@ impl Journal {
         self.stage = Stage::Writing(self.writes, work.waiting);
         let blocks = pack(&work.notes);
         // One block: of several a crash might keep a later one alone, which would be a hole.
-        let room = blocks.len() == 1 && self.used < half_blocks(store);
+        let copies = 1 + u32::from(self.doubled);
+        let room = blocks.len() == 1 && self.used + copies <= half_blocks(store);
         let append = room && !work.snapshot && !self.broken;
         let write = if append {
             let at = block_at(store, self.half, self.used);
-            self.used += 1;
+            self.used += copies;
             self.encode(store, &state, blocks, at)
         } else {
             let blocks = snapshot(&state, half_blocks(store));
             self.half ^= 1;
             self.first = self.next;
             self.snapshot = blocks.len() as u32;
-            self.used = self.snapshot;
+            // A journal that is nearly full has no room for copies.
+            self.doubled = self.snapshot * 2 <= half_blocks(store);
+            self.used = self.snapshot * (1 + u32::from(self.doubled));
             let at = block_at(store, self.half, 0);
             self.encode(store, &state, blocks, at)
         };
@@ -209,6 +232,7 @@ impl Journal {
         let mut bytes = Vec::with_capacity(blocks.len() * BLOCK as usize);
         for notes in blocks {
             let block = JournalBlock {
+                doubled: self.doubled,
                 uuid: store.uuid,
                 sequence: self.next,
                 first: self.first,
@@ -221,6 +245,9 @@ impl Journal {
             self.next += 1;
             // Packed so that it fits: a block that did not would be a hole, which is noticed.
             bytes.extend_from_slice(&block.encode().unwrap_or_else(|_| vec![0; BLOCK as usize]));
+        }
+        if self.doubled {
+            bytes.extend_from_within(..);
         }
         JournalWrite {
             number: self.writes,

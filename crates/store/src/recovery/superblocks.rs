@@ -4,8 +4,11 @@ use std::io;
 
 use foxy_base::{Rng, hash64};
 use foxy_disk::Disk;
-use foxy_format::{FormatError, Geometry, LogPosition, SUPERBLOCK_BYTES, StoreUuid, Superblock};
+use foxy_format::{
+    EXTENSION_CHAIN, FormatError, Geometry, LogPosition, SUPERBLOCK_BYTES, StoreUuid, Superblock,
+};
 
+use crate::purge::first_block;
 use crate::{Engine, OpenError, StoreOptions};
 
 /// Bytes at the beginning and end of a disk that must be zero to take it for empty: file systems,
@@ -80,7 +83,12 @@ fn read_superblocks(
     }
     match (a, b) {
         (Ok(a), Ok(b)) => Ok(Some(if a.generation > b.generation { a } else { b })),
-        (Ok(only), _) | (_, Ok(only)) => Ok(Some(only)),
+        // The other one may have had the higher generation. Two more, so that none is given twice
+        // and the next write still goes to the damaged one.
+        (Ok(only), _) | (_, Ok(only)) => Ok(Some(Superblock {
+            generation: only.generation + 2,
+            ..only
+        })),
         _ if options.force_format => Ok(None),
         // Formatting writes A last: a torn B alone is a formatting that did not end.
         (Err(FormatError::Empty), Err(FormatError::Empty | FormatError::Checksum)) => {
@@ -182,6 +190,7 @@ pub(super) fn format(
             }
         })?;
     let superblock = Superblock {
+        extensions: EXTENSION_CHAIN,
         generation: 1,
         uuid: new_uuid(engine, options),
         geometry,
@@ -201,6 +210,9 @@ pub(super) fn format(
             disk.flush()?;
         }
         write_superblock(disk, &superblock)?;
+        // A store without a whole half is taken for damaged.
+        let (_, journal) = first_block(superblock.uuid, 1)?;
+        disk.write_at(geometry.journal_at(), &journal)?;
         write_superblock(
             disk,
             &Superblock {

@@ -11,9 +11,11 @@ fn is_long() -> bool {
 
 mod around;
 mod basic;
+mod chain;
 mod company;
 mod crash_points;
 mod faults;
+mod flips;
 mod gate;
 mod golden;
 mod live;

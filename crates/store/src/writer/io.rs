@@ -113,6 +113,11 @@ impl Io {
         self.flush_started + 1
     }
 
+    /// The number of the flush that begins next.
+    pub(crate) const fn next_flush(&self) -> u64 {
+        self.flush_started + 1
+    }
+
     /// `Some(true)` once flush `number` (or a later one) was carried out, `Some(false)` if it failed.
     pub(crate) fn flushed(&self, number: u64) -> Option<bool> {
         if self.flush_failed >= number {
