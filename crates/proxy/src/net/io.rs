@@ -50,7 +50,7 @@ impl<T: Transport> Io<T> {
         self.watch.deadline(after)
     }
 
-    /// Notes what the connection does from now on.
+    /// Sets the activity of the connection.
     pub(crate) fn set_doing(&self, doing: Doing) {
         self.watch.set_doing(doing);
     }

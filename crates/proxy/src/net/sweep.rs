@@ -42,7 +42,7 @@ pub(crate) enum Side {
     Write,
 }
 
-/// What a connection does, for the choice of those that are closed when memory is short.
+/// Activity of a connection. It decides which connections are closed when memory is short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Doing {
     /// Waits for its next request.
@@ -110,7 +110,7 @@ impl Watch {
             || self.doing.get() == Doing::Idle && self.draining.get()
     }
 
-    /// Notes what the connection does from now on. An idle one is closed when the worker drains.
+    /// Sets the activity. An idle one is closed when the worker drains.
     pub(crate) fn set_doing(&self, doing: Doing) {
         if self.doing.replace(doing) != doing {
             self.since.set(self.now.get());
@@ -123,7 +123,7 @@ impl Watch {
         self.doomed.get()
     }
 
-    /// What the connection does now.
+    /// Activity of the connection now.
     pub(crate) fn doing(&self) -> Doing {
         self.doing.get()
     }
@@ -157,6 +157,8 @@ pub(crate) struct Sweep {
     draining: Rc<Cell<bool>>,
     watches: RefCell<Vec<Rc<Watch>>>,
     ledger: Arc<Ledger>,
+    barren: Cell<Ticks>,
+    barren_stalled: Cell<Ticks>,
 }
 
 impl Sweep {
@@ -166,6 +168,8 @@ impl Sweep {
             draining: Rc::default(),
             watches: RefCell::default(),
             ledger: Arc::clone(ledger),
+            barren: Cell::new(Ticks::NEVER),
+            barren_stalled: Cell::new(Ticks::NEVER),
         }
     }
 
@@ -197,14 +201,29 @@ impl Sweep {
     }
 
     /// Closes at most `most` connections for others, the least needed first: idle ones, then slow
-    /// heads, then clients that do not read; of each the oldest. Returns how many.
+    /// heads, then clients that do not read, then those that wait for them; of each the oldest.
+    /// Returns how many.
     pub(crate) fn shed(&self, most: usize) -> usize {
-        self.shed_where(most, |_| true)
+        self.shed_where(most, &self.barren, |_| true)
     }
 
-    /// As [`shed`](Self::shed), of those that do what `which` accepts.
-    pub(crate) fn shed_where(&self, most: usize, which: impl Fn(Doing) -> bool) -> usize {
+    /// As [`shed`](Self::shed), of clients that do not read only.
+    pub(crate) fn shed_stalled(&self, most: usize) -> usize {
+        self.shed_where(most, &self.barren_stalled, |doing| doing == Doing::Stalled)
+    }
+
+    /// `barren` is the last tick in which nothing was found: a thousand requests that wait for room
+    /// must not search all connections each time.
+    fn shed_where(
+        &self,
+        most: usize,
+        barren: &Cell<Ticks>,
+        which: impl Fn(Doing) -> bool,
+    ) -> usize {
         let now = self.now.get();
+        if barren.get() == now {
+            return 0;
+        }
         let mut chosen: Vec<_> = {
             let watches = self.watches.borrow();
             let may = |watch: &&Rc<Watch>| {
@@ -225,6 +244,9 @@ impl Sweep {
             watch.doomed.set(true);
             let waker = watch.waker.borrow_mut().take();
             waker.into_iter().for_each(Waker::wake);
+        }
+        if chosen.is_empty() {
+            barren.set(now);
         }
         chosen.len()
     }
