@@ -85,8 +85,8 @@ impl Ledger {
         }
     }
 
-    /// True if new work should wait, and then be refused. Entries of connections are estimates on
-    /// the high side, so there is half as much again before a client that behaves pays for others.
+    /// True if new work must wait, and is refused after that. This is half as much again as the
+    /// limit: a client that behaves is not refused as soon as another one has filled the ledger.
     pub(crate) fn is_full(&self) -> bool {
         self.total.load(Ordering::Relaxed) >= self.max + self.max / 2
     }

@@ -40,10 +40,10 @@ pub(crate) use finish::Finish;
 /// have said all it wants to say, or be gone: nothing tells the two apart.
 const CLOSED: Duration = Duration::from_secs(2);
 
-/// Memory of a connection that waits for its next request, its socket in the kernel included.
-/// Measured: 10,000 idle connections.
+/// Memory of a connection that waits for its next request, without its read buffer. An estimate.
 const IDLE_BYTES: usize = 4 << 10;
-/// Memory of a connection with a request: its scratch, and the future of a miss.
+/// Memory of a connection with a request, without its read buffer. An estimate; the fetch of a miss
+/// has an entry for itself.
 const ACTIVE_BYTES: usize = 5 << 10;
 
 /// Bytes that one client's queue in the kernel takes if it does not read: the kernel fills the last
@@ -54,7 +54,7 @@ const QUEUE_BYTES: usize = 64 << 10;
 const ROOM_TRIES: u32 = 40;
 const ROOM_PAUSE: Duration = Duration::from_millis(50);
 
-/// Memory is spent, also after connections that nobody needs were closed.
+/// Memory is still spent after connections that are not needed were closed.
 pub(crate) const MEMORY: Refusal = Refusal {
     status: 503,
     reason: "memory-spent",
@@ -72,7 +72,7 @@ pub(crate) struct Conn<T> {
     pub(crate) client: Asker,
     pub(crate) role: Rc<Role>,
     counted: (u64, u64),
-    /// Its own bytes in the ledger, without buffers.
+    /// Entry of the connection, without its read buffer.
     memory: Entry,
 }
 
@@ -208,35 +208,34 @@ impl<T: Transport> Conn<T> {
             self.scratch = Scratch::default();
             self.memory.set(IDLE_BYTES);
             let deadline = self.io.deadline(late);
-            read = match self.io.readable(deadline).await {
-                Ok(()) => self.buf.fill(&self.io, max, deadline).await,
-                Err(error) => Err(error),
-            };
+            // Also after the deadline: the request may have come together with it.
+            let _ = self.io.readable(deadline).await;
+            read = self.buf.fill(&self.io, max, deadline).await;
         }
         self.io.set_doing(Doing::Head);
         self.memory.set(ACTIVE_BYTES);
         read
     }
 
-    /// A place for a body of `bytes` bytes in the queues of the kernel: short ones need none. Waits
-    /// while other clients do not read theirs; those that have not for a while are closed.
-    ///
-    /// # Errors
-    /// `TimedOut` after the patience for progress.
-    pub(crate) async fn queue(&self, bytes: u64) -> io::Result<Option<Entry>> {
+    /// A place for a body of `bytes` bytes in the send queues of the kernel. Short bodies need none,
+    /// and get an empty entry. Waits for other clients to read theirs; those that have not read for
+    /// long are closed. `None` after the patience for progress, or if this connection is closed for
+    /// others.
+    pub(crate) async fn queue(&self, bytes: u64) -> Option<Entry> {
+        let ledger = self.io.ledger();
         if bytes <= QUEUE_BYTES as u64 {
-            return Ok(None);
+            return Some(ledger.empty(Use::Queues));
         }
         let deadline = self.io.deadline(self.local.patience.progress);
         let place = loop {
-            let place = self.io.ledger().reserve(Use::Queues, QUEUE_BYTES);
+            let place = ledger.reserve(Use::Queues, QUEUE_BYTES);
             if place.is_some() {
-                break Ok(place);
+                break place;
             }
             self.io.set_doing(Doing::Queued);
             self.local.shed_stalled();
             if self.io.is_doomed() || self.local.sweep.now() >= deadline {
-                break Err(io::ErrorKind::TimedOut.into());
+                break None;
             }
             tokio::time::sleep(ROOM_PAUSE).await;
         };

@@ -65,8 +65,8 @@ impl<T: Transport> Conn<T> {
         let keep = how.keep && mode != Mode::UntilClose;
         let how = How { keep, ..how };
         self.write_stream_head(want, (grant, head), how, mode, ask);
-        let Ok(_queue) = self.queue(left.min(head.length.unwrap_or(0))).await else {
-            return Finish::gone(head.status);
+        let Some(_queue) = self.queue(left.min(head.length.unwrap_or(0))).await else {
+            return self.without_memory(ask, keep).await;
         };
         let mut finish = streamed(want, head, collapsed, keep);
         let mut pending = std::mem::take(&mut self.scratch.head);

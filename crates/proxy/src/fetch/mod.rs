@@ -101,7 +101,7 @@ pub(crate) fn spawn(local: &Rc<Local>, job: Job, writer: FillWriter<FillHead>) {
     }));
 }
 
-/// Memory of a fetch without its buffers and its body: the task, and a connection to an origin.
+/// Memory of a fetch without its read buffer and its body: the task and the connection. An estimate.
 const FETCH_BYTES: usize = 24 << 10;
 
 /// What an attempt to fetch builds on.

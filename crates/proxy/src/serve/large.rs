@@ -62,8 +62,8 @@ impl<T: Transport> Conn<T> {
             return Some(self.in_memory(ask, object, shape, shown, keep).await);
         };
         let bytes = spans.iter().map(|span| span.len()).sum();
-        let Ok(_queue) = self.queue(bytes).await else {
-            return Some(Finish::gone(object.meta().status));
+        let Some(_queue) = self.queue(bytes).await else {
+            return Some(self.without_memory(ask, keep).await);
         };
         let arrives = arriving.is_some();
         let mut supply = match arriving {
@@ -222,7 +222,7 @@ impl Sending {
     async fn write<T: Transport>(
         &mut self,
         conn: &Conn<T>,
-        bytes: Bytes,
+        mut bytes: Bytes,
         supply: &mut Supply,
     ) -> Result<u64, Broken> {
         let patience = &conn.local.patience;
@@ -241,22 +241,21 @@ impl Sending {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let soon = conn.io.deadline(patience.rest);
-                    match conn.io.writable(soon).await {
+                    match conn.io.writable(conn.io.deadline(patience.rest)).await {
                         Ok(()) => continue,
                         Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
                         Err(error) => return Err(gone(error)),
                     }
-                    if !supply.is_stored() {
-                        let late = conn.io.deadline(patience.progress);
-                        conn.io.writable(late).await.map_err(gone)?;
-                        continue;
+                    let pauses = supply.can_pause();
+                    if pauses {
+                        supply.pause();
+                        bytes = Bytes::new();
                     }
-                    drop(bytes);
-                    supply.pause();
                     let late = conn.io.deadline(patience.progress);
                     conn.io.writable(late).await.map_err(gone)?;
-                    return Ok(taken as u64);
+                    if pauses {
+                        return Ok(taken as u64);
+                    }
                 }
                 Err(error) => return Err(gone(error)),
             }

@@ -95,9 +95,9 @@ impl Supply {
         &self.head
     }
 
-    /// True if the bytes come from the store alone.
-    pub(crate) fn is_stored(&self) -> bool {
-        self.follower.is_none()
+    /// True if bytes that were not sent yet can be read again, or else be asked for again.
+    pub(crate) fn can_pause(&self) -> bool {
+        self.follower.is_none() && self.divisible
     }
 
     /// Gives back what was read ahead.
