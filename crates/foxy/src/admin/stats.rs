@@ -78,7 +78,7 @@ pub struct Memory {
     pub index_bytes: u64,
     /// What waits to be written.
     pub pending_bytes: u64,
-    /// What requests use, by purpose.
+    /// Bytes that requests use, by purpose.
     #[serde(default)]
     pub requests: Vec<(String, u64)>,
 }
