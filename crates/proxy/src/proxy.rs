@@ -56,6 +56,9 @@ pub struct Proxy {
     pub(crate) purge_rate: PurgeRate,
     /// Number of the newest purge in the store before this start.
     pub(crate) purges_before: u64,
+    /// A cache in place of the store.
+    #[cfg(feature = "stand-in")]
+    pub(crate) stand_in: std::sync::OnceLock<Arc<dyn crate::StandIn>>,
     counters: Vec<Counters>,
     shutdown: watch::Sender<bool>,
 }
@@ -97,6 +100,8 @@ impl Proxy {
             connections: AtomicUsize::new(0),
             recent: RecentTable::default(),
             variants: Variants::default(),
+            #[cfg(feature = "stand-in")]
+            stand_in: std::sync::OnceLock::new(),
             counters: (0..workers.max(1)).map(|_| Counters::default()).collect(),
             shutdown: watch::Sender::new(false),
         })

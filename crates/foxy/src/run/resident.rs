@@ -10,11 +10,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use foxy_base::Budget;
 use foxy_proxy::Proxy;
 use foxy_store::Engine;
 
 use super::StartError;
-use super::start::Budget;
 use crate::admin::resident_bytes;
 use crate::config::MemoryGroup;
 

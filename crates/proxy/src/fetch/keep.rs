@@ -458,6 +458,7 @@ impl Small {
             (place, body) = (changed, all);
         }
         let engine = &local.proxy.engine;
+        #[cfg(feature = "stand-in")]
         let (hash, group, bytes) = (place.hash, place.group, body.len() as u64);
         let put = fill.if_storable(|| {
             // What was stored since this part's head arrived is at least as good as a part.
@@ -465,7 +466,8 @@ impl Small {
             (!taken).then(|| engine.put(new_object(place, body)))
         });
         let kept = put.flatten().is_some_and(|put| put.admitted.is_visible());
-        if let Some(stand_in) = local.proxy.config.stand_in.as_ref().filter(|_| kept) {
+        #[cfg(feature = "stand-in")]
+        if let Some(stand_in) = local.proxy.stand_in.get().filter(|_| kept) {
             stand_in.keep(hash, group, bytes);
         }
         kept
