@@ -64,7 +64,7 @@ pub(crate) struct Ledger {
     /// Bytes that requests really have beyond their entries, when last observed.
     excess: AtomicUsize,
     max: usize,
-    /// Fills and queues leave the rest to connections: without them no client gets an answer.
+    /// Fills leave the rest to connections: without them no client gets an answer.
     fills_max: usize,
 }
 
@@ -114,10 +114,16 @@ impl Ledger {
         }
     }
 
+    /// True if the entries have reached the limit: new connections come in slowly.
+    pub(crate) fn is_over(&self) -> bool {
+        self.total.load(Ordering::Relaxed) >= self.max
+    }
+
     /// True if new work must wait, and is refused after that. This is half as much again as the
-    /// limit: a client that behaves is not refused as soon as another one has filled the ledger.
+    /// limit: a client that behaves is not refused as soon as another one has filled the ledger. The
+    /// excess does not count: it is not the work's, and may not come back for long.
     pub(crate) fn is_full(&self) -> bool {
-        self.total() >= self.max + self.max / 2
+        self.total.load(Ordering::Relaxed) >= self.max + self.max / 2
     }
 
     /// Connections that one client may have now. Without pressure there is no limit here; with it a
@@ -151,11 +157,21 @@ impl Ledger {
         }
     }
 
-    fn limit(&self, of: Use) -> usize {
+    /// Most bytes of all entries for one use.
+    pub(crate) fn limit(&self, of: Use) -> usize {
         match of {
             Use::Fills => self.fills_max,
-            Use::Queues => self.max / 4,
+            Use::Queues => self.max / 2,
             _ => usize::MAX,
+        }
+    }
+
+    /// Limit of all entries together, for a reservation. Queues have their own limit alone: answers
+    /// must get out, whatever fills the ledger.
+    fn limit_of_all(&self, of: Use) -> usize {
+        match of {
+            Use::Queues => usize::MAX,
+            _ => self.max.saturating_sub(self.excess()),
         }
     }
 }
@@ -196,8 +212,7 @@ impl Entry {
             of.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within(max))
                 .is_ok()
         };
-        let max = ledger.max.saturating_sub(ledger.excess());
-        if !update(&ledger.total, max) {
+        if !update(&ledger.total, ledger.limit_of_all(self.of)) {
             return false;
         }
         let own = &ledger.used[self.of as usize];

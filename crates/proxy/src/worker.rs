@@ -23,8 +23,8 @@ use crate::{Event, Listener, LogSink, Proxy, Role};
 
 /// Receive buffers of clients where memory is small. The kernel doubles it.
 const SMALL_RECEIVE: usize = 8 << 10;
-/// Longest time for which no connection is accepted because memory is full.
-const FULL: Duration = Duration::from_secs(1);
+/// Longest time for which no connection is accepted because memory is spent.
+const OVER: Duration = Duration::from_secs(1);
 /// Time between two looks at the memory.
 const LOOK: Duration = Duration::from_millis(20);
 /// Connections of one client that are closed at a time for another one of the same client.
@@ -116,9 +116,9 @@ async fn sweep(local: Rc<Local>) {
 }
 
 async fn accept(local: Rc<Local>, socket: TcpListener, role: Rc<Role>) {
-    let mut full = None;
+    let mut over = None;
     loop {
-        room(&local, &mut full).await;
+        room(&local, &mut over).await;
         match socket.accept().await {
             Ok((stream, client)) => start(&local, stream, client, &role),
             Err(error) if is_clients_fault(&error) => {}
@@ -134,19 +134,20 @@ async fn accept(local: Rc<Local>, socket: TcpListener, role: Rc<Role>) {
     }
 }
 
-/// Waits while memory is full. New connections then wait in the kernel, where they cost less than a
-/// refusal, until others were closed for them. After [`FULL`] they are accepted, and refused.
-async fn room(local: &Local, full: &mut Option<MonoTime>) {
+/// Waits while memory is spent. New connections then wait in the kernel, where they cost less than a
+/// refusal, until others were closed for them. After [`OVER`] one is accepted per [`LOOK`]: it may
+/// be refused, but it is not left without an answer.
+async fn room(local: &Local, over: &mut Option<MonoTime>) {
     let ledger = &local.proxy.ledger;
-    while ledger.is_full() {
-        let since = *full.get_or_insert_with(|| local.mono());
-        if local.mono().since(since) >= FULL {
-            return;
-        }
+    while ledger.is_over() {
+        let since = *over.get_or_insert_with(|| local.mono());
         local.shed();
         tokio::time::sleep(LOOK).await;
+        if local.mono().since(since) >= OVER {
+            return;
+        }
     }
-    *full = None;
+    *over = None;
 }
 
 /// Errors of accept that concern one connection only.

@@ -54,7 +54,9 @@ const HEAD_BYTES: usize = ACTIVE_BYTES + (16 << 10);
 const QUEUE_BYTES: usize = 64 << 10;
 
 /// How often, and with which pauses, a request waits for memory that others give back: 2 s.
-const ROOM_TRIES: u32 = 40;
+const ROOM_TRIES: u32 = 100;
+/// The same for the rest of a long head: its client alone needs more than usual.
+const HEAD_TRIES: u32 = 10;
 const ROOM_PAUSE: Duration = Duration::from_millis(50);
 
 /// Memory is still spent after connections that are not needed were closed.
@@ -189,7 +191,7 @@ impl<T: Transport> Conn<T> {
                 Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => {
                     waits += 1;
                     tokio::time::sleep(ROOM_PAUSE).await;
-                    if waits > ROOM_TRIES || !self.has_room().await {
+                    if waits > HEAD_TRIES {
                         return Err(NoRequest::Refused(MEMORY));
                     }
                 }
@@ -230,18 +232,19 @@ impl<T: Transport> Conn<T> {
         read
     }
 
-    /// A place for a body of `bytes` bytes in the send queues of the kernel. Short bodies need none,
-    /// and get an empty entry. Waits for other clients to read theirs; those that have not read for
+    /// A place for a body of `bytes` bytes in the send queues of the kernel, and for `held` bytes of
+    /// it in memory. Short bodies need none, and get an empty entry. Waits for other clients to read theirs; those that have not read for
     /// long are closed. `None` after the patience for progress, or if this connection is closed for
     /// others.
-    pub(crate) async fn queue(&self, bytes: u64) -> Option<Entry> {
+    pub(crate) async fn queue(&self, bytes: u64, held: usize) -> Option<Entry> {
         let ledger = self.io.ledger();
         if bytes <= QUEUE_BYTES as u64 {
             return Some(ledger.empty(Use::Queues));
         }
+        let want = (QUEUE_BYTES + held).min(ledger.limit(Use::Queues));
         let deadline = self.io.deadline(self.local.patience.progress);
         let place = loop {
-            let place = ledger.reserve(Use::Queues, QUEUE_BYTES);
+            let place = ledger.reserve(Use::Queues, want);
             if place.is_some() {
                 break place;
             }

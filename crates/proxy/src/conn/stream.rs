@@ -65,7 +65,7 @@ impl<T: Transport> Conn<T> {
         let (mode, skip, left) = framing(head, cut, version);
         let keep = how.keep && mode != Mode::UntilClose;
         let how = How { keep, ..how };
-        let Some(_queue) = self.queue(left.min(head.length.unwrap_or(0))).await else {
+        let Some(_queue) = self.queue(left.min(head.length.unwrap_or(0)), 0).await else {
             return Some(self.without_memory(ask, keep).await);
         };
         if follower.is_behind() {
