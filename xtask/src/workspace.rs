@@ -35,6 +35,42 @@ pub(crate) fn programs() -> Result<PathBuf, String> {
     Ok(target_folder()?.join("debug"))
 }
 
+/// The two programs of a measurement.
+#[derive(Clone, Debug)]
+pub(crate) struct Released {
+    /// The product.
+    pub(crate) foxy: PathBuf,
+    /// The laboratory: origin, loads, simulator.
+    pub(crate) lab: PathBuf,
+}
+
+/// Release builds of both. With a `foxy` that is built already, the `foxy-lab` beside it is used if
+/// there is one. They are built apart: together, the product would get the features that the
+/// laboratory turns on.
+///
+/// # Errors
+/// If they cannot be built.
+pub(crate) fn released(foxy: Option<&Path>) -> Result<Released, String> {
+    let build = |package: &str| {
+        let mut build = cargo(&["build", "--release", "--package", package]);
+        succeed(&mut build, "the messages above name file and line")?;
+        Ok::<_, String>(target_folder()?.join("release").join(package))
+    };
+    let foxy = match foxy {
+        Some(path) => path
+            .canonicalize()
+            .map_err(|error| format!("{}: {error}", path.display()))?,
+        None => build("foxy")?,
+    };
+    let beside = foxy.with_file_name("foxy-lab");
+    // One of an earlier build of this workspace may be older than its sources.
+    let lab = match beside.is_file() && !foxy.starts_with(target_folder()?) {
+        true => beside,
+        false => build("foxy-lab")?,
+    };
+    Ok(Released { foxy, lab })
+}
+
 /// Cargo's target folder.
 pub(crate) fn target_folder() -> Result<PathBuf, String> {
     let metadata = MetadataCommand::new()

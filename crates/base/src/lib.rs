@@ -3,6 +3,7 @@
 //! Nothing here does I/O apart from [`SystemClock`], which reads the time. The other crates
 //! take time, randomness and fields through these types, so that a test can hold all of them.
 
+mod budget;
 mod byte_size;
 mod clock;
 mod field_block;
@@ -10,6 +11,7 @@ mod fields;
 mod hash;
 mod rng;
 
+pub use budget::Budget;
 pub use byte_size::{ByteSize, ByteSizeError};
 pub use clock::{Clock, ManualClock, MonoTime, SystemClock, WallTime};
 pub use field_block::{FieldBlock, FieldBlockBuilder, FieldBlockError};

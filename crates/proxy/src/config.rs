@@ -1,12 +1,11 @@
 //! What can be set about the proxy. Defaults suit a small machine and are safe on the Internet.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
 
-use crate::{Access, StandIn};
+use crate::Access;
 
 /// Everything the proxy needs to know. Plain data: reading files and flags is the binary's work.
 #[derive(Clone, Debug, Default)]
@@ -29,8 +28,6 @@ pub struct Config {
     pub user_rules: foxy_http_rules::RuleSet,
     /// Random numbers follow from it and the time of the start. Draw it at random in production.
     pub seed: u64,
-    /// A cache in place of the store. Only benches have one.
-    pub stand_in: Option<Arc<dyn StandIn>>,
 }
 
 /// Bounds on what one client can use.
@@ -48,6 +45,13 @@ pub struct Limits {
     pub head_bytes: usize,
     /// Fields in a head; at most 256.
     pub head_fields: usize,
+}
+
+impl Limits {
+    /// True if so little memory is for requests that what clients send ahead counts.
+    pub(crate) const fn has_little_memory(&self) -> bool {
+        self.memory < 64 << 20
+    }
 }
 
 impl Default for Limits {

@@ -36,6 +36,7 @@ mod reply;
 mod route;
 mod sent;
 mod serve;
+#[cfg(feature = "stand-in")]
 mod stand_in;
 mod token;
 mod upstream;
@@ -59,6 +60,7 @@ pub use outcome::Outcome;
 pub use proxy::Proxy;
 pub use purge::{Began, Purged, normalised};
 pub use recent::Recent;
+#[cfg(feature = "stand-in")]
 pub use stand_in::{Asked, StandIn};
 pub use token::{TOKEN_FIELD, Token};
 pub use upstream::{FixedNames, ResolveError, Resolved, Resolver, Resolving, SystemResolver};

@@ -9,7 +9,7 @@ use foxy_base::{MonoTime, Rng, WallTime, hash64};
 use foxy_http1::{DateCache, Limits};
 
 use crate::disk::DiskReader;
-use crate::net::{Doing, Sweep, Ticks};
+use crate::net::{Sweep, Ticks};
 use crate::proxy::Proxy;
 use crate::upstream::exchange::Upstream;
 use crate::upstream::pool::Pool;
@@ -141,8 +141,15 @@ impl Local {
 
     /// As [`shed`](Self::shed), of clients that do not read their answers only.
     pub(crate) fn shed_stalled(&self) {
-        let count = self.sweep.shed_where(SHED, |doing| doing == Doing::Stalled);
+        let count = self.sweep.shed_stalled(SHED);
         self.counters().add(Event::ConnectionsShed, count as u64);
+    }
+
+    /// As [`shed`](Self::shed), of one client only, and at most `most`.
+    pub(crate) fn shed_client(&self, client: u64, most: usize) -> usize {
+        let count = self.sweep.shed_client(client, most);
+        self.counters().add(Event::ConnectionsShed, count as u64);
+        count
     }
 
     /// Counts one piece of work until the guard is dropped, so that draining waits for it.

@@ -56,6 +56,9 @@ pub struct Proxy {
     pub(crate) purge_rate: PurgeRate,
     /// Number of the newest purge in the store before this start.
     pub(crate) purges_before: u64,
+    /// A cache in place of the store.
+    #[cfg(feature = "stand-in")]
+    pub(crate) stand_in: std::sync::OnceLock<Arc<dyn crate::StandIn>>,
     counters: Vec<Counters>,
     shutdown: watch::Sender<bool>,
 }
@@ -97,6 +100,8 @@ impl Proxy {
             connections: AtomicUsize::new(0),
             recent: RecentTable::default(),
             variants: Variants::default(),
+            #[cfg(feature = "stand-in")]
+            stand_in: std::sync::OnceLock::new(),
             counters: (0..workers.max(1)).map(|_| Counters::default()).collect(),
             shutdown: watch::Sender::new(false),
         })
@@ -128,6 +133,17 @@ impl Proxy {
     #[must_use]
     pub fn memory_used(&self, of: Use) -> usize {
         self.ledger.used(of)
+    }
+
+    /// Corrects the sum of [`memory_used`](Self::memory_used): requests really have `bytes` now.
+    pub fn observe_memory(&self, bytes: usize) {
+        self.ledger.observe(bytes);
+    }
+
+    /// Bytes that requests have beyond what is entered for their uses, as last observed.
+    #[must_use]
+    pub fn memory_unentered(&self) -> usize {
+        self.ledger.excess()
     }
 
     /// Fetches that run now, whether others can join them or not.

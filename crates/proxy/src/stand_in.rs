@@ -1,7 +1,8 @@
-//! Another cache in place of the store: for benches of published systems under this front end.
+//! Another cache in place of the store: the laboratory measures published systems under this front end.
 //!
-//! No setting leads here. The engine then has no disk and keeps every object in memory, as the
-//! bytes to send; what is a hit, and when its bytes would be there, is the other cache's to say.
+//! Compiled with the feature `stand-in` only, which the product does not have. The engine then has
+//! no disk and keeps every object in memory, as the bytes to send. The other cache decides what is
+//! a hit, and when its bytes are there.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use foxy_base::KeyHash;
 use foxy_store::Object;
 use tokio::sync::oneshot;
 
+use crate::Proxy;
 use crate::local::Local;
 use crate::serve::find::Tier;
 
@@ -33,9 +35,17 @@ pub trait StandIn: fmt::Debug + Send + Sync {
     fn keep(&self, key: KeyHash, group: u64, bytes: u64);
 }
 
+impl Proxy {
+    /// Puts another cache in place of the store. Only the first call has an effect.
+    pub fn set_stand_in(&self, stand_in: Arc<dyn StandIn>) {
+        // A second one is dropped, as documented.
+        let _ = self.stand_in.set(stand_in);
+    }
+}
+
 /// What the engine has in memory, if the stand-in (when there is one) has it too.
 pub(crate) async fn confirmed(local: &Local, object: Arc<Object>) -> Option<(Arc<Object>, Tier)> {
-    let Some(stand_in) = &local.proxy.config.stand_in else {
+    let Some(stand_in) = local.proxy.stand_in.get() else {
         return Some((object, Tier::Memory));
     };
     let bytes = object.body().len() as u64;

@@ -27,7 +27,8 @@ pub(crate) struct Wanted {
     /// Where stores and records are put; needs about 16 GiB, on a file system with direct I/O
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// A Foxy that is built already, in place of a release build of this workspace
+    /// A Foxy that is built already, in place of a release build of this workspace; a `foxy-lab` beside
+    /// it is used as well
     #[arg(long, value_name = "PATH")]
     program: Option<PathBuf>,
     /// Requests of the synthetic stream

@@ -1,18 +1,20 @@
 //! Foxy, the origin and the load generator as child processes.
 
 use std::fs::File;
-use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use foxy_lab::kit::{self, free_port};
 use serde_json::Value;
 
-use crate::workspace::{cargo, succeed, target_folder};
+use crate::workspace::{Released, released, succeed, target_folder};
+
+pub(crate) use foxy_lab::kit::report_of;
 
 /// The programs, an origin that runs, and a place for files.
 pub(crate) struct Bench {
-    program: PathBuf,
+    programs: Released,
     dir: tempfile::TempDir,
     origin_port: u16,
     origin: Child,
@@ -28,10 +30,7 @@ pub(crate) struct Foxy {
 impl Bench {
     /// Starts the origin of this program, or of a release Foxy that is built first.
     pub(crate) fn new(program: Option<&Path>, dir: Option<&Path>) -> Result<Self, String> {
-        let program = match program {
-            Some(program) => program.to_path_buf(),
-            None => built()?,
-        };
+        let programs = released(program)?;
         let place = dir.map_or_else(target_folder, |dir| Ok(dir.to_path_buf()))?;
         let dir = tempfile::tempdir_in(&place).map_err(|error| {
             format!(
@@ -39,8 +38,8 @@ impl Bench {
                 place.display()
             )
         })?;
-        let origin_port = free_port();
-        let origin = Command::new(&program)
+        let origin_port = free_port()?;
+        let origin = Command::new(&programs.lab)
             .args([
                 "bench",
                 "origin",
@@ -49,19 +48,24 @@ impl Bench {
             ])
             .stdout(Stdio::null())
             .spawn()
-            .map_err(|error| format!("{}: {error}", program.display()))?;
+            .map_err(|error| format!("{}: {error}", programs.lab.display()))?;
         wait_for(origin_port)?;
         Ok(Self {
-            program,
+            programs,
             dir,
             origin_port,
             origin,
         })
     }
 
-    /// The program, for other commands.
+    /// The product, for other commands.
     pub(crate) fn program(&self) -> Command {
-        Command::new(&self.program)
+        Command::new(&self.programs.foxy)
+    }
+
+    /// The laboratory, for other commands.
+    pub(crate) fn lab(&self) -> Command {
+        Command::new(&self.programs.lab)
     }
 
     /// A path in the scratch directory.
@@ -71,22 +75,22 @@ impl Bench {
 
     /// Starts Foxy with these further arguments and waits until it listens.
     pub(crate) fn foxy(&self, args: &[&str]) -> Result<Foxy, String> {
-        let foxy = self.foxy_at(free_port(), args)?;
+        let foxy = self.foxy_at(free_port()?, args)?;
         wait_for(foxy.port)?;
         Ok(foxy)
     }
 
     /// The plainest server there can be, in Foxy's place.
     pub(crate) fn floor(&self, work: &str) -> Result<Foxy, String> {
-        let port = free_port();
+        let port = free_port()?;
         let listen = format!("127.0.0.1:{port}");
         let child = self
-            .program()
+            .lab()
             .args(["bench", "floor", "--listen", &listen, "--work", work])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
-            .map_err(|error| format!("{}: {error}", self.program.display()))?;
+            .map_err(|error| format!("{}: {error}", self.programs.lab.display()))?;
         let floor = Foxy {
             child,
             port,
@@ -99,7 +103,7 @@ impl Bench {
     /// As [`Bench::foxy`]; what it says about itself goes to the file `log`.
     pub(crate) fn foxy_logging(&self, log: &Path, args: &[&str]) -> Result<Foxy, String> {
         let file = File::create(log).map_err(|error| format!("{}: {error}", log.display()))?;
-        let foxy = self.spawn(free_port(), args, file.into())?;
+        let foxy = self.spawn(free_port()?, args, file.into())?;
         wait_for(foxy.port)?;
         Ok(foxy)
     }
@@ -110,8 +114,9 @@ impl Bench {
     }
 
     fn spawn(&self, port: u16, args: &[&str], log: Stdio) -> Result<Foxy, String> {
-        let admin = free_port();
-        let child = Command::new(&self.program)
+        let admin = free_port()?;
+        let child = self
+            .program()
             .arg("serve")
             .args(["--listen", &format!("127.0.0.1:{port}")])
             .args([
@@ -124,13 +129,13 @@ impl Bench {
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()
-            .map_err(|error| format!("{}: {error}", self.program.display()))?;
+            .map_err(|error| format!("{}: {error}", self.programs.foxy.display()))?;
         Ok(Foxy { child, port, admin })
     }
 
-    /// A `foxy bench` command against `foxy`; JSON goes to standard output.
+    /// A `foxy-lab bench` command against `foxy`; JSON goes to standard output.
     pub(crate) fn tool(&self, tool: &str, foxy: &Foxy, args: &[&str]) -> Command {
-        let mut command = Command::new(&self.program);
+        let mut command = self.lab();
         command
             .args(["bench", tool, "--json", "-"])
             .args(["--target", &format!("127.0.0.1:{}", foxy.port)])
@@ -156,7 +161,7 @@ impl Bench {
     }
 
     fn asks(&self, tool: &str, foxy: &Foxy, object: &str, args: &[&str]) -> Result<Value, String> {
-        let mut command = Command::new(&self.program);
+        let mut command = self.lab();
         command
             .args(["bench", tool, "--object", object])
             .args(["--target", &format!("127.0.0.1:{}", foxy.port)])
@@ -256,43 +261,12 @@ impl Drop for Foxy {
     }
 }
 
-/// A release Foxy.
-fn built() -> Result<PathBuf, String> {
-    let mut build = cargo(&["build", "--release", "--package", "foxy"]);
-    succeed(&mut build, "the messages above name file and line")?;
-    Ok(target_folder()?.join("release/foxy"))
-}
-
-/// Runs a tool that prints JSON. Exit code 1 means "wrong or missing answers": the report tells.
-pub(crate) fn report_of(command: &mut Command) -> Result<Value, String> {
-    let output = command
-        .output()
-        .map_err(|error| format!("{command:?}: {error}"))?;
-    serde_json::from_slice(&output.stdout)
-        .map_err(|error| format!("{command:?}: {}: no report: {error}", output.status))
+/// Waits for a server.
+fn wait_for(port: u16) -> Result<(), String> {
+    kit::wait_for(port, Duration::from_secs(10))
 }
 
 /// A number of a report, by path; 0 if it is not there.
 pub(crate) fn number(report: &Value, path: &[&str]) -> f64 {
-    let mut at = report;
-    for step in path {
-        at = at.get(step).unwrap_or(&Value::Null);
-    }
-    at.as_f64().unwrap_or(0.0)
-}
-
-/// A port that was free a moment ago.
-fn free_port() -> u16 {
-    let bound = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr());
-    bound.map_or(0, |address| address.port())
-}
-
-fn wait_for(port: u16) -> Result<(), String> {
-    for _ in 0..1000 {
-        if TcpStream::connect(("127.0.0.1", port)).is_ok() {
-            return Ok(());
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    Err(format!("nothing listens on port {port} after 10 s"))
+    kit::number(report, path).unwrap_or(0.0)
 }

@@ -26,7 +26,7 @@ pub(crate) fn run(bench: &Bench, log: &Path) -> Outcome {
 
 fn one(bench: &Bench, log: &str, row: usize, size: &str) -> Result<(), String> {
     let sizes = SIZES.join(",");
-    let mut sim = bench.program();
+    let mut sim = bench.lab();
     sim.args(["sim", "size", log, "--form", "json"]).args([
         "--policies",
         "foxy",

@@ -5,17 +5,16 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use foxy_base::{Clock, SystemClock};
+use foxy_lab::kit::{free_port, wait_for};
 use serde::{Deserialize, Serialize};
 
-use super::free_port;
 use crate::report::Outcome;
-use crate::workspace::{cargo, root, succeed, target_folder};
+use crate::workspace::{Released, cargo, released, root, succeed, target_folder};
 
 /// What to do with the counts.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -66,9 +65,6 @@ pub(super) fn run(wanted: &Wanted) -> Result<Outcome, String> {
         .map_err(|e| format!("valgrind: {e}; get it with: apt-get install valgrind"))?;
     let asked = |name: &str| wanted.cases.is_empty() || wanted.cases.iter().any(|c| c == name);
     let mut build = cargo(&["build", "--release", "-p", "foxy-micro"]);
-    if WHOLE.iter().any(|(name, _)| asked(name)) {
-        build.args(["-p", "foxy"]);
-    }
     succeed(&mut build, "the messages above name file and line")?;
     let target = target_folder()?.join("release");
     let mut counts = BTreeMap::new();
@@ -81,8 +77,8 @@ pub(super) fn run(wanted: &Wanted) -> Result<Outcome, String> {
         println!("   {name:<16} {:>12} {wall:>10.0}", counts[name]);
     }
     for (name, load) in WHOLE.into_iter().filter(|(name, _)| asked(name)) {
-        let program = target.join("foxy");
-        let (few, many) = (whole(&program, load, FEW)?, whole(&program, load, MANY)?);
+        let programs = released(None)?;
+        let (few, many) = (whole(&programs, load, FEW)?, whole(&programs, load, MANY)?);
         counts.insert(name.to_owned(), per(few, many, MANY - FEW));
         println!("   {name:<16} {:>12} {:>10}", counts[name], "-");
     }
@@ -204,9 +200,9 @@ impl Drop for Ended {
 }
 
 /// Instructions of a whole Foxy that answers so many requests on one connection.
-fn whole(program: &Path, load: &[&str], requests: u64) -> Result<u64, String> {
-    let (port, origin_port) = (free_port(), free_port());
-    let origin = Command::new(program)
+fn whole(programs: &Released, load: &[&str], requests: u64) -> Result<u64, String> {
+    let (port, origin_port) = (free_port()?, free_port()?);
+    let origin = Command::new(&programs.lab)
         .args([
             "bench",
             "origin",
@@ -215,10 +211,10 @@ fn whole(program: &Path, load: &[&str], requests: u64) -> Result<u64, String> {
         ])
         .stdout(Stdio::null())
         .spawn()
-        .map_err(|e| format!("{}: {e}", program.display()))?;
+        .map_err(|e| format!("{}: {e}", programs.lab.display()))?;
     let _origin = Ended(origin);
     let out = out_file()?;
-    let mut command = callgrind(program, out.path());
+    let mut command = callgrind(&programs.foxy, out.path());
     command
         .args([
             "serve",
@@ -234,8 +230,8 @@ fn whole(program: &Path, load: &[&str], requests: u64) -> Result<u64, String> {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     let mut foxy = Ended(command.spawn().map_err(|e| format!("valgrind: {e}"))?);
-    ready(port)?;
-    let status = Command::new(program)
+    wait_for(port, Duration::from_secs(30))?;
+    let status = Command::new(&programs.lab)
         .args([
             "bench",
             "load",
@@ -258,16 +254,6 @@ fn whole(program: &Path, load: &[&str], requests: u64) -> Result<u64, String> {
     let _ = Command::new("kill").args(["-s", "TERM", &pid]).status();
     let _ = foxy.0.wait();
     total(out.path())
-}
-
-fn ready(port: u16) -> Result<(), String> {
-    for _ in 0..600 {
-        if TcpStream::connect(("127.0.0.1", port)).is_ok() {
-            return Ok(());
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    Err("Foxy under callgrind does not listen after 30 s".into())
 }
 
 fn no_allocations() -> Result<(), String> {

@@ -3,8 +3,6 @@
 mod micro;
 mod peers;
 
-use std::net::TcpListener;
-
 use crate::report::{Outcome, Report};
 
 /// What to measure.
@@ -36,10 +34,4 @@ pub(crate) fn gate(report: &mut Report) {
 
 fn outcome(result: Result<Outcome, String>) -> Outcome {
     result.unwrap_or_else(|problem| Outcome::single(Err(problem)))
-}
-
-/// A port that was free a moment ago.
-fn free_port() -> u16 {
-    let bound = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr());
-    bound.map_or(0, |address| address.port())
 }

@@ -2,13 +2,14 @@
 //! with the run, whatever becomes of it.
 
 use std::fs::File;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
 use foxy_base::{Clock, SystemClock};
+use foxy_lab::kit::free_port;
 
 use super::install::Suite;
 
@@ -150,13 +151,6 @@ impl Running {
     pub(super) fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
-}
-
-fn free_port() -> Result<u16, String> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .and_then(|listener| listener.local_addr())
-        .map(|addr| addr.port())
-        .map_err(|error| format!("no free port: {error}"))
 }
 
 /// Runs a command to its successful end, for at most `patience`.

@@ -1,10 +1,9 @@
 //! Arguments, and how they replace what the configuration file says.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
-use foxy_base::ByteSize;
-use foxy_sim::levels::{PolicyKind, Watermarks};
 
 pub(super) use super::admin_args::AdminArgs;
 use crate::config::{self, AllGiven, Config, Given, Machine, Problem, Section};
@@ -55,61 +54,23 @@ pub enum Command {
     /// Add, drain, remove and grow stores of a running Foxy; look into one that no Foxy uses
     #[command(subcommand)]
     Store(StoreCommand),
-    /// Read, convert and generate access logs
-    #[command(subcommand)]
-    Trace(foxy_trace::cli::TraceCommand),
-    /// Simulate published systems, or what more memory and disk would do to your own log
-    #[command(subcommand)]
-    Sim(foxy_sim::cli::SimCommand),
-    /// Load tools whose every byte can be checked
-    #[command(subcommand)]
-    Bench(BenchCommand),
+    /// Read, convert and generate access logs (by foxy-lab)
+    #[command(disable_help_flag = true)]
+    Trace(LabArgs),
+    /// Simulate published systems, or what more memory and disk would do to your own log (by foxy-lab)
+    #[command(disable_help_flag = true)]
+    Sim(LabArgs),
+    /// Load tools whose every byte can be checked (by foxy-lab)
+    #[command(disable_help_flag = true)]
+    Bench(LabArgs),
 }
 
-/// The load tools, and what needs the proxy or the simulator beside them.
-#[derive(Debug, Subcommand)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one of it, for a moment"
-)]
-pub enum BenchCommand {
-    /// Those that need nothing else
-    #[command(flatten)]
-    Tool(foxy_bench::cli::BenchCommand),
-    /// What creating and deleting files costs (HBENCH lat_fs), on modelled or real file systems
-    Files(foxy_sim::cli::FilesArgs),
-    /// Run the proxy over a published layout on real files, or over Foxy's own store
-    Proxy(Box<BenchProxyArgs>),
-}
-
-/// Which layout, and how large. What serves is the same front end as always.
+/// Arguments of a command of foxy-lab.
 #[derive(Clone, Debug, Args)]
-pub struct BenchProxyArgs {
-    /// How to run the proxy; stores and memory are set by the options below
-    #[command(flatten)]
-    pub serve: ServeArgs,
-    /// simple, squid, multiple-dirs, buddy[:BLOCKS], stream, stream-packetizer, loc[:B], or `store`:
-    /// Foxy's own
-    #[arg(long, default_value = "stream-packetizer")]
-    pub layout: String,
-    /// Folder for the files or the store; give it a file system of its own
-    #[arg(long)]
-    pub dir: PathBuf,
-    /// Memory level
-    #[arg(long, default_value = "256MiB")]
-    pub ram: ByteSize,
-    /// Objects on disk; contents that a layout does not keep are held in as much memory besides
-    #[arg(long, default_value = "2GiB")]
-    pub disk: ByteSize,
-    /// lru, lru-th:SIZE, fifo, clock, sieve, s3-fifo, lfu-aging or w-tinylfu
-    #[arg(long, default_value = "lru")]
-    pub ram_policy: PolicyKind,
-    /// The same for the disk
-    #[arg(long, default_value = "lru-th:128KiB")]
-    pub disk_policy: PolicyKind,
-    /// Water marks of the disk, as shares
-    #[arg(long, default_value = "0.90:0.95")]
-    pub watermarks: Watermarks,
+pub struct LabArgs {
+    /// What foxy-lab gets; --help among it lists what is possible
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub args: Vec<OsString>,
 }
 
 /// How to run the proxy. Each replaces what the configuration file says.

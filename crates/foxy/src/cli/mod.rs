@@ -4,9 +4,9 @@
 
 mod admin_args;
 mod args;
-mod bench_proxy;
 mod check;
 mod client;
+mod lab;
 mod ls;
 mod own_file;
 mod purge;
@@ -18,15 +18,12 @@ mod store;
 mod stores;
 mod why;
 
-use args::BenchCommand;
-pub use args::{Cli, Command, ServeArgs};
+pub use args::{Cli, Command, LabArgs, ServeArgs};
+pub use own_file::read_ahead;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use clap::Parser;
-use foxy_base::{Clock, SystemClock};
-use foxy_sim::cli::SimCommand;
 
 /// The exit code for wrong usage or configuration.
 const USAGE: u8 = 2;
@@ -35,9 +32,9 @@ const USAGE: u8 = 2;
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    // What is to be quick from the beginning.
-    if let None | Some(Command::Serve(_) | Command::Bench(_)) = cli.command {
-        own_file::read_ahead();
+    // A proxy should serve soon, also where its program is not in memory yet.
+    if let None | Some(Command::Serve(_)) = cli.command {
+        read_ahead();
     }
     match cli.command {
         None => serve::run(&cli.serve),
@@ -48,21 +45,16 @@ pub fn main() -> ExitCode {
         Some(Command::Why(args)) => why::run(&args),
         Some(Command::Ls(args)) => ls::run(&args),
         Some(Command::Store(command)) => store::run(&command),
-        Some(Command::Trace(command)) => command.run(),
-        Some(Command::Sim(command)) => command.run(),
-        Some(Command::Bench(command)) => bench(command),
+        Some(Command::Trace(lab)) => lab::run("trace", &lab.args),
+        Some(Command::Sim(lab)) => lab::run("sim", &lab.args),
+        Some(Command::Bench(lab)) => lab::run("bench", &lab.args),
     }
 }
 
-fn bench(command: BenchCommand) -> ExitCode {
-    match command {
-        BenchCommand::Tool(command) => {
-            let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-            command.run(&clock)
-        }
-        BenchCommand::Files(args) => SimCommand::Files(args).run(),
-        BenchCommand::Proxy(args) => bench_proxy::run(&args),
-    }
+/// Runs the proxy until SIGTERM or SIGINT, with parts of the caller's.
+#[must_use]
+pub fn serve(args: &ServeArgs, parts: crate::Parts) -> ExitCode {
+    serve::run_with(args, parts)
 }
 
 /// Everything but letters, digits and `-._~` as `%XX`.

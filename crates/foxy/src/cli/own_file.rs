@@ -10,7 +10,7 @@ const STEP_BYTES: u64 = 512 << 10;
 /// Asks the system to read all of the program that is mapped, in order and while it goes on: after
 /// a start of the machine, each part would be waited for when it is first used. Where that is not
 /// to be had nothing happens.
-pub(super) fn read_ahead() {
+pub fn read_ahead() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let (Some(end), Ok(program)) = (mapped_end(&maps), File::open("/proc/self/exe")) else {
         return;

@@ -5,14 +5,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use foxy_base::{Clock, SystemClock, hash64};
+use foxy_base::{Budget, Clock, SystemClock, hash64};
 use foxy_disk::Disk;
-use foxy_proxy::{Proxy, Resolver, StandIn, SystemResolver};
+use foxy_proxy::{Proxy, Resolver, SystemResolver};
 use foxy_store::{Engine, EngineConfig, StoreOptions};
 
 use super::keeper::StoreKeeper;
 use super::limits;
 use super::local::Renewal;
+use super::resident::Resident;
 use super::running::{Addresses, Running};
 use super::stores::open_disk;
 use super::sweeper::Sweeper;
@@ -35,8 +36,11 @@ pub struct Parts {
     pub disks: Option<Vec<Arc<dyn Disk>>>,
     /// Choices for every store.
     pub store_options: StoreOptions,
-    /// A cache in place of the stores, for benches.
-    pub stand_in: Option<Arc<dyn StandIn>>,
+    /// Compare the memory of the process with the budget: the process is one Foxy alone.
+    pub alone: bool,
+    /// A cache in place of the stores.
+    #[cfg(feature = "stand-in")]
+    pub stand_in: Option<Arc<dyn foxy_proxy::StandIn>>,
 }
 
 impl Parts {
@@ -51,43 +55,19 @@ impl Parts {
             seed,
             disks: None,
             store_options: StoreOptions::default(),
+            alone: true,
+            #[cfg(feature = "stand-in")]
             stand_in: None,
         }
     }
 }
 
-/// How the memory budget is divided, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Budget {
-    /// RAM tier, index and what waits to be written.
-    pub(crate) engine: u64,
-    /// Connections, buffers, queues and fills.
-    pub(crate) requests: u64,
-}
-
-impl Budget {
-    /// Memory of the program itself: code, threads, buffers of the writer. Measured: resident after
-    /// the start, with one store.
-    const PROGRAM: u64 = 28 << 20;
-
-    /// How soon freed memory goes back to the system. At once where the budget is small: what the
-    /// allocator keeps for later counts.
-    pub(crate) fn give_back(memory: u64) -> Duration {
-        match memory {
-            0..=0x1000_0000 => Duration::ZERO,
-            _ => Duration::from_millis(50),
-        }
-    }
-
-    /// First the program; a sixteenth is left to the allocator. Of the rest a third is for
-    /// requests, up to 96 MiB; where there is much memory, an eighth.
-    pub(crate) fn of(memory: u64) -> Self {
-        let rest = memory.saturating_sub(Self::PROGRAM + memory / 16);
-        let requests = (rest / 3).min((96 << 20).max(rest / 8));
-        Self {
-            engine: rest - requests,
-            requests,
-        }
+/// How soon freed memory goes back to the system. At once where the budget is small: what the
+/// allocator keeps for later counts.
+fn give_back(memory: u64) -> Duration {
+    match memory {
+        0..=0x1000_0000 => Duration::ZERO,
+        _ => Duration::from_millis(50),
     }
 }
 
@@ -97,7 +77,7 @@ impl Budget {
 /// What prevents the start, with what to do about it; nothing is left running.
 pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     let budget = Budget::of(config.memory);
-    foxy_disk::give_back_after(Budget::give_back(config.memory));
+    foxy_disk::give_back_after(give_back(config.memory));
     let engine_config = EngineConfig {
         admission: config.admission,
         ..EngineConfig::new(budget.engine, parts.seed)
@@ -127,7 +107,6 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     let mut proxy_config = proxy_config(config, &bound, addresses.admin, budget, parts.seed);
     proxy_config.access.token = token.clone();
     let addresses_of_machine = Renewal::new(&proxy_config.access.local_addresses);
-    proxy_config.stand_in = parts.stand_in;
     let proxy = Proxy::new(
         proxy_config,
         Arc::clone(&engine),
@@ -135,6 +114,10 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
         resolver,
         config.workers,
     );
+    #[cfg(feature = "stand-in")]
+    if let Some(stand_in) = parts.stand_in {
+        proxy.set_stand_in(stand_in);
+    }
     let admin = match admin_socket {
         Some(socket) => {
             let state = admin::State::new(
@@ -163,7 +146,15 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
         config.scrub,
         addresses_of_machine,
     )?;
-    running.set_workers(threads, sweeper);
+    let resident = match parts.alone {
+        true => Some(Resident::start(
+            config.memory,
+            running.proxy(),
+            running.engine(),
+        )?),
+        false => None,
+    };
+    running.set_workers(threads, sweeper, resident);
     Ok(running)
 }
 
@@ -203,17 +194,4 @@ fn proxy_config(
     // Distinguishes this Foxy from another of the same name in a chain of proxies.
     proxy.headers.instance = format!("{:08x}", hash64(seed, b"instance") as u32);
     proxy
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn predictions_of_sizes_divide_the_memory_as_the_proxy_does() {
-        for memory in [64 << 20, 200 << 20, 1 << 30, 64 << 30] {
-            let engine = foxy_sim::size::engine_share(memory);
-            assert_eq!(engine, Budget::of(memory).engine);
-        }
-    }
 }

@@ -60,7 +60,7 @@ impl Display for Fault {
     }
 }
 
-/// What a check reports about a connection on which nothing was read.
+/// State of a connection on which nothing was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Seen {
     /// Nothing arrived.
@@ -193,7 +193,7 @@ impl Conn {
         })
     }
 
-    /// What arrived on a connection that was not read before.
+    /// State of this connection, which was not read before.
     pub(super) fn seen(&self) -> Seen {
         let mut start = [0; 64];
         match self.stream.try_read(&mut start) {

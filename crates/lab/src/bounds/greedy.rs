@@ -1,4 +1,4 @@
-//! One client that takes everything it can get, and what others notice of it.
+//! One client that takes everything it can get, and the latency of other clients.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +17,9 @@ use super::watch::{Sample, Summary, Watched};
 
 /// Connections that it tries to open: more than Foxy has with its defaults.
 const CONNECTIONS: usize = 17_000;
-/// Of that many connections, so many send half a head, read slowly, and request slow misses; the
-/// rest is idle. More slow misses would need more files than this process usually may open.
+/// Connections are divided into groups of `OF`. In each group, `HALF_HEADS` send half a head,
+/// `SLOW_READERS` read slowly, `SLOW_MISSES` request slow misses, and the rest is idle. More slow
+/// misses would need more open files than a process usually may have.
 const OF: usize = 17;
 const HALF_HEADS: usize = 5;
 const SLOW_READERS: usize = 5;

@@ -130,7 +130,7 @@ pub(super) struct Outcome {
     /// Clients that do not, or that are not judged.
     pub(super) others: Tally,
     pub(super) notes: Vec<String>,
-    /// What failed besides requests of clients.
+    /// Failures other than failed requests.
     pub(super) problems: Vec<String>,
     /// Of [`Load::Greedy`].
     pub(super) phases: Option<Phases>,

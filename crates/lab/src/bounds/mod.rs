@@ -84,7 +84,7 @@ pub struct Bounds {
 pub struct Report {
     /// Every line, for programs.
     pub rows: Vec<Value>,
-    /// What breaks the promise.
+    /// Violations of the promise.
     pub broken: Vec<String>,
 }
 

@@ -37,12 +37,12 @@ pub(super) struct Row {
     pub(super) end: Option<String>,
     pub(super) took: Duration,
     pub(super) notes: Vec<String>,
-    /// What failed besides requests of clients.
+    /// Failures other than failed requests.
     pub(super) problems: Vec<String>,
 }
 
 impl Row {
-    /// What breaks the promise; empty if nothing does.
+    /// Violations of the promise; empty if there is none.
     pub(super) fn broken(&self) -> Vec<String> {
         let name = &self.name;
         let problem = |problem: &String| format!("{name}: {problem}");
@@ -77,7 +77,7 @@ impl Row {
         broken
     }
 
-    /// What is not as promised, and no reason to fail: it depends on the machine as well.
+    /// Deviations that also depend on the machine, and are no failures.
     pub(super) fn slow(&self) -> Option<String> {
         (self.health.max > HEALTH).then(|| {
             format!(

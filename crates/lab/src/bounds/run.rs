@@ -67,7 +67,7 @@ impl Backend {
     }
 }
 
-/// What all loads of a run have in common.
+/// Settings that all loads of a run share.
 #[derive(Debug)]
 pub(super) struct Bench {
     pub(super) backend: Backend,

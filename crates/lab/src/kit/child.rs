@@ -8,6 +8,8 @@ use std::process::{self, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
+use foxy_base::{Clock, SystemClock};
+
 /// How often and how long a server is waited for: 60 s.
 const TRIES: u32 = 3000;
 const PAUSE: Duration = Duration::from_millis(20);
@@ -109,6 +111,23 @@ fn tail(log: &Path) -> String {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<_> = text.lines().collect();
     lines[lines.len().saturating_sub(6)..].join(" | ")
+}
+
+/// Waits until a server accepts connections on this port of the loopback address.
+///
+/// # Errors
+/// It does not within `patience`.
+pub fn wait_for(port: u16, patience: Duration) -> Result<(), String> {
+    let clock = SystemClock::default();
+    let begun = clock.mono();
+    while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+        if clock.mono().since(begun) > patience {
+            let seconds = patience.as_secs();
+            return Err(format!("nothing listens on port {port} after {seconds} s"));
+        }
+        sleep(Duration::from_millis(10));
+    }
+    Ok(())
 }
 
 /// A port that was free a moment ago.

@@ -6,12 +6,14 @@ mod client;
 mod foxy;
 mod head;
 pub mod peers;
+mod report;
 mod server;
 mod wire;
 
-pub use child::{Child, Launch, free_port};
+pub use child::{Child, Launch, free_port, wait_for};
 pub use client::{Answer, Ask, Door, Progress};
 pub use foxy::{Mode, beside, foxy};
 pub use head::Head;
+pub use report::{number, report_of};
 pub use server::{Asked, Play, Then, serve};
 pub use wire::Wire;

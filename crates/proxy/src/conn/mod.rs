@@ -40,21 +40,26 @@ pub(crate) use finish::Finish;
 /// have said all it wants to say, or be gone: nothing tells the two apart.
 const CLOSED: Duration = Duration::from_secs(2);
 
-/// Memory of a connection that waits for its next request, its socket in the kernel included.
-/// Measured: 10,000 idle connections.
+/// Memory of a connection that waits for its next request, without its read buffer. An estimate.
 const IDLE_BYTES: usize = 4 << 10;
-/// Memory of a connection with a request: its scratch, and the future of a miss.
+/// Memory of a connection with a request, without its read buffer. An estimate; the fetch of a miss
+/// has an entry for itself.
 const ACTIVE_BYTES: usize = 5 << 10;
+
+/// Memory of a connection whose head has not arrived whole: the kernel's receive queue too.
+const HEAD_BYTES: usize = ACTIVE_BYTES + (16 << 10);
 
 /// Bytes that one client's queue in the kernel takes if it does not read: the kernel fills the last
 /// packet of the queue to this size whatever its limits say.
 const QUEUE_BYTES: usize = 64 << 10;
 
 /// How often, and with which pauses, a request waits for memory that others give back: 2 s.
-const ROOM_TRIES: u32 = 40;
+const ROOM_TRIES: u32 = 100;
+/// The same for the rest of a long head: its client alone needs more than usual.
+const HEAD_TRIES: u32 = 10;
 const ROOM_PAUSE: Duration = Duration::from_millis(50);
 
-/// Memory is spent, also after connections that nobody needs were closed.
+/// Memory is still spent after connections that are not needed were closed.
 pub(crate) const MEMORY: Refusal = Refusal {
     status: 503,
     reason: "memory-spent",
@@ -72,7 +77,7 @@ pub(crate) struct Conn<T> {
     pub(crate) client: Asker,
     pub(crate) role: Rc<Role>,
     counted: (u64, u64),
-    /// Its own bytes in the ledger, without buffers.
+    /// Entry of the connection, without its read buffer.
     memory: Entry,
 }
 
@@ -99,6 +104,11 @@ impl<T: Transport> Conn<T> {
             client,
             role,
         }
+    }
+
+    /// Sets the number that distinguishes the client from others; 0 if it is not counted.
+    pub(crate) fn set_client(&self, client: u64) {
+        self.io.set_client(client);
     }
 
     /// Serves the connection to its end.
@@ -149,7 +159,11 @@ impl<T: Transport> Conn<T> {
                 match parsed {
                     Ok(Some(head)) => {
                         self.io.set_doing(Doing::Work);
-                        return Ok(head.parts());
+                        let parts = head.parts();
+                        if head_deadline.is_some() {
+                            self.memory.set(ACTIVE_BYTES);
+                        }
+                        return Ok(parts);
                     }
                     Ok(None) => {}
                     Err(reject) => return Err(NoRequest::Refused(reject.into())),
@@ -161,6 +175,7 @@ impl<T: Transport> Conn<T> {
             } else {
                 let patience = self.local.patience.head;
                 let deadline = *head_deadline.get_or_insert_with(|| self.io.deadline(patience));
+                self.memory.set(HEAD_BYTES);
                 self.buf.fill(&self.io, max, deadline).await
             };
             match read {
@@ -176,7 +191,7 @@ impl<T: Transport> Conn<T> {
                 Err(error) if error.kind() == io::ErrorKind::QuotaExceeded => {
                     waits += 1;
                     tokio::time::sleep(ROOM_PAUSE).await;
-                    if waits > ROOM_TRIES || !self.has_room().await {
+                    if waits > HEAD_TRIES {
                         return Err(NoRequest::Refused(MEMORY));
                     }
                 }
@@ -208,35 +223,35 @@ impl<T: Transport> Conn<T> {
             self.scratch = Scratch::default();
             self.memory.set(IDLE_BYTES);
             let deadline = self.io.deadline(late);
-            read = match self.io.readable(deadline).await {
-                Ok(()) => self.buf.fill(&self.io, max, deadline).await,
-                Err(error) => Err(error),
-            };
+            // Also after the deadline: the request may have come together with it.
+            let _ = self.io.readable(deadline).await;
+            read = self.buf.fill(&self.io, max, deadline).await;
         }
         self.io.set_doing(Doing::Head);
         self.memory.set(ACTIVE_BYTES);
         read
     }
 
-    /// A place for a body of `bytes` bytes in the queues of the kernel: short ones need none. Waits
-    /// while other clients do not read theirs; those that have not for a while are closed.
-    ///
-    /// # Errors
-    /// `TimedOut` after the patience for progress.
-    pub(crate) async fn queue(&self, bytes: u64) -> io::Result<Option<Entry>> {
+    /// A place for a body of `bytes` bytes in the send queues of the kernel, and for `held` bytes of
+    /// it in memory. Short bodies need none, and get an empty entry. Waits for other clients to read theirs; those that have not read for
+    /// long are closed. `None` after the patience for progress, or if this connection is closed for
+    /// others.
+    pub(crate) async fn queue(&self, bytes: u64, held: usize) -> Option<Entry> {
+        let ledger = self.io.ledger();
         if bytes <= QUEUE_BYTES as u64 {
-            return Ok(None);
+            return Some(ledger.empty(Use::Queues));
         }
+        let want = (QUEUE_BYTES + held).min(ledger.limit(Use::Queues));
         let deadline = self.io.deadline(self.local.patience.progress);
         let place = loop {
-            let place = self.io.ledger().reserve(Use::Queues, QUEUE_BYTES);
+            let place = ledger.reserve(Use::Queues, want);
             if place.is_some() {
-                break Ok(place);
+                break place;
             }
             self.io.set_doing(Doing::Queued);
             self.local.shed_stalled();
             if self.io.is_doomed() || self.local.sweep.now() >= deadline {
-                break Err(io::ErrorKind::TimedOut.into());
+                break None;
             }
             tokio::time::sleep(ROOM_PAUSE).await;
         };
@@ -284,14 +299,23 @@ impl<T: Transport> Conn<T> {
     }
 
     /// Ends the connection so that the last answer arrives: says that nothing follows, and takes
-    /// what the client still sends for a moment. Closing with unread bytes would reset it.
+    /// what the client still sends for a moment. Closing with unread bytes would reset it. Where
+    /// memory is spent, only what has arrived is taken.
     async fn linger(&mut self) {
         self.io.transport().shutdown_write();
         // Bounded by time alone: an upload that was refused early may be long.
-        let deadline = self.io.deadline(self.local.patience.linger);
+        let deadline = match self.io.ledger().pressure() {
+            Pressure::Spent => self.local.sweep.now(),
+            _ => self.io.deadline(self.local.patience.linger),
+        };
         self.buf.clear();
         while let Ok(1..) = self.buf.fill(&self.io, 16 << 10, deadline).await {
             self.buf.clear();
+            // A client that sends without a pause must neither stay longer nor stop others.
+            tokio::task::yield_now().await;
+            if self.local.sweep.now() > deadline {
+                break;
+            }
         }
     }
 

@@ -50,9 +50,19 @@ impl<T: Transport> Io<T> {
         self.watch.deadline(after)
     }
 
-    /// Notes what the connection does from now on.
+    /// Sets the activity of the connection.
     pub(crate) fn set_doing(&self, doing: Doing) {
         self.watch.set_doing(doing);
+    }
+
+    /// Sets the number that distinguishes the client.
+    pub(crate) fn set_client(&self, client: u64) {
+        self.watch.set_client(client);
+    }
+
+    /// Takes more ahead from the peer, which sends a long body.
+    pub(crate) fn widen_receive(&self) {
+        self.transport.widen_receive();
     }
 
     /// True if the connection is to end for others.

@@ -42,7 +42,7 @@ pub(crate) enum Side {
     Write,
 }
 
-/// What a connection does, for the choice of those that are closed when memory is short.
+/// Activity of a connection. It decides which connections are closed when memory is short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Doing {
     /// Waits for its next request.
@@ -80,6 +80,8 @@ pub(crate) struct Watch {
     write: Cell<Ticks>,
     doing: Cell<Doing>,
     since: Cell<Ticks>,
+    /// Distinguishes clients; 0 where they are not counted.
+    client: Cell<u64>,
     /// Closed for others, unless it gets a request before it notices.
     doomed: Cell<bool>,
     draining: Rc<Cell<bool>>,
@@ -110,7 +112,7 @@ impl Watch {
             || self.doing.get() == Doing::Idle && self.draining.get()
     }
 
-    /// Notes what the connection does from now on. An idle one is closed when the worker drains.
+    /// Sets the activity. An idle one is closed when the worker drains.
     pub(crate) fn set_doing(&self, doing: Doing) {
         if self.doing.replace(doing) != doing {
             self.since.set(self.now.get());
@@ -118,12 +120,17 @@ impl Watch {
         }
     }
 
+    /// Sets the number that distinguishes the client.
+    pub(crate) fn set_client(&self, client: u64) {
+        self.client.set(client);
+    }
+
     /// True if the connection is to end for others.
     pub(crate) fn is_doomed(&self) -> bool {
         self.doomed.get()
     }
 
-    /// What the connection does now.
+    /// Activity of the connection now.
     pub(crate) fn doing(&self) -> Doing {
         self.doing.get()
     }
@@ -157,6 +164,8 @@ pub(crate) struct Sweep {
     draining: Rc<Cell<bool>>,
     watches: RefCell<Vec<Rc<Watch>>>,
     ledger: Arc<Ledger>,
+    barren: Cell<Ticks>,
+    barren_stalled: Cell<Ticks>,
 }
 
 impl Sweep {
@@ -166,6 +175,8 @@ impl Sweep {
             draining: Rc::default(),
             watches: RefCell::default(),
             ledger: Arc::clone(ledger),
+            barren: Cell::new(Ticks::NEVER),
+            barren_stalled: Cell::new(Ticks::NEVER),
         }
     }
 
@@ -182,6 +193,7 @@ impl Sweep {
             write: Cell::new(Ticks::NEVER),
             doing: Cell::new(Doing::Work),
             since: Cell::new(self.now.get()),
+            client: Cell::new(0),
             doomed: Cell::new(false),
             ledger: Arc::clone(&self.ledger),
             draining: Rc::clone(&self.draining),
@@ -197,22 +209,41 @@ impl Sweep {
     }
 
     /// Closes at most `most` connections for others, the least needed first: idle ones, then slow
-    /// heads, then clients that do not read; of each the oldest. Returns how many.
+    /// heads, then clients that do not read, then those that wait for them; of each the oldest.
+    /// Returns how many.
     pub(crate) fn shed(&self, most: usize) -> usize {
-        self.shed_where(most, |_| true)
+        self.shed_where(most, Some(&self.barren), |_| true)
     }
 
-    /// As [`shed`](Self::shed), of those that do what `which` accepts.
-    pub(crate) fn shed_where(&self, most: usize, which: impl Fn(Doing) -> bool) -> usize {
+    /// As [`shed`](Self::shed), of clients that do not read only.
+    pub(crate) fn shed_stalled(&self, most: usize) -> usize {
+        let stalled = |watch: &Watch| watch.doing() == Doing::Stalled;
+        self.shed_where(most, Some(&self.barren_stalled), stalled)
+    }
+
+    /// As [`shed`](Self::shed), of one client only.
+    pub(crate) fn shed_client(&self, client: u64, most: usize) -> usize {
+        self.shed_where(most, None, |watch| watch.client.get() == client)
+    }
+
+    /// `barren` is the last tick in which nothing was found: a thousand requests that wait for room
+    /// must not search all connections each time.
+    fn shed_where(
+        &self,
+        most: usize,
+        barren: Option<&Cell<Ticks>>,
+        which: impl Fn(&Watch) -> bool,
+    ) -> usize {
         let now = self.now.get();
+        if barren.is_some_and(|barren| barren.get() == now) {
+            return 0;
+        }
         let mut chosen: Vec<_> = {
             let watches = self.watches.borrow();
             let may = |watch: &&Rc<Watch>| {
                 let patience = watch.doing.get().patience();
                 let old = patience.is_some_and(|patience| now.since(watch.since.get()) >= patience);
-                old && which(watch.doing.get())
-                    && !watch.doomed.get()
-                    && Rc::strong_count(watch) > 1
+                old && which(watch) && !watch.doomed.get() && Rc::strong_count(watch) > 1
             };
             watches.iter().filter(may).cloned().collect()
         };
@@ -225,6 +256,9 @@ impl Sweep {
             watch.doomed.set(true);
             let waker = watch.waker.borrow_mut().take();
             waker.into_iter().for_each(Waker::wake);
+        }
+        if let Some(barren) = barren.filter(|_| chosen.is_empty()) {
+            barren.set(now);
         }
         chosen.len()
     }
@@ -315,6 +349,12 @@ mod tests {
             assert!(next.expired(Side::Read), "{next:?}");
         }
         assert_eq!(sweep.shed(1), 0);
+        let of_one = sweep.watch();
+        of_one.set_client(7);
+        of_one.set_doing(Doing::Idle);
+        sweep.tick();
+        sweep.tick();
+        assert_eq!((sweep.shed_client(8, 9), sweep.shed_client(7, 9)), (0, 1));
         assert!(!work.expired(Side::Read));
         old.set_doing(Doing::Work);
         assert!(!old.expired(Side::Read), "its request came first");

@@ -17,6 +17,7 @@ use crate::conn::{Conn, Finish};
 use crate::fetch::FillHead;
 use crate::fill::Follower;
 use crate::gate::{Hit, Shown};
+use crate::ledger::Entry;
 use crate::net::Transport;
 
 /// Why not everything was sent.
@@ -62,8 +63,9 @@ impl<T: Transport> Conn<T> {
             return Some(self.in_memory(ask, object, shape, shown, keep).await);
         };
         let bytes = spans.iter().map(|span| span.len()).sum();
-        let Ok(_queue) = self.queue(bytes).await else {
-            return Some(Finish::gone(object.meta().status));
+        let fragment = local.proxy.engine.fragment_bytes() as usize;
+        let Some(queue) = self.queue(bytes, fragment).await else {
+            return Some(self.without_memory(ask, keep).await);
         };
         let arrives = arriving.is_some();
         let mut supply = match arriving {
@@ -104,6 +106,8 @@ impl<T: Transport> Conn<T> {
             parts,
             pending,
             ready: Some(first),
+            queue,
+            fragment,
         };
         Some(
             match sending.run(self, &mut supply, &mut finish.body).await {
@@ -178,6 +182,10 @@ struct Sending {
     pending: Vec<u8>,
     /// The first bytes, fetched before anything was promised.
     ready: Option<Piece>,
+    /// Its place in the send queues, and memory for a fragment.
+    queue: Entry,
+    /// Bytes of a fragment.
+    fragment: usize,
 }
 
 impl Sending {
@@ -222,7 +230,7 @@ impl Sending {
     async fn write<T: Transport>(
         &mut self,
         conn: &Conn<T>,
-        bytes: Bytes,
+        mut bytes: Bytes,
         supply: &mut Supply,
     ) -> Result<u64, Broken> {
         let patience = &conn.local.patience;
@@ -241,22 +249,24 @@ impl Sending {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let soon = conn.io.deadline(patience.rest);
-                    match conn.io.writable(soon).await {
+                    match conn.io.writable(conn.io.deadline(patience.rest)).await {
                         Ok(()) => continue,
                         Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
                         Err(error) => return Err(gone(error)),
                     }
-                    if !supply.is_stored() {
-                        let late = conn.io.deadline(patience.progress);
-                        conn.io.writable(late).await.map_err(gone)?;
-                        continue;
+                    let pauses = supply.can_pause();
+                    if pauses {
+                        supply.pause();
+                        bytes = Bytes::new();
+                        let queue = self.queue.bytes().saturating_sub(self.fragment);
+                        self.queue.shrink_to(queue);
                     }
-                    drop(bytes);
-                    supply.pause();
                     let late = conn.io.deadline(patience.progress);
                     conn.io.writable(late).await.map_err(gone)?;
-                    return Ok(taken as u64);
+                    if pauses {
+                        self.queue.set(self.queue.bytes() + self.fragment);
+                        return Ok(taken as u64);
+                    }
                 }
                 Err(error) => return Err(gone(error)),
             }

@@ -14,6 +14,7 @@ use crate::Event;
 use crate::ask::Ask;
 use crate::fetch::{self, FillHead, strong_etag};
 use crate::fill::{Follower, Gap, GapWanted, Next, Released};
+use crate::ledger::Pressure;
 use crate::local::Local;
 use crate::upstream::UpstreamError;
 
@@ -95,9 +96,9 @@ impl Supply {
         &self.head
     }
 
-    /// True if the bytes come from the store alone.
-    pub(crate) fn is_stored(&self) -> bool {
-        self.follower.is_none()
+    /// True if bytes that were not sent yet can be read again, or else be asked for again.
+    pub(crate) fn can_pause(&self) -> bool {
+        self.follower.is_none() && self.divisible
     }
 
     /// Gives back what was read ahead.
@@ -245,7 +246,8 @@ impl Supply {
         }?;
         let bytes = self.clipped(&present, at, until)?;
         let next = at + bytes.len() as u64;
-        if next < until && local.proxy.engine.has_fragment(&self.head, n + 1) {
+        let roomy = local.proxy.ledger.pressure() == Pressure::Low;
+        if next < until && roomy && local.proxy.engine.has_fragment(&self.head, n + 1) {
             let (local, head) = (Rc::clone(local), Arc::clone(&self.head));
             let reading =
                 tokio::task::spawn_local(

@@ -20,7 +20,6 @@ mod table;
 pub use candidate::Candidate;
 pub use gate::Gate;
 pub use left_out::LeftOut;
-pub use plan::engine_share;
 pub use sample::Sampler;
 pub use table::Share;
 

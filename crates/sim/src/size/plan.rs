@@ -1,5 +1,6 @@
 //! Lengths of everything in a store: those of the engine, and those of a sample of its objects.
 
+use foxy_base::Budget;
 use foxy_store::GATE_MEMORY_PART;
 
 use crate::{model::Drive, systems::Store};
@@ -30,24 +31,11 @@ pub(super) struct Plan {
     pub(super) uses: Option<u64>,
 }
 
-/// Of the setting `memory`, what the process leaves to the engine, bytes.
-#[must_use]
-pub const fn engine_share(memory: u64) -> u64 {
-    const PROGRAM: u64 = 28 << 20;
-    let rest = memory.saturating_sub(PROGRAM + memory / 16);
-    let floor = if rest / 8 > 96 << 20 {
-        rest / 8
-    } else {
-        96 << 20
-    };
-    rest - if rest / 3 < floor { rest / 3 } else { floor }
-}
-
 impl Plan {
     /// As the engine divides a disk of `size` bytes and a budget of `memory` bytes. With no memory,
     /// or if the disk is too small for a store, the memory tier is left out.
     pub(super) fn of(size: u64, memory: u64, head: u64) -> Self {
-        let engine = engine_share(memory).max(16 << 20);
+        let engine = Budget::of(memory).engine.max(16 << 20);
         let opened = Drive::named("nvme")
             .ok_or_else(String::new)
             .and_then(|drive| Store::new(drive, engine, size, 1));

@@ -12,7 +12,7 @@ use super::lengths::{Lengths, text};
 use super::load::{Origin, Run, number};
 use super::servers::{Kind, Server, Shape};
 use crate::report::Outcome;
-use crate::workspace::{cargo, succeed, target_folder};
+use crate::workspace::{cargo, released, succeed, target_folder};
 
 /// What to measure.
 #[derive(Clone, Debug, clap::Args)]
@@ -38,20 +38,14 @@ const SYSTEMS: [(&str, Kind, bool); 4] = [
 
 pub(in super::super) fn run(wanted: &Wanted) -> Result<Outcome, String> {
     let target = target_folder()?;
-    let programs = match &wanted.programs {
-        Some(folder) => folder.clone(),
-        None => {
-            let mut build = cargo(&["build", "--release", "-p", "foxy", "-p", "foxy-fork-proxy"]);
-            succeed(&mut build, "the messages above name file and line")?;
-            target.join("release")
-        }
-    };
-    let programs = programs
-        .canonicalize()
-        .map_err(|e| format!("{}: {e}", programs.display()))?;
+    let built = wanted.programs.as_ref().map(|folder| folder.join("foxy"));
+    if built.is_none() {
+        let mut build = cargo(&["build", "--release", "-p", "foxy-fork-proxy"]);
+        succeed(&mut build, "the messages above name file and line")?;
+    }
+    let programs = released(built.as_deref())?;
     let host = Host::new(wanted.dir.as_deref().unwrap_or(&target), false)?;
-    let foxy = programs.join("foxy");
-    let origin = Origin::start(&host, &foxy)?;
+    let origin = Origin::start(&host, &programs.lab)?;
     let lengths = if wanted.quick {
         Lengths::QUICK
     } else {
@@ -59,7 +53,7 @@ pub(in super::super) fn run(wanted: &Wanted) -> Result<Outcome, String> {
     };
     let run = Run {
         host,
-        foxy,
+        programs,
         lengths,
         origin,
     };

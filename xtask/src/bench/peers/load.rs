@@ -1,20 +1,24 @@
 //! The origin and the load, on the core that the proxy does not have.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::super::free_port;
-use super::host::{Core, Host, pause};
+use foxy_lab::kit::{free_port, wait_for};
+pub(super) use foxy_lab::kit::{number, report_of};
+
+use crate::workspace::Released;
+
+use super::host::{Core, Host};
 use super::lengths::Lengths;
 use super::servers::Server;
 
 /// What all measurements of a run share.
 pub(super) struct Run {
     pub(super) host: Host,
-    pub(super) foxy: PathBuf,
+    pub(super) programs: Released,
     pub(super) lengths: Lengths,
     pub(super) origin: Origin,
 }
@@ -27,33 +31,29 @@ pub(super) struct Origin {
 
 impl Origin {
     /// Starts it on the load's core. It never sleeps while it is asked, as the load.
-    pub(super) fn start(host: &Host, foxy: &Path) -> Result<Self, String> {
-        Self::start_at(free_port(), host, foxy, &[])
+    pub(super) fn start(host: &Host, lab: &Path) -> Result<Self, String> {
+        Self::start_at(free_port()?, host, lab, &[])
     }
 
     /// The same at a known port, with more options.
     pub(super) fn start_at(
         port: u16,
         host: &Host,
-        foxy: &Path,
+        lab: &Path,
         options: &[&str],
     ) -> Result<Self, String> {
         let child = host
             .group("tools")?
-            .command(Core::Load, foxy)
+            .command(Core::Load, lab)
             .args(["bench", "origin", "--poll"])
             .args(["--listen", &format!("0.0.0.0:{port}")])
             .args(options)
             .stdout(Stdio::null())
             .spawn()
-            .map_err(|e| format!("{}: {e}", foxy.display()))?;
-        for _ in 0..300 {
-            if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
-                return Ok(Self { port, child });
-            }
-            pause(Duration::from_millis(10));
-        }
-        Err("the origin does not listen".into())
+            .map_err(|e| format!("{}: {e}", lab.display()))?;
+        let origin = Self { port, child };
+        wait_for(port, Duration::from_secs(3))?;
+        Ok(origin)
     }
 }
 
@@ -67,7 +67,8 @@ impl Drop for Origin {
 impl Run {
     /// A load or check against `server`, to be run.
     pub(super) fn tool(&self, tool: &str, server: &Server) -> Result<Command, String> {
-        let mut command = self.host.group("tools")?.command(Core::Load, &self.foxy);
+        let tools = self.host.group("tools")?;
+        let mut command = tools.command(Core::Load, &self.programs.lab);
         command
             .args(["bench", tool, "--json", "-"])
             .args(["--target", &format!("127.0.0.1:{}", server.port)])
@@ -90,20 +91,4 @@ impl Run {
             .args(args);
         report_of(&mut command)
     }
-}
-
-/// Runs a tool that prints JSON. Exit code 1 means wrong or missing answers: the report tells.
-pub(super) fn report_of(command: &mut Command) -> Result<Value, String> {
-    let output = command.output().map_err(|e| format!("{command:?}: {e}"))?;
-    serde_json::from_slice(&output.stdout)
-        .map_err(|e| format!("{command:?}: {}: no report: {e}", output.status))
-}
-
-/// A number of a report, by path; `None` if it is not there.
-pub(super) fn number(report: &Value, path: &[&str]) -> Option<f64> {
-    let mut at = report;
-    for step in path {
-        at = at.get(step)?;
-    }
-    at.as_f64()
 }

@@ -21,7 +21,7 @@ use foxy_base::{Clock, SystemClock};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::report::Outcome;
-use crate::workspace::{cargo, root, succeed, target_folder};
+use crate::workspace::{released, root, target_folder};
 
 use host::Host;
 use lengths::Lengths;
@@ -51,7 +51,8 @@ pub(crate) struct Wanted {
     /// Where tables and figures are put; default: target/bench/peers
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// A Foxy that is already built; default: a release build of this tree
+    /// A Foxy that is already built, with a `foxy-lab` beside it if there is one; default: a release
+    /// build of this tree
     #[arg(long, value_name = "FILE")]
     foxy: Option<PathBuf>,
     /// Leave stores, configurations and logs of the servers
@@ -142,15 +143,9 @@ fn measure(
     kinds.sort_unstable();
     kinds.dedup();
     tools::ensure(&kinds)?;
-    let foxy = match &wanted.foxy {
-        Some(path) => path.clone(),
-        None => build(target)?,
-    };
-    let foxy = foxy
-        .canonicalize()
-        .map_err(|e| format!("{}: {e}", foxy.display()))?;
+    let programs = released(wanted.foxy.as_deref())?;
     let host = Host::new(wanted.dir.as_deref().unwrap_or(target), wanted.keep)?;
-    let origin = Origin::start(&host, &foxy)?;
+    let origin = Origin::start(&host, &programs.lab)?;
     let lengths = if wanted.quick {
         Lengths::QUICK
     } else {
@@ -159,7 +154,7 @@ fn measure(
     results.about = table::about(&host, &kinds, wanted.quick);
     let run = Run {
         host,
-        foxy,
+        programs,
         lengths,
         origin,
     };
@@ -201,10 +196,4 @@ fn go(run: &Run, jobs: &[Job], results: &mut Results) -> Result<(), String> {
     }
     bar.finish_and_clear();
     Ok(())
-}
-
-fn build(target: &Path) -> Result<PathBuf, String> {
-    let mut build = cargo(&["build", "--release", "--package", "foxy"]);
-    succeed(&mut build, "the messages above name file and line")?;
-    Ok(target.join("release/foxy"))
 }

@@ -50,7 +50,7 @@ pub(super) fn to_saturation(run: &Run, kind: Kind) -> Result<Cell, String> {
 
 /// S7. The store holds more than memory before the drive gets slow.
 pub(super) fn on_a_slow_drive(run: &Run, kind: Kind) -> Result<Cell, String> {
-    let origin = Origin::start(&run.host, &run.foxy)?;
+    let origin = Origin::start(&run.host, &run.programs.lab)?;
     let port = origin.port;
     let drive = Drive::new(&run.host.scratch, 10)?;
     let shape = Shape {
@@ -72,7 +72,7 @@ pub(super) fn on_a_slow_drive(run: &Run, kind: Kind) -> Result<Cell, String> {
         server.group.limit(Some(server.memory() + room))?;
     }
     drop(origin);
-    let _slow = Origin::start_at(port, &run.host, &run.foxy, &SLOW_DELAY)?;
+    let _slow = Origin::start_at(port, &run.host, &run.programs.lab, &SLOW_DELAY)?;
     // What the page cache holds stays, as in a proxy that has run for a while: with the tables of
     // its file system to be read first, one file per object carries anything from nothing to 300/s.
     sync();

@@ -29,13 +29,13 @@ pub(super) fn start(site: &Site<'_>, reverse: bool) -> Launch {
             format!("http://127.0.0.1:{}", site.origin),
         ]);
     }
-    Launch::new(site.foxy.to_path_buf(), args)
+    Launch::new(site.programs.foxy.clone(), args)
 }
 
 pub(super) fn floor(site: &Site<'_>) -> Launch {
     let listen = format!("127.0.0.1:{}", site.port);
     let args = ["bench", "floor", "--listen", &listen, "--host", "h1"];
-    Launch::new(site.foxy.to_path_buf(), args)
+    Launch::new(site.programs.lab.clone(), args)
 }
 
 pub(super) fn fork(site: &Site<'_>, cache: bool) -> Launch {
@@ -45,7 +45,7 @@ pub(super) fn fork(site: &Site<'_>, cache: bool) -> Launch {
         let folder = site.folder.join("files");
         args.extend(["--cache".into(), folder.to_string_lossy().into_owned()]);
     }
-    Launch::new(super::super::fork::program(site.foxy), args)
+    Launch::new(super::super::fork::program(&site.programs.foxy), args)
 }
 
 /// Objects on disk of a layout, GiB. Its file is there in full length before anything is asked.
@@ -66,5 +66,5 @@ pub(super) fn layout(site: &Site<'_>, layout: &str) -> Launch {
     for (name, value) in values {
         args.extend([name.to_owned(), value]);
     }
-    Launch::new(site.foxy.to_path_buf(), args)
+    Launch::new(site.programs.lab.clone(), args)
 }

@@ -14,12 +14,12 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use foxy_base::{Clock, SystemClock};
-use foxy_lab::kit::Launch;
 use foxy_lab::kit::peers::{self, Place, SquidDisk};
+use foxy_lab::kit::{Launch, free_port};
 
-use super::super::free_port;
 use super::host::{Core, Group, Host, pause, signal};
 use super::load::Run;
+use crate::workspace::Released;
 
 /// Memory for contents, MiB, unless the scenario says otherwise.
 const MEMORY_MIB: u64 = 256;
@@ -170,7 +170,7 @@ pub(super) struct Site<'a> {
     /// See [`Shape`].
     pub(super) memory_mib: u64,
     pub(super) disk: bool,
-    pub(super) foxy: &'a Path,
+    pub(super) programs: &'a Released,
 }
 
 impl Site<'_> {
@@ -231,7 +231,7 @@ impl Server {
         let (host, name) = (&run.host, format!("{}-{kind}", shape.label));
         let folder = shape.place.join(&name);
         fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-        let (port, admin) = (free_port(), free_port());
+        let (port, admin) = (free_port()?, free_port()?);
         let site = Site {
             host,
             folder: folder.clone(),
@@ -240,7 +240,7 @@ impl Server {
             origin: shape.origin,
             memory_mib: shape.memory_mib,
             disk: shape.disk,
-            foxy: &run.foxy,
+            programs: &run.programs,
         };
         let start = match kind {
             Kind::Floor => foxy::floor(&site),

@@ -11,7 +11,8 @@ use std::process::{Command, Output, Stdio};
 
 /// The binary with the words of a line; `{}` stands for `file`.
 fn command(line: &str, file: &std::path::Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_foxy-sim"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_foxy-lab"));
+    command.arg("sim");
     let file = file.display().to_string();
     command.args(
         line.split_whitespace()

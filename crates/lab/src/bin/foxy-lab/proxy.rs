@@ -1,33 +1,65 @@
-//! `foxy bench proxy`: the front end as it is, over a published layout on real files.
+//! `foxy-lab bench proxy`: the front end as it is, over a published layout on real files.
 //!
 //! Foxy as published is `--layout stream-packetizer` with LRU-TH and water marks; one file for each
 //! URL is `--layout squid`; `--layout store` is Foxy's own store with as much memory and disk. A
 //! layout keeps no contents (see [`foxy_sim::live`]): the bytes to send are in memory.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use foxy_base::KeyHash;
+use clap::Args;
+use foxy::Parts;
+use foxy::cli::{ServeArgs, serve};
+use foxy_base::{ByteSize, KeyHash};
 use foxy_proxy::{Asked, StandIn};
 use foxy_sim::layout::LayoutSpec;
-use foxy_sim::levels::LevelsConfig;
+use foxy_sim::levels::{LevelsConfig, PolicyKind, Watermarks};
 use foxy_sim::live::{Found, Live, Worked};
 use foxy_sim::run::{Backend, RunConfig, RunError};
 use tokio::sync::oneshot;
 
-use super::args::{BenchProxyArgs, ServeArgs};
-use super::{USAGE, failed, serve};
-use crate::Parts;
-
 /// Foxy's own store, among the layouts.
 const OWN: &str = "store";
+/// The exit code for wrong usage.
+const USAGE: u8 = 2;
+
+/// Which layout, and how large. What serves is the same front end as always.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct BenchProxyArgs {
+    /// How to run the proxy; stores and memory are set by the options below
+    #[command(flatten)]
+    serve: ServeArgs,
+    /// simple, squid, multiple-dirs, buddy[:BLOCKS], stream, stream-packetizer, loc[:B], or `store`:
+    /// Foxy's own
+    #[arg(long, default_value = "stream-packetizer")]
+    layout: String,
+    /// Folder for the files or the store; give it a file system of its own
+    #[arg(long)]
+    dir: PathBuf,
+    /// Memory level
+    #[arg(long, default_value = "256MiB")]
+    ram: ByteSize,
+    /// Objects on disk; contents that a layout does not keep are held in as much memory besides
+    #[arg(long, default_value = "2GiB")]
+    disk: ByteSize,
+    /// lru, lru-th:SIZE, fifo, clock, sieve, s3-fifo, lfu-aging or w-tinylfu
+    #[arg(long, default_value = "lru")]
+    ram_policy: PolicyKind,
+    /// The same for the disk
+    #[arg(long, default_value = "lru-th:128KiB")]
+    disk_policy: PolicyKind,
+    /// Water marks of the disk, as shares
+    #[arg(long, default_value = "0.90:0.95")]
+    watermarks: Watermarks,
+}
 
 pub(super) fn run(args: &BenchProxyArgs) -> ExitCode {
     if !args.serve.store.is_empty() || args.serve.memory.is_some() {
         return wrong("--store and --memory are set by --dir, --disk and --ram");
     }
     if args.layout == OWN {
-        return serve::run(&own(args));
+        return serve(&own(args), Parts::system());
     }
     let config = match config(args) {
         Ok(config) => config,
@@ -42,7 +74,7 @@ pub(super) fn run(args: &BenchProxyArgs) -> ExitCode {
         stand_in: Some(Arc::new(Published(Arc::clone(&live)))),
         ..Parts::system()
     };
-    let code = serve::run_with(&without_store(args), parts);
+    let code = serve(&without_store(args), parts);
     match live.finish() {
         Ok(worked) => {
             say(&args.layout, &worked);
@@ -55,6 +87,11 @@ pub(super) fn run(args: &BenchProxyArgs) -> ExitCode {
 fn wrong(problem: &str) -> ExitCode {
     eprintln!("foxy: {problem}");
     ExitCode::from(USAGE)
+}
+
+fn failed(error: impl std::fmt::Display) -> ExitCode {
+    eprintln!("foxy: {error}");
+    ExitCode::FAILURE
 }
 
 /// A store of that size in the folder.

@@ -1,0 +1,50 @@
+//! How the setting `memory` is divided.
+
+/// Shares of a memory budget, in bytes. The proxy divides by this rule, and the simulator predicts
+/// with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// RAM tier, index and what waits to be written.
+    pub engine: u64,
+    /// Connections, buffers, queues and fills.
+    pub requests: u64,
+}
+
+impl Budget {
+    /// Memory of the program itself: code, threads, buffers of the writer. Measured: resident after
+    /// the start, with one store.
+    const PROGRAM: u64 = 28 << 20;
+
+    /// First the program; a sixteenth is left to the allocator. Of the rest a third is for
+    /// requests, up to 96 MiB; where there is much memory, an eighth.
+    #[must_use]
+    pub fn of(memory: u64) -> Self {
+        let rest = memory.saturating_sub(Self::PROGRAM + memory / 16);
+        let requests = (rest / 3).min((96 << 20).max(rest / 8));
+        Self {
+            engine: rest - requests,
+            requests,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_and_reserve_are_the_whole_budget() {
+        for (mib, requests) in [(64, 10), (1024, 96), (8192, 956)] {
+            let memory = mib << 20;
+            let budget = Budget::of(memory);
+            let reserve = Budget::PROGRAM + memory / 16;
+            assert_eq!(budget.engine + budget.requests + reserve, memory);
+            assert_eq!(budget.requests >> 20, requests, "of {mib} MiB");
+        }
+        let none = Budget {
+            engine: 0,
+            requests: 0,
+        };
+        assert_eq!(Budget::of(Budget::PROGRAM), none);
+    }
+}

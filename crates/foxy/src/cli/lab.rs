@@ -1,0 +1,34 @@
+//! `foxy sim`, `foxy trace` and `foxy bench`: handed over to the second program, `foxy-lab`.
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use super::failed;
+
+/// Name of the second program.
+const LAB: &str = "foxy-lab";
+
+/// Replaces this process by `foxy-lab COMMAND ARGS...`: the one in the folder of this program, else
+/// the one on PATH. Returns only if that is not possible.
+pub(super) fn run(command: &str, args: &[OsString]) -> ExitCode {
+    let own = std::env::current_exe().unwrap_or_default();
+    for program in [own.with_file_name(LAB), PathBuf::from(LAB)] {
+        let error = Command::new(&program).arg(command).args(args).exec();
+        if error.kind() != ErrorKind::NotFound {
+            return failed(format!("{} does not start: {error}", program.display()));
+        }
+    }
+    failed(advice(command, own.parent().unwrap_or(Path::new("."))))
+}
+
+/// What to do if there is no second program.
+fn advice(command: &str, folder: &Path) -> String {
+    format!(
+        "`foxy {command}` is part of the program {LAB}, which is neither in {} nor on PATH; build it \
+         with `cargo build --release -p {LAB}` and put it there",
+        folder.display()
+    )
+}

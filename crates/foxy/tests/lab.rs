@@ -1,0 +1,71 @@
+//! Commands of the second program, `foxy-lab`, called as commands of `foxy`.
+
+#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Prints its arguments and reads its input; ends with exit code 7.
+const FAKE: &str = "#!/bin/sh\nprintf '[%s]' \"$@\"\ncat\nexit 7\n";
+
+/// A program that stands for `foxy-lab`.
+fn install(folder: &Path) {
+    let program = folder.join("foxy-lab");
+    fs::create_dir_all(folder).unwrap();
+    fs::write(&program, FAKE).unwrap();
+    fs::set_permissions(program, Permissions::from_mode(0o755)).unwrap();
+}
+
+fn foxy(program: &Path, path: &Path, args: &[&str]) -> Output {
+    let path = format!("{}:/usr/bin:/bin", path.display());
+    let mut foxy = Command::new(program);
+    foxy.args(args).env("PATH", path).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    str::from_utf8(bytes).unwrap()
+}
+
+// One test: a program that another thread still writes cannot be started.
+#[test]
+fn commands_of_the_laboratory_are_handed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let (program, path) = (folder.path().join("foxy"), folder.path().join("path"));
+    fs::copy(env!("CARGO_BIN_EXE_foxy"), &program).unwrap();
+
+    let output = foxy(&program, &path, &["sim", "size", "log"]);
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    for part in ["`foxy sim`", "PATH", "cargo build --release -p foxy-lab"] {
+        assert!(error.contains(part), "{error}");
+    }
+    assert_eq!(error.lines().count(), 1, "{error}");
+
+    // On PATH, and then beside the program, which comes first.
+    for place in [path.as_path(), folder.path()] {
+        install(place);
+        for command in ["sim", "trace", "bench"] {
+            for args in [&[][..], &["--help"], &["run", "-x", "--", "--json", "a b"]] {
+                let all = [&[command], args].concat();
+                let output = foxy(&program, &path, &all);
+                let wanted: String = all.iter().map(|arg| format!("[{arg}]")).collect();
+                assert_eq!(text(&output.stdout), wanted, "{}", text(&output.stderr));
+                assert_eq!(output.status.code(), Some(7));
+            }
+        }
+        // The second round finds the one beside the program.
+        let _ = fs::remove_dir_all(&path);
+    }
+
+    fs::set_permissions(
+        folder.path().join("foxy-lab"),
+        Permissions::from_mode(0o644),
+    )
+    .unwrap();
+    let output = foxy(&program, &path, &["bench", "origin"]);
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains("does not start"), "{error}");
+}

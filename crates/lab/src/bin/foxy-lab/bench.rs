@@ -1,0 +1,41 @@
+//! `foxy-lab bench`: the load tools, with those that need the simulator or the product beside them.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use foxy_base::{Clock, SystemClock};
+use foxy_sim::cli::{FilesArgs, SimCommand};
+
+use super::proxy::{self, BenchProxyArgs};
+
+/// A load tool.
+#[derive(Debug, clap::Subcommand)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one of it, for a moment"
+)]
+pub(crate) enum BenchCommand {
+    /// Those that need nothing else
+    #[command(flatten)]
+    Tool(foxy_bench::cli::BenchCommand),
+    /// What creating and deleting files costs (HBENCH lat_fs), on modelled or real file systems
+    Files(FilesArgs),
+    /// Run the proxy over a published layout on real files, or over Foxy's own store
+    Proxy(Box<BenchProxyArgs>),
+}
+
+impl BenchCommand {
+    /// Runs it.
+    pub(crate) fn run(self) -> ExitCode {
+        // As the product does: code that is not in memory yet would slow a measured start down.
+        foxy::cli::read_ahead();
+        match self {
+            Self::Tool(command) => {
+                let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+                command.run(&clock)
+            }
+            Self::Files(args) => SimCommand::Files(args).run(),
+            Self::Proxy(args) => proxy::run(&args),
+        }
+    }
+}

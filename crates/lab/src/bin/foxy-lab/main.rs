@@ -1,0 +1,46 @@
+//! `foxy-lab`: simulator, access logs, load tools, and measurements of Foxy and its peers from
+//! outside.
+
+mod bench;
+mod proxy;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// The product's allocator: load tools and the engine are measured with it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// The laboratory of Foxy: simulate, replay, load and measure caches
+#[derive(Parser)]
+#[command(name = "foxy-lab", version)]
+enum Command {
+    /// Simulate published systems, or what more memory and disk would do to your own log
+    #[command(subcommand)]
+    Sim(foxy_sim::cli::SimCommand),
+    /// Read, convert and generate access logs
+    #[command(subcommand)]
+    Trace(foxy_trace::cli::TraceCommand),
+    /// Load tools whose every byte can be checked
+    #[command(subcommand)]
+    Bench(bench::BenchCommand),
+    Privacy(foxy_lab::privacy::Privacy),
+    Collapse(foxy_lab::collapse::Collapse),
+    Flood(foxy_lab::flood::Flood),
+    Linear(foxy_lab::linear::Linear),
+    Bounds(foxy_lab::bounds::Bounds),
+}
+
+fn main() -> ExitCode {
+    match Command::parse() {
+        Command::Sim(command) => command.run(),
+        Command::Trace(command) => command.run(),
+        Command::Bench(command) => command.run(),
+        Command::Privacy(privacy) => privacy.run(),
+        Command::Collapse(collapse) => collapse.run(),
+        Command::Flood(flood) => flood.run(),
+        Command::Linear(linear) => linear.run(),
+        Command::Bounds(bounds) => bounds.run(),
+    }
+}

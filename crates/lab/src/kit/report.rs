@@ -1,0 +1,45 @@
+//! JSON reports of load tools, read by programs that run them.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Runs a tool that prints a JSON report and returns the report, also if the tool's exit code says
+/// that answers were wrong or missing.
+///
+/// # Errors
+/// The tool does not start, or prints no report.
+pub fn report_of(command: &mut Command) -> Result<Value, String> {
+    let output = command
+        .output()
+        .map_err(|error| format!("{command:?}: {error}"))?;
+    serde_json::from_slice(&output.stdout)
+        .map_err(|error| format!("{command:?}: {}: no report: {error}", output.status))
+}
+
+/// A number of a report, by path; `None` if it is not there.
+#[must_use]
+pub fn number(report: &Value, path: &[&str]) -> Option<f64> {
+    let mut at = report;
+    for step in path {
+        at = at.get(step)?;
+    }
+    at.as_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_counts_whatever_the_exit_code_is() {
+        let mut tool = Command::new("sh");
+        tool.args(["-c", "echo '{\"hits\":{\"max\":1.5}}'; exit 1"]);
+        let report = report_of(&mut tool).unwrap();
+        assert_eq!(number(&report, &["hits", "max"]), Some(1.5));
+        assert_eq!(number(&report, &["hits", "min"]), None);
+        assert_eq!(number(&report, &["hits"]), None);
+        let problem = report_of(&mut Command::new("true")).unwrap_err();
+        assert!(problem.contains("no report"), "{problem}");
+    }
+}
