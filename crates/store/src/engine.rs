@@ -20,6 +20,7 @@ use crate::shard::Shard;
 use crate::shared::StoreShared;
 use crate::stats::{EngineCounters, OneStoreStats, StoreStats, add};
 use crate::ticket::SyncTicket;
+use crate::trust::Trust;
 use crate::{EngineConfig, OpenError, StoreId, StoreOptions, Writer};
 
 /// Where the index has its memory from.
@@ -39,6 +40,7 @@ pub struct Engine {
     shards: Box<[RwLock<Shard>]>,
     pub(crate) registry: Registry,
     pub(crate) away: Away,
+    pub(crate) trust: Trust,
     /// Who may be believed, if the stores met.
     pub(crate) circle: parking_lot::Mutex<Option<Circle>>,
     /// What every store shall say; 0: they did not meet, or not all are open.
@@ -79,6 +81,7 @@ impl Engine {
             index: Index::with_pages(config.memory_bytes / 2, Some(INDEX_PAGES)),
             registry: Registry::default(),
             away: Away::default(),
+            trust: Trust::default(),
             circle: parking_lot::Mutex::default(),
             epoch: AtomicU64::new(0),
             opening: parking_lot::Mutex::new(()),
@@ -218,11 +221,15 @@ impl Engine {
 
     /// A ticket for everything put and removed before.
     pub fn sync(&self) -> SyncTicket {
-        self.ticket(true)
+        self.ticket_of(&self.stores(), true)
     }
 
-    pub(crate) fn ticket(&self, objects: bool) -> SyncTicket {
-        self.ticket_of(&self.stores(), objects)
+    /// A ticket for a removal.
+    pub(crate) fn removal_ticket(&self) -> SyncTicket {
+        if self.trust.is_unnoted() {
+            return SyncTicket::failed();
+        }
+        self.ticket_of(&self.stores(), false)
     }
 
     /// A ticket for what some stores have to write.
@@ -269,6 +276,7 @@ impl Engine {
         let nanos = u128::from(self.clock.mono().nanos()) * u128::from(room) / written;
         OneStoreStats {
             store: store.id,
+            uuid: store.uuid.0,
             disk: store.disk.describe(),
             health: store.seen_health(|| self.clock.mono()),
             duty: store.duty(),

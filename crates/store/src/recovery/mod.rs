@@ -24,4 +24,5 @@ pub(crate) use scan::scan_segment;
 #[cfg(test)]
 pub(crate) use slots::{Found, SPAN_BYTES, read_slot, read_slots, spans};
 pub(crate) use start::{Opened, open};
+pub use superblocks::identity;
 pub(crate) use superblocks::{find_superblock, other_format, write_both, write_superblock};

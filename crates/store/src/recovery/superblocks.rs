@@ -5,7 +5,8 @@ use std::io;
 use foxy_base::{Rng, hash64};
 use foxy_disk::Disk;
 use foxy_format::{
-    EXTENSION_CHAIN, FormatError, Geometry, LogPosition, SUPERBLOCK_BYTES, StoreUuid, Superblock,
+    BLOCK, EXTENSION_CHAIN, FormatError, Geometry, LogPosition, SUPERBLOCK_BYTES, StoreUuid,
+    Superblock, may_be_table,
 };
 
 use crate::purge::first_block;
@@ -62,6 +63,15 @@ pub(crate) fn find_superblock(
     }
 }
 
+/// The identity of the store on a disk, as a start would find it; `None` for a disk that it would
+/// format. Changes nothing.
+///
+/// # Errors
+/// As [`Engine::open_store`].
+pub fn identity(disk: &dyn Disk, options: &StoreOptions) -> Result<Option<[u8; 16]>, OpenError> {
+    Ok(find_superblock(disk, options)?.map(|found| found.uuid.0))
+}
+
 /// The newer valid superblock; `None` for an empty disk or one whose formatting did not end.
 fn read_superblocks(
     disk: &dyn Disk,
@@ -92,10 +102,10 @@ fn read_superblocks(
         _ if options.force_format => Ok(None),
         // Formatting writes A last: a torn B alone is a formatting that did not end.
         (Err(FormatError::Empty), Err(FormatError::Empty | FormatError::Checksum)) => {
-            if looks_empty(disk).map_err(|e| failed(&name, "read the disk", e))? {
-                Ok(None)
-            } else {
-                Err(OpenError::Foreign { disk: name })
+            match look_around(disk).map_err(|e| failed(&name, "read the disk", e))? {
+                Looks::Empty => Ok(None),
+                Looks::Ours => Err(OpenError::Wiped { disk: name }),
+                Looks::Foreign => Err(OpenError::Foreign { disk: name }),
             }
         }
         (Err(FormatError::Foreign | FormatError::Empty), _) => {
@@ -134,9 +144,18 @@ pub(crate) fn other_format(
     }
 }
 
-fn looks_empty(disk: &dyn Disk) -> io::Result<bool> {
+/// What is at the beginning and end of a disk without superblocks.
+enum Looks {
+    Empty,
+    /// Tables of a store.
+    Ours,
+    Foreign,
+}
+
+fn look_around(disk: &dyn Disk) -> io::Result<Looks> {
     let len = LOOK_BYTES.min(disk.len());
     let mut bytes = vec![0; len as usize];
+    let mut looks = Looks::Empty;
     for at in [0, disk.len() - len] {
         disk.read_at(at, &mut bytes)?;
         // Superblock B may be a torn one of ours.
@@ -145,15 +164,18 @@ fn looks_empty(disk: &dyn Disk) -> io::Result<bool> {
         } else {
             0..0
         };
+        if bytes.chunks(BLOCK as usize).any(may_be_table) {
+            return Ok(Looks::Ours);
+        }
         let foreign = bytes
             .iter()
             .enumerate()
             .any(|(i, b)| *b != 0 && !own.contains(&i));
         if foreign && (at == 0 || len < disk.len()) {
-            return Ok(false);
+            looks = Looks::Foreign;
         }
     }
-    Ok(true)
+    Ok(looks)
 }
 
 pub(super) fn format(
@@ -206,9 +228,13 @@ pub(super) fn format(
             write_zeros(disk, geometry.journal_at()..geometry.removals_at())?;
             let removals = vec![0; geometry.removals_bytes as usize];
             disk.write_cached(geometry.removals_at(), &removals)?;
-            write_zeros(disk, geometry.slot_at(0)..geometry.segment_at(0))?;
             disk.flush()?;
         }
+        // What a disk held before would be taken for damaged slots.
+        for index in 0..geometry.segments {
+            disk.write_at(geometry.slot_at(index), &[0; BLOCK as usize])?;
+        }
+        disk.flush()?;
         write_superblock(disk, &superblock)?;
         // A store without a whole half is taken for damaged.
         let (_, journal) = first_block(superblock.uuid, 1)?;
@@ -222,6 +248,8 @@ pub(super) fn format(
         )
     };
     write().map_err(|e| failed(&name, "format it", e))?;
+    let bytes = geometry.total_bytes();
+    tracing::warn!(store = name, bytes, "a new store was made: it is empty");
     Ok(Superblock {
         generation: 2,
         ..superblock

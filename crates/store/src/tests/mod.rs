@@ -44,6 +44,7 @@ mod several_rig;
 mod slots;
 mod space_twin;
 mod sparse;
+mod starts;
 mod summary;
 mod threads;
 mod twins;
