@@ -87,24 +87,36 @@ impl Superblock {
         out
     }
 
+    /// Reads superblocks A and B, which follow each other in `bytes`. If one is whole and the other
+    /// differs from a whole one in its version alone, that one is damaged (`Checksum`): a flipped
+    /// bit is no newer version.
+    pub fn decode_both(bytes: &[u8]) -> [Result<Self, FormatError>; 2] {
+        let (a, b) = bytes.split_at(SUPERBLOCK_BYTES.min(bytes.len()));
+        let found = [Self::decode(a), Self::decode(b)];
+        if found.iter().all(Result::is_err) {
+            return found;
+        }
+        let [first, second] = found;
+        [(first, a), (second, b)].map(|(found, bytes)| match found {
+            Err(FormatError::Newer(_) | FormatError::Older(_)) if only_version_differs(bytes) => {
+                Err(FormatError::Checksum)
+            }
+            found => found,
+        })
+    }
+
     /// Reads a superblock.
     ///
     /// # Errors
     /// `Empty` for zeros, `Foreign` without the mark, `Newer` or `Older` for another version
-    /// (checked before the checksum, which that may compute otherwise; but if everything is right
-    /// except the version, that is damage: `Checksum`), `Extended` for extensions
+    /// (checked before the checksum, which that may compute otherwise), `Extended` for extensions
     /// that are not known, then any other.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
         let bytes = bytes
             .get(..SUPERBLOCK_BYTES)
             .ok_or(FormatError::Truncated)?;
         let mut take = Take::new(bytes);
-        check_mark(&mut take, MAGIC, bytes).map_err(|problem| match problem {
-            FormatError::Newer(_) | FormatError::Older(_) if only_version_differs(bytes) => {
-                FormatError::Checksum
-            }
-            other => other,
-        })?;
+        check_mark(&mut take, MAGIC, bytes)?;
         check_crc(bytes, SUPERBLOCK_BYTES - 4)?;
         let extensions = take.u16()?;
         if extensions & !EXTENSIONS != 0 {
@@ -153,7 +165,9 @@ impl Superblock {
 
 /// Whether the checksum would be right with this program's version in its field.
 fn only_version_differs(bytes: &[u8]) -> bool {
-    let mut own = bytes.to_vec();
+    let Some(mut own) = bytes.get(..SUPERBLOCK_BYTES).map(<[u8]>::to_vec) else {
+        return false;
+    };
     own[4..6].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
     check_crc(&own, SUPERBLOCK_BYTES - 4).is_ok()
 }

@@ -172,9 +172,9 @@ impl Engine {
         self.stores().iter().map(|s| s.id).collect()
     }
 
-    /// The store that takes objects of `group`: weighted rendezvous over those that take writes.
-    /// Lookups do not depend on it.
-    pub(crate) fn route(&self, group: u64) -> Option<Arc<StoreShared>> {
+    /// The store that takes objects with this [`Object::route`]: weighted rendezvous over those that
+    /// take writes. Lookups do not depend on it.
+    pub(crate) fn route(&self, key: u64) -> Option<Arc<StoreShared>> {
         let stores = self.stores();
         let able = |s: &&Arc<StoreShared>| s.takes_new(|| self.clock.mono());
         let mut able = stores
@@ -186,7 +186,7 @@ impl Engine {
             return Some(first.clone());
         };
         let score = |s: &StoreShared| {
-            let draw = hash64(group, &s.uuid.0) as f64 / u64::MAX as f64;
+            let draw = hash64(key, &s.uuid.0) as f64 / u64::MAX as f64;
             -s.share() / draw.clamp(1e-18, 1.0 - 1e-15).ln()
         };
         let best = [first, second]

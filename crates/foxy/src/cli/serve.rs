@@ -19,6 +19,7 @@ pub(super) fn run(args: &ServeArgs) -> ExitCode {
 /// The same with parts of the caller's.
 pub(super) fn run_with(args: &ServeArgs, mut parts: Parts) -> ExitCode {
     parts.store_options.force_format = args.force_format;
+    parts.strict = args.strict;
     let config = match args.configuration(&ThisMachine) {
         Ok(config) => config,
         Err(problems) => return misconfigured(&problems),
@@ -83,6 +84,9 @@ fn headline(config: &Config, running: &Running) -> String {
     }
     if stats.stores.is_empty() {
         parts.push("no store".to_owned());
+    }
+    for absent in running.absent_stores() {
+        parts.push(format!("WITHOUT {}", absent.path));
     }
     parts.push(format!("memory {}", human(config.memory)));
     parts.push(format!("{} workers", config.workers));

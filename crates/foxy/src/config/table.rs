@@ -82,7 +82,7 @@ pub const SETTINGS: &[Setting] = &[
         "Bind each network thread to a core of its own. Useful on machines that run nothing else."),
 
     free("store", "path", Path, "`foxy/store` in the user's cache directory",
-        "A file (made if absent) or a block device. Its contents survive restarts."),
+        "A file (made if absent, in a folder that exists) or a block device. Its contents survive restarts. Foxy serves without a store that is missing, cut short or cannot be read, unless it is started with `--strict`."),
     free("store", "size", SizeOrShare(16 * MIB), "the size of an existing store; else the smaller of 10GiB and 10% of the free space",
         "How much of the disk is used. A share counts the free space and what the store already has."),
     fixed("store", "reads", Word(&["auto", "sorted", "direct"]), "auto",

@@ -15,7 +15,6 @@ use super::limits;
 use super::local::Renewal;
 use super::resident::Resident;
 use super::running::{Addresses, Running};
-use super::stores::open_disk;
 use super::sweeper::Sweeper;
 use super::workers::{Bound, spawn};
 use super::{StartError, token};
@@ -34,6 +33,8 @@ pub struct Parts {
     pub seed: u64,
     /// Disks to use in place of the configured stores.
     pub disks: Option<Vec<Arc<dyn Disk>>>,
+    /// Fail if one of the configured stores cannot be used, in place of serving without it.
+    pub strict: bool,
     /// Choices for every store.
     pub store_options: StoreOptions,
     /// Compare the memory of the process with the budget: the process is one Foxy alone.
@@ -54,6 +55,7 @@ impl Parts {
             resolver: None,
             seed,
             disks: None,
+            strict: false,
             store_options: StoreOptions::default(),
             alone: true,
             #[cfg(feature = "stand-in")]
@@ -84,7 +86,10 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     };
     let engine = Engine::new(engine_config, Arc::clone(&parts.clock));
     let stores = Arc::new(StoreKeeper::new(&engine, parts.store_options.clone()));
-    stores.open_all(disks(config, parts.disks)?, &config.stores)?;
+    match parts.disks {
+        Some(disks) => stores.open_given(disks, &config.stores)?,
+        None => stores.open_configured(&config.stores, &config.state_folder, parts.strict)?,
+    }
     let token = token::of(config)?;
     let bound = Bound::bind_all(config)?;
     let admin_socket = config.admin.map(admin::bind).transpose()?;
@@ -156,16 +161,6 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     };
     running.set_workers(threads, sweeper, resident);
     Ok(running)
-}
-
-fn disks(
-    config: &Config,
-    given: Option<Vec<Arc<dyn Disk>>>,
-) -> Result<Vec<Arc<dyn Disk>>, StartError> {
-    match given {
-        Some(disks) => Ok(disks),
-        None => config.stores.iter().map(open_disk).collect(),
-    }
 }
 
 fn log_path(target: &LogTarget) -> String {

@@ -10,10 +10,11 @@ use crate::config::StoreConfig;
 
 /// Opens the file or device of a store.
 pub(super) fn open_disk(store: &StoreConfig) -> Result<Arc<dyn Disk>, StartError> {
+    // Where the operator named a path, a missing folder is a disk that is not mounted.
     if let Some(folder) = store
         .path
         .parent()
-        .filter(|folder| *folder != Path::new(""))
+        .filter(|folder| !store.named && *folder != Path::new(""))
     {
         make_folder(&store.path, folder)?;
     }

@@ -84,8 +84,7 @@ fn read_superblocks(
     let mut bytes = vec![0; 2 * SUPERBLOCK_BYTES];
     disk.read_at(0, &mut bytes)
         .map_err(|e| failed(&name, "read the superblocks", e))?;
-    let (a, b) = bytes.split_at(SUPERBLOCK_BYTES);
-    let (a, b) = (Superblock::decode(a), Superblock::decode(b));
+    let [a, b] = Superblock::decode_both(&bytes);
     if !options.force_format
         && let Some(problem) = other_format(&name, &a, &b)
     {

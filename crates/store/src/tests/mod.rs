@@ -37,6 +37,7 @@ mod reads;
 mod removal_ends;
 mod removal_log;
 mod rig;
+mod routing;
 mod rules;
 mod scrub;
 mod several;

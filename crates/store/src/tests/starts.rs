@@ -78,14 +78,14 @@ fn formatting_clears_the_slots() {
     let slots = geometry.slot_at(1)..geometry.segment_at(0);
     let middle = 1 << 20..len - (1 << 20);
     disk.corrupt(middle.start, (middle.end - middle.start) as usize, |b| {
-        b.fill(0x5a)
+        b.fill(0x5a);
     });
     let force = StoreOptions {
         force_format: true,
         ..options()
     };
     disk.corrupt(slots.start, (slots.end - slots.start) as usize, |b| {
-        b.fill(0x5a)
+        b.fill(0x5a);
     });
     let mut rig = Rig::open(disk, MEMORY, 1, force);
     rig.settle();
