@@ -151,6 +151,7 @@ fn run(
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         resolver: Some(Arc::new(names)),
         seed: 1,
+        alone: false,
         disks: Some(
             disk.iter()
                 .map(|disk| Arc::clone(*disk) as Arc<dyn Disk>)

@@ -47,6 +47,13 @@ pub struct Limits {
     pub head_fields: usize,
 }
 
+impl Limits {
+    /// True if so little memory is for requests that what clients send ahead counts.
+    pub(crate) const fn has_little_memory(&self) -> bool {
+        self.memory < 64 << 20
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {

@@ -4,6 +4,8 @@
 //!
 //! Two kinds of entries: `take` always succeeds and is for what is small and bounded elsewhere;
 //! `reserve` and `grow` fail when the limit is reached and are for what may wait or be left out.
+//!
+//! Entries are partly estimates. `observe` corrects the sum by what the process really has.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,6 +39,12 @@ impl Use {
     }
 }
 
+/// Memory of one connection in the count of a client's connections: with buffers, and with a part
+/// of the fetches that they start.
+const CONNECTION_BYTES: usize = 32 << 10;
+/// Connections that any client may have.
+const CONNECTIONS_MIN: usize = 32;
+
 /// How much of the ledger is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Pressure {
@@ -53,6 +61,8 @@ pub(crate) enum Pressure {
 pub(crate) struct Ledger {
     used: [AtomicUsize; Use::ALL.len()],
     total: AtomicUsize,
+    /// Bytes that requests really have beyond their entries, when last observed.
+    excess: AtomicUsize,
     max: usize,
     /// Fills and queues leave the rest to connections: without them no client gets an answer.
     fills_max: usize,
@@ -64,6 +74,7 @@ impl Ledger {
         Arc::new(Self {
             used: Default::default(),
             total: AtomicUsize::new(0),
+            excess: AtomicUsize::new(0),
             max: max.max(1),
             fills_max,
         })
@@ -74,8 +85,26 @@ impl Ledger {
         self.used[of as usize].load(Ordering::Relaxed)
     }
 
+    /// Corrects the sum: requests really have `bytes` now. Entries count where they are more.
+    /// The correction is at most the limit: memory that does not come back must not refuse all work.
+    pub(crate) fn observe(&self, bytes: usize) {
+        let entered = self.total.load(Ordering::Relaxed);
+        let excess = bytes.saturating_sub(entered).min(self.max);
+        self.excess.store(excess, Ordering::Relaxed);
+    }
+
+    /// Bytes beyond the entries, as last observed.
+    pub(crate) fn excess(&self) -> usize {
+        self.excess.load(Ordering::Relaxed)
+    }
+
+    /// Entries and excess.
+    fn total(&self) -> usize {
+        self.total.load(Ordering::Relaxed) + self.excess()
+    }
+
     pub(crate) fn pressure(&self) -> Pressure {
-        let total = self.total.load(Ordering::Relaxed);
+        let total = self.total();
         if total >= self.max / 8 * 7 {
             Pressure::Spent
         } else if total >= self.max / 2 {
@@ -88,7 +117,16 @@ impl Ledger {
     /// True if new work must wait, and is refused after that. This is half as much again as the
     /// limit: a client that behaves is not refused as soon as another one has filled the ledger.
     pub(crate) fn is_full(&self) -> bool {
-        self.total.load(Ordering::Relaxed) >= self.max + self.max / 2
+        self.total() >= self.max + self.max / 2
+    }
+
+    /// Connections that one client may have now. Without pressure there is no limit here; with it a
+    /// client has what fits into a quarter of the ledger, so that others find room.
+    pub(crate) fn connections_of_one(&self) -> usize {
+        match self.pressure() {
+            Pressure::Low => usize::MAX,
+            _ => (self.max / 4 / CONNECTION_BYTES).max(CONNECTIONS_MIN),
+        }
     }
 
     /// Enters bytes whatever the sum is.
@@ -158,7 +196,8 @@ impl Entry {
             of.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within(max))
                 .is_ok()
         };
-        if !update(&ledger.total, ledger.max) {
+        let max = ledger.max.saturating_sub(ledger.excess());
+        if !update(&ledger.total, max) {
             return false;
         }
         let own = &ledger.used[self.of as usize];
@@ -211,6 +250,29 @@ mod tests {
         assert!(a.grow(50) && !a.grow(1));
         drop(a);
         assert_eq!(ledger.total.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn what_was_observed_counts_until_the_next_observation() {
+        let ledger = Ledger::new(100, 100);
+        let entry = ledger.take(Use::Connections, 40);
+        ledger.observe(30);
+        assert_eq!((ledger.pressure(), ledger.excess()), (Pressure::Low, 0));
+        ledger.observe(90);
+        assert_eq!((ledger.pressure(), ledger.excess()), (Pressure::Spent, 50));
+        assert!(ledger.reserve(Use::Fills, 11).is_none());
+        assert!(ledger.reserve(Use::Fills, 10).is_some());
+        drop(entry);
+        ledger.observe(0);
+        assert!(ledger.reserve(Use::Fills, 100).is_some());
+    }
+
+    #[test]
+    fn one_client_has_a_part_of_the_connections_where_memory_is_short() {
+        let ledger = Ledger::new(64 << 20, 0);
+        assert_eq!(ledger.connections_of_one(), usize::MAX);
+        let _others = ledger.take(Use::Connections, 32 << 20);
+        assert_eq!(ledger.connections_of_one(), 512);
     }
 
     #[test]

@@ -145,6 +145,13 @@ impl Local {
         self.counters().add(Event::ConnectionsShed, count as u64);
     }
 
+    /// As [`shed`](Self::shed), of one client only, and at most `most`.
+    pub(crate) fn shed_client(&self, client: u64, most: usize) -> usize {
+        let count = self.sweep.shed_client(client, most);
+        self.counters().add(Event::ConnectionsShed, count as u64);
+        count
+    }
+
     /// Counts one piece of work until the guard is dropped, so that draining waits for it.
     pub(crate) fn busy(self: &Rc<Self>) -> Busy {
         self.busy.set(self.busy.get() + 1);

@@ -21,6 +21,20 @@ pub(crate) struct Places {
 pub(crate) struct Place {
     places: Arc<Places>,
     client: IpAddr,
+    /// Connections that the client had when it took this place, this one included.
+    number: usize,
+}
+
+impl Place {
+    /// Connections that the client had when it took this place, this one included.
+    pub(crate) fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Distinguishes the client from others.
+    pub(crate) fn client(&self) -> u64 {
+        hash(self.client)
+    }
 }
 
 impl Places {
@@ -41,19 +55,24 @@ impl Places {
             return None;
         }
         *count += 1;
+        let number = *count;
         drop(shard);
         Some(Place {
             places: Arc::clone(self),
             client,
+            number,
         })
     }
 
     fn shard(&self, client: IpAddr) -> &Mutex<HashMap<IpAddr, usize>> {
-        let hash = match client {
-            IpAddr::V4(v4) => hash64(4, &v4.octets()),
-            IpAddr::V6(v6) => hash64(6, &v6.octets()),
-        };
-        &self.shards[(hash % SHARDS as u64) as usize]
+        &self.shards[(hash(client) % SHARDS as u64) as usize]
+    }
+}
+
+fn hash(client: IpAddr) -> u64 {
+    match client {
+        IpAddr::V4(v4) => hash64(4, &v4.octets()),
+        IpAddr::V6(v6) => hash64(6, &v6.octets()),
     }
 }
 
@@ -89,7 +108,9 @@ mod tests {
         let places = Places::new(2);
         let take = |text: &str| places.take(text.parse().unwrap());
         let first = take("192.0.2.1").unwrap();
-        let _second = take("::ffff:192.0.2.1").unwrap();
+        let second = take("::ffff:192.0.2.1").unwrap();
+        assert_eq!((first.number(), second.number()), (1, 2));
+        assert_eq!(first.client(), second.client());
         assert!(take("192.0.2.1").is_none());
         assert!(take("192.0.2.2").is_some());
         drop(first);

@@ -135,6 +135,17 @@ impl Proxy {
         self.ledger.used(of)
     }
 
+    /// Corrects the sum of [`memory_used`](Self::memory_used): requests really have `bytes` now.
+    pub fn observe_memory(&self, bytes: usize) {
+        self.ledger.observe(bytes);
+    }
+
+    /// Bytes that requests have beyond what is entered for their uses, as last observed.
+    #[must_use]
+    pub fn memory_unentered(&self) -> usize {
+        self.ledger.excess()
+    }
+
     /// Fetches that run now, whether others can join them or not.
     #[must_use]
     pub fn fills(&self) -> usize {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use foxy_base::MonoTime;
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
@@ -20,9 +21,14 @@ use crate::net::{TICK, queue_bytes};
 use crate::places::Place;
 use crate::{Event, Listener, LogSink, Proxy, Role};
 
-/// Memory for requests below which clients' receive buffers are small.
-const SMALL_MEMORY: usize = 64 << 20;
-const SMALL_RECEIVE: usize = 16 << 10;
+/// Receive buffers of clients where memory is small. The kernel doubles it.
+const SMALL_RECEIVE: usize = 8 << 10;
+/// Longest time for which no connection is accepted because memory is full.
+const FULL: Duration = Duration::from_secs(1);
+/// Time between two looks at the memory.
+const LOOK: Duration = Duration::from_millis(20);
+/// Connections of one client that are closed at a time for another one of the same client.
+const OF_ONE: usize = 8;
 
 /// What a worker is started with.
 #[derive(Debug)]
@@ -63,8 +69,7 @@ impl Worker {
             let socket = TcpListener::from_std(listener.socket)?;
             // Accepted sockets inherit it. With little memory, what a client sends before it is read
             // must not fill megabytes of the kernel.
-            let limits = &self.proxy.config.limits;
-            if limits.memory < SMALL_MEMORY {
+            if self.proxy.config.limits.has_little_memory() {
                 let _ = SockRef::from(&socket).set_recv_buffer_size(SMALL_RECEIVE);
             }
             listeners.push((socket, Rc::new(listener.role)));
@@ -111,7 +116,9 @@ async fn sweep(local: Rc<Local>) {
 }
 
 async fn accept(local: Rc<Local>, socket: TcpListener, role: Rc<Role>) {
+    let mut full = None;
     loop {
+        room(&local, &mut full).await;
         match socket.accept().await {
             Ok((stream, client)) => start(&local, stream, client, &role),
             Err(error) if is_clients_fault(&error) => {}
@@ -125,6 +132,21 @@ async fn accept(local: Rc<Local>, socket: TcpListener, role: Rc<Role>) {
             pending::<()>().await;
         }
     }
+}
+
+/// Waits while memory is full. New connections then wait in the kernel, where they cost less than a
+/// refusal, until others were closed for them. After [`FULL`] they are accepted, and refused.
+async fn room(local: &Local, full: &mut Option<MonoTime>) {
+    let ledger = &local.proxy.ledger;
+    while ledger.is_full() {
+        let since = *full.get_or_insert_with(|| local.mono());
+        if local.mono().since(since) >= FULL {
+            return;
+        }
+        local.shed();
+        tokio::time::sleep(LOOK).await;
+    }
+    *full = None;
 }
 
 /// Errors of accept that concern one connection only.
@@ -148,6 +170,13 @@ fn start(local: &Rc<Local>, stream: TcpStream, client: SocketAddr, role: &Rc<Rol
             place => place,
         },
     };
+    let number = place.as_ref().map_or(0, Place::client);
+    // A client that has its share already pays for its next connection itself.
+    let share = local.proxy.ledger.connections_of_one();
+    let over = place.as_ref().is_some_and(|place| place.number() > share);
+    if over && local.shed_client(number, OF_ONE) == 0 {
+        return local.count(Event::ConnectionsRefused);
+    }
     let places = local.proxy.config.limits.connections;
     let full = open.fetch_add(1, Ordering::Relaxed) >= places;
     let spent = local.proxy.ledger.pressure() == Pressure::Spent;
@@ -165,6 +194,7 @@ fn start(local: &Rc<Local>, stream: TcpStream, client: SocketAddr, role: &Rc<Rol
     let most = queue_bytes(local.proxy.ledger.pressure()) as u32;
     let _ = SockRef::from(&stream).set_tcp_notsent_lowat(most);
     let connection = Conn::new(Rc::clone(local), stream, client, Rc::clone(role));
+    connection.set_client(number);
     let guard = Open {
         _busy: local.busy(),
         _place: place,

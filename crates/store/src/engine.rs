@@ -48,6 +48,8 @@ pub struct Engine {
     next_number: AtomicU64,
     version_seed: AtomicU64,
     pub(crate) ram_capacity: AtomicU64,
+    /// Bytes that the RAM tier does without.
+    pub(crate) withheld: AtomicU64,
     pub(crate) counters: EngineCounters,
     pub(crate) purges: Purges,
     pub(crate) gate: Gate,
@@ -84,6 +86,7 @@ impl Engine {
             next_number: AtomicU64::new(1),
             version_seed: AtomicU64::new(hash64(config.seed, b"version")),
             ram_capacity: AtomicU64::new(ram),
+            withheld: AtomicU64::new(0),
             counters: EngineCounters::default(),
             purges: Purges::default(),
             gate: Gate::new(&config.admission, config.memory_bytes, clock.mono()),

@@ -19,6 +19,14 @@ impl Engine {
         stores == 1 || waits < self.config.pending_bytes_max / 4 * 3
     }
 
+    /// True if so much waits to be written that objects may soon be refused. A fill that waits a
+    /// little then is stored, where one that goes on is not.
+    #[must_use]
+    pub fn is_congested(&self) -> bool {
+        let waits = self.pending_bytes.load(Ordering::Relaxed);
+        waits >= self.config.pending_bytes_max / 4 * 3
+    }
+
     /// Takes room for an object that waits for `store`; false if there is none.
     pub(crate) fn reserve_pending(&self, store: &StoreShared, bytes: usize) -> bool {
         let bytes = bytes as u64;
@@ -73,8 +81,17 @@ impl Engine {
             slack: budget / SLACK_PART + self.gate.memory_bytes(budget),
         };
         let others = shares.pending + shares.index + shares.writers + shares.reads + shares.slack;
-        shares.ram = budget.saturating_sub(others).max(budget / 16);
+        let withheld = self.withheld.load(Ordering::Relaxed);
+        let left = budget.saturating_sub(others).saturating_sub(withheld);
+        shares.ram = left.max(budget / 16);
         shares
+    }
+
+    /// The RAM tier does without `bytes` bytes of its share from now on, because the process has
+    /// more memory than was planned; a sixteenth of the budget stays with it.
+    pub fn withhold(&self, bytes: u64) {
+        self.withheld.store(bytes, Ordering::Relaxed);
+        self.rebalance();
     }
 
     /// Gives the RAM tier what the other shares leave of the memory budget.

@@ -20,6 +20,7 @@ mod why;
 
 pub(crate) use list::Line;
 pub(crate) use purge::{Operation, Removed, Started};
+pub(crate) use stats::resident_bytes;
 pub use stats::{Durations, Memory, Stats, Store};
 pub(crate) use stores::{Changed, StoreLine};
 pub use why::{Stored as WhyStored, Why as WhyAnswer};

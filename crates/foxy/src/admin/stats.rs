@@ -284,16 +284,19 @@ fn durations(latency: &Latency) -> Durations {
     }
 }
 
-/// Bytes that requests use, by purpose.
+/// Bytes that requests use, by purpose; `other` is what the process has beyond its budget and
+/// nothing else accounts for.
 pub(super) fn requests(proxy: &Proxy) -> Vec<(String, u64)> {
+    let other = ("other".to_owned(), proxy.memory_unentered() as u64);
     Use::ALL
         .iter()
         .map(|of| (of.name().to_owned(), proxy.memory_used(*of) as u64))
+        .chain([other])
         .collect()
 }
 
 /// Bytes of memory that the system says the process has; 0 if it does not say.
-pub(super) fn resident_bytes() -> u64 {
+pub(crate) fn resident_bytes() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: u64 = statm
         .split_whitespace()

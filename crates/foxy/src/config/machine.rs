@@ -3,6 +3,8 @@
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
+use super::MemoryGroup;
+
 /// Facts about the machine that defaults and shares depend on.
 pub trait Machine: Debug {
     /// Bytes of memory this process may use: the machine's, or its container's if less.
@@ -69,7 +71,7 @@ fn whole_machine() -> u64 {
 }
 
 fn own_limit() -> Option<u64> {
-    cgroup_limit(Path::new("/sys/fs/cgroup"), &read("/proc/self/cgroup"))
+    MemoryGroup::own().map(|group| group.limit())
 }
 
 fn read(path: &str) -> String {
@@ -84,39 +86,6 @@ fn meminfo_total(meminfo: &str) -> Option<u64> {
     Some(kib << 10)
 }
 
-/// The tightest memory limit on the way from this process's group to the root, in control groups
-/// of version 2 (one tree, `memory.max`) or version 1 (`memory/`, `memory.limit_in_bytes`).
-fn cgroup_limit(mount: &Path, membership: &str) -> Option<u64> {
-    let mut limits = Vec::new();
-    for line in membership.lines() {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else {
-            continue;
-        };
-        let (tree, file) = if controllers.is_empty() {
-            (mount.to_owned(), "memory.max")
-        } else if controllers.split(',').any(|name| name == "memory") {
-            (mount.join("memory"), "memory.limit_in_bytes")
-        } else {
-            continue;
-        };
-        // Inside a container the group's path may not exist below the mount: the root then is it.
-        let group = tree.join(group.trim_start_matches('/'));
-        limits.extend(
-            group
-                .ancestors()
-                .take_while(|folder| folder.starts_with(&tree))
-                .filter_map(|folder| limit_in(&folder.join(file))),
-        );
-    }
-    limits.into_iter().min()
-}
-
-fn limit_in(file: &Path) -> Option<u64> {
-    // Version 2 writes `max` for no limit; version 1 an enormous number, which the minimum removes.
-    std::fs::read_to_string(file).ok()?.trim().parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,40 +97,6 @@ mod tests {
             Some(16384 << 10)
         );
         assert_eq!(meminfo_total(""), None);
-    }
-
-    fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = folder.path().join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        }
-        folder
-    }
-
-    #[test]
-    fn control_groups_of_version_2_count_up_to_the_root() {
-        let mount = tree(&[
-            ("a/memory.max", "max\n"),
-            ("a/b/memory.max", "1000\n"),
-            ("a/b/c/memory.max", "5000\n"),
-        ]);
-        assert_eq!(cgroup_limit(mount.path(), "0::/a/b/c\n"), Some(1000));
-        assert_eq!(cgroup_limit(mount.path(), "0::/a\n"), None);
-        assert_eq!(cgroup_limit(mount.path(), "0::/elsewhere\n"), None);
-    }
-
-    #[test]
-    fn control_groups_of_version_1() {
-        let mount = tree(&[
-            ("memory/x/memory.limit_in_bytes", "7000\n"),
-            ("memory.max", "1\n"),
-        ]);
-        assert_eq!(
-            cgroup_limit(mount.path(), "5:cpu:/y\n4:memory:/x\n"),
-            Some(7000)
-        );
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod clients;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzzing;
 mod given;
+mod group;
 mod kind;
 mod machine;
 mod origin;
@@ -29,6 +30,7 @@ pub use build::{
 };
 pub(crate) use clients::Users;
 pub use given::{AllGiven, Given, Section, parse};
+pub use group::{GroupUse, MemoryGroup};
 pub use kind::{Kind, Value};
 pub use machine::{Machine, ThisMachine};
 pub use origin::OriginUrl;

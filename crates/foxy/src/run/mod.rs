@@ -9,6 +9,7 @@ mod keeper;
 mod limits;
 mod local;
 mod notify;
+mod resident;
 mod running;
 mod start;
 mod stores;

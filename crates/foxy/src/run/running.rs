@@ -8,6 +8,7 @@ use foxy_proxy::Proxy;
 use foxy_store::Engine;
 
 use super::keeper::StoreKeeper;
+use super::resident::Resident;
 use super::sweeper::Sweeper;
 use crate::access_log::{LogHandle, LogThread};
 use crate::admin::AdminThread;
@@ -29,6 +30,7 @@ pub struct Running {
     admin: Option<AdminThread>,
     log: Option<LogThread>,
     sweeper: Option<Sweeper>,
+    resident: Option<Resident>,
     addresses: Addresses,
     workers: Vec<JoinHandle<()>>,
 }
@@ -49,13 +51,20 @@ impl Running {
             admin,
             log,
             sweeper: None,
+            resident: None,
             addresses,
             workers: Vec::new(),
         }
     }
 
-    pub(super) fn set_workers(&mut self, workers: Vec<JoinHandle<()>>, sweeper: Sweeper) {
+    pub(super) fn set_workers(
+        &mut self,
+        workers: Vec<JoinHandle<()>>,
+        sweeper: Sweeper,
+        resident: Option<Resident>,
+    ) {
         self.workers = workers;
+        self.resident = resident;
         self.sweeper = Some(sweeper);
     }
 
@@ -119,6 +128,9 @@ impl Running {
         self.proxy.shutdown();
         if let Some(sweeper) = self.sweeper.take() {
             sweeper.stop();
+        }
+        if let Some(resident) = self.resident.take() {
+            resident.stop();
         }
         for thread in self.workers.drain(..) {
             if thread.join().is_err() {

@@ -13,6 +13,7 @@ use foxy_store::{Engine, EngineConfig, StoreOptions};
 use super::keeper::StoreKeeper;
 use super::limits;
 use super::local::Renewal;
+use super::resident::Resident;
 use super::running::{Addresses, Running};
 use super::stores::open_disk;
 use super::sweeper::Sweeper;
@@ -35,6 +36,8 @@ pub struct Parts {
     pub disks: Option<Vec<Arc<dyn Disk>>>,
     /// Choices for every store.
     pub store_options: StoreOptions,
+    /// Compare the memory of the process with the budget: the process is one Foxy alone.
+    pub alone: bool,
     /// A cache in place of the stores.
     #[cfg(feature = "stand-in")]
     pub stand_in: Option<Arc<dyn foxy_proxy::StandIn>>,
@@ -52,6 +55,7 @@ impl Parts {
             seed,
             disks: None,
             store_options: StoreOptions::default(),
+            alone: true,
             #[cfg(feature = "stand-in")]
             stand_in: None,
         }
@@ -142,7 +146,15 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
         config.scrub,
         addresses_of_machine,
     )?;
-    running.set_workers(threads, sweeper);
+    let resident = match parts.alone {
+        true => Some(Resident::start(
+            config.memory,
+            running.proxy(),
+            running.engine(),
+        )?),
+        false => None,
+    };
+    running.set_workers(threads, sweeper, resident);
     Ok(running)
 }
 

@@ -29,6 +29,17 @@ struct Running {
     head: Arc<FillHead>,
 }
 
+/// Reason why nothing of an answer was sent.
+enum Unsent {
+    /// Bytes are missing, or it lacks the requested range: the request fetches alone.
+    Missing,
+    /// The first bytes left the memory while the request waited: it starts over.
+    Late,
+}
+
+/// A request that was late this often fetches alone.
+const LATE_MAX: u32 = 100;
+
 /// Result of handling an answer that needs validation.
 enum Validating {
     /// The origin is being asked; the running answer waits meanwhile.
@@ -72,6 +83,7 @@ impl<T: Transport> Conn<T> {
         let mut running: Option<Running> = None;
         // The crowd of a failed leader tries once more.
         let mut failed = false;
+        let mut late = 0;
         loop {
             match self.await_head(ask, &want, &mut follower).await {
                 Verdict::LeaderFailed(error) if failed => {
@@ -122,13 +134,21 @@ impl<T: Transport> Conn<T> {
                     };
                     let stored = matches!(source, Source::Object(_));
                     let sent = self.send(ask, &want, (grant, &head, source), place, keep);
-                    if let Some(finish) = sent.await {
-                        return finish;
+                    match sent.await {
+                        Ok(finish) => return finish,
+                        Err(Unsent::Late) if late < LATE_MAX => {
+                            late += 1;
+                            let others = Box::pin(self.answer_of_others(ask, &want, keep));
+                            if let Some(finish) = others.await {
+                                return finish;
+                            }
+                            follower = self.enter(ask, &want);
+                        }
+                        Err(_) => {
+                            (want.validate, want.exact) = (false, want.exact || !stored);
+                            follower = self.alone(ask, &want);
+                        }
                     }
-                    // The answer is valid but cannot be sent: bytes are missing, or it lacks the
-                    // requested range.
-                    (want.validate, want.exact) = (false, want.exact || !stored);
-                    follower = self.alone(ask, &want);
                 }
             }
         }
@@ -253,7 +273,7 @@ impl<T: Transport> Conn<T> {
         }
     }
 
-    /// Sends an answer. Returns `None`, with nothing sent, if bytes that it needs are missing.
+    /// Sends an answer, or nothing.
     async fn send(
         &mut self,
         ask: &Rc<Ask>,
@@ -261,15 +281,15 @@ impl<T: Transport> Conn<T> {
         (grant, head, source): (Grant, &Arc<FillHead>, Source),
         follower: Follower<FillHead>,
         keep: bool,
-    ) -> Option<Finish> {
+    ) -> Result<Finish, Unsent> {
         match source {
             Source::Object(object) => {
                 let shown = self.validated(ask, want, &follower, grant);
-                let finish = Box::pin(self.object(ask, &object, shown, keep)).await?;
-                Some(Finish {
+                let finish = Box::pin(self.object(ask, &object, shown, keep)).await;
+                Ok(Finish {
                     origin_status: 304,
                     origin: Some(head.origin),
-                    ..finish
+                    ..finish.ok_or(Unsent::Missing)?
                 })
             }
             Source::Sparse(object) => {
@@ -296,7 +316,7 @@ impl<T: Transport> Conn<T> {
         }
     }
 
-    /// Sends an answer as it streams in.
+    /// Sends an answer as it streams in, or nothing.
     async fn streamed(
         &mut self,
         ask: &Rc<Ask>,
@@ -304,27 +324,27 @@ impl<T: Transport> Conn<T> {
         (grant, head): (Grant, &Arc<FillHead>),
         follower: Follower<FillHead>,
         keep: bool,
-    ) -> Option<Finish> {
+    ) -> Result<Finish, Unsent> {
         // Boxed, as all rarely needed futures: it would enlarge every miss.
         if head.status >= 500
             && let Some(finish) = Box::pin(self.stale_instead(ask, want, head, keep)).await
         {
-            return Some(finish);
+            return Ok(finish);
         }
         let cut = cut(ask, head);
         if cut == Cut::Elsewhere && !want.exact {
-            return None;
+            return Err(Unsent::Missing);
         }
         let how = How {
             cut,
             collapsed: follower.collapsed(),
             keep,
         };
-        Some(self.stream(ask, want, (grant, head), follower, how).await)
+        let sent = self.stream(ask, want, (grant, head), follower, how).await;
+        sent.ok_or(Unsent::Late)
     }
 
-    /// Answers from an object that is arriving. Returns `None`, with nothing sent, if that is
-    /// impossible.
+    /// Answers from an object that is arriving, or not at all.
     async fn sparse(
         &mut self,
         ask: &Rc<Ask>,
@@ -333,8 +353,13 @@ impl<T: Transport> Conn<T> {
         object: &Arc<Object>,
         follower: Follower<FillHead>,
         keep: bool,
-    ) -> Option<Finish> {
-        let stored = Digest::decode(&object.meta().rules)?;
+    ) -> Result<Finish, Unsent> {
+        let stored = Digest::decode(&object.meta().rules).ok_or(Unsent::Missing)?;
+        // The fill of another request may have gone past; its own will not help either.
+        let unsent = match follower.collapsed() {
+            true => Unsent::Late,
+            false => Unsent::Missing,
+        };
         let fetched = Fetched {
             reason: want.reason,
             status: Some(head.status),
@@ -344,8 +369,8 @@ impl<T: Transport> Conn<T> {
         let shown = Shown::fetched(grant, outcome, ask.rule, fetched);
         let shape = self.shape_of(ask, object, &stored);
         let sent = self.large(ask, object, &shape, &shown, Some(follower), keep);
-        let finish = sent.await?;
-        Some(Finish {
+        let finish = sent.await.ok_or(unsent)?;
+        Ok(Finish {
             origin_status: head.status,
             origin: Some(head.origin),
             ..finish

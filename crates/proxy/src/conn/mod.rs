@@ -46,6 +46,9 @@ const IDLE_BYTES: usize = 4 << 10;
 /// has an entry for itself.
 const ACTIVE_BYTES: usize = 5 << 10;
 
+/// Memory of a connection whose head has not arrived whole: the kernel's receive queue too.
+const HEAD_BYTES: usize = ACTIVE_BYTES + (16 << 10);
+
 /// Bytes that one client's queue in the kernel takes if it does not read: the kernel fills the last
 /// packet of the queue to this size whatever its limits say.
 const QUEUE_BYTES: usize = 64 << 10;
@@ -101,6 +104,11 @@ impl<T: Transport> Conn<T> {
         }
     }
 
+    /// Sets the number that distinguishes the client from others; 0 if it is not counted.
+    pub(crate) fn set_client(&self, client: u64) {
+        self.io.set_client(client);
+    }
+
     /// Serves the connection to its end.
     pub(crate) async fn serve(mut self) {
         loop {
@@ -149,7 +157,11 @@ impl<T: Transport> Conn<T> {
                 match parsed {
                     Ok(Some(head)) => {
                         self.io.set_doing(Doing::Work);
-                        return Ok(head.parts());
+                        let parts = head.parts();
+                        if head_deadline.is_some() {
+                            self.memory.set(ACTIVE_BYTES);
+                        }
+                        return Ok(parts);
                     }
                     Ok(None) => {}
                     Err(reject) => return Err(NoRequest::Refused(reject.into())),
@@ -161,6 +173,7 @@ impl<T: Transport> Conn<T> {
             } else {
                 let patience = self.local.patience.head;
                 let deadline = *head_deadline.get_or_insert_with(|| self.io.deadline(patience));
+                self.memory.set(HEAD_BYTES);
                 self.buf.fill(&self.io, max, deadline).await
             };
             match read {
@@ -283,14 +296,23 @@ impl<T: Transport> Conn<T> {
     }
 
     /// Ends the connection so that the last answer arrives: says that nothing follows, and takes
-    /// what the client still sends for a moment. Closing with unread bytes would reset it.
+    /// what the client still sends for a moment. Closing with unread bytes would reset it. Where
+    /// memory is spent, only what has arrived is taken.
     async fn linger(&mut self) {
         self.io.transport().shutdown_write();
         // Bounded by time alone: an upload that was refused early may be long.
-        let deadline = self.io.deadline(self.local.patience.linger);
+        let deadline = match self.io.ledger().pressure() {
+            Pressure::Spent => self.local.sweep.now(),
+            _ => self.io.deadline(self.local.patience.linger),
+        };
         self.buf.clear();
         while let Ok(1..) = self.buf.fill(&self.io, 16 << 10, deadline).await {
             self.buf.clear();
+            // A client that sends without a pause must neither stay longer nor stop others.
+            tokio::task::yield_now().await;
+            if self.local.sweep.now() > deadline {
+                break;
+            }
         }
     }
 

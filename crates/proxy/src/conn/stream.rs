@@ -47,28 +47,45 @@ fn framing(head: &FillHead, cut: Cut, version: Version) -> (Mode, u64, u64) {
 }
 
 impl<T: Transport> Conn<T> {
-    /// Sends the head and the body of a fill as it comes.
+    /// Sends the head and the body of a fill as it comes. Returns `None`, with nothing sent, if the
+    /// first bytes have left the window while this request waited for room in the send queues.
     pub(super) async fn stream(
         &mut self,
         ask: &Rc<Ask>,
         want: &Want,
         (grant, head): (Grant, &FillHead),
-        mut follower: Follower<FillHead>,
+        follower: Follower<FillHead>,
         how: How,
-    ) -> Finish {
+    ) -> Option<Finish> {
         if self.has_it(ask, want, head) {
-            return self.not_modified(ask, want, head, how).await;
+            return Some(self.not_modified(ask, want, head, how).await);
         }
         let (cut, collapsed) = (how.cut, how.collapsed);
         let version = ask.head().version();
-        let (mode, mut skip, mut left) = framing(head, cut, version);
+        let (mode, skip, left) = framing(head, cut, version);
         let keep = how.keep && mode != Mode::UntilClose;
         let how = How { keep, ..how };
-        self.write_stream_head(want, (grant, head), how, mode, ask);
         let Some(_queue) = self.queue(left.min(head.length.unwrap_or(0))).await else {
-            return self.without_memory(ask, keep).await;
+            return Some(self.without_memory(ask, keep).await);
         };
-        let mut finish = streamed(want, head, collapsed, keep);
+        if follower.is_behind() {
+            return None;
+        }
+        self.write_stream_head(want, (grant, head), how, mode, ask);
+        let finish = streamed(want, head, collapsed, keep);
+        let parts = (mode, skip, left);
+        Some(self.stream_body(ask, head, follower, parts, finish).await)
+    }
+
+    /// Sends the head that is written, and the body.
+    async fn stream_body(
+        &mut self,
+        ask: &Rc<Ask>,
+        head: &FillHead,
+        mut follower: Follower<FillHead>,
+        (mode, mut skip, mut left): (Mode, u64, u64),
+        mut finish: Finish,
+    ) -> Finish {
         let mut pending = std::mem::take(&mut self.scratch.head);
         let patience = self.local.patience.progress;
         loop {

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use foxy_http1::BodyReader;
 
 use super::keep::Keeper;
+use super::pace::Pace;
 use super::{FillHead, Running};
 use crate::fill::FillWriter;
 use crate::local::Local;
@@ -56,6 +57,7 @@ impl Body<'_> {
         local: &Local,
         writer: &FillWriter<FillHead>,
     ) -> Result<Ended, UpstreamError> {
+        let mut pace = None;
         loop {
             let piece = self.next(local, writer).await?;
             let up = &mut self.leased.up;
@@ -77,6 +79,12 @@ impl Body<'_> {
                 self.keeper.worth_finishing(local, writer.pushed())?;
             }
             writer.room(local.proxy.config.fill.lag).await;
+            if self.keeper.streams() {
+                let pace = pace.get_or_insert_with(Pace::new);
+                if local.proxy.engine.is_congested() {
+                    Box::pin(pace.between_pieces(local)).await;
+                }
+            }
         }
     }
 

@@ -16,12 +16,14 @@ use crate::upstream::UpstreamError;
 
 /// A window when the budget is spent.
 const SMALL_WINDOW: usize = 64 << 10;
+/// Bytes of a long body that wait in the kernel.
+const RECEIVE: usize = 64 << 10;
 
 /// Keeps what is to be stored.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     kept: Kept,
-    memory: Option<Entry>,
+    memory: Entry,
     window: usize,
     length: Option<u64>,
     /// Bytes so far, and how many the operator's rules want stored at least and at most.
@@ -74,7 +76,7 @@ impl Keeper {
     ) -> Self {
         let mut keeper = Self {
             kept: Kept::Nothing,
-            memory: local.proxy.ledger.reserve(Use::Fills, 0),
+            memory: local.proxy.ledger.empty(Use::Fills),
             window: 0,
             length,
             done: 0,
@@ -150,29 +152,30 @@ impl Keeper {
 
     /// Keeps a window only.
     pub(super) fn nothing(local: &Local) -> Self {
-        let mut keeper = Self {
+        let mut keeper = Self::closed(local);
+        keeper.open_window(local);
+        keeper
+    }
+
+    /// Keeps nothing yet.
+    fn closed(local: &Local) -> Self {
+        Self {
             kept: Kept::Nothing,
-            memory: local.proxy.ledger.reserve(Use::Fills, 0),
+            memory: local.proxy.ledger.empty(Use::Fills),
             window: 0,
             length: None,
             done: 0,
             sizes: (0, u64::MAX),
             goal: None,
             lasting: true,
-        };
-        keeper.open_window(local);
-        keeper
+        }
     }
 
     /// Goes on with an object whose head is stored, with the bytes of `span`.
     pub(super) fn resume(local: &Local, head: &Arc<Object>, span: Span) -> Self {
-        let mut keeper = Self::nothing(local);
+        let mut keeper = Self::closed(local);
         keeper.length = Some(span.len());
-        if keeper
-            .memory
-            .as_ref()
-            .is_some_and(|memory| memory.bytes() > 0)
-        {
+        if keeper.open_window(local) {
             let put = local.proxy.engine.put_fragments(head, span.start);
             let divisible = true;
             keeper.kept = Kept::Sparse(Box::new(Sparse { put, divisible }));
@@ -232,17 +235,15 @@ impl Keeper {
         let config = local.proxy.config.fill.window;
         // One fragment is gathered for the store, one is readable until it is there.
         let fragment = local.proxy.engine.fragment_bytes() as usize;
-        let want = config.max(fragment) + fragment;
-        let held = self.memory.as_ref().map_or(0, Entry::bytes);
-        if let Some(memory) = &mut self.memory {
-            memory.shrink_to(want);
-            if held >= want || memory.grow(want - held) {
-                self.window = config;
-                return true;
-            }
-            memory.shrink_to(0);
+        let want = config.max(fragment) + fragment + RECEIVE;
+        let held = self.memory.bytes();
+        self.memory.shrink_to(want);
+        if held >= want || self.memory.grow(want - held) {
+            self.window = config;
+            return true;
         }
         self.window = SMALL_WINDOW.min(config);
+        self.memory.set(self.window + RECEIVE);
         false
     }
 
@@ -272,7 +273,7 @@ impl Keeper {
             Kept::Small(small) => {
                 let limit = local.proxy.engine.fragment_bytes() as usize;
                 let fits = small.len + bytes.len() <= limit;
-                let paid = self.memory.as_mut().is_some_and(|m| m.grow(bytes.len()));
+                let paid = self.memory.grow(bytes.len());
                 if fits && paid {
                     small.len += bytes.len();
                     small.pieces.push(bytes.clone());
@@ -308,6 +309,16 @@ impl Keeper {
                 self.kept = Kept::Large(Box::new(large));
             }
         }
+    }
+
+    /// True if the body is to be stored.
+    pub(super) fn is_kept(&self) -> bool {
+        !matches!(self.kept, Kept::Nothing)
+    }
+
+    /// True if the body goes into the store while it streams in.
+    pub(super) fn streams(&self) -> bool {
+        matches!(self.kept, Kept::Sparse(_) | Kept::Large(_))
     }
 
     /// Somebody follows.

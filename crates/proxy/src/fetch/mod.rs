@@ -7,6 +7,7 @@ mod head;
 pub(crate) mod judge;
 pub(crate) mod keep;
 mod open;
+mod pace;
 pub(crate) mod part;
 pub(crate) mod refresh;
 mod rest;
@@ -39,6 +40,7 @@ pub(crate) use judge::strong_etag;
 use judge::{Asked, Times};
 use keep::Keeper;
 use open::{Opened, complete, open};
+use pace::Pace;
 use part::Completion;
 use rest::{Beside, Source};
 
@@ -365,8 +367,14 @@ async fn stream(
             return Err(error);
         }
     };
-    if matches!(ended, Ended::Whole(_)) && keeper.finish(local, writer.fill()) {
-        local.count(Event::FillsStored);
+    if matches!(ended, Ended::Whole(_)) {
+        if keeper.is_kept() && local.proxy.engine.is_congested() {
+            // Boxed, as all rarely needed futures: it would enlarge every miss.
+            Box::pin(Pace::new().before_put(local)).await;
+        }
+        if keeper.finish(local, writer.fill()) {
+            local.count(Event::FillsStored);
+        }
     }
     if source.persistent() && reader.is_done() {
         leased.give_back(local, &job.ask.to);

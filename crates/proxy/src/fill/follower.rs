@@ -227,6 +227,13 @@ impl<H> Follower<H> {
         self.fill.state.lock().head = Some(head);
     }
 
+    /// True if the next byte of this request is not in memory any more.
+    pub(crate) fn is_behind(&self) -> bool {
+        let state = self.fill.state.lock();
+        let reader = state.readers[self.id].as_ref();
+        reader.is_none_or(|reader| reader.lagged || reader.at < state.window.base())
+    }
+
     /// Whether more may come.
     pub(crate) fn is_running(&self) -> bool {
         self.fill.state.lock().end.is_none()

@@ -55,6 +55,16 @@ impl<T: Transport> Io<T> {
         self.watch.set_doing(doing);
     }
 
+    /// Sets the number that distinguishes the client.
+    pub(crate) fn set_client(&self, client: u64) {
+        self.watch.set_client(client);
+    }
+
+    /// Takes more ahead from the peer, which sends a long body.
+    pub(crate) fn widen_receive(&self) {
+        self.transport.widen_receive();
+    }
+
     /// True if the connection is to end for others.
     pub(crate) fn is_doomed(&self) -> bool {
         self.watch.is_doomed()

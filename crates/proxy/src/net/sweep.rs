@@ -80,6 +80,8 @@ pub(crate) struct Watch {
     write: Cell<Ticks>,
     doing: Cell<Doing>,
     since: Cell<Ticks>,
+    /// Distinguishes clients; 0 where they are not counted.
+    client: Cell<u64>,
     /// Closed for others, unless it gets a request before it notices.
     doomed: Cell<bool>,
     draining: Rc<Cell<bool>>,
@@ -116,6 +118,11 @@ impl Watch {
             self.since.set(self.now.get());
             self.doomed.set(false);
         }
+    }
+
+    /// Sets the number that distinguishes the client.
+    pub(crate) fn set_client(&self, client: u64) {
+        self.client.set(client);
     }
 
     /// True if the connection is to end for others.
@@ -186,6 +193,7 @@ impl Sweep {
             write: Cell::new(Ticks::NEVER),
             doing: Cell::new(Doing::Work),
             since: Cell::new(self.now.get()),
+            client: Cell::new(0),
             doomed: Cell::new(false),
             ledger: Arc::clone(&self.ledger),
             draining: Rc::clone(&self.draining),
@@ -204,12 +212,18 @@ impl Sweep {
     /// heads, then clients that do not read, then those that wait for them; of each the oldest.
     /// Returns how many.
     pub(crate) fn shed(&self, most: usize) -> usize {
-        self.shed_where(most, &self.barren, |_| true)
+        self.shed_where(most, Some(&self.barren), |_| true)
     }
 
     /// As [`shed`](Self::shed), of clients that do not read only.
     pub(crate) fn shed_stalled(&self, most: usize) -> usize {
-        self.shed_where(most, &self.barren_stalled, |doing| doing == Doing::Stalled)
+        let stalled = |watch: &Watch| watch.doing() == Doing::Stalled;
+        self.shed_where(most, Some(&self.barren_stalled), stalled)
+    }
+
+    /// As [`shed`](Self::shed), of one client only.
+    pub(crate) fn shed_client(&self, client: u64, most: usize) -> usize {
+        self.shed_where(most, None, |watch| watch.client.get() == client)
     }
 
     /// `barren` is the last tick in which nothing was found: a thousand requests that wait for room
@@ -217,11 +231,11 @@ impl Sweep {
     fn shed_where(
         &self,
         most: usize,
-        barren: &Cell<Ticks>,
-        which: impl Fn(Doing) -> bool,
+        barren: Option<&Cell<Ticks>>,
+        which: impl Fn(&Watch) -> bool,
     ) -> usize {
         let now = self.now.get();
-        if barren.get() == now {
+        if barren.is_some_and(|barren| barren.get() == now) {
             return 0;
         }
         let mut chosen: Vec<_> = {
@@ -229,9 +243,7 @@ impl Sweep {
             let may = |watch: &&Rc<Watch>| {
                 let patience = watch.doing.get().patience();
                 let old = patience.is_some_and(|patience| now.since(watch.since.get()) >= patience);
-                old && which(watch.doing.get())
-                    && !watch.doomed.get()
-                    && Rc::strong_count(watch) > 1
+                old && which(watch) && !watch.doomed.get() && Rc::strong_count(watch) > 1
             };
             watches.iter().filter(may).cloned().collect()
         };
@@ -245,7 +257,7 @@ impl Sweep {
             let waker = watch.waker.borrow_mut().take();
             waker.into_iter().for_each(Waker::wake);
         }
-        if chosen.is_empty() {
+        if let Some(barren) = barren.filter(|_| chosen.is_empty()) {
             barren.set(now);
         }
         chosen.len()
@@ -337,6 +349,12 @@ mod tests {
             assert!(next.expired(Side::Read), "{next:?}");
         }
         assert_eq!(sweep.shed(1), 0);
+        let of_one = sweep.watch();
+        of_one.set_client(7);
+        of_one.set_doing(Doing::Idle);
+        sweep.tick();
+        sweep.tick();
+        assert_eq!((sweep.shed_client(8, 9), sweep.shed_client(7, 9)), (0, 1));
         assert!(!work.expired(Side::Read));
         old.set_doing(Doing::Work);
         assert!(!old.expired(Side::Read), "its request came first");

@@ -11,6 +11,9 @@ use tokio::net::TcpStream;
 /// Whether the runtime waits by epoll, edge-triggered.
 const EDGE_TRIGGERED: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
+/// Receive buffer for a body, where that of the listener is small.
+const BODY_RECEIVE: usize = 64 << 10;
+
 /// A byte stream in both directions. All methods take `&self`, so one task can wait for both
 /// directions at once.
 pub(crate) trait Transport: 'static {
@@ -26,6 +29,8 @@ pub(crate) trait Transport: 'static {
     fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
     /// Says that nothing more will be written.
     fn shutdown_write(&self);
+    /// Lets the kernel take more ahead than for a head.
+    fn widen_receive(&self);
     /// Makes the coming close a reset, so that the peer cannot take what it got for the whole.
     fn reset_on_close(&self);
 }
@@ -63,6 +68,10 @@ impl Transport for TcpStream {
     fn shutdown_write(&self) {
         // A peer that is gone already is no news.
         let _ = SockRef::from(self).shutdown(std::net::Shutdown::Write);
+    }
+    fn widen_receive(&self) {
+        // Without it a body comes slowly, and whole all the same.
+        let _ = SockRef::from(self).set_recv_buffer_size(BODY_RECEIVE);
     }
     fn reset_on_close(&self) {
         let _ = SockRef::from(self).set_linger(Some(std::time::Duration::ZERO));

@@ -7,6 +7,7 @@ use std::task::{Poll, Waker};
 
 use foxy_http1::{BodyFraming, BodyReader, FieldSlots, Reject, chunked};
 
+use crate::ledger::Pressure;
 use crate::local::Local;
 use crate::net::{BodyError, Io, ReadBuf, Ticks, Transport, next_piece};
 
@@ -104,6 +105,9 @@ pub(super) async fn send_body<T: Transport, U: Transport>(
             () = upload.released() => {}
             begun = begins => begun.map_err(|_| UploadError::Client)?,
         }
+    }
+    if local.proxy.config.limits.has_little_memory() && io.ledger().pressure() < Pressure::Spent {
+        io.widen_receive();
     }
     let mut reader = BodyReader::new(framing, &local.limits);
     let chunks = framing == BodyFraming::Chunked;

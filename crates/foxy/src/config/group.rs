@@ -1,0 +1,164 @@
+//! The control group that limits this process's memory: a container's, or a service's.
+
+use std::path::{Path, PathBuf};
+
+const MOUNT: &str = "/sys/fs/cgroup";
+
+/// Control groups of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Version {
+    /// A tree for each controller; this one is `memory/`.
+    One,
+    /// One tree.
+    Two,
+}
+
+/// The group with the tightest memory limit on the way from this process's group to the root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryGroup {
+    folder: PathBuf,
+    version: Version,
+    limit: u64,
+}
+
+/// Memory of a group now, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupUse {
+    /// All of it without file contents that the kernel takes back first.
+    pub used: u64,
+    /// Buffers of sockets; a part of `used` in version 2 only.
+    pub sockets: u64,
+}
+
+impl MemoryGroup {
+    /// The group of this process; `None` if nothing limits its memory.
+    #[must_use]
+    pub fn own() -> Option<Self> {
+        Self::find(Path::new(MOUNT), &read(Path::new("/proc/self/cgroup")))
+    }
+
+    /// Bytes that the group may have.
+    #[must_use]
+    pub const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Bytes that the group has now; `None` if the kernel does not tell.
+    #[must_use]
+    pub fn usage(&self) -> Option<GroupUse> {
+        let (current, cache) = match self.version {
+            Version::One => ("memory.usage_in_bytes", "total_inactive_file "),
+            Version::Two => ("memory.current", "inactive_file "),
+        };
+        let current = number(&self.folder.join(current))?;
+        let stat = read(&self.folder.join("memory.stat"));
+        let field = |name: &str| {
+            let line = stat.lines().find_map(|line| line.strip_prefix(name));
+            line.and_then(|number| number.trim().parse().ok())
+                .unwrap_or(0)
+        };
+        let sockets = match self.version {
+            Version::One => number(&self.folder.join("memory.kmem.tcp.usage_in_bytes")),
+            Version::Two => Some(field("sock ")),
+        };
+        Some(GroupUse {
+            used: current.saturating_sub(field(cache)),
+            sockets: sockets.unwrap_or(0),
+        })
+    }
+
+    fn find(mount: &Path, membership: &str) -> Option<Self> {
+        let mut groups = Vec::new();
+        for line in membership.lines() {
+            let mut parts = line.splitn(3, ':').skip(1);
+            let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else {
+                continue;
+            };
+            let (tree, version, file) = if controllers.is_empty() {
+                (mount.to_owned(), Version::Two, "memory.max")
+            } else if controllers.split(',').any(|name| name == "memory") {
+                (mount.join("memory"), Version::One, "memory.limit_in_bytes")
+            } else {
+                continue;
+            };
+            // Inside a container the group's path may not exist below the mount: the root then is it.
+            let group = tree.join(group.trim_start_matches('/'));
+            groups.extend(
+                group
+                    .ancestors()
+                    .take_while(|folder| folder.starts_with(&tree))
+                    .filter_map(|folder| {
+                        Some(Self {
+                            folder: folder.to_owned(),
+                            version,
+                            limit: number(&folder.join(file))?,
+                        })
+                    }),
+            );
+        }
+        groups.into_iter().min_by_key(|group| group.limit)
+    }
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+/// Version 2 writes `max` for no limit; version 1 an enormous number, which the minimum removes.
+fn number(file: &Path) -> Option<u64> {
+    read(file).trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        folder
+    }
+
+    fn limit(mount: &tempfile::TempDir, membership: &str) -> Option<u64> {
+        MemoryGroup::find(mount.path(), membership).map(|group| group.limit())
+    }
+
+    #[test]
+    fn control_groups_of_version_2_count_up_to_the_root() {
+        let mount = tree(&[
+            ("a/memory.max", "max\n"),
+            ("a/b/memory.max", "1000\n"),
+            ("a/b/memory.current", "900\n"),
+            ("a/b/memory.stat", "anon 500\nsock 70\ninactive_file 300\n"),
+            ("a/b/c/memory.max", "5000\n"),
+        ]);
+        let group = MemoryGroup::find(mount.path(), "0::/a/b/c\n").unwrap();
+        assert_eq!(group.limit(), 1000);
+        let (used, sockets) = (600, 70);
+        assert_eq!(group.usage(), Some(GroupUse { used, sockets }));
+        assert_eq!(limit(&mount, "0::/a\n"), None);
+        assert_eq!(limit(&mount, "0::/elsewhere\n"), None);
+    }
+
+    #[test]
+    fn control_groups_of_version_1() {
+        let mount = tree(&[
+            ("memory/x/memory.limit_in_bytes", "7000\n"),
+            ("memory/x/memory.usage_in_bytes", "6000\n"),
+            ("memory/x/memory.kmem.tcp.usage_in_bytes", "10\n"),
+            (
+                "memory/x/memory.stat",
+                "inactive_file 1\ntotal_inactive_file 1000\n",
+            ),
+            ("memory.max", "1\n"),
+        ]);
+        let group = MemoryGroup::find(mount.path(), "5:cpu:/y\n4:memory:/x\n").unwrap();
+        assert_eq!(group.limit(), 7000);
+        let (used, sockets) = (5000, 10);
+        assert_eq!(group.usage(), Some(GroupUse { used, sockets }));
+    }
+}

@@ -1,0 +1,142 @@
+//! The thread that compares the memory which the process really has with its budget.
+//!
+//! The entries of the ledger are partly estimates, and the allocator keeps some of what was freed.
+//! So this thread looks at the resident memory, at the sockets, and at the control group: what
+//! exceeds the budget, or nine tenths of the group's limit, counts as used by requests and is
+//! taken from the RAM tier. Foxy then sheds before the kernel kills.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use foxy_base::Budget;
+use foxy_proxy::Proxy;
+use foxy_store::Engine;
+
+use super::StartError;
+use crate::admin::resident_bytes;
+use crate::config::MemoryGroup;
+
+/// Time between two looks. A load can fill memory at about 100 MiB in that time.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The running thread.
+#[derive(Debug)]
+pub(super) struct Resident {
+    stop: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Resident {
+    /// Starts it.
+    pub(super) fn start(
+        memory: u64,
+        proxy: &Arc<Proxy>,
+        engine: &Arc<Engine>,
+    ) -> Result<Self, StartError> {
+        let (stop, stopped) = channel();
+        let (proxy, engine) = (Arc::clone(proxy), Arc::clone(engine));
+        let thread = std::thread::Builder::new()
+            .name("foxy-memory".to_owned())
+            .spawn(move || run(memory, &proxy, &engine, &stopped))
+            .map_err(|source| StartError::Thread {
+                what: "memory",
+                source,
+            })?;
+        Ok(Self { stop, thread })
+    }
+
+    /// Ends it.
+    pub(super) fn stop(self) {
+        drop(self.stop);
+        if self.thread.join().is_err() {
+            tracing::error!("the memory thread ended badly");
+        }
+    }
+}
+
+fn run(memory: u64, proxy: &Proxy, engine: &Engine, stopped: &Receiver<()>) {
+    let group = MemoryGroup::own();
+    let mut withheld = 0;
+    while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+        let over = Reading::now(group.as_ref()).over(memory);
+        let requests = i64::try_from(Budget::of(memory).requests).unwrap_or(i64::MAX);
+        let real = requests.saturating_add(over).max(0);
+        proxy.observe_memory(usize::try_from(real).unwrap_or(usize::MAX));
+        let next = withhold(withheld, over);
+        if next != withheld {
+            engine.withhold(next);
+            withheld = next;
+        }
+    }
+}
+
+/// Memory of the process, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reading {
+    /// Resident memory and buffers of sockets.
+    process: u64,
+    /// Of its control group: use and limit.
+    group: Option<(u64, u64)>,
+}
+
+impl Reading {
+    fn now(group: Option<&MemoryGroup>) -> Self {
+        let usage = group.and_then(MemoryGroup::usage);
+        Self {
+            process: resident_bytes() + usage.map_or(0, |usage| usage.sockets),
+            group: group
+                .zip(usage)
+                .map(|(group, usage)| (usage.used, group.limit())),
+        }
+    }
+
+    /// Bytes over the budget, or over nine tenths of the group's limit; negative below both.
+    fn over(self, budget: u64) -> i64 {
+        let own = signed(self.process) - signed(budget);
+        let group = |(used, limit): (u64, u64)| signed(used) - signed(limit - limit / 10);
+        self.group.map_or(own, |of| own.max(group(of)))
+    }
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+/// Bytes that the RAM tier gives up next. It rises at once and falls slowly: the allocator gives
+/// memory back some time after the tier has.
+fn withhold(now: u64, over: i64) -> u64 {
+    match u64::try_from(over) {
+        Ok(over) if over > 0 => now.max(over),
+        _ => now.saturating_sub((now / 16).max(1 << 20)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tighter_bound_counts() {
+        let reading = |process, group| Reading { process, group };
+        assert_eq!(reading(900, None).over(1000), -100);
+        assert_eq!(reading(900, Some((950, 2000))).over(1000), -100);
+        assert_eq!(reading(900, Some((950, 1000))).over(1000), 50);
+        assert_eq!(reading(1200, Some((950, 1000))).over(1000), 200);
+    }
+
+    #[test]
+    fn the_ram_tier_gives_at_once_and_gets_slowly() {
+        let held = withhold(0, 64 << 20);
+        assert_eq!(held, 64 << 20);
+        assert_eq!(withhold(held, 1 << 20), held);
+        assert_eq!(withhold(held, -1), 60 << 20);
+        assert_eq!(withhold(100, -1), 0);
+    }
+
+    #[test]
+    fn this_process_has_memory() {
+        assert!(Reading::now(None).over(0) > 1 << 20);
+    }
+}
