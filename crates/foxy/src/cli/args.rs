@@ -34,10 +34,6 @@ pub struct Cli {
 
 /// What Foxy can do.
 #[derive(Debug, Subcommand)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one of it, for a moment"
-)]
 pub enum Command {
     /// Run the proxy (this is also what happens without a command)
     Serve(ServeArgs),
