@@ -83,8 +83,7 @@ impl<T: Transport> Conn<T> {
         };
         let mut running: Option<Running> = None;
         // The crowd of a failed leader tries once more.
-        let mut failed = false;
-        let mut late = 0;
+        let (mut failed, mut late) = (false, 0);
         loop {
             match self.await_head(ask, &want, &mut follower).await {
                 Verdict::LeaderFailed(_) if !failed => {
