@@ -182,7 +182,7 @@ pub const SETTINGS: &[Setting] = &[
     fixed("upstream", "name_servers", NameServers, "",
         "Name servers to ask for origins' addresses; by default those of the system (`/etc/resolv.conf`)."),
     fixed("upstream", "origin_concurrency", Count(1, 1_000_000), "256",
-        "Fetches that may wait for answer heads from one origin at the same time. Downloads under way do not count."),
+        "Fetches that may wait for answer heads from one origin at the same time. Downloads under way do not count. One client has at most three quarters of them."),
     fixed("upstream", "origin_queue", Count(0, 10_000_000), "4096",
         "Requests that may queue for such a fetch; more are answered with 503."),
     fixed("upstream", "dns_names", Count(1, 10_000_000), "10000",
