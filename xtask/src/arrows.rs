@@ -3,7 +3,7 @@
 //! The table is the architecture. A new arrow is a decision: change the table, say why in the
 //! commit, and update docs/architecture.md.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
@@ -11,19 +11,12 @@ use crate::report::Outcome;
 use crate::workspace::root;
 
 /// `crate -> what its code may use`, in the order of the layers, top first.
-const ARROWS: &[(&str, &[&str])] = &[
-    (
-        "foxy",
-        &[
-            "proxy", "store", "sim", "trace", "bench", "http1", "disk", "base",
-        ],
-    ),
+type Arrows = &'static [(&'static str, &'static [&'static str])];
+
+/// The product.
+const PRODUCT: Arrows = &[
+    ("foxy", &["proxy", "store", "http1", "disk", "base"]),
     ("proxy", &["http1", "http-rules", "store", "disk", "base"]),
-    (
-        "bench",
-        &["http1", "sim", "store", "index", "disk", "trace", "base"],
-    ),
-    ("sim", &["policy", "store", "disk", "trace", "base"]),
     ("store", &["format", "index", "policy", "disk", "base"]),
     ("disk", &["base"]),
     ("policy", &["base"]),
@@ -31,40 +24,60 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("index", &["base"]),
     ("http-rules", &["base"]),
     ("http1", &["base"]),
-    ("trace", &["base"]),
     ("base", &[]),
-    // Not part of the product: may look at what they check.
+];
+
+/// The laboratory, and what else checks and measures the product: may use it, never the other way.
+const LABORATORY: Arrows = &[
     (
         "scenarios",
         &["foxy", "proxy", "store", "disk", "http1", "base"],
     ),
     ("micro", &["format", "index", "http-rules", "http1", "base"]),
     ("fork-proxy", &["base"]),
-    ("lab", &["bench", "base"]),
     ("xtask", &["lab", "sim", "base"]),
+    ("lab", &["foxy", "proxy", "bench", "sim", "trace", "base"]),
+    ("bench", &["sim", "store", "index", "disk", "trace", "base"]),
+    ("sim", &["policy", "store", "disk", "trace", "base"]),
+    ("trace", &["base"]),
 ];
 
-/// Additional arrows of tests, benches and examples (`[dev-dependencies]`).
-const TEST_ARROWS: &[(&str, &[&str])] = &[
-    ("foxy", &["proxy", "store", "lab"]),
-    ("sim", &["format", "index"]),
+/// Additional arrows of tests, benches and examples (`[dev-dependencies]`). Those of the product
+/// may use the laboratory.
+const TEST_ARROWS: Arrows = &[
+    // Harnesses and a name server against the built product.
+    ("foxy", &["lab", "bench"]),
     // Replayed traces measure the store's hit ratio and hold the policies against their twins.
     ("store", &["trace"]),
     ("policy", &["trace"]),
 ];
 
-/// Fails on any arrow between our crates that the tables do not have.
+/// Fails on any arrow between our crates that the tables do not have, and on any that only they have.
 pub(crate) fn run() -> Outcome {
     match graph() {
-        Ok(graph) => judge(&graph),
+        Ok(graph) => {
+            let mut outcome = judge(&graph);
+            outcome.complaints.extend(unused(&graph));
+            outcome
+        }
         Err(error) => Outcome::single(Err(error)),
     }
 }
 
-/// Arrows as `(from, to, is a dev-dependency)`, for every member of the workspace.
+/// An arrow of a manifest.
+struct Arrow {
+    from: String,
+    to: String,
+    /// It is a dev-dependency.
+    dev: bool,
+    /// Features that it turns on.
+    features: Vec<String>,
+}
+
+/// Every member of the workspace, and the arrows between them.
 struct Graph {
     members: BTreeSet<String>,
-    arrows: Vec<(String, String, bool)>,
+    arrows: Vec<Arrow>,
 }
 
 fn graph() -> Result<Graph, String> {
@@ -78,19 +91,31 @@ fn graph() -> Result<Graph, String> {
     let mut arrows = Vec::new();
     for package in &metadata.packages {
         for dependency in package.dependencies.iter().filter(|d| d.path.is_some()) {
-            let dev = dependency.kind == DependencyKind::Development;
-            arrows.push((short(&package.name), short(&dependency.name), dev));
+            arrows.push(Arrow {
+                from: short(&package.name),
+                to: short(&dependency.name),
+                dev: dependency.kind == DependencyKind::Development,
+                features: dependency.features.clone(),
+            });
         }
     }
     Ok(Graph { members, arrows })
 }
 
+fn has(table: Arrows, from: &str, to: &str) -> bool {
+    table
+        .iter()
+        .any(|(name, targets)| *name == from && targets.contains(&to))
+}
+
+fn names(table: Arrows, name: &str) -> bool {
+    table.iter().any(|(crate_name, _)| *crate_name == name)
+}
+
 fn judge(graph: &Graph) -> Outcome {
-    let allowed: BTreeMap<_, _> = ARROWS.iter().copied().collect();
-    let in_tests: BTreeMap<_, _> = TEST_ARROWS.iter().copied().collect();
     let mut outcome = Outcome::default();
     for member in &graph.members {
-        outcome.note(if allowed.contains_key(member.as_str()) {
+        outcome.note(if names(PRODUCT, member) || names(LABORATORY, member) {
             Ok(())
         } else {
             Err(format!(
@@ -98,19 +123,49 @@ fn judge(graph: &Graph) -> Outcome {
             ))
         });
     }
-    for (from, to, dev) in &graph.arrows {
-        let has = |table: &BTreeMap<&str, &[&str]>| {
-            table
-                .get(from.as_str())
-                .is_some_and(|list| list.contains(&to.as_str()))
-        };
-        outcome.note(if has(&allowed) || (*dev && has(&in_tests)) {
-            Ok(())
-        } else {
-            Err(complaint(from, to, *dev))
-        });
+    for arrow in &graph.arrows {
+        outcome.note(judge_arrow(arrow));
     }
     outcome
+}
+
+fn judge_arrow(arrow: &Arrow) -> Result<(), String> {
+    let (from, to) = (arrow.from.as_str(), arrow.to.as_str());
+    let in_code = has(PRODUCT, from, to) || has(LABORATORY, from, to);
+    let allowed = in_code || (arrow.dev && has(TEST_ARROWS, from, to));
+    if !allowed {
+        return Err(complaint(from, to, arrow.dev));
+    }
+    if !arrow.dev && names(PRODUCT, from) && !arrow.features.is_empty() {
+        return Err(format!(
+            "{from} turns {} of {to} on: features of these crates are hooks for laboratory and fuzzing, \
+             the product has none",
+            arrow.features.join(", ")
+        ));
+    }
+    Ok(())
+}
+
+/// Arrows of the tables that no manifest has.
+fn unused(graph: &Graph) -> Vec<String> {
+    let used = |from: &str, to: &str, dev: bool| {
+        graph
+            .arrows
+            .iter()
+            .any(|arrow| arrow.from == from && arrow.to == to && arrow.dev == dev)
+    };
+    let mut unused = Vec::new();
+    for (table, dev) in [(PRODUCT, false), (LABORATORY, false), (TEST_ARROWS, true)] {
+        for (from, targets) in table {
+            for to in targets.iter().filter(|to| !used(from, to, dev)) {
+                unused.push(format!(
+                    "{from} -> {to} is allowed by xtask/src/arrows.rs and nobody uses it; remove it there \
+                     and in docs/architecture.md"
+                ));
+            }
+        }
+    }
+    unused
 }
 
 fn complaint(from: &str, to: &str, dev: bool) -> String {
@@ -129,32 +184,68 @@ fn complaint(from: &str, to: &str, dev: bool) -> String {
 mod tests {
     use super::*;
 
-    fn judge_arrow(from: &str, to: &str, dev: bool) -> usize {
-        let graph = Graph {
-            members: BTreeSet::new(),
-            arrows: vec![(from.to_owned(), to.to_owned(), dev)],
-        };
-        judge(&graph).complaints.len()
+    fn arrow(from: &str, to: &str, dev: bool) -> Arrow {
+        Arrow {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            dev,
+            features: Vec::new(),
+        }
     }
 
     #[test]
     fn only_arrows_of_the_table_pass() {
-        assert_eq!(judge_arrow("store", "format", false), 0);
-        assert_eq!(judge_arrow("format", "store", false), 1);
-        assert_eq!(judge_arrow("sim", "format", false), 1);
-        assert_eq!(judge_arrow("sim", "format", true), 0);
+        assert!(judge_arrow(&arrow("store", "format", false)).is_ok());
+        assert!(judge_arrow(&arrow("format", "store", false)).is_err());
+        assert!(judge_arrow(&arrow("store", "trace", false)).is_err());
+        assert!(judge_arrow(&arrow("store", "trace", true)).is_ok());
     }
 
     #[test]
-    fn the_table_itself_has_no_cycle() {
-        // Listed top first: every arrow points to a later line.
-        let order: Vec<_> = ARROWS.iter().map(|(name, _)| *name).collect();
-        let product = order.iter().position(|name| *name == "scenarios").unwrap();
-        for (from, targets) in &ARROWS[..product] {
-            let from_at = order.iter().position(|name| name == from).unwrap();
+    fn the_product_does_not_use_the_laboratory_nor_its_hooks() {
+        for (from, targets) in PRODUCT {
             for to in *targets {
-                let to_at = order.iter().position(|name| name == to).unwrap();
-                assert!(from_at < to_at, "{from} -> {to}");
+                assert!(names(PRODUCT, to), "{from} -> {to}");
+            }
+        }
+        for to in ["sim", "trace", "bench", "lab"] {
+            assert!(judge_arrow(&arrow("foxy", to, false)).is_err(), "{to}");
+        }
+        let mut hooked = arrow("foxy", "proxy", false);
+        hooked.features.push("stand-in".to_owned());
+        assert!(judge_arrow(&hooked).unwrap_err().contains("stand-in"));
+    }
+
+    #[test]
+    fn arrows_that_nobody_uses_are_named() {
+        let mut graph = Graph {
+            members: BTreeSet::new(),
+            arrows: Vec::new(),
+        };
+        for (table, dev) in [(PRODUCT, false), (LABORATORY, false), (TEST_ARROWS, true)] {
+            for (from, targets) in table {
+                let all = targets.iter().map(|to| arrow(from, to, dev));
+                graph.arrows.extend(all);
+            }
+        }
+        assert_eq!(unused(&graph), Vec::<String>::new());
+        graph.arrows.retain(|arrow| arrow.to != "format");
+        let unused = unused(&graph);
+        assert_eq!(unused.len(), 2, "store and micro: {unused:?}");
+        assert!(unused[0].starts_with("store -> format "), "{unused:?}");
+    }
+
+    #[test]
+    fn the_tables_have_no_cycle() {
+        // Listed top first: every arrow points to a later line of its table, or from the laboratory
+        // to the product.
+        for table in [PRODUCT, LABORATORY] {
+            let place = |crate_name: &str| table.iter().position(|(name, _)| *name == crate_name);
+            for (at, (from, targets)) in table.iter().enumerate() {
+                for to in *targets {
+                    let later = place(to).is_none_or(|to| at < to);
+                    assert!(later, "{from} -> {to}");
+                }
             }
         }
     }

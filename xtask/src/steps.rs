@@ -9,20 +9,21 @@ pub(crate) fn fmt() -> Outcome {
     Outcome::single(succeed(&mut command, "`cargo fmt --all` mends it"))
 }
 
-/// No warning from the compiler or clippy, tests and examples included.
+/// No warning from the compiler or clippy, tests and examples included. The product is looked at
+/// alone too: with the workspace it has the features that the laboratory turns on.
 pub(crate) fn clippy() -> Outcome {
-    let mut command = cargo(&[
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ]);
-    Outcome::single(succeed(
-        &mut command,
-        "the messages above name file, line and rule",
-    ))
+    let mut outcome = Outcome::default();
+    for what in [
+        &["--workspace", "--all-targets"][..],
+        &["--package", "foxy"],
+    ] {
+        let mut command = cargo(&[&["clippy"], what, &["--", "-D", "warnings"]].concat());
+        outcome.note(succeed(
+            &mut command,
+            "the messages above name file, line and rule",
+        ));
+    }
+    outcome
 }
 
 /// The API documentation of every crate builds, links included.

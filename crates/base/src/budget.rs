@@ -34,7 +34,7 @@ mod tests {
 
     #[test]
     fn shares_and_reserve_are_the_whole_budget() {
-        for (mib, requests) in [(64, 10), (1024, 96), (8192, 956)] {
+        for (mib, requests) in [(64, 10), (512, 96), (1024, 116), (8192, 956)] {
             let memory = mib << 20;
             let budget = Budget::of(memory);
             let reserve = Budget::PROGRAM + memory / 16;

@@ -160,85 +160,71 @@ fn spoil(path: &Path, from: u64, bytes: &[u8]) {
     file.write_all_at(bytes, from).unwrap();
 }
 
+const STORES: [&str; 2] = ["a/store", "b/store"];
+const KEYS: usize = 40;
+
+/// Two stores, in folders of their own, with contents on both; `break_it` is done to the second.
+fn two(break_it: impl Fn(&Path)) -> Place {
+    let place = Place::new();
+    std::fs::create_dir(place.path("a")).unwrap();
+    std::fs::create_dir(place.path("b")).unwrap();
+    let foxy = place.start(&STORES);
+    for n in 0..KEYS {
+        foxy.get(&format!("/{n}"));
+    }
+    foxy.end();
+    break_it(&place.path(STORES[1]));
+    place
+}
+
+fn cut(path: &Path, len: u64) {
+    let file = std::fs::File::options().write(true).open(path).unwrap();
+    file.set_len(len).unwrap();
+}
+
+/// Foxy serves with what the first store has, and says that the second is not there.
+fn costs_its_contents(what: &str, place: &Place) {
+    let refused = place.refused(&STORES, "--strict");
+    assert!(refused.contains("b/store"), "{what}: {refused}");
+    let foxy = place.start(&STORES);
+    let headline = &foxy.headline;
+    assert!(headline.contains("WITHOUT"), "{what}: {headline}");
+    let hits = (0..KEYS).filter(|n| foxy.is_hit(&format!("/{n}"))).count();
+    assert!((5..KEYS).contains(&hits), "{what}: {hits} hits");
+    assert!(foxy.is_hit("/3"), "{what}: it stores");
+    let ready = foxy.admin("/readyz");
+    assert!(ready.starts_with("HTTP/1.1 200"), "{what}: {ready}");
+    let why = ready.contains("without") && ready.contains("b/store");
+    assert!(why, "{what}: {ready}");
+    let metrics = foxy.admin("/metrics");
+    assert!(metrics.contains("\nfoxy_stores_absent 1\n"), "{what}");
+    let stats = foxy.admin("/stats");
+    assert!(stats.contains("\"absent_stores\":[{"), "{what}");
+    assert!(foxy.purge("/3").starts_with("HTTP/1.1 200"), "{what}");
+}
+
 #[test]
 fn one_bad_store_of_two_costs_its_contents_and_not_the_service() {
-    let bad: [(&str, fn(&Path)); 5] = [
-        ("cut short", |path| {
-            std::fs::File::options()
-                .write(true)
-                .open(path)
-                .unwrap()
-                .set_len(1 << 20)
-                .unwrap();
-        }),
-        ("wiped", |path| spoil(path, 0, &[0; 8192])),
-        ("damaged", |path| {
-            spoil(path, 30, &[0x5a; 64]);
-            spoil(path, 4096 + 30, &[0x5a; 64]);
-        }),
-        ("its folder is gone", |path| {
-            let folder = path.parent().unwrap();
-            std::fs::rename(folder, folder.with_extension("away")).unwrap();
-        }),
-        ("cut to a block", |path| {
-            std::fs::File::options()
-                .write(true)
-                .open(path)
-                .unwrap()
-                .set_len(4096)
-                .unwrap();
-            spoil(path, 0, &[7; 4096]);
-        }),
-    ];
-    for (what, break_it) in bad {
-        let place = Place::new();
-        std::fs::create_dir(place.path("a")).unwrap();
-        std::fs::create_dir(place.path("b")).unwrap();
-        let stores = ["a/store", "b/store"];
-        let foxy = place.start(&stores);
-        for n in 0..40 {
-            foxy.get(&format!("/{n}"));
-        }
-        foxy.end();
-        break_it(&place.path(stores[1]));
-        let refused = place.refused(&stores, "--strict");
-        if what == "cut to a block" {
-            // Another program's data: the operator has to say what is meant.
-            assert!(
-                place
-                    .refused(&stores, "--workers=2")
-                    .contains("another program")
-            );
-            continue;
-        }
-        assert!(refused.contains("b/store"), "{what}: {refused}");
-        let foxy = place.start(&stores);
-        assert!(
-            foxy.headline.contains("WITHOUT"),
-            "{what}: {}",
-            foxy.headline
-        );
-        let hits = (0..40).filter(|n| foxy.is_hit(&format!("/{n}"))).count();
-        assert!((5..40).contains(&hits), "{what}: {hits} hits");
-        assert!(foxy.is_hit("/3"), "{what}: it stores");
-        let ready = foxy.admin("/readyz");
-        assert!(ready.starts_with("HTTP/1.1 200"), "{what}: {ready}");
-        assert!(
-            ready.contains("without") && ready.contains("b/store"),
-            "{what}: {ready}"
-        );
-        assert!(
-            foxy.admin("/metrics").contains("\nfoxy_stores_absent 1\n"),
-            "{what}"
-        );
-        assert!(
-            foxy.admin("/stats").contains("\"absent_stores\":[{"),
-            "{what}"
-        );
-        assert!(foxy.purge("/3").starts_with("HTTP/1.1 200"), "{what}");
-        let there = place.path("b").exists();
-        assert_eq!(there, what != "its folder is gone", "no folder is made");
-    }
+    costs_its_contents("cut short", &two(|path| cut(path, 1 << 20)));
+    costs_its_contents("wiped", &two(|path| spoil(path, 0, &[0; 8192])));
+    let damaged = two(|path| {
+        spoil(path, 30, &[0x5a; 64]);
+        spoil(path, 4096 + 30, &[0x5a; 64]);
+    });
+    costs_its_contents("damaged", &damaged);
+    let gone = two(|path| {
+        let folder = path.parent().unwrap();
+        std::fs::rename(folder, folder.with_extension("away")).unwrap();
+    });
+    costs_its_contents("its folder is gone", &gone);
+    assert!(!gone.path("b").exists(), "no folder is made");
+}
+
+#[test]
+fn another_programs_data_is_for_the_operator_to_decide() {
+    let place = two(|path| spoil(path, 0, &[7; 1 << 20]));
+    let refused = place.refused(&STORES, "--workers=2");
+    assert!(refused.contains("another program"), "{refused}");
 }
 
 /// The disk of the only store is not mounted: its folder is empty, or not even there.

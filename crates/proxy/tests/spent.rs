@@ -126,8 +126,8 @@ fn a_large_answer_waits_for_a_place_and_small_ones_do_not() {
     const LARGE: usize = 8 << 20;
     let large = origin(LARGE);
     let small = origin(10);
-    // One place: a quarter of this is more than 64 KiB and less than twice that.
-    let foxy = with_memory(300 << 10);
+    // One place: half of this is more than 64 KiB and less than twice that.
+    let foxy = with_memory(200 << 10);
     let mut first = foxy.connect();
     first.send(get(&large, "/1"));
     let mut byte = [0];
@@ -146,4 +146,26 @@ fn a_large_answer_waits_for_a_place_and_small_ones_do_not() {
     let patience = Some(Duration::from_secs(20));
     second.stream.set_read_timeout(patience).unwrap();
     assert_eq!(second.answer().body.len(), LARGE);
+}
+
+/// Clients wait for a place while the fill that they follow goes past them: each starts over and gets
+/// the whole.
+#[test]
+fn a_crowd_that_waits_for_places_gets_whole_answers() {
+    const LARGE: usize = 4 << 20;
+    let origin = origin(LARGE);
+    let mut config = Config::default();
+    config.limits.memory = 200 << 10;
+    config.fill.memory = 100 << 10;
+    config.fill.lag = Duration::from_millis(50);
+    let foxy = Foxy::start(Role::Forward, config, 1);
+    let mut clients: Vec<_> = (0..6).map(|_| foxy.connect()).collect();
+    for client in &mut clients {
+        client.send(get(&origin, "/crowd"));
+    }
+    for mut client in clients {
+        let patience = Some(Duration::from_secs(20));
+        client.stream.set_read_timeout(patience).unwrap();
+        assert_eq!(client.answer().body.len(), LARGE);
+    }
 }

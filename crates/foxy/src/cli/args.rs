@@ -34,10 +34,6 @@ pub struct Cli {
 
 /// What Foxy can do.
 #[derive(Debug, Subcommand)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one of it, for a moment"
-)]
 pub enum Command {
     /// Run the proxy (this is also what happens without a command)
     Serve(ServeArgs),
@@ -54,13 +50,13 @@ pub enum Command {
     /// Add, drain, remove and grow stores of a running Foxy; look into one that no Foxy uses
     #[command(subcommand)]
     Store(StoreCommand),
-    /// Read, convert and generate access logs (by foxy-lab)
+    /// Read, convert and generate access logs (in foxy-lab)
     #[command(disable_help_flag = true)]
     Trace(LabArgs),
-    /// Simulate published systems, or what more memory and disk would do to your own log (by foxy-lab)
+    /// Simulate published systems, and other sizes for your own log (in foxy-lab)
     #[command(disable_help_flag = true)]
     Sim(LabArgs),
-    /// Load tools whose every byte can be checked (by foxy-lab)
+    /// Load tools that check every byte (in foxy-lab)
     #[command(disable_help_flag = true)]
     Bench(LabArgs),
 }
@@ -68,7 +64,7 @@ pub enum Command {
 /// Arguments of a command of foxy-lab.
 #[derive(Clone, Debug, Args)]
 pub struct LabArgs {
-    /// What foxy-lab gets; --help among it lists what is possible
+    /// Arguments for the command of foxy-lab; `--help` lists them
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub args: Vec<OsString>,
 }

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use super::StartError;
 use super::roster::Roster;
 use super::stores::open_disk;
-use crate::config::StoreConfig;
+use crate::config::{Config, StoreConfig};
 
 /// Longest wait for a disk at the end; then the rest is given up (it is a cache).
 const DRAIN_MAX: Duration = Duration::from_secs(30);
@@ -123,10 +123,23 @@ impl StoreKeeper {
         }
     }
 
+    /// Opens the stores of a start: on the disks given, or as configured.
+    pub(super) fn open_all(
+        &self,
+        given: Option<Vec<Arc<dyn Disk>>>,
+        config: &Config,
+        strict: bool,
+    ) -> Result<(), StartError> {
+        match given {
+            Some(disks) => self.open_given(disks, &config.stores),
+            None => self.open_configured(&config.stores, &config.state_folder, strict),
+        }
+    }
+
     /// Opens the stores of a start on these disks, with these settings as far as they go. All are
     /// open before the first says that they belong together: a start that fails costs no store its
     /// contents.
-    pub(super) fn open_given(
+    fn open_given(
         &self,
         disks: Vec<Arc<dyn Disk>>,
         configs: &[StoreConfig],
@@ -138,7 +151,7 @@ impl StoreKeeper {
 
     /// Opens the configured stores. Those whose disks are at fault are left out, unless `strict`.
     /// What `state` remembers of the last run tells which stores are out of date.
-    pub(super) fn open_configured(
+    fn open_configured(
         &self,
         configs: &[StoreConfig],
         state: &Path,

@@ -1,7 +1,7 @@
 //! The start: everything in its order, or an error and nothing.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -80,16 +80,9 @@ fn give_back(memory: u64) -> Duration {
 pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     let budget = Budget::of(config.memory);
     foxy_disk::give_back_after(give_back(config.memory));
-    let engine_config = EngineConfig {
-        admission: config.admission,
-        ..EngineConfig::new(budget.engine, parts.seed)
-    };
-    let engine = Engine::new(engine_config, Arc::clone(&parts.clock));
+    let engine = engine(config, budget, &parts);
     let stores = Arc::new(StoreKeeper::new(&engine, parts.store_options.clone()));
-    match parts.disks {
-        Some(disks) => stores.open_given(disks, &config.stores)?,
-        None => stores.open_configured(&config.stores, &config.state_folder, parts.strict)?,
-    }
+    stores.open_all(parts.disks, config, parts.strict)?;
     let token = token::of(config)?;
     let bound = Bound::bind_all(config)?;
     let admin_socket = config.admin.map(admin::bind).transpose()?;
@@ -99,13 +92,7 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     })?;
     let handle = log.as_ref().map(access_log::LogThread::handle);
 
-    let addresses = Addresses {
-        forward: bound.forward.clone(),
-        sites: bound.sites.clone(),
-        admin: admin_socket
-            .as_ref()
-            .and_then(|socket| socket.local_addr().ok()),
-    };
+    let addresses = addresses(&bound, admin_socket.as_ref());
     let resolver = parts
         .resolver
         .unwrap_or_else(|| Arc::new(SystemResolver::new(&config.proxy.upstream.name_servers)));
@@ -161,6 +148,22 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     };
     running.set_workers(threads, sweeper, resident);
     Ok(running)
+}
+
+fn engine(config: &Config, budget: Budget, parts: &Parts) -> Arc<Engine> {
+    let settings = EngineConfig {
+        admission: config.admission,
+        ..EngineConfig::new(budget.engine, parts.seed)
+    };
+    Engine::new(settings, Arc::clone(&parts.clock))
+}
+
+fn addresses(bound: &Bound, admin: Option<&TcpListener>) -> Addresses {
+    Addresses {
+        forward: bound.forward.clone(),
+        sites: bound.sites.clone(),
+        admin: admin.and_then(|socket| socket.local_addr().ok()),
+    }
 }
 
 fn log_path(target: &LogTarget) -> String {

@@ -74,31 +74,26 @@ impl<T: Transport> Conn<T> {
         // A validation may have ended since this request's lookup. Then the stored object is fresh
         // again, and no fetch is running to join.
         let refreshed = |old: &Arc<Object>| !Arc::ptr_eq(&newest_form(&self.local, old), old);
-        if want.stored.as_ref().is_some_and(refreshed)
-            && let Some(finish) = Box::pin(self.answer_of_others(ask, &want, keep)).await
-        {
-            return finish;
-        }
-        let mut follower = self.enter(ask, &want);
+        let mut follower = match want.stored.as_ref().is_some_and(refreshed) {
+            true => match self.again(ask, &want, keep).await {
+                Ok(finish) => return finish,
+                Err(place) => place,
+            },
+            false => self.enter(ask, &want),
+        };
         let mut running: Option<Running> = None;
         // The crowd of a failed leader tries once more.
-        let mut failed = false;
-        let mut late = 0;
+        let (mut failed, mut late) = (false, 0);
         loop {
             match self.await_head(ask, &want, &mut follower).await {
-                Verdict::LeaderFailed(error) if failed => {
-                    return Box::pin(self.failed(ask, &want, error, keep)).await;
-                }
-                Verdict::LeaderFailed(_) => {
+                Verdict::LeaderFailed(_) if !failed => {
                     failed = true;
                     follower = self.enter(ask, &want);
                 }
-                Verdict::Elsewhere => {
-                    if let Some(finish) = Box::pin(self.answer_of_others(ask, &want, keep)).await {
-                        return finish;
-                    }
-                    follower = self.enter(ask, &want);
-                }
+                Verdict::Elsewhere => match self.again(ask, &want, keep).await {
+                    Ok(finish) => return finish,
+                    Err(place) => follower = place,
+                },
                 Verdict::AskToo => follower = self.ask_too(ask, &want, &follower),
                 Verdict::Alone => {
                     self.local.count(Event::FollowersReleased);
@@ -122,27 +117,22 @@ impl<T: Transport> Conn<T> {
                 Verdict::Failing(head) => {
                     return Box::pin(self.failing(ask, &want, &head, keep)).await;
                 }
-                Verdict::Failed(error) => {
+                Verdict::LeaderFailed(error) | Verdict::Failed(error) => {
                     return Box::pin(self.failed(ask, &want, error, keep)).await;
                 }
                 Verdict::Gone => return Finish::gone(0),
                 Verdict::Send(grant, head, source) => {
-                    self.learn(ask, running.as_ref(), &head);
-                    let place = match (&source, running.take()) {
-                        (Source::Running(_), Some(running)) => running.follower,
-                        _ => follower,
-                    };
+                    let place = self.place(ask, running.take(), (&head, &source), follower);
                     let stored = matches!(source, Source::Object(_));
                     let sent = self.send(ask, &want, (grant, &head, source), place, keep);
                     match sent.await {
                         Ok(finish) => return finish,
                         Err(Unsent::Late) if late < LATE_MAX => {
                             late += 1;
-                            let others = Box::pin(self.answer_of_others(ask, &want, keep));
-                            if let Some(finish) = others.await {
-                                return finish;
+                            match self.again(ask, &want, keep).await {
+                                Ok(finish) => return finish,
+                                Err(place) => follower = place,
                             }
-                            follower = self.enter(ask, &want);
                         }
                         Err(_) => {
                             (want.validate, want.exact) = (false, want.exact || !stored);
@@ -152,6 +142,17 @@ impl<T: Transport> Conn<T> {
                 }
             }
         }
+    }
+
+    /// Starts over: an object that another fetch has stored meanwhile, or else a place in a fill.
+    async fn again(
+        &mut self,
+        ask: &Rc<Ask>,
+        want: &Want,
+        keep: bool,
+    ) -> Result<Finish, Follower<FillHead>> {
+        let finish = Box::pin(self.answer_of_others(ask, want, keep)).await;
+        finish.ok_or_else(|| self.enter(ask, want))
     }
 
     /// Answers with an object that another fetch of the crowd has stored meanwhile, if this request
@@ -208,9 +209,10 @@ impl<T: Transport> Conn<T> {
         follower: &Follower<FillHead>,
         head: &Arc<FillHead>,
     ) -> Turn {
+        let client = ask.client.client;
         let permit = tokio::select! {
             biased;
-            permit = self.local.proxy.origins.permit(&ask.to) => permit,
+            permit = self.local.proxy.origins.permit(&ask.to, client) => permit,
             () = self.io.gone(CLOSED) => return Turn::Gone,
         };
         let permit = match permit {
@@ -253,6 +255,21 @@ impl<T: Transport> Conn<T> {
         }
         let grant = Grant::shared(&ask.digest, &stored, local.wall(), rules).ok()?;
         Some((grant, object))
+    }
+
+    /// The fill that the answer comes from, after its head was applied to the running answer.
+    fn place(
+        &self,
+        ask: &Ask,
+        running: Option<Running>,
+        (head, source): (&FillHead, &Source),
+        follower: Follower<FillHead>,
+    ) -> Follower<FillHead> {
+        self.learn(ask, running.as_ref(), head);
+        match (source, running) {
+            (Source::Running(_), Some(running)) => running.follower,
+            _ => follower,
+        }
     }
 
     /// Applies the result of this request's own validation to the running answer. A 304 updates the

@@ -68,13 +68,27 @@ impl<T: Transport> Conn<T> {
         let Some(_queue) = self.queue(left.min(head.length.unwrap_or(0)), 0).await else {
             return Some(self.without_memory(ask, keep).await);
         };
-        if follower.is_behind() {
+        let lost = |from| !self.can_read_back(head, from);
+        if follower.is_behind().is_some_and(lost) {
             return None;
         }
         self.write_stream_head(want, (grant, head), how, mode, ask);
         let finish = streamed(want, head, collapsed, keep);
         let parts = (mode, skip, left);
         Some(self.stream_body(ask, head, follower, parts, finish).await)
+    }
+
+    /// True if the bytes of this answer before `from` are in the store.
+    fn can_read_back(&self, head: &FillHead, from: u64) -> bool {
+        let Some(running) = head.running.get() else {
+            return false;
+        };
+        let unit = u64::from(running.head.fragment_size().max(1));
+        let engine = &self.local.proxy.engine;
+        (0..from.div_ceil(unit)).all(|n| {
+            let number = u32::try_from(n).unwrap_or(u32::MAX);
+            engine.has_fragment(&running.head, number)
+        })
     }
 
     /// Sends the head that is written, and the body.

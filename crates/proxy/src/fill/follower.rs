@@ -227,11 +227,12 @@ impl<H> Follower<H> {
         self.fill.state.lock().head = Some(head);
     }
 
-    /// True if the next byte of this request is not in memory any more.
-    pub(crate) fn is_behind(&self) -> bool {
+    /// First byte in memory, if the next byte of this request is not there any more.
+    pub(crate) fn is_behind(&self) -> Option<u64> {
         let state = self.fill.state.lock();
-        let reader = state.readers[self.id].as_ref();
-        reader.is_none_or(|reader| reader.lagged || reader.at < state.window.base())
+        let (reader, base) = (state.readers[self.id].as_ref(), state.window.base());
+        let behind = reader.is_none_or(|reader| reader.lagged || reader.at < base);
+        behind.then_some(base)
     }
 
     /// Whether more may come.

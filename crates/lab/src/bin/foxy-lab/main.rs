@@ -15,6 +15,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// The laboratory of Foxy: simulate, replay, load and measure caches
 #[derive(Parser)]
 #[command(name = "foxy-lab", version)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one of it, for a moment"
+)]
 enum Command {
     /// Simulate published systems, or what more memory and disk would do to your own log
     #[command(subcommand)]
