@@ -16,6 +16,7 @@ mod company;
 mod crash_points;
 mod faults;
 mod flips;
+mod gaps;
 mod gate;
 mod golden;
 mod live;

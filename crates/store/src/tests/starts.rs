@@ -59,7 +59,7 @@ fn a_new_store_does_not_search_what_another_left() {
     again.settle();
     assert_eq!(again.counts().load_scans, 1, "the open segment alone");
     // A slot of the former store that came back, or was never cleared.
-    let at = geometry.slot_at(20);
+    let at = geometry.slot_at(5);
     let disk = again.disk.kill();
     disk.corrupt(at, 4096, |b| b.copy_from_slice(&rig.disk.peek(at, 4096)));
     let mut last = Rig::open(disk, MEMORY, 4, other());
