@@ -93,6 +93,8 @@ pub(crate) struct Journal {
     broken: bool,
     /// Number of the latest write.
     writes: u64,
+    /// Where that went, and its bytes: they are read back before anybody relies on them.
+    latest: (u64, AlignedBuf),
     stage: Stage,
 }
 
@@ -106,6 +108,8 @@ enum Stage {
     Writing(u64, Vec<TicketPart>),
     /// Waits for the flush of this number.
     Flushing(u64, Vec<TicketPart>),
+    /// Waits until the write of this number is read back.
+    Checking(u64, Vec<TicketPart>),
 }
 
 impl Stage {
@@ -113,6 +117,18 @@ impl Stage {
     fn take_written(&mut self, write: u64) -> Option<Vec<TicketPart>> {
         match self {
             Self::Writing(number, parts) if *number == write => {
+                let parts = mem::take(parts);
+                *self = Self::Idle;
+                Some(parts)
+            }
+            _ => None,
+        }
+    }
+
+    /// Ends the check of the write with this number if it is under way. Returns its tickets.
+    fn take_checked(&mut self, write: u64) -> Option<Vec<TicketPart>> {
+        match self {
+            Self::Checking(number, parts) if *number == write => {
                 let parts = mem::take(parts);
                 *self = Self::Idle;
                 Some(parts)
@@ -147,7 +163,7 @@ pub(crate) struct JournalWrite {
 
 impl Journal {
     /// Going on behind what was read.
-    pub(super) const fn after(half: u32, read: &JournalHalf) -> Self {
+    pub(super) fn after(half: u32, read: &JournalHalf) -> Self {
         Self {
             half,
             used: read.blocks,
@@ -157,6 +173,7 @@ impl Journal {
             doubled: read.newest.doubled,
             broken: false,
             writes: 0,
+            latest: (0, AlignedBuf::new(0)),
             stage: Stage::Idle,
         }
     }
@@ -164,7 +181,7 @@ impl Journal {
     /// Going on after damage: blocks may come to light again that could not be read, and what is
     /// written from now on must count for newer than all of them. No journal of an earlier start
     /// has sequences as high as this start's `generation` makes them.
-    pub(super) const fn go_beyond(mut self, generation: u64) -> Self {
+    pub(super) fn go_beyond(mut self, generation: u64) -> Self {
         let least = generation << 32;
         if self.next < least {
             self.next = least;
@@ -249,6 +266,7 @@ impl Journal {
         if self.doubled {
             bytes.extend_from_within(..);
         }
+        self.latest = (at, AlignedBuf::copy_of(&bytes));
         JournalWrite {
             number: self.writes,
             at,
@@ -268,13 +286,34 @@ impl Journal {
         }
     }
 
-    /// Ends what a flush was waited for.
-    pub(crate) fn settle(&mut self, flushed: impl FnOnce(u64) -> Option<bool>) {
-        match self.stage.take_flushed(flushed) {
-            None => {}
-            Some((true, parts)) => end(parts, Durable::Yes),
-            Some((false, parts)) => self.fail(parts),
+    /// Ends the wait for a flush. Returns what is to be read back then: the number of the write, its
+    /// place and its length.
+    pub(crate) fn settle(
+        &mut self,
+        flushed: impl FnOnce(u64) -> Option<bool>,
+    ) -> Option<(u64, u64, usize)> {
+        let (durable, parts) = self.stage.take_flushed(flushed)?;
+        if !durable {
+            self.fail(parts);
+            return None;
         }
+        self.stage = Stage::Checking(self.writes, parts);
+        Some((self.writes, self.latest.0, self.latest.1.len()))
+    }
+
+    /// The write with this number was read back. False if something else was there (a write that
+    /// the device lost, or put elsewhere) or nothing could be read.
+    pub(crate) fn checked(&mut self, write: u64, found: Option<&[u8]>) -> bool {
+        let Some(parts) = self.stage.take_checked(write) else {
+            return true;
+        };
+        let right = found == Some(&self.latest.1[..]);
+        self.latest.1 = AlignedBuf::new(0);
+        match right {
+            true => end(parts, Durable::Yes),
+            false => self.fail(parts),
+        }
+        right
     }
 
     /// The waiting tickets fail; the next write is a snapshot, which contains everything.

@@ -26,11 +26,17 @@ pub(super) fn failed(disk: &str, doing: &'static str, source: io::Error) -> Open
 
 /// Generations take turns, so that the other superblock stays whole while one is written.
 pub(crate) fn write_superblock(disk: &dyn Disk, superblock: &Superblock) -> io::Result<()> {
-    disk.write_at(
-        Geometry::superblock_at((superblock.generation & 1) as usize),
-        &superblock.encode(),
-    )?;
-    disk.flush()
+    let at = Geometry::superblock_at((superblock.generation & 1) as usize);
+    let bytes = superblock.encode();
+    disk.write_at(at, &bytes)?;
+    disk.flush()?;
+    // Everything that follows relies on it: the other one is written next.
+    let mut found = vec![0; bytes.len()];
+    disk.read_at(at, &mut found)?;
+    match found == bytes {
+        true => Ok(()),
+        false => Err(io::Error::other("what was written is not there")),
+    }
 }
 
 /// Writes both, so that neither says what was before. The second is tried though the first failed.

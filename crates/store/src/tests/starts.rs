@@ -131,9 +131,12 @@ fn a_journal_that_is_gone_is_damage() {
         assert!(again.counts().damaged > 0, "{what}");
         let sequence = again.engine.purge_sequence();
         again.engine.put(tagged("new", b"body", "other", sequence));
-        purged(&mut again);
+        again.settle();
         // Readable again: what was written since counts.
         disk.set_faults(FaultPlan::none());
+        again.clock.advance(std::time::Duration::from_secs(1));
+        again.turns(10);
+        purged(&mut again);
         for _ in 0..2 {
             again = again.kill();
             assert!(
@@ -182,4 +185,22 @@ fn purges_fail_while_nothing_notes_what_a_missing_store_misses() {
     let (_, ticket) = rig.engine.purge_many(&all, Places::Reserved).unwrap();
     assert_eq!(ticket.outcome(), Some(Durable::Failed));
     assert!(!rig.engine.sync().is_done(), "objects are none of that");
+}
+
+/// The device says that it wrote a superblock, and did not: a start does not go on with the old one.
+#[test]
+fn a_superblock_that_was_not_written_is_noticed() {
+    let rig = filled(10);
+    for fault in [Fault::Lost, Fault::Misdirected(512 << 10)] {
+        let disk = rig.disk.kill();
+        let lost = FaultRule::new(OpClass::Write, fault)
+            .within(0..8192)
+            .times(1);
+        disk.set_faults(FaultPlan::none().and(lost));
+        let refused = Rig::try_open(disk.clone(), MEMORY, 2, options()).err();
+        let refused = refused.expect("the superblock is not there");
+        assert!(refused.is_of_the_disk(), "{refused}");
+        let mut again = Rig::open(disk, MEMORY, 3, options());
+        again.settle();
+    }
 }

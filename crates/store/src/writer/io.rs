@@ -30,6 +30,8 @@ pub(crate) enum Purpose {
     VictimPart(u64),
     /// Blocks of the purge journal, for the write with this number.
     Journal(u64),
+    /// The blocks of that write, read back.
+    JournalCheck(u64),
     /// A piece of a summary, for recovery.
     Load(Piece),
 }

@@ -241,6 +241,9 @@ impl Writer {
                 Purpose::VictimPart(sequence) => self.victim_part_done(sequence, &result, buf),
                 Purpose::Load(piece) => self.load_piece_done(piece, &result, buf),
                 Purpose::Journal(write) => self.journal_done(write, &result),
+                Purpose::JournalCheck(write) => {
+                    self.journal_checked(write, &result, buf.as_ref());
+                }
                 Purpose::Flush(number) => match result {
                     Ok(()) => self.chain_flushed(number),
                     Err(error) => self.write_failed("flush", None, &error),
