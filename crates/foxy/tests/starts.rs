@@ -281,3 +281,49 @@ fn without_disk_and_state_folder_purges_are_not_acknowledged() {
     assert!(answer.starts_with("HTTP/1.1 5"), "{answer}");
     assert!(!foxy.is_hit("/a"));
 }
+
+/// A store that is longer than files may be (`ulimit -f`) is refused with words, not by a signal.
+#[test]
+fn a_limit_on_the_length_of_files_is_an_error_and_no_kill() {
+    let place = Place::new();
+    let direct = place.command(&["store"]);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -f 4096; exec \"$0\" \"$@\""]);
+    limited.arg(direct.get_program()).args(direct.get_args());
+    limited.env("XDG_CACHE_HOME", place.path("state"));
+    let output = limited.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("more than it can hold"), "{said}");
+}
+
+/// Sizes that are no multiple of the block are as good as others; one that became larger is
+/// answered with the command that makes the store longer.
+#[test]
+fn the_size_of_a_store_is_spoken_of_only_when_it_is_another() {
+    let place = Place::new();
+    let starts = |size: &str| {
+        let mut command = place.command(&[]);
+        command.arg("--store").arg(place.path("store"));
+        command.args(["--store-size", size]);
+        let mut child = command.spawn().unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut said = String::new();
+        for line in lines {
+            let line = line.unwrap();
+            let headline = line.starts_with("foxy ");
+            said += &line;
+            if headline {
+                break;
+            }
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        said
+    };
+    starts("20000001B");
+    let same = starts("20000001B");
+    assert!(!same.contains("keeps the size"), "{same}");
+    let longer = starts("30000001B");
+    assert!(longer.contains("foxy store grow"), "{longer}");
+}

@@ -108,6 +108,9 @@ struct Signals {
     interrupt: Signal,
     hangup: Signal,
     reopen: Signal,
+    /// A file that is longer than the system's limit (`ulimit -f`): caught, so that the write fails
+    /// and Foxy goes on.
+    _too_long: Signal,
 }
 
 impl Signals {
@@ -117,6 +120,7 @@ impl Signals {
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
             reopen: signal(SignalKind::user_defined1())?,
+            _too_long: signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?,
         })
     }
 
