@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use foxy_base::MonoTime;
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
@@ -23,10 +22,6 @@ use crate::{Event, Listener, LogSink, Proxy, Role};
 
 /// Receive buffers of clients where memory is small. The kernel doubles it.
 const SMALL_RECEIVE: usize = 8 << 10;
-/// Longest time for which no connection is accepted because memory is spent.
-const OVER: Duration = Duration::from_secs(1);
-/// Time between two looks at the memory.
-const LOOK: Duration = Duration::from_millis(20);
 /// Connections of one client that are closed at a time for another one of the same client.
 const OF_ONE: usize = 8;
 
@@ -109,16 +104,14 @@ async fn sweep(local: Rc<Local>) {
         local.sweep.tick();
         local.pool.sweep(local.sweep.now());
         if local.proxy.ledger.pressure() == Pressure::Spent {
-            local.shed();
+            local.shed_surplus();
         }
         local.log.borrow_mut().flush();
     }
 }
 
 async fn accept(local: Rc<Local>, socket: TcpListener, role: Rc<Role>) {
-    let mut over = None;
     loop {
-        room(&local, &mut over).await;
         match socket.accept().await {
             Ok((stream, client)) => start(&local, stream, client, &role),
             Err(error) if is_clients_fault(&error) => {}
@@ -132,22 +125,6 @@ async fn accept(local: Rc<Local>, socket: TcpListener, role: Rc<Role>) {
             pending::<()>().await;
         }
     }
-}
-
-/// Waits while memory is spent. New connections then wait in the kernel, where they cost less than a
-/// refusal, until others were closed for them. After [`OVER`] one is accepted per [`LOOK`]: it may
-/// be refused, but it is not left without an answer.
-async fn room(local: &Local, over: &mut Option<MonoTime>) {
-    let ledger = &local.proxy.ledger;
-    while ledger.is_over() {
-        let since = *over.get_or_insert_with(|| local.mono());
-        local.shed();
-        tokio::time::sleep(LOOK).await;
-        if local.mono().since(since) >= OVER {
-            return;
-        }
-    }
-    *over = None;
 }
 
 /// Errors of accept that concern one connection only.
@@ -171,11 +148,12 @@ fn start(local: &Rc<Local>, stream: TcpStream, client: SocketAddr, role: &Rc<Rol
             place => place,
         },
     };
-    let number = place.as_ref().map_or(0, Place::client);
+    let (number, crowd) = place
+        .as_ref()
+        .map_or((0, 0), |place| (place.client(), place.number()));
     // A client that has its share already pays for its next connection itself.
     let share = local.proxy.ledger.connections_of_one();
-    let over = place.as_ref().is_some_and(|place| place.number() > share);
-    if over && local.shed_client(number, OF_ONE) == 0 {
+    if crowd > share && local.shed_client(number, OF_ONE) == 0 {
         return local.count(Event::ConnectionsRefused);
     }
     let places = local.proxy.config.limits.connections;
@@ -194,16 +172,25 @@ fn start(local: &Rc<Local>, stream: TcpStream, client: SocketAddr, role: &Rc<Rol
     // Without it a client that does not read leaves megabytes in the kernel.
     let most = queue_bytes(local.proxy.ledger.pressure()) as u32;
     let _ = SockRef::from(&stream).set_tcp_notsent_lowat(most);
-    let connection = Conn::new(Rc::clone(local), stream, client, Rc::clone(role));
-    connection.set_client(number);
     let guard = Open {
         _busy: local.busy(),
         _place: place,
         local: Rc::clone(local),
     };
+    let (local, role) = (Rc::clone(local), Rc::clone(role));
     tokio::task::spawn_local(async move {
         let _guard = guard;
-        connection.serve().await;
+        if local.proxy.ledger.is_over() {
+            // Boxed: it would enlarge the task of every connection.
+            Box::pin(local.entrance.enter(&local, crowd)).await;
+        }
+        // Boxed: a connection that waits must not have the memory of one that is served.
+        Box::pin(async move {
+            let connection = Conn::new(local, stream, client, role);
+            connection.set_client(number);
+            connection.serve().await;
+        })
+        .await;
     });
 }
 
