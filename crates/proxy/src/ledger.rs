@@ -178,11 +178,11 @@ impl Ledger {
         }
     }
 
-    /// Limit of all entries together, for a reservation. Queues have their own limit alone: answers
-    /// must get out, whatever fills the ledger.
+    /// Limit of all entries together, for a reservation. Queues and fills have their own limits alone:
+    /// answers must get out, and objects into the store, whatever fills the ledger.
     fn limit_of_all(&self, of: Use) -> usize {
         match of {
-            Use::Queues => usize::MAX,
+            Use::Queues | Use::Fills => usize::MAX,
             _ => self.max.saturating_sub(self.excess()),
         }
     }
@@ -271,6 +271,10 @@ mod tests {
         assert!(ledger.reserve(Use::Fills, 1).is_none(), "the fills' share");
         let b = ledger.reserve(Use::Buffers, 40).unwrap();
         assert!(ledger.reserve(Use::Buffers, 1).is_none(), "the whole");
+        assert!(
+            ledger.reserve(Use::Queues, 30).is_some(),
+            "answers get out, whatever fills the rest"
+        );
         drop(b);
         assert_eq!((a.bytes(), ledger.used(Use::Fills)), (60, 60));
         a.shrink_to(10);
@@ -287,11 +291,11 @@ mod tests {
         assert_eq!((ledger.pressure(), ledger.excess()), (Pressure::Low, 0));
         ledger.observe(90);
         assert_eq!((ledger.pressure(), ledger.excess()), (Pressure::Spent, 50));
-        assert!(ledger.reserve(Use::Fills, 11).is_none());
-        assert!(ledger.reserve(Use::Fills, 10).is_some());
+        assert!(ledger.reserve(Use::Buffers, 11).is_none());
+        assert!(ledger.reserve(Use::Buffers, 10).is_some());
         drop(entry);
         ledger.observe(0);
-        assert!(ledger.reserve(Use::Fills, 100).is_some());
+        assert!(ledger.reserve(Use::Buffers, 100).is_some());
     }
 
     #[test]
@@ -310,8 +314,8 @@ mod tests {
         assert_eq!(ledger.pressure(), Pressure::High);
         a.set(200);
         assert_eq!(ledger.pressure(), Pressure::Spent);
-        assert!(ledger.reserve(Use::Fills, 1).is_none());
-        assert!(ledger.reserve(Use::Fills, 0).is_some());
+        assert!(ledger.reserve(Use::Buffers, 1).is_none());
+        assert!(ledger.reserve(Use::Buffers, 0).is_some());
         a.set(20);
         assert_eq!(ledger.used(Use::Connections), 20);
         assert_eq!(ledger.pressure(), Pressure::Low);

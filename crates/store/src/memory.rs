@@ -20,11 +20,12 @@ impl Engine {
     }
 
     /// True if so much waits to be written that objects may soon be refused. A fill that waits a
-    /// little then is stored, where one that goes on is not.
+    /// little then is stored, where one that goes on is not. Below that, records of a segment that is
+    /// about to be reused find room first.
     #[must_use]
     pub fn is_congested(&self) -> bool {
         let waits = self.pending_bytes.load(Ordering::Relaxed);
-        waits >= self.config.pending_bytes_max / 4 * 3
+        waits >= self.config.pending_bytes_max / 2
     }
 
     /// Takes room for an object that waits for `store`; false if there is none.

@@ -27,14 +27,9 @@ impl EngineConfig {
     /// The usual choices for so much memory.
     #[must_use]
     pub const fn new(memory_bytes: u64, seed: u64) -> Self {
-        let pending = memory_bytes / 4;
         Self {
             memory_bytes,
-            pending_bytes_max: if pending < 64 << 20 {
-                pending
-            } else {
-                64 << 20
-            },
+            pending_bytes_max: pending(memory_bytes),
             shards: 64,
             seed,
             fragment_bytes: 250 << 10,
@@ -44,6 +39,26 @@ impl EngineConfig {
                 size_max: u64::MAX,
             },
         }
+    }
+}
+
+/// Least bytes that may wait to be written, where half of the memory has them: with less, what is
+/// gathered in locality buffers leaves no room to write used records again before their segment is
+/// reused, and the disk's hit ratio falls.
+const PENDING_MIN: u64 = 8 << 20;
+const PENDING_MAX: u64 = 64 << 20;
+
+/// A quarter of the memory, within bounds.
+const fn pending(memory: u64) -> u64 {
+    let least = if memory / 2 < PENDING_MIN {
+        memory / 2
+    } else {
+        PENDING_MIN
+    };
+    match memory / 4 {
+        quarter if quarter < least => least,
+        quarter if quarter > PENDING_MAX => PENDING_MAX,
+        quarter => quarter,
     }
 }
 

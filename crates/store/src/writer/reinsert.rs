@@ -162,7 +162,7 @@ impl Writer {
     /// What is read faster than it is written would find no room among the pending objects.
     fn has_room_for(&self, work: &Reinsertion) -> bool {
         let pending = self.engine.pending_bytes.load(Ordering::Relaxed);
-        work.outstanding.is_empty() || pending < self.engine.config.pending_bytes_max / 2
+        work.outstanding.is_empty() || pending < self.engine.config.pending_bytes_max / 4 * 3
     }
 
     /// The next record, if the RAM tier has the same version: no read then.
