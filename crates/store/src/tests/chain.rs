@@ -223,7 +223,7 @@ fn a_damaged_slot_does_not_bring_a_former_life_back() {
 /// A store from before the chain: both superblocks tell of it before the first cluster with a link.
 #[test]
 fn a_store_without_a_chain_begins_one_with_its_contents_kept() {
-    let path = frozen::path(env!("CARGO_MANIFEST_DIR"));
+    let path = frozen::path(env!("CARGO_MANIFEST_DIR"), "v1");
     let bytes = frozen::unhex(&std::fs::read_to_string(path).unwrap());
     let disk = MemDisk::new(bytes.len() as u64, 512, 1);
     disk.write_at(0, &bytes).unwrap();
