@@ -152,6 +152,7 @@ fn run(
         resolver: Some(Arc::new(names)),
         seed: 1,
         alone: false,
+        strict: true,
         disks: Some(
             disk.iter()
                 .map(|disk| Arc::clone(*disk) as Arc<dyn Disk>)
