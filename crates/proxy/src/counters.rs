@@ -73,6 +73,10 @@ events! {
     DiskReadMisses = "disk_read_misses",
     /// Hits that were fetched instead, because their disk had too many to read already.
     DiskReadsDeclined = "disk_reads_declined",
+    /// TLS handshakes with origins that succeeded.
+    UpstreamHandshakes = "upstream_tls_handshakes",
+    /// Those of them that continued an earlier session.
+    UpstreamResumed = "upstream_tls_resumed",
     /// Names looked up (not from the cache).
     DnsLookups = "dns_lookups",
     /// Clients cut off for lack of progress.

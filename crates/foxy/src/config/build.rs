@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use foxy_base::ByteSize;
+use foxy_tls::{OriginOptions, OriginTls};
 use ipnet::IpNet;
 
 use super::given::{AllGiven, Section};
@@ -77,6 +78,8 @@ pub struct SiteConfig {
     pub listen: Vec<SocketAddr>,
     /// Whom it asks.
     pub origin: OriginUrl,
+    /// How TLS is spoken to the origin; `None`: it is not.
+    pub origin_tls: Option<OriginTls>,
     /// Whether the origin sees the client's `Host`.
     pub preserve_host: bool,
     /// Waiting requests that take the answer of a running fetch.
@@ -278,6 +281,7 @@ fn site(section: &Section, problems: &mut Vec<Problem>) -> Option<SiteConfig> {
         values.problem(Problem::conflict(&place, text.to_owned()));
     }
     let origin = origin?;
+    let origin_tls = origin_tls(&mut values, origin.secure, &place);
     let name = match values.given("name") {
         Some(Value::Text(name)) => name.clone(),
         _ => format!("{}:{}", origin.host.replace(':', "-"), origin.port),
@@ -290,12 +294,46 @@ fn site(section: &Section, problems: &mut Vec<Problem>) -> Option<SiteConfig> {
         name,
         listen,
         origin,
+        origin_tls,
         preserve_host,
         collapse,
         obey_request,
         normalise,
         allow_clients,
     })
+}
+
+/// How TLS is spoken to a site's origin.
+fn origin_tls(values: &mut Values<'_>, secure: bool, place: &str) -> Option<OriginTls> {
+    let text = |name: &str| match values.given(name) {
+        Some(Value::Text(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let path = |name: &str| text(name).map(PathBuf::from);
+    let own = (path("origin_certificate"), path("origin_key"));
+    let half = own.0.is_some() != own.1.is_some();
+    let options = OriginOptions {
+        authorities: path("origin_ca"),
+        certificate: own.0.zip(own.1),
+        name: text("origin_name"),
+    };
+    let wrong = if half {
+        "site.origin_certificate and site.origin_key belong together; give both or none".to_owned()
+    } else if !secure && options != OriginOptions::default() {
+        "site.origin_ca, origin_name, origin_certificate and origin_key need an origin with https://"
+            .to_owned()
+    } else if !secure {
+        return None;
+    } else if options == OriginOptions::default() {
+        return Some(OriginTls::system());
+    } else {
+        match OriginTls::new(&options) {
+            Ok(tls) => return Some(tls),
+            Err(error) => error.to_string(),
+        }
+    };
+    values.problem(Problem::conflict(place, wrong));
+    None
 }
 
 fn stores(

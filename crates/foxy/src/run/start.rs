@@ -9,6 +9,7 @@ use foxy_base::{Budget, Clock, SystemClock, hash64};
 use foxy_disk::Disk;
 use foxy_proxy::{Proxy, Resolver, SystemResolver};
 use foxy_store::{Engine, EngineConfig, StoreOptions};
+use foxy_tls::OriginTls;
 
 use super::keeper::StoreKeeper;
 use super::limits;
@@ -96,6 +97,7 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
         .unwrap_or_else(|| Arc::new(SystemResolver::new(&config.proxy.upstream.name_servers)));
     let mut proxy_config = proxy_config(config, &bound, addresses.admin, budget, parts.seed);
     proxy_config.access.token = token.clone();
+    prepare(config, &proxy_config.upstream.tls)?;
     let addresses_of_machine = Renewal::new(&proxy_config.access.local_addresses);
     let proxy = Proxy::new(
         proxy_config,
@@ -146,6 +148,21 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     };
     running.set_workers(threads, sweeper, resident);
     Ok(running)
+}
+
+/// Reads the authorities that the system trusts, for the forward proxy: this takes longer than a
+/// network thread may wait.
+fn prepare(config: &Config, tls: &OriginTls) -> Result<(), StartError> {
+    if config.listen.is_empty() {
+        return Ok(());
+    }
+    let tls = tls.clone();
+    let thread = std::thread::Builder::new().name("foxy-trust".to_owned());
+    let started = thread.spawn(move || tls.prepare());
+    started.map(drop).map_err(|source| StartError::Thread {
+        what: "preparing",
+        source,
+    })
 }
 
 fn engine(config: &Config, budget: Budget, parts: &Parts) -> Arc<Engine> {

@@ -35,6 +35,7 @@ impl Bound {
                 name: site.name.clone(),
                 host: site.origin.host.clone(),
                 port: site.origin.port,
+                tls: site.origin_tls.clone(),
                 preserve_host: site.preserve_host,
                 collapse: site.collapse,
                 allow_clients: site.allow_clients.clone(),

@@ -116,6 +116,7 @@ mod tests {
             host: host.into(),
             port: 80,
             exempt: false,
+            tls: None,
         }
     }
 
