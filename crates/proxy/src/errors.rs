@@ -22,6 +22,10 @@ fn explain(reason: &str) -> &'static str {
             "The address is one of the proxy's own machine, and this proxy serves a network. Its \
              operator can allow it with --allow-destination."
         }
+        "host-not-on-certificate" => {
+            "The connection was made for another name: its certificate does not have the host of \
+             the request. Use a connection of its own for this host."
+        }
         "client-not-allowed" => {
             "This proxy is not for clients of your address. Its operator can allow them with \
              access.allow_clients (forward proxy) or allow_clients of the site."

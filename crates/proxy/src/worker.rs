@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use foxy_base::MonoTime;
+use foxy_tls::ServerTls;
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
@@ -17,7 +18,7 @@ use crate::access::contains;
 use crate::conn::Conn;
 use crate::ledger::Pressure;
 use crate::local::Local;
-use crate::net::{TICK, queue_bytes};
+use crate::net::{TICK, TlsStream, queue_bytes};
 use crate::places::Place;
 use crate::{Event, Listener, LogSink, Proxy, Role};
 
@@ -72,13 +73,15 @@ impl Worker {
             if self.proxy.config.limits.has_little_memory() {
                 let _ = SockRef::from(&socket).set_recv_buffer_size(SMALL_RECEIVE);
             }
-            listeners.push((socket, Rc::new(listener.role)));
+            listeners.push((socket, Rc::new(listener.role), listener.tls));
         }
         let local = Local::new(self.proxy, self.index, self.log);
         let sweeper = tokio::task::spawn_local(sweep(Rc::clone(&local)));
         let accepting: Vec<_> = listeners
             .into_iter()
-            .map(|(socket, role)| tokio::task::spawn_local(accept(Rc::clone(&local), socket, role)))
+            .map(|(socket, role, tls)| {
+                tokio::task::spawn_local(accept(Rc::clone(&local), socket, role, tls))
+            })
             .collect();
         // An error means that the proxy is gone, which ends the worker too.
         let _ = shutdown.wait_for(|stop| *stop).await;
@@ -115,12 +118,12 @@ async fn sweep(local: Rc<Local>) {
     }
 }
 
-async fn accept(local: Rc<Local>, socket: TcpListener, role: Rc<Role>) {
+async fn accept(local: Rc<Local>, socket: TcpListener, role: Rc<Role>, tls: Option<ServerTls>) {
     let mut over = None;
     loop {
         room(&local, &mut over).await;
         match socket.accept().await {
-            Ok((stream, client)) => start(&local, stream, client, &role),
+            Ok((stream, client)) => start(&local, stream, client, (&role, tls.as_ref())),
             Err(error) if is_clients_fault(&error) => {}
             Err(error) => {
                 // Out of descriptors or memory: connections in progress must end first.
@@ -160,7 +163,12 @@ fn is_clients_fault(error: &io::Error) -> bool {
     )
 }
 
-fn start(local: &Rc<Local>, stream: TcpStream, client: SocketAddr, role: &Rc<Role>) {
+fn start(
+    local: &Rc<Local>,
+    stream: TcpStream,
+    client: SocketAddr,
+    (role, tls): (&Rc<Role>, Option<&ServerTls>),
+) {
     let open = &local.proxy.connections;
     let access = &local.proxy.config.access;
     let trusted = contains(&access.trusted_proxies, client.ip());
@@ -194,17 +202,30 @@ fn start(local: &Rc<Local>, stream: TcpStream, client: SocketAddr, role: &Rc<Rol
     // Without it a client that does not read leaves megabytes in the kernel.
     let most = queue_bytes(local.proxy.ledger.pressure()) as u32;
     let _ = SockRef::from(&stream).set_tcp_notsent_lowat(most);
-    let connection = Conn::new(Rc::clone(local), stream, client, Rc::clone(role));
-    connection.set_client(number);
     let guard = Open {
         _busy: local.busy(),
         _place: place,
         local: Rc::clone(local),
     };
-    tokio::task::spawn_local(async move {
+    let Some(tls) = tls else {
+        let connection = Conn::new(Rc::clone(local), stream, client, Rc::clone(role));
+        connection.set_client(number);
+        tokio::task::spawn_local(async move {
+            let _guard = guard;
+            connection.serve().await;
+        });
+        return;
+    };
+    let stream = TlsStream::new(stream, tls.session(), &local.proxy.ledger);
+    let mut connection = Conn::new(Rc::clone(local), stream, client, Rc::clone(role));
+    connection.set_client(number);
+    // On the heap at once: the runtime moves what it is given several times.
+    tokio::task::spawn_local(Box::pin(async move {
         let _guard = guard;
-        connection.serve().await;
-    });
+        if connection.secure().await {
+            connection.serve().await;
+        }
+    }));
 }
 
 /// Counts an open connection until it is dropped.

@@ -3,17 +3,23 @@
 //!
 //! There is one provider of cryptography (aws-lc-rs), and no option that switches checks off.
 
+mod certificate;
 mod error;
 mod failure;
 mod files;
 mod origin;
 mod received;
+mod server;
 mod session;
+mod table;
 
+pub use certificate::Certificate;
 pub use error::TlsError;
 pub use failure::Failure;
 pub use origin::{OriginOptions, OriginTls};
+pub use server::{Renewed, ServerOptions, ServerTls};
 pub use session::{Session, Wire};
+pub use table::Served;
 
 use std::sync::{Arc, OnceLock};
 

@@ -33,6 +33,7 @@ use std::time::Duration;
 use foxy_base::{Clock, MonoTime};
 use foxy_proxy::{Proxy, Token};
 use foxy_store::Engine;
+use foxy_tls::ServerTls;
 use tokio::sync::{Semaphore, oneshot};
 
 use self::names::Names;
@@ -61,6 +62,7 @@ pub(crate) struct State {
     names: Names,
     token: Option<Token>,
     addresses: Addresses,
+    certificates: Vec<ServerTls>,
 }
 
 impl State {
@@ -92,6 +94,7 @@ impl State {
             },
             token,
             addresses: addresses.clone(),
+            certificates: config.certificates(),
         }
     }
 }

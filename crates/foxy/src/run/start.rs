@@ -11,6 +11,7 @@ use foxy_proxy::{Proxy, Resolver, SystemResolver};
 use foxy_store::{Engine, EngineConfig, StoreOptions};
 use foxy_tls::OriginTls;
 
+use super::certificates::Certificates;
 use super::keeper::StoreKeeper;
 use super::limits;
 use super::local::Renewal;
@@ -98,7 +99,7 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     let mut proxy_config = proxy_config(config, &bound, addresses.admin, budget, parts.seed);
     proxy_config.access.token = token.clone();
     prepare(config, &proxy_config.upstream.tls)?;
-    let addresses_of_machine = Renewal::new(&proxy_config.access.local_addresses);
+    let outside = outside(config, &proxy_config, &*parts.clock);
     let proxy = Proxy::new(
         proxy_config,
         Arc::clone(&engine),
@@ -132,12 +133,7 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
         (config.log.format, config.log.query_strings),
         config.pin_workers,
     )?;
-    let sweeper = Sweeper::start(
-        running.engine(),
-        &parts.clock,
-        config.scrub,
-        addresses_of_machine,
-    )?;
+    let sweeper = Sweeper::start(running.engine(), &parts.clock, config.scrub, outside)?;
     let resident = match parts.alone {
         true => Some(Resident::start(
             config.memory,
@@ -148,6 +144,16 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     };
     running.set_workers(threads, sweeper, resident);
     Ok(running)
+}
+
+/// What may change outside of Foxy while it runs.
+fn outside(
+    config: &Config,
+    proxy: &foxy_proxy::Config,
+    clock: &dyn Clock,
+) -> (Renewal, Certificates) {
+    let addresses = Renewal::new(&proxy.access.local_addresses);
+    (addresses, Certificates::new(config.certificates(), clock))
 }
 
 /// Reads the authorities that the system trusts, for the forward proxy: this takes longer than a

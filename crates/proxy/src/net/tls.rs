@@ -6,7 +6,7 @@ use std::io::{self, IoSlice};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use foxy_tls::{Failure, Session, Wire};
+use foxy_tls::{Failure, Served, Session, Wire};
 use tokio::net::TcpStream;
 
 use super::Transport;
@@ -47,19 +47,33 @@ impl TlsStream {
     /// Carries out the handshake, with all checks of the peer. Nothing else is sent before.
     /// Cancel safe.
     pub(crate) async fn handshake(&self) -> Result<(), Failure> {
-        let done = poll_fn(|cx| {
+        poll_fn(|cx| {
             loop {
-                match self.session.handshake(&self.tcp) {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    done => return Poll::Ready(done),
+                if let Some(done) = self.try_handshake() {
+                    return Poll::Ready(done);
                 }
-                ready!(self.poll_readable(cx))?;
+                if ready!(self.poll_readable(cx)).is_err() {
+                    return Poll::Ready(Err(Failure::Handshake));
+                }
             }
-        });
-        done.await.map_err(|error| {
-            tracing::debug!(%error, "a TLS handshake failed");
-            self.session.failure().unwrap_or(Failure::Handshake)
         })
+        .await
+    }
+
+    /// Carries the handshake on as far as possible; `None` if the peer has to send more.
+    pub(crate) fn try_handshake(&self) -> Option<Result<(), Failure>> {
+        match self.session.handshake(&self.tcp) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+            done => Some(done.map_err(|error| {
+                tracing::debug!(%error, "a TLS handshake failed");
+                self.session.failure().unwrap_or(Failure::Handshake)
+            })),
+        }
+    }
+
+    /// The certificate that the client got because it asked for a name of it.
+    pub(crate) fn served(&self) -> Option<Arc<Served>> {
+        self.session.served()
     }
 
     /// Whether the handshake continued an earlier session.

@@ -89,7 +89,7 @@ impl Authority {
         .unwrap()
     }
 
-    fn roots(&self) -> RootCertStore {
+    pub fn roots(&self) -> RootCertStore {
         let mut roots = RootCertStore::empty();
         roots.add(self.der.clone()).unwrap();
         roots
