@@ -1,9 +1,10 @@
-//! Reads `golden/v1/store.hex`, the store that was frozen with format version 1. Part of the tests of
-//! each crate that needs it.
+//! Reads the stores of this folder: `v1`, frozen with format version 1, and `rules`, written under
+//! rules that were too lax. Part of the tests of each crate that needs one.
 
-/// Where it is, for a crate with this manifest folder.
-pub(super) fn path(manifest: &str) -> std::path::PathBuf {
-    std::path::Path::new(manifest).join("../../golden/v1/store.hex")
+/// Path of the store in `folder`, for a crate with this manifest folder.
+pub(super) fn path(manifest: &str, folder: &str) -> std::path::PathBuf {
+    let golden = std::path::Path::new(manifest).join("../../golden");
+    golden.join(folder).join("store.hex")
 }
 
 /// The store's bytes. A line has 32 of them: place, how often they come, bytes. Zeros are left out.

@@ -13,7 +13,7 @@ pub enum DiskError {
         path: PathBuf,
     },
     /// The folder for a new file is missing.
-    #[error("{path}: its folder does not exist; create the folder first", path = .path.display())]
+    #[error("{path}: its folder does not exist; mount its disk, or create the folder", path = .path.display())]
     NoFolder {
         /// The path as given.
         path: PathBuf,
@@ -53,6 +53,12 @@ pub enum DiskError {
         wanted: u64,
         /// Bytes the file system has for us.
         available: u64,
+    },
+    /// A block device without any length: it was taken out, or its driver has given it up.
+    #[error("{path}: the device is gone (it has no length); check it, or run without this store", path = .path.display())]
+    Gone {
+        /// The path as given.
+        path: PathBuf,
     },
     /// Longer than the file system or the device allows.
     #[error("{path}: {wanted} bytes are more than it can hold ({limit}); choose a smaller size", path = .path.display())]
@@ -100,11 +106,29 @@ pub enum DiskError {
     },
 }
 
+impl DiskError {
+    /// Whether the disk itself is at fault: it is gone or does not answer. Everything else is for
+    /// the operator to correct.
+    #[must_use]
+    pub const fn is_of_the_disk(&self) -> bool {
+        matches!(
+            self,
+            Self::NotFound { .. }
+                | Self::NoFolder { .. }
+                | Self::Gone { .. }
+                | Self::ReadOnly { .. }
+                | Self::Io { .. }
+        )
+    }
+}
+
 impl From<DiskError> for io::Error {
     fn from(error: DiskError) -> Self {
         use io::ErrorKind as K;
         let kind = match &error {
-            DiskError::NotFound { .. } | DiskError::NoFolder { .. } => K::NotFound,
+            DiskError::NotFound { .. } | DiskError::NoFolder { .. } | DiskError::Gone { .. } => {
+                K::NotFound
+            }
             DiskError::Permission { .. } => K::PermissionDenied,
             DiskError::ReadOnly { .. } => K::ReadOnlyFilesystem,
             DiskError::InUse { .. } => K::ResourceBusy,

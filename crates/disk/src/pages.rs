@@ -1,13 +1,13 @@
 //! Memory that costs nothing before it is used, and advice about memory that others own.
 
-use std::collections::HashSet;
-use std::ptr::NonNull;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use crate::buf::{map_aligned, unmap};
+use crate::buf::map_aligned;
 
-/// What was mapped and not given back: address and length.
-static MAPPED: LazyLock<Mutex<HashSet<(usize, usize)>>> = LazyLock::new(Mutex::default);
+/// Memory of [`map_zeroed`] that nobody uses at present; all zeros.
+static SPARE: Mutex<Vec<&'static mut [u8]>> = Mutex::new(Vec::new());
+/// Addresses and lengths of what is in use.
+static IN_USE: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
 
 /// Zeroed memory of `len` bytes (a multiple of 4096) on a boundary of 2 MiB that takes none of the
 /// machine's before it is used. Give it back with [`unmap_zeroed`]. `None` if there is no room.
@@ -16,21 +16,54 @@ pub fn map_zeroed(len: usize) -> Option<&'static mut [u8]> {
     if len == 0 || !len.is_multiple_of(4096) {
         return None;
     }
-    let start = map_aligned(len)?;
-    let mut mapped = MAPPED.lock().unwrap_or_else(PoisonError::into_inner);
-    mapped.insert((start.as_ptr() as usize, len));
-    // SAFETY: a fresh mapping of `len` readable and writable zeros that nobody else knows. It stays
-    // until `unmap_zeroed` gets this very reference back.
-    Some(unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), len) })
+    let bytes = match take_spare(len) {
+        Some(spare) => spare,
+        None => {
+            let start = map_aligned(len)?;
+            // SAFETY: a fresh mapping of `len` readable and writable zeros that nobody else knows.
+            // It stays for as long as the process lives.
+            unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), len) }
+        }
+    };
+    let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+    in_use.push((bytes.as_ptr() as usize, len));
+    Some(bytes)
 }
 
-/// Gives back what [`map_zeroed`] gave, whole. Anything else is left alone.
+fn take_spare(len: usize) -> Option<&'static mut [u8]> {
+    let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
+    let at = spare.iter().position(|bytes| bytes.len() == len)?;
+    Some(spare.swap_remove(at))
+}
+
+/// Gives back what [`map_zeroed`] gave, whole. Its pages go back to the system; its addresses are
+/// kept for the next one of this length, since a reference must not outlive its memory. Anything
+/// else is left alone.
 pub fn unmap_zeroed(bytes: &'static mut [u8]) {
-    let (start, len) = (NonNull::from(&mut *bytes).cast::<u8>(), bytes.len());
-    let mut mapped = MAPPED.lock().unwrap_or_else(PoisonError::into_inner);
-    if mapped.remove(&(start.as_ptr() as usize, len)) {
-        unmap(start, len);
+    let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+    let this = (bytes.as_ptr() as usize, bytes.len());
+    let Some(at) = in_use.iter().position(|other| *other == this) else {
+        return;
+    };
+    in_use.swap_remove(at);
+    drop(in_use);
+    drop_pages(bytes);
+    let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
+    spare.push(bytes);
+}
+
+/// Makes `bytes` zeros that take no memory. They are whole pages of a private mapping.
+fn drop_pages(bytes: &mut [u8]) {
+    #[cfg(target_os = "linux")]
+    {
+        let start = bytes.as_mut_ptr().cast();
+        // SAFETY: the pages are mapped, private, anonymous and ours alone while `bytes` is borrowed;
+        // reading them afterwards gives zeros, which are valid bytes.
+        if unsafe { libc::madvise(start, bytes.len(), libc::MADV_DONTNEED) } == 0 {
+            return;
+        }
     }
+    bytes.fill(0);
 }
 
 /// Asks the system to put the whole pages among `len` bytes from `start` into huge pages (2 MiB),
@@ -77,6 +110,9 @@ mod tests {
             assert!(bytes.iter().all(|b| *b == 0));
             bytes.fill(7);
             super::unmap_zeroed(bytes);
+            let again = super::map_zeroed(len).unwrap();
+            assert!(again.iter().all(|b| *b == 0), "zeros again");
+            super::unmap_zeroed(again);
         }
         super::unmap_zeroed(Box::leak(Box::new([1; 64])));
         assert!(super::map_zeroed(77).is_none() && super::map_zeroed(0).is_none());

@@ -21,6 +21,10 @@ impl Put<'_> {
     pub(crate) fn u32(&mut self, v: u32) {
         self.bytes(&v.to_le_bytes());
     }
+    /// The lower 48 bits.
+    pub(crate) fn u48(&mut self, v: u64) {
+        self.bytes(&v.to_le_bytes()[..6]);
+    }
     pub(crate) fn u64(&mut self, v: u64) {
         self.bytes(&v.to_le_bytes());
     }
@@ -73,6 +77,11 @@ impl<'a> Take<'a> {
     }
     pub(crate) fn u32(&mut self) -> Result<u32, FormatError> {
         Ok(u32::from_le_bytes(self.array()?))
+    }
+    pub(crate) fn u48(&mut self) -> Result<u64, FormatError> {
+        let mut bytes = [0; 8];
+        bytes[..6].copy_from_slice(&self.array::<6>()?);
+        Ok(u64::from_le_bytes(bytes))
     }
     pub(crate) fn u64(&mut self) -> Result<u64, FormatError> {
         Ok(u64::from_le_bytes(self.array()?))

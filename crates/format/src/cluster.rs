@@ -16,6 +16,64 @@ pub const fn cluster_table_bytes(entries: usize) -> usize {
     round_to_unit((CLUSTER_HEADER_BYTES + entries * ENTRY_BYTES) as u64) as usize
 }
 
+/// Place of a cluster in the chain of all clusters of its store (extension `chain`). All zeros in
+/// clusters that were written without it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChainLink {
+    /// Number of the cluster in the store, in order of writing, from 1 and below 2^48. 0: no link.
+    pub number: u64,
+    /// Checksum of the cluster with the number before this one, as [`chain_sum`] gives it;
+    /// [`CHAIN_BEGINS`] or [`CHAIN_UNKNOWN`].
+    pub before: u32,
+    /// The log was durable up to and including this number when this cluster was written; 0: not
+    /// known. On disk this is a distance: one of 65,535 or more reads as 0.
+    pub flushed: u64,
+}
+
+/// [`ChainLink::before`]: numbers that are missing before this cluster were never given.
+pub const CHAIN_BEGINS: u32 = 0;
+/// [`ChainLink::before`]: the number before was given; the writer did not know the checksum.
+pub const CHAIN_UNKNOWN: u32 = 1;
+/// Numbers of clusters are below this.
+const NUMBERS: u64 = 1 << 48;
+
+/// The checksum of a cluster for the link of the next one; `bytes` begin with the cluster's header.
+/// Never one of the two values with a meaning of their own. `None` if `bytes` are too short.
+#[must_use]
+pub fn chain_sum(bytes: &[u8]) -> Option<u32> {
+    let field = bytes.get(CLUSTER_HEADER_BYTES - 4..)?.first_chunk()?;
+    Some(u32::from_le_bytes(*field).max(CHAIN_UNKNOWN + 1))
+}
+
+impl ChainLink {
+    fn encode(&self, put: &mut Put<'_>) {
+        debug_assert!(self.number < NUMBERS && self.flushed <= self.number);
+        put.u32(self.before);
+        put.u48(self.number);
+        let distance = self.number - self.flushed.min(self.number);
+        put.u16(u16::try_from(distance).unwrap_or(u16::MAX));
+    }
+
+    fn decode(take: &mut Take<'_>) -> Result<Self, FormatError> {
+        let (before, number, distance) = (take.u32()?, take.u48()?, take.u16()?);
+        let flushed = match distance {
+            u16::MAX => Some(0),
+            distance => number.checked_sub(u64::from(distance)),
+        };
+        let link = flushed.map(|flushed| Self {
+            number,
+            before,
+            flushed,
+        });
+        let valid = |link: &Self| match link.number {
+            0 => *link == Self::default(),
+            number => link.flushed < number,
+        };
+        link.filter(valid)
+            .ok_or(FormatError::Invalid("chain of clusters"))
+    }
+}
+
 /// The header of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClusterHeader {
@@ -31,6 +89,8 @@ pub struct ClusterHeader {
     pub len_units: u32,
     /// Entries in the table.
     pub entries: u32,
+    /// Place in the chain of clusters.
+    pub link: ChainLink,
 }
 
 impl ClusterHeader {
@@ -48,6 +108,7 @@ impl ClusterHeader {
         put.u32(self.offset_units);
         put.u32(self.len_units);
         put.u32(entries.len() as u32);
+        self.link.encode(&mut put);
         put.pad_to(CLUSTER_HEADER_BYTES);
         for entry in entries {
             entry.encode(&mut out);
@@ -72,8 +133,8 @@ impl ClusterHeader {
             offset_units: take.u32()?,
             len_units: take.u32()?,
             entries: take.u32()?,
+            link: ChainLink::decode(&mut take)?,
         };
-        take.zeros(CLUSTER_HEADER_BYTES - 4 - 48)?;
         let crc = take.u32()?;
         let table = CLUSTER_HEADER_BYTES + header.entries as usize * ENTRY_BYTES;
         let bytes = bytes.get(..table).ok_or(FormatError::Truncated)?;
@@ -106,4 +167,39 @@ impl ClusterHeader {
 fn crc_of(bytes: &[u8]) -> u32 {
     let crc = foxy_base::crc32c(&bytes[..CLUSTER_HEADER_BYTES - 4]);
     foxy_base::crc32c_append(crc, &bytes[CLUSTER_HEADER_BYTES..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(link: ChainLink) -> Result<ChainLink, FormatError> {
+        let mut bytes = Vec::new();
+        link.encode(&mut Put(&mut bytes));
+        assert_eq!(bytes.len(), CLUSTER_HEADER_BYTES - 4 - 48);
+        ChainLink::decode(&mut Take::new(&bytes))
+    }
+
+    /// A mark that is too far back for its field is left out: it must never name a cluster that
+    /// was not durable.
+    #[test]
+    fn a_mark_far_back_reads_as_not_known() {
+        let link = |flushed| ChainLink {
+            number: 100_000,
+            before: 7,
+            flushed,
+        };
+        for flushed in [100_000 - 1, 100_000 - 65_534] {
+            assert_eq!(round(link(flushed)), Ok(link(flushed)));
+        }
+        for flushed in [100_000 - 65_535, 100_000 - 65_536, 1, 0] {
+            assert_eq!(round(link(flushed)), Ok(link(0)));
+        }
+        assert_eq!(round(ChainLink::default()), Ok(ChainLink::default()));
+        // A mark at or behind its own cluster is impossible.
+        assert!(round(link(100_000)).is_err());
+        let mut bytes = Vec::new();
+        Put(&mut bytes).bytes(&[9, 0, 0, 0, 3, 0, 0, 0, 0, 0, 4, 0]);
+        assert!(ChainLink::decode(&mut Take::new(&bytes)).is_err());
+    }
 }

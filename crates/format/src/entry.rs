@@ -47,7 +47,8 @@ pub enum EntryKind {
     Fragment = 3,
     /// What was stored under this hash before this place is gone.
     Tombstone = 4,
-    /// The record at the log position in the hash's lower half is gone, whatever its key.
+    /// The record at the log position in the hash's lower half is gone, whatever its key. With a
+    /// number in the upper half: the cluster with that number, there, was given up.
     Void = 5,
 }
 
@@ -69,6 +70,16 @@ impl Entry {
     #[must_use]
     pub const fn is_record(&self) -> bool {
         !matches!(self.kind, EntryKind::Tombstone | EntryKind::Void)
+    }
+
+    /// The number of the cluster that this entry says was given up.
+    #[must_use]
+    pub const fn cluster_given_up(&self) -> Option<u64> {
+        match (self.kind, self.hash.high()) {
+            (EntryKind::Void, 0) => None,
+            (EntryKind::Void, number) => Some(number),
+            _ => None,
+        }
     }
 
     /// Appends the bytes.

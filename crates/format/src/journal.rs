@@ -3,6 +3,9 @@
 //! Two halves of blocks take turns. A half begins with a snapshot: all purges that are active, in
 //! one block or more, written at once. Behind it come blocks with the purges made since. When a
 //! half is full, the other one gets a new snapshot; the half whose snapshot is newer counts.
+//!
+//! In a *doubled* half every block is there twice, so that the damage of one loses nothing: the
+//! snapshot, then the snapshot again, then each later block followed by its copy.
 
 use crate::bytes_io::{Put, Take, check_crc, check_mark};
 use crate::{BLOCK, FORMAT_VERSION, FormatError, StoreUuid};
@@ -79,6 +82,8 @@ impl PurgeNote {
 /// A block of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalBlock {
+    /// Every block of this half is written twice.
+    pub doubled: bool,
     /// Whose store.
     pub uuid: StoreUuid,
     /// Goes up by one with every block written.
@@ -107,7 +112,7 @@ impl JournalBlock {
         let mut put = Put(&mut out);
         put.bytes(&MAGIC);
         put.u16(FORMAT_VERSION);
-        put.u16(0);
+        put.u16(u16::from(self.doubled));
         put.bytes(&self.uuid.0);
         put.u64(self.sequence);
         put.u64(self.first);
@@ -138,7 +143,11 @@ impl JournalBlock {
         let mut take = Take::new(bytes);
         check_mark(&mut take, MAGIC, bytes)?;
         check_crc(bytes, BLOCK as usize - 4)?;
-        take.zeros(2)?;
+        let doubled = match take.u16()? {
+            0 => false,
+            1 => true,
+            _ => return Err(FormatError::Invalid("reserved field")),
+        };
         let (uuid, sequence, first) = (StoreUuid(take.array()?), take.u64()?, take.u64()?);
         let (snapshot, count) = (take.u32()?, take.u32()?);
         let (seen, retired, floor) = (take.u64()?, take.u64()?, take.u64()?);
@@ -149,6 +158,7 @@ impl JournalBlock {
             .map(|_| decode_note(&mut take))
             .collect::<Result<_, _>>()?;
         Ok(Self {
+            doubled,
             uuid,
             sequence,
             first,
@@ -212,25 +222,50 @@ pub fn read_journal_half(half: &[u8], uuid: StoreUuid) -> Option<JournalHalf> {
         let decoded = JournalBlock::decode(block).ok();
         decoded.filter(|b| b.uuid == uuid)
     };
-    let head = decode(blocks.first()?).filter(|b| b.sequence == b.first)?;
+    let mut blocks: Vec<_> = blocks.iter().map(decode).collect();
+    // What an earlier round left lies behind.
+    let newest = blocks.iter().flatten().max_by_key(|block| block.first)?;
+    let head = JournalBlock {
+        notes: Vec::new(),
+        ..newest.clone()
+    };
     let mut read = JournalHalf {
         newest: head.clone(),
         blocks: 0,
         notes: Vec::new(),
         holes: false,
     };
-    for (sequence, block) in (head.first..).zip(blocks) {
-        let follows = decode(block).filter(|b| b.first == head.first && b.sequence == sequence);
+    for sequence in head.first.. {
+        let places = head.places(sequence);
+        let mut follows = None;
+        for place in places {
+            let block = blocks.get_mut(place).and_then(Option::take);
+            let right = |b: &JournalBlock| b.first == head.first && b.sequence == sequence;
+            follows = follows.or(block.filter(right));
+        }
         let Some(mut block) = follows else {
             // Blocks are durable before the next one is written, so a torn one is the last.
-            let rest = &blocks[read.blocks as usize..];
-            let mut later = rest.iter().filter_map(decode);
-            read.holes = later.any(|b| b.first == head.first);
+            let mut later = blocks.iter().flatten();
+            read.holes = later.any(|b| b.first == head.first && b.sequence > sequence);
             break;
         };
         read.notes.append(&mut block.notes);
         read.newest = block;
-        read.blocks += 1;
+        read.blocks = places.into_iter().max().map_or(0, |last| last as u32 + 1);
     }
-    (read.blocks >= head.snapshot).then_some(read)
+    (read.newest.sequence + 1 >= head.first + u64::from(head.snapshot) && read.blocks > 0)
+        .then_some(read)
+}
+
+impl JournalBlock {
+    /// Where in its half the block with this sequence lies, and its copy.
+    fn places(&self, sequence: u64) -> [usize; 2] {
+        let number = usize::try_from(sequence - self.first).unwrap_or(usize::MAX / 4);
+        let number = number.min(usize::MAX / 4);
+        match (self.doubled, self.snapshot as usize) {
+            (false, _) => [number; 2],
+            (true, snapshot) if number < snapshot => [number, number + snapshot],
+            (true, _) => [2 * number, 2 * number + 1],
+        }
+    }
 }

@@ -17,7 +17,10 @@ mod slot;
 mod superblock;
 mod words;
 
-pub use cluster::{CLUSTER_HEADER_BYTES, ClusterHeader, cluster_table_bytes};
+pub use cluster::{
+    CHAIN_BEGINS, CHAIN_UNKNOWN, CLUSTER_HEADER_BYTES, ChainLink, ClusterHeader, chain_sum,
+    cluster_table_bytes,
+};
 pub use entry::{ENTRY_BYTES, Entry, EntryKind, LogPosition};
 pub use error::FormatError;
 pub use geometry::{GROWTHS_MAX, Geometry, Growth, StoreUuid};
@@ -37,8 +40,11 @@ pub use superblock::{Company, FORMER_MAX, QUARANTINE_MAX, SUPERBLOCK_BYTES, Supe
 /// that means. (0 was in use before the first release.)
 pub const FORMAT_VERSION: u16 = 1;
 
-/// Extensions of it that this code knows, by bit. There is none so far.
-pub const EXTENSIONS: u16 = 0;
+/// Extension `chain`: clusters are numbered and name the one before, see [`ChainLink`].
+pub const EXTENSION_CHAIN: u16 = 1;
+
+/// Extensions of the format that this code knows, by bit.
+pub const EXTENSIONS: u16 = EXTENSION_CHAIN;
 
 /// The unit of addresses and of record packing, in bytes. Measured: `docs/decisions`.
 pub const UNIT: u64 = 16;
@@ -62,4 +68,10 @@ pub const fn round_to_unit(bytes: u64) -> u64 {
 #[must_use]
 pub const fn round_to_block(bytes: u64) -> u64 {
     bytes.div_ceil(BLOCK) * BLOCK
+}
+
+/// Whether a block may begin with a table of a store: journal, slot or cluster. A guess by its mark.
+#[must_use]
+pub fn may_be_table(block: &[u8]) -> bool {
+    [*b"FXPJ", *b"FXSM", *b"FXCL"].contains(block.first_chunk().unwrap_or(&[0; 4]))
 }

@@ -39,6 +39,9 @@ pub struct SlotHeader {
     pub entries: u32,
     /// CRC32C of the entries' bytes.
     pub entries_crc: u32,
+    /// Number of the last cluster of this life that was durable when the slot was written
+    /// ([`crate::ChainLink`]); 0: none, or not known.
+    pub last_cluster: u64,
 }
 
 /// The bytes of a summary with `entries`: those that its slot has no room for lie at the end of the
@@ -61,6 +64,7 @@ pub fn encode_slot(header: &SlotHeader, entries: &[Entry]) -> Vec<u8> {
     put.u64(header.sequence);
     put.u32(entries.len() as u32);
     put.u32(foxy_base::crc32c(&table));
+    put.u48(header.last_cluster);
     put.pad_to(SLOT_HEADER_BYTES - 4);
     let crc = foxy_base::crc32c(&out);
     Put(&mut out).u32(crc);
@@ -91,7 +95,8 @@ impl SlotHeader {
         let uuid = StoreUuid(take.array()?);
         let (segment, used_units, sequence) = (take.u32()?, take.u32()?, take.u64()?);
         let (entries, entries_crc) = (take.u32()?, take.u32()?);
-        take.zeros(SLOT_HEADER_BYTES - 4 - 48)?;
+        let last_cluster = take.u48()?;
+        take.zeros(SLOT_HEADER_BYTES - 4 - 54)?;
         Ok(Self {
             state,
             uuid,
@@ -100,6 +105,7 @@ impl SlotHeader {
             used_units,
             entries,
             entries_crc,
+            last_cluster,
         })
     }
 }

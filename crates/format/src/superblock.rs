@@ -29,6 +29,8 @@ pub struct Company {
 /// One of the two superblocks; the valid one with the higher generation counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
+    /// Extensions of the format that the store uses, by bit: some of [`EXTENSIONS`].
+    pub extensions: u16,
     /// Goes up by one with every write; an open store never reuses one.
     pub generation: u64,
     /// The store's identity.
@@ -51,7 +53,7 @@ impl Superblock {
         let mut put = Put(&mut out);
         put.bytes(&MAGIC);
         put.u16(FORMAT_VERSION);
-        put.u16(EXTENSIONS);
+        put.u16(self.extensions);
         put.u64(self.generation);
         put.bytes(&self.uuid.0);
         let g = &self.geometry;
@@ -83,6 +85,24 @@ impl Superblock {
         let crc = foxy_base::crc32c(&out);
         Put(&mut out).u32(crc);
         out
+    }
+
+    /// Reads superblocks A and B, which follow each other in `bytes`. If one is whole and the other
+    /// differs from a whole one in its version alone, that one is damaged (`Checksum`): a flipped
+    /// bit is no newer version.
+    pub fn decode_both(bytes: &[u8]) -> [Result<Self, FormatError>; 2] {
+        let (a, b) = bytes.split_at(SUPERBLOCK_BYTES.min(bytes.len()));
+        let found = [Self::decode(a), Self::decode(b)];
+        if found.iter().all(Result::is_err) {
+            return found;
+        }
+        let [first, second] = found;
+        [(first, a), (second, b)].map(|(found, bytes)| match found {
+            Err(FormatError::Newer(_) | FormatError::Older(_)) if only_version_differs(bytes) => {
+                Err(FormatError::Checksum)
+            }
+            found => found,
+        })
     }
 
     /// Reads a superblock.
@@ -132,6 +152,7 @@ impl Superblock {
         let quarantine = quarantine(&mut take, geometry.segments)?;
         take.zeros(SUPERBLOCK_BYTES - 4 - USED)?;
         Ok(Self {
+            extensions,
             generation,
             uuid,
             geometry,
@@ -140,6 +161,15 @@ impl Superblock {
             quarantine,
         })
     }
+}
+
+/// Whether the checksum would be right with this program's version in its field.
+fn only_version_differs(bytes: &[u8]) -> bool {
+    let Some(mut own) = bytes.get(..SUPERBLOCK_BYTES).map(<[u8]>::to_vec) else {
+        return false;
+    };
+    own[4..6].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+    check_crc(&own, SUPERBLOCK_BYTES - 4).is_ok()
 }
 
 /// The numbers of segments, which must ascend and exist; what is not used is zero.

@@ -15,7 +15,7 @@ const VERSION: usize = 4;
 
 /// The store that was frozen with version 1.
 fn golden() -> Vec<u8> {
-    let path = frozen::path(env!("CARGO_MANIFEST_DIR"));
+    let path = frozen::path(env!("CARGO_MANIFEST_DIR"), "v1");
     frozen::unhex(&std::fs::read_to_string(path).unwrap())
 }
 

@@ -42,6 +42,8 @@ impl Use {
 /// Memory of one connection in the count of a client's connections: with buffers, and with a part
 /// of the fetches that they start.
 const CONNECTION_BYTES: usize = 32 << 10;
+/// Memory that comes back at least when an idle connection is closed.
+const CLOSED_BYTES: usize = 8 << 10;
 /// Connections that any client may have.
 const CONNECTIONS_MIN: usize = 32;
 
@@ -103,9 +105,19 @@ impl Ledger {
         self.total.load(Ordering::Relaxed) + self.excess()
     }
 
+    /// Bytes from which on memory is spent.
+    fn spent_from(&self) -> usize {
+        self.max / 8 * 7
+    }
+
+    /// Connections to close so that memory is not spent any more, if each has little.
+    pub(crate) fn surplus(&self) -> usize {
+        self.total().saturating_sub(self.spent_from()) / CLOSED_BYTES
+    }
+
     pub(crate) fn pressure(&self) -> Pressure {
         let total = self.total();
-        if total >= self.max / 8 * 7 {
+        if total >= self.spent_from() {
             Pressure::Spent
         } else if total >= self.max / 2 {
             Pressure::High
@@ -161,7 +173,7 @@ impl Ledger {
     pub(crate) fn limit(&self, of: Use) -> usize {
         match of {
             Use::Fills => self.fills_max,
-            Use::Queues => self.max / 2,
+            Use::Queues => self.max / 8 * 3,
             _ => usize::MAX,
         }
     }

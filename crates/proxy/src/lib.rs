@@ -12,6 +12,7 @@ mod config;
 mod conn;
 mod counters;
 mod disk;
+mod entrance;
 mod errors;
 mod fetch;
 mod fill;

@@ -9,6 +9,7 @@ use foxy_base::{MonoTime, Rng, WallTime, hash64};
 use foxy_http1::{DateCache, Limits};
 
 use crate::disk::DiskReader;
+use crate::entrance::Entrance;
 use crate::net::{Sweep, Ticks};
 use crate::proxy::Proxy;
 use crate::upstream::exchange::Upstream;
@@ -59,6 +60,7 @@ pub(crate) struct Local {
     pub(crate) proxy: Arc<Proxy>,
     pub(crate) index: usize,
     pub(crate) sweep: Sweep,
+    pub(crate) entrance: Entrance,
     pub(crate) pool: Pool<Upstream>,
     pub(crate) disk: DiskReader,
     pub(crate) log: RefCell<Box<dyn LogSink>>,
@@ -86,6 +88,7 @@ impl Local {
         };
         Rc::new(Self {
             sweep: Sweep::new(&proxy.ledger),
+            entrance: Entrance::default(),
             pool: Pool::new(&config.upstream),
             disk: DiskReader::new(Arc::clone(&proxy.engine), Arc::clone(&proxy.clock)),
             logs: log.wanted(),
@@ -137,6 +140,13 @@ impl Local {
         let count = self.sweep.shed(SHED);
         self.counters().add(Event::ConnectionsShed, count as u64);
         count
+    }
+
+    /// As [`shed`](Self::shed), as many as memory is exceeded by. Each worker looks for its part.
+    pub(crate) fn shed_surplus(&self) {
+        let surplus = self.proxy.ledger.surplus() / self.proxy.workers();
+        let count = self.sweep.shed(surplus.max(SHED));
+        self.counters().add(Event::ConnectionsShed, count as u64);
     }
 
     /// As [`shed`](Self::shed), of clients that do not read their answers only.

@@ -89,7 +89,7 @@ impl Drop for Place {
 }
 
 /// The address under which a client is counted.
-fn client(address: IpAddr) -> IpAddr {
+pub(crate) fn client(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => {
             let [a, b, c, d, ..] = v6.segments();

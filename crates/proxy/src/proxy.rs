@@ -117,6 +117,11 @@ impl Proxy {
         totals
     }
 
+    /// Workers, at least one.
+    pub(crate) fn workers(&self) -> usize {
+        self.counters.len()
+    }
+
     /// Client connections open now.
     #[must_use]
     pub fn connections(&self) -> usize {

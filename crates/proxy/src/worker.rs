@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use foxy_base::MonoTime;
 use foxy_tls::ServerTls;
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
@@ -24,10 +23,6 @@ use crate::{Event, Listener, LogSink, Proxy, Role};
 
 /// Receive buffers of clients where memory is small. The kernel doubles it.
 const SMALL_RECEIVE: usize = 8 << 10;
-/// Longest time for which no connection is accepted because memory is spent.
-const OVER: Duration = Duration::from_secs(1);
-/// Time between two looks at the memory.
-const LOOK: Duration = Duration::from_millis(20);
 /// Connections of one client that are closed at a time for another one of the same client.
 const OF_ONE: usize = 8;
 
@@ -112,16 +107,14 @@ async fn sweep(local: Rc<Local>) {
         local.sweep.tick();
         local.pool.sweep(local.sweep.now());
         if local.proxy.ledger.pressure() == Pressure::Spent {
-            local.shed();
+            local.shed_surplus();
         }
         local.log.borrow_mut().flush();
     }
 }
 
 async fn accept(local: Rc<Local>, socket: TcpListener, role: Rc<Role>, tls: Option<ServerTls>) {
-    let mut over = None;
     loop {
-        room(&local, &mut over).await;
         match socket.accept().await {
             Ok((stream, client)) => start(&local, stream, client, (&role, tls.as_ref())),
             Err(error) if is_clients_fault(&error) => {}
@@ -135,22 +128,6 @@ async fn accept(local: Rc<Local>, socket: TcpListener, role: Rc<Role>, tls: Opti
             pending::<()>().await;
         }
     }
-}
-
-/// Waits while memory is spent. New connections then wait in the kernel, where they cost less than a
-/// refusal, until others were closed for them. After [`OVER`] one is accepted per [`LOOK`]: it may
-/// be refused, but it is not left without an answer.
-async fn room(local: &Local, over: &mut Option<MonoTime>) {
-    let ledger = &local.proxy.ledger;
-    while ledger.is_over() {
-        let since = *over.get_or_insert_with(|| local.mono());
-        local.shed();
-        tokio::time::sleep(LOOK).await;
-        if local.mono().since(since) >= OVER {
-            return;
-        }
-    }
-    *over = None;
 }
 
 /// Errors of accept that concern one connection only.
@@ -179,11 +156,12 @@ fn start(
             place => place,
         },
     };
-    let number = place.as_ref().map_or(0, Place::client);
+    let (number, crowd) = place
+        .as_ref()
+        .map_or((0, 0), |place| (place.client(), place.number()));
     // A client that has its share already pays for its next connection itself.
     let share = local.proxy.ledger.connections_of_one();
-    let over = place.as_ref().is_some_and(|place| place.number() > share);
-    if over && local.shed_client(number, OF_ONE) == 0 {
+    if crowd > share && local.shed_client(number, OF_ONE) == 0 {
         return local.count(Event::ConnectionsRefused);
     }
     let places = local.proxy.config.limits.connections;
@@ -207,25 +185,47 @@ fn start(
         _place: place,
         local: Rc::clone(local),
     };
-    let Some(tls) = tls else {
-        let connection = Conn::new(Rc::clone(local), stream, client, Rc::clone(role));
-        connection.set_client(number);
-        tokio::task::spawn_local(async move {
-            let _guard = guard;
-            connection.serve().await;
-        });
-        return;
-    };
-    let stream = TlsStream::new(stream, tls.session(), &local.proxy.ledger);
-    let mut connection = Conn::new(Rc::clone(local), stream, client, Rc::clone(role));
-    connection.set_client(number);
-    // On the heap at once: the runtime moves what it is given several times.
-    tokio::task::spawn_local(Box::pin(async move {
+    let (local, role, tls) = (Rc::clone(local), Rc::clone(role), tls.cloned());
+    tokio::task::spawn_local(async move {
         let _guard = guard;
-        if connection.secure().await {
-            connection.serve().await;
+        if local.proxy.ledger.is_over() {
+            // Boxed: it would enlarge the task of every connection.
+            Box::pin(local.entrance.enter(&local, crowd)).await;
         }
-    }));
+        // Boxed: a connection that waits must not have the memory of one that is served.
+        match tls {
+            None => Box::pin(serve(local, stream, (client, number), role)).await,
+            Some(tls) => Box::pin(serve_tls(local, stream, (client, number), role, tls)).await,
+        }
+    });
+}
+
+/// Serves a client that does not speak TLS; `number` distinguishes it from others.
+async fn serve(
+    local: Rc<Local>,
+    stream: TcpStream,
+    (client, number): (SocketAddr, u64),
+    role: Rc<Role>,
+) {
+    let connection = Conn::new(local, stream, client, role);
+    connection.set_client(number);
+    connection.serve().await;
+}
+
+/// Serves a client that does.
+async fn serve_tls(
+    local: Rc<Local>,
+    stream: TcpStream,
+    (client, number): (SocketAddr, u64),
+    role: Rc<Role>,
+    tls: ServerTls,
+) {
+    let stream = TlsStream::new(stream, tls.session(), &local.proxy.ledger);
+    let mut connection = Conn::new(local, stream, client, role);
+    connection.set_client(number);
+    if connection.secure().await {
+        connection.serve().await;
+    }
 }
 
 /// Counts an open connection until it is dropped.

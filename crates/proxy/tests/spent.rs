@@ -126,7 +126,7 @@ fn a_large_answer_waits_for_a_place_and_small_ones_do_not() {
     const LARGE: usize = 8 << 20;
     let large = origin(LARGE);
     let small = origin(10);
-    // One place: half of this is more than 64 KiB and less than twice that.
+    // One place: three eighths of this is more than 64 KiB and less than twice that.
     let foxy = with_memory(200 << 10);
     let mut first = foxy.connect();
     first.send(get(&large, "/1"));

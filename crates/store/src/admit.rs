@@ -7,9 +7,11 @@ use foxy_base::FieldBlock;
 
 use crate::inbox::Item;
 use crate::large::NewLarge;
+use crate::object::place_mark;
 use crate::purge::{PurgeMark, Verdict};
 use crate::shard::{Pending, Stage};
 use crate::shared::StoreShared;
+use crate::spot::Spot;
 use crate::stats::add;
 use crate::{Admission, DropReason, Engine, MAX_KEY_BYTES, NewObject, Object, ObjectMeta, Put};
 
@@ -143,7 +145,7 @@ impl Engine {
         bytes: usize,
     ) -> Result<(Arc<StoreShared>, u32), DropReason> {
         let counters = &self.counters;
-        let Some(store) = self.route(object.group()) else {
+        let Some(store) = self.route(object.route()) else {
             add(&counters.drop_no_store, 1);
             return Err(DropReason::NoStore);
         };
@@ -183,6 +185,7 @@ impl Engine {
             tags,
             fields,
             mark: PurgeMark::new(meta.purge_sequence),
+            read_from: 0,
             ..(**old).clone()
         };
         object.own_small_parts();
@@ -196,7 +199,14 @@ impl Engine {
         let shard = self.shard(object.hash()).read();
         match shard.in_memory(object.hash()) {
             Some(present) => present.meta() == object.meta(),
-            None => !self.index.lookup(object.hash()).is_empty(),
+            // What the index leads to may be a newer version, unless it is the very place that this
+            // one was read from.
+            None => (self.index.lookup(object.hash()).into_iter())
+                .filter_map(|entry| {
+                    let spot = Spot::of(&entry);
+                    self.stores().at(spot.address)?.place(spot)
+                })
+                .any(|place| place_mark(&place) == object.read_from),
         }
     }
 }

@@ -105,7 +105,7 @@ impl Engine {
             return Moved::No;
         }
         let uses = entry.freq.max(u8::from(shard.ram.peek(&hash).is_some()));
-        let Some(to) = self.route(object.group()) else {
+        let Some(to) = self.route(object.route()) else {
             return Moved::NotYet;
         };
         let fits = object.record_bytes() <= largest_record(to.geometry.cluster_bytes);

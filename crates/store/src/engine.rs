@@ -20,6 +20,7 @@ use crate::shard::Shard;
 use crate::shared::StoreShared;
 use crate::stats::{EngineCounters, OneStoreStats, StoreStats, add};
 use crate::ticket::SyncTicket;
+use crate::trust::Trust;
 use crate::{EngineConfig, OpenError, StoreId, StoreOptions, Writer};
 
 /// Where the index has its memory from.
@@ -39,6 +40,7 @@ pub struct Engine {
     shards: Box<[RwLock<Shard>]>,
     pub(crate) registry: Registry,
     pub(crate) away: Away,
+    pub(crate) trust: Trust,
     /// Who may be believed, if the stores met.
     pub(crate) circle: parking_lot::Mutex<Option<Circle>>,
     /// What every store shall say; 0: they did not meet, or not all are open.
@@ -79,6 +81,7 @@ impl Engine {
             index: Index::with_pages(config.memory_bytes / 2, Some(INDEX_PAGES)),
             registry: Registry::default(),
             away: Away::default(),
+            trust: Trust::default(),
             circle: parking_lot::Mutex::default(),
             epoch: AtomicU64::new(0),
             opening: parking_lot::Mutex::new(()),
@@ -169,9 +172,9 @@ impl Engine {
         self.stores().iter().map(|s| s.id).collect()
     }
 
-    /// The store that takes objects of `group`: weighted rendezvous over those that take writes.
-    /// Lookups do not depend on it.
-    pub(crate) fn route(&self, group: u64) -> Option<Arc<StoreShared>> {
+    /// The store that takes objects with this [`Object::route`]: weighted rendezvous over those that
+    /// take writes. Lookups do not depend on it.
+    pub(crate) fn route(&self, key: u64) -> Option<Arc<StoreShared>> {
         let stores = self.stores();
         let able = |s: &&Arc<StoreShared>| s.takes_new(|| self.clock.mono());
         let mut able = stores
@@ -183,7 +186,7 @@ impl Engine {
             return Some(first.clone());
         };
         let score = |s: &StoreShared| {
-            let draw = hash64(group, &s.uuid.0) as f64 / u64::MAX as f64;
+            let draw = hash64(key, &s.uuid.0) as f64 / u64::MAX as f64;
             -s.share() / draw.clamp(1e-18, 1.0 - 1e-15).ln()
         };
         let best = [first, second]
@@ -218,11 +221,15 @@ impl Engine {
 
     /// A ticket for everything put and removed before.
     pub fn sync(&self) -> SyncTicket {
-        self.ticket(true)
+        self.ticket_of(&self.stores(), true)
     }
 
-    pub(crate) fn ticket(&self, objects: bool) -> SyncTicket {
-        self.ticket_of(&self.stores(), objects)
+    /// A ticket for a removal.
+    pub(crate) fn removal_ticket(&self) -> SyncTicket {
+        if self.trust.is_unnoted() {
+            return SyncTicket::failed();
+        }
+        self.ticket_of(&self.stores(), false)
     }
 
     /// A ticket for what some stores have to write.
@@ -269,6 +276,7 @@ impl Engine {
         let nanos = u128::from(self.clock.mono().nanos()) * u128::from(room) / written;
         OneStoreStats {
             store: store.id,
+            uuid: store.uuid.0,
             disk: store.disk.describe(),
             health: store.seen_health(|| self.clock.mono()),
             duty: store.duty(),

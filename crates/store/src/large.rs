@@ -267,7 +267,7 @@ impl Engine {
         };
         add(&self.counters.fragments, 1);
         add(&self.counters.put_bytes, object.body.len() as u64);
-        let no_store = self.route(head.group).is_none();
+        let no_store = self.route(object.route()).is_none();
         let in_ram = length <= self.large_in_ram() || no_store;
         match self.admit(&Arc::new(object), in_ram, true) {
             Admission::Refused(reason) => Err(reason),

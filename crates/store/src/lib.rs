@@ -42,6 +42,7 @@ mod spot;
 mod stats;
 mod supersede;
 mod ticket;
+mod trust;
 mod weight;
 mod writer;
 
@@ -68,6 +69,7 @@ pub use purge::{
     WalkStep, Walked, for_each_tag,
 };
 pub use reads::ReadMode;
+pub use recovery::identity;
 pub use scrub::{Scrub, ScrubStep};
 pub use sparse::FragmentPut;
 pub use stats::{Duty, EngineCounts, Health, MemoryShares, OneStoreStats, StoreCounts, StoreStats};

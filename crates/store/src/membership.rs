@@ -116,6 +116,9 @@ impl Engine {
             return Standing::Back(floor);
         }
         self.away.take(superblock.uuid);
+        if self.trust.take(superblock.uuid) {
+            return Standing::Stranger;
+        }
         let mut circle = self.circle.lock();
         if let Some(circle) = circle.as_mut().filter(|_| self.stores().is_empty()) {
             circle.begin(&superblock.company);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use foxy_base::{FieldBlock, KeyHash, WallTime};
-use foxy_format::{RULES_BYTES, RecordHead, RecordKind, RecordLayout, RecordSections};
+use foxy_format::{RULES_BYTES, RecordHead, RecordKind, RecordLayout, RecordPlace, RecordSections};
 
 use crate::around::Brought;
 use crate::hold::Hold;
@@ -107,7 +107,22 @@ pub struct Object {
     pub(crate) brought: Brought,
     /// Of a head: keeps the version's fragments readable.
     pub(crate) hold: Option<Arc<Hold>>,
+    /// Mark of the place that it was read from ([`place_mark`]); 0: from none.
+    pub(crate) read_from: u64,
 }
+
+/// Distinguishes places of records, in all lives of all stores.
+pub(crate) fn place_mark(place: &RecordPlace) -> u64 {
+    let mut bytes = [0; 32];
+    bytes[..16].copy_from_slice(&place.uuid.0);
+    bytes[16..24].copy_from_slice(&place.sequence.to_le_bytes());
+    bytes[24..].copy_from_slice(&place.address_units.to_le_bytes());
+    foxy_base::hash64(1, &bytes)
+}
+
+/// Fragments of a large object that follow each other on one store: with the usual clusters about
+/// 16 MB, so that reading ahead stays on one disk and the whole uses all of them.
+const SPAN: u32 = 64;
 
 impl Object {
     /// Hash of the key.
@@ -207,6 +222,7 @@ impl Object {
             mark: PurgeMark::new(new.meta.purge_sequence),
             brought: Brought::default(),
             hold: None,
+            read_from: 0,
         };
         object.own_small_parts();
         object
@@ -229,6 +245,17 @@ impl Object {
         let parts = parts.iter().filter(|p| !p.is_empty());
         let held: usize = parts.map(|p| good_size(p.len()) + SHARE).sum();
         self.charge = OVERHEAD + held;
+    }
+
+    /// What decides on which of several stores it belongs: its key, and of a fragment the span of the
+    /// body that it is in. Never the group: all of one site would go to one disk.
+    pub(crate) fn route(&self) -> u64 {
+        match self.kind {
+            RecordKind::Fragment => {
+                foxy_base::hash64(u64::from(self.fragment / SPAN) + 1, &self.key)
+            }
+            _ => self.hash.high(),
+        }
     }
 
     /// The variable parts as a record holds them.
@@ -306,6 +333,7 @@ impl Object {
             mark: PurgeMark::new(head.purge_sequence),
             brought: Brought::default(),
             hold: None,
+            read_from: place_mark(&head.place),
         })
     }
 }

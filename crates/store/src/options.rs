@@ -120,6 +120,14 @@ pub enum OpenError {
         /// The disk.
         disk: String,
     },
+    /// Both superblocks are empty, but tables of a Foxy store lie behind them.
+    #[error(
+        "{disk}: its superblocks are empty although the tables of a Foxy store lie behind them: the beginning was wiped; check the device, or format it with --force-format (this empties the cache)"
+    )]
+    Wiped {
+        /// The disk.
+        disk: String,
+    },
     /// Written by a later version of Foxy.
     #[error(
         "{disk}: was written by a newer Foxy (format {version}); use that version, or format it with --force-format (this empties the cache)"
@@ -212,4 +220,16 @@ pub enum OpenError {
         /// What the system said.
         source: std::io::Error,
     },
+}
+
+impl OpenError {
+    /// Whether it is the disk's fault: what the store held is lost or cannot be read, and nobody
+    /// can correct that in the configuration.
+    #[must_use]
+    pub const fn is_of_the_disk(&self) -> bool {
+        matches!(
+            self,
+            Self::Wiped { .. } | Self::Damaged { .. } | Self::CutShort { .. } | Self::Io { .. }
+        )
+    }
 }

@@ -259,6 +259,8 @@ impl Duty {
 pub struct OneStoreStats {
     /// Which.
     pub store: StoreId,
+    /// Its identity, as on its disk.
+    pub uuid: [u8; 16],
     /// Its disk.
     pub disk: String,
     /// What it can do.

@@ -114,6 +114,6 @@ impl Engine {
         self.take_away(&mut shard, hash, &found);
         drop(shard);
         add(&self.counters.purged, 1);
-        self.ticket(false)
+        self.removal_ticket()
     }
 }

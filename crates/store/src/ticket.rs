@@ -47,6 +47,13 @@ impl SyncTicket {
         (Self(shared), parts)
     }
 
+    /// A ticket that has ended in vain.
+    pub(crate) fn failed() -> Self {
+        let (ticket, part) = Self::new(1);
+        drop(part);
+        ticket
+    }
+
     /// The outcome, or `None` while writers are at work.
     #[must_use]
     pub fn outcome(&self) -> Option<Durable> {

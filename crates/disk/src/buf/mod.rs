@@ -9,7 +9,7 @@ pub use pool::BufPool;
 
 use bytes::Bytes;
 use memory::Memory;
-pub(crate) use memory::{map_aligned, unmap};
+pub(crate) use memory::map_aligned;
 use pool::Home;
 use std::fmt;
 use std::ops::{Deref, DerefMut};

@@ -228,6 +228,10 @@ fn set_direct(
     }
     let refused = match try_direct(file) {
         Ok(()) => return Ok((true, None)),
+        // That says nothing about direct transfers: the device does not read.
+        Err(error @ (Errno::IO | Errno::NXIO | Errno::NODEV)) => {
+            return Err(io_error(path, "read it", error.into()));
+        }
         Err(error) => error,
     };
     if wanted == Direct::Yes {

@@ -81,6 +81,7 @@ pub(super) fn of_device(
         .seek(SeekFrom::End(0))
         .map_err(|e| io_error(path, "find its length", e))?;
     match wanted {
+        _ if end == 0 => Err(DiskError::Gone { path: path.into() }),
         Some(wanted) if wanted > end => Err(DiskError::TooLarge {
             path: path.into(),
             wanted,

@@ -110,6 +110,22 @@ fn each_refusal_has_its_reason() {
         Err(FormatError::Newer(9)),
         "before the checksum is looked at"
     );
+    let both = |a: &[u8], b: &[u8]| Superblock::decode_both(&[a, b].concat());
+    assert_eq!(
+        both(&newer, &whole),
+        [Err(FormatError::Checksum), Ok(superblock())],
+        "a flipped bit is no newer version"
+    );
+    assert_eq!(
+        both(&newer, &newer),
+        [const { Err(FormatError::Newer(9)) }; 2]
+    );
+    let mut real = newer.clone();
+    real[100] ^= 1;
+    assert_eq!(
+        both(&whole, &real),
+        [Ok(superblock()), Err(FormatError::Newer(9))]
+    );
     let mut older = whole.clone();
     older[4] = 0;
     assert_eq!(Superblock::decode(&older), Err(FormatError::Older(0)));

@@ -55,6 +55,7 @@ pub(crate) fn grown() -> [Growth; GROWTHS_MAX] {
 
 pub(crate) fn superblock() -> Superblock {
     Superblock {
+        extensions: 0,
         generation: 7,
         uuid: uuid(),
         geometry: geometry(),
@@ -77,6 +78,23 @@ pub(crate) fn slot_header() -> SlotHeader {
         used_units: 2048,
         entries: 0,
         entries_crc: 0,
+        last_cluster: 0,
+    }
+}
+
+/// With extension `chain`: the slot names the last cluster of its segment.
+pub(crate) fn slot_chained() -> SlotHeader {
+    SlotHeader {
+        last_cluster: 0x0102_0304_0506,
+        ..slot_header()
+    }
+}
+
+/// With extension `chain`.
+pub(crate) fn superblock_chained() -> Superblock {
+    Superblock {
+        extensions: EXTENSION_CHAIN,
+        ..superblock()
     }
 }
 
@@ -88,7 +106,30 @@ pub(crate) fn cluster_header() -> ClusterHeader {
         offset_units: 256,
         len_units: 256,
         entries: 5,
+        link: ChainLink::default(),
     }
+}
+
+/// With extension `chain`: a cluster with its place in the chain.
+pub(crate) fn cluster_chained() -> ClusterHeader {
+    ClusterHeader {
+        entries: 6,
+        link: ChainLink {
+            number: 0x0102_0304_0506,
+            before: 0xa1b2_c3d4,
+            flushed: 0x0102_0304_0506 - 0x0203,
+        },
+        ..cluster_header()
+    }
+}
+
+/// The same entries, and one that says that a cluster was given up.
+pub(crate) fn entries_chained() -> Vec<Entry> {
+    let given_up = Entry {
+        hash: KeyHash(0x0102_0304_0500 << 64 | u128::from(LogPosition::new(68, 512).0)),
+        ..entries()[1]
+    };
+    [vec![given_up], entries()].concat()
 }
 
 pub(crate) fn journal() -> JournalBlock {
@@ -101,6 +142,7 @@ pub(crate) fn journal() -> JournalBlock {
         text: text.to_vec(),
     };
     JournalBlock {
+        doubled: false,
         uuid: uuid(),
         sequence: 12,
         first: 10,
@@ -112,6 +154,14 @@ pub(crate) fn journal() -> JournalBlock {
             note(PurgeKind::Host, false, b"example.com"),
             note(PurgeKind::All, true, b""),
         ],
+    }
+}
+
+/// With extension `chain`: a block of a half in which every block is there twice.
+pub(crate) fn journal_doubled() -> JournalBlock {
+    JournalBlock {
+        doubled: true,
+        ..journal()
     }
 }
 
@@ -270,21 +320,39 @@ pub(crate) fn all() -> Vec<(&'static str, Vec<u8>, String)> {
             format!("{:#?}", journal()),
         ),
         ("removals", removal_log(), format!("{:#?}", removals())),
+        (
+            "journal-doubled",
+            journal_doubled().encode().unwrap(),
+            format!("{:#?}", journal_doubled()),
+        ),
+        (
+            "superblock-chained",
+            superblock_chained().encode(),
+            format!("{:#?}", superblock_chained()),
+        ),
+        (
+            "slot-chained",
+            encode_slot(&slot_chained(), &entries_chained()),
+            format!("{:#?}\n{:#?}", slot_chained(), entries_chained()),
+        ),
+        (
+            "cluster-chained",
+            cluster_chained().encode(&entries_chained()),
+            format!("{:#?}\n{:#?}", cluster_chained(), entries_chained()),
+        ),
     ];
     others.into_iter().chain(records).collect()
 }
 
 pub(crate) fn decodes(name: &str, bytes: &[u8]) -> bool {
     match name {
-        "superblock" => Superblock::decode(bytes).is_ok_and(|s| s == superblock()),
-        "slot" => SlotHeader::decode(bytes).is_ok_and(|header| {
-            let expected = SlotHeader {
-                entries: header.entries,
-                entries_crc: header.entries_crc,
-                ..slot_header()
-            };
-            header == expected && decode_slot_entries(&header, bytes, 1 << 20) == Ok(entries())
-        }),
+        "superblock" => Superblock::decode(bytes) == Ok(superblock()),
+        "superblock-chained" => Superblock::decode(bytes) == Ok(superblock_chained()),
+        "slot" => slot_decodes(bytes, slot_header(), &entries()),
+        "slot-chained" => slot_decodes(bytes, slot_chained(), &entries_chained()),
+        "cluster-chained" => {
+            ClusterHeader::decode(bytes, 1 << 20) == Ok((cluster_chained(), entries_chained()))
+        }
         "cluster" => ClusterHeader::decode(bytes, 1 << 20) == Ok((cluster_header(), entries())),
         name if name.starts_with("record") => {
             parse_record(bytes, &record_head().place).is_ok_and(|(head, layout)| {
@@ -302,6 +370,19 @@ pub(crate) fn decodes(name: &str, bytes: &[u8]) -> bool {
         }
         "removals" => removals_decode(bytes),
         "journal" => JournalBlock::decode(bytes) == Ok(journal()),
+        "journal-doubled" => JournalBlock::decode(bytes) == Ok(journal_doubled()),
         _ => panic!("unknown structure {name}"),
     }
+}
+
+fn slot_decodes(bytes: &[u8], expected: SlotHeader, entries: &[Entry]) -> bool {
+    SlotHeader::decode(bytes).is_ok_and(|header| {
+        let expected = SlotHeader {
+            entries: header.entries,
+            entries_crc: header.entries_crc,
+            ..expected
+        };
+        let table = decode_slot_entries(&header, bytes, 1 << 20);
+        header == expected && table.is_ok_and(|table| table == entries)
+    })
 }

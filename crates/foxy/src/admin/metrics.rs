@@ -158,6 +158,12 @@ fn engine(state: &State, page: &mut Page) {
     for (event, value) in stats.counts.named().into_iter().chain(hits) {
         page.sample(name, &format!("event=\"{event}\""), value);
     }
+    page.single(
+        "foxy_stores_absent",
+        "gauge",
+        "Stores of the configuration that Foxy goes without; /readyz tells why.",
+        state.stores.absent().len(),
+    );
     stores(&stats.stores, page);
 }
 

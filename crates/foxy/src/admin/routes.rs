@@ -54,7 +54,7 @@ fn get(path: &str, state: &State) -> Answer {
         "/" => page(200),
         "/healthz" => Answer::text(200, "ok"),
         "/readyz" if shutting_down => Answer::text(503, "draining"),
-        "/readyz" => Answer::text(200, "ready"),
+        "/readyz" => Answer::text(200, &ready(state)),
         "/metrics" => Answer {
             status: 200,
             content_type: "text/plain; version=0.0.4; charset=utf-8",
@@ -68,6 +68,15 @@ fn get(path: &str, state: &State) -> Answer {
             "try /, /healthz, /readyz, /metrics, /stats, /stores, /ls, /purges or /why?url=...",
         ),
     }
+}
+
+/// Foxy serves without a store that is missing, so it is ready; whoever looks may want to know.
+fn ready(state: &State) -> String {
+    let absent = state.stores.absent();
+    let without = absent
+        .iter()
+        .map(|store| format!("\nwithout {}", store.reason));
+    format!("ready{}", without.collect::<String>())
 }
 
 fn page(status: u16) -> Answer {

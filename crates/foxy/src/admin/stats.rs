@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::State;
 use super::stores::duty_word;
+use crate::run::Absent;
 
 /// All figures of this moment. Counts are since the start.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -42,6 +43,9 @@ pub struct Stats {
     pub disk_objects: u64,
     /// Each store.
     pub stores: Vec<Store>,
+    /// Stores of the configuration that Foxy goes without, with the reasons.
+    #[serde(default)]
+    pub absent_stores: Vec<Absent>,
     /// Access log lines written and dropped.
     pub log_lines: Lines,
 }
@@ -177,6 +181,7 @@ impl Stats {
                 .iter()
                 .map(|store| one_store(store, named))
                 .collect(),
+            absent_stores: state.stores.absent(),
             log_lines: state.log.as_ref().map_or_else(Lines::default, |log| Lines {
                 written: log.written(),
                 dropped: log.dropped(),

@@ -93,6 +93,9 @@ pub struct ServeArgs {
     /// Format stores even if they hold something else. Destroys what is there
     #[arg(long)]
     pub force_format: bool,
+    /// Do not start unless every store can be used
+    #[arg(long)]
+    pub strict: bool,
     /// The memory budget, such as 512MiB or 25%
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,

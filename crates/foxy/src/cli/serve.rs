@@ -19,6 +19,7 @@ pub(super) fn run(args: &ServeArgs) -> ExitCode {
 /// The same with parts of the caller's.
 pub(super) fn run_with(args: &ServeArgs, mut parts: Parts) -> ExitCode {
     parts.store_options.force_format = args.force_format;
+    parts.strict = args.strict;
     let config = match args.configuration(&ThisMachine) {
         Ok(config) => config,
         Err(problems) => return misconfigured(&problems),
@@ -84,6 +85,9 @@ fn headline(config: &Config, running: &Running) -> String {
     if stats.stores.is_empty() {
         parts.push("no store".to_owned());
     }
+    for absent in running.absent_stores() {
+        parts.push(format!("WITHOUT {}", absent.path));
+    }
     parts.push(format!("memory {}", human(config.memory)));
     parts.push(format!("{} workers", config.workers));
     format!("foxy {}: {}", env!("CARGO_PKG_VERSION"), parts.join(", "))
@@ -104,6 +108,9 @@ struct Signals {
     interrupt: Signal,
     hangup: Signal,
     reopen: Signal,
+    /// A file that is longer than the system's limit (`ulimit -f`): caught, so that the write fails
+    /// and Foxy goes on.
+    _too_long: Signal,
 }
 
 impl Signals {
@@ -113,6 +120,7 @@ impl Signals {
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
             reopen: signal(SignalKind::user_defined1())?,
+            _too_long: signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?,
         })
     }
 

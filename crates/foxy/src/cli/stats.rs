@@ -56,6 +56,9 @@ pub(super) fn text(stats: &Stats) -> String {
     let _ = writeln!(page, "others       {}", durations(&stats.misses));
     memory(&mut page, &stats.memory);
     let _ = writeln!(page, "disk         {} objects", stats.disk_objects);
+    for absent in &stats.absent_stores {
+        let _ = writeln!(page, "  WITHOUT    {}", absent.reason);
+    }
     for store in &stats.stores {
         let loading = if store.loading { ", loading" } else { "" };
         let duty = duty(store);

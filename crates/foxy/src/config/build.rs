@@ -39,6 +39,8 @@ pub struct Config {
     pub pin_workers: bool,
     /// Disks; none means memory alone.
     pub stores: Vec<StoreConfig>,
+    /// Folder for what Foxy remembers of them.
+    pub state_folder: PathBuf,
     /// Limits on what goes to disks.
     pub admission: foxy_store::AdmissionConfig,
     /// Going through what is stored.
@@ -56,6 +58,8 @@ pub struct Config {
 pub struct StoreConfig {
     /// A file or block device.
     pub path: PathBuf,
+    /// Whether the user named it; otherwise it is the default store, whose folder is made.
+    pub named: bool,
     /// Bytes to use.
     pub size: u64,
     /// Whether the user named the size; otherwise an existing store keeps its own.
@@ -227,6 +231,7 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
         workers: workers.max(1),
         pin_workers,
         stores,
+        state_folder: machine.cache_folder().join("foxy"),
         sites,
     }
 }
@@ -413,6 +418,7 @@ fn store(
     let size_given = values.given("size").is_some();
     Some(StoreConfig {
         path,
+        named: values.given("path").is_some(),
         size,
         size_given,
         reads,

@@ -84,7 +84,7 @@ pub const SETTINGS: &[Setting] = &[
         "Bind each network thread to a core of its own. Useful on machines that run nothing else."),
 
     free("store", "path", Path, "`foxy/store` in the user's cache directory",
-        "A file (made if absent) or a block device. Its contents survive restarts."),
+        "A file (made if absent, in a folder that exists) or a block device. Its contents survive restarts. Foxy serves without a store that is missing, cut short or cannot be read, unless it is started with `--strict`."),
     free("store", "size", SizeOrShare(16 * MIB), "the size of an existing store; else the smaller of 10GiB and 10% of the free space",
         "How much of the disk is used. A share counts the free space and what the store already has."),
     fixed("store", "reads", Word(&["auto", "sorted", "direct"]), "auto",
@@ -203,7 +203,7 @@ pub const SETTINGS: &[Setting] = &[
     fixed("upstream", "name_servers", NameServers, "",
         "Name servers to ask for origins' addresses; by default those of the system (`/etc/resolv.conf`)."),
     fixed("upstream", "origin_concurrency", Count(1, 1_000_000), "256",
-        "Fetches that may wait for answer heads from one origin at the same time. Downloads under way do not count."),
+        "Fetches that may wait for answer heads from one origin at the same time. Downloads under way do not count. One client has at most three quarters of them."),
     fixed("upstream", "origin_queue", Count(0, 10_000_000), "4096",
         "Requests that may queue for such a fetch; more are answered with 503."),
     fixed("upstream", "dns_names", Count(1, 10_000_000), "10000",

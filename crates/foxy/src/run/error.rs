@@ -64,6 +64,15 @@ pub enum StartError {
 }
 
 impl StartError {
+    /// Whether it is a store's disk that is at fault: Foxy can serve without it.
+    pub(super) const fn is_of_a_disk(&self) -> bool {
+        match self {
+            Self::Disk(error) => error.is_of_the_disk(),
+            Self::Store(error) => error.is_of_the_disk(),
+            _ => false,
+        }
+    }
+
     /// The error of an address, with the advice for its kind.
     pub(crate) fn listen(address: SocketAddr, user: &str, source: io::Error) -> Self {
         let advice = match source.kind() {

@@ -14,8 +14,9 @@ use foxy_store::{
 use parking_lot::Mutex;
 
 use super::StartError;
+use super::roster::Roster;
 use super::stores::open_disk;
-use crate::config::StoreConfig;
+use crate::config::{Config, StoreConfig};
 
 /// Longest wait for a disk at the end; then the rest is given up (it is a cache).
 const DRAIN_MAX: Duration = Duration::from_secs(30);
@@ -37,6 +38,9 @@ enum Command {
     /// whether there still is a store.
     Grow(u64, Sender<Grown>),
 }
+
+/// A disk, and the identity of the store on it.
+type Looked = (Arc<dyn Disk>, Option<[u8; 16]>);
 
 type Grown = (Option<(StoreId, WakeHandle)>, Result<u32, GrowError>);
 
@@ -92,8 +96,19 @@ pub(crate) struct StoreKeeper {
     engine: Arc<Engine>,
     options: StoreOptions,
     kept: Mutex<BTreeMap<StoreId, Kept>>,
+    /// Stores of the configuration that could not be opened.
+    absent: Mutex<Vec<Absent>>,
     /// One change at a time.
     changing: Mutex<()>,
+}
+
+/// A store of the configuration that Foxy goes without.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Absent {
+    /// Its path.
+    pub path: String,
+    /// What is wrong with it.
+    pub reason: String,
 }
 
 impl StoreKeeper {
@@ -103,26 +118,135 @@ impl StoreKeeper {
             engine: Arc::clone(engine),
             options,
             kept: Mutex::default(),
+            absent: Mutex::default(),
             changing: Mutex::default(),
         }
     }
 
-    /// Opens the stores of a start, with these settings as far as they go. All are open before the
-    /// first says that they belong together: a start that fails costs no store its contents.
+    /// Opens the stores of a start: on the disks given, or as configured.
     pub(super) fn open_all(
+        &self,
+        given: Option<Vec<Arc<dyn Disk>>>,
+        config: &Config,
+        strict: bool,
+    ) -> Result<(), StartError> {
+        match given {
+            Some(disks) => self.open_given(disks, &config.stores),
+            None => self.open_configured(&config.stores, &config.state_folder, strict),
+        }
+    }
+
+    /// Opens the stores of a start on these disks, with these settings as far as they go. All are
+    /// open before the first says that they belong together: a start that fails costs no store its
+    /// contents.
+    fn open_given(
         &self,
         disks: Vec<Arc<dyn Disk>>,
         configs: &[StoreConfig],
     ) -> Result<(), StartError> {
-        self.engine.meet(&disks, &self.options)?;
-        let open = |(n, disk)| self.open(disk, configs.get(n));
-        let writers: Result<Vec<_>, _> = disks.into_iter().enumerate().map(open).collect();
-        let mut writers = writers?;
-        self.engine.join(&mut writers)?;
-        for (n, writer) in writers.into_iter().enumerate() {
-            self.keep(writer, configs.get(n))?;
+        let numbered = disks.into_iter().enumerate();
+        let found = numbered.map(|(n, disk)| (disk, configs.get(n))).collect();
+        self.open_together(found, true)
+    }
+
+    /// Opens the configured stores. Those whose disks are at fault are left out, unless `strict`.
+    /// What `state` remembers of the last run tells which stores are out of date.
+    fn open_configured(
+        &self,
+        configs: &[StoreConfig],
+        state: &Path,
+        strict: bool,
+    ) -> Result<(), StartError> {
+        let mut found: Vec<(Arc<dyn Disk>, Option<&StoreConfig>)> = Vec::new();
+        let mut identities = Vec::new();
+        for config in configs {
+            match self.look(config) {
+                Ok((disk, identity)) => {
+                    identities.extend(identity);
+                    found.push((disk, Some(config)));
+                }
+                Err(error) => self.go_without(config, error, strict)?,
+            }
+        }
+        let roster = Roster::read(state, configs);
+        self.engine.begin_empty(roster.strangers(&identities));
+        let missing = roster.missing(&identities);
+        if missing > 0 {
+            tracing::warn!(
+                missing,
+                "stores of the last run are not here: is a disk not mounted? They begin empty when they are back"
+            );
+        }
+        self.open_together(found, strict)?;
+        let here: Vec<_> = self.engine.stats().stores.iter().map(|s| s.uuid).collect();
+        if let Err(error) = roster.write(&here) {
+            let nobody = here.is_empty() && !self.absent.lock().is_empty();
+            tracing::warn!(folder = %state.display(), %error, "which stores are here cannot be remembered");
+            if nobody {
+                tracing::error!(
+                    "a store is missing and nothing can note that: purges are answered as not durable"
+                );
+                self.engine.lose_purges();
+            }
         }
         Ok(())
+    }
+
+    /// Opens the disk of a store, and says which store is on it.
+    fn look(&self, config: &StoreConfig) -> Result<Looked, StartError> {
+        let disk = open_disk(config)?;
+        let identity = foxy_store::identity(&*disk, &self.options)?;
+        Ok((disk, identity))
+    }
+
+    fn open_together(
+        &self,
+        mut found: Vec<(Arc<dyn Disk>, Option<&StoreConfig>)>,
+        strict: bool,
+    ) -> Result<(), StartError> {
+        let disks: Vec<_> = found.iter().map(|(disk, _)| Arc::clone(disk)).collect();
+        self.engine.meet(&disks, &self.options)?;
+        let mut writers = Vec::new();
+        let mut kept = Vec::new();
+        for (disk, config) in found.drain(..) {
+            match (self.open(disk, config), config) {
+                (Ok(writer), _) => {
+                    writers.push(writer);
+                    kept.push(config);
+                }
+                (Err(error), Some(config)) => self.go_without(config, error.into(), strict)?,
+                (Err(error), None) => return Err(error.into()),
+            }
+        }
+        self.engine.join(&mut writers)?;
+        for (writer, config) in writers.into_iter().zip(kept) {
+            self.keep(writer, config)?;
+        }
+        Ok(())
+    }
+
+    /// Serves without a store whose disk is at fault, and says so.
+    fn go_without(
+        &self,
+        config: &StoreConfig,
+        error: StartError,
+        strict: bool,
+    ) -> Result<(), StartError> {
+        if strict || !error.is_of_a_disk() {
+            return Err(error);
+        }
+        let path = config.path.display().to_string();
+        tracing::error!(path, %error, "serving without this store; --strict refuses to start instead");
+        self.absent.lock().push(Absent {
+            path,
+            reason: error.to_string(),
+        });
+        Ok(())
+    }
+
+    /// Stores of the configuration that Foxy goes without.
+    pub(crate) fn absent(&self) -> Vec<Absent> {
+        self.absent.lock().clone()
     }
 
     fn open(&self, disk: Arc<dyn Disk>, config: Option<&StoreConfig>) -> Result<Writer, OpenError> {
@@ -169,7 +293,9 @@ impl StoreKeeper {
             return Err(StartError::from(error).into());
         }
         let id = self.keep(writer, Some(config))?;
-        tracing::info!(store = id.0, path = %config.path.display(), "a store was added");
+        let path = config.path.display().to_string();
+        self.absent.lock().retain(|absent| absent.path != path);
+        tracing::info!(store = id.0, path, "a store was added");
         Ok(id)
     }
 

@@ -11,6 +11,7 @@ mod limits;
 mod local;
 mod notify;
 mod resident;
+mod roster;
 mod running;
 mod start;
 mod stores;
@@ -19,6 +20,7 @@ pub(crate) mod token;
 mod workers;
 
 pub use error::StartError;
+pub use keeper::Absent;
 pub(crate) use keeper::{KeeperError, StoreKeeper};
 pub(crate) use limits::raise_open_files;
 pub(crate) use notify::notify;

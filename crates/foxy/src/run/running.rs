@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use foxy_proxy::Proxy;
 use foxy_store::Engine;
 
-use super::keeper::StoreKeeper;
+use super::keeper::{Absent, StoreKeeper};
 use super::resident::Resident;
 use super::sweeper::Sweeper;
 use crate::access_log::{LogHandle, LogThread};
@@ -66,6 +66,12 @@ impl Running {
         self.workers = workers;
         self.resident = resident;
         self.sweeper = Some(sweeper);
+    }
+
+    /// Stores of the configuration that could not be opened.
+    #[must_use]
+    pub fn absent_stores(&self) -> Vec<Absent> {
+        self.stores.absent()
     }
 
     /// What the workers share.

@@ -17,7 +17,6 @@ use super::limits;
 use super::local::Renewal;
 use super::resident::Resident;
 use super::running::{Addresses, Running};
-use super::stores::open_disk;
 use super::sweeper::Sweeper;
 use super::workers::{Bound, spawn};
 use super::{StartError, token};
@@ -36,6 +35,8 @@ pub struct Parts {
     pub seed: u64,
     /// Disks to use in place of the configured stores.
     pub disks: Option<Vec<Arc<dyn Disk>>>,
+    /// Fail if one of the configured stores cannot be used, in place of serving without it.
+    pub strict: bool,
     /// Choices for every store.
     pub store_options: StoreOptions,
     /// Compare the memory of the process with the budget: the process is one Foxy alone.
@@ -56,6 +57,7 @@ impl Parts {
             resolver: None,
             seed,
             disks: None,
+            strict: false,
             store_options: StoreOptions::default(),
             alone: true,
             #[cfg(feature = "stand-in")]
@@ -82,7 +84,7 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     foxy_disk::give_back_after(give_back(config.memory));
     let engine = engine(config, budget, &parts);
     let stores = Arc::new(StoreKeeper::new(&engine, parts.store_options.clone()));
-    stores.open_all(disks(config, parts.disks)?, &config.stores)?;
+    stores.open_all(parts.disks, config, parts.strict)?;
     let token = token::of(config)?;
     let bound = Bound::bind_all(config)?;
     let admin_socket = config.admin.map(admin::bind).transpose()?;
@@ -184,16 +186,6 @@ fn addresses(bound: &Bound, admin: Option<&TcpListener>) -> Addresses {
         forward: bound.forward.clone(),
         sites: bound.sites.clone(),
         admin: admin.and_then(|socket| socket.local_addr().ok()),
-    }
-}
-
-fn disks(
-    config: &Config,
-    given: Option<Vec<Arc<dyn Disk>>>,
-) -> Result<Vec<Arc<dyn Disk>>, StartError> {
-    match given {
-        Some(disks) => Ok(disks),
-        None => config.stores.iter().map(open_disk).collect(),
     }
 }
 

@@ -10,10 +10,11 @@ use crate::config::StoreConfig;
 
 /// Opens the file or device of a store.
 pub(super) fn open_disk(store: &StoreConfig) -> Result<Arc<dyn Disk>, StartError> {
+    // Where the operator named a path, a missing folder is a disk that is not mounted.
     if let Some(folder) = store
         .path
         .parent()
-        .filter(|folder| *folder != Path::new(""))
+        .filter(|folder| !store.named && *folder != Path::new(""))
     {
         make_folder(&store.path, folder)?;
     }
@@ -30,12 +31,20 @@ pub(super) fn open_disk(store: &StoreConfig) -> Result<Arc<dyn Disk>, StartError
             ..OpenOptions::default()
         },
     )?;
-    if holds_something && store.size_given && disk.len() != store.size {
+    // A size that is no multiple of the block cannot be had to the byte.
+    let configured = store.size - store.size % u64::from(disk.block_bytes());
+    if holds_something && store.size_given && disk.len() != configured {
+        let (path, has) = (store.path.display(), disk.len());
+        let advice = match has < configured {
+            true => format!(
+                "`foxy store grow {path} --size {configured}` makes it longer and keeps its contents"
+            ),
+            false => "remove the file to make it anew".to_owned(),
+        };
         tracing::warn!(
-            path = %store.path.display(),
-            has = disk.len(),
-            configured = store.size,
-            "the store keeps the size it has; remove the file to make it anew"
+            has,
+            configured,
+            "the store {path} keeps the size it has; {advice}"
         );
     }
     let report = disk.report();

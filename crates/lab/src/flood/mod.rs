@@ -20,14 +20,18 @@ const LIMIT: Duration = Duration::from_millis(10);
 /// Pause between two purges of the operator.
 const PAUSE: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Kinds of purges that the flood sends, by the field that makes them.
-const KINDS: [(&str, &str); 6] = [
-    ("Surrogate-Key", "all"),
-    ("X-Purge-Method", "prefix"),
-    ("X-Purge-Method", "regex"),
-    ("X-Purge-Method", "soft"),
-    ("Origin", "http://page.test"),
-    ("X-Forwarded-For", "192.0.2.1"),
+/// Purges that the flood sends: the field that makes the kind, its value, and the path; `None` is a
+/// URL of its own.
+const KINDS: [(&str, &str, Option<&str>); 8] = [
+    ("Surrogate-Key", "all", Some("/kept/0")),
+    ("X-Purge-Method", "prefix", Some("/kept/")),
+    ("X-Purge-Method", "regex", Some("/kept/.*")),
+    ("X-Purge-Method", "host", Some("/kept/0")),
+    ("X-Purge-Method", "all", Some("/kept/0")),
+    ("Origin", "http://page.test", Some("/kept/1")),
+    ("X-Forwarded-For", "192.0.2.1", Some("/kept/2")),
+    // A client may purge what it names exactly: one URL of its own each time.
+    ("X-Purge-Method", "soft", None),
 ];
 
 /// Measure the operator's purges during a flood of purges. Exit code 1 if one is slow or an object
@@ -150,13 +154,12 @@ struct Counts {
     refused: AtomicU64,
 }
 
-/// Sends purges of every kind, without a pause, for URLs that others have stored.
+/// Sends purges of every kind, without a pause: most would take what others have stored.
 async fn flood(door: Door, number: usize, stop: Arc<AtomicBool>, counts: Arc<Counts>) {
     let mut turn = number;
     while !stop.load(Ordering::Relaxed) {
-        let (name, value) = KINDS[turn % KINDS.len()];
-        // A URL of its own: the client may purge what it names exactly.
-        let path = format!("/flood/{turn}");
+        let (name, value, others) = KINDS[turn % KINDS.len()];
+        let path = others.map_or_else(|| format!("/flood/{turn}"), str::to_owned);
         let ask = Ask {
             method: "PURGE",
             path,

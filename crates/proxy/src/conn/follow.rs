@@ -209,9 +209,10 @@ impl<T: Transport> Conn<T> {
         follower: &Follower<FillHead>,
         head: &Arc<FillHead>,
     ) -> Turn {
+        let client = ask.client.client;
         let permit = tokio::select! {
             biased;
-            permit = self.local.proxy.origins.permit(&ask.to) => permit,
+            permit = self.local.proxy.origins.permit(&ask.to, client) => permit,
             () = self.io.gone(CLOSED) => return Turn::Gone,
         };
         let permit = match permit {

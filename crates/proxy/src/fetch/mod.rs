@@ -248,7 +248,8 @@ async fn permit(
     if let Some(permit) = job.permit.take() {
         return Ok(permit);
     }
-    let waiting = pin!(local.proxy.origins.permit(&job.ask.to));
+    let client = job.ask.client.client.filter(|_| !job.background);
+    let waiting = pin!(local.proxy.origins.permit(&job.ask.to, client));
     if job.background {
         return waiting.await;
     }

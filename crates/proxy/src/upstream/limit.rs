@@ -2,8 +2,10 @@
 //! bound; beyond it a request is refused at once, before it costs memory.
 //!
 //! A permit covers the time up to the head of the answer: the origin works during that time.
-//! Downloads hold none.
+//! Downloads hold none. One client has at most three quarters of an origin's permits, and of its
+//! queue: requests that an origin answers slowly do not stop other clients.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,10 +15,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::UpstreamError;
 use super::connect::Destination;
+use crate::places;
 
 const SHARDS: usize = 16;
 /// Origins per shard before idle ones are dropped.
 const SWEEP_AT: usize = 256;
+/// Clients per origin before idle ones are dropped.
+const CLIENTS_AT: usize = 64;
 
 /// The limits of all origins.
 #[derive(Debug)]
@@ -30,12 +35,16 @@ pub(crate) struct OriginLimit {
 struct Origin {
     permits: Arc<Semaphore>,
     waiting: AtomicUsize,
+    /// Permits that each client may still take.
+    clients: Mutex<HashMap<IpAddr, Arc<Semaphore>>>,
 }
 
 /// Permit to ask an origin; dropping it returns it.
 #[derive(Debug)]
 pub(crate) struct Permit {
     _permit: OwnedSemaphorePermit,
+    /// The same of the client's share.
+    _share: Option<OwnedSemaphorePermit>,
     /// Keeps the origin's entry while the permit is held.
     _origin: Arc<Origin>,
 }
@@ -50,22 +59,25 @@ impl OriginLimit {
         }
     }
 
-    /// Waits for a permit. Cancel safe: a dropped wait leaves the queue.
+    /// Waits for a permit for a request of `client`; `None`: of no client's share. Cancel safe: a
+    /// dropped wait leaves the queue.
     ///
     /// # Errors
     /// [`UpstreamError::Busy`] at once if the queue is full.
-    pub(crate) async fn permit(&self, to: &Destination) -> Result<Permit, UpstreamError> {
+    pub(crate) async fn permit(
+        &self,
+        to: &Destination,
+        client: Option<IpAddr>,
+    ) -> Result<Permit, UpstreamError> {
         let origin = self.origin(to);
-        let permit = match Arc::clone(&origin.permits).try_acquire_owned() {
-            Ok(permit) => permit,
-            Err(_) => {
-                let _place = Place::take(&origin, self.queue)?;
-                let permit = Arc::clone(&origin.permits).acquire_owned().await;
-                permit.map_err(|_| UpstreamError::Busy)?
-            }
+        let share = match client.map(|client| origin.share(client, self.at_once)) {
+            Some(share) => Some(origin.acquire(share, most_of(self.queue)).await?),
+            None => None,
         };
+        let permit = origin.acquire(Arc::clone(&origin.permits), self.queue);
         Ok(Permit {
-            _permit: permit,
+            _permit: permit.await?,
+            _share: share,
             _origin: origin,
         })
     }
@@ -82,10 +94,43 @@ impl OriginLimit {
         let origin = Arc::new(Origin {
             permits: Arc::new(Semaphore::new(self.at_once)),
             waiting: AtomicUsize::new(0),
+            clients: Mutex::default(),
         });
         shard.insert(to.clone(), Arc::clone(&origin));
         origin
     }
+}
+
+impl Origin {
+    /// The share of a client.
+    fn share(&self, client: IpAddr, at_once: usize) -> Arc<Semaphore> {
+        let mut clients = self.clients.lock();
+        if clients.len() >= CLIENTS_AT {
+            clients.retain(|_, share| Arc::strong_count(share) > 1);
+        }
+        let new = || Arc::new(Semaphore::new(most_of(at_once)));
+        let share = clients.entry(places::client(client)).or_insert_with(new);
+        Arc::clone(share)
+    }
+
+    /// Waits for one of `permits`, in a queue of at most `queue` requests.
+    async fn acquire(
+        &self,
+        permits: Arc<Semaphore>,
+        queue: usize,
+    ) -> Result<OwnedSemaphorePermit, UpstreamError> {
+        if let Ok(permit) = Arc::clone(&permits).try_acquire_owned() {
+            return Ok(permit);
+        }
+        let _place = Place::take(self, queue)?;
+        let permit = permits.acquire_owned().await;
+        permit.map_err(|_| UpstreamError::Busy)
+    }
+}
+
+/// The part of a limit that one client may have.
+fn most_of(limit: usize) -> usize {
+    limit - limit / 4
 }
 
 /// A place in the queue of an origin.
@@ -121,13 +166,36 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn one_client_leaves_permits_and_places_to_others() {
+        let limit = OriginLimit::new(4, 4);
+        let [greedy, other] = [1, 2].map(|n| Some(IpAddr::from([192, 0, 2, n])));
+        let mut held = Vec::new();
+        for _ in 0..3 {
+            held.push(limit.permit(&to("a"), greedy).await.unwrap());
+        }
+        let origin = to("a");
+        let mut waits: Vec<_> = (0..3)
+            .map(|_| Box::pin(limit.permit(&origin, greedy)))
+            .collect();
+        for wait in &mut waits {
+            let now = tokio::time::timeout(std::time::Duration::ZERO, wait.as_mut());
+            assert!(now.await.is_err(), "its share is taken");
+        }
+        let refused = limit.permit(&origin, greedy).await.err();
+        assert_eq!(refused, Some(UpstreamError::Busy));
+        assert!(limit.permit(&origin, other).await.is_ok());
+        held.pop();
+        assert!(waits.remove(0).await.is_ok());
+    }
+
+    #[tokio::test]
     async fn permits_queue_and_refuse_per_origin() {
         let limit = OriginLimit::new(2, 1);
-        let first = limit.permit(&to("a")).await.unwrap();
-        let _second = limit.permit(&to("a")).await.unwrap();
-        let _other = limit.permit(&to("b")).await.unwrap();
+        let first = limit.permit(&to("a"), None).await.unwrap();
+        let _second = limit.permit(&to("a"), None).await.unwrap();
+        let _other = limit.permit(&to("b"), None).await.unwrap();
         let origin = to("a");
-        let mut waits = std::pin::pin!(limit.permit(&origin));
+        let mut waits = std::pin::pin!(limit.permit(&origin, None));
         assert!(
             tokio::time::timeout(std::time::Duration::ZERO, waits.as_mut())
                 .await
@@ -135,13 +203,13 @@ mod tests {
             "both permits are taken"
         );
         assert_eq!(
-            limit.permit(&to("a")).await.err(),
+            limit.permit(&to("a"), None).await.err(),
             Some(UpstreamError::Busy)
         );
         drop(first);
         assert!(waits.await.is_ok());
         assert!(
-            limit.permit(&to("a")).await.is_ok(),
+            limit.permit(&to("a"), None).await.is_ok(),
             "the queue is free again"
         );
     }
@@ -150,7 +218,7 @@ mod tests {
     async fn origins_without_fetches_are_dropped() {
         let limit = OriginLimit::new(1, 0);
         for n in 0..SWEEP_AT * SHARDS * 2 {
-            drop(limit.permit(&to(&format!("h{n}"))).await.unwrap());
+            drop(limit.permit(&to(&format!("h{n}")), None).await.unwrap());
         }
         let held: usize = limit.shards.iter().map(|shard| shard.lock().len()).sum();
         assert!(held <= SWEEP_AT * SHARDS, "{held}");

@@ -120,8 +120,7 @@ pub fn inspect(disk: &dyn Disk) -> Result<Inspection, OfflineError> {
     };
     let mut bytes = vec![0; 2 * SUPERBLOCK_BYTES];
     disk.read_at(0, &mut bytes).map_err(failed)?;
-    let (a, b) = bytes.split_at(SUPERBLOCK_BYTES);
-    let superblocks = [Superblock::decode(a), Superblock::decode(b)];
+    let superblocks = Superblock::decode_both(&bytes);
     let superblock = match superblocks.clone() {
         [Ok(a), Ok(b)] => {
             if a.generation > b.generation {

@@ -87,10 +87,14 @@ pub(crate) struct Journal {
     next: u64,
     first: u64,
     snapshot: u32,
+    /// Every block of this half is written twice.
+    doubled: bool,
     /// The last write failed: what is in this half now is not known.
     broken: bool,
     /// Number of the latest write.
     writes: u64,
+    /// Where that went, and its bytes: they are read back before anybody relies on them.
+    latest: (u64, AlignedBuf),
     stage: Stage,
 }
 
@@ -104,6 +108,8 @@ enum Stage {
     Writing(u64, Vec<TicketPart>),
     /// Waits for the flush of this number.
     Flushing(u64, Vec<TicketPart>),
+    /// Waits until the write of this number is read back.
+    Checking(u64, Vec<TicketPart>),
 }
 
 impl Stage {
@@ -111,6 +117,18 @@ impl Stage {
     fn take_written(&mut self, write: u64) -> Option<Vec<TicketPart>> {
         match self {
             Self::Writing(number, parts) if *number == write => {
+                let parts = mem::take(parts);
+                *self = Self::Idle;
+                Some(parts)
+            }
+            _ => None,
+        }
+    }
+
+    /// Ends the check of the write with this number if it is under way. Returns its tickets.
+    fn take_checked(&mut self, write: u64) -> Option<Vec<TicketPart>> {
+        match self {
+            Self::Checking(number, parts) if *number == write => {
                 let parts = mem::take(parts);
                 *self = Self::Idle;
                 Some(parts)
@@ -145,17 +163,36 @@ pub(crate) struct JournalWrite {
 
 impl Journal {
     /// Going on behind what was read.
-    pub(super) const fn after(half: u32, read: &JournalHalf) -> Self {
+    pub(super) fn after(half: u32, read: &JournalHalf) -> Self {
         Self {
             half,
             used: read.blocks,
             next: read.newest.sequence + 1,
             first: read.newest.first,
             snapshot: read.newest.snapshot,
+            doubled: read.newest.doubled,
             broken: false,
             writes: 0,
+            latest: (0, AlignedBuf::new(0)),
             stage: Stage::Idle,
         }
+    }
+
+    /// Going on after damage: blocks may come to light again that could not be read, and what is
+    /// written from now on must count for newer than all of them. No journal of an earlier start
+    /// has sequences as high as this start's `generation` makes them.
+    pub(super) fn go_beyond(mut self, generation: u64) -> Self {
+        let least = generation << 32;
+        if self.next < least {
+            self.next = least;
+        }
+        self.broken = true;
+        self
+    }
+
+    /// Damage of one block of this half loses nothing.
+    pub(super) const fn is_doubled(&self) -> bool {
+        self.doubled
     }
 
     /// Whether a turn has something to do or to wait for.
@@ -180,18 +217,21 @@ impl Journal {
         self.stage = Stage::Writing(self.writes, work.waiting);
         let blocks = pack(&work.notes);
         // One block: of several a crash might keep a later one alone, which would be a hole.
-        let room = blocks.len() == 1 && self.used < half_blocks(store);
+        let copies = 1 + u32::from(self.doubled);
+        let room = blocks.len() == 1 && self.used + copies <= half_blocks(store);
         let append = room && !work.snapshot && !self.broken;
         let write = if append {
             let at = block_at(store, self.half, self.used);
-            self.used += 1;
+            self.used += copies;
             self.encode(store, &state, blocks, at)
         } else {
             let blocks = snapshot(&state, half_blocks(store));
             self.half ^= 1;
             self.first = self.next;
             self.snapshot = blocks.len() as u32;
-            self.used = self.snapshot;
+            // A journal that is nearly full has no room for copies.
+            self.doubled = self.snapshot * 2 <= half_blocks(store);
+            self.used = self.snapshot * (1 + u32::from(self.doubled));
             let at = block_at(store, self.half, 0);
             self.encode(store, &state, blocks, at)
         };
@@ -209,6 +249,7 @@ impl Journal {
         let mut bytes = Vec::with_capacity(blocks.len() * BLOCK as usize);
         for notes in blocks {
             let block = JournalBlock {
+                doubled: self.doubled,
                 uuid: store.uuid,
                 sequence: self.next,
                 first: self.first,
@@ -222,6 +263,10 @@ impl Journal {
             // Packed so that it fits: a block that did not would be a hole, which is noticed.
             bytes.extend_from_slice(&block.encode().unwrap_or_else(|_| vec![0; BLOCK as usize]));
         }
+        if self.doubled {
+            bytes.extend_from_within(..);
+        }
+        self.latest = (at, AlignedBuf::copy_of(&bytes));
         JournalWrite {
             number: self.writes,
             at,
@@ -241,13 +286,34 @@ impl Journal {
         }
     }
 
-    /// Ends what a flush was waited for.
-    pub(crate) fn settle(&mut self, flushed: impl FnOnce(u64) -> Option<bool>) {
-        match self.stage.take_flushed(flushed) {
-            None => {}
-            Some((true, parts)) => end(parts, Durable::Yes),
-            Some((false, parts)) => self.fail(parts),
+    /// Ends the wait for a flush. Returns what is to be read back then: the number of the write, its
+    /// place and its length.
+    pub(crate) fn settle(
+        &mut self,
+        flushed: impl FnOnce(u64) -> Option<bool>,
+    ) -> Option<(u64, u64, usize)> {
+        let (durable, parts) = self.stage.take_flushed(flushed)?;
+        if !durable {
+            self.fail(parts);
+            return None;
         }
+        self.stage = Stage::Checking(self.writes, parts);
+        Some((self.writes, self.latest.0, self.latest.1.len()))
+    }
+
+    /// The write with this number was read back. False if something else was there (a write that
+    /// the device lost, or put elsewhere) or nothing could be read.
+    pub(crate) fn checked(&mut self, write: u64, found: Option<&[u8]>) -> bool {
+        let Some(parts) = self.stage.take_checked(write) else {
+            return true;
+        };
+        let right = found == Some(&self.latest.1[..]);
+        self.latest.1 = AlignedBuf::new(0);
+        match right {
+            true => end(parts, Durable::Yes),
+            false => self.fail(parts),
+        }
+        right
     }
 
     /// The waiting tickets fail; the next write is a snapshot, which contains everything.

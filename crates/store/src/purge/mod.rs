@@ -31,7 +31,7 @@ pub use self::walk::{Place, Walk, WalkStep, Walked};
 
 pub(crate) use self::journal::{Journal, JournalInbox};
 pub(crate) use self::mark::PurgeMark;
-pub(crate) use self::recall::{Recalled, recall};
+pub(crate) use self::recall::{Recalled, first_block, recall};
 pub(crate) use self::set::{Purges, Verdict};
 pub(crate) use self::walk::WalkFault;
 
@@ -134,6 +134,9 @@ impl Engine {
         let now = self.clock.wall();
         let note = self.purges.publish(purge, places, now, &stores)?;
         add(&self.counters.purges, 1);
+        if self.trust.is_unnoted() {
+            return Ok((note.sequence, SyncTicket::failed()));
+        }
         let (ticket, parts) = SyncTicket::new(stores.len() as u32);
         for (store, part) in stores.iter().zip(parts) {
             store.journal.lock().ask(part);

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use foxy_format::{BLOCK, JournalBlock, JournalHalf, PurgeNote, read_journal_half};
+use foxy_format::{BLOCK, JournalBlock, JournalHalf, PurgeNote, StoreUuid, read_journal_half};
 
 use super::journal::{Journal, block_at, half_blocks};
 use crate::Engine;
@@ -23,64 +23,85 @@ pub(crate) struct Recalled {
     damaged: bool,
 }
 
-/// Reads the journal of a store that is being opened, and begins one where there is none.
+/// Reads the journal of a store that is being opened with this `generation`. One without a whole
+/// half, or with a half that cannot be read, is damaged: a new store has a whole half from its
+/// formatting on.
 ///
 /// # Errors
-/// What the device says.
-pub(crate) fn recall(store: &StoreShared) -> io::Result<Recalled> {
+/// The device refuses the first block of a journal that is begun anew.
+pub(crate) fn recall(store: &StoreShared, generation: u64) -> io::Result<Recalled> {
     let half_bytes = half_blocks(store) as usize * BLOCK as usize;
-    let mut halves = Vec::new();
-    let mut empty = true;
+    let mut whole = Vec::new();
+    let mut unreadable = false;
     for half in 0..2 {
         let mut bytes = vec![0; half_bytes];
-        store.disk.read_at(block_at(store, half, 0), &mut bytes)?;
+        let at = block_at(store, half, 0);
+        let mut attempt = || store.disk.read_at(at, &mut bytes);
+        if let Err(error) = attempt().or_else(|_| attempt()).or_else(|_| attempt()) {
+            tracing::warn!(store = %store.disk.describe(), half, %error, "the purge journal cannot be read");
+            unreadable = true;
+            continue;
+        }
         add(&store.counters.load_bytes, half_bytes as u64);
-        empty &= bytes.iter().all(|b| *b == 0);
-        halves.push((half, read_journal_half(&bytes, store.uuid)));
+        whole.extend(read_journal_half(&bytes, store.uuid).map(|read| (half, read)));
     }
-    let whole = halves.into_iter().filter_map(|(n, half)| Some((n, half?)));
-    if let Some((number, half)) = whole.max_by_key(|(_, half)| half.newest.first) {
-        return Ok(Recalled {
+    let newest = whole
+        .into_iter()
+        .max_by_key(|(_, half)| half.newest.first)
+        .map(|(number, half)| Recalled {
             journal: Journal::after(number, &half),
             seen: half.newest.seen,
             retired: half.newest.retired,
             floor: half.newest.floor,
-            damaged: half.holes,
+            damaged: half.holes || unreadable,
             notes: half.notes,
         });
+    let mut recalled = match newest {
+        Some(recalled) => recalled,
+        None => Recalled {
+            journal: begin(store, generation)?,
+            notes: Vec::new(),
+            seen: 0,
+            retired: 0,
+            floor: 0,
+            damaged: true,
+        },
+    };
+    if recalled.damaged {
+        recalled.journal = recalled.journal.go_beyond(generation);
     }
-    // From now on a half is whole, whatever happens: one without any is damage.
-    let first = begin(store)?;
-    Ok(Recalled {
-        journal: Journal::after(0, &first),
-        notes: Vec::new(),
-        seen: 0,
-        retired: 0,
-        floor: 0,
-        damaged: !empty,
-    })
+    Ok(recalled)
 }
 
-fn begin(store: &StoreShared) -> io::Result<JournalHalf> {
-    let newest = JournalBlock {
-        uuid: store.uuid,
-        sequence: 1,
-        first: 1,
+/// The first block of a journal, with its copy, for the beginning of a half.
+pub(crate) fn first_block(uuid: StoreUuid, sequence: u64) -> io::Result<(JournalBlock, Vec<u8>)> {
+    let block = JournalBlock {
+        doubled: true,
+        uuid,
+        sequence,
+        first: sequence,
         snapshot: 1,
         seen: 0,
         retired: 0,
         floor: 0,
         notes: Vec::new(),
     };
-    let bytes = newest.encode().map_err(io::Error::other)?;
+    let mut bytes = block.encode().map_err(io::Error::other)?;
+    bytes.extend_from_within(..);
+    Ok((block, bytes))
+}
+
+fn begin(store: &StoreShared, generation: u64) -> io::Result<Journal> {
+    let (newest, bytes) = first_block(store.uuid, generation << 32)?;
     store.disk.write_at(block_at(store, 0, 0), &bytes)?;
     store.disk.flush()?;
-    Ok(JournalHalf {
+    let half = JournalHalf {
         newest,
-        blocks: 1,
+        blocks: 2,
         notes: Vec::new(),
         holes: false,
-    })
+    };
+    Ok(Journal::after(0, &half))
 }
 
 impl Recalled {
@@ -126,7 +147,8 @@ impl Recalled {
         let all: Vec<_> = others.iter().chain([store]).cloned().collect();
         engine.purges.adopt(self.notes, self.retired, &all);
         // What one journal knows, all of them should.
-        let tell_this = self.damaged || floor != self.floor || !others.is_empty();
+        let single = !self.journal.is_doubled();
+        let tell_this = self.damaged || single || floor != self.floor || !others.is_empty();
         for (tell, this) in others.iter().map(|o| (true, o)).chain([(tell_this, store)]) {
             if tell {
                 this.journal.lock().snapshot = true;

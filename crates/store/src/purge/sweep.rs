@@ -85,7 +85,7 @@ impl Sweep {
         let (engine, counted) = (&self.engine, &mut self.counted);
         let step = self.walk.step(|walked| visit(engine, counted, &walked));
         if !step.more {
-            self.ticket = Some(self.engine.ticket(false));
+            self.ticket = Some(self.engine.ticket_of(&self.engine.stores(), false));
         }
         SweepStep::Read(step.read)
     }

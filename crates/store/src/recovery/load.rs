@@ -257,11 +257,27 @@ impl Loader {
         self.parts.clear();
     }
 
+    /// One line for a start that found damage.
+    fn tell_damage(&self) {
+        let counts = self.store.counters.read();
+        if counts.damaged == 0 && counts.load_given_up == 0 {
+            return;
+        }
+        tracing::warn!(
+            store = %self.store.disk.describe(),
+            damaged = counts.damaged,
+            segments_given_up = counts.load_given_up,
+            objects = counts.loaded,
+            "this start found damaged tables; what they told of is lost, the rest is loaded"
+        );
+    }
+
     /// Everything is loaded.
     pub(crate) fn finish(&self, engine: &Engine) {
         *self.store.gone.write() = None;
         self.store.loading.store(false, Ordering::Release);
         self.store.all_recalled();
+        self.tell_damage();
         let took = self
             .began
             .map_or(0, |began| engine.clock.mono().since(began).as_nanos());

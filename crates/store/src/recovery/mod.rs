@@ -5,6 +5,7 @@
 //! removals name is left out: removals in the log, and those made while loading. Clean and
 //! unclean starts take the same way. `docs/recovery.md` has the argument.
 
+mod chain;
 mod load;
 mod part;
 mod pieces;
@@ -15,6 +16,7 @@ mod stock;
 mod superblocks;
 mod take;
 
+pub(crate) use chain::{GivenUp, Judged};
 pub(crate) use load::Loader;
 pub(crate) use part::summary_entries;
 pub(crate) use pieces::Piece;
@@ -22,4 +24,5 @@ pub(crate) use scan::scan_segment;
 #[cfg(test)]
 pub(crate) use slots::{Found, SPAN_BYTES, read_slot, read_slots, spans};
 pub(crate) use start::{Opened, open};
+pub use superblocks::identity;
 pub(crate) use superblocks::{find_superblock, other_format, write_both, write_superblock};

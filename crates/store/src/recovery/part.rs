@@ -5,6 +5,7 @@ use foxy_format::{
     Entry, Geometry, SLOT_HEADER_BYTES, SegmentState, SlotHeader, decode_slot_entries,
 };
 
+use super::chain::{Life, Seen};
 use super::scan::{Scan, scan_segment};
 use crate::shared::StoreShared;
 use crate::stats::add;
@@ -21,6 +22,10 @@ pub(crate) struct Part {
     pub(super) header: Option<SlotHeader>,
     /// What its clusters told.
     pub(crate) entries: Vec<Entry>,
+    /// Its clusters, if they were searched for.
+    clusters: Vec<Seen>,
+    /// The last cluster that the slot names as durable; 0: none.
+    named: u64,
 }
 
 impl Part {
@@ -32,17 +37,35 @@ impl Part {
             open: false,
             header: Some(header),
             entries: Vec::new(),
+            clusters: Vec::new(),
+            named: header.last_cluster,
         }
     }
-    pub(crate) fn scanned(index: u32, scan: Scan, open: bool) -> Self {
+    /// `slot`: what the slot says, if it says that the segment is open.
+    pub(crate) fn scanned(index: u32, scan: Scan, slot: Option<&SlotHeader>) -> Self {
         Self {
             index,
             sequence: scan.sequence,
             used_units: scan.end_units,
-            open,
+            open: slot.is_some(),
             header: None,
             entries: scan.entries,
+            clusters: scan.clusters,
+            named: slot.map_or(0, |slot| slot.last_cluster),
         }
+    }
+    /// What is known of its clusters.
+    pub(super) fn life(&self) -> Life<'_> {
+        Life {
+            sequence: self.sequence,
+            seen: self.header.is_none().then_some(&self.clusters),
+            named: self.named,
+        }
+    }
+    /// Number of its last cluster; 0: not known.
+    pub(super) fn last_cluster(&self) -> u64 {
+        let seen = self.clusters.iter().map(|seen| seen.link.number);
+        seen.fold(self.named, u64::max)
     }
     /// Marked open, and nothing in it.
     pub(crate) const fn is_unused(&self) -> bool {

@@ -2,8 +2,9 @@
 
 use std::io;
 
-use foxy_format::{BLOCK, ClusterHeader, Entry, UNIT};
+use foxy_format::{BLOCK, ClusterHeader, Entry, UNIT, chain_sum};
 
+use super::chain::Seen;
 use crate::shared::StoreShared;
 use crate::stats::add;
 
@@ -16,6 +17,8 @@ pub(crate) struct Scan {
     pub(crate) entries: Vec<Entry>,
     /// Where the last cluster ends, in units.
     pub(crate) end_units: u32,
+    /// Its clusters, in order of place.
+    pub(crate) clusters: Vec<Seen>,
 }
 
 /// Reads a whole segment and takes every cluster of one life: of `sequence`, or of the newest
@@ -24,9 +27,9 @@ pub(crate) struct Scan {
 /// # Errors
 /// It cannot be read, not even at the third attempt.
 ///
-/// A torn cluster does not end the scan: several are written at once, and a later one may be
-/// whole. Each says where it lies and of which life it is, so bytes of former lives, of other
-/// places and of bodies are not taken for clusters. No cluster depends on an earlier one.
+/// A torn or damaged cluster does not end the scan: several are written at once, and a later one
+/// may be whole. Each says where it lies and of which life it is, so bytes of former lives, of other
+/// places and of bodies are not taken for clusters. [`super::chain`] judges the gaps.
 pub(crate) fn scan_segment(
     store: &StoreShared,
     index: u32,
@@ -40,13 +43,20 @@ pub(crate) fn scan_segment(
         sequence: wanted,
         entries: Vec::new(),
         end_units: 0,
+        clusters: Vec::new(),
     };
     let mut at = 0;
     while at < bytes.len() as u64 {
         match cluster_at(store, index, &bytes, at) {
             Some((header, mut entries)) if header.sequence == wanted => {
-                at += u64::from(header.len_units) * UNIT;
                 scan.end_units = header.offset_units + header.len_units;
+                scan.clusters.push(Seen {
+                    at: header.offset_units,
+                    end: scan.end_units,
+                    sum: chain_sum(&bytes[at as usize..]).unwrap_or_default(),
+                    link: header.link,
+                });
+                at += u64::from(header.len_units) * UNIT;
                 scan.entries.append(&mut entries);
             }
             // Also over clusters of former lives: one of this life may begin within their length.

@@ -129,6 +129,8 @@ fn understand(store: &StoreShared, index: u32, bytes: &[u8]) -> Found {
         {
             Found::Slot(h)
         }
+        // What another store left when this disk was formatted.
+        Ok(h) if h.uuid != store.uuid => Found::Nothing,
         Err(FormatError::Empty) => Found::Nothing,
         _ => Found::Damaged,
     }

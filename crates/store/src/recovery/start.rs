@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use foxy_disk::Disk;
-use foxy_format::{LogPosition, Superblock};
+use foxy_format::{EXTENSION_CHAIN, Entry, LogPosition, Superblock};
 
+use super::chain::{Judged, judge};
 use super::load::Loader;
 use super::part::Part;
 use super::slots::read_slots;
@@ -15,6 +16,7 @@ use super::superblocks::{failed, find_superblock, format, write_both, write_supe
 use crate::membership::Standing;
 use crate::purge::{self, Journal, Recalled};
 use crate::shared::StoreShared;
+use crate::stats::add;
 use crate::writer::segment::{OpenSegment, summary};
 use crate::{Engine, OpenError, StoreOptions};
 
@@ -31,6 +33,8 @@ pub(crate) struct Opened {
     /// A segment that is marked for its next life already: index and sequence.
     pub(crate) ready: Option<(u32, u64)>,
     pub(crate) next_sequence: u64,
+    /// Where the chain of clusters stands.
+    pub(crate) chain: Judged,
     pub(crate) loader: Loader,
     pub(crate) journal: Journal,
     /// A table could not be read.
@@ -61,8 +65,8 @@ pub(crate) fn open(
     if open_already && grows.is_none() {
         return Err(OpenError::Twice { disk: name });
     }
-    superblock.generation += 1;
-    write_superblock(&*disk, &superblock).map_err(|e| failed(&name, "write the superblock", e))?;
+    raise_generation(&*disk, &mut superblock)
+        .map_err(|e| failed(&name, "write the superblock", e))?;
     let too_many = || OpenError::TooMany { disk: name.clone() };
     let units = needed / foxy_index::UNIT_BYTES;
     let (id, base) = engine.registry.next(units).ok_or_else(too_many)?;
@@ -79,7 +83,8 @@ pub(crate) fn open(
     let alone = engine.circle.lock().is_none();
     store.joined = (alone || grows.is_some()).into();
     let store = Arc::new(store);
-    let recalled = purge::recall(&store).map_err(|e| failed(&name, "read the purge journal", e))?;
+    let recalled = purge::recall(&store, superblock.generation)
+        .map_err(|e| failed(&name, "read the purge journal", e))?;
     let opened = take_stock(
         engine,
         store,
@@ -95,6 +100,17 @@ pub(crate) fn open(
         .open_nanos
         .store(u64::try_from(took).unwrap_or(u64::MAX), Ordering::Relaxed);
     Ok(opened)
+}
+
+/// A generation of its own for this start; and both superblocks say that clusters have links now,
+/// before the first one is written.
+fn raise_generation(disk: &dyn Disk, superblock: &mut Superblock) -> io::Result<()> {
+    if superblock.extensions & EXTENSION_CHAIN == 0 {
+        superblock.extensions |= EXTENSION_CHAIN;
+        return write_both(disk, superblock);
+    }
+    superblock.generation += 1;
+    write_superblock(disk, superblock)
 }
 
 /// Looks at every slot, scans what is open, and prepares the loading of the rest.
@@ -119,7 +135,9 @@ fn take_stock(
     for part in &parts {
         store.lives[part.index as usize].store(part.sequence, Ordering::Relaxed);
     }
-    let lost = lost.iter().max().copied().unwrap_or(0);
+    let chain = judge_parts(&parts, superblock.floor);
+    add(&store.counters.damaged, chain.damaged);
+    let lost = lost.into_iter().chain(chain.lost).max().unwrap_or(0);
     let newest = parts.first().map_or(0, |part| part.sequence).max(lost);
     let mut next_sequence = newest + 1;
     let ready = take_ready(&mut parts, &mut next_sequence);
@@ -135,11 +153,10 @@ fn take_stock(
     for part in parts {
         loader.add(part);
     }
-    let end = match (&current, ready) {
-        (Some(open), _) => LogPosition::new(open.sequence, open.used_units),
-        (None, Some((_, sequence))) => LogPosition::new(sequence, 0),
-        (None, None) => LogPosition::new(next_sequence, 0),
-    };
+    let end = log_end(
+        current.as_ref(),
+        ready.map_or(next_sequence, |(_, life)| life),
+    );
     store.log_end.store(end.0, Ordering::Release);
     let name = || store.disk.describe();
     let company = engine.company();
@@ -150,7 +167,11 @@ fn take_stock(
         end,
         &store,
     )
-    .and_then(|()| forget(&mut superblock, &mut loader, lost, &store))
+    .and_then(|()| {
+        let lost = (lost > 0).then(|| LogPosition::new(lost + 1, 0));
+        let floor = lost.unwrap_or_default().max(chain.floor);
+        forget(&mut superblock, &mut loader, floor, &store)
+    })
     .map_err(|e| failed(&name(), "write the superblock", e))?;
     if standing != Standing::Grows {
         let recalled = loader.recall(engine);
@@ -167,21 +188,36 @@ fn take_stock(
         current,
         ready,
         next_sequence,
+        chain,
         loader,
         tables_damaged,
     })
 }
 
-/// Nothing counts any more of what was written up to the end of life `lost` (0: there is none):
-/// see [`super::stock`]. On the disk as well, in both superblocks.
+/// The end of the log: in the open segment, or at the beginning of the life `next`.
+fn log_end(current: Option<&OpenSegment>, next: u64) -> LogPosition {
+    current.map_or(LogPosition::new(next, 0), |open| {
+        LogPosition::new(open.sequence, open.used_units)
+    })
+}
+
+/// What the chain tells of the segments whose clusters were searched for.
+fn judge_parts(parts: &[Part], floor: LogPosition) -> Judged {
+    let lives: Vec<_> = parts.iter().rev().map(Part::life).collect();
+    let entries = parts.iter().flat_map(|part| &part.entries);
+    let given_up = entries.filter_map(Entry::cluster_given_up).collect();
+    judge(&lives, floor, &given_up)
+}
+
+/// Nothing counts any more of what was written before `floor` (0: there is none): see
+/// [`super::stock`] and [`super::chain`]. On the disk as well, in both superblocks.
 fn forget(
     superblock: &mut Superblock,
     loader: &mut Loader,
-    lost: u64,
+    floor: LogPosition,
     store: &StoreShared,
 ) -> io::Result<()> {
-    let floor = LogPosition::new(lost + 1, 0);
-    if lost == 0 {
+    if floor == LogPosition(0) {
         return Ok(());
     }
     loader.raise_floor(floor);
@@ -189,10 +225,12 @@ fn forget(
         return Ok(());
     }
     let disk = store.disk.describe();
+    let (sequence, offset) = (floor.sequence(), floor.offset_units());
     tracing::warn!(
         disk,
-        lost,
-        "segments cannot be read: what was written up to this one counts as lost"
+        sequence,
+        offset,
+        "parts of the log are damaged or cannot be read: what was written before this place counts as lost"
     );
     superblock.floor = floor;
     write_both(&*store.disk, superblock)
@@ -230,6 +268,7 @@ fn go_on(
     let segment = OpenSegment {
         used_units: newest.used_units,
         entries: newest.entries.clone(),
+        last_cluster: newest.last_cluster(),
         ..OpenSegment::empty(newest.index, newest.sequence)
     };
     if !newest.open {
@@ -253,6 +292,7 @@ fn close_others(store: &StoreShared, parts: &mut [Part], current: Option<u64>) {
         let segment = OpenSegment {
             used_units: part.used_units,
             entries: part.entries.clone(),
+            last_cluster: part.last_cluster(),
             ..OpenSegment::empty(part.index, part.sequence)
         };
         let summary = summary(&store.geometry, store.uuid, &segment, false);

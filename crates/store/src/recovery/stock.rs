@@ -24,6 +24,8 @@ pub(super) struct Stock<'a> {
     pub(super) lost: Vec<u64>,
     /// Lost segments whose slot does not tell the life.
     unknown: Vec<u32>,
+    /// Segments whose slot says nothing, and the life that their clusters tell.
+    guessed: Vec<(u32, u64)>,
     /// A slot or table could not be read.
     pub(super) tables_damaged: bool,
 }
@@ -35,6 +37,7 @@ impl<'a> Stock<'a> {
             parts: Vec::new(),
             lost: Vec::new(),
             unknown: Vec::new(),
+            guessed: Vec::new(),
             tables_damaged: false,
         }
     }
@@ -48,9 +51,11 @@ impl<'a> Stock<'a> {
                 add(&self.store.counters.damaged, 1);
                 self.tables_damaged = true;
                 match scan_segment(self.store, index, None) {
-                    Ok(scan) => self
-                        .parts
-                        .extend(scan.map(|s| Part::scanned(index, s, false))),
+                    Ok(Some(scan)) => {
+                        self.guessed.push((index, scan.sequence));
+                        self.parts.push(Part::scanned(index, scan, None));
+                    }
+                    Ok(None) => {}
                     Err(_) => self.unknown.push(index),
                 }
             }
@@ -65,7 +70,7 @@ impl<'a> Stock<'a> {
             SegmentState::Open => match scan_segment(self.store, index, Some(header.sequence)) {
                 Ok(scan) => self
                     .parts
-                    .extend(scan.map(|s| Part::scanned(index, s, true))),
+                    .extend(scan.map(|scan| Part::scanned(index, scan, Some(&header)))),
                 Err(_) => {
                     self.tables_damaged = true;
                     self.lost.push(header.sequence);
@@ -84,6 +89,12 @@ impl<'a> Stock<'a> {
         let unknown = self.unknown.iter();
         self.lost
             .extend(unknown.filter_map(|index| latest_life(geometry, *index, newest)));
+        // The slot of such a segment may have been marked with its next life: then its records were
+        // dropped, and what was removed of them since has left no trace.
+        let marked = self.guessed.iter().filter(|(index, sequence)| {
+            latest_life(geometry, *index, newest).is_some_and(|latest| latest > *sequence)
+        });
+        self.lost.extend(marked.map(|(_, sequence)| *sequence));
         let newest = self.lost.iter().copied().fold(newest, u64::max);
         let current = |sequence: u64| sequence + u64::from(geometry.segments) > newest;
         self.parts.retain(|part| current(part.sequence));

@@ -4,8 +4,12 @@ use std::io;
 
 use foxy_base::{Rng, hash64};
 use foxy_disk::Disk;
-use foxy_format::{FormatError, Geometry, LogPosition, SUPERBLOCK_BYTES, StoreUuid, Superblock};
+use foxy_format::{
+    BLOCK, EXTENSION_CHAIN, FormatError, Geometry, LogPosition, SUPERBLOCK_BYTES, StoreUuid,
+    Superblock, may_be_table,
+};
 
+use crate::purge::first_block;
 use crate::{Engine, OpenError, StoreOptions};
 
 /// Bytes at the beginning and end of a disk that must be zero to take it for empty: file systems,
@@ -22,11 +26,17 @@ pub(super) fn failed(disk: &str, doing: &'static str, source: io::Error) -> Open
 
 /// Generations take turns, so that the other superblock stays whole while one is written.
 pub(crate) fn write_superblock(disk: &dyn Disk, superblock: &Superblock) -> io::Result<()> {
-    disk.write_at(
-        Geometry::superblock_at((superblock.generation & 1) as usize),
-        &superblock.encode(),
-    )?;
-    disk.flush()
+    let at = Geometry::superblock_at((superblock.generation & 1) as usize);
+    let bytes = superblock.encode();
+    disk.write_at(at, &bytes)?;
+    disk.flush()?;
+    // Everything that follows relies on it: the other one is written next.
+    let mut found = vec![0; bytes.len()];
+    disk.read_at(at, &mut found)?;
+    match found == bytes {
+        true => Ok(()),
+        false => Err(io::Error::other("what was written is not there")),
+    }
 }
 
 /// Writes both, so that neither says what was before. The second is tried though the first failed.
@@ -59,6 +69,15 @@ pub(crate) fn find_superblock(
     }
 }
 
+/// The identity of the store on a disk, as a start would find it; `None` for a disk that it would
+/// format. Changes nothing.
+///
+/// # Errors
+/// As [`Engine::open_store`].
+pub fn identity(disk: &dyn Disk, options: &StoreOptions) -> Result<Option<[u8; 16]>, OpenError> {
+    Ok(find_superblock(disk, options)?.map(|found| found.uuid.0))
+}
+
 /// The newer valid superblock; `None` for an empty disk or one whose formatting did not end.
 fn read_superblocks(
     disk: &dyn Disk,
@@ -71,8 +90,7 @@ fn read_superblocks(
     let mut bytes = vec![0; 2 * SUPERBLOCK_BYTES];
     disk.read_at(0, &mut bytes)
         .map_err(|e| failed(&name, "read the superblocks", e))?;
-    let (a, b) = bytes.split_at(SUPERBLOCK_BYTES);
-    let (a, b) = (Superblock::decode(a), Superblock::decode(b));
+    let [a, b] = Superblock::decode_both(&bytes);
     if !options.force_format
         && let Some(problem) = other_format(&name, &a, &b)
     {
@@ -80,14 +98,19 @@ fn read_superblocks(
     }
     match (a, b) {
         (Ok(a), Ok(b)) => Ok(Some(if a.generation > b.generation { a } else { b })),
-        (Ok(only), _) | (_, Ok(only)) => Ok(Some(only)),
+        // The other one may have had the higher generation. Two more, so that none is given twice
+        // and the next write still goes to the damaged one.
+        (Ok(only), _) | (_, Ok(only)) => Ok(Some(Superblock {
+            generation: only.generation + 2,
+            ..only
+        })),
         _ if options.force_format => Ok(None),
         // Formatting writes A last: a torn B alone is a formatting that did not end.
         (Err(FormatError::Empty), Err(FormatError::Empty | FormatError::Checksum)) => {
-            if looks_empty(disk).map_err(|e| failed(&name, "read the disk", e))? {
-                Ok(None)
-            } else {
-                Err(OpenError::Foreign { disk: name })
+            match look_around(disk).map_err(|e| failed(&name, "read the disk", e))? {
+                Looks::Empty => Ok(None),
+                Looks::Ours => Err(OpenError::Wiped { disk: name }),
+                Looks::Foreign => Err(OpenError::Foreign { disk: name }),
             }
         }
         (Err(FormatError::Foreign | FormatError::Empty), _) => {
@@ -126,9 +149,18 @@ pub(crate) fn other_format(
     }
 }
 
-fn looks_empty(disk: &dyn Disk) -> io::Result<bool> {
+/// What is at the beginning and end of a disk without superblocks.
+enum Looks {
+    Empty,
+    /// Tables of a store.
+    Ours,
+    Foreign,
+}
+
+fn look_around(disk: &dyn Disk) -> io::Result<Looks> {
     let len = LOOK_BYTES.min(disk.len());
     let mut bytes = vec![0; len as usize];
+    let mut looks = Looks::Empty;
     for at in [0, disk.len() - len] {
         disk.read_at(at, &mut bytes)?;
         // Superblock B may be a torn one of ours.
@@ -137,15 +169,18 @@ fn looks_empty(disk: &dyn Disk) -> io::Result<bool> {
         } else {
             0..0
         };
+        if bytes.chunks(BLOCK as usize).any(may_be_table) {
+            return Ok(Looks::Ours);
+        }
         let foreign = bytes
             .iter()
             .enumerate()
             .any(|(i, b)| *b != 0 && !own.contains(&i));
         if foreign && (at == 0 || len < disk.len()) {
-            return Ok(false);
+            looks = Looks::Foreign;
         }
     }
-    Ok(true)
+    Ok(looks)
 }
 
 pub(super) fn format(
@@ -182,6 +217,7 @@ pub(super) fn format(
             }
         })?;
     let superblock = Superblock {
+        extensions: EXTENSION_CHAIN,
         generation: 1,
         uuid: new_uuid(engine, options),
         geometry,
@@ -197,10 +233,17 @@ pub(super) fn format(
             write_zeros(disk, geometry.journal_at()..geometry.removals_at())?;
             let removals = vec![0; geometry.removals_bytes as usize];
             disk.write_cached(geometry.removals_at(), &removals)?;
-            write_zeros(disk, geometry.slot_at(0)..geometry.segment_at(0))?;
             disk.flush()?;
         }
+        // What a disk held before would be taken for damaged slots.
+        for index in 0..geometry.segments {
+            disk.write_at(geometry.slot_at(index), &[0; BLOCK as usize])?;
+        }
+        disk.flush()?;
         write_superblock(disk, &superblock)?;
+        // A store without a whole half is taken for damaged.
+        let (_, journal) = first_block(superblock.uuid, 1)?;
+        disk.write_at(geometry.journal_at(), &journal)?;
         write_superblock(
             disk,
             &Superblock {
@@ -210,6 +253,8 @@ pub(super) fn format(
         )
     };
     write().map_err(|e| failed(&name, "format it", e))?;
+    let bytes = geometry.total_bytes();
+    tracing::warn!(store = name, bytes, "a new store was made: it is empty");
     Ok(Superblock {
         generation: 2,
         ..superblock

@@ -208,6 +208,34 @@ fn an_aborted_or_false_large_object_leaves_nothing() {
     assert!(!put.object.is_large() && put.admitted == Admission::Disk);
 }
 
+/// A 304 that comes late: meanwhile another version was stored, and memory knows of neither.
+#[test]
+fn a_late_refresh_does_not_put_an_old_version_over_a_newer_one() {
+    let mut rig = Rig::new(32, MEMORY, 9);
+    rig.settle();
+    rig.put("k", b"one");
+    rig.settle();
+    rig.engine.clear_memory();
+    let old = rig.get("k").unwrap();
+    let refresh = |rig: &Rig| {
+        let meta = ObjectMeta {
+            expires: foxy_base::WallTime(5_000_000_000),
+            ..*old.meta()
+        };
+        let none = bytes::Bytes::new;
+        let fields = foxy_base::FieldBlock::empty();
+        rig.engine.refresh(&old, meta, none(), none(), fields)
+    };
+    rig.engine.clear_memory();
+    assert!(refresh(&rig).is_some(), "read from where the index leads");
+    rig.settle();
+    rig.put("k", b"two");
+    rig.settle();
+    rig.engine.clear_memory();
+    assert!(refresh(&rig).is_none());
+    assert_eq!(rig.text("k").as_deref(), Some("two"));
+}
+
 #[test]
 fn refreshing_a_head_keeps_the_body() {
     let mut rig = Rig::new(32, MEMORY, 8);

@@ -175,6 +175,11 @@ fn disks_that_are_not_ours_are_refused_with_advice() {
     let ours = Rig::new(16, MEMORY, 1).disk;
     let newer = ours.kill();
     newer.corrupt(4, 1, |b| b[0] = 2);
+    assert!(
+        open(&newer.kill(), false).is_ok(),
+        "a flipped bit is no newer version"
+    );
+    newer.corrupt(100, 1, |b| b[0] ^= 1);
     assert!(matches!(
         refused(&newer),
         OpenError::Newer { version: 2, .. }

@@ -27,7 +27,7 @@ const GERMAN: &str = "forward GET http://a.test/page\n00000000000000ab\nde";
 const BAD: u32 = 8;
 
 fn path() -> PathBuf {
-    frozen::path(env!("CARGO_MANIFEST_DIR"))
+    frozen::path(env!("CARGO_MANIFEST_DIR"), "v1")
 }
 
 fn name(n: u32) -> String {

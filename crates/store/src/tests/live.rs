@@ -276,16 +276,24 @@ fn what_is_removed_by_someone_who_knows_the_stores_of_before_a_return_stays_remo
 
 #[test]
 fn a_growth_during_which_too_much_is_removed_to_remember_leaves_nothing_to_come_back() {
-    for seed in 0..100 {
+    for seed in 0..400 {
         let mut live = Live::new(&[16], seed);
         (0..KEYS).for_each(|key| live.put(key));
         live.settle();
         let (engine, over) = (live.engine.clone(), AtomicBool::new(false));
+        let runs = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
                 let more = (0..).take_while(|_| !over.load(Ordering::Relaxed));
-                more.for_each(|n| engine.away.note(KeyHash(n)));
+                more.for_each(|n| {
+                    engine.away.note(KeyHash(n));
+                    runs.store(true, Ordering::Relaxed);
+                });
             });
+            // On a busy machine the growth would be over before the thread begins.
+            while !runs.load(Ordering::Relaxed) {
+                thread::yield_now();
+            }
             let grown = live.grow(0, 4);
             over.store(true, Ordering::Relaxed);
             grown.unwrap();

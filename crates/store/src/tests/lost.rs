@@ -58,6 +58,8 @@ enum Damage {
     SlotAndAll,
     /// The entries of its summary, and the beginning of this block, perhaps a cluster's table.
     EntriesAndBlock(u64),
+    /// The beginning of this block of a segment whose clusters tell.
+    Block(u64),
 }
 
 impl Damage {
@@ -67,10 +69,11 @@ impl Damage {
         let spoil = |at| disk.corrupt(at, SLOT_HEADER_BYTES, |b| b.fill(0xa5));
         match self {
             Self::SlotAndAll => spoil(slot),
+            Self::Block(_) => {}
             _ => spoil(slot + SLOT_HEADER_BYTES as u64),
         }
         match self {
-            Self::EntriesAndBlock(number) => spoil(segment + number * BLOCK),
+            Self::EntriesAndBlock(number) | Self::Block(number) => spoil(segment + number * BLOCK),
             _ => unreadable(disk, segment, segment + u64::from(geometry.segment_bytes)),
         }
     }
@@ -98,13 +101,13 @@ fn what_a_lost_segment_removed_stays_removed_and_what_is_removed_of_it_too() {
     let all = (0..KEYS).filter(|key| latest(*key).is_some()).count() as u64;
     let (mut total, mut lossy) = (0, 0);
     for index in 0..geometry.segments {
-        // In an open segment a spoilt cluster is one that was torn by a power cut.
-        let blocks = match is_sealed(&slots[index as usize]) {
-            true => u64::from(geometry.segment_bytes) / BLOCK,
-            false => 0,
-        };
+        let is_sealed = is_sealed(&slots[index as usize]);
+        let blocks = u64::from(geometry.segment_bytes) / BLOCK;
         let whole = [Damage::EntriesAndAll, Damage::SlotAndAll];
-        let blocks = (0..blocks).map(Damage::EntriesAndBlock);
+        let blocks = (0..blocks).map(|block| match is_sealed {
+            true => Damage::EntriesAndBlock(block),
+            false => Damage::Block(block),
+        });
         for damage in whole.into_iter().chain(blocks) {
             let when = format!("segment {index}, {damage:?}");
             let disk = rig.disk.kill();

@@ -11,9 +11,12 @@ fn is_long() -> bool {
 
 mod around;
 mod basic;
+mod chain;
 mod company;
 mod crash_points;
 mod faults;
+mod flips;
+mod gaps;
 mod gate;
 mod golden;
 mod live;
@@ -35,6 +38,7 @@ mod reads;
 mod removal_ends;
 mod removal_log;
 mod rig;
+mod routing;
 mod rules;
 mod scrub;
 mod several;
@@ -42,6 +46,7 @@ mod several_rig;
 mod slots;
 mod space_twin;
 mod sparse;
+mod starts;
 mod summary;
 mod threads;
 mod twins;

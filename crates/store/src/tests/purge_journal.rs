@@ -1,7 +1,7 @@
 //! The purge journal beside other work of its writer: every ticket ends with its own write.
 
 use foxy_base::Rng;
-use foxy_disk::Keep;
+use foxy_disk::{Fault, FaultPlan, FaultRule, Keep, OpClass};
 
 use super::purges::purge;
 use super::rig::Rig;
@@ -99,4 +99,33 @@ fn purges_beside_other_writes_are_all_acknowledged_but_not_early() {
         }
     }
     assert!(acknowledged > 300, "{acknowledged}");
+}
+
+/// The device says that it wrote the block, and did not: nobody is told that the purge is durable,
+/// and the next purges are.
+#[test]
+fn a_journal_write_that_was_lost_is_not_acknowledged() {
+    for fault in [Fault::Lost, Fault::Misdirected(8192), Fault::BitRot(3)] {
+        let mut rig = Rig::new(16, MEMORY, 5);
+        rig.settle();
+        let geometry = rig.engine.store(StoreId(0)).unwrap().geometry;
+        let journal = geometry.journal_at()..geometry.removals_at();
+        let lost = FaultRule::new(OpClass::Write, fault)
+            .within(journal)
+            .times(1);
+        rig.disk.set_faults(FaultPlan::none().and(lost));
+        let (number, ticket) = begin(&rig, "one");
+        rig.turns(10);
+        assert_eq!(ticket.outcome(), Some(Durable::Failed));
+        assert!(rig.counts().write_errors > 0);
+        // After a pause.
+        rig.clock.advance(std::time::Duration::from_secs(1));
+        rig.turns(10);
+        rig.settle();
+        assert!(survives(&rig, number), "it was written again all the same");
+        let (number, ticket) = begin(&rig, "two");
+        rig.settle();
+        assert_eq!(ticket.outcome(), Some(Durable::Yes));
+        assert!(survives(&rig, number));
+    }
 }

@@ -9,7 +9,7 @@ use foxy_base::{KeyHash, MonoTime};
 use foxy_disk::AlignedBuf;
 use foxy_format::{
     ClusterHeader, ENTRY_BYTES, Entry, EntryKind, LogPosition, RecordKind, RecordPlace, UNIT,
-    cluster_table_bytes, encode_record, round_to_block,
+    chain_sum, cluster_table_bytes, encode_record, round_to_block,
 };
 use foxy_index::Entry as IndexEntry;
 
@@ -38,11 +38,14 @@ const KEPT_WIDE: Duration = Duration::from_secs(1);
 pub(super) struct Cluster {
     pub(super) number: u64,
     pub(super) sequence: u64,
+    pub(super) segment: u32,
     /// Where on the disk, and how much.
     pub(super) range: Range<u64>,
     pub(super) begun: MonoTime,
     pub(super) records: Vec<Written>,
     pub(super) removals: Vec<Numbered>,
+    /// Clusters that it says were given up.
+    pub(super) given_up: Vec<u64>,
 }
 
 /// A record in it.
@@ -118,7 +121,8 @@ impl Writer {
     /// Writes one cluster, or says what it must wait for.
     fn assemble(&mut self) -> Result<(), WaitsFor> {
         let cluster_max = self.store.geometry.cluster_bytes as usize;
-        let entries = self.gather.removals().min(removals_max(cluster_max)) + 1;
+        let given_up = self.chain.entry_count();
+        let entries = self.gather.removals().min(removals_max(cluster_max)) + given_up + 1;
         let table = cluster_table_bytes(entries);
         let first = self.gather.next_bytes().unwrap_or(0) as usize;
         let need = round_to_block((table + first) as u64).min(cluster_max as u64);
@@ -137,7 +141,7 @@ impl Writer {
         // Removals are taken before items are looked at: one that comes later goes to a later
         // cluster, behind every record that it is about.
         let removals = self.gather.pop_removals(removals_max(limit), self.now);
-        let objects = self.choose(removals.len(), limit);
+        let objects = self.choose(removals.len() + given_up, limit);
         if !removals.is_empty() || !objects.is_empty() {
             self.write_cluster(removals, &objects);
         }
@@ -174,20 +178,23 @@ impl Writer {
         segment.map_or(0, |s| s.room_bytes(&self.store.geometry, entries) as usize)
     }
 
-    fn write_cluster(&mut self, removals: Vec<Numbered>, objects: &[(Item, Arc<Object>)]) {
+    /// Writes a cluster into the open segment; with nothing at all, one that only covers what was
+    /// written before it.
+    pub(super) fn write_cluster(
+        &mut self,
+        removals: Vec<Numbered>,
+        objects: &[(Item, Arc<Object>)],
+    ) {
         let Some(mut segment) = self.current.take() else {
             return;
         };
-        let mut buf = self
-            .buffers
-            .pop()
-            .unwrap_or_else(|| AlignedBuf::huge(self.store.geometry.cluster_bytes as usize));
-        let capacity = buf.capacity();
-        buf.set_len(capacity);
+        let mut buf = self.cluster_buffer();
         let base = segment.used_units;
         let mut entries = removal_entries(&removals, base);
+        entries.extend(self.chain.entries(base));
         let mut records = Vec::with_capacity(objects.len());
-        let mut at = cluster_table_bytes(removals.len() + objects.len());
+        let first = cluster_table_bytes(entries.len() + objects.len());
+        let mut at = first;
         for (item, object) in objects {
             let offset_units = base + (at as u64 / UNIT) as u32;
             let place = LogPosition::new(segment.sequence, offset_units);
@@ -220,31 +227,43 @@ impl Writer {
             offset_units: base,
             len_units: (len as u64 / UNIT) as u32,
             entries: entries.len() as u32,
+            link: self.chain.next_link(),
         };
         let table = header.encode(&entries);
+        let sum = chain_sum(&table).unwrap_or_default();
+        self.chain.made(sum, removals.first().map(|r| r.number));
         buf[..table.len()].copy_from_slice(&table);
-        let first = cluster_table_bytes(removals.len() + objects.len());
         buf[table.len()..first].fill(0);
-        self.count_cluster(&removals, &records, len);
-        add(&self.store.counters.table_bytes, first as u64);
+        self.count_cluster(&removals, &records, first, len);
         let disk_at = self.store.geometry.segment_at(segment.index) + u64::from(base) * UNIT;
         segment.used_units += header.len_units;
         let end = LogPosition::new(segment.sequence, segment.used_units);
         self.store.log_end.store(end.0, Ordering::Release);
         segment.entries.append(&mut entries);
         segment.writing += 1;
-        self.last_cluster += 1;
+        segment.last_cluster = header.link.number;
         self.io
-            .write(Purpose::Cluster(self.last_cluster), disk_at, len, buf);
+            .write(Purpose::Cluster(header.link.number), disk_at, len, buf);
         self.clusters.push(Cluster {
-            number: self.last_cluster,
+            number: header.link.number,
+            given_up: self.chain.given_up(),
             sequence: segment.sequence,
+            segment: segment.index,
             range: disk_at..disk_at + len as u64,
             begun: self.now,
             records,
             removals,
         });
         self.current = Some(segment);
+    }
+
+    fn cluster_buffer(&mut self) -> AlignedBuf {
+        let bytes = self.store.geometry.cluster_bytes as usize;
+        let buf = self.buffers.pop();
+        let mut buf = buf.unwrap_or_else(|| AlignedBuf::huge(bytes));
+        let capacity = buf.capacity();
+        buf.set_len(capacity);
+        buf
     }
 
     /// From here on a crash may leave the object's record at `place`. False if it was superseded
@@ -300,13 +319,20 @@ impl Writer {
         ))
     }
 
-    fn count_cluster(&mut self, removals: &[Numbered], records: &[Written], len: usize) {
+    fn count_cluster(
+        &mut self,
+        removals: &[Numbered],
+        records: &[Written],
+        table: usize,
+        len: usize,
+    ) {
         let again = &self.reinserting;
         let new = records.iter().filter(|w| !again.contains_key(&w.ticket));
         self.rewrites.earn(new.map(|w| u64::from(w.bytes)).sum());
         let counters = &self.store.counters;
         add(&counters.clusters, 1);
         add(&counters.cluster_bytes, len as u64);
+        add(&counters.table_bytes, table as u64);
         add(&counters.records, records.len() as u64);
         add(&counters.tombstones, removals.len() as u64);
         if records.is_empty() {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use foxy_base::KeyHash;
 use foxy_disk::AlignedBuf;
+use foxy_format::LogPosition;
 use foxy_index::{Entry as IndexEntry, Insert};
 
 use super::Writer;
@@ -51,7 +52,7 @@ impl Writer {
                     some.iter().for_each(|w| self.engine.index.warm(w.hash));
                     some.iter().for_each(|w| self.commit(w));
                 }
-                self.settle_removals();
+                self.chain.complete(&cluster.given_up);
             }
             Err(error) => self.cluster_failed(cluster, error),
         }
@@ -109,32 +110,24 @@ impl Writer {
         }
     }
 
-    /// Tells the removal log what has tombstones in completed clusters.
+    /// Tells the removal log what is covered by durable clusters. Removals of an earlier run are let
+    /// go when all of theirs are.
     pub(crate) fn settle_removals(&mut self) {
-        let under_way = self.clusters.iter().filter_map(|c| c.removals.first());
-        let waiting = under_way
-            .map(|r| r.number)
-            .chain(self.gather.first_removal())
-            .min();
-        if self.store.removals_settled(waiting) && self.recalled_flush.is_none() {
-            self.recalled_flush = Some(self.io.want_flush());
-        }
-    }
-
-    /// Removals of an earlier run are let go when their tombstones are durable.
-    pub(super) fn recalled_step(&mut self) {
-        let flushed = self.recalled_flush.and_then(|n| self.io.flushed(n));
-        let Some(durable) = flushed else { return };
-        self.recalled_flush = None;
-        if durable {
+        let waiting = [self.chain.first_removal(), self.gather.first_removal()];
+        let waiting = waiting.into_iter().flatten().min();
+        if self.store.removals_settled(waiting) {
             self.store.let_go();
+            self.store.removals_settled(waiting);
         }
-        self.settle_removals();
     }
 
     /// The records are dropped, the removals tried again; what may have reached the disk in spite
     /// of the error must not come back either.
     fn cluster_failed(&mut self, cluster: Cluster, error: &std::io::Error) {
+        let first = self.store.geometry.segment_at(cluster.segment);
+        let offset = (cluster.range.start - first) / foxy_format::UNIT;
+        let at = LogPosition::new(cluster.sequence, offset as u32);
+        self.chain.failed(cluster.number, at);
         self.gather.removals_again(cluster.removals, self.now);
         let places = cluster
             .records

@@ -30,6 +30,8 @@ pub(crate) enum Purpose {
     VictimPart(u64),
     /// Blocks of the purge journal, for the write with this number.
     Journal(u64),
+    /// The blocks of that write, read back.
+    JournalCheck(u64),
     /// A piece of a summary, for recovery.
     Load(Piece),
 }
@@ -110,6 +112,11 @@ impl Io {
     /// Asks for a flush of everything completed so far; the number to wait for.
     pub(crate) fn want_flush(&mut self) -> u64 {
         self.flush_wanted = true;
+        self.flush_started + 1
+    }
+
+    /// The number of the flush that begins next.
+    pub(crate) const fn next_flush(&self) -> u64 {
         self.flush_started + 1
     }
 

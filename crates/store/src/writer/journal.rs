@@ -1,5 +1,7 @@
 //! The writer's part of the purge journal: writes and flushes, one write at a time.
 
+use foxy_disk::AlignedBuf;
+
 use super::Writer;
 use super::io::Purpose;
 use crate::stats::add;
@@ -7,7 +9,9 @@ use crate::stats::add;
 impl Writer {
     /// Begins the next write of the purge journal, and ends what is durable.
     pub(super) fn journal_step(&mut self) {
-        self.journal.settle(|number| self.io.flushed(number));
+        if let Some((write, at, len)) = self.journal.settle(|number| self.io.flushed(number)) {
+            self.io.read(Purpose::JournalCheck(write), at, len);
+        }
         if !self.store.takes_writes() {
             self.journal.give_up(&self.store);
             return;
@@ -35,5 +39,20 @@ impl Writer {
         }
         self.journal
             .written(write, result.is_ok(), || self.io.want_flush());
+    }
+
+    /// What that write left on the disk was read.
+    pub(super) fn journal_checked(
+        &mut self,
+        write: u64,
+        result: &std::io::Result<()>,
+        buf: Option<&AlignedBuf>,
+    ) {
+        let found = buf.filter(|_| result.is_ok());
+        if !self.journal.checked(write, found.map(|buf| &buf[..])) {
+            let at = self.store.geometry.journal_at();
+            let lost = std::io::Error::other("what was written is not there");
+            self.write_failed("write", Some(at), &lost);
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The writer of one store, driven by one thread.
 
 mod assemble;
+mod chain;
 mod commit;
 mod gather;
 pub(crate) mod io;
@@ -25,6 +26,7 @@ use foxy_format::{ENTRY_BYTES, LogPosition, Superblock};
 use foxy_policy::{RewriteBudget, TokenBucket};
 
 use self::assemble::Cluster;
+use self::chain::Chain;
 use self::gather::Gather;
 use self::io::{Done, Io, Purpose};
 use self::line::Line;
@@ -84,7 +86,7 @@ pub struct Writer {
     wide_at: MonoTime,
     /// Clusters being written.
     clusters: Vec<Cluster>,
-    last_cluster: u64,
+    chain: Chain,
     current: Option<OpenSegment>,
     sealing: VecDeque<Sealing>,
     line: Line,
@@ -105,8 +107,6 @@ pub struct Writer {
     /// tried next.
     disowned_at: Option<u64>,
     disown_due: MonoTime,
-    /// The flush that makes the tombstones of an earlier run's removals durable.
-    recalled_flush: Option<u64>,
     /// This turn found something in the inbox.
     fed: bool,
     /// When it was last said what writing waits for.
@@ -154,6 +154,7 @@ impl Writer {
             current,
             ready,
             next_sequence,
+            chain,
             loader,
             journal,
             tables_damaged,
@@ -167,7 +168,7 @@ impl Writer {
             buffers: Vec::new(),
             wide_at: now,
             clusters: Vec::new(),
-            last_cluster: 0,
+            chain: Chain::new(chain),
             current,
             sealing: VecDeque::new(),
             line: Line::new(&store.geometry, ready),
@@ -186,7 +187,6 @@ impl Writer {
             retry_at: None,
             disowned_at: None,
             disown_due: now,
-            recalled_flush: None,
             fed: false,
             said_at: now,
             now,
@@ -216,7 +216,7 @@ impl Writer {
         self.assemble_all();
         self.seal_step();
         self.sync_step();
-        self.recalled_step();
+        self.cover_step();
         self.periodic_flush();
         let held = self.memory_bytes() as u64;
         self.store.writer_bytes.store(held, Ordering::Relaxed);
@@ -241,13 +241,16 @@ impl Writer {
                 Purpose::VictimPart(sequence) => self.victim_part_done(sequence, &result, buf),
                 Purpose::Load(piece) => self.load_piece_done(piece, &result, buf),
                 Purpose::Journal(write) => self.journal_done(write, &result),
-                Purpose::Flush(_) => {
-                    if let Err(error) = result {
-                        self.write_failed("flush", None, &error);
-                    }
+                Purpose::JournalCheck(write) => {
+                    self.journal_checked(write, &result, buf.as_ref());
                 }
+                Purpose::Flush(number) => match result {
+                    Ok(()) => self.chain_flushed(number),
+                    Err(error) => self.write_failed("flush", None, &error),
+                },
             }
         }
+        self.note_complete();
     }
 
     /// A store that takes no writes keeps no removals either. The others note that once; its own
@@ -410,6 +413,7 @@ impl Writer {
             && self.io.in_flight() == 0
             && !self.io.dirty
             && self.waiting.is_empty()
+            && !(self.chain.is_open() && self.store.takes_writes())
             && self.sealing.is_empty()
             && self.line.is_at_rest()
     }
@@ -448,6 +452,11 @@ impl Writer {
                 return false;
             }
         }
-        ticket.outcome() == Some(crate::Durable::Yes) && self.store.disk.flush().is_ok()
+        let durable = self.store.disk.flush().is_ok();
+        if durable {
+            self.chain.summarised();
+            self.settle_removals();
+        }
+        durable && ticket.outcome() == Some(crate::Durable::Yes)
     }
 }

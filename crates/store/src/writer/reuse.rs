@@ -83,7 +83,7 @@ impl Writer {
         self.line.all.push_back(next);
     }
 
-    fn may_write(&self) -> bool {
+    pub(super) fn may_write(&self) -> bool {
         self.store.takes_writes() && self.retry_at.is_none_or(|at| self.now >= at)
     }
 

@@ -24,6 +24,8 @@ pub(crate) struct OpenSegment {
     pub(crate) entries: Vec<Entry>,
     /// Clusters being written.
     pub(crate) writing: u32,
+    /// Number of its last cluster; 0: none, or not known.
+    pub(crate) last_cluster: u64,
 }
 
 impl OpenSegment {
@@ -34,6 +36,7 @@ impl OpenSegment {
             used_units: 0,
             entries: Vec::new(),
             writing: 0,
+            last_cluster: 0,
         }
     }
 
@@ -104,6 +107,7 @@ pub(crate) fn summary(
         used_units: if open { 0 } else { segment.used_units },
         entries: 0,
         entries_crc: 0,
+        last_cluster: segment.last_cluster,
     };
     let bytes = encode_slot(&header, entries);
     let (slot, spill) = bytes.split_at(bytes.len().min(geometry.slot_bytes as usize));

@@ -63,7 +63,7 @@ impl Writer {
             if let Stage::Gathering(mark) = ticket.stage
                 && self.gather.left.covers(mark)
             {
-                ticket.stage = Stage::Writing(self.last_cluster);
+                ticket.stage = Stage::Writing(self.chain.last());
             }
             if let Stage::Writing(number) = ticket.stage
                 && first_in_flight > number

@@ -1,0 +1,250 @@
+//! The chain of clusters: gaps that are no damage, gaps that are, and what covers removals.
+
+#[expect(clippy::duplicate_mod, reason = "the golden test has its own")]
+#[path = "../../../../golden/read.rs"]
+mod frozen;
+
+use std::time::Duration;
+
+use foxy_disk::{Disk, Fault, FaultPlan, FaultRule, MemDisk, OpClass};
+use foxy_format::{BLOCK, ClusterHeader, EXTENSION_CHAIN, SUPERBLOCK_BYTES, Superblock};
+
+use super::rig::{Rig, options};
+use crate::*;
+
+const MEMORY: u64 = 1 << 20;
+
+/// Passes time in small steps, as a busy thread would.
+fn pass(rig: &mut Rig, millis: u64) {
+    for _ in 0..millis / 10 {
+        rig.clock.advance(Duration::from_millis(10));
+        rig.turns(1);
+    }
+}
+
+fn settled(seed: u64) -> Rig {
+    let mut rig = Rig::new(16, MEMORY, seed);
+    rig.settle();
+    rig.put("k", b"old");
+    rig.settle();
+    rig
+}
+
+/// Headers of the first segment, in order of place.
+fn headers(rig: &Rig) -> Vec<(u64, ClusterHeader)> {
+    let geometry = rig.engine.store(StoreId(0)).unwrap().geometry;
+    let begin = geometry.segment_at(0);
+    let blocks = u64::from(geometry.segment_bytes) / BLOCK;
+    let places = (0..blocks).map(|n| begin + n * BLOCK);
+    let read = places.map(|at| (at, rig.disk.peek(at, geometry.cluster_bytes as usize)));
+    let decoded = read.filter_map(|(at, bytes)| {
+        let decoded = ClusterHeader::decode(&bytes, geometry.segment_bytes);
+        Some((at, decoded.ok()?.0))
+    });
+    decoded.collect()
+}
+
+#[test]
+fn clusters_are_numbered_without_gaps_and_name_the_one_before() {
+    let mut rig = settled(1);
+    for n in 0..5 {
+        rig.put(&format!("{n}"), b"body");
+        rig.settle();
+    }
+    let mut rig = rig.kill();
+    rig.put("after a kill", b"body");
+    rig.settle();
+    assert!(rig.writer.drain(Duration::from_secs(1)));
+    let mut rig = rig.kill();
+    rig.put("after a drain", b"body");
+    rig.settle();
+    let headers = headers(&rig);
+    assert!(headers.len() > 6);
+    for ((at, before), (_, header)) in headers.iter().zip(&headers[1..]) {
+        assert_eq!(header.link.number, before.link.number + 1);
+        let sum = foxy_format::chain_sum(&rig.disk.peek(*at, 64)).unwrap();
+        let known = [sum, foxy_format::CHAIN_UNKNOWN].contains(&header.link.before);
+        assert!(known, "{header:?}");
+        assert!(header.link.flushed < header.link.number);
+    }
+    assert_eq!(rig.kill().counts().damaged, 0);
+}
+
+/// What was written to it is told again elsewhere, and a later cluster says so.
+#[test]
+fn a_cluster_that_could_not_be_written_is_no_damage() {
+    let mut rig = settled(2);
+    let end = headers(&rig).last().unwrap().0 + BLOCK;
+    let broken = FaultRule::new(OpClass::Write, Fault::EIO).within(end..end + BLOCK);
+    rig.disk.set_faults(FaultPlan::none().and(broken));
+    rig.supersede("k");
+    rig.put("lost", b"body");
+    pass(&mut rig, 1500);
+    assert!(rig.counts().write_errors > 0);
+    rig.disk.set_faults(FaultPlan::none());
+    for n in 0..4 {
+        rig.put(&format!("later {n}"), b"body");
+        rig.settle();
+    }
+    let numbers: Vec<_> = headers(&rig).iter().map(|(_, h)| h.link.number).collect();
+    assert!(
+        numbers.windows(2).any(|pair| pair[1] != pair[0] + 1),
+        "{numbers:?}"
+    );
+    let mut again = rig.kill();
+    for _ in 0..3 {
+        assert_eq!(again.counts().damaged, 0);
+        assert_eq!(again.text("k"), None);
+        for n in 0..4 {
+            assert!(again.text(&format!("later {n}")).is_some());
+        }
+        again.put("one more", b"body");
+        again.settle();
+        again = again.kill();
+    }
+}
+
+/// One flushed cluster that is gone voids what lies before it, and nothing behind it; at the next
+/// start that is no news.
+#[test]
+fn a_damaged_cluster_voids_what_is_older_and_is_counted_once() {
+    let mut rig = settled(3);
+    for key in ["a", "b", "c"] {
+        rig.put(key, b"body");
+        rig.settle();
+    }
+    let at = headers(&rig)[2].0;
+    let disk = rig.disk.kill();
+    disk.corrupt(at + 13, 1, |b| b[0] ^= 1);
+    let mut again = Rig::open(disk, MEMORY, 4, options());
+    again.settle();
+    let found = |rig: &Rig| ["k", "a", "b", "c"].map(|key| rig.text(key).is_some());
+    assert_eq!(found(&again), [false, false, false, true]);
+    assert_eq!(again.counts().damaged, 1);
+    again.put("d", b"body");
+    again.settle();
+    let last = again.kill();
+    assert_eq!(found(&last), [false, false, false, true]);
+    assert_eq!(last.text("d").as_deref(), Some("body"));
+    assert_eq!(last.counts().damaged, 0);
+}
+
+/// At rest a removal costs one cluster more, which covers it; before that, the removal log has it.
+#[test]
+fn a_removal_counts_until_a_durable_cluster_covers_it() {
+    let mut rig = settled(5);
+    let recalled = |rig: &Rig| rig.kill().counts().removals_recalled;
+    rig.supersede("k");
+    let mut seen = Vec::new();
+    for _ in 0..600 {
+        pass(&mut rig, 10);
+        let clusters = headers(&rig).len();
+        let step = (clusters, recalled(&rig));
+        if seen.last() != Some(&step) {
+            seen.push(step);
+        }
+    }
+    // The tombstone, then the empty cluster, then the flush that makes that one durable.
+    let begin = seen[0].0;
+    let expected = [(begin, 1), (begin + 1, 1), (begin + 2, 1), (begin + 2, 0)];
+    assert_eq!(seen, expected);
+    // Before it is covered, damage of the tombstone's cluster undoes nothing.
+    let mut rig = settled(6);
+    rig.supersede("k");
+    pass(&mut rig, 100);
+    let (at, header) = *headers(&rig).last().unwrap();
+    assert!(header.entries > 0);
+    let disk = rig.disk.kill();
+    disk.corrupt(at, 1, |b| b[0] ^= 1);
+    let mut again = Rig::open(disk, MEMORY, 4, options());
+    again.settle();
+    assert_eq!(again.text("k"), None);
+}
+
+/// While objects are written, their clusters cover removals: not one more is written.
+#[test]
+fn a_busy_log_writes_no_clusters_to_cover_removals() {
+    let mut rig = settled(7);
+    let mut puts = 0;
+    for n in 0..600 {
+        rig.put(&format!("{}", n % 7), &[b'x'; 300]);
+        puts += 1;
+        pass(&mut rig, 50);
+    }
+    let counts = rig.counts();
+    assert!(puts > 500 && counts.tombstones > 100, "{counts:?}");
+    assert!(
+        counts.clusters - counts.tombstone_clusters > 10,
+        "{counts:?}"
+    );
+    let empty = headers(&rig).iter().filter(|(_, h)| h.entries == 0).count();
+    assert_eq!(empty, 0);
+    let log = rig.kill().counts().removals_recalled;
+    assert!(log < 120, "{log} removals count though most are covered");
+}
+
+/// The slot of a segment that was marked for its next life is damaged: nobody knows that it was
+/// marked, and what was superseded since has left no trace.
+#[test]
+fn a_damaged_slot_does_not_bring_a_former_life_back() {
+    let mut rig = Rig::new(8, MEMORY, 8);
+    rig.put("k", b"old");
+    rig.settle();
+    let mut marked = None;
+    for n in 0..2000 {
+        rig.put(&format!("filler {n}"), &[b'f'; 1500]);
+        rig.engine.clear_memory();
+        rig.settle();
+        rig.engine.clear_memory();
+        if rig.plan("k").is_none() {
+            marked = Some(n);
+            break;
+        }
+    }
+    assert!(marked.is_some());
+    let life = rig.engine.store(StoreId(0)).unwrap().life(0);
+    assert_eq!(life, 9, "marked, and nothing written to it");
+    // Nothing is known of it: this leaves no trace.
+    rig.supersede("k");
+    rig.settle();
+    let geometry = rig.engine.store(StoreId(0)).unwrap().geometry;
+    for index in 0..geometry.segments {
+        let disk = rig.disk.kill();
+        disk.corrupt(geometry.slot_at(index) + 9, 1, |b| b[0] ^= 1);
+        let mut again = Rig::open(disk, MEMORY, 9, options());
+        // Before reuse takes it again.
+        while again.engine.stats().stores[0].loading {
+            again.turns(1);
+        }
+        assert_eq!(again.text("k"), None, "slot {index}");
+    }
+}
+
+/// A store from before the chain: both superblocks tell of it before the first cluster with a link.
+#[test]
+fn a_store_without_a_chain_begins_one_with_its_contents_kept() {
+    let path = frozen::path(env!("CARGO_MANIFEST_DIR"));
+    let bytes = frozen::unhex(&std::fs::read_to_string(path).unwrap());
+    let disk = MemDisk::new(bytes.len() as u64, 512, 1);
+    disk.write_at(0, &bytes).unwrap();
+    let mut rig = Rig::open(disk.kill(), 2 << 20, 9, options());
+    for at in [0, SUPERBLOCK_BYTES as u64] {
+        let block = Superblock::decode(&rig.disk.peek(at, SUPERBLOCK_BYTES)).unwrap();
+        assert_eq!(block.extensions, EXTENSION_CHAIN);
+    }
+    rig.settle();
+    let there = |rig: &Rig| {
+        (0..400)
+            .filter(|n| rig.text(&format!("tiny {n}")).is_some())
+            .count()
+    };
+    assert_eq!(there(&rig), 400);
+    for n in 0..3 {
+        rig.put(&format!("new {n}"), b"linked");
+        rig.settle();
+    }
+    let again = rig.kill();
+    assert_eq!(there(&again), 400);
+    assert_eq!(again.text("new 2").as_deref(), Some("linked"));
+    assert_eq!(again.counts().damaged, 0);
+}

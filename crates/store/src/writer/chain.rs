@@ -1,0 +1,214 @@
+//! Where the log stands: the links of its clusters, up to which of them it is durable, and which
+//! removals a durable cluster vouches for.
+//!
+//! A removal counts in the removal log until its tombstone is *covered*: a later cluster, itself
+//! durable, says that the log was durable up to the tombstone's. From then on damage of the
+//! tombstone's cluster is noticed at a start, and no removal is undone by it in silence.
+
+use std::collections::VecDeque;
+
+use foxy_base::KeyHash;
+use foxy_format::{ChainLink, Entry, EntryKind, LogPosition};
+
+use super::Writer;
+use super::assemble::IN_FLIGHT_MAX;
+use crate::recovery::{GivenUp, Judged};
+
+/// The chain of clusters of one store.
+#[derive(Debug)]
+pub(super) struct Chain {
+    /// Number and checksum of the cluster made last.
+    last: u64,
+    sum: u32,
+    /// Clusters that count for nothing, until a complete cluster says so: they were torn when the
+    /// store was opened, or could not be written.
+    given_up: Vec<GivenUp>,
+    /// The log is durable up to this number.
+    durable: u64,
+    /// What the flush that begins next makes durable, and what the one before it does: number of
+    /// the flush, number of the cluster.
+    flushes: [(u64, u64); 2],
+    /// Clusters with removals that are not covered: number, and the lowest number in the removal
+    /// log that it or a later one has.
+    removals: VecDeque<(u64, u64)>,
+    /// Clusters that name a higher mark than those before: number and mark.
+    marks: VecDeque<(u64, u64)>,
+    /// The highest mark that a cluster names.
+    named: u64,
+}
+
+impl Chain {
+    pub(super) fn new(found: Judged) -> Self {
+        Self {
+            last: found.last,
+            sum: found.sum,
+            given_up: found.torn,
+            durable: found.flushed,
+            flushes: [(0, 0); 2],
+            removals: VecDeque::new(),
+            marks: VecDeque::new(),
+            named: found.flushed,
+        }
+    }
+
+    /// Number of the cluster made last.
+    pub(super) const fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// The link of the next cluster.
+    pub(super) const fn next_link(&self) -> ChainLink {
+        ChainLink {
+            number: self.last + 1,
+            before: self.sum,
+            flushed: self.durable,
+        }
+    }
+
+    /// Entries for the next cluster, at `base` in its segment: what was given up.
+    pub(super) fn entries(&self, base: u32) -> impl Iterator<Item = Entry> {
+        self.given_up.iter().map(move |given_up| Entry {
+            hash: KeyHash(u128::from(given_up.number) << 64 | u128::from(given_up.at.0)),
+            offset_units: base,
+            len_units: 0,
+            kind: EntryKind::Void,
+        })
+    }
+
+    /// How many those are.
+    pub(super) const fn entry_count(&self) -> usize {
+        self.given_up.len()
+    }
+
+    /// The next cluster was made with that link and has this checksum; the lowest number of its
+    /// removals in the removal log.
+    pub(super) fn made(&mut self, sum: u32, removals: Option<u64>) {
+        self.last += 1;
+        self.sum = sum;
+        if self.durable > self.named {
+            self.named = self.durable;
+            self.marks.push_back((self.last, self.durable));
+        }
+        let Some(first) = removals else { return };
+        // Each knows the lowest number from it on: those of a failed cluster come again later.
+        for earlier in self.removals.iter_mut().rev() {
+            if earlier.1 <= first {
+                break;
+            }
+            earlier.1 = first;
+        }
+        self.removals.push_back((self.last, first));
+    }
+
+    /// A cluster is complete that was made with the first `given_up` entries of [`Chain::entries`].
+    pub(super) fn complete(&mut self, told: &[u64]) {
+        self.given_up
+            .retain(|given_up| !told.contains(&given_up.number));
+    }
+
+    /// Numbers of what is given up at present.
+    pub(super) fn given_up(&self) -> Vec<u64> {
+        self.given_up
+            .iter()
+            .map(|given_up| given_up.number)
+            .collect()
+    }
+
+    /// The write of a cluster failed.
+    pub(super) fn failed(&mut self, number: u64, at: LogPosition) {
+        self.given_up.push(GivenUp { number, at });
+        self.removals.retain(|(cluster, _)| *cluster != number);
+    }
+
+    /// `first`: the first cluster that is being written now. The flush that begins next makes
+    /// durable what is complete.
+    pub(super) fn note(&mut self, first: Option<u64>, next_flush: u64) {
+        let given_up = self.given_up.iter().map(|given_up| given_up.number);
+        let open = given_up.chain(first).min();
+        let complete = open.map_or(self.last, |number| number - 1);
+        if self.flushes[0].0 != next_flush {
+            self.flushes[1] = self.flushes[0];
+        }
+        self.flushes[0] = (next_flush, complete);
+    }
+
+    /// A flush was carried out. True if more removals are covered than before.
+    pub(super) fn flushed(&mut self, number: u64) -> bool {
+        let of = |flush: &&(u64, u64)| flush.0 == number;
+        let Some((_, durable)) = self.flushes.iter().find(of) else {
+            return false;
+        };
+        self.durable = self.durable.max(*durable);
+        let mut covered = 0;
+        while let Some((_, mark)) = self.marks.pop_front_if(|(by, _)| *by <= self.durable) {
+            covered = mark;
+        }
+        self.cover(covered)
+    }
+
+    fn cover(&mut self, covered: u64) -> bool {
+        let before = self.removals.len();
+        while self.removals.pop_front_if(|(n, _)| *n <= covered).is_some() {}
+        self.removals.len() < before
+    }
+
+    /// Summaries tell, durably, what is in all clusters.
+    pub(super) fn summarised(&mut self) {
+        self.cover(self.last);
+    }
+
+    /// The lowest number in the removal log of a removal that is not covered.
+    pub(super) fn first_removal(&self) -> Option<u64> {
+        self.removals.front().map(|(_, first)| *first)
+    }
+
+    /// Whether another cluster would cover removals that none covers that was made so far: all of
+    /// them, or (`some`) at least one.
+    fn is_due(&self, some: bool) -> bool {
+        let cluster = match some {
+            true => self.removals.front(),
+            false => self.removals.back(),
+        };
+        cluster.is_some_and(|(number, _)| self.named < *number && *number <= self.durable)
+    }
+
+    /// Clusters with removals are not durable or not covered.
+    pub(super) fn is_open(&self) -> bool {
+        !self.removals.is_empty()
+    }
+}
+
+impl Writer {
+    /// Covers removals where no other cluster does so soon: with one that is empty, once the log is
+    /// at rest, or when the removal log fills up.
+    pub(super) fn cover_step(&mut self) {
+        if !self.chain.is_open() || !self.may_write() {
+            return;
+        }
+        let pressed = self.store.removals.lock().is_pressed();
+        let at_rest = self.gather.is_empty() && self.clusters.is_empty() && !self.io.dirty;
+        if pressed && self.io.dirty {
+            self.io.want_flush();
+        }
+        let due = self.chain.is_due(pressed) && (pressed || at_rest);
+        if due && self.clusters.len() < IN_FLIGHT_MAX {
+            let block = foxy_format::BLOCK;
+            if self.ensure_segment(block, self.chain.entry_count()) {
+                self.write_cluster(Vec::new(), &[]);
+            }
+        }
+    }
+
+    /// Notes what the next flush will make durable. After every reap.
+    pub(super) fn note_complete(&mut self) {
+        let first = self.clusters.iter().map(|cluster| cluster.number).min();
+        self.chain.note(first, self.io.next_flush());
+    }
+
+    /// A flush was carried out: removals that are covered now leave the removal log.
+    pub(super) fn chain_flushed(&mut self, number: u64) {
+        if self.chain.flushed(number) {
+            self.settle_removals();
+        }
+    }
+}
