@@ -15,8 +15,11 @@ type Arrows = &'static [(&'static str, &'static [&'static str])];
 
 /// The product.
 const PRODUCT: Arrows = &[
-    ("foxy", &["proxy", "store", "http1", "disk", "base"]),
-    ("proxy", &["http1", "http-rules", "store", "disk", "base"]),
+    ("foxy", &["proxy", "store", "http1", "disk", "tls", "base"]),
+    (
+        "proxy",
+        &["http1", "http-rules", "store", "disk", "tls", "base"],
+    ),
     ("store", &["format", "index", "policy", "disk", "base"]),
     ("disk", &["base"]),
     ("policy", &["base"]),
@@ -24,6 +27,7 @@ const PRODUCT: Arrows = &[
     ("index", &["base"]),
     ("http-rules", &["base"]),
     ("http1", &["base"]),
+    ("tls", &[]),
     ("base", &[]),
 ];
 

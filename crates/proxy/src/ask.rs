@@ -101,7 +101,7 @@ impl Ask {
             role: Rc::clone(role),
             client: who.client,
             digest,
-            to: destination(role, url),
+            to: destination(role, url, &proxy.config.upstream.tls),
             base_hash: key_hash(&base),
             base,
             rule,

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use foxy_http1::Scheme;
+use foxy_tls::OriginTls;
 use ipnet::IpNet;
 
 use crate::Access;
@@ -122,6 +124,8 @@ pub struct UpstreamConfig {
     pub origin_concurrency: usize,
     /// Requests that may queue for a fetch; more are answered with 503.
     pub origin_queue: usize,
+    /// How the forward proxy speaks TLS to origins.
+    pub tls: OriginTls,
 }
 
 impl Default for UpstreamConfig {
@@ -135,6 +139,7 @@ impl Default for UpstreamConfig {
             dns_names: 10_000,
             origin_concurrency: 256,
             origin_queue: 4096,
+            tls: OriginTls::system(),
         }
     }
 }
@@ -238,12 +243,24 @@ pub struct Site {
     pub host: String,
     /// Port of the origin.
     pub port: u16,
+    /// How TLS is spoken to the origin; `None`: it is not.
+    pub tls: Option<OriginTls>,
     /// Whether the origin receives the client's `Host` (true) or its own name (false).
     pub preserve_host: bool,
     /// Which waiting requests take the answer of a running fetch.
     pub collapse: Collapse,
     /// Clients that may use it; `None`: all.
     pub allow_clients: Option<Vec<IpNet>>,
+}
+
+impl Site {
+    /// The scheme of its origin's URLs.
+    pub(crate) const fn scheme(&self) -> Scheme {
+        match self.tls {
+            Some(_) => Scheme::Https,
+            None => Scheme::Http,
+        }
+    }
 }
 
 /// Waiting requests that take the answer of a running fetch.

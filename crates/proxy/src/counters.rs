@@ -73,6 +73,22 @@ events! {
     DiskReadMisses = "disk_read_misses",
     /// Hits that were fetched instead, because their disk had too many to read already.
     DiskReadsDeclined = "disk_reads_declined",
+    /// TLS handshakes with clients that succeeded.
+    TlsHandshakes = "tls_handshakes",
+    /// Those of them that continued an earlier session.
+    TlsResumed = "tls_resumed",
+    /// Clients that asked for a name without certificate.
+    TlsFailedName = "tls_failed_name",
+    /// Clients that speak neither TLS 1.2 nor TLS 1.3.
+    TlsFailedVersion = "tls_failed_version",
+    /// Clients that did not end their handshake in time.
+    TlsFailedTimeout = "tls_failed_timeout",
+    /// Clients whose handshake failed otherwise.
+    TlsFailedHandshake = "tls_failed_handshake",
+    /// TLS handshakes with origins that succeeded.
+    UpstreamHandshakes = "upstream_tls_handshakes",
+    /// Those of them that continued an earlier session.
+    UpstreamResumed = "upstream_tls_resumed",
     /// Names looked up (not from the cache).
     DnsLookups = "dns_lookups",
     /// Clients cut off for lack of progress.
@@ -82,7 +98,7 @@ events! {
 }
 
 /// One worker's counters.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[repr(align(128))]
 pub struct Counters {
     outcomes: [AtomicU64; Outcome::ALL.len()],
@@ -102,6 +118,17 @@ impl Default for Histogram {
         Self {
             buckets: [const { AtomicU64::new(0) }; BUCKETS],
             sum_us: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self {
+            outcomes: Default::default(),
+            events: [const { AtomicU64::new(0) }; Event::ALL.len()],
+            hits: Histogram::default(),
+            misses: Histogram::default(),
         }
     }
 }
@@ -140,7 +167,7 @@ impl Counters {
 }
 
 /// The sum over all workers at one moment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Totals {
     /// Requests, by [`Outcome`] in the order of [`Outcome::ALL`].
     pub outcomes: [u64; Outcome::ALL.len()],
@@ -150,6 +177,17 @@ pub struct Totals {
     pub hits: Latency,
     /// Latency of everything else.
     pub misses: Latency,
+}
+
+impl Default for Totals {
+    fn default() -> Self {
+        Self {
+            outcomes: Default::default(),
+            events: [0; Event::ALL.len()],
+            hits: Latency::default(),
+            misses: Latency::default(),
+        }
+    }
 }
 
 /// A latency histogram.

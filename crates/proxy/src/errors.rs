@@ -9,10 +9,6 @@ fn explain(reason: &str) -> &'static str {
             "This is a Foxy proxy, not a web server. Set it as the HTTP proxy of your program, \
              for instance: curl -x http://this-address http://example.com/"
         }
-        "https-needs-connect" => {
-            "An https address must be reached through a tunnel (CONNECT); most programs do that \
-             by themselves when the proxy is set for https as well."
-        }
         "destination-private-address" => {
             "The address is private or on the proxy's own machine, and this proxy serves a \
              network. Its operator can allow it with --allow-destination."
@@ -25,6 +21,10 @@ fn explain(reason: &str) -> &'static str {
         "destination-own-machine" => {
             "The address is one of the proxy's own machine, and this proxy serves a network. Its \
              operator can allow it with --allow-destination."
+        }
+        "host-not-on-certificate" => {
+            "The connection was made for another name: its certificate does not have the host of \
+             the request. Use a connection of its own for this host."
         }
         "client-not-allowed" => {
             "This proxy is not for clients of your address. Its operator can allow them with \
@@ -57,13 +57,34 @@ fn explain(reason: &str) -> &'static str {
         "purged" => "What was stored under this address is removed.",
         "loop-detected" => "The request has passed through this proxy before.",
         "only-if-cached" => "The request asked for a stored answer only, and there is none.",
+        "head-timeout" => "The request did not arrive in time.",
+        _ => explain_origin(reason),
+    }
+}
+
+/// The same for failures of origins.
+fn explain_origin(reason: &str) -> &'static str {
+    match reason {
         "origin-name-unknown" => "The host name does not exist.",
         "name-service-unavailable" => "No name server answered.",
         "origin-unreachable" => "The server did not accept a connection.",
         "origin-connect-timeout" => "The server did not accept a connection in time.",
+        "origin-certificate-expired" => "The server's certificate has expired.",
+        "origin-certificate-not-yet-valid" => {
+            "The server's certificate is not valid yet, or the clock of this machine is slow."
+        }
+        "origin-certificate-name" => "The server's certificate is not for this host name.",
+        "origin-certificate-issuer" => {
+            "The server's certificate was issued by an authority that this machine does not trust. \
+             A site can name its own authority (origin_ca)."
+        }
+        "origin-certificate-invalid" => "The server's certificate cannot be used.",
+        "origin-tls-version" => "The server speaks neither TLS 1.2 nor TLS 1.3.",
+        "origin-tls-handshake" => {
+            "The server ended the TLS handshake, or does not speak TLS at this port."
+        }
         "origin-answer-timeout" => "The server accepted the request but did not answer in time.",
         "origin-closed" => "The server closed the connection without an answer.",
-        "head-timeout" => "The request did not arrive in time.",
         _ => "",
     }
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
+use foxy_tls::ServerTls;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::Role;
@@ -17,6 +18,8 @@ pub struct Listener {
     pub socket: TcpListener,
     /// What its connections may ask for.
     pub role: Role,
+    /// Certificates, if its clients speak TLS.
+    pub tls: Option<ServerTls>,
 }
 
 /// Binds `workers` sockets to the same address (SO_REUSEPORT), one for each worker. A port of 0

@@ -2,6 +2,7 @@
 
 use foxy_base::{Fields, first, tokens};
 use foxy_http1::{Authority, Host, Method, Reject, RequestHead, Scheme, TargetForm, Url};
+use foxy_tls::OriginTls;
 
 use crate::upstream::Destination;
 use crate::{Role, Site};
@@ -62,10 +63,7 @@ fn forward<'b>(head: &RequestHead<'b>) -> Route<'b> {
         TargetForm::Authority => Route::Connect,
         TargetForm::Asterisk => Route::Options,
         TargetForm::Origin => refuse(400, "not-a-proxy-request"),
-        TargetForm::Absolute => match head.url(Scheme::Http) {
-            Some(url) if url.scheme == Scheme::Https => refuse(501, "https-needs-connect"),
-            url => to_url(head, url),
-        },
+        TargetForm::Absolute => to_url(head, head.url(Scheme::Http)),
     }
 }
 
@@ -77,10 +75,8 @@ fn reverse<'b>(head: &RequestHead<'b>, site: &'b Site) -> Route<'b> {
     }
     let own = site_url(head, site);
     let url = if site.preserve_host {
-        head.url(Scheme::Http).map(|url| Url {
-            scheme: Scheme::Http,
-            ..url
-        })
+        let scheme = site.scheme();
+        head.url(scheme).map(|url| Url { scheme, ..url })
     } else {
         own
     };
@@ -94,7 +90,7 @@ fn site_url<'b>(head: &RequestHead<'b>, site: &'b Site) -> Option<Url<'b>> {
         Err(_) => Host::Name(site.host.as_bytes()),
     };
     Some(Url {
-        scheme: Scheme::Http,
+        scheme: site.scheme(),
         authority: Authority {
             host,
             port: Some(site.port),
@@ -149,18 +145,20 @@ fn passed_here_before(head: &RequestHead<'_>, instance: &str) -> bool {
     })
 }
 
-/// Where the bytes of `url` come from under this role.
-pub(crate) fn destination(role: &Role, url: &Url<'_>) -> Destination {
+/// Where the bytes of `url` come from under this role. `tls` is how the forward proxy speaks TLS.
+pub(crate) fn destination(role: &Role, url: &Url<'_>, tls: &OriginTls) -> Destination {
     match role {
         Role::Forward => Destination {
             host: host_text(&url.authority),
             port: url.authority.port_or_default(url.scheme),
             exempt: false,
+            tls: (url.scheme == Scheme::Https).then(|| tls.clone()),
         },
         Role::Site(site) => Destination {
             host: site.host.to_ascii_lowercase().into(),
             port: site.port,
             exempt: true,
+            tls: site.tls.clone(),
         },
     }
 }
@@ -218,10 +216,7 @@ mod tests {
         for (request, expected) in [
             ("GET http://A.test/x HTTP/1.1\nHost: b\n", "http://a.test/x"),
             ("GET / HTTP/1.1\nHost: a\n", "400 not-a-proxy-request"),
-            (
-                "GET https://a/ HTTP/1.1\nHost: a\n",
-                "501 https-needs-connect",
-            ),
+            ("GET https://A:443/ HTTP/1.1\nHost: a\n", "https://a/"),
             ("CONNECT A.test:443 HTTP/1.1\nHost: a\n", "connect"),
             ("PURGE http://a/x HTTP/1.1\nHost: a\n", "purge http://a/x"),
             ("OPTIONS * HTTP/1.1\nHost: a\n", "options"),
@@ -259,6 +254,11 @@ mod tests {
         let get = "GET /x HTTP/1.1\nHost: Public.test\n";
         assert_eq!(check(get, &site(false)), "http://origin.test:8080/x");
         assert_eq!(check(get, &site(true)), "http://public.test/x");
+        let Role::Site(mut secure) = site(true) else {
+            unreachable!()
+        };
+        secure.tls = Some(OriginTls::system());
+        assert_eq!(check(get, &Role::Site(secure)), "https://public.test/x");
         let other = "GET http://other.test/x HTTP/1.1\nHost: a\n";
         assert_eq!(check(other, &site(false)), "http://origin.test:8080/x");
         assert_eq!(

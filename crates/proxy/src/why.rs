@@ -6,17 +6,22 @@ use std::net::Ipv4Addr;
 use foxy_base::{FieldBlock, KeyHash, WallTime, key_hash};
 use foxy_http_rules::conditional::{self, Condition};
 use foxy_http_rules::range::{Ranges, Span};
+use foxy_http_rules::rules::FORWARD;
 use foxy_http_rules::{
     Config, Decision, Digest, Flags, Method, Miss, RequestDigest, RuleId, decide, decide_miss,
     explain, freshness, vary,
 };
-use foxy_http1::Url;
+use foxy_http1::{Scheme, Url};
 use foxy_store::{DiskPlace, Object, Peek};
 
 use crate::recent::Recent;
 use crate::sent::Sent;
 use crate::via::Hop;
 use crate::{Proxy, key};
+
+/// What this answer does not speak of.
+const TUNNEL: &str = "this is for a request that names the https URL to the proxy; most programs open a \
+                      tunnel (CONNECT) for https instead, whose contents Foxy neither sees nor keeps";
 
 /// A question: what would become of this request?
 #[derive(Debug)]
@@ -105,6 +110,9 @@ impl Proxy {
             last_words: last.and_then(|last| explain::reason(last.reason)),
         };
         self.judge(request, (rule, hash, bytes), &mut why);
+        if request.partition == FORWARD && request.url.scheme == Scheme::Https {
+            why.because.push(TUNNEL.to_owned());
+        }
         why
     }
 

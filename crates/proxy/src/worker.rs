@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use foxy_tls::ServerTls;
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
@@ -16,7 +17,7 @@ use crate::access::contains;
 use crate::conn::Conn;
 use crate::ledger::Pressure;
 use crate::local::Local;
-use crate::net::{TICK, queue_bytes};
+use crate::net::{TICK, TlsStream, queue_bytes};
 use crate::places::Place;
 use crate::{Event, Listener, LogSink, Proxy, Role};
 
@@ -67,13 +68,15 @@ impl Worker {
             if self.proxy.config.limits.has_little_memory() {
                 let _ = SockRef::from(&socket).set_recv_buffer_size(SMALL_RECEIVE);
             }
-            listeners.push((socket, Rc::new(listener.role)));
+            listeners.push((socket, Rc::new(listener.role), listener.tls));
         }
         let local = Local::new(self.proxy, self.index, self.log);
         let sweeper = tokio::task::spawn_local(sweep(Rc::clone(&local)));
         let accepting: Vec<_> = listeners
             .into_iter()
-            .map(|(socket, role)| tokio::task::spawn_local(accept(Rc::clone(&local), socket, role)))
+            .map(|(socket, role, tls)| {
+                tokio::task::spawn_local(accept(Rc::clone(&local), socket, role, tls))
+            })
             .collect();
         // An error means that the proxy is gone, which ends the worker too.
         let _ = shutdown.wait_for(|stop| *stop).await;
@@ -110,10 +113,10 @@ async fn sweep(local: Rc<Local>) {
     }
 }
 
-async fn accept(local: Rc<Local>, socket: TcpListener, role: Rc<Role>) {
+async fn accept(local: Rc<Local>, socket: TcpListener, role: Rc<Role>, tls: Option<ServerTls>) {
     loop {
         match socket.accept().await {
-            Ok((stream, client)) => start(&local, stream, client, &role),
+            Ok((stream, client)) => start(&local, stream, client, (&role, tls.as_ref())),
             Err(error) if is_clients_fault(&error) => {}
             Err(error) => {
                 // Out of descriptors or memory: connections in progress must end first.
@@ -137,7 +140,12 @@ fn is_clients_fault(error: &io::Error) -> bool {
     )
 }
 
-fn start(local: &Rc<Local>, stream: TcpStream, client: SocketAddr, role: &Rc<Role>) {
+fn start(
+    local: &Rc<Local>,
+    stream: TcpStream,
+    client: SocketAddr,
+    (role, tls): (&Rc<Role>, Option<&ServerTls>),
+) {
     let open = &local.proxy.connections;
     let access = &local.proxy.config.access;
     let trusted = contains(&access.trusted_proxies, client.ip());
@@ -177,7 +185,7 @@ fn start(local: &Rc<Local>, stream: TcpStream, client: SocketAddr, role: &Rc<Rol
         _place: place,
         local: Rc::clone(local),
     };
-    let (local, role) = (Rc::clone(local), Rc::clone(role));
+    let (local, role, tls) = (Rc::clone(local), Rc::clone(role), tls.cloned());
     tokio::task::spawn_local(async move {
         let _guard = guard;
         if local.proxy.ledger.is_over() {
@@ -185,13 +193,39 @@ fn start(local: &Rc<Local>, stream: TcpStream, client: SocketAddr, role: &Rc<Rol
             Box::pin(local.entrance.enter(&local, crowd)).await;
         }
         // Boxed: a connection that waits must not have the memory of one that is served.
-        Box::pin(async move {
-            let connection = Conn::new(local, stream, client, role);
-            connection.set_client(number);
-            connection.serve().await;
-        })
-        .await;
+        match tls {
+            None => Box::pin(serve(local, stream, (client, number), role)).await,
+            Some(tls) => Box::pin(serve_tls(local, stream, (client, number), role, tls)).await,
+        }
     });
+}
+
+/// Serves a client that does not speak TLS; `number` distinguishes it from others.
+async fn serve(
+    local: Rc<Local>,
+    stream: TcpStream,
+    (client, number): (SocketAddr, u64),
+    role: Rc<Role>,
+) {
+    let connection = Conn::new(local, stream, client, role);
+    connection.set_client(number);
+    connection.serve().await;
+}
+
+/// Serves a client that does.
+async fn serve_tls(
+    local: Rc<Local>,
+    stream: TcpStream,
+    (client, number): (SocketAddr, u64),
+    role: Rc<Role>,
+    tls: ServerTls,
+) {
+    let stream = TlsStream::new(stream, tls.session(), &local.proxy.ledger);
+    let mut connection = Conn::new(local, stream, client, role);
+    connection.set_client(number);
+    if connection.secure().await {
+        connection.serve().await;
+    }
 }
 
 /// Counts an open connection until it is dropped.

@@ -60,6 +60,7 @@ fn a_memory_hit_allocates_nothing() {
         proxy: proxy.clone(),
         index: 0,
         listeners: vec![Listener {
+            tls: None,
             socket,
             role: Role::Forward,
         }],

@@ -4,6 +4,7 @@ use std::fmt::{Display, Write};
 
 use foxy_proxy::{Event, Latency, Outcome};
 use foxy_store::{Duty, Health, OneStoreStats};
+use foxy_tls::ServerTls;
 
 use super::State;
 use super::stats::{health_word, requests, resident_bytes};
@@ -14,6 +15,7 @@ pub(super) fn text(state: &State) -> String {
     proxy(state, &mut page);
     engine(state, &mut page);
     process(state, &mut page);
+    certificates(state, &mut page);
     page.0
 }
 
@@ -248,6 +250,18 @@ fn states(stores: &[OneStoreStats], page: &mut Page) {
             );
             page.sample(name, &labels, u8::from(state == store.health));
         }
+    }
+}
+
+fn certificates(state: &State, page: &mut Page) {
+    let name = "foxy_certificate_expiry_timestamp_seconds";
+    let help = "When a listener's certificate expires, in seconds since 1970.";
+    page.family(name, "gauge", help);
+    for served in state.certificates.iter().flat_map(ServerTls::served) {
+        let file = served.path().display().to_string();
+        let file = file.replace(['\\', '"', '\n'], "_");
+        let label = format!("file=\"{file}\"");
+        page.sample(name, &label, served.certificate().not_after);
     }
 }
 

@@ -33,9 +33,10 @@ use std::time::Duration;
 use foxy_base::{Clock, MonoTime};
 use foxy_proxy::{Proxy, Token};
 use foxy_store::Engine;
+use foxy_tls::ServerTls;
 use tokio::sync::{Semaphore, oneshot};
 
-use self::names::{Names, origin_name};
+use self::names::Names;
 use self::open::Open;
 use crate::StartError;
 use crate::access_log::LogHandle;
@@ -61,6 +62,7 @@ pub(crate) struct State {
     names: Names,
     token: Option<Token>,
     addresses: Addresses,
+    certificates: Vec<ServerTls>,
 }
 
 impl State {
@@ -88,22 +90,24 @@ impl State {
             names: Names {
                 partitions: forward.into_iter().chain(sites).collect(),
                 origins: origins(config),
+                secure: secure(config),
             },
             token,
             addresses: addresses.clone(),
+            certificates: config.certificates(),
         }
     }
 }
 
 fn origins(config: &Config) -> Vec<(String, String)> {
     let own = config.sites.iter().filter(|site| !site.preserve_host);
-    own.map(|site| {
-        (
-            site.name.clone(),
-            origin_name(&site.origin.host, site.origin.port),
-        )
-    })
-    .collect()
+    own.map(|site| (site.name.clone(), site.origin.authority()))
+        .collect()
+}
+
+fn secure(config: &Config) -> Vec<String> {
+    let secure = config.sites.iter().filter(|site| site.origin.secure);
+    secure.map(|site| site.name.clone()).collect()
 }
 
 /// Binds the admin address.

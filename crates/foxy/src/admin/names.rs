@@ -1,6 +1,6 @@
 //! Names under which partitions store URLs: one mapping for `/why` and `/purge`.
 //!
-//! The forward proxy stores objects under their URL. A site uses the scheme `http`, and its
+//! The forward proxy stores objects under their URL. A site uses its origin's scheme, and its
 //! origin's name unless it preserves the client's `Host`: public names are in no key.
 
 use foxy_http1::{Authority, Scheme, Url};
@@ -12,6 +12,8 @@ pub(super) struct Names {
     pub(super) partitions: Vec<String>,
     /// Sites that store objects under their origin's name, with that name.
     pub(super) origins: Vec<(String, String)>,
+    /// Sites whose origin has the scheme `https`.
+    pub(super) secure: Vec<String>,
 }
 
 impl Names {
@@ -37,7 +39,10 @@ impl Names {
             return Some(url);
         }
         let given = authority(&url);
-        url.scheme = Scheme::Http;
+        url.scheme = match self.secure.iter().any(|site| site == partition) {
+            true => Scheme::Https,
+            false => Scheme::Http,
+        };
         let Some(own) = self.origin(partition) else {
             return Some(url);
         };
@@ -76,18 +81,6 @@ fn authority(url: &Url<'_>) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// The name in a site's keys, from its origin's host and port.
-pub(super) fn origin_name(host: &str, port: u16) -> String {
-    let host = match host.contains(':') {
-        true => format!("[{host}]"),
-        false => host.to_ascii_lowercase(),
-    };
-    match port {
-        80 => host,
-        _ => format!("{host}:{port}"),
-    }
-}
-
 /// A URL without its fragment, which browsers keep to themselves.
 pub(super) fn without_fragment(url: &str) -> &str {
     url.split('#').next().unwrap_or(url)
@@ -101,11 +94,13 @@ mod tests {
         let text = |list: &[&str]| list.iter().map(|t| (*t).to_owned()).collect();
         let origin = |site: &str, name: &str| (site.to_owned(), name.to_owned());
         Names {
-            partitions: text(&["forward", "shop", "blog", "plain"]),
+            partitions: text(&["forward", "shop", "blog", "plain", "vault"]),
             origins: vec![
                 origin("shop", "10.0.0.1:8080"),
                 origin("blog", "blog.internal"),
+                origin("vault", "vault.internal"),
             ],
+            secure: text(&["vault"]),
         }
     }
 
@@ -130,6 +125,12 @@ mod tests {
                 "shop",
                 false,
                 Some("http://10.0.0.1:8080/a"),
+            ),
+            (
+                "http://www.vault.test/a",
+                "vault",
+                true,
+                Some("https://vault.internal/a"),
             ),
             ("http://10.0.0.1:8080/a", "blog", false, None),
             (
@@ -179,9 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn origins_are_named_as_in_keys() {
-        assert_eq!(origin_name("A.test", 80), "a.test");
-        assert_eq!(origin_name("::1", 81), "[::1]:81");
+    fn a_fragment_is_no_part_of_the_url() {
         assert_eq!(without_fragment("http://a/b#c#d"), "http://a/b");
     }
 }

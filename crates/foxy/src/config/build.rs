@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use foxy_base::ByteSize;
+use foxy_tls::{OriginOptions, OriginTls, ServerTls};
 use ipnet::IpNet;
 
 use super::given::{AllGiven, Section};
@@ -13,13 +14,17 @@ use super::origin::OriginUrl;
 use super::problem::Problem;
 use super::token_file::TokenFile;
 use super::values::Values;
-use super::{places, proxy_settings, rules};
+use super::{certificates, places, proxy_settings, rules};
 
 /// Everything Foxy was told, checked and complete.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Addresses of the forward proxy; empty if there is none.
     pub listen: Vec<SocketAddr>,
+    /// Those of them where clients speak TLS.
+    pub listen_tls: Vec<SocketAddr>,
+    /// Certificates for them, and for sites without their own.
+    pub tls: Option<ServerTls>,
     /// Address of the admin listener.
     pub admin: Option<SocketAddr>,
     /// Further names under which the admin listener answers.
@@ -79,8 +84,14 @@ pub struct SiteConfig {
     pub name: String,
     /// Where it listens.
     pub listen: Vec<SocketAddr>,
+    /// Those of them where clients speak TLS.
+    pub listen_tls: Vec<SocketAddr>,
+    /// Certificates for them.
+    pub tls: Option<ServerTls>,
     /// Whom it asks.
     pub origin: OriginUrl,
+    /// How TLS is spoken to the origin; `None`: it is not.
+    pub origin_tls: Option<OriginTls>,
     /// Whether the origin sees the client's `Host`.
     pub preserve_host: bool,
     /// Waiting requests that take the answer of a running fetch.
@@ -163,15 +174,17 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
         top.addresses("listen"),
         top.addresses("admin").first().copied(),
     );
+    let listen_tls = top.given_addresses("listen_tls");
     let memory = memory(top.given("memory"), machine);
     let pin_workers = top.flag("pin_workers");
     let workers = match top.given("workers") {
         Some(Value::Count(count)) => usize::try_from(*count).unwrap_or(1),
         _ => machine.cores(),
     };
+    let tls = tls(single("tls"), problems);
     let sites: Vec<SiteConfig> = repeated(given, "site")
         .iter()
-        .filter_map(|section| site(section, problems))
+        .filter_map(|section| site(section, tls.as_ref(), problems))
         .collect();
     let stores = stores(repeated(given, "store"), machine, problems);
     let mut access = Values::read("access", single("access"), problems);
@@ -183,12 +196,14 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
     let admin_token = TokenFile::new(token_file, machine);
     let access = proxy_settings::access(&mut access);
     // A configuration of sites alone has no forward proxy unless it asks for one.
-    let asks = single("").is_some_and(|top| top.contains_key("listen"));
-    let listen = if sites.is_empty() || asks {
+    let asks = |name| single("").is_some_and(|top| top.contains_key(name));
+    let alone = sites.is_empty() && !asks("listen_tls");
+    let listen = if asks("listen") || alone {
         listen
     } else {
         Vec::new()
     };
+    let listen = [listen, listen_tls.clone()].concat();
     let mut proxy = proxy_settings::all_but_access(given, problems);
     let sections = repeated(given, "rule");
     let as_received = as_received(single("cache"), &sites);
@@ -207,6 +222,8 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
         scrub: scrub(single("scrub"), problems),
         admission: admission(single("admission"), problems),
         listen,
+        listen_tls,
+        tls,
         admin,
         admin_hosts,
         admin_token,
@@ -252,7 +269,20 @@ fn memory(given: Option<&Value>, machine: &dyn Machine) -> u64 {
     }
 }
 
-fn site(section: &Section, problems: &mut Vec<Problem>) -> Option<SiteConfig> {
+/// The section `[tls]`.
+fn tls(section: Option<&Section>, problems: &mut Vec<Problem>) -> Option<ServerTls> {
+    let mut values = Values::read("tls", section, problems);
+    certificates::read(&values).unwrap_or_else(|text| {
+        values.problem(Problem::conflict("[tls]", text));
+        None
+    })
+}
+
+fn site(
+    section: &Section,
+    shared: Option<&ServerTls>,
+    problems: &mut Vec<Problem>,
+) -> Option<SiteConfig> {
     let place = section
         .values()
         .next()
@@ -274,15 +304,18 @@ fn site(section: &Section, problems: &mut Vec<Problem>) -> Option<SiteConfig> {
         let text = "site.origin is missing; name the server, such as \"http://127.0.0.1:8080\"";
         values.problem(Problem::conflict(&place, text.to_owned()));
     }
-    let listen = match values.given("listen") {
-        Some(Value::Addresses(addresses)) => addresses.clone(),
-        _ => Vec::new(),
-    };
+    let listen_tls = values.given_addresses("listen_tls");
+    let tls = certificates::read(&values).unwrap_or_else(|text| {
+        values.problem(Problem::conflict(&place, format!("site: {text}")));
+        None
+    });
+    let listen = [values.given_addresses("listen"), listen_tls.clone()].concat();
     if listen.is_empty() && !section.contains_key("listen") {
         let text = "site.listen is missing; say where to listen, such as [\"*:8080\"]";
         values.problem(Problem::conflict(&place, text.to_owned()));
     }
     let origin = origin?;
+    let origin_tls = origin_tls(&mut values, origin.secure, &place);
     let name = match values.given("name") {
         Some(Value::Text(name)) => name.clone(),
         _ => format!("{}:{}", origin.host.replace(':', "-"), origin.port),
@@ -294,13 +327,49 @@ fn site(section: &Section, problems: &mut Vec<Problem>) -> Option<SiteConfig> {
     Some(SiteConfig {
         name,
         listen,
+        listen_tls,
+        tls: tls.or_else(|| shared.cloned()),
         origin,
+        origin_tls,
         preserve_host,
         collapse,
         obey_request,
         normalise,
         allow_clients,
     })
+}
+
+/// How TLS is spoken to a site's origin.
+fn origin_tls(values: &mut Values<'_>, secure: bool, place: &str) -> Option<OriginTls> {
+    let text = |name: &str| match values.given(name) {
+        Some(Value::Text(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let path = |name: &str| text(name).map(PathBuf::from);
+    let own = (path("origin_certificate"), path("origin_key"));
+    let half = own.0.is_some() != own.1.is_some();
+    let options = OriginOptions {
+        authorities: path("origin_ca"),
+        certificate: own.0.zip(own.1),
+        name: text("origin_name"),
+    };
+    let wrong = if half {
+        "site.origin_certificate and site.origin_key belong together; give both or none".to_owned()
+    } else if !secure && options != OriginOptions::default() {
+        "site.origin_ca, origin_name, origin_certificate and origin_key need an origin with https://"
+            .to_owned()
+    } else if !secure {
+        return None;
+    } else if options == OriginOptions::default() {
+        return Some(OriginTls::system());
+    } else {
+        match OriginTls::new(&options) {
+            Ok(tls) => return Some(tls),
+            Err(error) => error.to_string(),
+        }
+    };
+    values.problem(Problem::conflict(place, wrong));
+    None
 }
 
 fn stores(
@@ -484,8 +553,26 @@ fn check_together(config: &Config, problems: &mut Vec<Problem>) {
             problems.push(Problem::conflict("store.size", text));
         }
     }
+    check_certificates(config, problems);
     if config.listen.is_empty() && config.sites.is_empty() {
         let text = "there is no listener; give `listen` or a [[site]]".to_owned();
         problems.push(Problem::conflict("listen", text));
+    }
+}
+
+/// Listeners with TLS need certificates.
+fn check_certificates(config: &Config, problems: &mut Vec<Problem>) {
+    if !config.listen_tls.is_empty() && config.tls.is_none() {
+        let text = "there is no certificate for it; give tls.certificate and tls.key".to_owned();
+        problems.push(Problem::conflict("listen_tls", text));
+    }
+    for site in &config.sites {
+        if !site.listen_tls.is_empty() && site.tls.is_none() {
+            let text = format!(
+                "there is no certificate for the site {}; give its certificate and key",
+                site.name
+            );
+            problems.push(Problem::conflict("site.listen_tls", text));
+        }
     }
 }

@@ -35,6 +35,8 @@ pub enum Kind {
     Name,
     /// Field names.
     FieldNames,
+    /// A host name or an address.
+    HostName,
     /// Host names.
     HostNames,
     /// One socket address, or `off`.
@@ -132,6 +134,7 @@ impl Kind {
             Self::LogTarget => "\"stdout\", \"off\" or the path of a file".to_owned(),
             Self::Name => "1 to 64 letters, digits, `.`, `-` or `_`".to_owned(),
             Self::FieldNames => "a list of field names".to_owned(),
+            Self::HostName => "a host name or an address".to_owned(),
             Self::HostNames => "a list of host names".to_owned(),
             Self::AddressOrOff => "ADDRESS:PORT, or \"off\"".to_owned(),
             Self::Addresses => {
@@ -144,7 +147,9 @@ impl Kind {
                 "a list of ports and ranges such as 1025-65535, or \"all\"".to_owned()
             }
             Self::Patterns(of) => of.allowed().to_owned(),
-            Self::Origin => "a URL of scheme http, host and port, without a path".to_owned(),
+            Self::Origin => {
+                "a URL of scheme http or https, host and port, without a path".to_owned()
+            }
         }
     }
 
@@ -180,6 +185,7 @@ impl Kind {
             Self::Path | Self::LogTarget => Ok(Value::Text(one.to_owned())),
             Self::Name => name(one).map(Value::Text),
             Self::FieldNames => each(given, token).map(Value::Texts),
+            Self::HostName => host_name(one).map(Value::Text),
             Self::HostNames => each(given, name).map(Value::Texts),
             Self::AddressOrOff if one == "off" => Ok(Value::Addresses(Vec::new())),
             Self::AddressOrOff => address(one).map(|address| Value::Addresses(vec![address])),
@@ -194,6 +200,14 @@ impl Kind {
             Self::Patterns(of) => each(given, |text| of.read(text)).map(Value::Texts),
         }
     }
+}
+
+fn host_name(text: &str) -> Result<String, String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':');
+    if text.is_empty() || text.len() > 253 || !text.chars().all(fits) {
+        return Err("it is not a host name".to_owned());
+    }
+    Ok(text.to_ascii_lowercase())
 }
 
 fn each<T>(given: &[String], read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {

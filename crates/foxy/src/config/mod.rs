@@ -4,6 +4,7 @@
 //! disagree. Nothing reads files or the environment after [`Config::build`].
 
 mod build;
+mod certificates;
 mod clients;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzzing;

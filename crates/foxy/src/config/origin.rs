@@ -4,9 +4,11 @@ use std::fmt;
 use std::net::Ipv6Addr;
 use std::str::FromStr;
 
-/// Scheme (always http for now), host and port.
+/// Scheme, host and port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OriginUrl {
+    /// Whether it speaks TLS: the scheme is `https`.
+    pub secure: bool,
     /// A name or an address; IPv6 without brackets.
     pub host: String,
     /// Its port.
@@ -17,13 +19,11 @@ impl FromStr for OriginUrl {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let rest = match text.split_once("://") {
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => rest,
-            Some(("https", _)) => {
-                return Err("origins with TLS are not supported yet; use http://".to_owned());
-            }
-            Some(_) => return Err("the scheme is not http".to_owned()),
-            None => text,
+        let (secure, rest) = match text.split_once("://") {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (false, rest),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (true, rest),
+            Some(_) => return Err("the scheme is neither http nor https".to_owned()),
+            None => (false, text),
         };
         let authority = rest.strip_suffix('/').unwrap_or(rest);
         if authority.contains(['/', '?', '#']) {
@@ -33,28 +33,34 @@ impl FromStr for OriginUrl {
             return Err("it has a user name; Foxy does not keep passwords".to_owned());
         }
         let (host, port) = split_port(authority)?;
+        let port = port.unwrap_or(default_port(secure));
         Ok(Self {
+            secure,
             host: check_host(host)?,
             port,
         })
     }
 }
 
-fn split_port(authority: &str) -> Result<(&str, u16), String> {
+const fn default_port(secure: bool) -> u16 {
+    if secure { 443 } else { 80 }
+}
+
+fn split_port(authority: &str) -> Result<(&str, Option<u16>), String> {
     let bad_port = |_| "its port is not a number from 1 to 65535".to_owned();
     if let Some(rest) = authority.strip_prefix('[') {
         let (host, rest) = rest.split_once(']').ok_or("its bracket is not closed")?;
         host.parse::<Ipv6Addr>()
             .map_err(|_| "it has no IPv6 address between the brackets".to_owned())?;
         return match rest.strip_prefix(':') {
-            Some(port) => Ok((host, port.parse().map_err(bad_port)?)),
-            None if rest.is_empty() => Ok((host, 80)),
+            Some(port) => Ok((host, Some(port.parse().map_err(bad_port)?))),
+            None if rest.is_empty() => Ok((host, None)),
             None => Err("something stands behind the bracket".to_owned()),
         };
     }
     match authority.split_once(':') {
-        Some((host, port)) => Ok((host, port.parse().map_err(bad_port)?)),
-        None => Ok((authority, 80)),
+        Some((host, port)) => Ok((host, Some(port.parse().map_err(bad_port)?))),
+        None => Ok((authority, None)),
     }
 }
 
@@ -75,7 +81,7 @@ impl OriginUrl {
         } else {
             self.host.clone()
         };
-        if self.port == 80 {
+        if self.port == default_port(self.secure) {
             host
         } else {
             format!("{host}:{}", self.port)
@@ -85,7 +91,8 @@ impl OriginUrl {
 
 impl fmt::Display for OriginUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}", self.authority())
+        let scheme = if self.secure { "https" } else { "http" };
+        write!(f, "{scheme}://{}", self.authority())
     }
 }
 
@@ -101,6 +108,9 @@ mod tests {
             ("localhost:9000", "http://localhost:9000"),
             ("http://[::1]:81", "http://[::1]:81"),
             ("HTTP://a:80", "http://a"),
+            ("HTTPS://A", "https://a"),
+            ("https://a:80", "https://a:80"),
+            ("https://[::1]:443/", "https://[::1]"),
         ] {
             assert_eq!(
                 text.parse::<OriginUrl>().unwrap().to_string(),
@@ -115,7 +125,6 @@ mod tests {
         for text in [
             "",
             "http://",
-            "https://a",
             "ftp://a",
             "http://a/b",
             "http://a?b",

@@ -31,6 +31,7 @@ impl Config {
                 site.name, site.origin
             );
         }
+        text.push_str(&self.certificate_lines());
         let admin = self
             .admin
             .map_or("off".to_owned(), |address| address.to_string());

@@ -60,6 +60,7 @@ fn upstream(values: &mut Values<'_>) -> UpstreamConfig {
         dns_names: values.usize_of("dns_names"),
         origin_concurrency: values.usize_of("origin_concurrency"),
         origin_queue: values.usize_of("origin_queue"),
+        ..UpstreamConfig::default()
     }
 }
 

@@ -72,6 +72,8 @@ const FORWARDED: Kind = Word(&["transparent", "append", "replace", "remove"]);
 pub const SETTINGS: &[Setting] = &[
     fixed("", "listen", Addresses, "127.0.0.1:3128",
         "Where the forward proxy listens. With addresses other than loopback, private and loopback destinations are refused unless `access.allow_destinations` names them."),
+    free("", "listen_tls", Addresses, "nowhere",
+        "Where the forward proxy listens for clients that speak TLS to it (`https_proxy=https://...`), with the certificates of `[tls]`. Given alone, it takes the place of `listen`."),
     fixed("", "admin", AddressOrOff, "127.0.0.1:3129",
         "Where health, metrics, statistics and purging are served. Keep it on loopback or a management network."),
     free("", "memory", SizeOrShare(MEMORY_MIN), "the smaller of 512MiB and 25% of the machine's memory, or 70% of a container's; at least 48MiB",
@@ -88,6 +90,11 @@ pub const SETTINGS: &[Setting] = &[
     fixed("store", "reads", Word(&["auto", "sorted", "direct"]), "auto",
         "In which order reads go to the disk. `sorted`: those that come while the disk is at work go out together, by position, neighbours as one: for rotating disks. `direct`: each at once. `auto`: `sorted` if the first reads show that the disk rotates (what the system says of a disk is often wrong)."),
 
+    free("tls", "certificate", Path, "none", CERTIFICATE),
+    free("tls", "key", Path, "none", KEY),
+    free("tls", "certificates", Path, "none", CERTIFICATES),
+    free("tls", "default_certificate", HostName, "none: such clients are refused", DEFAULT_CERTIFICATE),
+
     fixed("admission", "write_budget", Size(0, 1 << 50), "0",
         "Bytes per second of new contents that are written to all stores together, on average; what was not used for up to ten seconds may be used later, so that longer objects than ten seconds' worth do not enter. 0 sets no limit. For disks that wear out, or that others need as well."),
     fixed("admission", "when_spent", Word(&["second-use", "frequency", "anything"]), "second-use",
@@ -102,10 +109,24 @@ pub const SETTINGS: &[Setting] = &[
 
     free("site", "name", Name, "host and port of the origin",
         "Names the site in logs and keeps its objects apart from all others."),
-    free("site", "listen", Addresses, "required",
+    free("site", "listen", Addresses, "required, unless there is `listen_tls`",
         "Where this reverse proxy listens."),
+    free("site", "listen_tls", Addresses, "nowhere",
+        "Where it listens for clients that speak TLS. A request for a host that is not on the connection's certificate gets 421."),
+    free("site", "certificate", Path, "those of `[tls]`", CERTIFICATE),
+    free("site", "key", Path, "none", KEY),
+    free("site", "certificates", Path, "those of `[tls]`", CERTIFICATES),
+    free("site", "default_certificate", HostName, "none: such clients are refused", DEFAULT_CERTIFICATE),
     free("site", "origin", Origin, "required",
-        "The one server that is asked for what is not cached."),
+        "The one server that is asked for what is not cached. With `https://` its certificate is always checked."),
+    free("site", "origin_ca", Path, "the authorities that the system trusts",
+        "PEM file with the only authorities whose certificates the origin may have. The origin's certificate must be issued by one of them: a certificate that is its own authority is refused."),
+    free("site", "origin_name", HostName, "the host of `origin`",
+        "The name that the origin is asked for in the TLS handshake, and that its certificate must have."),
+    free("site", "origin_certificate", Path, "none",
+        "PEM file with the certificate that Foxy shows to the origin, and those that lead to its authority."),
+    free("site", "origin_key", Path, "none",
+        "PEM file with the key of `origin_certificate`."),
     fixed("site", "preserve_host", Flag, "false",
         "Send the origin the `Host` of the client instead of its own name."),
     fixed("site", "collapse", Word(&["fresh", "arrived"]), "fresh",
@@ -161,7 +182,7 @@ pub const SETTINGS: &[Setting] = &[
     fixed("timeouts", "progress", Duration(1, DAY), "60s",
         "Without any progress while a body goes to or comes from a client."),
     fixed("timeouts", "connect", Duration(1, DAY), "10s",
-        "To resolve a name and connect to an origin, all its addresses together."),
+        "To resolve a name and connect to an origin, all its addresses and the TLS handshake together."),
     fixed("timeouts", "first_byte", Duration(1, DAY), "60s",
         "From the end of a request to the first byte of the origin's answer."),
     fixed("timeouts", "upstream_progress", Duration(1, DAY), "60s",
@@ -285,6 +306,12 @@ pub const SETTINGS: &[Setting] = &[
     free("rule", "store_set_cookie", Flag, AS_IN_CACHE, SEE_CACHE),
 ];
 
+const CERTIFICATE: &str = "PEM file with a certificate and those that lead to its authority. Its alternative names choose it; `*.` at the front of one stands for one label. Files are looked at every 10 seconds: what has changed is used for new connections, and what cannot be used is reported while the old one stays.";
+const KEY: &str = "PEM file with the key of `certificate`.";
+const CERTIFICATES: &str = "Folder with further certificates: `NAME.crt` or `NAME.pem` with `NAME.key`, and folders that contain `tls.crt` with `tls.key`, or `fullchain.pem` with `privkey.pem`.";
+const DEFAULT_CERTIFICATE: &str =
+    "A name of the certificate for clients that ask for none, or for a name without certificate.";
+
 const AS_IN_CACHE: &str = "as in `[cache]`";
 const SEE_CACHE: &str = "As in `[cache]`, for what the rule is for.";
 
@@ -294,6 +321,10 @@ pub const SECTIONS: &[(&str, &str)] = &[
     (
         "store",
         "One `[[store]]` per disk. Without any, Foxy makes one; `foxy serve --store off` runs from memory alone.",
+    ),
+    (
+        "tls",
+        "Certificates for `listen_tls`, for the forward proxy and for sites that have none of their own. TLS 1.2 and 1.3 are spoken.",
     ),
     (
         "admission",

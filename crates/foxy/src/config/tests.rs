@@ -275,3 +275,58 @@ fn the_reference_lists_every_setting() {
         );
     }
 }
+
+#[test]
+fn certificates_are_read_and_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: String| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let make = || rcgen::generate_simple_self_signed(["shop.test".to_owned()]).unwrap();
+    let (made, other) = (make(), make());
+    let certificate = file("a.crt", made.cert.pem());
+    let key = file("a.key", made.signing_key.serialize_pem());
+    let stranger = file("b.key", other.signing_key.serialize_pem());
+    let site = |rest: &str| {
+        let text = format!("[[site]]\norigin = \"https://a.test\"\nlisten_tls = \":1\"\n{rest}");
+        build(&text)
+    };
+    let pair = |key: &str| format!("certificate = \"{certificate}\"\nkey = \"{key}\"\n");
+    let config = site(&pair(&key)).unwrap();
+    assert_eq!(config.sites[0].listen, config.sites[0].listen_tls);
+    assert!(config.listen.is_empty() && config.sites[0].origin_tls.is_some());
+    let plan = config.plan(&ThisMachine);
+    assert!(plan.contains("a.crt: shop.test; issued by rcgen"), "{plan}");
+    assert!(plan.contains("chmod o= "), "{plan}");
+    let shared = format!("[tls]\n{}", pair(&key));
+    assert!(site(&shared).is_ok(), "the certificates of [tls]");
+    let forward = build(&format!("listen_tls = \":1\"\n{shared}")).unwrap();
+    assert_eq!(forward.listen, forward.listen_tls);
+    let folder = folder.path().display();
+    let all = format!("certificates = \"{folder}\"\ndefault_certificate = \"shop.test\"\n");
+    assert!(site(&all).is_ok());
+    for (rest, part) in [
+        (String::new(), "no certificate for the site"),
+        (pair(&stranger), "does not fit the key"),
+        (pair("/none"), "/none"),
+        (pair(&certificate), "no private key"),
+        (
+            format!("certificate = \"{certificate}\"\n"),
+            "belong together",
+        ),
+        (
+            all.replace("shop", "other"),
+            "no certificate is for the default name",
+        ),
+        (format!("{all}origin_key = \"{key}\"\n"), "belong together"),
+    ] {
+        let problems = site(&rest).unwrap_err();
+        let text: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        assert!(text.join(" ").contains(part), "{rest}: {text:?}");
+    }
+    assert!(build("listen_tls = \":1\"\n").is_err());
+    let plain = "[[site]]\nlisten = \":1\"\norigin = \"http://a\"\norigin_name = \"b\"\n";
+    assert!(build(plain).is_err(), "a name for an origin without TLS");
+}

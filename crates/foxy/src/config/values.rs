@@ -191,6 +191,14 @@ impl<'p> Values<'p> {
         self.values.get(name)
     }
 
+    /// Addresses, or none where the setting is not given.
+    pub(super) fn given_addresses(&self, name: &str) -> Vec<SocketAddr> {
+        match self.values.get(name) {
+            Some(Value::Addresses(addresses)) => addresses.clone(),
+            _ => Vec::new(),
+        }
+    }
+
     pub(super) fn origin(&self, name: &str) -> Option<OriginUrl> {
         match self.values.get(name) {
             Some(Value::Origin(origin)) => Some(origin.clone()),

@@ -9,7 +9,9 @@ use foxy_base::{Budget, Clock, SystemClock, hash64};
 use foxy_disk::Disk;
 use foxy_proxy::{Proxy, Resolver, SystemResolver};
 use foxy_store::{Engine, EngineConfig, StoreOptions};
+use foxy_tls::OriginTls;
 
+use super::certificates::Certificates;
 use super::keeper::StoreKeeper;
 use super::limits;
 use super::local::Renewal;
@@ -98,7 +100,8 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
         .unwrap_or_else(|| Arc::new(SystemResolver::new(&config.proxy.upstream.name_servers)));
     let mut proxy_config = proxy_config(config, &bound, addresses.admin, budget, parts.seed);
     proxy_config.access.token = token.clone();
-    let addresses_of_machine = Renewal::new(&proxy_config.access.local_addresses);
+    prepare(config, &proxy_config.upstream.tls)?;
+    let outside = outside(config, &proxy_config, &*parts.clock);
     let proxy = Proxy::new(
         proxy_config,
         Arc::clone(&engine),
@@ -132,12 +135,7 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
         (config.log.format, config.log.query_strings),
         config.pin_workers,
     )?;
-    let sweeper = Sweeper::start(
-        running.engine(),
-        &parts.clock,
-        config.scrub,
-        addresses_of_machine,
-    )?;
+    let sweeper = Sweeper::start(running.engine(), &parts.clock, config.scrub, outside)?;
     let resident = match parts.alone {
         true => Some(Resident::start(
             config.memory,
@@ -148,6 +146,31 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     };
     running.set_workers(threads, sweeper, resident);
     Ok(running)
+}
+
+/// What may change outside of Foxy while it runs.
+fn outside(
+    config: &Config,
+    proxy: &foxy_proxy::Config,
+    clock: &dyn Clock,
+) -> (Renewal, Certificates) {
+    let addresses = Renewal::new(&proxy.access.local_addresses);
+    (addresses, Certificates::new(config.certificates(), clock))
+}
+
+/// Reads the authorities that the system trusts, for the forward proxy: this takes longer than a
+/// network thread may wait.
+fn prepare(config: &Config, tls: &OriginTls) -> Result<(), StartError> {
+    if config.listen.is_empty() {
+        return Ok(());
+    }
+    let tls = tls.clone();
+    let thread = std::thread::Builder::new().name("foxy-trust".to_owned());
+    let started = thread.spawn(move || tls.prepare());
+    started.map(drop).map_err(|source| StartError::Thread {
+        what: "preparing",
+        source,
+    })
 }
 
 fn engine(config: &Config, budget: Budget, parts: &Parts) -> Arc<Engine> {

@@ -1,5 +1,6 @@
 //! The thread that sweeps after purges, drains stores, and otherwise scrubs: at bounded rates, off
-//! every request's way. It also notices when the machine gets other addresses.
+//! every request's way. It also notices when the machine gets other addresses, and
+//! when certificates change.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -10,6 +11,7 @@ use foxy_base::{Clock, MonoTime};
 use foxy_store::{Drain, DrainStep, Engine, Scrub, ScrubStep, Sweep, SweepStep};
 
 use super::StartError;
+use super::certificates::Certificates;
 use super::local::Renewal;
 use crate::config::ScrubConfig;
 
@@ -36,7 +38,7 @@ impl Sweeper {
         engine: &Arc<Engine>,
         clock: &Arc<dyn Clock>,
         scrub: ScrubConfig,
-        mut addresses: Renewal,
+        (mut addresses, mut certificates): (Renewal, Certificates),
     ) -> Result<Self, StartError> {
         let (stop, stopped) = channel();
         let engine = Arc::clone(engine);
@@ -49,7 +51,10 @@ impl Sweeper {
         };
         let thread = std::thread::Builder::new()
             .name("foxy-sweep".to_owned())
-            .spawn(move || run(&engine, &mut scrubbing, &mut addresses, &stopped))
+            .spawn(move || {
+                let outside = (&mut addresses, &mut certificates);
+                run(&engine, &mut scrubbing, outside, &stopped);
+            })
             .map_err(|source| StartError::Thread {
                 what: "sweep",
                 source,
@@ -132,13 +137,14 @@ fn drain_step(engine: &Arc<Engine>, drain: &mut Option<Drain>) -> Option<Duratio
 fn run(
     engine: &Arc<Engine>,
     scrubbing: &mut Scrubbing,
-    addresses: &mut Renewal,
+    (addresses, certificates): (&mut Renewal, &mut Certificates),
     stopped: &Receiver<()>,
 ) {
     let mut sweep: Option<Sweep> = None;
     let mut drain: Option<Drain> = None;
     loop {
         addresses.step(scrubbing.clock.mono());
+        certificates.step(&*scrubbing.clock);
         let pause = match &mut sweep {
             None => {
                 sweep = engine.sweep();

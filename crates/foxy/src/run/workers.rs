@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use foxy_proxy::{Listener, LogSink, NoLog, Proxy, Role, Site, Worker, bind};
+use foxy_tls::ServerTls;
 
 use super::StartError;
 use crate::access_log::{BufferedSink, LogHandle};
@@ -27,7 +28,11 @@ impl Bound {
             sites: Vec::new(),
         };
         for address in &config.listen {
-            let actual = bound.add(*address, "forward proxy", &Role::Forward)?;
+            let actual = {
+                let speaks = config.listen_tls.contains(address);
+                let tls = config.tls.as_ref().filter(|_| speaks);
+                bound.add(*address, "forward proxy", (&Role::Forward, tls))?
+            };
             bound.forward.push(actual);
         }
         for site in &config.sites {
@@ -35,6 +40,7 @@ impl Bound {
                 name: site.name.clone(),
                 host: site.origin.host.clone(),
                 port: site.origin.port,
+                tls: site.origin_tls.clone(),
                 preserve_host: site.preserve_host,
                 collapse: site.collapse,
                 allow_clients: site.allow_clients.clone(),
@@ -42,7 +48,11 @@ impl Bound {
             let actual: Result<Vec<_>, _> = site
                 .listen
                 .iter()
-                .map(|address| bound.add(*address, &site.name, &role))
+                .map(|address| {
+                    let speaks = site.listen_tls.contains(address);
+                    let tls = site.tls.as_ref().filter(|_| speaks);
+                    bound.add(*address, &site.name, (&role, tls))
+                })
                 .collect();
             bound.sites.push((site.name.clone(), actual?));
         }
@@ -53,7 +63,7 @@ impl Bound {
         &mut self,
         address: SocketAddr,
         user: &str,
-        role: &Role,
+        (role, tls): (&Role, Option<&ServerTls>),
     ) -> Result<SocketAddr, StartError> {
         let fail = |source| StartError::listen(address, user, source);
         let sockets = bind(address, self.per_worker.len()).map_err(fail)?;
@@ -65,6 +75,7 @@ impl Bound {
             listeners.push(Listener {
                 socket,
                 role: role.clone(),
+                tls: tls.cloned(),
             });
         }
         Ok(actual)

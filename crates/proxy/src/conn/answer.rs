@@ -64,7 +64,11 @@ impl<T: Transport> Conn<T> {
         let started = self.local.mono();
         let keep = self.may_keep(&parts);
         self.note_client(&parts);
-        match self.short(parts, keep).await {
+        let short = match self.misdirected(&parts) {
+            None => self.short(parts, keep).await,
+            Some(refusal) => Short::Refuse(refusal, Outcome::BadRequest),
+        };
+        match short {
             Short::Done(finish) => {
                 let head = parts.head(self.buf.filled(), &self.slots);
                 self.finished(Some(&head), started, &finish);

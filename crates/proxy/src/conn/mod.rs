@@ -15,15 +15,18 @@ mod purge_method;
 mod purger;
 mod ranged;
 pub(crate) mod rest;
+mod secure;
 mod stream;
 mod tunnel;
 
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use foxy_http1::{FieldSlots, HeadScanner, RequestHead, RequestParts};
+use foxy_tls::Served;
 
 use crate::asker::Asker;
 use crate::ledger::{Entry, Pressure, Use};
@@ -76,6 +79,8 @@ pub(crate) struct Conn<T> {
     pub(crate) scratch: Scratch,
     pub(crate) client: Asker,
     pub(crate) role: Rc<Role>,
+    /// The certificate whose names alone the client may ask for.
+    served: Option<Arc<Served>>,
     counted: (u64, u64),
     /// Entry of the connection, without its read buffer.
     memory: Entry,
@@ -100,6 +105,7 @@ impl<T: Transport> Conn<T> {
             scratch: Scratch::default(),
             counted: (0, 0),
             memory: local.proxy.ledger.take(Use::Connections, ACTIVE_BYTES),
+            served: None,
             local,
             client,
             role,

@@ -29,6 +29,7 @@ impl<T: Transport> Conn<T> {
             host: host_text(&authority),
             port: authority.port.unwrap_or(0),
             exempt: false,
+            tls: None,
         });
         let ports = &self.local.proxy.config.access.connect_ports;
         let leased = match to {

@@ -21,7 +21,8 @@ pub(crate) trait Transport: 'static {
     fn try_read(&self, into: &mut [u8]) -> io::Result<usize>;
     /// How many bytes (at most one) a read would give; they stay there. Errors as `try_read`.
     fn try_peek(&self) -> io::Result<usize>;
-    /// Writes as much as fits; `WouldBlock` if nothing does.
+    /// Writes as much as fits; `WouldBlock` if nothing does. After that the next call must begin with
+    /// the same bytes, or the connection must be closed: some may be encrypted already.
     fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
     /// Waits until `try_read` is worth calling. One waiter at a time.
     fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;

@@ -8,12 +8,14 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
+use foxy_tls::{Failure, OriginTls};
 use socket2::SockRef;
 use tokio::net::TcpStream;
 
 use super::UpstreamError;
 use crate::guard;
 use crate::ledger::Pressure;
+use crate::net::{OriginStream, TlsStream};
 use crate::proxy::Proxy;
 use crate::{Counters, Event, ResolveError};
 
@@ -32,20 +34,24 @@ pub(crate) struct Destination {
     pub(crate) port: u16,
     /// A site's own origin: the guard does not apply.
     pub(crate) exempt: bool,
+    /// How TLS is spoken to it; `None`: it is not. Connections under other settings are never used.
+    pub(crate) tls: Option<OriginTls>,
 }
 
-/// A new connection to `to`.
+/// A new connection to `to`. With TLS it is checked already.
 pub(crate) async fn connect(
     proxy: &Proxy,
     counters: &Counters,
     to: &Destination,
-) -> Result<(TcpStream, SocketAddr), UpstreamError> {
+) -> Result<(OriginStream, SocketAddr), UpstreamError> {
     let named = Cell::new(false);
     let attempt = async {
         let addresses = resolve(proxy, counters, &to.host).await?;
         named.set(true);
         let good = permitted(proxy, to, &addresses)?;
-        race(&good).await.map_err(|_| UpstreamError::Connect)
+        let (stream, peer) = race(&good).await.map_err(|_| UpstreamError::Connect)?;
+        prepare(proxy, &stream);
+        Ok((secured(proxy, counters, to, stream).await?, peer))
     };
     let result = match tokio::time::timeout(proxy.config.timeouts.connect, attempt).await {
         Ok(result) => result,
@@ -53,18 +59,43 @@ pub(crate) async fn connect(
         Err(_) => Err(UpstreamError::NameService),
     };
     match &result {
-        Ok((stream, _)) => {
-            counters.add(Event::UpstreamNew, 1);
-            // Heads and bodies are written whole: waiting for more would only delay them.
-            let _ = stream.set_nodelay(true);
-            // An origin that is faster than the client would fill megabytes in the kernel.
-            if proxy.ledger.pressure() > Pressure::Low {
-                let _ = SockRef::from(stream).set_recv_buffer_size(TIGHT_RECEIVE);
-            }
-        }
+        Ok(_) => counters.add(Event::UpstreamNew, 1),
         Err(_) => counters.add(Event::UpstreamFailed, 1),
     }
     result
+}
+
+fn prepare(proxy: &Proxy, stream: &TcpStream) {
+    // Heads and bodies are written whole: waiting for more would only delay them.
+    let _ = stream.set_nodelay(true);
+    // An origin that is faster than the client would fill megabytes in the kernel.
+    if proxy.ledger.pressure() > Pressure::Low {
+        let _ = SockRef::from(stream).set_recv_buffer_size(TIGHT_RECEIVE);
+    }
+}
+
+/// The connection after its handshake, if the origin is to speak TLS.
+async fn secured(
+    proxy: &Proxy,
+    counters: &Counters,
+    to: &Destination,
+    stream: TcpStream,
+) -> Result<OriginStream, UpstreamError> {
+    let Some(tls) = &to.tls else {
+        return Ok(OriginStream::Plain(stream));
+    };
+    // No certificate can have a name that is not one.
+    let session = tls.session(&to.host);
+    let session = session.map_err(|_| UpstreamError::Tls(Failure::WrongName))?;
+    let stream = Box::new(TlsStream::new(stream, session, &proxy.ledger));
+    // Boxed: the state of a handshake would enlarge every miss.
+    let done = Box::pin(stream.handshake()).await;
+    done.map_err(UpstreamError::Tls)?;
+    counters.add(Event::UpstreamHandshakes, 1);
+    if stream.is_resumed() {
+        counters.add(Event::UpstreamResumed, 1);
+    }
+    Ok(OriginStream::Tls(stream))
 }
 
 async fn resolve(

@@ -2,6 +2,7 @@
 
 use foxy_http_rules::Flags;
 use foxy_store::Object;
+use foxy_tls::Failure;
 
 use crate::Outcome;
 use crate::guard::Forbidden;
@@ -20,6 +21,8 @@ pub(crate) enum UpstreamError {
     Connect,
     /// No address accepted a connection in time.
     ConnectTimeout,
+    /// The TLS handshake failed, or the check of the origin's certificate.
+    Tls(Failure),
     /// No answer in time.
     FirstByteTimeout,
     /// An answer that stopped in the middle for too long.
@@ -49,7 +52,7 @@ impl UpstreamError {
         let must = Flags::MUST_REVALIDATE.with(Flags::PROXY_REVALIDATE);
         let digest = stored.and_then(stored_digest);
         match self {
-            Self::NoSuchName | Self::NameService | Self::Connect | Self::Closed
+            Self::NoSuchName | Self::NameService | Self::Connect | Self::Closed | Self::Tls(_)
                 if digest.is_some_and(|digest| digest.flags.any(must)) =>
             {
                 Self::Unvalidated(self.reason())
@@ -73,7 +76,10 @@ impl UpstreamError {
 
     /// True if the exchange failed before a head for a reason that another attempt may avoid.
     pub(crate) const fn is_transport(self) -> bool {
-        !matches!(self, Self::Forbidden(_) | Self::NoSuchName | Self::Busy)
+        !matches!(
+            self,
+            Self::Forbidden(_) | Self::NoSuchName | Self::Busy | Self::Tls(_)
+        )
     }
 
     /// The stable word.
@@ -84,6 +90,7 @@ impl UpstreamError {
             Self::NameService => "name-service-unavailable",
             Self::Connect => "origin-unreachable",
             Self::ConnectTimeout => "origin-connect-timeout",
+            Self::Tls(failure) => tls_reason(failure),
             Self::FirstByteTimeout => "origin-answer-timeout",
             Self::Stalled => "origin-stalled",
             Self::Closed => "origin-closed",
@@ -101,7 +108,7 @@ impl UpstreamError {
     pub(crate) const fn may_have_reached_it(self, replayed: bool) -> bool {
         match self {
             Self::Forbidden(_) | Self::NoSuchName | Self::NameService => false,
-            Self::Connect | Self::ConnectTimeout => replayed,
+            Self::Connect | Self::ConnectTimeout | Self::Tls(_) => replayed,
             _ => true,
         }
     }
@@ -113,5 +120,17 @@ impl UpstreamError {
             Self::ConnectTimeout | Self::FirstByteTimeout | Self::Stalled => Outcome::OriginTimeout,
             _ => Outcome::OriginError,
         }
+    }
+}
+
+const fn tls_reason(failure: Failure) -> &'static str {
+    match failure {
+        Failure::Expired => "origin-certificate-expired",
+        Failure::NotYetValid => "origin-certificate-not-yet-valid",
+        Failure::WrongName => "origin-certificate-name",
+        Failure::UnknownIssuer => "origin-certificate-issuer",
+        Failure::BadCertificate => "origin-certificate-invalid",
+        Failure::Version => "origin-tls-version",
+        Failure::UnknownName | Failure::Handshake => "origin-tls-handshake",
     }
 }

@@ -5,19 +5,18 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use foxy_http1::{BodyReader, FieldSlots, HeadScanner, ResponseHead, ResponseParts};
-use tokio::net::TcpStream;
 
 use super::UpstreamError;
 use super::connect::{Destination, connect};
 use super::pool::Pooled;
 use crate::Event;
 use crate::local::Local;
-use crate::net::{BodyError, Io, Piece, ReadBuf, Ticks, next_piece};
+use crate::net::{BodyError, Io, OriginStream, Piece, ReadBuf, Ticks, next_piece};
 
 /// A connection to an origin, with its buffers.
 #[derive(Debug)]
 pub(crate) struct Upstream {
-    pub(crate) io: Rc<Io<TcpStream>>,
+    pub(crate) io: Rc<Io<OriginStream>>,
     pub(crate) buf: ReadBuf,
     pub(crate) slots: FieldSlots,
     scanner: HeadScanner,

@@ -161,6 +161,7 @@ mod tests {
             host: host.into(),
             port: 80,
             exempt: false,
+            tls: None,
         }
     }
 

@@ -130,6 +130,7 @@ impl<C> Pool<C> {
 mod tests {
     use super::*;
     use crate::net::TICK;
+    use foxy_tls::OriginTls;
 
     fn pool() -> Pool<u32> {
         Pool::new(&UpstreamConfig {
@@ -146,6 +147,7 @@ mod tests {
             host: host.into(),
             port: 80,
             exempt: false,
+            tls: None,
         }
     }
 
@@ -169,6 +171,22 @@ mod tests {
         assert_eq!(pool.take(&to("a"), Ticks::at(1)).unwrap().connection, 2);
         assert_eq!(pool.take(&to("a"), Ticks::at(1)).unwrap().connection, 1);
         assert!(pool.take(&to("a"), Ticks::at(1)).is_none());
+    }
+
+    #[test]
+    fn connections_under_other_settings_of_tls_are_not_used() {
+        let pool = pool();
+        let under = |tls: Option<OriginTls>| Destination { tls, ..to("a") };
+        let (one, other) = (OriginTls::system(), OriginTls::system());
+        pool.put(&under(Some(one.clone())), pooled(1, 0), Ticks::at(0));
+        assert!(pool.take(&under(None), Ticks::at(0)).is_none());
+        assert!(pool.take(&under(Some(other)), Ticks::at(0)).is_none());
+        assert!(pool.take(&under(Some(one)), Ticks::at(0)).is_some());
+        pool.put(&under(None), pooled(2, 0), Ticks::at(0));
+        assert!(
+            pool.take(&under(Some(OriginTls::system())), Ticks::at(0))
+                .is_none()
+        );
     }
 
     #[test]

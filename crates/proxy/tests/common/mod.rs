@@ -71,6 +71,17 @@ impl Foxy {
         engine: Arc<Engine>,
         clock: Arc<ManualClock>,
     ) -> Self {
+        Self::listening((role, None), config, workers, engine, clock)
+    }
+
+    /// As `with_engine`, with certificates.
+    pub fn listening(
+        (role, tls): (Role, Option<foxy_tls::ServerTls>),
+        config: Config,
+        workers: usize,
+        engine: Arc<Engine>,
+        clock: Arc<ManualClock>,
+    ) -> Self {
         let names = FixedNames::default()
             .with("origin.test", &[IpAddr::from([127, 0, 0, 1])])
             .with("metadata.test", &[IpAddr::from([169, 254, 169, 254])])
@@ -95,6 +106,7 @@ impl Foxy {
                     listeners: vec![Listener {
                         socket,
                         role: role.clone(),
+                        tls: tls.clone(),
                     }],
                     log: Box::new(log.clone()),
                 };

@@ -1,0 +1,79 @@
+//! Certificates of listeners: the settings, and what `foxy check` says about them.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use foxy_base::{Clock, SystemClock};
+use foxy_tls::{ServerOptions, ServerTls};
+
+use super::build::Config;
+use super::kind::Value;
+use super::values::Values;
+
+/// The certificates that a section names; `None` if it names none.
+///
+/// # Errors
+/// What is wrong with them.
+pub(super) fn read(values: &Values<'_>) -> Result<Option<ServerTls>, String> {
+    let text = |name: &str| match values.given(name) {
+        Some(Value::Text(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let path = |name: &str| text(name).map(PathBuf::from);
+    let (certificate, key) = (path("certificate"), path("key"));
+    if certificate.is_some() != key.is_some() {
+        return Err("certificate and key belong together; give both or none".to_owned());
+    }
+    let options = ServerOptions {
+        certificate: certificate.zip(key),
+        folder: path("certificates"),
+        default: text("default_certificate"),
+    };
+    if options.certificate.is_none() && options.folder.is_none() {
+        return match options.default {
+            None => Ok(None),
+            Some(_) => Err("default_certificate needs certificates to choose from".to_owned()),
+        };
+    }
+    ServerTls::new(options)
+        .map(Some)
+        .map_err(|error| error.to_string())
+}
+
+impl Config {
+    /// Certificates of all listeners, each once.
+    pub(crate) fn certificates(&self) -> Vec<ServerTls> {
+        let mut all: Vec<ServerTls> = Vec::new();
+        let sites = self.sites.iter().filter_map(|site| site.tls.as_ref());
+        for tls in self.tls.iter().chain(sites) {
+            if !all.contains(tls) {
+                all.push(tls.clone());
+            }
+        }
+        all
+    }
+
+    /// A line for each certificate, and one for what should be changed about it.
+    pub(super) fn certificate_lines(&self) -> String {
+        let now = SystemClock::default().wall().0.div_euclid(1000);
+        let mut text = String::new();
+        for tls in self.certificates() {
+            for served in tls.served() {
+                let certificate = served.certificate();
+                // Writing to a string cannot fail.
+                let _ = writeln!(
+                    text,
+                    "certificate    {}: {}; issued by {}; {} days left",
+                    served.path().display(),
+                    certificate.names.join(", "),
+                    certificate.issuer,
+                    certificate.days_left(now)
+                );
+            }
+            for warning in tls.warnings(now) {
+                let _ = writeln!(text, "               {warning}");
+            }
+        }
+        text
+    }
+}

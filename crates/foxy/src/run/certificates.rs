@@ -1,0 +1,52 @@
+//! Looks for changed certificates.
+
+use std::time::Duration;
+
+use foxy_base::{Clock, MonoTime};
+use foxy_tls::ServerTls;
+
+/// Interval between looks.
+const EVERY: Duration = Duration::from_secs(10);
+
+/// The certificates of all listeners.
+#[derive(Debug)]
+pub(super) struct Certificates {
+    all: Vec<ServerTls>,
+    next: Option<MonoTime>,
+}
+
+impl Certificates {
+    /// Says what should be changed about the files.
+    pub(super) fn new(all: Vec<ServerTls>, clock: &dyn Clock) -> Self {
+        for warning in all.iter().flat_map(|tls| tls.warnings(seconds(clock))) {
+            tracing::warn!("{warning}");
+        }
+        Self { all, next: None }
+    }
+
+    /// Looks again if the interval has passed.
+    pub(super) fn step(&mut self, clock: &dyn Clock) {
+        let now = clock.mono();
+        if now < *self.next.get_or_insert(now + EVERY) {
+            return;
+        }
+        self.next = Some(now + EVERY);
+        let wall = seconds(clock);
+        for tls in &self.all {
+            let renewed = tls.renew(wall);
+            for served in renewed.changed {
+                let certificate = served.certificate();
+                let names = certificate.names.join(", ");
+                let days = certificate.days_left(wall);
+                tracing::info!(file = %served.path().display(), names, days, "a new certificate is used");
+            }
+            for problem in renewed.problems {
+                tracing::warn!("a certificate stays as it was: {problem}");
+            }
+        }
+    }
+}
+
+fn seconds(clock: &dyn Clock) -> i64 {
+    clock.wall().0.div_euclid(1000)
+}

@@ -1,0 +1,69 @@
+//! Clients that speak TLS: the handshake, and the hosts that they may then ask for.
+
+use std::io;
+
+use foxy_http1::{RequestParts, Scheme};
+use foxy_tls::Failure;
+
+use super::Conn;
+use crate::net::{Doing, TlsStream, Transport};
+use crate::route::Refusal;
+use crate::{Event, Role};
+
+/// The request is for a host that is not on the certificate of the connection.
+const MISDIRECTED: Refusal = Refusal {
+    status: 421,
+    reason: "host-not-on-certificate",
+};
+
+impl Conn<TlsStream> {
+    /// Carries out the handshake, as slowly as a request head may come; false if it failed.
+    pub(crate) async fn secure(&mut self) -> bool {
+        self.io.set_doing(Doing::Head);
+        let deadline = self.io.deadline(self.local.patience.head);
+        let done = loop {
+            if let Some(done) = self.io.transport().try_handshake() {
+                break done;
+            }
+            if let Err(error) = self.io.readable(deadline).await {
+                let late = error.kind() == io::ErrorKind::TimedOut;
+                self.local.count(match late {
+                    true => Event::TlsFailedTimeout,
+                    false => Event::TlsFailedHandshake,
+                });
+                return false;
+            }
+        };
+        self.local.count(match done {
+            Ok(()) => Event::TlsHandshakes,
+            Err(Failure::UnknownName) => Event::TlsFailedName,
+            Err(Failure::Version) => Event::TlsFailedVersion,
+            Err(_) => Event::TlsFailedHandshake,
+        });
+        let stream = self.io.transport();
+        if done.is_ok() && stream.is_resumed() {
+            self.local.count(Event::TlsResumed);
+        }
+        if matches!(*self.role, Role::Site(_)) {
+            self.served = stream.served();
+        }
+        done.is_ok()
+    }
+}
+
+impl<T: Transport> Conn<T> {
+    /// Why this request may not come over this connection. A client that asked for one name in the
+    /// handshake may ask for all names of the same certificate, and for no others (RFC 9110 section
+    /// 7.4). One that got the default certificate may ask for any.
+    #[inline]
+    pub(super) fn misdirected(&self, parts: &RequestParts) -> Option<Refusal> {
+        let served = self.served.as_ref()?;
+        let head = parts.head(self.buf.filled(), &self.slots);
+        let url = head.url(Scheme::Https)?;
+        let right = match url.authority.host {
+            foxy_http1::Host::Name(name) => served.certificate().is_for(name),
+            foxy_http1::Host::V6(ip) => served.certificate().is_for(ip.to_string().as_bytes()),
+        };
+        (!right).then_some(MISDIRECTED)
+    }
+}

@@ -1,0 +1,200 @@
+//! TLS over a socket.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use foxy_tls::{Failure, Served, Session, Wire};
+use tokio::net::TcpStream;
+
+use super::Transport;
+use crate::ledger::{Entry, Ledger, Use};
+
+/// Memory of a session: its state, its keys, the peer's certificates. An estimate.
+const SESSION_BYTES: usize = 12 << 10;
+
+/// A connection whose bytes are encrypted.
+#[derive(Debug)]
+pub(crate) struct TlsStream {
+    tcp: Tcp,
+    session: Session,
+    memory: RefCell<Entry>,
+}
+
+#[derive(Debug)]
+struct Tcp(TcpStream);
+
+impl Wire for Tcp {
+    fn read(&self, into: &mut [u8]) -> io::Result<usize> {
+        Transport::try_read(&self.0, into)
+    }
+    fn write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        Transport::try_write(&self.0, slices)
+    }
+}
+
+impl TlsStream {
+    pub(crate) fn new(tcp: TcpStream, session: Session, ledger: &Arc<Ledger>) -> Self {
+        Self {
+            tcp: Tcp(tcp),
+            session,
+            memory: RefCell::new(ledger.take(Use::Connections, SESSION_BYTES)),
+        }
+    }
+
+    /// Carries out the handshake, with all checks of the peer. Nothing else is sent before.
+    /// Cancel safe.
+    pub(crate) async fn handshake(&self) -> Result<(), Failure> {
+        poll_fn(|cx| {
+            loop {
+                if let Some(done) = self.try_handshake() {
+                    return Poll::Ready(done);
+                }
+                if ready!(self.poll_readable(cx)).is_err() {
+                    return Poll::Ready(Err(Failure::Handshake));
+                }
+            }
+        })
+        .await
+    }
+
+    /// Carries the handshake on as far as possible; `None` if the peer has to send more.
+    pub(crate) fn try_handshake(&self) -> Option<Result<(), Failure>> {
+        match self.session.handshake(&self.tcp) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+            done => Some(done.map_err(|error| {
+                tracing::debug!(%error, "a TLS handshake failed");
+                self.session.failure().unwrap_or(Failure::Handshake)
+            })),
+        }
+    }
+
+    /// The certificate that the client got because it asked for a name of it.
+    pub(crate) fn served(&self) -> Option<Arc<Served>> {
+        self.session.served()
+    }
+
+    /// Whether the handshake continued an earlier session.
+    pub(crate) fn is_resumed(&self) -> bool {
+        self.session.is_resumed()
+    }
+
+    /// Enters the buffers that the session has now.
+    fn note(&self) {
+        let mut memory = self.memory.borrow_mut();
+        let bytes = SESSION_BYTES + self.session.buffered();
+        if memory.bytes() != bytes {
+            memory.set(bytes);
+        }
+    }
+
+    /// Waits until what is encrypted already is sent.
+    fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.session.wants_write() {
+            ready!(self.tcp.0.poll_writable(cx))?;
+            match self.session.flush(&self.tcp) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                done => done?,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Transport for TlsStream {
+    fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.session.read(&self.tcp, into);
+        self.note();
+        read
+    }
+    fn try_peek(&self) -> io::Result<usize> {
+        self.session.peek(&self.tcp)
+    }
+    fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        let written = self.session.write(&self.tcp, slices);
+        self.note();
+        written
+    }
+    fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.session.has_input() {
+            return Poll::Ready(Ok(()));
+        }
+        if self.session.wants_write() {
+            if let Poll::Ready(Err(error)) = self.poll_flush(cx) {
+                return Poll::Ready(Err(error));
+            }
+            if self.session.is_closed() {
+                self.tcp.0.shutdown_write();
+            }
+        }
+        self.tcp.0.poll_readable(cx)
+    }
+    fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.session.wants_write() {
+            true => self.poll_flush(cx),
+            false => self.tcp.0.poll_writable(cx),
+        }
+    }
+    fn shutdown_write(&self) {
+        if self.session.close(&self.tcp) {
+            self.tcp.0.shutdown_write();
+        }
+    }
+    fn widen_receive(&self) {
+        self.tcp.0.widen_receive();
+    }
+    /// The end is not announced either: some clients ignore a reset that follows it.
+    fn reset_on_close(&self) {
+        self.session.cut();
+        self.tcp.0.reset_on_close();
+    }
+}
+
+/// A connection to an origin.
+#[derive(Debug)]
+pub(crate) enum OriginStream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream>),
+}
+
+/// Calls a method of whichever it is.
+macro_rules! either {
+    ($self:ident, $stream:ident => $call:expr) => {
+        match $self {
+            OriginStream::Plain($stream) => $call,
+            OriginStream::Tls(boxed) => {
+                let $stream = &**boxed;
+                $call
+            }
+        }
+    };
+}
+
+impl Transport for OriginStream {
+    fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
+        either!(self, stream => Transport::try_read(stream, into))
+    }
+    fn try_peek(&self) -> io::Result<usize> {
+        either!(self, stream => stream.try_peek())
+    }
+    fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        either!(self, stream => Transport::try_write(stream, slices))
+    }
+    fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        either!(self, stream => stream.poll_readable(cx))
+    }
+    fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        either!(self, stream => stream.poll_writable(cx))
+    }
+    fn shutdown_write(&self) {
+        either!(self, stream => stream.shutdown_write());
+    }
+    fn widen_receive(&self) {
+        either!(self, stream => stream.widen_receive());
+    }
+    fn reset_on_close(&self) {
+        either!(self, stream => stream.reset_on_close());
+    }
+}

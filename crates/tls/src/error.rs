@@ -1,0 +1,40 @@
+//! Settings that cannot be used.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why certificates or keys cannot be used. Every text names the file and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file cannot be read.
+    #[error("{path}: {source}; correct the path, or let Foxy read the file")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A file has no usable content.
+    #[error("{path}: {text}")]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is missing or wrong.
+        text: String,
+    },
+    /// The name of an origin's certificate is not a name.
+    #[error("`{0}` is neither a host name nor an address")]
+    Name(String),
+    /// The settings contradict each other.
+    #[error("{0}")]
+    Settings(String),
+}
+
+impl TlsError {
+    pub(crate) fn content(path: &Path, text: impl Into<String>) -> Self {
+        Self::Content {
+            path: path.to_owned(),
+            text: text.into(),
+        }
+    }
+}

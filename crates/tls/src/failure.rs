@@ -1,0 +1,70 @@
+//! Why a handshake failed, in stable words.
+
+use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
+
+/// Why a handshake failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The peer's certificate has expired.
+    Expired,
+    /// The peer's certificate is not valid yet.
+    NotYetValid,
+    /// The peer's certificate is for other names.
+    WrongName,
+    /// No trusted authority has issued the peer's certificate.
+    UnknownIssuer,
+    /// The peer's certificate is bad in another way.
+    BadCertificate,
+    /// The peer speaks neither TLS 1.2 nor TLS 1.3.
+    Version,
+    /// The client asked for a name that has no certificate here.
+    UnknownName,
+    /// The peer has ended the handshake, or does not speak TLS.
+    Handshake,
+}
+
+impl Failure {
+    /// Every failure, in the order of reports.
+    pub const ALL: [Self; 8] = [
+        Self::Expired,
+        Self::NotYetValid,
+        Self::WrongName,
+        Self::UnknownIssuer,
+        Self::BadCertificate,
+        Self::Version,
+        Self::UnknownName,
+        Self::Handshake,
+    ];
+
+    /// The failure that an error of the library means.
+    pub(crate) fn of(error: &Error) -> Self {
+        match error {
+            Error::InvalidCertificate(error) => Self::of_certificate(error),
+            Error::NoCertificatesPresented => Self::BadCertificate,
+            Error::AlertReceived(AlertDescription::ProtocolVersion) => Self::Version,
+            Error::PeerIncompatible(
+                PeerIncompatible::ServerDoesNotSupportTls12Or13
+                | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig
+                | PeerIncompatible::Tls12NotOffered
+                | PeerIncompatible::Tls12NotOfferedOrEnabled
+                | PeerIncompatible::Tls13RequiredForQuic
+                | PeerIncompatible::SupportedVersionsExtensionRequired,
+            ) => Self::Version,
+            _ => Self::Handshake,
+        }
+    }
+
+    fn of_certificate(error: &CertificateError) -> Self {
+        match error {
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => Self::Expired,
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                Self::NotYetValid
+            }
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                Self::WrongName
+            }
+            CertificateError::UnknownIssuer => Self::UnknownIssuer,
+            _ => Self::BadCertificate,
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! TLS for connections to origins and from clients: settings, certificates, and sessions that do
+//! no input and output of their own.
+//!
+//! There is one provider of cryptography (aws-lc-rs), and no option that switches checks off.
+
+mod certificate;
+mod error;
+mod failure;
+mod files;
+mod origin;
+mod received;
+mod server;
+mod session;
+mod table;
+
+pub use certificate::Certificate;
+pub use error::TlsError;
+pub use failure::Failure;
+pub use origin::{OriginOptions, OriginTls};
+pub use server::{Renewed, ServerOptions, ServerTls};
+pub use session::{Session, Wire};
+pub use table::Served;
+
+use std::sync::{Arc, OnceLock};
+
+use rustls::crypto::CryptoProvider;
+
+/// The protocol that both sides speak inside TLS.
+const ALPN: &[u8] = b"http/1.1";
+
+/// The one provider of cryptography.
+fn provider() -> Arc<CryptoProvider> {
+    static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
+    let provider = || Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    Arc::clone(PROVIDER.get_or_init(provider))
+}

@@ -1,0 +1,168 @@
+//! How origins are spoken to: which authorities are trusted, which certificate is shown, which name
+//! is expected.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use rustls::client::ClientConfig;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, RootCertStore};
+
+use crate::{ALPN, Session, TlsError, files, provider};
+
+/// Settings for the origin of a site. The default trusts what the system trusts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OriginOptions {
+    /// PEM file with the only authorities to trust; `None`: those of the system.
+    pub authorities: Option<PathBuf>,
+    /// PEM files of the certificate that Foxy shows, and of its key.
+    pub certificate: Option<(PathBuf, PathBuf)>,
+    /// The name that is asked for and that the certificate must have; `None`: the origin's host.
+    pub name: Option<String>,
+}
+
+/// Settings that can be used: cheap copies share one memory of sessions. Two values are equal if
+/// they are copies of each other: a connection made under one is not for the other.
+#[derive(Clone)]
+pub struct OriginTls(Arc<Inner>);
+
+struct Inner {
+    number: u64,
+    name: Option<ServerName<'static>>,
+    config: OnceLock<Arc<ClientConfig>>,
+}
+
+impl OriginTls {
+    /// Trusts what the system trusts. Its files are read at the first use, or by
+    /// [`prepare`](Self::prepare).
+    #[must_use]
+    pub fn system() -> Self {
+        Self::with(None, OnceLock::new())
+    }
+
+    /// Reads the files that the options name.
+    ///
+    /// # Errors
+    /// A file that cannot be used, or a name that is none.
+    pub fn new(options: &OriginOptions) -> Result<Self, TlsError> {
+        let roots = match &options.authorities {
+            None => system_roots(),
+            Some(path) => {
+                let mut roots = RootCertStore::empty();
+                for certificate in files::certificates(path)? {
+                    roots.add(certificate).map_err(|error| {
+                        TlsError::content(
+                            path,
+                            format!("not the certificate of an authority: {error}"),
+                        )
+                    })?;
+                }
+                roots
+            }
+        };
+        let name = options.name.as_ref().map(|name| server_name(name));
+        let name = name.transpose()?;
+        let config = client_config(roots, options.certificate.as_ref())?;
+        Ok(Self::with(name, OnceLock::from(Arc::new(config))))
+    }
+
+    fn with(name: Option<ServerName<'static>>, config: OnceLock<Arc<ClientConfig>>) -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        Self(Arc::new(Inner {
+            number: NUMBER.fetch_add(1, Ordering::Relaxed),
+            name,
+            config,
+        }))
+    }
+
+    /// Reads the system's authorities now. This takes milliseconds.
+    pub fn prepare(&self) {
+        self.config();
+    }
+
+    fn config(&self) -> &Arc<ClientConfig> {
+        self.0.config.get_or_init(|| {
+            // Without a file of the user nothing can be wrong here.
+            let config = client_config(system_roots(), None);
+            Arc::new(config.unwrap_or_else(|_| unreachable!("no file is read")))
+        })
+    }
+
+    /// A session with the origin `host`, a name in lower case or an address without brackets.
+    ///
+    /// # Errors
+    /// The host is not a name that a certificate can have.
+    pub fn session(&self, host: &str) -> Result<Session, TlsError> {
+        let name = match &self.0.name {
+            Some(name) => name.clone(),
+            None => server_name(host.trim_end_matches('.'))?,
+        };
+        let connection = ClientConnection::new(Arc::clone(self.config()), name)
+            .map_err(|error| TlsError::Settings(error.to_string()))?;
+        Ok(Session::new(connection.into()))
+    }
+}
+
+fn server_name(name: &str) -> Result<ServerName<'static>, TlsError> {
+    ServerName::try_from(name.to_owned()).map_err(|_| TlsError::Name(name.to_owned()))
+}
+
+fn system_roots() -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    // Without any, every origin's issuer is unknown, and the answers say so.
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    roots
+}
+
+fn client_config(
+    roots: RootCertStore,
+    own: Option<&(PathBuf, PathBuf)>,
+) -> Result<ClientConfig, TlsError> {
+    let internal = |error: rustls::Error| TlsError::Settings(error.to_string());
+    let builder = ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .map_err(internal)?
+        .with_root_certificates(roots);
+    let mut config = match own {
+        None => builder.with_no_client_auth(),
+        Some((certificate, key)) => builder
+            .with_client_auth_cert(files::certificates(certificate)?, files::key(key)?)
+            .map_err(|error| {
+                let text = format!("does not fit the key {}: {error}", key.display());
+                TlsError::content(certificate, text)
+            })?,
+    };
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    Ok(config)
+}
+
+impl Default for OriginTls {
+    fn default() -> Self {
+        Self::system()
+    }
+}
+
+impl fmt::Debug for OriginTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OriginTls")
+            .field("name", &self.0.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for OriginTls {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.number == other.0.number
+    }
+}
+
+impl Eq for OriginTls {}
+
+impl Hash for OriginTls {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.number.hash(state);
+    }
+}

@@ -1,0 +1,73 @@
+//! Bytes that came from a socket and are not decrypted yet. Sessions of a thread share one buffer:
+//! it belongs to a session only while that has more of them than it can decrypt at once.
+
+use std::cell::RefCell;
+use std::io;
+
+use crate::Wire;
+
+/// Bounds of one read from the socket.
+const LEAST: usize = 4 << 10;
+const MOST: usize = 64 << 10;
+
+thread_local! {
+    static SHARED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Received bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Received {
+    buf: Vec<u8>,
+    at: usize,
+    end: usize,
+}
+
+impl Received {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.at == self.end
+    }
+
+    /// Bytes of memory held.
+    pub(crate) fn bytes(&self) -> usize {
+        self.buf.len()
+    }
+
+    pub(crate) fn filled(&self) -> &[u8] {
+        &self.buf[self.at..self.end]
+    }
+
+    /// Marks `n` bytes as used.
+    pub(crate) fn consume(&mut self, n: usize) {
+        self.at += n;
+        if self.is_empty() {
+            self.give_back();
+        }
+    }
+
+    /// Reads about `want` bytes when there are none; returns how many came, 0 at the end.
+    pub(crate) fn fill<W: Wire>(&mut self, wire: &W, want: usize) -> io::Result<usize> {
+        if self.buf.is_empty() {
+            self.buf = SHARED.take();
+        }
+        let size = want.clamp(LEAST, MOST);
+        if self.buf.len() < size {
+            self.buf.resize(size, 0);
+        }
+        let read = wire.read(&mut self.buf[..size]);
+        match read {
+            Ok(n) if n > 0 => (self.at, self.end) = (0, n),
+            _ => self.give_back(),
+        }
+        read
+    }
+
+    fn give_back(&mut self) {
+        (self.at, self.end) = (0, 0);
+        let buf = std::mem::take(&mut self.buf);
+        SHARED.with_borrow_mut(|shared| {
+            if shared.len() < buf.len() {
+                *shared = buf;
+            }
+        });
+    }
+}

@@ -1,0 +1,249 @@
+//! How clients are spoken to: certificates of a listener, renewed when their files change.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
+use rustls::crypto::aws_lc_rs::Ticketer;
+use rustls::server::ProducesTickets;
+
+use crate::table::{Pair, Served, Stamp, Table};
+use crate::{Session, TlsError};
+
+/// Certificates of a listener.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerOptions {
+    /// PEM files of one certificate and of its key.
+    pub certificate: Option<(PathBuf, PathBuf)>,
+    /// A folder of further ones: `NAME.crt` or `NAME.pem` with `NAME.key`, and folders that contain
+    /// `tls.crt` with `tls.key` or `fullchain.pem` with `privkey.pem`.
+    pub folder: Option<PathBuf>,
+    /// The name whose certificate clients get that ask for none, or for one that has none; `None`:
+    /// they are refused.
+    pub default: Option<String>,
+}
+
+/// Certificates that can be used. Copies share them.
+#[derive(Clone)]
+pub struct ServerTls(Arc<Inner>);
+
+struct Inner {
+    options: ServerOptions,
+    table: RwLock<Arc<Table>>,
+    tickets: Arc<dyn ProducesTickets>,
+    /// Pairs that could not be used when last looked at, to complain once about each.
+    bad: Mutex<HashMap<Pair, Option<Stamp>>>,
+}
+
+/// What a look at the files came to.
+#[derive(Debug, Default)]
+pub struct Renewed {
+    /// Certificates that are new.
+    pub changed: Vec<Arc<Served>>,
+    /// New problems, in words; what was there before stays in use.
+    pub problems: Vec<String>,
+}
+
+impl ServerTls {
+    /// Reads all certificates.
+    ///
+    /// # Errors
+    /// A pair that cannot be used, no certificate at all, or none for the default name.
+    pub fn new(options: ServerOptions) -> Result<Self, TlsError> {
+        let failed = |error: rustls::Error| TlsError::Settings(error.to_string());
+        let tickets = Ticketer::new().map_err(failed)?;
+        let pairs = pairs(&options)?;
+        let served: Result<Vec<_>, _> = pairs
+            .iter()
+            .map(|pair| Served::load(pair, &tickets).map(Arc::new))
+            .collect();
+        let table = Table::new(served?, options.default.as_deref());
+        if table.served.is_empty() {
+            return Err(nothing(&options));
+        }
+        if let (Some(name), false) = (&options.default, table.has_default()) {
+            let text = format!("no certificate is for the default name `{name}`");
+            return Err(TlsError::Settings(text));
+        }
+        Ok(Self(Arc::new(Inner {
+            table: RwLock::new(Arc::new(table)),
+            tickets,
+            bad: Mutex::default(),
+            options,
+        })))
+    }
+
+    /// Looks at the files again, `now` in seconds since 1970. Connections that are open keep their certificate.
+    pub fn renew(&self, now: i64) -> Renewed {
+        let mut renewed = Renewed::default();
+        let pairs = match pairs(&self.0.options) {
+            Ok(pairs) => pairs,
+            Err(error) => {
+                renewed.problems.push(error.to_string());
+                return renewed;
+            }
+        };
+        let old = Arc::clone(&self.0.table.read());
+        let known = |pair: &Pair| old.served.iter().find(|served| served.pair == *pair);
+        let served: Vec<_> = pairs
+            .iter()
+            .filter_map(|pair| self.look(pair, known(pair), now, &mut renewed))
+            .collect();
+        let gone = served.len() != old.served.len();
+        if served.is_empty() || (renewed.changed.is_empty() && !gone) {
+            return renewed;
+        }
+        let table = Table::new(served, self.0.options.default.as_deref());
+        if old.has_default() && !table.has_default() {
+            let text = "the default certificate is gone; the certificates stay as they were";
+            renewed.problems.push(text.to_owned());
+            renewed.changed.clear();
+            return renewed;
+        }
+        *self.0.table.write() = Arc::new(table);
+        renewed
+    }
+
+    /// The pair as it is now, or as it was if it cannot be used.
+    fn look(
+        &self,
+        pair: &Pair,
+        old: Option<&Arc<Served>>,
+        now: i64,
+        renewed: &mut Renewed,
+    ) -> Option<Arc<Served>> {
+        let stamp = pair.stamp().ok();
+        if let Some(old) = old.filter(|old| Some(old.stamp) == stamp) {
+            self.0.bad.lock().remove(pair);
+            return Some(Arc::clone(old));
+        }
+        let new = Served::load(pair, &self.0.tickets).map_err(|error| error.to_string());
+        let new = new.and_then(|new| match old {
+            Some(old) if is_expired(&new, now) && !is_expired(old, now) => {
+                Err(format!("{}: it has expired", pair.certificate.display()))
+            }
+            _ => Ok(Arc::new(new)),
+        });
+        match new {
+            Ok(new) => {
+                self.0.bad.lock().remove(pair);
+                renewed.changed.push(Arc::clone(&new));
+                Some(new)
+            }
+            Err(problem) => {
+                if self.0.bad.lock().insert(pair.clone(), stamp) != Some(stamp) {
+                    renewed.problems.push(problem);
+                }
+                old.cloned()
+            }
+        }
+    }
+
+    /// A session with a client whose first bytes have not been read.
+    #[must_use]
+    pub fn session(&self) -> Session {
+        Session::accepting(self.clone())
+    }
+
+    pub(crate) fn choose(&self, name: Option<&str>) -> Option<(Arc<Served>, bool)> {
+        self.0.table.read().choose(name)
+    }
+
+    /// The certificates in use now.
+    #[must_use]
+    pub fn served(&self) -> Vec<Arc<Served>> {
+        self.0.table.read().served.clone()
+    }
+
+    /// What should be changed about the files, in words, `now` in seconds since 1970.
+    #[must_use]
+    pub fn warnings(&self, now: i64) -> Vec<String> {
+        let served = self.served();
+        let mut warnings = Vec::new();
+        for served in &served {
+            let key = &served.pair.key;
+            let mode = std::fs::metadata(key).map_or(0, |file| file.permissions().mode());
+            if mode & 0o007 != 0 {
+                let path = key.display();
+                warnings.push(format!(
+                    "{path}: everybody can read this key; chmod o= {path}"
+                ));
+            }
+            if is_expired(served, now) {
+                let path = served.path().display();
+                warnings.push(format!("{path}: the certificate has expired; renew it"));
+            }
+        }
+        warnings
+    }
+}
+
+fn is_expired(served: &Served, now: i64) -> bool {
+    served.certificate().not_after < now
+}
+
+fn nothing(options: &ServerOptions) -> TlsError {
+    match &options.folder {
+        Some(folder) => TlsError::content(
+            folder,
+            "there are no certificates in it; name them NAME.crt and NAME.key",
+        ),
+        None => TlsError::Settings("name a certificate and its key".to_owned()),
+    }
+}
+
+/// The pairs that the options name, in a fixed order.
+fn pairs(options: &ServerOptions) -> Result<Vec<Pair>, TlsError> {
+    let mut pairs = Vec::new();
+    if let Some((certificate, key)) = &options.certificate {
+        pairs.push(Pair {
+            certificate: certificate.clone(),
+            key: key.clone(),
+        });
+    }
+    if let Some(folder) = &options.folder {
+        let fail = |source| TlsError::Read {
+            path: folder.clone(),
+            source,
+        };
+        let mut paths = Vec::new();
+        for entry in std::fs::read_dir(folder).map_err(fail)? {
+            paths.push(entry.map_err(fail)?.path());
+        }
+        paths.sort();
+        pairs.extend(paths.iter().filter_map(|path| pair_at(path)));
+    }
+    Ok(pairs)
+}
+
+/// The pair that an entry of a folder stands for.
+fn pair_at(path: &Path) -> Option<Pair> {
+    let pair = |certificate: PathBuf, key: PathBuf| {
+        (certificate.is_file() && key.is_file()).then_some(Pair { certificate, key })
+    };
+    if path.is_dir() {
+        let inside = |certificate, key| pair(path.join(certificate), path.join(key));
+        return inside("tls.crt", "tls.key").or_else(|| inside("fullchain.pem", "privkey.pem"));
+    }
+    match path.extension()?.to_str()? {
+        "crt" | "pem" => pair(path.to_owned(), path.with_extension("key")),
+        _ => None,
+    }
+}
+
+impl fmt::Debug for ServerTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ServerTls").field(&self.0.options).finish()
+    }
+}
+
+impl PartialEq for ServerTls {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for ServerTls {}

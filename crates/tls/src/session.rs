@@ -1,0 +1,409 @@
+//! One TLS connection, without its socket: the caller moves the bytes.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::io::{self, BufRead, IoSlice, Read, Write};
+use std::sync::Arc;
+
+use rustls::server::Acceptor;
+use rustls::{Connection, Error, HandshakeKind};
+
+use crate::received::Received;
+use crate::{Failure, Served, ServerTls};
+
+/// Most bytes that are encrypted ahead of the socket: a body of 64 KiB and its head.
+const AHEAD: usize = 72 << 10;
+
+/// The alert for a name without certificate: `unrecognized_name`, fatal (RFC 6066 section 3).
+const UNKNOWN_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
+
+/// A socket that never blocks.
+pub trait Wire {
+    /// Reads what is there; `WouldBlock` if nothing is, 0 at the end of the stream.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    fn read(&self, into: &mut [u8]) -> io::Result<usize>;
+    /// Writes as much as fits; `WouldBlock` if nothing does.
+    ///
+    /// # Errors
+    /// Those of the socket.
+    fn write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
+}
+
+/// A session. All methods take `&self`, as those of sockets do; none may be called from inside
+/// another.
+pub struct Session {
+    state: RefCell<State>,
+    failure: Cell<Option<Failure>>,
+    /// The certificate that the client got, if it asked for a name of it.
+    served: RefCell<Option<Arc<Served>>>,
+}
+
+struct State {
+    stage: Stage,
+    received: Received,
+    /// Bytes that are encrypted, and that the caller does not know to be written yet.
+    owed: usize,
+    closing: Closing,
+}
+
+enum Stage {
+    /// A client has not said yet what it wants.
+    Accepting(Acceptor, ServerTls),
+    Running(Connection),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Closing {
+    No,
+    /// The end was announced.
+    Announced,
+    /// The end must look like a failure.
+    Cut,
+}
+
+impl Session {
+    pub(crate) fn new(mut connection: Connection) -> Self {
+        connection.set_buffer_limit(Some(AHEAD));
+        Self::at(Stage::Running(connection))
+    }
+
+    pub(crate) fn accepting(tls: ServerTls) -> Self {
+        Self::at(Stage::Accepting(Acceptor::default(), tls))
+    }
+
+    fn at(stage: Stage) -> Self {
+        Self {
+            state: RefCell::new(State {
+                stage,
+                received: Received::default(),
+                owed: 0,
+                closing: Closing::No,
+            }),
+            failure: Cell::new(None),
+            served: RefCell::new(None),
+        }
+    }
+
+    /// Carries the handshake on as far as possible. It includes all checks of the peer.
+    ///
+    /// # Errors
+    /// `WouldBlock` until the peer has sent more, others as in [`failure`](Self::failure).
+    pub fn handshake<W: Wire>(&self, wire: &W) -> io::Result<()> {
+        let state = &mut *self.state.borrow_mut();
+        let done = match state.accept(wire) {
+            Ok(served) => {
+                if served.is_some() {
+                    *self.served.borrow_mut() = served;
+                }
+                state.handshake(wire)
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = &done
+            && !is_block(error)
+        {
+            let inner = error.get_ref();
+            let known = inner.and_then(|error| error.downcast_ref::<Error>());
+            self.failure.set(Some(match known {
+                Some(error) => Failure::of(error),
+                None if error.kind() == io::ErrorKind::NotFound => Failure::UnknownName,
+                None => Failure::Handshake,
+            }));
+        }
+        done
+    }
+
+    /// Why the handshake failed.
+    pub fn failure(&self) -> Option<Failure> {
+        self.failure.get()
+    }
+
+    /// The certificate that the client got because it asked for a name of it.
+    pub fn served(&self) -> Option<Arc<Served>> {
+        self.served.borrow().clone()
+    }
+
+    /// Whether the handshake continued an earlier session.
+    pub fn is_resumed(&self) -> bool {
+        match &self.state.borrow().stage {
+            Stage::Accepting(..) => false,
+            Stage::Running(c) => c.handshake_kind() == Some(HandshakeKind::Resumed),
+        }
+    }
+
+    /// Reads what is there; 0 at the announced end.
+    ///
+    /// # Errors
+    /// `WouldBlock` if nothing is there, `UnexpectedEof` at an end that was not announced.
+    pub fn read<W: Wire>(&self, wire: &W, into: &mut [u8]) -> io::Result<usize> {
+        let state = &mut *self.state.borrow_mut();
+        loop {
+            match state.take(wire, into) {
+                Err(error) if is_block(&error) => {}
+                done => return done,
+            }
+            state.receive(wire, into.len())?;
+        }
+    }
+
+    /// How many bytes (at most one) a read would give. Errors as [`read`](Self::read).
+    ///
+    /// # Errors
+    /// As those of [`read`](Self::read).
+    pub fn peek<W: Wire>(&self, wire: &W) -> io::Result<usize> {
+        let state = &mut *self.state.borrow_mut();
+        loop {
+            match state.connection()?.reader().fill_buf() {
+                Ok(bytes) => return Ok(bytes.len().min(1)),
+                Err(error) if is_block(&error) => {}
+                Err(error) => return Err(error),
+            }
+            if state.received.is_empty() {
+                state.receive(wire, 0)?;
+            } else {
+                state.decrypt(wire)?;
+            }
+        }
+    }
+
+    /// Writes as much as fits. After `WouldBlock` the first of these bytes may be encrypted already:
+    /// the next call must begin with the same ones.
+    ///
+    /// # Errors
+    /// `WouldBlock` if nothing fits, and those of the socket.
+    pub fn write<W: Wire>(&self, wire: &W, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        let state = &mut *self.state.borrow_mut();
+        state.flush(wire)?;
+        if state.owed == 0 {
+            state.owed = state.connection()?.writer().write_vectored(slices)?;
+            state.flush(wire)?;
+        }
+        let given: usize = slices.iter().map(|slice| slice.len()).sum();
+        let written = state.owed.min(given);
+        state.owed -= written;
+        Ok(written)
+    }
+
+    /// Sends what waits to be sent.
+    ///
+    /// # Errors
+    /// `WouldBlock` if not all of it fits, and those of the socket.
+    pub fn flush<W: Wire>(&self, wire: &W) -> io::Result<()> {
+        self.state.borrow_mut().flush(wire)
+    }
+
+    /// Whether something waits to be sent.
+    pub fn wants_write(&self) -> bool {
+        self.state.borrow().wants_write()
+    }
+
+    /// Whether a read gives something without the socket.
+    pub fn has_input(&self) -> bool {
+        let state = &mut *self.state.borrow_mut();
+        if !state.received.is_empty() {
+            return true;
+        }
+        let connection = state.connection();
+        connection.is_ok_and(|connection| connection.reader().fill_buf().is_ok())
+    }
+
+    /// Announces the end, unless it must look like a failure. True if the socket's end may follow:
+    /// nothing waits to be sent.
+    pub fn close<W: Wire>(&self, wire: &W) -> bool {
+        let state = &mut *self.state.borrow_mut();
+        if state.closing == Closing::No {
+            state.closing = Closing::Announced;
+            if let Stage::Running(connection) = &mut state.stage {
+                connection.send_close_notify();
+            }
+        }
+        let _ = state.flush(wire);
+        self.has_announced(state)
+    }
+
+    /// Whether the end was announced, and is sent.
+    pub fn is_closed(&self) -> bool {
+        self.has_announced(&self.state.borrow())
+    }
+
+    fn has_announced(&self, state: &State) -> bool {
+        state.closing == Closing::Announced && !state.wants_write()
+    }
+
+    /// Makes the coming end look like a failure: it is not announced.
+    pub fn cut(&self) {
+        self.state.borrow_mut().closing = Closing::Cut;
+    }
+
+    /// Bytes of buffers beyond what every session has.
+    pub fn buffered(&self) -> usize {
+        let state = self.state.borrow();
+        state.owed + state.received.bytes()
+    }
+}
+
+impl State {
+    fn connection(&mut self) -> io::Result<&mut Connection> {
+        match &mut self.stage {
+            Stage::Running(connection) => Ok(connection),
+            Stage::Accepting(..) => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    fn wants_write(&self) -> bool {
+        match &self.stage {
+            Stage::Running(connection) => connection.wants_write(),
+            Stage::Accepting(..) => false,
+        }
+    }
+
+    /// Reads what a new client wants, and chooses the certificate; it comes back if the client asked
+    /// for a name of it.
+    fn accept<W: Wire>(&mut self, wire: &W) -> io::Result<Option<Arc<Served>>> {
+        let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+        loop {
+            let Stage::Accepting(acceptor, tls) = &mut self.stage else {
+                return Ok(None);
+            };
+            if self.received.is_empty() && self.received.fill(wire, 0)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let mut input = self.received.filled();
+            let used = acceptor.read_tls(&mut input)?;
+            self.received.consume(used);
+            let accepted = match acceptor.accept() {
+                Ok(None) => continue,
+                Ok(Some(accepted)) => accepted,
+                Err((error, mut alert)) => {
+                    let _ = alert.write(&mut Out(wire));
+                    return Err(invalid(error));
+                }
+            };
+            let Some((served, named)) = tls.choose(accepted.client_hello().server_name()) else {
+                let _ = wire.write(&[IoSlice::new(&UNKNOWN_NAME)]);
+                return Err(io::ErrorKind::NotFound.into());
+            };
+            let connection = accepted.into_connection(Arc::clone(&served.config));
+            let mut connection = connection.map_err(|(error, mut alert)| {
+                let _ = alert.write(&mut Out(wire));
+                invalid(error)
+            })?;
+            connection.set_buffer_limit(Some(AHEAD));
+            self.stage = Stage::Running(connection.into());
+            return Ok(named.then_some(served));
+        }
+    }
+
+    fn handshake<W: Wire>(&mut self, wire: &W) -> io::Result<()> {
+        loop {
+            match self.flush(wire) {
+                // The rest goes out with later bytes.
+                Err(error) if is_block(&error) => {}
+                done => done?,
+            }
+            if !self.connection()?.is_handshaking() {
+                return Ok(());
+            }
+            if self.received.is_empty() && self.receive(wire, 0)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.decrypt(wire)?;
+        }
+    }
+
+    /// Plain bytes from what was received.
+    fn take<W: Wire>(&mut self, wire: &W, into: &mut [u8]) -> io::Result<usize> {
+        let mut taken = 0;
+        loop {
+            match self.connection()?.reader().read(&mut into[taken..]) {
+                Ok(0) => return Ok(taken),
+                Ok(n) => taken += n,
+                Err(error) if is_block(&error) && !self.received.is_empty() => {}
+                Err(_) if taken > 0 => return Ok(taken),
+                Err(error) => return Err(error),
+            }
+            if taken == into.len() {
+                return Ok(taken);
+            }
+            self.decrypt(wire)?;
+        }
+    }
+
+    /// Reads from the socket; 0 at its end.
+    fn receive<W: Wire>(&mut self, wire: &W, want: usize) -> io::Result<usize> {
+        let n = self.received.fill(wire, want)?;
+        if n == 0 {
+            self.connection()?.read_tls(&mut io::empty())?;
+            self.process(wire)?;
+        }
+        Ok(n)
+    }
+
+    /// Decrypts a part of what was received. The plain bytes before it must have been taken.
+    fn decrypt<W: Wire>(&mut self, wire: &W) -> io::Result<()> {
+        let mut input = self.received.filled();
+        let before = input.len();
+        let (Stage::Running(connection), 1..) = (&mut self.stage, before) else {
+            return Ok(());
+        };
+        let read = connection.read_tls(&mut input);
+        // Nothing counts after the announced end.
+        let used = match before - input.len() {
+            0 => before,
+            used => used,
+        };
+        self.received.consume(used);
+        read?;
+        self.process(wire)
+    }
+
+    fn process<W: Wire>(&mut self, wire: &W) -> io::Result<()> {
+        if let Err(error) = self.connection()?.process_new_packets() {
+            // Tells the peer why.
+            let _ = self.flush(wire);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+        }
+        Ok(())
+    }
+
+    fn flush<W: Wire>(&mut self, wire: &W) -> io::Result<()> {
+        let Stage::Running(connection) = &mut self.stage else {
+            return Ok(());
+        };
+        while connection.wants_write() {
+            if connection.write_tls(&mut Out(wire))? == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The socket as the library wants it.
+struct Out<'a, W>(&'a W);
+
+impl<W: Wire> Write for Out<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(&[IoSlice::new(bytes)])
+    }
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.0.write(slices)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn is_block(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("failure", &self.failure)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,146 @@
+//! Which certificate a client gets.
+
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::server::ProducesTickets;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+
+use crate::{ALPN, Certificate, TlsError, files, provider};
+
+/// PEM files of a certificate and its key.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Pair {
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
+}
+
+/// What tells one version of a pair from the next. Links are followed: they may be exchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp([(u64, i64, i64, u64); 2]);
+
+impl Pair {
+    pub(crate) fn stamp(&self) -> Result<Stamp, TlsError> {
+        let of = |path: &Path| {
+            let file = std::fs::metadata(path).map_err(|source| TlsError::Read {
+                path: path.to_owned(),
+                source,
+            })?;
+            Ok((file.ino(), file.mtime(), file.mtime_nsec(), file.size()))
+        };
+        Ok(Stamp([of(&self.certificate)?, of(&self.key)?]))
+    }
+}
+
+/// A certificate in use.
+#[derive(Debug)]
+pub struct Served {
+    pub(crate) pair: Pair,
+    pub(crate) stamp: Stamp,
+    pub(crate) config: Arc<ServerConfig>,
+    certificate: Certificate,
+}
+
+impl Served {
+    /// Reads a pair and checks that it fits together.
+    pub(crate) fn load(pair: &Pair, tickets: &Arc<dyn ProducesTickets>) -> Result<Self, TlsError> {
+        // Before the contents: a change meanwhile is then seen at the next look.
+        let stamp = pair.stamp()?;
+        let chain = files::certificates(&pair.certificate)?;
+        let content = |text: String| TlsError::content(&pair.certificate, text);
+        let certificate = chain.first().and_then(Certificate::read);
+        let certificate = certificate.ok_or_else(|| content("it is no certificate".to_owned()))?;
+        if certificate.names.is_empty() {
+            let text = "it has no alternative names (subjectAltName), so no client would accept it";
+            return Err(content(text.to_owned()));
+        }
+        let key = CertifiedKey::from_der(chain, files::key(&pair.key)?, &provider());
+        let key = key.map_err(|error| {
+            content(format!(
+                "does not fit the key {}: {error}",
+                pair.key.display()
+            ))
+        })?;
+        let mut config = ServerConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| content(error.to_string()))?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(SingleCertAndKey::from(key)));
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        config.ticketer = Arc::clone(tickets);
+        config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
+        Ok(Self {
+            pair: pair.clone(),
+            stamp,
+            config: Arc::new(config),
+            certificate,
+        })
+    }
+
+    /// What the certificate says.
+    #[must_use]
+    pub const fn certificate(&self) -> &Certificate {
+        &self.certificate
+    }
+
+    /// The certificate's file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.pair.certificate
+    }
+}
+
+/// Certificates by name.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    pub(crate) served: Vec<Arc<Served>>,
+    exact: HashMap<String, usize>,
+    /// By the part after `*.`.
+    wildcard: HashMap<String, usize>,
+    default: Option<usize>,
+}
+
+impl Table {
+    /// For a name that several have, the one that is valid longest.
+    pub(crate) fn new(served: Vec<Arc<Served>>, default: Option<&str>) -> Self {
+        let mut table = Self::default();
+        let mut order: Vec<usize> = (0..served.len()).collect();
+        order.sort_by_key(|at| served[*at].certificate.not_after);
+        for at in order {
+            for name in &served[at].certificate.names {
+                match name.strip_prefix("*.") {
+                    Some(parent) => table.wildcard.insert(parent.to_owned(), at),
+                    None => table.exact.insert(name.clone(), at),
+                };
+            }
+        }
+        table.served = served;
+        table.default = default.and_then(|name| table.find(name));
+        table
+    }
+
+    fn find(&self, name: &str) -> Option<usize> {
+        let parent = || {
+            name.split_once('.')
+                .and_then(|(_, parent)| self.wildcard.get(parent))
+        };
+        self.exact.get(name).or_else(parent).copied()
+    }
+
+    /// The certificate for the name that a client asks for, and whether it has that name. `None`: the
+    /// client is refused.
+    pub(crate) fn choose(&self, name: Option<&str>) -> Option<(Arc<Served>, bool)> {
+        let name = name.map(|name| name.trim_end_matches('.').to_ascii_lowercase());
+        let named = name.and_then(|name| self.find(&name));
+        let at = named.or(self.default)?;
+        Some((Arc::clone(&self.served[at]), named.is_some()))
+    }
+
+    /// Whether there is a default certificate.
+    pub(crate) const fn has_default(&self) -> bool {
+        self.default.is_some()
+    }
+}
