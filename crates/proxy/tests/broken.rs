@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::io::{ErrorKind, Read as _};
 use std::time::Duration;
 
 use common::{Answer, Foxy, Origin};
@@ -193,4 +194,23 @@ fn a_field_longer_than_a_record_can_hold_passes_unstored() {
             "{cache}"
         );
     }
+}
+
+/// An HTTP/1.0 client takes the end of the connection for the end of the body.
+#[test]
+fn a_body_that_ends_with_the_connection_and_is_cut_ends_by_a_reset() {
+    let foxy = Foxy::forward();
+    let origin = Origin::start(|asked| {
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        asked.client.send(format!("{head}5\r\nhello\r\n"));
+        false
+    });
+    let mut client = foxy.connect();
+    let to = origin.authority();
+    client.send(format!("GET http://{to}/ HTTP/1.0\r\nHost: {to}\r\n\r\n"));
+    let mut answer = Vec::new();
+    let end = client.stream.read_to_end(&mut answer);
+    let text = String::from_utf8_lossy(&answer);
+    let reset = end.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset);
+    assert!(reset, "an orderly end after {text:?}");
 }

@@ -19,6 +19,7 @@ mod secure;
 mod stream;
 mod tunnel;
 
+use std::cell::Cell;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -84,6 +85,8 @@ pub(crate) struct Conn<T> {
     counted: (u64, u64),
     /// Entry of the connection, without its read buffer.
     memory: Entry,
+    /// The last answer was cut: the connection ends by a reset.
+    aborted: Cell<bool>,
 }
 
 /// Why there is no next request.
@@ -104,6 +107,7 @@ impl<T: Transport> Conn<T> {
             scanner: HeadScanner::new(),
             scratch: Scratch::default(),
             counted: (0, 0),
+            aborted: Cell::new(false),
             memory: local.proxy.ledger.take(Use::Connections, ACTIVE_BYTES),
             served: None,
             local,
@@ -130,7 +134,10 @@ impl<T: Transport> Conn<T> {
             };
             self.count_bytes();
             if !keep {
-                self.linger().await;
+                // After an orderly end a cut body could be taken for a whole one.
+                if !self.aborted.get() {
+                    self.linger().await;
+                }
                 break;
             }
         }

@@ -323,6 +323,7 @@ impl<T: Transport> Conn<T> {
     /// Cuts the connection: what was sent must not look complete.
     pub(crate) fn abort(&self) {
         self.local.count(Event::Aborted);
+        self.aborted.set(true);
         self.io.transport().reset_on_close();
     }
 }
