@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use foxy_base::ByteSize;
-use foxy_tls::{OriginOptions, OriginTls, ServerTls};
+use foxy_tls::{OriginTls, ServerTls};
 use ipnet::IpNet;
 
 use super::given::{AllGiven, Section};
@@ -14,7 +14,7 @@ use super::origin::OriginUrl;
 use super::problem::Problem;
 use super::token_file::TokenFile;
 use super::values::Values;
-use super::{certificates, places, proxy_settings, rules};
+use super::{certificates, origin_tls, places, proxy_settings, rules, stores};
 
 /// Everything Foxy was told, checked and complete.
 #[derive(Clone, Debug)]
@@ -144,7 +144,6 @@ pub enum LogFormat {
 pub struct LogLevel(pub String);
 
 const DEFAULT_MEMORY_MAX: u64 = 512 << 20;
-const DEFAULT_STORE_MAX: u64 = 10 << 30;
 pub(super) const MEMORY_MIN: u64 = 48 << 20;
 /// Part of a container's memory that the budget is by default, percent: the container is there for
 /// Foxy, and the rest is for the kernel.
@@ -181,12 +180,12 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
         Some(Value::Count(count)) => usize::try_from(*count).unwrap_or(1),
         _ => machine.cores(),
     };
-    let tls = tls(single("tls"), problems);
+    let tls = certificates::section(single("tls"), problems);
     let sites: Vec<SiteConfig> = repeated(given, "site")
         .iter()
         .filter_map(|section| site(section, tls.as_ref(), problems))
         .collect();
-    let stores = stores(repeated(given, "store"), machine, problems);
+    let stores = stores::all(repeated(given, "store"), machine, problems);
     let mut access = Values::read("access", single("access"), problems);
     let admin_hosts = access.texts("admin_hosts");
     let token_file = match access.given("admin_token_file") {
@@ -250,7 +249,7 @@ fn repeated<'a>(given: &'a AllGiven, name: &str) -> &'a [Section] {
     given.repeated.get(name).map_or(&[], Vec::as_slice)
 }
 
-fn share(percent: f64, of: u64) -> u64 {
+pub(super) fn share(percent: f64, of: u64) -> u64 {
     (of as f64 * percent / 100.0) as u64
 }
 
@@ -267,15 +266,6 @@ fn memory(given: Option<&Value>, machine: &dyn Machine) -> u64 {
             share(part, machine.memory()).clamp(MEMORY_MIN, DEFAULT_MEMORY_MAX)
         }
     }
-}
-
-/// The section `[tls]`.
-fn tls(section: Option<&Section>, problems: &mut Vec<Problem>) -> Option<ServerTls> {
-    let mut values = Values::read("tls", section, problems);
-    certificates::read(&values).unwrap_or_else(|text| {
-        values.problem(Problem::conflict("[tls]", text));
-        None
-    })
 }
 
 fn site(
@@ -315,7 +305,7 @@ fn site(
         values.problem(Problem::conflict(&place, text.to_owned()));
     }
     let origin = origin?;
-    let origin_tls = origin_tls(&mut values, origin.secure, &place);
+    let origin_tls = origin_tls::read(&mut values, origin.secure, &place);
     let name = match values.given("name") {
         Some(Value::Text(name)) => name.clone(),
         _ => format!("{}:{}", origin.host.replace(':', "-"), origin.port),
@@ -337,120 +327,6 @@ fn site(
         normalise,
         allow_clients,
     })
-}
-
-/// How TLS is spoken to a site's origin.
-fn origin_tls(values: &mut Values<'_>, secure: bool, place: &str) -> Option<OriginTls> {
-    let text = |name: &str| match values.given(name) {
-        Some(Value::Text(text)) => Some(text.clone()),
-        _ => None,
-    };
-    let path = |name: &str| text(name).map(PathBuf::from);
-    let own = (path("origin_certificate"), path("origin_key"));
-    let half = own.0.is_some() != own.1.is_some();
-    let options = OriginOptions {
-        authorities: path("origin_ca"),
-        certificate: own.0.zip(own.1),
-        name: text("origin_name"),
-    };
-    let wrong = if half {
-        "site.origin_certificate and site.origin_key belong together; give both or none".to_owned()
-    } else if !secure && options != OriginOptions::default() {
-        "site.origin_ca, origin_name, origin_certificate and origin_key need an origin with https://"
-            .to_owned()
-    } else if !secure {
-        return None;
-    } else if options == OriginOptions::default() {
-        return Some(OriginTls::system());
-    } else {
-        match OriginTls::new(&options) {
-            Ok(tls) => return Some(tls),
-            Err(error) => error.to_string(),
-        }
-    };
-    values.problem(Problem::conflict(place, wrong));
-    None
-}
-
-fn stores(
-    sections: &[Section],
-    machine: &dyn Machine,
-    problems: &mut Vec<Problem>,
-) -> Vec<StoreConfig> {
-    if sections.is_empty() {
-        return store(&Section::new(), machine, problems)
-            .into_iter()
-            .collect();
-    }
-    sections
-        .iter()
-        .filter_map(|section| store(section, machine, problems))
-        .collect()
-}
-
-/// One disk, or none for the path `off`.
-fn store(
-    section: &Section,
-    machine: &dyn Machine,
-    problems: &mut Vec<Problem>,
-) -> Option<StoreConfig> {
-    use foxy_store::ReadMode;
-    let mut values = Values::read("store", Some(section), problems);
-    let reads = match values.text("reads").as_str() {
-        "sorted" => ReadMode::Sorted,
-        "direct" => ReadMode::Direct,
-        _ => ReadMode::Auto,
-    };
-    let path = match values.given("path") {
-        Some(Value::Text(path)) if path == "off" => return None,
-        Some(Value::Text(path)) => PathBuf::from(path),
-        _ => machine.cache_folder().join("foxy").join("store"),
-    };
-    let existing = machine.existing(&path).unwrap_or(0);
-    let free = machine.free_space(&path).unwrap_or(0);
-    let size = match values.given("size") {
-        Some(Value::Size(bytes)) => *bytes,
-        Some(Value::Share(percent)) if is_device(&path) => share(*percent, existing),
-        Some(Value::Share(percent)) => share(*percent, free.saturating_add(existing)),
-        _ if existing > 0 => existing,
-        _ => (free / 10).min(DEFAULT_STORE_MAX),
-    };
-    let size_given = values.given("size").is_some();
-    Some(StoreConfig {
-        path,
-        named: values.given("path").is_some(),
-        size,
-        size_given,
-        reads,
-    })
-}
-
-/// A store that is named while Foxy runs, as the configuration would name it.
-///
-/// # Errors
-/// What is wrong with it.
-pub(crate) fn one_store(path: &str, size: Option<&str>) -> Result<StoreConfig, String> {
-    let given = |text: &str, place: &str| super::Given {
-        texts: vec![text.to_owned()],
-        list: false,
-        place: place.to_owned(),
-    };
-    let mut section = Section::from([("path".to_owned(), given(path, "path"))]);
-    if let Some(size) = size {
-        section.insert("size".to_owned(), given(size, "size"));
-    }
-    let mut problems = Vec::new();
-    let config = store(&section, &super::ThisMachine, &mut problems);
-    match (config, problems.first()) {
-        (Some(config), None) => Ok(config),
-        (_, Some(problem)) => Err(problem.to_string()),
-        (None, None) => Err("`off` is no store".to_owned()),
-    }
-}
-
-fn is_device(path: &std::path::Path) -> bool {
-    use std::os::unix::fs::FileTypeExt;
-    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
 }
 
 fn admission(
@@ -553,26 +429,9 @@ fn check_together(config: &Config, problems: &mut Vec<Problem>) {
             problems.push(Problem::conflict("store.size", text));
         }
     }
-    check_certificates(config, problems);
+    certificates::check(config, problems);
     if config.listen.is_empty() && config.sites.is_empty() {
         let text = "there is no listener; give `listen` or a [[site]]".to_owned();
         problems.push(Problem::conflict("listen", text));
-    }
-}
-
-/// Listeners with TLS need certificates.
-fn check_certificates(config: &Config, problems: &mut Vec<Problem>) {
-    if !config.listen_tls.is_empty() && config.tls.is_none() {
-        let text = "there is no certificate for it; give tls.certificate and tls.key".to_owned();
-        problems.push(Problem::conflict("listen_tls", text));
-    }
-    for site in &config.sites {
-        if !site.listen_tls.is_empty() && site.tls.is_none() {
-            let text = format!(
-                "there is no certificate for the site {}; give its certificate and key",
-                site.name
-            );
-            problems.push(Problem::conflict("site.listen_tls", text));
-        }
     }
 }

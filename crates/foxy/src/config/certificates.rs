@@ -7,7 +7,9 @@ use foxy_base::{Clock, SystemClock};
 use foxy_tls::{ServerOptions, ServerTls};
 
 use super::build::Config;
+use super::given::Section;
 use super::kind::Value;
+use super::problem::Problem;
 use super::values::Values;
 
 /// The certificates that a section names; `None` if it names none.
@@ -38,6 +40,32 @@ pub(super) fn read(values: &Values<'_>) -> Result<Option<ServerTls>, String> {
     ServerTls::new(options)
         .map(Some)
         .map_err(|error| error.to_string())
+}
+
+/// The section `[tls]`.
+pub(super) fn section(section: Option<&Section>, problems: &mut Vec<Problem>) -> Option<ServerTls> {
+    let mut values = Values::read("tls", section, problems);
+    read(&values).unwrap_or_else(|text| {
+        values.problem(Problem::conflict("[tls]", text));
+        None
+    })
+}
+
+/// Listeners with TLS need certificates.
+pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
+    if !config.listen_tls.is_empty() && config.tls.is_none() {
+        let text = "there is no certificate for it; give tls.certificate and tls.key".to_owned();
+        problems.push(Problem::conflict("listen_tls", text));
+    }
+    for site in &config.sites {
+        if !site.listen_tls.is_empty() && site.tls.is_none() {
+            let text = format!(
+                "there is no certificate for the site {}; give its certificate and key",
+                site.name
+            );
+            problems.push(Problem::conflict("site.listen_tls", text));
+        }
+    }
 }
 
 impl Config {

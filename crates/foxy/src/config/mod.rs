@@ -13,6 +13,7 @@ mod group;
 mod kind;
 mod machine;
 mod origin;
+mod origin_tls;
 mod pattern;
 mod places;
 mod plan;
@@ -20,12 +21,12 @@ mod problem;
 mod proxy_settings;
 mod reference;
 mod rules;
+mod stores;
 mod suggest;
 mod table;
 mod token_file;
 mod values;
 
-pub(crate) use build::one_store;
 pub use build::{
     Config, LogConfig, LogFormat, LogLevel, LogTarget, ScrubConfig, SiteConfig, StoreConfig,
 };
@@ -38,6 +39,7 @@ pub use origin::OriginUrl;
 pub(crate) use plan::human;
 pub use problem::Problem;
 pub use reference::reference;
+pub(crate) use stores::one_store;
 pub use suggest::nearest;
 pub use table::{SECTIONS, SETTINGS, Setting};
 pub use token_file::TokenFile;

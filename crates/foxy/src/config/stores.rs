@@ -1,0 +1,95 @@
+//! The stores: their paths and sizes, also of one that is named while Foxy runs.
+
+use std::path::PathBuf;
+
+use super::build::{StoreConfig, share};
+use super::given::Section;
+use super::kind::Value;
+use super::machine::Machine;
+use super::problem::Problem;
+use super::values::Values;
+
+/// Most bytes of the store that Foxy makes without being told.
+const DEFAULT_STORE_MAX: u64 = 10 << 30;
+
+/// The configured stores, or the default one.
+pub(super) fn all(
+    sections: &[Section],
+    machine: &dyn Machine,
+    problems: &mut Vec<Problem>,
+) -> Vec<StoreConfig> {
+    if sections.is_empty() {
+        return store(&Section::new(), machine, problems)
+            .into_iter()
+            .collect();
+    }
+    sections
+        .iter()
+        .filter_map(|section| store(section, machine, problems))
+        .collect()
+}
+
+/// One disk, or none for the path `off`.
+fn store(
+    section: &Section,
+    machine: &dyn Machine,
+    problems: &mut Vec<Problem>,
+) -> Option<StoreConfig> {
+    use foxy_store::ReadMode;
+    let mut values = Values::read("store", Some(section), problems);
+    let reads = match values.text("reads").as_str() {
+        "sorted" => ReadMode::Sorted,
+        "direct" => ReadMode::Direct,
+        _ => ReadMode::Auto,
+    };
+    let path = match values.given("path") {
+        Some(Value::Text(path)) if path == "off" => return None,
+        Some(Value::Text(path)) => PathBuf::from(path),
+        _ => machine.cache_folder().join("foxy").join("store"),
+    };
+    let existing = machine.existing(&path).unwrap_or(0);
+    let free = machine.free_space(&path).unwrap_or(0);
+    let size = match values.given("size") {
+        Some(Value::Size(bytes)) => *bytes,
+        Some(Value::Share(percent)) if is_device(&path) => share(*percent, existing),
+        Some(Value::Share(percent)) => share(*percent, free.saturating_add(existing)),
+        _ if existing > 0 => existing,
+        _ => (free / 10).min(DEFAULT_STORE_MAX),
+    };
+    let size_given = values.given("size").is_some();
+    Some(StoreConfig {
+        path,
+        named: values.given("path").is_some(),
+        size,
+        size_given,
+        reads,
+    })
+}
+
+/// A store that is named while Foxy runs, as the configuration would name it.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn one_store(path: &str, size: Option<&str>) -> Result<StoreConfig, String> {
+    let given = |text: &str, place: &str| super::Given {
+        texts: vec![text.to_owned()],
+        list: false,
+        place: place.to_owned(),
+    };
+    let mut section = Section::from([("path".to_owned(), given(path, "path"))]);
+    if let Some(size) = size {
+        section.insert("size".to_owned(), given(size, "size"));
+    }
+    let mut problems = Vec::new();
+    let config = store(&section, &super::ThisMachine, &mut problems);
+    match (config, problems.first()) {
+        (Some(config), None) => Ok(config),
+        (_, Some(problem)) => Err(problem.to_string()),
+        (None, None) => Err("`off` is no store".to_owned()),
+    }
+}
+
+fn is_device(path: &std::path::Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
+}
