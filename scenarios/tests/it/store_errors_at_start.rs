@@ -1,4 +1,4 @@
-//! A store that cannot be used stops the start, with what to do about it.
+//! With `--strict` a store that cannot be used stops the start, with what to do about it.
 
 use foxy::config::{Config, ThisMachine, parse};
 use foxy::{Parts, Running, StartError, start};
@@ -9,11 +9,18 @@ fn begin(path: &std::path::Path, size: &str) -> Result<Running, StartError> {
     );
     let given = parse(&text, "scene").expect("valid configuration");
     let config = Config::build(&given, &ThisMachine).expect("right configuration");
-    start(&config, Parts::system())
+    let parts = Parts {
+        strict: true,
+        ..Parts::system()
+    };
+    start(&config, parts)
 }
 
 fn problem(path: &std::path::Path, size: &str) -> String {
-    begin(path, size).expect_err("a refusal").to_string()
+    match begin(path, size) {
+        Ok(_) => panic!("no refusal"),
+        Err(error) => error.to_string(),
+    }
 }
 
 #[test]
@@ -38,6 +45,7 @@ fn story() {
     let said = problem(&path("small"), "");
     assert!(said.contains("small") && said.contains(';'), "{said}");
     assert!(problem(folder.path(), "size = \"32MiB\"").contains("is a directory"));
-    assert!(problem(&path("store/below"), "size = \"32MiB\"").contains("folder"));
+    let said = problem(&path("store/below"), "size = \"32MiB\"");
+    assert!(said.contains("correct the path"), "{said}");
     assert!(problem(&path("huge"), "size = \"8000TiB\"").contains("choose a smaller size"));
 }
