@@ -64,7 +64,7 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// Whether it is a store's disk that is at fault: Foxy can serve without it.
+    /// True if the disk of a store is at fault: Foxy can serve without it.
     pub(super) const fn is_of_a_disk(&self) -> bool {
         match self {
             Self::Disk(error) => error.is_of_the_disk(),

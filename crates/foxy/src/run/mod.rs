@@ -4,6 +4,7 @@
 //! for the admin listener and one for the access log. Nothing is served before every store can
 //! answer, and a start that fails leaves nothing running.
 
+mod background;
 mod certificates;
 mod error;
 mod keeper;

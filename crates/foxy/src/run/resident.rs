@@ -1,13 +1,12 @@
 //! The thread that compares the memory which the process really has with its budget.
 //!
 //! The entries of the ledger are partly estimates, and the allocator keeps some of what was freed.
-//! So this thread looks at the resident memory, at the sockets, and at the control group: what
-//! exceeds the budget, or nine tenths of the group's limit, counts as used by requests and is
+//! So this thread looks at the resident memory, at the sockets, and at the control group: memory
+//! beyond the budget, or beyond nine tenths of the group's limit, counts as used by requests and is
 //! taken from the RAM tier. Foxy then sheds before the kernel kills.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use foxy_base::Budget;
@@ -15,54 +14,32 @@ use foxy_proxy::Proxy;
 use foxy_store::Engine;
 
 use super::StartError;
+use super::background::Background;
 use crate::admin::resident_bytes;
 use crate::config::MemoryGroup;
 
 /// Time between two looks. A load can fill memory at about 100 MiB in that time.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The running thread.
-#[derive(Debug)]
-pub(super) struct Resident {
-    stop: Sender<()>,
-    thread: JoinHandle<()>,
-}
-
-impl Resident {
-    /// Starts it.
-    pub(super) fn start(
-        memory: u64,
-        proxy: &Arc<Proxy>,
-        engine: &Arc<Engine>,
-    ) -> Result<Self, StartError> {
-        let (stop, stopped) = channel();
-        let (proxy, engine) = (Arc::clone(proxy), Arc::clone(engine));
-        let thread = std::thread::Builder::new()
-            .name("foxy-memory".to_owned())
-            .spawn(move || run(memory, &proxy, &engine, &stopped))
-            .map_err(|source| StartError::Thread {
-                what: "memory",
-                source,
-            })?;
-        Ok(Self { stop, thread })
-    }
-
-    /// Ends it.
-    pub(super) fn stop(self) {
-        drop(self.stop);
-        if self.thread.join().is_err() {
-            tracing::error!("the memory thread ended badly");
-        }
-    }
+/// Starts the thread.
+pub(super) fn start(
+    memory: u64,
+    proxy: &Arc<Proxy>,
+    engine: &Arc<Engine>,
+) -> Result<Background, StartError> {
+    let (proxy, engine) = (Arc::clone(proxy), Arc::clone(engine));
+    Background::start("memory", move |stopped| {
+        run(memory, &proxy, &engine, stopped);
+    })
 }
 
 fn run(memory: u64, proxy: &Proxy, engine: &Engine, stopped: &Receiver<()>) {
     let group = MemoryGroup::own();
+    let share = signed(Budget::of(memory).requests);
     let mut withheld = 0;
     while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
         let over = Reading::now(group.as_ref()).over(memory);
-        let requests = i64::try_from(Budget::of(memory).requests).unwrap_or(i64::MAX);
-        let real = requests.saturating_add(over).max(0);
+        let real = share.saturating_add(over).max(0);
         proxy.observe_memory(usize::try_from(real).unwrap_or(usize::MAX));
         let next = withhold(withheld, over);
         if next != withheld {

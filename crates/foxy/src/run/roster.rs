@@ -1,4 +1,4 @@
-//! Which stores the last run of this configuration had, remembered in the state folder.
+//! List of the stores of the last run of this configuration, kept in the state folder.
 //!
 //! A store that was missing for a run cannot know what was replaced or purged in it. The stores
 //! that were there say so on their disks; if there was none, or if none of them is there the next

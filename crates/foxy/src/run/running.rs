@@ -7,9 +7,8 @@ use std::thread::JoinHandle;
 use foxy_proxy::Proxy;
 use foxy_store::Engine;
 
+use super::background::Background;
 use super::keeper::{Absent, StoreKeeper};
-use super::resident::Resident;
-use super::sweeper::Sweeper;
 use crate::access_log::{LogHandle, LogThread};
 use crate::admin::AdminThread;
 
@@ -29,8 +28,7 @@ pub struct Running {
     stores: Arc<StoreKeeper>,
     admin: Option<AdminThread>,
     log: Option<LogThread>,
-    sweeper: Option<Sweeper>,
-    resident: Option<Resident>,
+    background: Vec<Background>,
     addresses: Addresses,
     workers: Vec<JoinHandle<()>>,
 }
@@ -50,22 +48,18 @@ impl Running {
             stores,
             admin,
             log,
-            sweeper: None,
-            resident: None,
+            background: Vec::new(),
             addresses,
             workers: Vec::new(),
         }
     }
 
-    pub(super) fn set_workers(
-        &mut self,
-        workers: Vec<JoinHandle<()>>,
-        sweeper: Sweeper,
-        resident: Option<Resident>,
-    ) {
+    pub(super) fn set_workers(&mut self, workers: Vec<JoinHandle<()>>) {
         self.workers = workers;
-        self.resident = resident;
-        self.sweeper = Some(sweeper);
+    }
+
+    pub(super) fn add_background(&mut self, thread: Background) {
+        self.background.push(thread);
     }
 
     /// Stores of the configuration that could not be opened.
@@ -132,11 +126,8 @@ impl Running {
 
     fn end_workers(&mut self) {
         self.proxy.shutdown();
-        if let Some(sweeper) = self.sweeper.take() {
-            sweeper.stop();
-        }
-        if let Some(resident) = self.resident.take() {
-            resident.stop();
+        for thread in self.background.drain(..) {
+            thread.stop();
         }
         for thread in self.workers.drain(..) {
             if thread.join().is_err() {

@@ -15,11 +15,9 @@ use super::certificates::Certificates;
 use super::keeper::StoreKeeper;
 use super::limits;
 use super::local::Renewal;
-use super::resident::Resident;
 use super::running::{Addresses, Running};
-use super::sweeper::Sweeper;
 use super::workers::{Bound, spawn};
-use super::{StartError, token};
+use super::{StartError, resident, sweeper, token};
 use crate::access_log;
 use crate::admin;
 use crate::config::{Config, LogTarget};
@@ -100,7 +98,7 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
         .unwrap_or_else(|| Arc::new(SystemResolver::new(&config.proxy.upstream.name_servers)));
     let mut proxy_config = proxy_config(config, &bound, addresses.admin, budget, parts.seed);
     proxy_config.access.token = token.clone();
-    prepare(config, &proxy_config.upstream.tls)?;
+    read_trust(config, &proxy_config.upstream.tls)?;
     let outside = outside(config, &proxy_config, &*parts.clock);
     let proxy = Proxy::new(
         proxy_config,
@@ -135,20 +133,17 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
         (config.log.format, config.log.query_strings),
         config.pin_workers,
     )?;
-    let sweeper = Sweeper::start(running.engine(), &parts.clock, config.scrub, outside)?;
-    let resident = match parts.alone {
-        true => Some(Resident::start(
-            config.memory,
-            running.proxy(),
-            running.engine(),
-        )?),
-        false => None,
-    };
-    running.set_workers(threads, sweeper, resident);
+    running.set_workers(threads);
+    let sweeper = sweeper::start(running.engine(), &parts.clock, config.scrub, outside)?;
+    running.add_background(sweeper);
+    if parts.alone {
+        let resident = resident::start(config.memory, running.proxy(), running.engine())?;
+        running.add_background(resident);
+    }
     Ok(running)
 }
 
-/// What may change outside of Foxy while it runs.
+/// Addresses of the machine and certificate files: they may change while Foxy runs.
 fn outside(
     config: &Config,
     proxy: &foxy_proxy::Config,
@@ -158,17 +153,22 @@ fn outside(
     (addresses, Certificates::new(config.certificates(), clock))
 }
 
-/// Reads the authorities that the system trusts, for the forward proxy: this takes longer than a
-/// network thread may wait.
-fn prepare(config: &Config, tls: &OriginTls) -> Result<(), StartError> {
-    if config.listen.is_empty() {
+/// Reads the authorities that the system trusts, for the forward proxy and for sites: this takes
+/// longer than a network thread may wait.
+fn read_trust(config: &Config, forward: &OriginTls) -> Result<(), StartError> {
+    let forward = (!config.listen.is_empty()).then_some(forward);
+    let sites = config
+        .sites
+        .iter()
+        .filter_map(|site| site.origin_tls.as_ref());
+    let all: Vec<OriginTls> = forward.into_iter().chain(sites).cloned().collect();
+    if all.is_empty() {
         return Ok(());
     }
-    let tls = tls.clone();
     let thread = std::thread::Builder::new().name("foxy-trust".to_owned());
-    let started = thread.spawn(move || tls.prepare());
+    let started = thread.spawn(move || all.iter().for_each(OriginTls::prepare));
     started.map(drop).map_err(|source| StartError::Thread {
-        what: "preparing",
+        what: "trust",
         source,
     })
 }

@@ -1,16 +1,16 @@
 //! The thread that sweeps after purges, drains stores, and otherwise scrubs: at bounded rates, off
-//! every request's way. It also notices when the machine gets other addresses, and
-//! when certificates change.
+//! every request's way. It also looks for other addresses of the machine and for
+//! changed certificates.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use foxy_base::{Clock, MonoTime};
 use foxy_store::{Drain, DrainStep, Engine, Scrub, ScrubStep, Sweep, SweepStep};
 
 use super::StartError;
+use super::background::Background;
 use super::certificates::Certificates;
 use super::local::Renewal;
 use crate::config::ScrubConfig;
@@ -25,50 +25,25 @@ const WAIT: Duration = Duration::from_millis(20);
 /// So much longer is the pause of the scrub while requests read from disks.
 const YIELD: u32 = 4;
 
-/// The running thread.
-#[derive(Debug)]
-pub(super) struct Sweeper {
-    stop: Sender<()>,
-    thread: JoinHandle<()>,
-}
-
-impl Sweeper {
-    /// Starts it.
-    pub(super) fn start(
-        engine: &Arc<Engine>,
-        clock: &Arc<dyn Clock>,
-        scrub: ScrubConfig,
-        (mut addresses, mut certificates): (Renewal, Certificates),
-    ) -> Result<Self, StartError> {
-        let (stop, stopped) = channel();
-        let engine = Arc::clone(engine);
-        let mut scrubbing = Scrubbing {
-            config: scrub,
-            clock: Arc::clone(clock),
-            pass: None,
-            began: None,
-            next: MonoTime(0),
-        };
-        let thread = std::thread::Builder::new()
-            .name("foxy-sweep".to_owned())
-            .spawn(move || {
-                let outside = (&mut addresses, &mut certificates);
-                run(&engine, &mut scrubbing, outside, &stopped);
-            })
-            .map_err(|source| StartError::Thread {
-                what: "sweep",
-                source,
-            })?;
-        Ok(Self { stop, thread })
-    }
-
-    /// Ends it; a sweep under way is begun anew after the next start.
-    pub(super) fn stop(self) {
-        drop(self.stop);
-        if self.thread.join().is_err() {
-            tracing::error!("the sweeping thread ended badly");
-        }
-    }
+/// Starts the thread. When it ends, a sweep under way is begun anew after the next start.
+pub(super) fn start(
+    engine: &Arc<Engine>,
+    clock: &Arc<dyn Clock>,
+    scrub: ScrubConfig,
+    (mut addresses, mut certificates): (Renewal, Certificates),
+) -> Result<Background, StartError> {
+    let engine = Arc::clone(engine);
+    let mut scrubbing = Scrubbing {
+        config: scrub,
+        clock: Arc::clone(clock),
+        pass: None,
+        began: None,
+        next: MonoTime(0),
+    };
+    Background::start("sweep", move |stopped| {
+        let outside = (&mut addresses, &mut certificates);
+        run(&engine, &mut scrubbing, outside, stopped);
+    })
 }
 
 /// Passes of the scrub, and pauses between them.
