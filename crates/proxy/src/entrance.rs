@@ -27,6 +27,7 @@ pub(crate) struct Entrance {
 
 impl Entrance {
     /// Waits until a connection may be served; `number` is the count of its client's connections.
+    /// The wait ends too when the proxy shuts down.
     pub(crate) async fn enter(&self, local: &Local, number: usize) {
         let ledger = &local.proxy.ledger;
         if !ledger.is_over() {
@@ -34,15 +35,15 @@ impl Entrance {
         }
         let few = FEW.max(ledger.connections_of_one() / FEW_PART);
         let queue = if number <= few { &self.few } else { &self.many };
-        let mut since = queue.lock().await;
+        let mut waiting_since = queue.lock().await;
         while ledger.is_over() {
-            let since = *since.get_or_insert_with(|| local.mono());
+            let since = *waiting_since.get_or_insert_with(|| local.mono());
             local.shed();
             tokio::time::sleep(LOOK).await;
-            if local.mono().since(since) >= OVER {
+            if local.proxy.is_shutting_down() || local.mono().since(since) >= OVER {
                 return;
             }
         }
-        *since = None;
+        *waiting_since = None;
     }
 }

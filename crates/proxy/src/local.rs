@@ -64,7 +64,7 @@ pub(crate) struct Local {
     pub(crate) pool: Pool<Upstream>,
     pub(crate) disk: DiskReader,
     pub(crate) log: RefCell<Box<dyn LogSink>>,
-    /// Whether the log wants records.
+    /// True if the log wants records.
     pub(crate) logs: bool,
     pub(crate) limits: Limits,
     pub(crate) patience: Patience,
@@ -137,29 +137,28 @@ impl Local {
     /// Closes connections of this worker that are not needed, since memory or places are spent.
     /// Returns how many.
     pub(crate) fn shed(&self) -> usize {
-        let count = self.sweep.shed(SHED);
-        self.counters().add(Event::ConnectionsShed, count as u64);
-        count
+        self.counted(self.sweep.shed(SHED))
     }
 
     /// As [`shed`](Self::shed), as many as memory is exceeded by. Each worker looks for its part.
     pub(crate) fn shed_surplus(&self) {
         let surplus = self.proxy.ledger.surplus() / self.proxy.workers();
-        let count = self.sweep.shed(surplus.max(SHED));
-        self.counters().add(Event::ConnectionsShed, count as u64);
+        self.counted(self.sweep.shed(surplus.max(SHED)));
     }
 
     /// As [`shed`](Self::shed), of clients that do not read their answers only.
     pub(crate) fn shed_stalled(&self) {
-        let count = self.sweep.shed_stalled(SHED);
-        self.counters().add(Event::ConnectionsShed, count as u64);
+        self.counted(self.sweep.shed_stalled(SHED));
     }
 
     /// As [`shed`](Self::shed), of one client only, and at most `most`.
     pub(crate) fn shed_client(&self, client: u64, most: usize) -> usize {
-        let count = self.sweep.shed_client(client, most);
-        self.counters().add(Event::ConnectionsShed, count as u64);
-        count
+        self.counted(self.sweep.shed_client(client, most))
+    }
+
+    fn counted(&self, shed: usize) -> usize {
+        self.counters().add(Event::ConnectionsShed, shed as u64);
+        shed
     }
 
     /// Counts one piece of work until the guard is dropped, so that draining waits for it.
