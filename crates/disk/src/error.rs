@@ -107,7 +107,7 @@ pub enum DiskError {
 }
 
 impl DiskError {
-    /// Whether the disk itself is at fault: it is gone or does not answer. Everything else is for
+    /// True if the disk itself is at fault: it is gone or does not answer. Everything else is for
     /// the operator to correct.
     #[must_use]
     pub const fn is_of_the_disk(&self) -> bool {

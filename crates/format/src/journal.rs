@@ -223,7 +223,7 @@ pub fn read_journal_half(half: &[u8], uuid: StoreUuid) -> Option<JournalHalf> {
         decoded.filter(|b| b.uuid == uuid)
     };
     let mut blocks: Vec<_> = blocks.iter().map(decode).collect();
-    // What an earlier round left lies behind.
+    // Blocks of an earlier round follow those of this one.
     let newest = blocks.iter().flatten().max_by_key(|block| block.first)?;
     let head = JournalBlock {
         notes: Vec::new(),

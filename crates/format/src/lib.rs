@@ -70,7 +70,8 @@ pub const fn round_to_block(bytes: u64) -> u64 {
     bytes.div_ceil(BLOCK) * BLOCK
 }
 
-/// Whether a block may begin with a table of a store: journal, slot or cluster. A guess by its mark.
+/// True if a block may begin with a table of a store: journal, slot or cluster. Judged by its magic
+/// number alone.
 #[must_use]
 pub fn may_be_table(block: &[u8]) -> bool {
     [*b"FXPJ", *b"FXSM", *b"FXCL"].contains(block.first_chunk().unwrap_or(&[0; 4]))

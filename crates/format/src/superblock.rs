@@ -163,7 +163,7 @@ impl Superblock {
     }
 }
 
-/// Whether the checksum would be right with this program's version in its field.
+/// True if the checksum is right once the version field holds this program's version.
 fn only_version_differs(bytes: &[u8]) -> bool {
     let Some(mut own) = bytes.get(..SUPERBLOCK_BYTES).map(<[u8]>::to_vec) else {
         return false;

@@ -19,7 +19,7 @@ use crate::sent::Sent;
 use crate::via::Hop;
 use crate::{Proxy, key};
 
-/// What this answer does not speak of.
+/// Added for https URLs of the forward proxy: most programs use a tunnel for them.
 const TUNNEL: &str = "this is for a request that names the https URL to the proxy; most programs open a \
                       tunnel (CONNECT) for https instead, whose contents Foxy neither sees nor keeps";
 

@@ -200,7 +200,7 @@ fn start(
     });
 }
 
-/// Serves a client that does not speak TLS; `number` distinguishes it from others.
+/// Serves a plain connection; `number` distinguishes its client from others.
 async fn serve(
     local: Rc<Local>,
     stream: TcpStream,
@@ -212,7 +212,7 @@ async fn serve(
     connection.serve().await;
 }
 
-/// Serves a client that does.
+/// Serves a TLS connection, after its handshake.
 async fn serve_tls(
     local: Rc<Local>,
     stream: TcpStream,

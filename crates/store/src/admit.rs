@@ -199,8 +199,8 @@ impl Engine {
         let shard = self.shard(object.hash()).read();
         match shard.in_memory(object.hash()) {
             Some(present) => present.meta() == object.meta(),
-            // What the index leads to may be a newer version, unless it is the very place that this
-            // one was read from.
+            // The index may lead to a newer version, unless it names the place that this one was
+            // read from.
             None => (self.index.lookup(object.hash()).into_iter())
                 .filter_map(|entry| {
                     let spot = Spot::of(&entry);

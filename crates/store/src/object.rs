@@ -247,7 +247,7 @@ impl Object {
         self.charge = OVERHEAD + held;
     }
 
-    /// What decides on which of several stores it belongs: its key, and of a fragment the span of the
+    /// Hash that chooses one of several stores: of the key, and for a fragment also of the span of the
     /// body that it is in. Never the group: all of one site would go to one disk.
     pub(crate) fn route(&self) -> u64 {
         match self.kind {

@@ -238,8 +238,8 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Whether it is the disk's fault: what the store held is lost or cannot be read, and nobody
-    /// can correct that in the configuration.
+    /// True if the disk is at fault: the contents are lost or cannot be read, and no setting
+    /// corrects that.
     #[must_use]
     pub const fn is_of_the_disk(&self) -> bool {
         matches!(

@@ -1,4 +1,4 @@
-//! What is known of stores from elsewhere than their own disks.
+//! Knowledge about stores that is not on their own disks.
 //!
 //! A store says on its disk what it was there for. One that was missing cannot know what it missed,
 //! and if no other store was open in that run, none can tell. Whoever starts the engine may

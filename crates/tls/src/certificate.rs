@@ -1,10 +1,10 @@
-//! What a certificate says: names, issuer, dates.
+//! Contents of a certificate: names, issuer, dates.
 
 use rustls::pki_types::CertificateDer;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// What a certificate says about itself. Nothing here is checked.
+/// Contents of a certificate. Nothing here is checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
     /// Names and addresses that it is for, in lower case; `*.` at the front stands for one label.
@@ -48,7 +48,7 @@ impl Certificate {
         (self.not_after - now).div_euclid(86_400)
     }
 
-    /// Whether it is for this host: a name, or an address without brackets.
+    /// True if it is for this host: a name, or an address without brackets.
     #[must_use]
     pub fn is_for(&self, host: &[u8]) -> bool {
         let host = host.strip_suffix(b".").unwrap_or(host);

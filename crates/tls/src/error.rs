@@ -19,7 +19,7 @@ pub enum TlsError {
     Content {
         /// The file.
         path: PathBuf,
-        /// What is missing or wrong.
+        /// The missing or wrong part.
         text: String,
     },
     /// The name of an origin's certificate is not a name.

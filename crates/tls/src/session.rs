@@ -125,7 +125,7 @@ impl Session {
         self.served.borrow().clone()
     }
 
-    /// Whether the handshake continued an earlier session.
+    /// True if the handshake continued an earlier session.
     pub fn is_resumed(&self) -> bool {
         match &self.state.borrow().stage {
             Stage::Accepting(..) => false,
@@ -199,7 +199,7 @@ impl Session {
         self.state.borrow().wants_write()
     }
 
-    /// Whether a read gives something without the socket.
+    /// True if a read gives something without the socket.
     pub fn has_input(&self) -> bool {
         let state = &mut *self.state.borrow_mut();
         if !state.received.is_empty() {

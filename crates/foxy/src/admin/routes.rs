@@ -70,7 +70,7 @@ fn get(path: &str, state: &State) -> Answer {
     }
 }
 
-/// Foxy serves without a store that is missing, so it is ready; whoever looks may want to know.
+/// Foxy serves without a store that is missing, so it is ready. The answer names that store.
 fn ready(state: &State) -> String {
     let absent = state.stores.absent();
     let without = absent

@@ -24,7 +24,7 @@ pub(super) fn run(command: &str, args: &[OsString]) -> ExitCode {
     failed(advice(command, own.parent().unwrap_or(Path::new("."))))
 }
 
-/// What to do if there is no second program.
+/// Advice for a machine without `foxy-lab`.
 fn advice(command: &str, folder: &Path) -> String {
     format!(
         "`foxy {command}` is part of the program {LAB}, which is neither in {} nor on PATH; build it \

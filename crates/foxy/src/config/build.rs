@@ -58,7 +58,7 @@ pub struct Config {
 pub struct StoreConfig {
     /// A file or block device.
     pub path: PathBuf,
-    /// Whether the user named it; otherwise it is the default store, whose folder is made.
+    /// The user named it. If not, it is the default store, whose folder is made.
     pub named: bool,
     /// Bytes to use.
     pub size: u64,

@@ -7,7 +7,7 @@ use std::str::FromStr;
 /// Scheme, host and port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OriginUrl {
-    /// Whether it speaks TLS: the scheme is `https`.
+    /// It speaks TLS: the scheme is `https`.
     pub secure: bool,
     /// A name or an address; IPv6 without brackets.
     pub host: String,

@@ -57,9 +57,9 @@ const HEAD_BYTES: usize = ACTIVE_BYTES + (16 << 10);
 /// packet of the queue to this size whatever its limits say.
 const QUEUE_BYTES: usize = 64 << 10;
 
-/// How often, and with which pauses, a request waits for memory that others give back: 2 s.
+/// Tries and pauses of a request that waits for memory that others give back: 5 s in all.
 const ROOM_TRIES: u32 = 100;
-/// The same for the rest of a long head: its client alone needs more than usual.
+/// Tries for the rest of a long head, 0.5 s in all: its client alone needs more than usual.
 const HEAD_TRIES: u32 = 10;
 const ROOM_PAUSE: Duration = Duration::from_millis(50);
 
@@ -246,9 +246,9 @@ impl<T: Transport> Conn<T> {
     }
 
     /// A place for a body of `bytes` bytes in the send queues of the kernel, and for `held` bytes of
-    /// it in memory. Short bodies need none, and get an empty entry. Waits for other clients to read theirs; those that have not read for
-    /// long are closed. `None` after the patience for progress, or if this connection is closed for
-    /// others.
+    /// it in memory. Short bodies need none, and get an empty entry. Waits for other clients to read
+    /// their answers; those that have not read for long are closed. `None` after the patience for
+    /// progress, or if this connection is closed for others.
     pub(crate) async fn queue(&self, bytes: u64, held: usize) -> Option<Entry> {
         let ledger = self.io.ledger();
         if bytes <= QUEUE_BYTES as u64 {

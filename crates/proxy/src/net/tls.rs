@@ -76,7 +76,7 @@ impl TlsStream {
         self.session.served()
     }
 
-    /// Whether the handshake continued an earlier session.
+    /// True if the handshake continued an earlier session.
     pub(crate) fn is_resumed(&self) -> bool {
         self.session.is_resumed()
     }
@@ -159,7 +159,7 @@ pub(crate) enum OriginStream {
     Tls(Box<TlsStream>),
 }
 
-/// Calls a method of whichever it is.
+/// Calls a method of the stream inside.
 macro_rules! either {
     ($self:ident, $stream:ident => $call:expr) => {
         match $self {

@@ -1,5 +1,5 @@
-//! What the chain of clusters tells about segments that were searched: which clusters are missing,
-//! and whether that is a torn write or damage.
+//! Judgement of searched segments by the chain of clusters: which clusters are missing, and whether
+//! a torn write or damage is the cause.
 //!
 //! Every cluster has a number in the store and names the number up to which the log was durable
 //! when it was written. A missing cluster up to the highest such mark was durable once: it is

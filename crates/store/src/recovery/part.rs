@@ -54,7 +54,7 @@ impl Part {
             named: slot.map_or(0, |slot| slot.last_cluster),
         }
     }
-    /// What is known of its clusters.
+    /// Its clusters, as far as they are known.
     pub(super) fn life(&self) -> Life<'_> {
         Life {
             sequence: self.sequence,

@@ -129,7 +129,7 @@ fn understand(store: &StoreShared, index: u32, bytes: &[u8]) -> Found {
         {
             Found::Slot(h)
         }
-        // What another store left when this disk was formatted.
+        // A slot of another store, from before this disk was formatted.
         Ok(h) if h.uuid != store.uuid => Found::Nothing,
         Err(FormatError::Empty) => Found::Nothing,
         _ => Found::Damaged,

@@ -201,7 +201,7 @@ fn log_end(current: Option<&OpenSegment>, next: u64) -> LogPosition {
     })
 }
 
-/// What the chain tells of the segments whose clusters were searched for.
+/// Judges the segments whose clusters were searched, by the chain.
 fn judge_parts(parts: &[Part], floor: LogPosition) -> Judged {
     let lives: Vec<_> = parts.iter().rev().map(Part::life).collect();
     let entries = parts.iter().flat_map(|part| &part.entries);

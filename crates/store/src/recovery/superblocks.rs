@@ -149,7 +149,7 @@ pub(crate) fn other_format(
     }
 }
 
-/// What is at the beginning and end of a disk without superblocks.
+/// Contents of the beginning and end of a disk without superblocks.
 enum Looks {
     Empty,
     /// Tables of a store.
@@ -235,7 +235,7 @@ pub(super) fn format(
             disk.write_cached(geometry.removals_at(), &removals)?;
             disk.flush()?;
         }
-        // What a disk held before would be taken for damaged slots.
+        // Earlier contents of the disk would be taken for damaged slots.
         for index in 0..geometry.segments {
             disk.write_at(geometry.slot_at(index), &[0; BLOCK as usize])?;
         }

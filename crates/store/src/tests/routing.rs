@@ -1,4 +1,4 @@
-//! Which of several stores an object goes to: one site uses all of them.
+//! Routing over several stores: one site uses all of them.
 
 use std::sync::Arc;
 use std::time::Duration;

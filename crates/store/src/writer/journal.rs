@@ -41,7 +41,7 @@ impl Writer {
             .written(write, result.is_ok(), || self.io.want_flush());
     }
 
-    /// What that write left on the disk was read.
+    /// Checks the bytes that were read back after a write of the journal.
     pub(super) fn journal_checked(
         &mut self,
         write: u64,

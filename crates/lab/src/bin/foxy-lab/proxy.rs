@@ -24,7 +24,7 @@ const OWN: &str = "store";
 /// The exit code for wrong usage.
 const USAGE: u8 = 2;
 
-/// Which layout, and how large. What serves is the same front end as always.
+/// Layout and its size. The front end is the product's.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct BenchProxyArgs {
     /// How to run the proxy; stores and memory are set by the options below
