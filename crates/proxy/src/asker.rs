@@ -59,6 +59,14 @@ impl Asker {
         }
     }
 
+    /// The same client at another site of the listener.
+    pub(crate) fn at(self, access: &Access, role: &Role) -> Self {
+        Self {
+            allowed: allowed(access, role, self.client),
+            ..self
+        }
+    }
+
     /// The client's address, or the peer's if it is unknown.
     pub(crate) fn ip(&self) -> IpAddr {
         self.client.unwrap_or(self.peer.ip().to_canonical())
@@ -81,7 +89,7 @@ fn allowed(access: &Access, role: &Role, client: Option<IpAddr>) -> bool {
             allow_clients: Some(list),
             ..
         }) => list,
-        Role::Site(_) => return true,
+        Role::Site(_) | Role::Undecided => return true,
     };
     client.is_some_and(|client| contains(list, client))
 }

@@ -221,6 +221,8 @@ pub enum Role {
     Forward,
     /// A reverse proxy for one origin, in a partition of its own.
     Site(Site),
+    /// One of several sites; the request has not said which, or there is none for it.
+    Undecided,
 }
 
 impl Role {
@@ -230,6 +232,7 @@ impl Role {
         match self {
             Self::Forward => foxy_http_rules::rules::FORWARD,
             Self::Site(site) => &site.name,
+            Self::Undecided => "-",
         }
     }
 }

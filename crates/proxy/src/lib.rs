@@ -37,6 +37,7 @@ mod reply;
 mod route;
 mod sent;
 mod serve;
+mod sites;
 #[cfg(feature = "stand-in")]
 mod stand_in;
 mod token;
@@ -54,13 +55,14 @@ pub use config::{
 pub use counters::{BUCKETS, Counters, Event, Latency, Totals};
 pub use foxy_http_rules as rules;
 pub use ledger::Use;
-pub use listener::{Listener, bind};
+pub use listener::{Listener, Serves, bind};
 pub use listing::Listed;
 pub use log::{LogRecord, LogSink, NoLog};
 pub use outcome::Outcome;
 pub use proxy::Proxy;
 pub use purge::{Began, Purged, normalised};
 pub use recent::Recent;
+pub use sites::{Clash, NoSite, SiteNames, SiteTable};
 #[cfg(feature = "stand-in")]
 pub use stand_in::{Asked, StandIn};
 pub use token::{TOKEN_FIELD, Token};

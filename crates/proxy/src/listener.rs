@@ -2,11 +2,12 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 
-use foxy_tls::ServerTls;
+use foxy_tls::{ListenerTls, ServerTls};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::Role;
+use crate::{Role, Site, SiteTable};
 
 /// Connections that wait for `accept` at most.
 const BACKLOG: i32 = 4096;
@@ -17,9 +18,19 @@ pub struct Listener {
     /// Bound, listening, non-blocking.
     pub socket: TcpListener,
     /// What its connections may ask for.
-    pub role: Role,
+    pub serves: Serves,
     /// Certificates, if its clients speak TLS.
-    pub tls: Option<ServerTls>,
+    pub tls: Option<ListenerTls>,
+}
+
+/// What the connections of a listener may ask for.
+#[derive(Clone, Debug)]
+pub enum Serves {
+    /// All requests are for one role.
+    One(Role),
+    /// Each request chooses its site by host and path. The sites are in the order of the table, each
+    /// with its certificates.
+    Sites(Arc<SiteTable>, Vec<(Site, Option<ServerTls>)>),
 }
 
 /// Binds `workers` sockets to the same address (SO_REUSEPORT), one for each worker. A port of 0

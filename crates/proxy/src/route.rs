@@ -55,6 +55,7 @@ pub(crate) fn route<'b>(head: &RequestHead<'b>, role: &'b Role, instance: &str) 
     match role {
         Role::Forward => forward(head),
         Role::Site(site) => reverse(head, site),
+        Role::Undecided => undecided(head),
     }
 }
 
@@ -64,6 +65,15 @@ fn forward<'b>(head: &RequestHead<'b>) -> Route<'b> {
         TargetForm::Asterisk => Route::Options,
         TargetForm::Origin => refuse(400, "not-a-proxy-request"),
         TargetForm::Absolute => to_url(head, head.url(Scheme::Http)),
+    }
+}
+
+/// A request that names no host of a site, for none could be chosen by it.
+fn undecided<'b>(head: &RequestHead<'b>) -> Route<'b> {
+    match head.form() {
+        TargetForm::Authority => refuse(405, "connect-not-offered"),
+        TargetForm::Asterisk => Route::Options,
+        _ => refuse(404, "no-site-for-host"),
     }
 }
 
@@ -112,6 +122,7 @@ pub(crate) fn url_of<'b>(head: &RequestHead<'b>, role: &'b Role) -> Option<Url<'
     let way = match role {
         Role::Forward => forward(head),
         Role::Site(site) => reverse(head, site),
+        Role::Undecided => undecided(head),
     };
     match way {
         Route::Fetch(url) | Route::Purge(url) => Some(url),
@@ -148,7 +159,7 @@ fn passed_here_before(head: &RequestHead<'_>, instance: &str) -> bool {
 /// Where the bytes of `url` come from under this role. `tls` is how the forward proxy speaks TLS.
 pub(crate) fn destination(role: &Role, url: &Url<'_>, tls: &OriginTls) -> Destination {
     match role {
-        Role::Forward => Destination {
+        Role::Forward | Role::Undecided => Destination {
             host: host_text(&url.authority),
             port: url.authority.port_or_default(url.scheme),
             exempt: false,

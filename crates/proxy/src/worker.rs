@@ -8,18 +8,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use foxy_tls::ServerTls;
+use foxy_tls::ListenerTls;
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
 
 use crate::access::contains;
-use crate::conn::Conn;
+use crate::conn::{Conn, Door, Sites};
 use crate::ledger::Pressure;
 use crate::local::Local;
 use crate::net::{TICK, TlsStream, queue_bytes};
 use crate::places::Place;
-use crate::{Event, Listener, LogSink, Proxy, Role};
+use crate::{Event, Listener, LogSink, Proxy, Role, Serves};
 
 /// Receive buffers of clients where memory is small. The kernel doubles it.
 const SMALL_RECEIVE: usize = 8 << 10;
@@ -68,14 +68,14 @@ impl Worker {
             if self.proxy.config.limits.has_little_memory() {
                 let _ = SockRef::from(&socket).set_recv_buffer_size(SMALL_RECEIVE);
             }
-            listeners.push((socket, Rc::new(listener.role), listener.tls));
+            listeners.push((socket, door(listener.serves), listener.tls));
         }
         let local = Local::new(self.proxy, self.index, self.log);
         let sweeper = tokio::task::spawn_local(sweep(Rc::clone(&local)));
         let accepting: Vec<_> = listeners
             .into_iter()
-            .map(|(socket, role, tls)| {
-                tokio::task::spawn_local(accept(Rc::clone(&local), socket, role, tls))
+            .map(|(socket, door, tls)| {
+                tokio::task::spawn_local(accept(Rc::clone(&local), socket, door, tls))
             })
             .collect();
         // An error means that the proxy is gone, which ends the worker too.
@@ -113,10 +113,33 @@ async fn sweep(local: Rc<Local>) {
     }
 }
 
-async fn accept(local: Rc<Local>, socket: TcpListener, role: Rc<Role>, tls: Option<ServerTls>) {
+/// A listener's roles, on this thread.
+fn door(serves: Serves) -> Door {
+    match serves {
+        Serves::One(role) => Door {
+            role: Rc::new(role),
+            sites: None,
+        },
+        Serves::Sites(table, sites) => {
+            let none = Rc::new(Role::Undecided);
+            let role = |(site, tls)| (Rc::new(Role::Site(site)), tls);
+            let sites = Sites {
+                table,
+                roles: sites.into_iter().map(role).collect(),
+                none: Rc::clone(&none),
+            };
+            Door {
+                role: none,
+                sites: Some(Rc::new(sites)),
+            }
+        }
+    }
+}
+
+async fn accept(local: Rc<Local>, socket: TcpListener, door: Door, tls: Option<ListenerTls>) {
     loop {
         match socket.accept().await {
-            Ok((stream, client)) => start(&local, stream, client, (&role, tls.as_ref())),
+            Ok((stream, client)) => start(&local, stream, client, (&door, tls.as_ref())),
             Err(error) if is_clients_fault(&error) => {}
             Err(error) => {
                 // Out of descriptors or memory: connections in progress must end first.
@@ -144,7 +167,7 @@ fn start(
     local: &Rc<Local>,
     stream: TcpStream,
     client: SocketAddr,
-    (role, tls): (&Rc<Role>, Option<&ServerTls>),
+    (door, tls): (&Door, Option<&ListenerTls>),
 ) {
     let open = &local.proxy.connections;
     let access = &local.proxy.config.access;
@@ -185,7 +208,7 @@ fn start(
         _place: place,
         local: Rc::clone(local),
     };
-    let (local, role, tls) = (Rc::clone(local), Rc::clone(role), tls.cloned());
+    let (local, door, tls) = (Rc::clone(local), door.clone(), tls.cloned());
     tokio::task::spawn_local(async move {
         let _guard = guard;
         if local.proxy.ledger.is_over() {
@@ -194,8 +217,8 @@ fn start(
         }
         // Boxed: a connection that waits must not have the memory of one that is served.
         match tls {
-            None => Box::pin(serve(local, stream, (client, number), role)).await,
-            Some(tls) => Box::pin(serve_tls(local, stream, (client, number), role, tls)).await,
+            None => Box::pin(serve(local, stream, (client, number), door)).await,
+            Some(tls) => Box::pin(serve_tls(local, stream, (client, number), door, tls)).await,
         }
     });
 }
@@ -205,9 +228,9 @@ async fn serve(
     local: Rc<Local>,
     stream: TcpStream,
     (client, number): (SocketAddr, u64),
-    role: Rc<Role>,
+    door: Door,
 ) {
-    let connection = Conn::new(local, stream, client, role);
+    let connection = Conn::new(local, stream, client, door);
     connection.set_client(number);
     connection.serve().await;
 }
@@ -217,11 +240,11 @@ async fn serve_tls(
     local: Rc<Local>,
     stream: TcpStream,
     (client, number): (SocketAddr, u64),
-    role: Rc<Role>,
-    tls: ServerTls,
+    door: Door,
+    tls: ListenerTls,
 ) {
     let stream = TlsStream::new(stream, tls.session(), &local.proxy.ledger);
-    let mut connection = Conn::new(local, stream, client, role);
+    let mut connection = Conn::new(local, stream, client, door);
     connection.set_client(number);
     if connection.secure().await {
         connection.serve().await;

@@ -62,7 +62,7 @@ fn a_memory_hit_allocates_nothing() {
         listeners: vec![Listener {
             tls: None,
             socket,
-            role: Role::Forward,
+            serves: foxy_proxy::Serves::One(Role::Forward),
         }],
         log: Box::new(NoLog),
     };

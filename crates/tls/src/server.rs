@@ -5,15 +5,16 @@ use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::server::ProducesTickets;
 
+use crate::TlsError;
 use crate::table::{Pair, Served, Stamp, Table};
-use crate::{Session, TlsError};
 
-/// Certificates of a listener.
+/// Certificates of one or more sites.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerOptions {
     /// PEM files of one certificate and of its key.
@@ -31,6 +32,8 @@ pub struct ServerOptions {
 pub struct ServerTls(Arc<Inner>);
 
 struct Inner {
+    /// Distinguishes this set from all others.
+    set: u64,
     options: ServerOptions,
     table: RwLock<Arc<Table>>,
     tickets: Arc<dyn ProducesTickets>,
@@ -55,10 +58,12 @@ impl ServerTls {
     pub fn new(options: ServerOptions) -> Result<Self, TlsError> {
         let failed = |error: rustls::Error| TlsError::Settings(error.to_string());
         let tickets = Ticketer::new().map_err(failed)?;
+        static SETS: AtomicU64 = AtomicU64::new(0);
+        let set = SETS.fetch_add(1, Ordering::Relaxed);
         let pairs = pairs(&options)?;
         let served: Result<Vec<_>, _> = pairs
             .iter()
-            .map(|pair| Served::load(pair, &tickets).map(Arc::new))
+            .map(|pair| Served::load(pair, set, &tickets).map(Arc::new))
             .collect();
         let table = Table::new(served?, options.default.as_deref());
         if table.served.is_empty() {
@@ -69,6 +74,7 @@ impl ServerTls {
             return Err(TlsError::Settings(text));
         }
         Ok(Self(Arc::new(Inner {
+            set,
             table: RwLock::new(Arc::new(table)),
             tickets,
             bad: Mutex::default(),
@@ -120,7 +126,8 @@ impl ServerTls {
             self.0.bad.lock().remove(pair);
             return Some(Arc::clone(old));
         }
-        let new = Served::load(pair, &self.0.tickets).map_err(|error| error.to_string());
+        let new =
+            Served::load(pair, self.0.set, &self.0.tickets).map_err(|error| error.to_string());
         let new = new.and_then(|new| match old {
             Some(old) if is_expired(&new, now) && !is_expired(old, now) => {
                 Err(format!("{}: it has expired", pair.certificate.display()))
@@ -142,14 +149,20 @@ impl ServerTls {
         }
     }
 
-    /// A session with a client whose first bytes have not been read.
-    #[must_use]
-    pub fn session(&self) -> Session {
-        Session::accepting(self.clone())
+    pub(crate) fn table(&self) -> Arc<Table> {
+        Arc::clone(&self.0.table.read())
     }
 
-    pub(crate) fn choose(&self, name: Option<&str>) -> Option<(Arc<Served>, bool)> {
-        self.0.table.read().choose(name)
+    /// True if this set has, or had, the certificate.
+    #[must_use]
+    pub fn has(&self, served: &Served) -> bool {
+        self.0.set == served.set
+    }
+
+    /// True if clients without a name get a certificate.
+    #[must_use]
+    pub fn has_default(&self) -> bool {
+        self.table().has_default()
     }
 
     /// The certificates in use now.

@@ -9,7 +9,7 @@ use rustls::server::Acceptor;
 use rustls::{Connection, Error, HandshakeKind};
 
 use crate::received::Received;
-use crate::{Failure, Served, ServerTls};
+use crate::{Failure, ListenerTls, Served};
 
 /// Most bytes that are encrypted ahead of the socket: a body of 64 KiB and its head.
 const AHEAD: usize = 72 << 10;
@@ -50,7 +50,7 @@ struct State {
 
 enum Stage {
     /// A client has not said yet what it wants.
-    Accepting(Acceptor, ServerTls),
+    Accepting(Acceptor, ListenerTls),
     Running(Connection),
 }
 
@@ -69,7 +69,7 @@ impl Session {
         Self::at(Stage::Running(connection))
     }
 
-    pub(crate) fn accepting(tls: ServerTls) -> Self {
+    pub(crate) fn accepting(tls: ListenerTls) -> Self {
         Self::at(Stage::Accepting(Acceptor::default(), tls))
     }
 

@@ -40,13 +40,19 @@ impl Pair {
 pub struct Served {
     pub(crate) pair: Pair,
     pub(crate) stamp: Stamp,
+    /// The set of certificates that it belongs to.
+    pub(crate) set: u64,
     pub(crate) config: Arc<ServerConfig>,
     certificate: Certificate,
 }
 
 impl Served {
     /// Reads a pair and checks that it fits together.
-    pub(crate) fn load(pair: &Pair, tickets: &Arc<dyn ProducesTickets>) -> Result<Self, TlsError> {
+    pub(crate) fn load(
+        pair: &Pair,
+        set: u64,
+        tickets: &Arc<dyn ProducesTickets>,
+    ) -> Result<Self, TlsError> {
         // Before the contents: a change meanwhile is then seen at the next look.
         let stamp = pair.stamp()?;
         let chain = files::certificates(&pair.certificate)?;
@@ -75,6 +81,7 @@ impl Served {
         Ok(Self {
             pair: pair.clone(),
             stamp,
+            set,
             config: Arc::new(config),
             certificate,
         })
@@ -123,20 +130,31 @@ impl Table {
     }
 
     fn find(&self, name: &str) -> Option<usize> {
-        let parent = || {
-            name.split_once('.')
-                .and_then(|(_, parent)| self.wildcard.get(parent))
-        };
-        self.exact.get(name).or_else(parent).copied()
+        self.exact_at(name).or_else(|| self.wildcard_at(name))
     }
 
-    /// The certificate for the name that a client asks for, and whether it has that name. `None`: the
-    /// client is refused.
-    pub(crate) fn choose(&self, name: Option<&str>) -> Option<(Arc<Served>, bool)> {
-        let name = name.map(|name| name.trim_end_matches('.').to_ascii_lowercase());
-        let named = name.and_then(|name| self.find(&name));
-        let at = named.or(self.default)?;
-        Some((Arc::clone(&self.served[at]), named.is_some()))
+    fn exact_at(&self, name: &str) -> Option<usize> {
+        self.exact.get(name).copied()
+    }
+
+    fn wildcard_at(&self, name: &str) -> Option<usize> {
+        let (_, parent) = name.split_once('.')?;
+        self.wildcard.get(parent).copied()
+    }
+
+    /// The certificate with exactly this name, in lower case.
+    pub(crate) fn exact(&self, name: &str) -> Option<Arc<Served>> {
+        Some(Arc::clone(&self.served[self.exact_at(name)?]))
+    }
+
+    /// The certificate with a wildcard for this name, in lower case.
+    pub(crate) fn wildcard(&self, name: &str) -> Option<Arc<Served>> {
+        Some(Arc::clone(&self.served[self.wildcard_at(name)?]))
+    }
+
+    /// The certificate for clients that ask for a name that has none.
+    pub(crate) fn fallback(&self) -> Option<Arc<Served>> {
+        Some(Arc::clone(&self.served[self.default?]))
     }
 
     /// Whether there is a default certificate.

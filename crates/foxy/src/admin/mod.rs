@@ -91,6 +91,7 @@ impl State {
                 partitions: forward.into_iter().chain(sites).collect(),
                 origins: origins(config),
                 secure: secure(config),
+                shared: shared(config),
             },
             token,
             addresses: addresses.clone(),
@@ -108,6 +109,17 @@ fn origins(config: &Config) -> Vec<(String, String)> {
 fn secure(config: &Config) -> Vec<String> {
     let secure = config.sites.iter().filter(|site| site.origin.secure);
     secure.map(|site| site.name.clone()).collect()
+}
+
+fn shared(config: &Config) -> Vec<names::Shared> {
+    let listeners = config.shared_listeners().into_iter();
+    let several = listeners.filter(|listener| !listener.is_one());
+    several
+        .filter_map(|listener| {
+            let names = listener.sites.iter().map(|site| site.name.clone());
+            Some((listener.table().ok()?, names.collect()))
+        })
+        .collect()
 }
 
 /// Binds the admin address.

@@ -2,11 +2,17 @@
 //!
 //! The forward proxy stores objects under their URL. A site uses its origin's scheme, and its
 //! origin's name unless it preserves the client's `Host`: public names are in no key.
+//!
+//! Where sites share a listener, a public URL belongs to the site that requests for it go to.
 
 use foxy_http1::{Authority, Scheme, Url};
+use foxy_proxy::SiteTable;
+
+/// A listener of several sites: their hosts and paths, and their names in that order.
+pub(super) type Shared = (SiteTable, Vec<String>);
 
 /// The partitions of a running Foxy, and the names of their objects.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Names {
     /// `forward` first if there is one, then the sites.
     pub(super) partitions: Vec<String>,
@@ -14,6 +20,8 @@ pub(super) struct Names {
     pub(super) origins: Vec<(String, String)>,
     /// Sites whose origin has the scheme `https`.
     pub(super) secure: Vec<String>,
+    /// Listeners of several sites.
+    pub(super) shared: Vec<Shared>,
 }
 
 impl Names {
@@ -21,6 +29,50 @@ impl Names {
         let mut origins = self.origins.iter();
         let found = origins.find(|(site, _)| site == partition);
         found.map(|(_, authority)| &authority[..])
+    }
+
+    /// Sites that requests for this URL go to where hosts choose the site, each once. `named`: only
+    /// where a site names the host.
+    fn routed(&self, url: &Url<'_>, named: bool) -> Vec<&str> {
+        let mut found: Vec<&str> = Vec::new();
+        let host = url.authority.host;
+        let tables = self.shared.iter();
+        for (table, names) in tables.filter(|(table, _)| !named || table.has(host)) {
+            let site = table.find(Some(host), url.path).ok();
+            if let Some(name) = site.and_then(|site| names.get(site))
+                && !found.contains(&&name[..])
+            {
+                found.push(name);
+            }
+        }
+        found
+    }
+
+    /// The one site that names the URL's host and gets requests for it; `None` if none does, or
+    /// several do.
+    pub(super) fn site_of(&self, url: &Url<'_>) -> Option<&str> {
+        match self.routed(url, true)[..] {
+            [only] => Some(only),
+            _ => None,
+        }
+    }
+
+    /// Partitions that may have objects of this URL, each with whether the URL is certainly its own.
+    /// A partition that shares its listeners is left out if requests for the URL go to another.
+    pub(super) fn of_url<'s>(&'s self, url: &Url<'_>, site: Option<&str>) -> Vec<(&'s str, bool)> {
+        let (chosen, sure) = self.chosen(site);
+        let routed = self.routed(url, false);
+        let given = authority(url);
+        let shares = |name: &str| {
+            let mut names = self.shared.iter().flat_map(|(_, names)| names);
+            names.any(|shared| shared == name)
+        };
+        let here = |partition: &'s str| {
+            let own = routed.contains(&partition);
+            let origin = self.origin(partition) == Some(&given[..]);
+            (sure || own || origin || !shares(partition)).then_some((partition, sure || own))
+        };
+        chosen.into_iter().filter_map(here).collect()
     }
 
     /// Partitions that a change applies to, and whether the request identifies exactly one.
@@ -89,6 +141,7 @@ pub(super) fn without_fragment(url: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use foxy_proxy::SiteNames;
 
     fn names() -> Names {
         let text = |list: &[&str]| list.iter().map(|t| (*t).to_owned()).collect();
@@ -101,7 +154,65 @@ mod tests {
                 origin("vault", "vault.internal"),
             ],
             secure: text(&["vault"]),
+            shared: Vec::new(),
         }
+    }
+
+    /// Two sites on one listener, a third on two, and a forward proxy.
+    fn sharing() -> Names {
+        let text =
+            |list: &[&str]| -> Vec<String> { list.iter().map(|t| (*t).to_owned()).collect() };
+        let table = |sites: &[(&str, &str)]| {
+            let names = sites.iter().map(|(host, path)| SiteNames {
+                hosts: text(&[host]),
+                paths: text(&[path]),
+            });
+            SiteTable::new(&names.collect::<Vec<_>>()).unwrap()
+        };
+        let both = table(&[("a.test", "/"), ("b.test", "/"), ("a.test", "/api")]);
+        let other = table(&[("c.test", "/"), ("*", "/")]);
+        Names {
+            partitions: text(&["forward", "a", "b", "api", "c", "rest", "alone"]),
+            origins: vec![("b".to_owned(), "10.0.0.1:81".to_owned())],
+            secure: Vec::new(),
+            shared: vec![
+                (both, text(&["a", "b", "api"])),
+                (other, text(&["c", "rest"])),
+            ],
+        }
+    }
+
+    #[test]
+    fn a_public_url_belongs_to_the_site_that_it_leads_to() {
+        let names = sharing();
+        for (url, expected) in [
+            ("http://a.test/x", "forward? a! rest! alone?"),
+            ("http://A.test/api/x", "forward? api! rest! alone?"),
+            ("http://b.test/x", "forward? b! rest! alone?"),
+            ("http://10.0.0.1:81/x", "forward? b? rest! alone?"),
+            ("http://c.test/x", "forward? c! alone?"),
+            ("http://z.test/x", "forward? rest! alone?"),
+        ] {
+            let parsed = Url::parse(url.as_bytes()).unwrap();
+            let found = names.of_url(&parsed, None);
+            let words = found.iter().map(|(name, sure)| match sure {
+                true => format!("{name}!"),
+                false => format!("{name}?"),
+            });
+            assert_eq!(words.collect::<Vec<_>>().join(" "), expected, "{url}");
+        }
+        let of = |url: &str| {
+            names
+                .site_of(&Url::parse(url.as_bytes()).unwrap())
+                .map(str::to_owned)
+        };
+        assert_eq!(of("http://c.test/x").as_deref(), Some("c"));
+        assert_eq!(
+            of("http://a.test/x").as_deref(),
+            Some("a"),
+            "`rest` does not name it"
+        );
+        assert_eq!(of("http://z.test/x"), None, "no site names it");
     }
 
     #[test]

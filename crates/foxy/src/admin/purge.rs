@@ -111,21 +111,31 @@ pub(super) async fn purge(query: &str, body: &[u8], state: &State) -> Answer {
     };
     let parsed = Url::parse(text.as_bytes());
     let places = match (kind, &parsed) {
-        (PurgeKind::Url, Ok(parsed)) => places(site.as_deref(), state, |partition, sure| {
-            let url = state.names.url(parsed, partition, sure)?;
-            Some(state.proxy.purge_text(partition, &url))
-        }),
-        (PurgeKind::Prefix, _) => places(site.as_deref(), state, |partition, sure| {
-            let named = match sure {
-                true => state.names.prefix(text.as_bytes(), partition),
-                false => text.as_bytes().to_vec(),
-            };
-            let named = String::from_utf8_lossy(&named);
-            Some(state.proxy.prefix_text(partition, &named))
-        }),
+        (PurgeKind::Url, Ok(parsed)) => {
+            let chosen = state.names.of_url(parsed, site.as_deref());
+            places(chosen, site.is_none(), state, |partition, sure| {
+                let url = state.names.url(parsed, partition, sure)?;
+                Some(state.proxy.purge_text(partition, &url))
+            })
+        }
+        (PurgeKind::Prefix, _) => {
+            let (chosen, sure) = state.names.chosen(site.as_deref());
+            let chosen = chosen.into_iter().map(|name| (name, sure)).collect();
+            places(chosen, site.is_none(), state, |partition, sure| {
+                let named = match sure {
+                    true => state.names.prefix(text.as_bytes(), partition),
+                    false => text.as_bytes().to_vec(),
+                };
+                let named = String::from_utf8_lossy(&named);
+                Some(state.proxy.prefix_text(partition, &named))
+            })
+        }
         _ => vec![one_place(kind, normal, site, state)],
     };
     let purges: Vec<_> = places.into_iter().map(purge).collect();
+    if purges.is_empty() {
+        return Answer::text(404, "no site is for this URL");
+    }
     many(&purges, state).await
 }
 
@@ -156,19 +166,20 @@ async fn many(purges: &[Purge], state: &State) -> Answer {
     )
 }
 
-/// Partitions with the text in the form of their keys; a single entry with an empty name if the
-/// text is the same in all. `text` is called with the partition, and with whether the request
-/// identifies exactly one site.
+/// Partitions with the text in the form of their keys; a single entry with an empty name if `all` may
+/// be meant and the text is the same in all. `text` is called with each of the chosen partitions, and
+/// with whether the request is certainly about it.
 fn places(
-    site: Option<&str>,
+    chosen: Vec<(&str, bool)>,
+    all: bool,
     state: &State,
     text: impl Fn(&str, bool) -> Option<Vec<u8>>,
 ) -> Vec<(String, Vec<u8>)> {
-    let (chosen, sure) = state.names.chosen(site);
-    let here = |partition: &&str| Some(((*partition).to_owned(), text(partition, sure)?));
-    let mut places: Vec<_> = chosen.iter().filter_map(here).collect();
+    let here =
+        |(partition, sure): (&str, bool)| Some((partition.to_owned(), text(partition, sure)?));
+    let mut places: Vec<_> = chosen.into_iter().filter_map(here).collect();
     let same = places.windows(2).all(|pair| pair[0].1 == pair[1].1);
-    if site.is_none() && same && places.len() == chosen.len() {
+    if all && same && places.len() == state.names.partitions.len() {
         places.truncate(1);
         places
             .iter_mut()
@@ -239,8 +250,7 @@ async fn url(url: &str, site: Option<&str>, state: &State) -> Answer {
         variants_counted_by: Vec::new(),
         durable: true,
     };
-    let (chosen, sure) = state.names.chosen(site);
-    for partition in chosen {
+    for (partition, sure) in state.names.of_url(&parsed, site) {
         let Some(here) = state.names.url(&parsed, partition, sure) else {
             continue;
         };

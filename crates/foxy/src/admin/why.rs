@@ -101,7 +101,9 @@ fn why(query: &str, state: &State) -> Result<Why, (u16, String)> {
     let text = parameter(query, "url").ok_or((400, usage.to_owned()))?;
     let wrong = || (400, format!("{text}: this is not an http URL with a host"));
     let asked = Url::parse(without_fragment(&text).as_bytes()).map_err(|_| wrong())?;
-    let site = site(parameter(query, "site"), state).map_err(|text| (404, text))?;
+    let named = parameter(query, "site");
+    let named = named.or_else(|| state.names.site_of(&asked).map(str::to_owned));
+    let site = site(named, state).map_err(|text| (404, text))?;
     let url = state.names.url(&asked, &site, true).ok_or_else(wrong)?;
     let fields = fields(&parameters(query, "h")).map_err(|text| (400, text))?;
     let method = parameter(query, "method").unwrap_or_else(|| "GET".to_owned());

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use foxy_base::ByteSize;
+use foxy_proxy::SiteNames;
 use foxy_tls::{OriginTls, ServerTls};
 use ipnet::IpNet;
 
@@ -14,7 +15,7 @@ use super::origin::OriginUrl;
 use super::problem::Problem;
 use super::token_file::TokenFile;
 use super::values::Values;
-use super::{certificates, origin_tls, places, proxy_settings, rules, stores};
+use super::{certificates, origin_tls, places, proxy_settings, rules, shared, stores};
 
 /// Everything Foxy was told, checked and complete.
 #[derive(Clone, Debug)]
@@ -88,6 +89,8 @@ pub struct SiteConfig {
     pub listen_tls: Vec<SocketAddr>,
     /// Certificates for them.
     pub tls: Option<ServerTls>,
+    /// Hosts and paths that it is for; without hosts: all.
+    pub names: SiteNames,
     /// Whom it asks.
     pub origin: OriginUrl,
     /// How TLS is spoken to the origin; `None`: it is not.
@@ -304,6 +307,14 @@ fn site(
         let text = "site.listen is missing; say where to listen, such as [\"*:8080\"]";
         values.problem(Problem::conflict(&place, text.to_owned()));
     }
+    let texts = |name: &str| match values.given(name) {
+        Some(Value::Texts(texts)) => texts.clone(),
+        _ => Vec::new(),
+    };
+    let names = SiteNames {
+        hosts: texts("hosts"),
+        paths: texts("paths"),
+    };
     let origin = origin?;
     let origin_tls = origin_tls::read(&mut values, origin.secure, &place);
     let name = match values.given("name") {
@@ -319,6 +330,7 @@ fn site(
         listen,
         listen_tls,
         tls: tls.or_else(|| shared.cloned()),
+        names,
         origin,
         origin_tls,
         preserve_host,
@@ -377,15 +389,17 @@ fn log(section: Option<&Section>, problems: &mut Vec<Problem>) -> LogConfig {
 
 /// What single values cannot show: addresses, names and paths that occur twice.
 fn check_together(config: &Config, problems: &mut Vec<Problem>) {
+    shared::check(config, problems);
     let mut addresses: Vec<(SocketAddr, String)> = Vec::new();
+    let shared = config.shared_listeners();
     let all = config
         .listen
         .iter()
         .map(|address| (*address, "listen".to_owned()))
-        .chain(config.sites.iter().flat_map(|site| {
-            site.listen
-                .iter()
-                .map(|address| (*address, format!("site {}", site.name)))
+        .chain(shared.iter().map(|listener| {
+            let sites = listener.sites.iter();
+            let names: Vec<_> = sites.map(|site| format!("site {}", site.name)).collect();
+            (listener.address, names.join(", "))
         }))
         .chain(config.admin.map(|address| (address, "admin".to_owned())));
     for (address, user) in all {

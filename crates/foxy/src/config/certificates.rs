@@ -81,6 +81,28 @@ impl Config {
         all
     }
 
+    /// Hosts of sites on TLS listeners that are on none of their certificates.
+    fn hosts_without_certificate(&self) -> Vec<(&str, &str)> {
+        let mut without = Vec::new();
+        for site in self.sites.iter().filter(|site| !site.listen_tls.is_empty()) {
+            let Some(tls) = &site.tls else { continue };
+            let served = tls.served();
+            let has = |host: &str| {
+                // One label in place of the wildcard.
+                let host = host.replacen('*', "x", 1);
+                let mut certificates = served.iter().map(|served| served.certificate());
+                certificates.any(|certificate| certificate.is_for(host.as_bytes()))
+            };
+            let hosts = site.names.hosts.iter().filter(|host| *host != "*");
+            without.extend(
+                hosts
+                    .filter(|host| !has(host))
+                    .map(|host| (&site.name[..], &host[..])),
+            );
+        }
+        without
+    }
+
     /// A line for each certificate, and one for what should be changed about it.
     pub(super) fn certificate_lines(&self) -> String {
         let now = SystemClock::default().wall().0.div_euclid(1000);
@@ -101,6 +123,12 @@ impl Config {
             for warning in tls.warnings(now) {
                 let _ = writeln!(text, "               {warning}");
             }
+        }
+        for (site, host) in self.hosts_without_certificate() {
+            let _ = writeln!(
+                text,
+                "               site {site}: no certificate has the name {host}"
+            );
         }
         text
     }

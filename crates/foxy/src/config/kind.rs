@@ -39,6 +39,10 @@ pub enum Kind {
     HostName,
     /// Host names.
     HostNames,
+    /// Hosts of a site: names, `*.` and a name, or `*`.
+    SiteHosts,
+    /// Beginnings of paths.
+    UrlPaths,
     /// One socket address, or `off`.
     AddressOrOff,
     /// Socket addresses, at least one.
@@ -94,6 +98,8 @@ impl Kind {
             self,
             Self::FieldNames
                 | Self::HostNames
+                | Self::SiteHosts
+                | Self::UrlPaths
                 | Self::Addresses
                 | Self::NameServers
                 | Self::Networks
@@ -136,6 +142,8 @@ impl Kind {
             Self::FieldNames => "a list of field names".to_owned(),
             Self::HostName => "a host name or an address".to_owned(),
             Self::HostNames => "a list of host names".to_owned(),
+            Self::SiteHosts => "a list of host names, `*.` and a name, or `*`".to_owned(),
+            Self::UrlPaths => "a list of decoded paths that begin with `/`".to_owned(),
             Self::AddressOrOff => "ADDRESS:PORT, or \"off\"".to_owned(),
             Self::Addresses => {
                 "a list of ADDRESS:PORT (`*` stands for every IPv4 address)".to_owned()
@@ -187,6 +195,11 @@ impl Kind {
             Self::FieldNames => each(given, token).map(Value::Texts),
             Self::HostName => host_name(one).map(Value::Text),
             Self::HostNames => each(given, name).map(Value::Texts),
+            Self::SiteHosts | Self::UrlPaths if given.is_empty() => {
+                Err("the list is empty".to_owned())
+            }
+            Self::SiteHosts => each(given, site_host).map(Value::Texts),
+            Self::UrlPaths => each(given, url_path).map(Value::Texts),
             Self::AddressOrOff if one == "off" => Ok(Value::Addresses(Vec::new())),
             Self::AddressOrOff => address(one).map(|address| Value::Addresses(vec![address])),
             Self::Addresses if given.is_empty() => Err("the list is empty".to_owned()),
@@ -208,6 +221,38 @@ fn host_name(text: &str) -> Result<String, String> {
         return Err("it is not a host name".to_owned());
     }
     Ok(text.to_ascii_lowercase())
+}
+
+/// A host of a site, in lower case.
+fn site_host(text: &str) -> Result<String, String> {
+    if text == "*" {
+        return Ok(text.to_owned());
+    }
+    let name = text.strip_prefix("*.").unwrap_or(text);
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let named = host_name(name).map_err(|_| {
+        "it is not a host name (write shop.example, *.shop.example or *, without port)".to_owned()
+    })?;
+    let port = named.contains(':') && named.parse::<Ipv6Addr>().is_err();
+    if port || named.starts_with('.') || named.contains("..") {
+        return Err("it is not a host name (write it without port)".to_owned());
+    }
+    Ok(match text.starts_with("*.") {
+        true => format!("*.{named}"),
+        // The form in which IPv6 addresses are compared.
+        false => named.parse::<Ipv6Addr>().map_or(named, |ip| ip.to_string()),
+    })
+}
+
+/// The beginning of a path.
+fn url_path(text: &str) -> Result<String, String> {
+    let segments = || text.split('/').skip(1);
+    let dots = segments().any(|segment| matches!(segment, "." | ".."));
+    let fits = |c: char| c.is_ascii_graphic() && !matches!(c, '%' | '?' | '#' | '\\');
+    if !text.starts_with('/') || !text.chars().all(fits) || dots || text.contains("//") {
+        return Err("it is not the beginning of a path (write /api or /img/)".to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 fn each<T>(given: &[String], read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {

@@ -30,6 +30,11 @@ impl Config {
                 "site           {} on {listen} for {}",
                 site.name, site.origin
             );
+            for (word, list) in [("hosts", &site.names.hosts), ("paths", &site.names.paths)] {
+                if !list.is_empty() {
+                    let _ = writeln!(text, "               {word} {}", list.join(", "));
+                }
+            }
         }
         text.push_str(&self.certificate_lines());
         let admin = self

@@ -330,3 +330,72 @@ fn certificates_are_read_and_reported() {
     let plain = "[[site]]\nlisten = \":1\"\norigin = \"http://a\"\norigin_name = \"b\"\n";
     assert!(build(plain).is_err(), "a name for an origin without TLS");
 }
+
+/// Two sites on one address, with these further settings.
+fn sharing(first: &str, second: &str) -> String {
+    format!(
+        "[[site]]\nname = \"one\"\nlisten = [\"*:8080\"]\norigin = \"http://a:1\"\n{first}\n\
+         [[site]]\nname = \"two\"\nlisten = [\"*:8080\"]\norigin = \"http://b:2\"\n{second}\n"
+    )
+}
+
+#[test]
+fn sites_that_share_an_address_must_be_told_apart() {
+    let config = build(&sharing(
+        "hosts = [\"Shop.test\", \"*.shop.test\"]",
+        "hosts = [\"shop.test\"]\npaths = [\"/api\"]",
+    ));
+    let plan = config.unwrap().plan(&LAPTOP);
+    assert!(plan.contains("hosts shop.test, *.shop.test"), "{plan}");
+    assert!(plan.contains("paths /api"), "{plan}");
+    for (first, second, expected) in [
+        (
+            "",
+            "hosts = [\"b.test\"]",
+            "one shares 0.0.0.0:8080 with others and has no hosts",
+        ),
+        (
+            "hosts = [\"a.test\"]",
+            "hosts = [\"b.test\", \"A.test\"]",
+            "the sites one and two on 0.0.0.0:8080 are both for a.test/;",
+        ),
+        ("hosts = [\"*\"]", "hosts = [\"*\"]", "are both for */"),
+        (
+            "hosts = [\"a.test:80\"]",
+            "hosts = [\"b.test\"]",
+            "without port",
+        ),
+        (
+            "hosts = [\"a.*.test\"]",
+            "hosts = [\"b.test\"]",
+            "it is not a host name",
+        ),
+        (
+            "hosts = [\"a.test\"]\npaths = [\"api\"]",
+            "hosts = [\"b.test\"]",
+            "beginning of a path",
+        ),
+        (
+            "hosts = [\"a.test\"]\npaths = [\"/a/../b\"]",
+            "hosts = [\"b.test\"]",
+            "beginning of a path",
+        ),
+        (
+            "hosts = [\"a.test\"]\nlisten_tls = [\"*:8080\"]",
+            "hosts = [\"b.test\"]",
+            "0.0.0.0:8080",
+        ),
+    ] {
+        let found = problems(&sharing(first, second)).join("\n");
+        assert!(found.contains(expected), "{first} {second}: {found}");
+    }
+    let forward = format!(
+        "listen = \"*:8080\"\n{}",
+        sharing("hosts = [\"a\"]", "hosts = [\"b\"]")
+    );
+    let found = problems(&forward).join("\n");
+    assert!(
+        found.contains("is used by listen and by site one, site two"),
+        "{found}"
+    );
+}

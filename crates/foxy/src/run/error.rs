@@ -35,6 +35,9 @@ pub enum StartError {
         /// What to do.
         advice: &'static str,
     },
+    /// Sites of one address cannot be told apart.
+    #[error("{0}")]
+    Sites(String),
     /// The access log cannot be opened.
     #[error("access log {target}: {source}; correct log.access, or make the folder writable")]
     AccessLog {

@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use foxy_proxy::{Listener, LogSink, NoLog, Proxy, Role, Site, Worker, bind};
-use foxy_tls::ServerTls;
+use foxy_proxy::{Listener, LogSink, NoLog, Proxy, Role, Serves, Site, Worker, bind};
+use foxy_tls::ListenerTls;
 
 use super::StartError;
 use crate::access_log::{BufferedSink, LogHandle};
-use crate::config::{Config, LogFormat};
+use crate::config::{Config, LogFormat, SharedListener, SiteConfig};
 
 /// Bound listeners, per worker, and the addresses they got.
 #[derive(Debug)]
@@ -30,31 +30,26 @@ impl Bound {
         for address in &config.listen {
             let actual = {
                 let speaks = config.listen_tls.contains(address);
-                let tls = config.tls.as_ref().filter(|_| speaks);
-                bound.add(*address, "forward proxy", (&Role::Forward, tls))?
+                let tls = config.tls.clone().filter(|_| speaks);
+                let serves = Serves::One(Role::Forward);
+                bound.add(*address, "forward proxy", (&serves, tls.map(Into::into)))?
             };
             bound.forward.push(actual);
         }
-        for site in &config.sites {
-            let role = Role::Site(Site {
-                name: site.name.clone(),
-                host: site.origin.host.clone(),
-                port: site.origin.port,
-                tls: site.origin_tls.clone(),
-                preserve_host: site.preserve_host,
-                collapse: site.collapse,
-                allow_clients: site.allow_clients.clone(),
-            });
-            let actual: Result<Vec<_>, _> = site
-                .listen
-                .iter()
-                .map(|address| {
-                    let speaks = site.listen_tls.contains(address);
-                    let tls = site.tls.as_ref().filter(|_| speaks);
-                    bound.add(*address, &site.name, (&role, tls))
-                })
-                .collect();
-            bound.sites.push((site.name.clone(), actual?));
+        bound.sites = config
+            .sites
+            .iter()
+            .map(|site| (site.name.clone(), Vec::new()))
+            .collect();
+        for listener in config.shared_listeners() {
+            let users: Vec<_> = listener.sites.iter().map(|site| &site.name[..]).collect();
+            let served = (&serves(&listener)?, certificates(&listener));
+            let actual = bound.add(listener.address, &users.join(", "), served)?;
+            for (name, addresses) in &mut bound.sites {
+                if users.contains(&&name[..]) {
+                    addresses.push(actual);
+                }
+            }
         }
         Ok(bound)
     }
@@ -63,7 +58,7 @@ impl Bound {
         &mut self,
         address: SocketAddr,
         user: &str,
-        (role, tls): (&Role, Option<&ServerTls>),
+        (serves, tls): (&Serves, Option<ListenerTls>),
     ) -> Result<SocketAddr, StartError> {
         let fail = |source| StartError::listen(address, user, source);
         let sockets = bind(address, self.per_worker.len()).map_err(fail)?;
@@ -74,8 +69,8 @@ impl Bound {
         for (listeners, socket) in self.per_worker.iter_mut().zip(sockets) {
             listeners.push(Listener {
                 socket,
-                role: role.clone(),
-                tls: tls.cloned(),
+                serves: serves.clone(),
+                tls: tls.clone(),
             });
         }
         Ok(actual)
@@ -87,6 +82,34 @@ impl Bound {
             .iter()
             .chain(self.sites.iter().flat_map(|(_, addresses)| addresses))
             .copied()
+    }
+}
+
+/// What the connections of a listener may ask for.
+fn serves(listener: &SharedListener<'_>) -> Result<Serves, StartError> {
+    if let (true, [only]) = (listener.is_one(), &listener.sites[..]) {
+        return Ok(Serves::One(Role::Site(site(only))));
+    }
+    let table = listener.table().map_err(StartError::Sites)?;
+    let sites = listener.sites.iter().map(|s| (site(s), s.tls.clone()));
+    Ok(Serves::Sites(Arc::new(table), sites.collect()))
+}
+
+fn certificates(listener: &SharedListener<'_>) -> Option<ListenerTls> {
+    let own = |site: &&SiteConfig| Some((site.tls.clone()?, site.names.hosts.clone()));
+    let sets = listener.sites.iter().filter_map(own);
+    listener.speaks_tls().then(|| ListenerTls::of_sites(sets))
+}
+
+fn site(site: &SiteConfig) -> Site {
+    Site {
+        name: site.name.clone(),
+        host: site.origin.host.clone(),
+        port: site.origin.port,
+        tls: site.origin_tls.clone(),
+        preserve_host: site.preserve_host,
+        collapse: site.collapse,
+        allow_clients: site.allow_clients.clone(),
     }
 }
 

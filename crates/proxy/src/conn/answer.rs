@@ -63,8 +63,9 @@ impl<T: Transport> Conn<T> {
     pub(super) async fn answer(&mut self, parts: RequestParts) -> bool {
         let started = self.local.mono();
         let keep = self.may_keep(&parts);
+        let misplaced = self.misplaced(&parts);
         self.note_client(&parts);
-        let short = match self.misdirected(&parts) {
+        let short = match misplaced {
             None => self.short(parts, keep).await,
             Some(refusal) => Short::Refuse(refusal, Outcome::BadRequest),
         };

@@ -16,6 +16,7 @@ mod purger;
 mod ranged;
 pub(crate) mod rest;
 mod secure;
+mod site;
 mod stream;
 mod tunnel;
 
@@ -27,7 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foxy_http1::{FieldSlots, HeadScanner, RequestHead, RequestParts};
-use foxy_tls::Served;
+use foxy_tls::{Served, ServerTls};
 
 use crate::asker::Asker;
 use crate::ledger::{Entry, Pressure, Use};
@@ -35,7 +36,7 @@ use crate::local::Local;
 use crate::net::{Doing, Io, ReadBuf, Ticks, Transport};
 use crate::reply::{Scratch, send_page};
 use crate::route::Refusal;
-use crate::{Event, Outcome, Role};
+use crate::{Event, Outcome, Role, SiteTable};
 
 pub(crate) use answer::past_the_cache;
 pub(crate) use finish::Finish;
@@ -79,7 +80,10 @@ pub(crate) struct Conn<T> {
     scanner: HeadScanner,
     pub(crate) scratch: Scratch,
     pub(crate) client: Asker,
+    /// The role of the present request.
     pub(crate) role: Rc<Role>,
+    /// The sites of the listener, if there are several.
+    sites: Option<Rc<Sites>>,
     /// The certificate whose names alone the client may ask for.
     served: Option<Arc<Served>>,
     counted: (u64, u64),
@@ -87,6 +91,25 @@ pub(crate) struct Conn<T> {
     memory: Entry,
     /// The last answer was cut: the connection ends by a reset.
     aborted: Cell<bool>,
+}
+
+/// What the connections of a listener may ask for.
+#[derive(Clone, Debug)]
+pub(crate) struct Door {
+    /// The role of every request; for a listener of several sites, of one without a site.
+    pub(crate) role: Rc<Role>,
+    /// The sites, if there are several.
+    pub(crate) sites: Option<Rc<Sites>>,
+}
+
+/// The sites of a listener.
+#[derive(Debug)]
+pub(crate) struct Sites {
+    pub(crate) table: Arc<SiteTable>,
+    /// Role and certificates, in the order of the table.
+    pub(crate) roles: Vec<(Rc<Role>, Option<ServerTls>)>,
+    /// The role of a request without a site.
+    pub(crate) none: Rc<Role>,
 }
 
 /// Why there is no next request.
@@ -98,7 +121,8 @@ enum NoRequest {
 }
 
 impl<T: Transport> Conn<T> {
-    pub(crate) fn new(local: Rc<Local>, transport: T, peer: SocketAddr, role: Rc<Role>) -> Self {
+    pub(crate) fn new(local: Rc<Local>, transport: T, peer: SocketAddr, door: Door) -> Self {
+        let Door { role, sites } = door;
         let client = Asker::new(&local.proxy.config.access, &role, peer);
         Self {
             io: Io::new(transport, &local.sweep),
@@ -113,6 +137,7 @@ impl<T: Transport> Conn<T> {
             local,
             client,
             role,
+            sites,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::io;
 
 use foxy_http1::{RequestParts, Scheme};
-use foxy_tls::Failure;
+use foxy_tls::{Certificate, Failure};
 
 use super::Conn;
 use crate::net::{Doing, TlsStream, Transport};
@@ -44,7 +44,7 @@ impl Conn<TlsStream> {
         if done.is_ok() && stream.is_resumed() {
             self.local.count(Event::TlsResumed);
         }
-        if matches!(*self.role, Role::Site(_)) {
+        if !matches!(*self.role, Role::Forward) {
             self.served = stream.served();
         }
         done.is_ok()
@@ -58,11 +58,15 @@ impl<T: Transport> Conn<T> {
     #[inline]
     pub(super) fn misdirected(&self, parts: &RequestParts) -> Option<Refusal> {
         let served = self.served.as_ref()?;
+        self.not_on(served.certificate(), parts)
+    }
+
+    fn not_on(&self, certificate: &Certificate, parts: &RequestParts) -> Option<Refusal> {
         let head = parts.head(self.buf.filled(), &self.slots);
         let url = head.url(Scheme::Https)?;
         let right = match url.authority.host {
-            foxy_http1::Host::Name(name) => served.certificate().is_for(name),
-            foxy_http1::Host::V6(ip) => served.certificate().is_for(ip.to_string().as_bytes()),
+            foxy_http1::Host::Name(name) => certificate.is_for(name),
+            foxy_http1::Host::V6(ip) => certificate.is_for(ip.to_string().as_bytes()),
         };
         (!right).then_some(MISDIRECTED)
     }

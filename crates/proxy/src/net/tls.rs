@@ -104,6 +104,8 @@ impl TlsStream {
 }
 
 impl Transport for TlsStream {
+    const SECURE: bool = true;
+
     fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.session.read(&self.tcp, into);
         self.note();

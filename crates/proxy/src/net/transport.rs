@@ -17,6 +17,8 @@ const BODY_RECEIVE: usize = 64 << 10;
 /// A byte stream in both directions. All methods take `&self`, so one task can wait for both
 /// directions at once.
 pub(crate) trait Transport: 'static {
+    /// The bytes are encrypted on their way.
+    const SECURE: bool = false;
     /// Reads what is there; `WouldBlock` if nothing is, 0 at the end of the stream.
     fn try_read(&self, into: &mut [u8]) -> io::Result<usize>;
     /// How many bytes (at most one) a read would give; they stay there. Errors as `try_read`.

@@ -19,7 +19,9 @@ use std::time::Duration;
 
 use foxy_base::{ManualClock, WallTime, key_hash};
 use foxy_disk::MemDisk;
-use foxy_proxy::{Config, FixedNames, Listener, LogRecord, LogSink, Proxy, Role, Worker, bind};
+use foxy_proxy::{
+    Config, FixedNames, Listener, LogRecord, LogSink, Proxy, Role, Serves, Worker, bind,
+};
 use foxy_store::{Engine, EngineConfig, Lookup, Object, StoreOptions};
 
 /// 2026-11-20 12:00:00 UTC.
@@ -82,6 +84,18 @@ impl Foxy {
         engine: Arc<Engine>,
         clock: Arc<ManualClock>,
     ) -> Self {
+        let listener = (Serves::One(role), tls.map(Into::into));
+        Self::serving(listener, config, workers, engine, clock)
+    }
+
+    /// As `listening`, for several sites.
+    pub fn serving(
+        (serves, tls): (Serves, Option<foxy_tls::ListenerTls>),
+        config: Config,
+        workers: usize,
+        engine: Arc<Engine>,
+        clock: Arc<ManualClock>,
+    ) -> Self {
         let names = FixedNames::default()
             .with("origin.test", &[IpAddr::from([127, 0, 0, 1])])
             .with("metadata.test", &[IpAddr::from([169, 254, 169, 254])])
@@ -105,7 +119,7 @@ impl Foxy {
                     index,
                     listeners: vec![Listener {
                         socket,
-                        role: role.clone(),
+                        serves: serves.clone(),
                         tls: tls.clone(),
                     }],
                     log: Box::new(log.clone()),

@@ -1,0 +1,83 @@
+//! Certificates of a listener: those of all its sites.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::{Served, ServerTls, Session};
+
+/// Certificates of a listener, a set for each of its sites. Copies share them.
+#[derive(Clone, Debug)]
+pub struct ListenerTls(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// In the order in which they are asked, each once.
+    sets: Vec<ServerTls>,
+    /// Set of the site with this host, by name or by `*.` and its parent.
+    hosts: HashMap<String, usize>,
+}
+
+impl ListenerTls {
+    /// The sets of sites, each with the hosts of its site in lower case.
+    #[must_use]
+    pub fn of_sites(sites: impl IntoIterator<Item = (ServerTls, Vec<String>)>) -> Self {
+        let mut inner = Inner::default();
+        for (set, hosts) in sites {
+            let known = inner.sites_place(&set);
+            for host in hosts {
+                inner.hosts.entry(host).or_insert(known);
+            }
+        }
+        Self(Arc::new(inner))
+    }
+
+    /// A session with a client whose first bytes have not been read.
+    #[must_use]
+    pub fn session(&self) -> Session {
+        Session::accepting(self.clone())
+    }
+
+    /// The certificate for the name that a client asks for, and whether it has that name. The set of
+    /// the site with that host is asked first; in the others, an exact name goes before a wildcard.
+    /// `None`: the client is refused.
+    pub(crate) fn choose(&self, name: Option<&str>) -> Option<(Arc<Served>, bool)> {
+        let name = name.map(|name| name.trim_end_matches('.').to_ascii_lowercase());
+        let sets = || self.0.sets.iter().map(ServerTls::table);
+        let named = name.and_then(|name| {
+            let own = self.0.of_host(&name).map(ServerTls::table);
+            let own = own.and_then(|table| table.exact(&name).or_else(|| table.wildcard(&name)));
+            own.or_else(|| sets().find_map(|table| table.exact(&name)))
+                .or_else(|| sets().find_map(|table| table.wildcard(&name)))
+        });
+        let is_named = named.is_some();
+        let served = named.or_else(|| sets().find_map(|table| table.fallback()))?;
+        Some((served, is_named))
+    }
+}
+
+impl Inner {
+    /// The place of a set, which is added if it is new.
+    fn sites_place(&mut self, set: &ServerTls) -> usize {
+        let known = self.sets.iter().position(|known| known == set);
+        known.unwrap_or_else(|| {
+            self.sets.push(set.clone());
+            self.sets.len() - 1
+        })
+    }
+
+    /// The set of the site with this host.
+    fn of_host(&self, name: &str) -> Option<&ServerTls> {
+        let parent = || {
+            let (_, parent) = name.split_once('.')?;
+            self.hosts.get(&format!("*.{parent}"))
+        };
+        let at = self.hosts.get(name).or_else(parent)?;
+        self.sets.get(*at)
+    }
+}
+
+impl From<ServerTls> for ListenerTls {
+    fn from(set: ServerTls) -> Self {
+        Self::of_sites([(set, Vec::new())])
+    }
+}
