@@ -1,6 +1,7 @@
 //! What one worker has for itself: no lock, no sharing.
 
 use std::cell::{Cell, RefCell};
+use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,10 +55,9 @@ impl Patience {
     }
 }
 
-/// One worker's own state.
+/// One worker's own state that its settings do not decide about: a reload keeps it.
 #[derive(Debug)]
-pub(crate) struct Local {
-    pub(crate) proxy: Arc<Proxy>,
+pub(crate) struct Lasting {
     pub(crate) index: usize,
     pub(crate) sweep: Sweep,
     pub(crate) entrance: Entrance,
@@ -66,12 +66,27 @@ pub(crate) struct Local {
     pub(crate) log: RefCell<Box<dyn LogSink>>,
     /// True if the log wants records.
     pub(crate) logs: bool,
-    pub(crate) limits: Limits,
-    pub(crate) patience: Patience,
     /// Client connections and fills of this worker.
     pub(crate) busy: Cell<usize>,
     dates: RefCell<DateCache>,
     rng: RefCell<Rng>,
+}
+
+/// One worker's own state, and its settings.
+#[derive(Debug)]
+pub(crate) struct Local {
+    pub(crate) proxy: Arc<Proxy>,
+    pub(crate) limits: Limits,
+    pub(crate) patience: Patience,
+    lasting: Rc<Lasting>,
+}
+
+impl Deref for Local {
+    type Target = Lasting;
+
+    fn deref(&self) -> &Lasting {
+        &self.lasting
+    }
 }
 
 impl Local {
@@ -81,24 +96,37 @@ impl Local {
             config.seed ^ index as u64,
             &proxy.clock.wall().0.to_le_bytes(),
         );
-        let limits = Limits {
-            head_bytes: config.limits.head_bytes,
-            fields: config.limits.head_fields,
-            ..Limits::default()
-        };
-        Rc::new(Self {
+        let lasting = Lasting {
             sweep: Sweep::new(&proxy.ledger),
             entrance: Entrance::default(),
             pool: Pool::new(&config.upstream),
             disk: DiskReader::new(Arc::clone(&proxy.engine), Arc::clone(&proxy.clock)),
             logs: log.wanted(),
             log: RefCell::new(log),
-            limits,
-            patience: Patience::of(&config.timeouts),
             busy: Cell::new(0),
             dates: RefCell::new(DateCache::new()),
             rng: RefCell::new(Rng::new(seed)),
             index,
+        };
+        Self::with(proxy, Rc::new(lasting))
+    }
+
+    /// The same worker with other settings.
+    pub(crate) fn renewed(&self, proxy: Arc<Proxy>) -> Rc<Self> {
+        Self::with(proxy, Rc::clone(&self.lasting))
+    }
+
+    fn with(proxy: Arc<Proxy>, lasting: Rc<Lasting>) -> Rc<Self> {
+        let config = &proxy.config;
+        let limits = Limits {
+            head_bytes: config.limits.head_bytes,
+            fields: config.limits.head_fields,
+            ..Limits::default()
+        };
+        Rc::new(Self {
+            limits,
+            patience: Patience::of(&config.timeouts),
+            lasting,
             proxy,
         })
     }
@@ -162,15 +190,15 @@ impl Local {
     }
 
     /// Counts one piece of work until the guard is dropped, so that draining waits for it.
-    pub(crate) fn busy(self: &Rc<Self>) -> Busy {
+    pub(crate) fn busy(&self) -> Busy {
         self.busy.set(self.busy.get() + 1);
-        Busy(Rc::clone(self))
+        Busy(Rc::clone(&self.lasting))
     }
 }
 
 /// A piece of work under way.
 #[derive(Debug)]
-pub(crate) struct Busy(Rc<Local>);
+pub(crate) struct Busy(Rc<Lasting>);
 
 impl Drop for Busy {
     fn drop(&mut self) {

@@ -1,7 +1,8 @@
 //! What all workers share.
 
+use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use foxy_base::{Clock, hash64};
 use foxy_http_rules::{Digest, Flags, RuleId};
@@ -9,58 +10,34 @@ use foxy_store::{Engine, Object};
 use tokio::sync::watch;
 
 use crate::fetch::FillHead;
-use crate::fill::{FillMap, Remembered};
-use crate::ledger::{Ledger, Use};
-use crate::places::Places;
+use crate::fill::FillMap;
+use crate::ledger::Use;
 use crate::purge::stored_digest;
-use crate::purge_rate::PurgeRate;
-use crate::recent::RecentTable;
-use crate::upstream::dns::DnsCache;
-use crate::upstream::limit::OriginLimit;
-use crate::variants::Variants;
+use crate::shared::Shared;
 use crate::{Config, Counters, Resolver, Totals};
 
 /// The proxy: everything that its workers share. Make one, give it to every
-/// [`Worker`](crate::Worker).
+/// [`Worker`](crate::Worker). After a reload there is a new one, with the same [`Shared`] part.
 #[derive(Debug)]
 pub struct Proxy {
     pub(crate) config: Config,
-    pub(crate) engine: Arc<Engine>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) resolver: Arc<dyn Resolver>,
-    pub(crate) dns: DnsCache,
-    pub(crate) connections: AtomicUsize,
-    pub(crate) fills: FillMap<FillHead>,
-    pub(crate) ledger: Arc<Ledger>,
-    /// Connections per client.
-    pub(crate) places: Arc<Places>,
-    /// Keys whose answers others may not have: requests for them do not wait for each other.
-    pub(crate) unshared: Remembered,
-    /// Keys whose ranges are not worth widening: their answers begin no sparse object.
-    pub(crate) undivided: Remembered,
-    /// Limits of fetches that wait for one origin.
-    pub(crate) origins: OriginLimit,
-    /// Large objects whose last fetch of a missing run failed.
-    pub(crate) broken: Remembered,
+    /// Fetches that run under these rules.
+    pub(crate) fills: Arc<FillMap<FillHead>>,
     /// Foxy's name in Via.
     pub(crate) instance: String,
     /// The Via line of answers.
     pub(crate) via_line: Vec<u8>,
-    /// What became of requests that were more than a hit.
-    pub(crate) recent: RecentTable,
-    /// Which variants URLs have.
-    pub(crate) variants: Variants,
     /// The Cache-Status line of hits, up to the ttl.
     pub(crate) hit_line: Vec<u8>,
-    /// Limits of purges on listeners.
-    pub(crate) purge_rate: PurgeRate,
-    /// Number of the newest purge in the store before this start.
-    pub(crate) purges_before: u64,
-    /// A cache in place of the store.
-    #[cfg(feature = "stand-in")]
-    pub(crate) stand_in: std::sync::OnceLock<Arc<dyn crate::StandIn>>,
-    counters: Vec<Counters>,
-    shutdown: watch::Sender<bool>,
+    shared: Arc<Shared>,
+}
+
+impl Deref for Proxy {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
 }
 
 impl Proxy {
@@ -73,37 +50,41 @@ impl Proxy {
         resolver: Arc<dyn Resolver>,
         workers: usize,
     ) -> Arc<Self> {
-        let instance = instance(&config, &*clock);
+        let shared = Shared::new(&config, engine, clock, resolver, workers);
+        let fills = shared.new_fills();
+        Self::with(config, Arc::new(shared), fills)
+    }
+
+    /// A proxy with other settings over the same state. Settings that only a start can change keep
+    /// their effect: memory, places, names in the DNS cache, limits of origins and of purges.
+    ///
+    /// `alike`: the new settings decide as the old ones do about keys, sites, access and sharing,
+    /// so that running fetches are joined and stored as before. Otherwise nothing that runs now is
+    /// joined by requests of the new proxy, or stored.
+    #[must_use]
+    pub fn renewed(&self, config: Config, alike: bool) -> Arc<Self> {
+        let fills = match alike {
+            true => Arc::clone(&self.fills),
+            false => {
+                let fills = self.shared.new_fills();
+                self.fills.retire();
+                fills
+            }
+        };
+        Self::with(config, Arc::clone(&self.shared), fills)
+    }
+
+    fn with(config: Config, shared: Arc<Shared>, fills: Arc<FillMap<FillHead>>) -> Arc<Self> {
+        let instance = instance(&config, &*shared.clock);
         let mut via_line = Vec::new();
         crate::via::via(&mut via_line, foxy_http1::Version::Http11, &instance);
         Arc::new(Self {
-            fills: FillMap::new(),
-            ledger: Ledger::new(config.limits.memory, config.fill.memory),
-            places: Places::new(config.limits.client_connections),
-            unshared: Remembered::new(),
-            undivided: Remembered::new(),
-            origins: OriginLimit::new(
-                config.upstream.origin_concurrency,
-                config.upstream.origin_queue,
-            ),
-            broken: Remembered::new(),
-            instance,
             via_line,
             hit_line: crate::reply::hit_line(&config.headers.name),
-            purge_rate: PurgeRate::new(config.access.purge_rate, clock.mono()),
-            purges_before: engine.purge_sequence(),
-            dns: DnsCache::new(config.upstream.dns_names),
+            instance,
+            fills,
             config,
-            engine,
-            clock,
-            resolver,
-            connections: AtomicUsize::new(0),
-            recent: RecentTable::default(),
-            variants: Variants::default(),
-            #[cfg(feature = "stand-in")]
-            stand_in: std::sync::OnceLock::new(),
-            counters: (0..workers.max(1)).map(|_| Counters::default()).collect(),
-            shutdown: watch::Sender::new(false),
+            shared,
         })
     }
 
@@ -154,13 +135,15 @@ impl Proxy {
     /// Fetches that run now, whether others can join them or not.
     #[must_use]
     pub fn fills(&self) -> usize {
-        self.fills.running().0
+        let fills = self.all_fills();
+        fills.iter().map(|fills| fills.running().0).sum()
     }
 
     /// Requests that are answered by running fetches now.
     #[must_use]
     pub fn followers(&self) -> usize {
-        self.fills.running().1
+        let fills = self.all_fills();
+        fills.iter().map(|fills| fills.running().1).sum()
     }
 
     /// Asks all workers to stop accepting, finish what is in flight and end; callable from any
@@ -205,8 +188,16 @@ impl Proxy {
     /// Removes what is stored under a primary key, and keeps what is being fetched under it from
     /// being stored or joined.
     pub(crate) fn forget(&self, base: foxy_base::KeyHash, key: &[u8]) {
-        self.fills.invalidate(base);
+        self.invalidate(base);
         self.engine.supersede(base, key);
+    }
+
+    /// What is being fetched under this primary key, by rules of now or of before a reload, is
+    /// neither stored nor joined by later requests.
+    pub(crate) fn invalidate(&self, base: foxy_base::KeyHash) {
+        for fills in self.all_fills() {
+            fills.invalidate(base);
+        }
     }
 
     pub(crate) fn counters(&self, worker: usize) -> &Counters {

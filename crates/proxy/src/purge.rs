@@ -65,7 +65,7 @@ impl Proxy {
     pub(crate) async fn purge_key(&self, hash: KeyHash, key: &[u8], may_count: bool) -> Purged {
         // Fills first: what they store before this is removed below, what they would store
         // afterwards is not stored.
-        self.fills.invalidate(hash);
+        self.invalidate(hash);
         let (objects, counting) = match self.variants.take(hash) {
             Some(others) => {
                 let primary = u64::from(self.engine.supersede(hash, key));
@@ -181,7 +181,9 @@ impl Proxy {
     pub async fn purge_many(&self, purge: &Purge, places: Places) -> Result<Began, PurgeError> {
         let (number, ticket) = self.engine.purge_many(purge, places)?;
         // What asked its origin before is older than the purge: nobody joins it any more.
-        self.fills.close_where(|fill| covers(purge, fill));
+        for fills in self.all_fills() {
+            fills.close_where(|fill| covers(purge, fill));
+        }
         Ok(Began {
             number: self.shown_number(number),
             durable: durable(ticket).await,

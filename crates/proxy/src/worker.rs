@@ -1,6 +1,5 @@
 //! One worker: a thread with its own runtime, listeners, pools and disk queues.
 
-use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -10,19 +9,19 @@ use std::time::Duration;
 
 use foxy_tls::ListenerTls;
 use socket2::SockRef;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 
 use crate::access::contains;
-use crate::conn::{Conn, Door, Sites};
+use crate::conn::Conn;
 use crate::ledger::Pressure;
+use crate::listening::Listening;
 use crate::local::Local;
 use crate::net::{TICK, TlsStream, queue_bytes};
 use crate::places::Place;
-use crate::{Event, Listener, LogSink, Proxy, Role, Serves};
+use crate::post::{Post, Posted};
+use crate::{Event, Listener, LogSink, Proxy, Renewals};
 
-/// Receive buffers of clients where memory is small. The kernel doubles it.
-const SMALL_RECEIVE: usize = 8 << 10;
 /// Connections of one client that are closed at a time for another one of the same client.
 const OF_ONE: usize = 8;
 
@@ -37,6 +36,8 @@ pub struct Worker {
     pub listeners: Vec<Listener>,
     /// Where its finished requests go.
     pub log: Box<dyn LogSink>,
+    /// Where new settings come from.
+    pub renewals: Renewals,
 }
 
 impl Worker {
@@ -58,33 +59,28 @@ impl Worker {
 
     async fn serve(self) -> io::Result<()> {
         let mut shutdown = self.proxy.shutdown_signal();
-        let drain = self.proxy.config.timeouts.drain;
-        let mut listeners = Vec::new();
-        for listener in self.listeners {
-            listener.socket.set_nonblocking(true)?;
-            let socket = TcpListener::from_std(listener.socket)?;
-            // Accepted sockets inherit it. With little memory, what a client sends before it is read
-            // must not fill megabytes of the kernel.
-            if self.proxy.config.limits.has_little_memory() {
-                let _ = SockRef::from(&socket).set_recv_buffer_size(SMALL_RECEIVE);
-            }
-            listeners.push((socket, door(listener.serves), listener.tls));
-        }
+        let mut renewals = self.renewals;
         let local = Local::new(self.proxy, self.index, self.log);
         let sweeper = tokio::task::spawn_local(sweep(Rc::clone(&local)));
-        let accepting: Vec<_> = listeners
-            .into_iter()
-            .map(|(socket, door, tls)| {
-                tokio::task::spawn_local(accept(Rc::clone(&local), socket, door, tls))
-            })
-            .collect();
-        // An error means that the proxy is gone, which ends the worker too.
-        let _ = shutdown.wait_for(|stop| *stop).await;
-        for task in accepting {
-            task.abort();
+        let mut listening = Listening::new(local);
+        for listener in self.listeners {
+            let address = listener.socket.local_addr()?;
+            listening.open(address, listener.socket, (listener.serves, listener.tls))?;
         }
+        loop {
+            tokio::select! {
+                // An error means that the proxy is gone, which ends the worker too.
+                _ = shutdown.wait_for(|stop| *stop) => break,
+                (renewal, applied) = renewals.next() => {
+                    listening.renew(renewal);
+                    let _ = applied.send(());
+                }
+            }
+        }
+        let local = listening.stop();
         local.sweep.drain();
         local.pool.clear();
+        let drain = local.proxy.config.timeouts.drain;
         let _ = tokio::time::timeout(drain, idle(&local)).await;
         sweeper.abort();
         local.log.borrow_mut().flush();
@@ -113,62 +109,9 @@ async fn sweep(local: Rc<Local>) {
     }
 }
 
-/// A listener's roles, on this thread.
-fn door(serves: Serves) -> Door {
-    match serves {
-        Serves::One(role) => Door {
-            role: Rc::new(role),
-            sites: None,
-        },
-        Serves::Sites(table, sites) => {
-            let none = Rc::new(Role::Undecided);
-            let role = |(site, tls)| (Rc::new(Role::Site(site)), tls);
-            let sites = Sites {
-                table,
-                roles: sites.into_iter().map(role).collect(),
-                none: Rc::clone(&none),
-            };
-            Door {
-                role: none,
-                sites: Some(Rc::new(sites)),
-            }
-        }
-    }
-}
-
-async fn accept(local: Rc<Local>, socket: TcpListener, door: Door, tls: Option<ListenerTls>) {
-    loop {
-        match socket.accept().await {
-            Ok((stream, client)) => start(&local, stream, client, (&door, tls.as_ref())),
-            Err(error) if is_clients_fault(&error) => {}
-            Err(error) => {
-                // Out of descriptors or memory: connections in progress must end first.
-                tracing::warn!(%error, "cannot accept connections for a moment");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        }
-        if local.proxy.is_shutting_down() {
-            pending::<()>().await;
-        }
-    }
-}
-
-/// Errors of accept that concern one connection only.
-fn is_clients_fault(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::ConnectionReset
-            | io::ErrorKind::Interrupted
-    )
-}
-
-fn start(
-    local: &Rc<Local>,
-    stream: TcpStream,
-    client: SocketAddr,
-    (door, tls): (&Door, Option<&ListenerTls>),
-) {
+/// Begins to serve a connection that was accepted.
+pub(crate) fn start(post: &Rc<Post>, stream: TcpStream, client: SocketAddr) {
+    let Posted { local, tls, .. } = post.current();
     let open = &local.proxy.connections;
     let access = &local.proxy.config.access;
     let trusted = contains(&access.trusted_proxies, client.ip());
@@ -206,9 +149,9 @@ fn start(
     let guard = Open {
         _busy: local.busy(),
         _place: place,
-        local: Rc::clone(local),
+        local: Rc::clone(&local),
     };
-    let (local, door, tls) = (Rc::clone(local), door.clone(), tls.cloned());
+    let post = Rc::clone(post);
     tokio::task::spawn_local(async move {
         let _guard = guard;
         if local.proxy.ledger.is_over() {
@@ -217,34 +160,29 @@ fn start(
         }
         // Boxed: a connection that waits must not have the memory of one that is served.
         match tls {
-            None => Box::pin(serve(local, stream, (client, number), door)).await,
-            Some(tls) => Box::pin(serve_tls(local, stream, (client, number), door, tls)).await,
+            None => Box::pin(serve(&post, stream, (client, number))).await,
+            Some(tls) => Box::pin(serve_tls(&post, stream, (client, number), tls)).await,
         }
     });
 }
 
 /// Serves a plain connection; `number` distinguishes its client from others.
-async fn serve(
-    local: Rc<Local>,
-    stream: TcpStream,
-    (client, number): (SocketAddr, u64),
-    door: Door,
-) {
-    let connection = Conn::new(local, stream, client, door);
+async fn serve(post: &Rc<Post>, stream: TcpStream, (client, number): (SocketAddr, u64)) {
+    let connection = Conn::new(post, stream, client);
     connection.set_client(number);
     connection.serve().await;
 }
 
 /// Serves a TLS connection, after its handshake.
 async fn serve_tls(
-    local: Rc<Local>,
+    post: &Rc<Post>,
     stream: TcpStream,
     (client, number): (SocketAddr, u64),
-    door: Door,
     tls: ListenerTls,
 ) {
-    let stream = TlsStream::new(stream, tls.session(), &local.proxy.ledger);
-    let mut connection = Conn::new(local, stream, client, door);
+    let ledger = Arc::clone(&post.current().local.proxy.ledger);
+    let stream = TlsStream::new(stream, tls.session(), &ledger);
+    let mut connection = Conn::new(post, stream, client);
     connection.set_client(number);
     if connection.secure().await {
         connection.serve().await;

@@ -65,6 +65,7 @@ fn a_memory_hit_allocates_nothing() {
             serves: foxy_proxy::Serves::One(Role::Forward),
         }],
         log: Box::new(NoLog),
+        renewals: foxy_proxy::Renewals::none(),
     };
     let thread = std::thread::spawn(move || worker.run().unwrap());
     let get = format!(

@@ -2,7 +2,7 @@
 //! is expected.
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -31,6 +31,8 @@ pub struct OriginTls(Arc<Inner>);
 
 struct Inner {
     number: u64,
+    /// Hash of the options and of the contents of their files.
+    likeness: u64,
     name: Option<ServerName<'static>>,
     config: OnceLock<Arc<ClientConfig>>,
 }
@@ -40,7 +42,7 @@ impl OriginTls {
     /// [`prepare`](Self::prepare).
     #[must_use]
     pub fn system() -> Self {
-        Self::with(None, OnceLock::new())
+        Self::with(None, 0, OnceLock::new())
     }
 
     /// Reads the files that the options name.
@@ -66,13 +68,26 @@ impl OriginTls {
         let name = options.name.as_ref().map(|name| server_name(name));
         let name = name.transpose()?;
         let config = client_config(roots, options.certificate.as_ref())?;
-        Ok(Self::with(name, OnceLock::from(Arc::new(config))))
+        let config = OnceLock::from(Arc::new(config));
+        Ok(Self::with(name, likeness(options), config))
     }
 
-    fn with(name: Option<ServerName<'static>>, config: OnceLock<Arc<ClientConfig>>) -> Self {
+    /// True if the options were the same and their files had the same contents, so that one can
+    /// replace the other.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.0.likeness == other.0.likeness
+    }
+
+    fn with(
+        name: Option<ServerName<'static>>,
+        likeness: u64,
+        config: OnceLock<Arc<ClientConfig>>,
+    ) -> Self {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         Self(Arc::new(Inner {
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
+            likeness,
             name,
             config,
         }))
@@ -104,6 +119,18 @@ impl OriginTls {
             .map_err(|error| TlsError::Settings(error.to_string()))?;
         Ok(Session::new(connection.into()))
     }
+}
+
+fn likeness(options: &OriginOptions) -> u64 {
+    let mut hash = DefaultHasher::new();
+    format!("{options:?}").hash(&mut hash);
+    let pair = options.certificate.iter();
+    let pair = pair.flat_map(|(certificate, key)| [certificate, key]);
+    for path in options.authorities.iter().chain(pair) {
+        // They were read a moment ago.
+        std::fs::read(path).ok().hash(&mut hash);
+    }
+    hash.finish()
 }
 
 fn server_name(name: &str) -> Result<ServerName<'static>, TlsError> {

@@ -34,6 +34,7 @@ use foxy_base::{Clock, MonoTime};
 use foxy_proxy::{Proxy, Token};
 use foxy_store::Engine;
 use foxy_tls::ServerTls;
+use parking_lot::RwLock;
 use tokio::sync::{Semaphore, oneshot};
 
 use self::names::Names;
@@ -72,7 +73,7 @@ impl State {
         clock: &Arc<dyn Clock>,
         log: Option<LogHandle>,
         (config, addresses): (&Config, &Addresses),
-        token: Option<Token>,
+        (token, started): (Option<Token>, MonoTime),
     ) -> Self {
         let sites = addresses.sites.iter().map(|(name, _)| name.clone());
         let forward = (!addresses.forward.is_empty()).then(|| "forward".to_owned());
@@ -84,7 +85,7 @@ impl State {
             stores: Arc::clone(stores),
             clock: Arc::clone(clock),
             log,
-            started: clock.mono(),
+            started,
             memory: config.memory,
             hosts,
             names: Names {
@@ -130,9 +131,13 @@ pub(crate) fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
     Ok(socket)
 }
 
+/// The state of now: a reload replaces it. Each request is answered from one of them.
+type Current = Arc<RwLock<Arc<State>>>;
+
 /// The running listener.
 #[derive(Debug)]
 pub(crate) struct AdminThread {
+    current: Current,
     stop: oneshot::Sender<()>,
     thread: JoinHandle<()>,
 }
@@ -149,11 +154,22 @@ impl AdminThread {
             .build()
             .map_err(fail)?;
         let (stop, stopped) = oneshot::channel();
+        let current = Current::new(RwLock::new(Arc::new(state)));
+        let served = Arc::clone(&current);
         let thread = std::thread::Builder::new()
             .name("foxy-admin".to_owned())
-            .spawn(move || runtime.block_on(serve(socket, Arc::new(state), stopped)))
+            .spawn(move || runtime.block_on(serve(socket, served, stopped)))
             .map_err(fail)?;
-        Ok(Self { stop, thread })
+        Ok(Self {
+            current,
+            stop,
+            thread,
+        })
+    }
+
+    /// Later requests are answered from this.
+    pub(crate) fn renew(&self, state: State) {
+        *self.current.write() = Arc::new(state);
     }
 
     /// Ends it; connections are cut off.
@@ -163,7 +179,7 @@ impl AdminThread {
     }
 }
 
-async fn serve(socket: TcpListener, state: Arc<State>, stopped: oneshot::Receiver<()>) {
+async fn serve(socket: TcpListener, current: Current, stopped: oneshot::Receiver<()>) {
     let listener = match tokio::net::TcpListener::from_std(socket) {
         Ok(listener) => listener,
         Err(error) => {
@@ -172,12 +188,12 @@ async fn serve(socket: TcpListener, state: Arc<State>, stopped: oneshot::Receive
         }
     };
     tokio::select! {
-        () = accept_all(&listener, &state) => {}
+        () = accept_all(&listener, &current) => {}
         _ = stopped => {}
     }
 }
 
-async fn accept_all(listener: &tokio::net::TcpListener, state: &Arc<State>) {
+async fn accept_all(listener: &tokio::net::TcpListener, current: &Current) {
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let open = Open::new(CONNECTIONS);
     loop {
@@ -186,7 +202,7 @@ async fn accept_all(listener: &tokio::net::TcpListener, state: &Arc<State>) {
         };
         match listener.accept().await {
             Ok((stream, _)) => {
-                let (state, place) = (Arc::clone(state), open.place());
+                let (state, place) = (Arc::clone(&current.read()), open.place());
                 let stage = place.stage();
                 let task = tokio::spawn(async move {
                     connection::serve(stream, &state, &stage).await;

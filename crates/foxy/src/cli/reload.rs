@@ -1,12 +1,12 @@
-//! What Foxy says about itself, and what SIGHUP changes while it runs.
+//! What Foxy says about itself, and reloads of its configuration.
 
 use tracing_subscriber::filter::EnvFilter;
 use tracing_subscriber::prelude::*;
 use tracing_subscriber::{fmt, registry, reload};
 
 use super::args::ServeArgs;
-use crate::Running;
-use crate::config::{Config, LogLevel, ThisMachine};
+use crate::config::{LogLevel, ThisMachine};
+use crate::{Reloaded, Running};
 
 /// Changes the level of messages while Foxy runs.
 pub(super) type LevelHandle = reload::Handle<EnvFilter, tracing_subscriber::Registry>;
@@ -35,61 +35,53 @@ fn filter(level: &LogLevel) -> EnvFilter {
     })
 }
 
-/// Reads the configuration again, applies what can change while running and says what cannot.
+/// Reads the configuration again, applies what can change while Foxy runs, and says in a line what
+/// that was.
+///
+/// # Errors
+/// The mistakes of the configuration; nothing has changed.
 pub(super) fn reload(
     args: &ServeArgs,
-    current: &mut Config,
     running: &Running,
     level: &LevelHandle,
-) {
+) -> Result<String, Vec<String>> {
     if let Some(log) = running.log() {
         log.reopen();
     }
-    let new = match args.configuration(&ThisMachine) {
-        Ok(new) => new,
+    let new = args.configuration(&ThisMachine).map_err(|problems| {
+        let lines = problems.into_iter().map(|problem| problem.to_string());
+        lines.collect::<Vec<_>>()
+    })?;
+    let reloaded = running
+        .reload(&new)
+        .map_err(|error| vec![error.to_string()])?;
+    // Fails only when the subscriber is gone, and then there is nothing to filter.
+    let _ = level.reload(filter(&new.log.level));
+    Ok(words(&reloaded))
+}
+
+/// The outcome in a line.
+fn words(reloaded: &Reloaded) -> String {
+    let mut line = match &reloaded.applied[..] {
+        [] => "reloaded: nothing changed".to_owned(),
+        applied => format!("reloaded: {}", applied.join(", ")),
+    };
+    if !reloaded.waiting.is_empty() {
+        line.push_str("; changed but not in effect before a restart: ");
+        line.push_str(&reloaded.waiting.join(", "));
+    }
+    line
+}
+
+/// The outcome in the log.
+pub(super) fn report(outcome: &Result<String, Vec<String>>) {
+    match outcome {
+        Ok(line) => tracing::info!("{line}"),
         Err(problems) => {
             for problem in problems {
                 tracing::error!("{problem}");
             }
             tracing::error!("the configuration was not reloaded; the old one stays in use");
-            return;
         }
-    };
-    if new.log.level != current.log.level {
-        // Fails only when the subscriber is gone, and then there is nothing to filter.
-        let _ = level.reload(filter(&new.log.level));
-        current.log.level = new.log.level.clone();
     }
-    if needs_restart(current, &new) {
-        tracing::warn!(
-            "reloaded: log level and log files; other changes take effect at the next start"
-        );
-    } else {
-        tracing::info!("reloaded");
-    }
-}
-
-/// Whether anything differs that only a start can change. The printed form has every setting.
-fn needs_restart(current: &Config, new: &Config) -> bool {
-    let shown = |config: &Config| {
-        format!(
-            "{:?} {:?}",
-            config.proxy,
-            (
-                &config.listen,
-                &config.admin,
-                (&config.admin_hosts, &config.admin_token),
-                config.memory,
-                config.workers,
-                &config.sites,
-                &config.log,
-                config
-                    .stores
-                    .iter()
-                    .map(|store| &store.path)
-                    .collect::<Vec<_>>(),
-            )
-        )
-    };
-    shown(current) != shown(new)
 }

@@ -50,7 +50,7 @@ pub(super) fn run_with(args: &ServeArgs, mut parts: Parts) -> ExitCode {
         }
     }
     notify("READY=1");
-    runtime.block_on(until_ended(signals, args, config, &running, &level));
+    runtime.block_on(until_ended(signals, args, &running, &level));
     notify("STOPPING=1");
     // A second signal ends at once; contents not yet written are fetched again.
     std::thread::spawn(move || {
@@ -95,9 +95,9 @@ fn headline(config: &Config, running: &Running) -> String {
 
 /// Clients that may use the listeners, with the addresses these got.
 fn running_users(config: &Config, running: &Running) -> Vec<Users> {
-    config.users(running.forward(), |site| {
-        let mut sites = running.sites().iter();
-        let found = sites.find(|(name, _)| *name == site.name);
+    let all = running.sites();
+    config.users(&running.forward(), |site| {
+        let found = all.iter().find(|(name, _)| *name == site.name);
         found.map_or(&[], |(_, addresses)| addresses)
     })
 }
@@ -136,7 +136,6 @@ impl Signals {
 async fn until_ended(
     mut signals: Signals,
     args: &ServeArgs,
-    mut config: Config,
     running: &Running,
     level: &LevelHandle,
 ) {
@@ -144,7 +143,7 @@ async fn until_ended(
         tokio::select! {
             _ = signals.term.recv() => return,
             _ = signals.interrupt.recv() => return,
-            _ = signals.hangup.recv() => reload::reload(args, &mut config, running, level),
+            _ = signals.hangup.recv() => reload::report(&reload::reload(args, running, level)),
             _ = signals.reopen.recv() => {
                 if let Some(log) = running.log() {
                     log.reopen();

@@ -5,6 +5,7 @@
 
 mod build;
 mod certificates;
+mod changes;
 mod clients;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzzing;

@@ -1,26 +1,45 @@
 //! Looks for changed certificates.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use foxy_base::{Clock, MonoTime};
 use foxy_tls::ServerTls;
+use parking_lot::Mutex;
 
 /// Interval between looks.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// The certificates of all listeners.
+/// The certificates of all listeners. A reload changes them.
+#[derive(Clone, Debug)]
+pub(super) struct InUse(Arc<Mutex<Vec<ServerTls>>>);
+
+impl InUse {
+    /// Says what should be changed about the files.
+    pub(super) fn new(all: Vec<ServerTls>, clock: &dyn Clock) -> Self {
+        let new = Self(Arc::default());
+        new.set(all, clock);
+        new
+    }
+
+    /// As [`new`](Self::new).
+    pub(super) fn set(&self, all: Vec<ServerTls>, clock: &dyn Clock) {
+        for warning in all.iter().flat_map(|tls| tls.warnings(seconds(clock))) {
+            tracing::warn!("{warning}");
+        }
+        *self.0.lock() = all;
+    }
+}
+
+/// Regular looks at the files.
 #[derive(Debug)]
 pub(super) struct Certificates {
-    all: Vec<ServerTls>,
+    all: InUse,
     next: Option<MonoTime>,
 }
 
 impl Certificates {
-    /// Says what should be changed about the files.
-    pub(super) fn new(all: Vec<ServerTls>, clock: &dyn Clock) -> Self {
-        for warning in all.iter().flat_map(|tls| tls.warnings(seconds(clock))) {
-            tracing::warn!("{warning}");
-        }
+    pub(super) fn new(all: InUse) -> Self {
         Self { all, next: None }
     }
 
@@ -32,7 +51,8 @@ impl Certificates {
         }
         self.next = Some(now + EVERY);
         let wall = seconds(clock);
-        for tls in &self.all {
+        let all = self.all.0.lock().clone();
+        for tls in &all {
             let renewed = tls.renew(wall);
             for served in renewed.changed {
                 let certificate = served.certificate();

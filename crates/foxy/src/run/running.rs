@@ -4,13 +4,16 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use foxy_proxy::Proxy;
+use foxy_proxy::{Proxy, Renewer};
 use foxy_store::Engine;
 
+use super::StartError;
 use super::background::Background;
 use super::keeper::{Absent, StoreKeeper};
+use super::renewable::{Reloaded, Renewable};
 use crate::access_log::{LogHandle, LogThread};
 use crate::admin::AdminThread;
+use crate::config::Config;
 
 /// Where a running Foxy listens.
 #[derive(Clone, Debug, Default)]
@@ -23,39 +26,37 @@ pub(crate) struct Addresses {
 /// All threads of a Foxy. Dropping it ends them as a crash would: nothing is written out.
 #[derive(Debug)]
 pub struct Running {
-    proxy: Arc<Proxy>,
+    renewable: Renewable,
     engine: Arc<Engine>,
     stores: Arc<StoreKeeper>,
     admin: Option<AdminThread>,
     log: Option<LogThread>,
     background: Vec<Background>,
-    addresses: Addresses,
     workers: Vec<JoinHandle<()>>,
 }
 
 impl Running {
     pub(super) fn new(
-        proxy: Arc<Proxy>,
+        renewable: Renewable,
         engine: Arc<Engine>,
         stores: Arc<StoreKeeper>,
         admin: Option<AdminThread>,
         log: Option<LogThread>,
-        addresses: Addresses,
     ) -> Self {
         Self {
-            proxy,
+            renewable,
             engine,
             stores,
             admin,
             log,
             background: Vec::new(),
-            addresses,
             workers: Vec::new(),
         }
     }
 
-    pub(super) fn set_workers(&mut self, workers: Vec<JoinHandle<()>>) {
+    pub(super) fn set_workers(&mut self, workers: Vec<JoinHandle<()>>, renewers: Vec<Renewer>) {
         self.workers = workers;
+        self.renewable.set_workers(renewers);
     }
 
     pub(super) fn add_background(&mut self, thread: Background) {
@@ -68,10 +69,26 @@ impl Running {
         self.stores.absent()
     }
 
-    /// What the workers share.
+    /// What the workers share, with the settings of now.
     #[must_use]
-    pub fn proxy(&self) -> &Arc<Proxy> {
-        &self.proxy
+    pub fn proxy(&self) -> Arc<Proxy> {
+        self.renewable.proxy()
+    }
+
+    /// Applies what can change while Foxy runs of a configuration, and says what that is. Blocks
+    /// until every later request has the new settings. After an error nothing has changed.
+    ///
+    /// # Errors
+    /// A listener cannot be bound, or a file cannot be used.
+    pub fn reload(&self, new: &Config) -> Result<Reloaded, StartError> {
+        let around = (&self.engine, &self.stores, self.log());
+        self.renewable.reload(new, around, self.admin.as_ref())
+    }
+
+    /// The configuration that is in effect: that of the start, with what reloads have changed.
+    #[must_use]
+    pub fn config(&self) -> Config {
+        self.renewable.config()
     }
 
     /// The store engine.
@@ -82,20 +99,20 @@ impl Running {
 
     /// Addresses of the forward proxy, as bound.
     #[must_use]
-    pub fn forward(&self) -> &[SocketAddr] {
-        &self.addresses.forward
+    pub fn forward(&self) -> Vec<SocketAddr> {
+        self.renewable.addresses().forward
     }
 
     /// Addresses of the sites, as bound, by name.
     #[must_use]
-    pub fn sites(&self) -> &[(String, Vec<SocketAddr>)] {
-        &self.addresses.sites
+    pub fn sites(&self) -> Vec<(String, Vec<SocketAddr>)> {
+        self.renewable.addresses().sites
     }
 
     /// Address of the admin listener, as bound.
     #[must_use]
     pub fn admin(&self) -> Option<SocketAddr> {
-        self.addresses.admin
+        self.renewable.addresses().admin
     }
 
     /// The access log, if there is one.
@@ -125,7 +142,7 @@ impl Running {
     }
 
     fn end_workers(&mut self) {
-        self.proxy.shutdown();
+        self.renewable.proxy().shutdown();
         for thread in self.background.drain(..) {
             thread.stop();
         }

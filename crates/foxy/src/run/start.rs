@@ -1,11 +1,10 @@
 //! The start: everything in its order, or an error and nothing.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use foxy_base::{Budget, Clock, SystemClock, hash64};
+use foxy_base::{Budget, Clock, SystemClock};
 use foxy_disk::Disk;
 use foxy_proxy::{Proxy, Resolver, SystemResolver};
 use foxy_store::{Engine, EngineConfig, StoreOptions};
@@ -13,9 +12,9 @@ use foxy_tls::OriginTls;
 
 use super::certificates::Certificates;
 use super::keeper::StoreKeeper;
-use super::limits;
 use super::local::Renewal;
-use super::running::{Addresses, Running};
+use super::renewable::{Fixed, Renewable};
+use super::running::Running;
 use super::workers::{Bound, spawn};
 use super::{StartError, resident, sweeper, token};
 use crate::access_log;
@@ -92,14 +91,21 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     })?;
     let handle = log.as_ref().map(access_log::LogThread::handle);
 
-    let addresses = addresses(&bound, admin_socket.as_ref());
     let resolver = parts
         .resolver
         .unwrap_or_else(|| Arc::new(SystemResolver::new(&config.proxy.upstream.name_servers)));
-    let mut proxy_config = proxy_config(config, &bound, addresses.admin, budget, parts.seed);
-    proxy_config.access.token = token.clone();
+    let admin_address = admin_socket.as_ref().and_then(|s| s.local_addr().ok());
+    let fixed = Fixed {
+        seed: parts.seed,
+        budget,
+        token,
+        admin: admin_address,
+        clock: Arc::clone(&parts.clock),
+        started: parts.clock.mono(),
+    };
+    let proxy_config = fixed.proxy_config(config, &bound);
     read_trust(config, &proxy_config.upstream.tls)?;
-    let outside = outside(config, &proxy_config, &*parts.clock);
+    let addresses = Renewal::new(&proxy_config.access.local_addresses);
     let proxy = Proxy::new(
         proxy_config,
         Arc::clone(&engine),
@@ -111,51 +117,37 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     if let Some(stand_in) = parts.stand_in {
         proxy.set_stand_in(stand_in);
     }
+    let renewable = Renewable::new(fixed, config, proxy, &bound);
+    let certificates = Certificates::new(renewable.certificates());
     let admin = match admin_socket {
         Some(socket) => {
-            let state = admin::State::new(
-                &proxy,
-                (&engine, &stores),
-                &parts.clock,
-                handle.clone(),
-                (config, &addresses),
-                token,
-            );
+            let state = renewable.admin_state((&engine, &stores, handle.clone()));
             Some(admin::AdminThread::start(socket, state)?)
         }
         None => None,
     };
-    let mut running = Running::new(proxy, engine, stores, admin, log, addresses);
-    let threads = spawn(
-        running.proxy(),
+    let mut running = Running::new(renewable, engine, stores, admin, log);
+    let (threads, renewers) = spawn(
+        &running.proxy(),
         bound.per_worker,
         handle.as_ref(),
         (config.log.format, config.log.query_strings),
         config.pin_workers,
     )?;
-    running.set_workers(threads);
+    running.set_workers(threads, renewers);
+    let outside = (addresses, certificates);
     let sweeper = sweeper::start(running.engine(), &parts.clock, config.scrub, outside)?;
     running.add_background(sweeper);
     if parts.alone {
-        let resident = resident::start(config.memory, running.proxy(), running.engine())?;
+        let resident = resident::start(config.memory, &running.proxy(), running.engine())?;
         running.add_background(resident);
     }
     Ok(running)
 }
 
-/// Addresses of the machine and certificate files: they may change while Foxy runs.
-fn outside(
-    config: &Config,
-    proxy: &foxy_proxy::Config,
-    clock: &dyn Clock,
-) -> (Renewal, Certificates) {
-    let addresses = Renewal::new(&proxy.access.local_addresses);
-    (addresses, Certificates::new(config.certificates(), clock))
-}
-
 /// Reads the authorities that the system trusts, for the forward proxy and for sites: this takes
 /// longer than a network thread may wait.
-fn read_trust(config: &Config, forward: &OriginTls) -> Result<(), StartError> {
+pub(super) fn read_trust(config: &Config, forward: &OriginTls) -> Result<(), StartError> {
     let forward = (!config.listen.is_empty()).then_some(forward);
     let sites = config
         .sites
@@ -181,38 +173,10 @@ fn engine(config: &Config, budget: Budget, parts: &Parts) -> Arc<Engine> {
     Engine::new(settings, Arc::clone(&parts.clock))
 }
 
-fn addresses(bound: &Bound, admin: Option<&TcpListener>) -> Addresses {
-    Addresses {
-        forward: bound.forward.clone(),
-        sites: bound.sites.clone(),
-        admin: admin.and_then(|socket| socket.local_addr().ok()),
-    }
-}
-
 fn log_path(target: &LogTarget) -> String {
     match target {
         LogTarget::File(path) => path.display().to_string(),
         LogTarget::Stdout => "stdout".to_owned(),
         LogTarget::Off => "off".to_owned(),
     }
-}
-
-/// The proxy's configuration, completed by what is known only now.
-fn proxy_config(
-    config: &Config,
-    bound: &Bound,
-    admin: Option<SocketAddr>,
-    budget: Budget,
-    seed: u64,
-) -> foxy_proxy::Config {
-    let mut proxy = config.proxy.clone();
-    let requests = usize::try_from(budget.requests).unwrap_or(usize::MAX);
-    proxy.limits.memory = requests;
-    proxy.fill.memory = requests / 2;
-    limits::fit_to_open_files(&mut proxy, config.workers);
-    proxy.access.loopback_only = bound.all().all(|address| address.ip().is_loopback());
-    proxy.access.own = bound.all().chain(admin).collect();
-    // Distinguishes this Foxy from another of the same name in a chain of proxies.
-    proxy.headers.instance = format!("{:08x}", hash64(seed, b"instance") as u32);
-    proxy
 }

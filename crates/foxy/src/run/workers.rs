@@ -4,7 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use foxy_proxy::{Listener, LogSink, NoLog, Proxy, Role, Serves, Site, Worker, bind};
+use foxy_proxy::{
+    Listener, LogSink, NoLog, Proxy, Renewals, RenewedListener, Renewer, Role, Serves, Site,
+    Worker, bind,
+};
 use foxy_tls::ListenerTls;
 
 use super::StartError;
@@ -14,18 +17,32 @@ use crate::config::{Config, LogFormat, SharedListener, SiteConfig};
 /// Bound listeners, per worker, and the addresses they got.
 #[derive(Debug)]
 pub(super) struct Bound {
-    pub(super) per_worker: Vec<Vec<Listener>>,
+    pub(super) per_worker: Vec<Vec<RenewedListener>>,
     pub(super) forward: Vec<SocketAddr>,
     pub(super) sites: Vec<(String, Vec<SocketAddr>)>,
+    /// Addresses as configured, and as bound.
+    pub(super) addresses: Vec<(SocketAddr, SocketAddr)>,
+    /// Listeners that are there already, as configured and as bound: they get no new sockets.
+    kept: Vec<(SocketAddr, SocketAddr)>,
 }
 
 impl Bound {
     /// Binds everything the configuration names.
     pub(super) fn bind_all(config: &Config) -> Result<Self, StartError> {
+        Self::bind_beside(config, Vec::new())
+    }
+
+    /// As [`bind_all`](Self::bind_all), beside listeners that are bound already.
+    pub(super) fn bind_beside(
+        config: &Config,
+        kept: Vec<(SocketAddr, SocketAddr)>,
+    ) -> Result<Self, StartError> {
         let mut bound = Self {
             per_worker: (0..config.workers).map(|_| Vec::new()).collect(),
             forward: Vec::new(),
             sites: Vec::new(),
+            addresses: Vec::new(),
+            kept,
         };
         for address in &config.listen {
             let actual = {
@@ -61,18 +78,28 @@ impl Bound {
         (serves, tls): (&Serves, Option<ListenerTls>),
     ) -> Result<SocketAddr, StartError> {
         let fail = |source| StartError::listen(address, user, source);
-        let sockets = bind(address, self.per_worker.len()).map_err(fail)?;
-        let actual = match sockets.first() {
-            Some(socket) => socket.local_addr().map_err(fail)?,
-            None => address,
+        let kept = self.kept.iter().position(|(wanted, _)| *wanted == address);
+        let (actual, sockets) = match kept {
+            Some(place) => (self.kept.swap_remove(place).1, Vec::new()),
+            None => {
+                let sockets = bind(address, self.per_worker.len()).map_err(fail)?;
+                let actual = match sockets.first() {
+                    Some(socket) => socket.local_addr().map_err(fail)?,
+                    None => address,
+                };
+                (actual, sockets)
+            }
         };
-        for (listeners, socket) in self.per_worker.iter_mut().zip(sockets) {
-            listeners.push(Listener {
-                socket,
+        let mut sockets = sockets.into_iter();
+        for listeners in &mut self.per_worker {
+            listeners.push(RenewedListener {
+                address: actual,
+                socket: sockets.next(),
                 serves: serves.clone(),
                 tls: tls.clone(),
             });
         }
+        self.addresses.push((address, actual));
         Ok(actual)
     }
 
@@ -113,25 +140,29 @@ fn site(site: &SiteConfig) -> Site {
     }
 }
 
-/// Starts one thread per worker.
+/// Starts one thread per worker; the other value sends new settings to each.
 pub(super) fn spawn(
     proxy: &Arc<Proxy>,
-    listeners: Vec<Vec<Listener>>,
+    listeners: Vec<Vec<RenewedListener>>,
     log: Option<&LogHandle>,
     (format, query_strings): (LogFormat, bool),
     pin: bool,
-) -> Result<Vec<JoinHandle<()>>, StartError> {
+) -> Result<(Vec<JoinHandle<()>>, Vec<Renewer>), StartError> {
     let mut threads = Vec::with_capacity(listeners.len());
+    let mut renewers = Vec::with_capacity(listeners.len());
     for (index, listeners) in listeners.into_iter().enumerate() {
         let sink: Box<dyn LogSink> = match log {
             Some(handle) => Box::new(BufferedSink::new(format, query_strings, handle.clone())),
             None => Box::new(NoLog),
         };
+        let (renewer, renewals) = Renewals::channel();
+        renewers.push(renewer);
         let worker = Worker {
             proxy: Arc::clone(proxy),
             index,
-            listeners,
+            listeners: listeners.into_iter().filter_map(opened).collect(),
             log: sink,
+            renewals,
         };
         let thread = std::thread::Builder::new()
             .name(format!("foxy-{index}"))
@@ -149,7 +180,16 @@ pub(super) fn spawn(
             })?;
         threads.push(thread);
     }
-    Ok(threads)
+    Ok((threads, renewers))
+}
+
+/// A listener with its own socket; at the start, all have one.
+fn opened(listener: RenewedListener) -> Option<Listener> {
+    Some(Listener {
+        socket: listener.socket?,
+        serves: listener.serves,
+        tls: listener.tls,
+    })
 }
 
 /// Binds the calling thread to the `index`-th of the cores this process may use.

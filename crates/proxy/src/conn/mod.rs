@@ -34,6 +34,7 @@ use crate::asker::Asker;
 use crate::ledger::{Entry, Pressure, Use};
 use crate::local::Local;
 use crate::net::{Doing, Io, ReadBuf, Ticks, Transport};
+use crate::post::{Post, Posted};
 use crate::reply::{Scratch, send_page};
 use crate::route::Refusal;
 use crate::{Event, Outcome, Role, SiteTable};
@@ -73,7 +74,11 @@ pub(crate) const MEMORY: Refusal = Refusal {
 /// A client connection.
 #[derive(Debug)]
 pub(crate) struct Conn<T> {
+    /// The settings for the present request.
     pub(crate) local: Rc<Local>,
+    /// The settings of now, and the number of those that this connection has.
+    post: Rc<Post>,
+    number: u64,
     pub(crate) io: Io<T>,
     pub(crate) buf: ReadBuf,
     pub(crate) slots: FieldSlots,
@@ -87,6 +92,8 @@ pub(crate) struct Conn<T> {
     /// The certificate whose names alone the client may ask for.
     served: Option<Arc<Served>>,
     counted: (u64, u64),
+    /// No request came yet.
+    fresh: bool,
     /// Entry of the connection, without its read buffer.
     memory: Entry,
     /// The last answer was cut: the connection ends by a reset.
@@ -121,7 +128,8 @@ enum NoRequest {
 }
 
 impl<T: Transport> Conn<T> {
-    pub(crate) fn new(local: Rc<Local>, transport: T, peer: SocketAddr, door: Door) -> Self {
+    pub(crate) fn new(post: &Rc<Post>, transport: T, peer: SocketAddr) -> Self {
+        let Posted { local, door, .. } = post.current();
         let Door { role, sites } = door;
         let client = Asker::new(&local.proxy.config.access, &role, peer);
         Self {
@@ -134,6 +142,9 @@ impl<T: Transport> Conn<T> {
             aborted: Cell::new(false),
             memory: local.proxy.ledger.take(Use::Connections, ACTIVE_BYTES),
             served: None,
+            number: post.number(),
+            post: Rc::clone(post),
+            fresh: true,
             local,
             client,
             role,
@@ -150,7 +161,13 @@ impl<T: Transport> Conn<T> {
     pub(crate) async fn serve(mut self) {
         loop {
             let keep = match self.next_request().await {
-                Ok(parts) => self.answer(parts).await,
+                // A client may repeat a request that finds its idle connection closed.
+                Ok(_) if self.post.is_closed() && !self.fresh => break,
+                Ok(parts) => {
+                    self.fresh = false;
+                    self.renew();
+                    self.answer(parts).await
+                }
                 Err(NoRequest::Closed) => break,
                 Err(NoRequest::Refused(refusal)) => {
                     self.refuse(refusal).await;
@@ -169,6 +186,23 @@ impl<T: Transport> Conn<T> {
         self.count_bytes();
     }
 
+    /// Takes the settings of now, for the request that has come.
+    #[inline]
+    fn renew(&mut self) {
+        if self.number != self.post.number() {
+            self.take_settings();
+        }
+    }
+
+    #[cold]
+    fn take_settings(&mut self) {
+        let Posted { local, door, .. } = self.post.current();
+        self.number = self.post.number();
+        self.client = Asker::new(&local.proxy.config.access, &door.role, self.client.peer);
+        (self.role, self.sites) = (door.role, door.sites);
+        self.local = local;
+    }
+
     /// Sets the client of this request, if the peer is a trusted proxy.
     pub(crate) fn note_client(&mut self, parts: &RequestParts) {
         if self.client.trusted {
@@ -180,7 +214,7 @@ impl<T: Transport> Conn<T> {
 
     /// Whether the connection may be kept after this request, as far as the request says.
     pub(crate) fn may_keep(&self, parts: &RequestParts) -> bool {
-        parts.persistent() && !self.local.proxy.is_shutting_down()
+        parts.persistent() && !self.local.proxy.is_shutting_down() && !self.post.is_closed()
     }
 
     async fn next_request(&mut self) -> Result<RequestParts, NoRequest> {

@@ -151,6 +151,7 @@ impl<H> FillMap<H> {
         writer.begin(start, Some(cover));
         follower.resume(wanted.at);
         running.push(Arc::clone(writer.fill()));
+        self.judge(writer.fill());
         Gap::Starts(writer, follower, cover)
     }
 }

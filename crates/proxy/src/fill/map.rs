@@ -1,7 +1,7 @@
 //! Which fills are running, by key.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use foxy_base::KeyHash;
@@ -20,6 +20,8 @@ pub(crate) struct FillMap<H> {
     shards: Vec<Mutex<Shard<H>>>,
     /// The number of the next fetch.
     pub(super) numbers: AtomicU64,
+    /// The rules under which these fills were started are not in use any more.
+    retired: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -46,6 +48,7 @@ impl<H> FillMap<H> {
         Self {
             shards: (0..SHARDS).map(|_| Mutex::new(shard())).collect(),
             numbers: AtomicU64::new(1),
+            retired: AtomicBool::new(false),
         }
     }
 
@@ -104,6 +107,28 @@ impl<H> FillMap<H> {
         let mut shard = self.shard(fill.base).lock();
         let family = shard.by_base.entry(fill.base).or_default();
         family.fills.push(Arc::clone(fill));
+        self.judge(fill);
+    }
+
+    /// Forbids storing a new fill of a retired map. Called with the shard locked: either this sees
+    /// that the map is retired, or [`retire`](Self::retire) finds the fill.
+    pub(super) fn judge(&self, fill: &Fill<H>) {
+        if self.retired.load(Ordering::Acquire) {
+            fill.forbid_storing();
+        }
+    }
+
+    /// The rules have changed: what these fills bring, and those that old requests still start, is
+    /// not stored. New requests have another map.
+    pub(crate) fn retire(&self) {
+        self.retired.store(true, Ordering::Release);
+        for shard in &self.shards {
+            let shard = shard.lock();
+            let families = shard.by_base.values();
+            families
+                .flat_map(|family| &family.fills)
+                .for_each(|fill| fill.forbid_storing());
+        }
     }
 
     /// The fill that requests of this slot join.

@@ -90,6 +90,41 @@ fn a_fill_can_be_joined_while_every_byte_is_there() {
 }
 
 #[test]
+fn what_a_retired_map_has_or_starts_is_not_stored() {
+    let map = FillMap::<u16>::new();
+    let [one, two, three] = [b"1", b"2", b"3"].map(|key| (key_hash(key), Bytes::from_static(key)));
+    let Joined::Starts(before, _follower) = map.join(one.0, &one.1, one.0) else {
+        panic!("nothing was running");
+    };
+    assert!(before.fill().is_storable());
+    map.retire();
+    assert!(!before.fill().is_storable());
+    let Joined::Starts(joinable, follower) = map.join(two.0, &two.1, two.0) else {
+        panic!("nothing was running");
+    };
+    let (second, _follower) = map.second(&follower);
+    let (alone, _follower) = map.alone(two.0, &two.1, two.0);
+    let gap = map.gap(
+        &GapWanted {
+            key: &three.1,
+            hash: three.0,
+            base: three.0,
+            version: 1,
+            at: 0,
+            until: 100,
+            unit: 100,
+        },
+        |_| true,
+    );
+    let Gap::Starts(gap, ..) = gap else {
+        panic!("nothing was running");
+    };
+    for writer in [joinable, second, alone, gap] {
+        assert!(!writer.fill().is_storable());
+    }
+}
+
+#[test]
 fn an_invalidated_fill_is_neither_joined_nor_stored() {
     let map = FillMap::<u16>::new();
     let hash = key_hash(b"k");

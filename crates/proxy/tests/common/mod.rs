@@ -20,7 +20,8 @@ use std::time::Duration;
 use foxy_base::{ManualClock, WallTime, key_hash};
 use foxy_disk::MemDisk;
 use foxy_proxy::{
-    Config, FixedNames, Listener, LogRecord, LogSink, Proxy, Role, Serves, Worker, bind,
+    Config, FixedNames, Listener, LogRecord, LogSink, Proxy, Renewal, Renewals, RenewedListener,
+    Renewer, Role, Serves, Worker, bind,
 };
 use foxy_store::{Engine, EngineConfig, Lookup, Object, StoreOptions};
 
@@ -52,6 +53,7 @@ pub struct Foxy {
     pub engine: Arc<Engine>,
     pub clock: Arc<ManualClock>,
     pub log: Log,
+    renewers: Vec<Renewer>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -110,10 +112,13 @@ impl Foxy {
         let log = Log::default();
         let sockets = bind("127.0.0.1:0".parse().unwrap(), workers).unwrap();
         let addr = sockets[0].local_addr().unwrap();
+        let mut renewers = Vec::new();
         let threads = sockets
             .into_iter()
             .enumerate()
             .map(|(index, socket)| {
+                let (renewer, renewals) = Renewals::channel();
+                renewers.push(renewer);
                 let worker = Worker {
                     proxy: proxy.clone(),
                     index,
@@ -123,6 +128,7 @@ impl Foxy {
                         tls: tls.clone(),
                     }],
                     log: Box::new(log.clone()),
+                    renewals,
                 };
                 std::thread::spawn(move || worker.run().unwrap())
             })
@@ -133,7 +139,35 @@ impl Foxy {
             engine,
             clock,
             log,
+            renewers,
             threads,
+        }
+    }
+
+    /// New settings for all workers, on listeners that each worker opens or has.
+    pub fn renew(&mut self, config: Config, alike: bool, listeners: &[(SocketAddr, Serves)]) {
+        self.proxy = self.proxy.renewed(config, alike);
+        let new = listeners
+            .iter()
+            .filter(|(address, _)| *address != self.addr);
+        let mut sockets: Vec<_> = new
+            .map(|(address, _)| (*address, bind(*address, self.renewers.len()).unwrap()))
+            .collect();
+        for renewer in &self.renewers {
+            let listeners = listeners.iter().map(|(address, serves)| RenewedListener {
+                address: *address,
+                socket: sockets
+                    .iter_mut()
+                    .find(|(bound, _)| bound == address)
+                    .and_then(|(_, sockets)| sockets.pop()),
+                serves: serves.clone(),
+                tls: None,
+            });
+            let renewal = Renewal {
+                proxy: self.proxy.clone(),
+                listeners: listeners.collect(),
+            };
+            renewer.send(renewal).blocking_recv().unwrap();
         }
     }
 

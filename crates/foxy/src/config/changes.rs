@@ -1,0 +1,140 @@
+//! Two configurations compared: what a reload applies, and what has to wait for a start.
+
+use std::fmt::Debug;
+
+use super::build::{Config, SiteConfig};
+
+/// Changed parts of a configuration, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changes {
+    /// Applied by a reload.
+    pub(crate) now: Vec<String>,
+    /// Applied by a start.
+    pub(crate) later: Vec<String>,
+    /// Keys, sites, access and sharing are decided as before.
+    pub(crate) alike: bool,
+}
+
+impl Changes {
+    fn compare(&mut self, name: &str, old: &impl Debug, new: &impl Debug) -> bool {
+        let changed = shown(old) != shown(new);
+        if changed {
+            self.now.push(name.to_owned());
+        }
+        changed
+    }
+
+    fn wait(&mut self, name: &str, old: &impl Debug, new: &impl Debug) {
+        if shown(old) != shown(new) {
+            self.later.push(name.to_owned());
+        }
+    }
+}
+
+/// The printed form has every setting.
+fn shown(value: &impl Debug) -> String {
+    format!("{value:?}")
+}
+
+impl Config {
+    /// This configuration as a running Foxy can take it that has `old`: settings that only a start
+    /// applies are those of `old`. Beside it, what differs.
+    pub(crate) fn after(&self, old: &Self) -> (Self, Changes) {
+        let mut next = self.clone();
+        let mut changes = Changes::default();
+        next.keep_at_start(old, &mut changes);
+        next.keep_alike(old);
+        let decides = [
+            changes.compare("listen", &old.listen, &next.listen),
+            changes.sites(&old.sites, &next.sites),
+            changes.compare("access", &old.proxy.access, &next.proxy.access),
+            changes.compare("headers", &old.proxy.headers, &next.proxy.headers),
+            changes.compare("cache", &old.proxy.rules, &next.proxy.rules),
+            changes.compare("rule", &old.proxy.user_rules, &next.proxy.user_rules),
+        ];
+        changes.alike = !decides.contains(&true);
+        let tls = |config: &Self| (config.listen_tls.clone(), config.tls.clone());
+        changes.compare("tls", &tls(old), &tls(&next));
+        changes.compare("timeouts", &old.proxy.timeouts, &next.proxy.timeouts);
+        changes.compare("limits", &old.proxy.limits, &next.proxy.limits);
+        changes.compare("fill", &old.proxy.fill, &next.proxy.fill);
+        changes.compare("admin names", &old.admin_hosts, &next.admin_hosts);
+        changes.compare("log.level", &old.log.level, &next.log.level);
+        (next, changes)
+    }
+
+    /// Keeps what only a start applies.
+    fn keep_at_start(&mut self, old: &Self, changes: &mut Changes) {
+        macro_rules! keep {
+            ($($name:literal: $($field:ident).+),+ $(,)?) => {
+                $(changes.wait($name, &old.$($field).+, &self.$($field).+);
+                self.$($field).+ = old.$($field).+.clone();)+
+            };
+        }
+        keep!(
+            "memory": memory,
+            "workers": workers,
+            "pin_workers": pin_workers,
+            "store": stores,
+            "state folder": state_folder,
+            "admission": admission,
+            "scrub": scrub,
+            "admin": admin,
+            "admin token": admin_token,
+            "log.access": log.access,
+            "log.format": log.format,
+            "log.query_strings": log.query_strings,
+            "clients' connections": proxy.limits.client_connections,
+            "purge rate": proxy.access.purge_rate,
+            "upstream connections and names": proxy.upstream,
+            "name in Via": proxy.headers.instance,
+        );
+        // Not of the file: a list of the machine's addresses.
+        let addresses = &old.proxy.access.local_addresses;
+        self.proxy.access.local_addresses.clone_from(addresses);
+    }
+
+    /// Keeps the TLS settings of origins that are like those before: connections under them can be
+    /// used again, and their sessions.
+    fn keep_alike(&mut self, old: &Self) {
+        for site in &mut self.sites {
+            let same = old.sites.iter().find(|before| before.name == site.name);
+            if let Some(before) = same.and_then(|before| before.origin_tls.as_ref())
+                && let Some(own) = &mut site.origin_tls
+                && own.is_like(before)
+            {
+                *own = before.clone();
+            }
+        }
+    }
+}
+
+impl Changes {
+    /// Compares the sites. Certificates for clients decide nothing.
+    fn sites(&mut self, old: &[SiteConfig], new: &[SiteConfig]) -> bool {
+        let find = |sites: &[SiteConfig], name: &str| {
+            let found = sites.iter().find(|site| site.name == name);
+            found.cloned()
+        };
+        let mut names: Vec<&str> = old.iter().chain(new).map(|site| &site.name[..]).collect();
+        names.sort_unstable();
+        names.dedup();
+        let mut decides = false;
+        for name in names {
+            let (before, after) = (find(old, name), find(new, name));
+            let origins = [&before, &after].map(|site| Some(site.as_ref()?.origin_tls.clone()));
+            let named = format!("site {name}");
+            let differ = self.compare(&named, &before, &after);
+            let other_origin = origins[0] != origins[1];
+            if other_origin && !differ {
+                self.now.push(named);
+            }
+            decides |= differ || other_origin;
+        }
+        // Which site comes first decides for hosts that several could have.
+        let order = |sites: &[SiteConfig]| -> Vec<String> {
+            sites.iter().map(|site| site.name.clone()).collect()
+        };
+        decides || order(old) != order(new)
+    }
+}

@@ -1,0 +1,190 @@
+//! What a reload replaces: the proxy with its settings, its listeners, what the admin listener
+//! answers from.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use foxy_base::{Budget, Clock, MonoTime, hash64};
+use foxy_proxy::{Proxy, Renewal, Renewer, Token};
+use foxy_store::Engine;
+use parking_lot::Mutex;
+
+use super::certificates::InUse;
+use super::keeper::StoreKeeper;
+use super::running::Addresses;
+use super::start::read_trust;
+use super::workers::Bound;
+use super::{StartError, limits};
+use crate::access_log::LogHandle;
+use crate::admin::{AdminThread, State};
+use crate::config::Config;
+
+/// Parts of a configuration, by name, that a reload found changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reloaded {
+    /// In effect now.
+    pub applied: Vec<String>,
+    /// In effect after the next start.
+    pub waiting: Vec<String>,
+}
+
+/// What only a start decides.
+#[derive(Debug)]
+pub(super) struct Fixed {
+    pub(super) seed: u64,
+    pub(super) budget: Budget,
+    pub(super) token: Option<Token>,
+    pub(super) admin: Option<SocketAddr>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) started: MonoTime,
+}
+
+impl Fixed {
+    /// The proxy's configuration, completed by what is known only now.
+    pub(super) fn proxy_config(&self, config: &Config, bound: &Bound) -> foxy_proxy::Config {
+        let mut proxy = config.proxy.clone();
+        let requests = usize::try_from(self.budget.requests).unwrap_or(usize::MAX);
+        proxy.limits.memory = requests;
+        proxy.fill.memory = requests / 2;
+        limits::fit_to_open_files(&mut proxy, config.workers);
+        proxy.access.loopback_only = bound.all().all(|address| address.ip().is_loopback());
+        proxy.access.own = bound.all().chain(self.admin).collect();
+        proxy.access.token.clone_from(&self.token);
+        // Distinguishes this Foxy from another of the same name in a chain of proxies.
+        proxy.headers.instance = format!("{:08x}", hash64(self.seed, b"instance") as u32);
+        proxy
+    }
+}
+
+/// The settings in effect, and what was made of them.
+#[derive(Clone, Debug)]
+struct Now {
+    config: Config,
+    proxy: Arc<Proxy>,
+    addresses: Addresses,
+    /// Listeners, as configured and as bound.
+    bound: Vec<(SocketAddr, SocketAddr)>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Renewable {
+    fixed: Fixed,
+    now: Mutex<Now>,
+    certificates: InUse,
+    renewers: Vec<Renewer>,
+}
+
+/// What the admin listener needs beside it.
+pub(super) type Around<'a> = (&'a Arc<Engine>, &'a Arc<StoreKeeper>, Option<LogHandle>);
+
+impl Renewable {
+    pub(super) fn new(fixed: Fixed, config: &Config, proxy: Arc<Proxy>, bound: &Bound) -> Self {
+        Self {
+            certificates: InUse::new(config.certificates(), &*fixed.clock),
+            now: Mutex::new(Now {
+                config: config.clone(),
+                proxy,
+                addresses: addresses(bound, fixed.admin),
+                bound: bound.addresses.clone(),
+            }),
+            fixed,
+            renewers: Vec::new(),
+        }
+    }
+
+    pub(super) fn set_workers(&mut self, renewers: Vec<Renewer>) {
+        self.renewers = renewers;
+    }
+
+    pub(super) fn proxy(&self) -> Arc<Proxy> {
+        Arc::clone(&self.now.lock().proxy)
+    }
+
+    pub(super) fn addresses(&self) -> Addresses {
+        self.now.lock().addresses.clone()
+    }
+
+    pub(super) fn config(&self) -> Config {
+        self.now.lock().config.clone()
+    }
+
+    /// The certificates that are looked at while Foxy runs.
+    pub(super) fn certificates(&self) -> InUse {
+        self.certificates.clone()
+    }
+
+    pub(super) fn admin_state(&self, around: Around<'_>) -> State {
+        self.state_of(&self.now.lock(), around)
+    }
+
+    fn state_of(&self, now: &Now, (engine, stores, log): Around<'_>) -> State {
+        let fixed = &self.fixed;
+        State::new(
+            &now.proxy,
+            (engine, stores),
+            &fixed.clock,
+            log,
+            (&now.config, &now.addresses),
+            (fixed.token.clone(), fixed.started),
+        )
+    }
+
+    /// See [`Running::reload`](super::Running::reload).
+    pub(super) fn reload(
+        &self,
+        new: &Config,
+        around: Around<'_>,
+        admin: Option<&AdminThread>,
+    ) -> Result<Reloaded, StartError> {
+        let mut now = self.now.lock();
+        let (config, changes) = new.after(&now.config);
+        let bound = Bound::bind_beside(&config, now.bound.clone())?;
+        let mut settings = self.fixed.proxy_config(&config, &bound);
+        // The list is kept up to date by a thread.
+        let local = &now.config.proxy.access.local_addresses;
+        settings.access.local_addresses.clone_from(local);
+        read_trust(&config, &settings.upstream.tls)?;
+        let proxy = now.proxy.renewed(settings, changes.alike);
+        let sent: Vec<_> = self
+            .renewers
+            .iter()
+            .zip(bound.per_worker)
+            .map(|(renewer, listeners)| {
+                let proxy = Arc::clone(&proxy);
+                renewer.send(Renewal { proxy, listeners })
+            })
+            .collect();
+        for applied in sent {
+            // An error means that the worker has ended.
+            let _ = applied.blocking_recv();
+        }
+        self.certificates
+            .set(config.certificates(), &*self.fixed.clock);
+        *now = Now {
+            proxy,
+            addresses: Addresses {
+                forward: bound.forward,
+                sites: bound.sites,
+                admin: self.fixed.admin,
+            },
+            bound: bound.addresses,
+            config,
+        };
+        if let Some(admin) = admin {
+            admin.renew(self.state_of(&now, around));
+        }
+        Ok(Reloaded {
+            applied: changes.now,
+            waiting: changes.later,
+        })
+    }
+}
+
+fn addresses(bound: &Bound, admin: Option<SocketAddr>) -> Addresses {
+    Addresses {
+        forward: bound.forward.clone(),
+        sites: bound.sites.clone(),
+        admin,
+    }
+}

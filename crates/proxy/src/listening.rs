@@ -1,0 +1,170 @@
+//! The listeners of one worker: opened at the start, renewed and closed by reloads.
+
+use std::future::pending;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use foxy_tls::ListenerTls;
+use hashbrown::HashMap;
+use socket2::SockRef;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use crate::conn::{Door, Sites};
+use crate::local::Local;
+use crate::post::{Post, Posted};
+use crate::worker::start;
+use crate::{Renewal, RenewedListener, Role, Serves};
+
+/// Receive buffers of clients where memory is small. The kernel doubles it.
+const SMALL_RECEIVE: usize = 8 << 10;
+/// After a listener is closed: time for the connections in its queue to be accepted.
+const LAST: Duration = Duration::from_millis(20);
+
+/// The listeners, and the settings of now.
+pub(crate) struct Listening {
+    local: Rc<Local>,
+    open: HashMap<SocketAddr, Open>,
+}
+
+struct Open {
+    post: Rc<Post>,
+    accepting: JoinHandle<()>,
+}
+
+impl Listening {
+    pub(crate) fn new(local: Rc<Local>) -> Self {
+        Self {
+            local,
+            open: HashMap::new(),
+        }
+    }
+
+    /// Accepts connections from now on.
+    pub(crate) fn open(
+        &mut self,
+        address: SocketAddr,
+        socket: std::net::TcpListener,
+        (serves, tls): (Serves, Option<ListenerTls>),
+    ) -> io::Result<()> {
+        socket.set_nonblocking(true)?;
+        let socket = TcpListener::from_std(socket)?;
+        // Accepted sockets inherit it. With little memory, what a client sends before it is read
+        // must not fill megabytes of the kernel.
+        if self.local.proxy.config.limits.has_little_memory() {
+            let _ = SockRef::from(&socket).set_recv_buffer_size(SMALL_RECEIVE);
+        }
+        let post = Post::new(self.posted(serves, tls));
+        let accepting = tokio::task::spawn_local(accept(Rc::clone(&post), socket));
+        self.open.insert(address, Open { post, accepting });
+        Ok(())
+    }
+
+    fn posted(&self, serves: Serves, tls: Option<ListenerTls>) -> Posted {
+        Posted {
+            local: Rc::clone(&self.local),
+            door: door(serves),
+            tls,
+        }
+    }
+
+    /// Applies new settings: every request that begins later has them.
+    pub(crate) fn renew(&mut self, renewal: Renewal) {
+        self.local = self.local.renewed(Arc::clone(&renewal.proxy));
+        let mut before = std::mem::take(&mut self.open);
+        for listener in renewal.listeners {
+            let RenewedListener {
+                address,
+                socket,
+                serves,
+                tls,
+            } = listener;
+            match (before.remove(&address), socket) {
+                (Some(open), _) => {
+                    open.post.renew(self.posted(serves, tls));
+                    self.open.insert(address, open);
+                }
+                (None, Some(socket)) => {
+                    if let Err(error) = self.open(address, socket, (serves, tls)) {
+                        tracing::error!(%error, %address, "a new listener could not be set up");
+                    }
+                }
+                (None, None) => tracing::error!(%address, "a listener is not there any more"),
+            }
+        }
+        for open in before.into_values() {
+            open.post.close();
+        }
+    }
+
+    /// Stops accepting, and returns the settings of now.
+    pub(crate) fn stop(self) -> Rc<Local> {
+        for open in self.open.into_values() {
+            open.accepting.abort();
+        }
+        self.local
+    }
+}
+
+/// A listener's roles, on this thread.
+fn door(serves: Serves) -> Door {
+    match serves {
+        Serves::One(role) => Door {
+            role: Rc::new(role),
+            sites: None,
+        },
+        Serves::Sites(table, sites) => {
+            let none = Rc::new(Role::Undecided);
+            let role = |(site, tls)| (Rc::new(Role::Site(site)), tls);
+            let sites = Sites {
+                table,
+                roles: sites.into_iter().map(role).collect(),
+                none: Rc::clone(&none),
+            };
+            Door {
+                role: none,
+                sites: Some(Rc::new(sites)),
+            }
+        }
+    }
+}
+
+/// Accepts until the listener is closed by a reload, and then what its queue still has: the kernel
+/// would reset those connections.
+async fn accept(post: Rc<Post>, socket: TcpListener) {
+    tokio::select! {
+        () = accept_all(&post, &socket) => {}
+        () = post.until_closed() => {}
+    }
+    let _ = tokio::time::timeout(LAST, accept_all(&post, &socket)).await;
+}
+
+async fn accept_all(post: &Rc<Post>, socket: &TcpListener) {
+    loop {
+        match socket.accept().await {
+            Ok((stream, client)) => start(post, stream, client),
+            Err(error) if is_clients_fault(&error) => {}
+            Err(error) => {
+                // Out of descriptors or memory: connections in progress must end first.
+                tracing::warn!(%error, "cannot accept connections for a moment");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+        if post.current().local.proxy.is_shutting_down() {
+            pending::<()>().await;
+        }
+    }
+}
+
+/// Errors of accept that concern one connection only.
+fn is_clients_fault(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::Interrupted
+    )
+}

@@ -1,0 +1,106 @@
+//! What outlives a reload.
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Weak};
+
+use foxy_base::Clock;
+use foxy_store::Engine;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::fetch::FillHead;
+use crate::fill::{FillMap, Remembered};
+use crate::ledger::Ledger;
+use crate::places::Places;
+use crate::purge_rate::PurgeRate;
+use crate::recent::RecentTable;
+use crate::upstream::dns::DnsCache;
+use crate::upstream::limit::OriginLimit;
+use crate::variants::Variants;
+use crate::{Config, Counters, Resolver};
+
+/// State of a proxy that its settings do not decide about, so that a reload keeps it.
+#[derive(Debug)]
+pub struct Shared {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) resolver: Arc<dyn Resolver>,
+    pub(crate) dns: DnsCache,
+    pub(crate) connections: AtomicUsize,
+    pub(crate) ledger: Arc<Ledger>,
+    /// Connections per client.
+    pub(crate) places: Arc<Places>,
+    /// Keys whose answers others may not have: requests for them do not wait for each other.
+    pub(crate) unshared: Remembered,
+    /// Keys whose ranges are not worth widening: their answers begin no sparse object.
+    pub(crate) undivided: Remembered,
+    /// Limits of fetches that wait for one origin.
+    pub(crate) origins: OriginLimit,
+    /// Large objects whose last fetch of a missing run failed.
+    pub(crate) broken: Remembered,
+    /// What became of requests that were more than a hit.
+    pub(crate) recent: RecentTable,
+    /// Which variants URLs have.
+    pub(crate) variants: Variants,
+    /// Limits of purges on listeners.
+    pub(crate) purge_rate: PurgeRate,
+    /// Number of the newest purge in the store before this start.
+    pub(crate) purges_before: u64,
+    /// A cache in place of the store.
+    #[cfg(feature = "stand-in")]
+    pub(crate) stand_in: std::sync::OnceLock<Arc<dyn crate::StandIn>>,
+    pub(crate) counters: Vec<Counters>,
+    pub(crate) shutdown: watch::Sender<bool>,
+    /// Fetches under the rules of now, and under those of before a reload while they last.
+    fills: Mutex<Vec<Weak<FillMap<FillHead>>>>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        config: &Config,
+        engine: Arc<Engine>,
+        clock: Arc<dyn Clock>,
+        resolver: Arc<dyn Resolver>,
+        workers: usize,
+    ) -> Self {
+        Self {
+            ledger: Ledger::new(config.limits.memory, config.fill.memory),
+            places: Places::new(config.limits.client_connections),
+            unshared: Remembered::new(),
+            undivided: Remembered::new(),
+            origins: OriginLimit::new(
+                config.upstream.origin_concurrency,
+                config.upstream.origin_queue,
+            ),
+            broken: Remembered::new(),
+            purge_rate: PurgeRate::new(config.access.purge_rate, clock.mono()),
+            purges_before: engine.purge_sequence(),
+            dns: DnsCache::new(config.upstream.dns_names),
+            engine,
+            clock,
+            resolver,
+            connections: AtomicUsize::new(0),
+            recent: RecentTable::default(),
+            variants: Variants::default(),
+            #[cfg(feature = "stand-in")]
+            stand_in: std::sync::OnceLock::new(),
+            counters: (0..workers.max(1)).map(|_| Counters::default()).collect(),
+            shutdown: watch::Sender::new(false),
+            fills: Mutex::default(),
+        }
+    }
+
+    /// A map for fetches under other rules.
+    pub(crate) fn new_fills(&self) -> Arc<FillMap<FillHead>> {
+        let new = Arc::new(FillMap::new());
+        let mut all = self.fills.lock();
+        all.retain(|fills| fills.strong_count() > 0);
+        all.push(Arc::downgrade(&new));
+        new
+    }
+
+    /// All maps in use: a purge concerns the fetches of each.
+    pub(crate) fn all_fills(&self) -> Vec<Arc<FillMap<FillHead>>> {
+        self.fills.lock().iter().filter_map(Weak::upgrade).collect()
+    }
+}
