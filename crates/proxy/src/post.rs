@@ -15,7 +15,7 @@ pub(crate) struct Post {
     current: RefCell<Posted>,
     /// Changes with the settings.
     number: Cell<u64>,
-    closed: Cell<bool>,
+    closed: Rc<Cell<bool>>,
     closing: Notify,
 }
 
@@ -33,7 +33,7 @@ impl Post {
         Rc::new(Self {
             current: RefCell::new(posted),
             number: Cell::new(0),
-            closed: Cell::new(false),
+            closed: Rc::default(),
             closing: Notify::new(),
         })
     }
@@ -58,6 +58,11 @@ impl Post {
         self.closed.set(true);
         self.number.set(self.number.get() + 1);
         self.closing.notify_one();
+    }
+
+    /// True once the listener is closed.
+    pub(crate) fn closed(&self) -> &Rc<Cell<bool>> {
+        &self.closed
     }
 
     #[inline]

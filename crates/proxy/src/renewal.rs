@@ -2,9 +2,10 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use foxy_tls::ListenerTls;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use crate::{Proxy, Serves};
 
@@ -31,7 +32,7 @@ pub struct RenewedListener {
     pub tls: Option<ListenerTls>,
 }
 
-type Message = (Renewal, oneshot::Sender<()>);
+type Message = (Renewal, Sender<()>);
 
 /// Sends new settings to one worker.
 #[derive(Clone, Debug)]
@@ -67,8 +68,8 @@ impl Renewals {
 impl Renewer {
     /// Sends. The receiver is told when every later request on this worker has the new settings;
     /// it is disconnected if the worker has ended.
-    pub fn send(&self, renewal: Renewal) -> oneshot::Receiver<()> {
-        let (applied, when) = oneshot::channel();
+    pub fn send(&self, renewal: Renewal) -> Receiver<()> {
+        let (applied, when) = channel();
         // A worker that has ended drops the sender.
         let _ = self.0.send((renewal, applied));
         when

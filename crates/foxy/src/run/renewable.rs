@@ -157,7 +157,7 @@ impl Renewable {
             .collect();
         for applied in sent {
             // An error means that the worker has ended.
-            let _ = applied.blocking_recv();
+            let _ = applied.recv();
         }
         self.certificates
             .set(config.certificates(), &*self.fixed.clock);

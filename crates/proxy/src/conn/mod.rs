@@ -132,8 +132,10 @@ impl<T: Transport> Conn<T> {
         let Posted { local, door, .. } = post.current();
         let Door { role, sites } = door;
         let client = Asker::new(&local.proxy.config.access, &role, peer);
+        let io = Io::new(transport, &local.sweep);
+        io.set_closed(post.closed());
         Self {
-            io: Io::new(transport, &local.sweep),
+            io,
             buf: ReadBuf::new(),
             slots: FieldSlots::new(),
             scanner: HeadScanner::new(),

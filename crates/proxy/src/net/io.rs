@@ -60,6 +60,11 @@ impl<T: Transport> Io<T> {
         self.watch.set_client(client);
     }
 
+    /// The connection ends when it is idle and `closed` is set.
+    pub(crate) fn set_closed(&self, closed: &Rc<Cell<bool>>) {
+        self.watch.set_closed(closed);
+    }
+
     /// Takes more ahead from the peer, which sends a long body.
     pub(crate) fn widen_receive(&self) {
         self.transport.widen_receive();

@@ -1,6 +1,6 @@
 //! Deadlines without a timer each: a worker looks at all its waits a few times per second.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
@@ -85,6 +85,8 @@ pub(crate) struct Watch {
     /// Closed for others, unless it gets a request before it notices.
     doomed: Cell<bool>,
     draining: Rc<Cell<bool>>,
+    /// The listener is closed.
+    closed: OnceCell<Rc<Cell<bool>>>,
     ledger: Arc<Ledger>,
     waker: RefCell<Option<Waker>>,
 }
@@ -109,7 +111,7 @@ impl Watch {
     pub(crate) fn expired(&self, side: Side) -> bool {
         self.cell(side).get() <= self.now.get()
             || self.doomed.get()
-            || self.doing.get() == Doing::Idle && self.draining.get()
+            || self.doing.get() == Doing::Idle && (self.draining.get() || self.is_left())
     }
 
     /// Sets the activity. An idle one is closed when the worker drains.
@@ -123,6 +125,16 @@ impl Watch {
     /// Sets the number that distinguishes the client.
     pub(crate) fn set_client(&self, client: u64) {
         self.client.set(client);
+    }
+
+    /// The connection ends when it is idle and `closed` is set.
+    pub(crate) fn set_closed(&self, closed: &Rc<Cell<bool>>) {
+        // A connection has one listener.
+        let _ = self.closed.set(Rc::clone(closed));
+    }
+
+    fn is_left(&self) -> bool {
+        self.closed.get().is_some_and(|closed| closed.get())
     }
 
     /// True if the connection is to end for others.
@@ -197,6 +209,7 @@ impl Sweep {
             doomed: Cell::new(false),
             ledger: Arc::clone(&self.ledger),
             draining: Rc::clone(&self.draining),
+            closed: OnceCell::new(),
             waker: RefCell::default(),
         });
         self.watches.borrow_mut().push(Rc::clone(&watch));

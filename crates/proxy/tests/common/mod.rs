@@ -167,7 +167,7 @@ impl Foxy {
                 proxy: self.proxy.clone(),
                 listeners: listeners.collect(),
             };
-            renewer.send(renewal).blocking_recv().unwrap();
+            renewer.send(renewal).recv().unwrap();
         }
     }
 
