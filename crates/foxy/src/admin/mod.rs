@@ -13,6 +13,7 @@ mod metrics;
 mod names;
 mod open;
 mod purge;
+mod reload;
 mod routes;
 mod stats;
 mod stores;
@@ -35,14 +36,14 @@ use foxy_proxy::{Proxy, Token};
 use foxy_store::Engine;
 use foxy_tls::ServerTls;
 use parking_lot::RwLock;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use self::names::Names;
 use self::open::Open;
 use crate::StartError;
 use crate::access_log::LogHandle;
 use crate::config::Config;
-use crate::run::{Addresses, StoreKeeper};
+use crate::run::{Addresses, ReloadWish, StoreKeeper};
 
 /// Open connections; beyond this idle ones are closed.
 const CONNECTIONS: usize = 64;
@@ -64,6 +65,7 @@ pub(crate) struct State {
     token: Option<Token>,
     addresses: Addresses,
     certificates: Vec<ServerTls>,
+    reloads: mpsc::Sender<ReloadWish>,
 }
 
 impl State {
@@ -74,6 +76,7 @@ impl State {
         log: Option<LogHandle>,
         (config, addresses): (&Config, &Addresses),
         (token, started): (Option<Token>, MonoTime),
+        reloads: mpsc::Sender<ReloadWish>,
     ) -> Self {
         let sites = addresses.sites.iter().map(|(name, _)| name.clone());
         let forward = (!addresses.forward.is_empty()).then(|| "forward".to_owned());
@@ -97,6 +100,7 @@ impl State {
             token,
             addresses: addresses.clone(),
             certificates: config.certificates(),
+            reloads,
         }
     }
 }

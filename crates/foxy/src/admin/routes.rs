@@ -5,7 +5,7 @@ use foxy_http1::RequestHead;
 use super::connection::Answer;
 use super::guard::{self, FIELD};
 use super::stats::Stats;
-use super::{State, list, metrics, purge, stores, why};
+use super::{State, list, metrics, purge, reload, stores, why};
 
 const NO_TOKEN: &str = "the admin token is needed: send `Authorization: Bearer TOKEN`, or name its \
                         file with --token-file (access.admin_token_file of the configuration)";
@@ -38,12 +38,13 @@ pub(super) async fn answer(head: &RequestHead<'_>, body: &[u8], state: &State) -
             Answer::text(403, &format!("changes need the field `{FIELD}: 1`"))
         }
         (b"POST", "/purge") => purge::purge(query, body, state).await,
+        (b"POST", "/reload") => reload::answer(state).await,
         (b"POST", _) if path.starts_with("/stores/") => {
             stores::change(&path["/stores/".len()..], query, state).await
         }
         _ => Answer::text(
             405,
-            "only GET, HEAD, POST /purge and POST /stores/... are known here",
+            "only GET, HEAD, POST /purge, POST /reload and POST /stores/... are known here",
         ),
     }
 }

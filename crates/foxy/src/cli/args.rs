@@ -41,6 +41,8 @@ pub enum Command {
     Check(CheckArgs),
     /// Show the figures of a running Foxy
     Stats(StatsArgs),
+    /// Make a running Foxy read its configuration again
+    Reload(ReloadArgs),
     /// Make a running Foxy forget a URL with all its variants, or many
     Purge(PurgeArgs),
     /// Say what would become of a request now, and why
@@ -153,6 +155,14 @@ pub struct PurgeWhat {
     /// Everything
     #[arg(long)]
     pub all: bool,
+}
+
+/// Which Foxy reads its configuration again.
+#[derive(Clone, Debug, Args)]
+pub struct ReloadArgs {
+    /// Where to ask
+    #[command(flatten)]
+    pub admin: AdminArgs,
 }
 
 /// What to forget, and how.

@@ -41,6 +41,7 @@ pub fn main() -> ExitCode {
         Some(Command::Serve(args)) => serve::run(&args),
         Some(Command::Check(args)) => check::run(&args),
         Some(Command::Stats(args)) => stats::run(&args),
+        Some(Command::Reload(args)) => reload::run(&args),
         Some(Command::Purge(args)) => purge::run(&args),
         Some(Command::Why(args)) => why::run(&args),
         Some(Command::Ls(args)) => ls::run(&args),

@@ -1,10 +1,14 @@
 //! What Foxy says about itself, and reloads of its configuration.
 
+use std::process::ExitCode;
+
 use tracing_subscriber::filter::EnvFilter;
 use tracing_subscriber::prelude::*;
 use tracing_subscriber::{fmt, registry, reload};
 
-use super::args::ServeArgs;
+use super::args::{ReloadArgs, ServeArgs};
+use super::say::say;
+use super::{client, failed};
 use crate::config::{LogLevel, ThisMachine};
 use crate::{Reloaded, Running};
 
@@ -33,6 +37,18 @@ fn filter(level: &LogLevel) -> EnvFilter {
             level.0
         ))
     })
+}
+
+/// `foxy reload`: a running Foxy reads its configuration again.
+pub(super) fn run(args: &ReloadArgs) -> ExitCode {
+    match client::ask(&args.admin, "POST", "/reload") {
+        Ok((200, line)) => {
+            say!("{}", line.trim());
+            ExitCode::SUCCESS
+        }
+        Ok((_, problems)) => failed(problems.trim()),
+        Err(error) => failed(error),
+    }
 }
 
 /// Reads the configuration again, applies what can change while Foxy runs, and says in a line what

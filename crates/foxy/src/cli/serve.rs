@@ -139,8 +139,19 @@ async fn until_ended(
     running: &Running,
     level: &LevelHandle,
 ) {
+    let mut wishes = running.reload_wishes();
+    let mut wish = async || match &mut wishes {
+        Some(wishes) => wishes.recv().await,
+        None => None,
+    };
     loop {
         tokio::select! {
+            Some(reply) = wish() => {
+                let outcome = reload::reload(args, running, level);
+                reload::report(&outcome);
+                // The client may have left.
+                let _ = reply.send(outcome);
+            }
             _ = signals.term.recv() => return,
             _ = signals.interrupt.recv() => return,
             _ = signals.hangup.recv() => reload::report(&reload::reload(args, running, level)),

@@ -26,6 +26,7 @@ pub use keeper::Absent;
 pub(crate) use keeper::{KeeperError, StoreKeeper};
 pub(crate) use limits::raise_open_files;
 pub(crate) use notify::notify;
+pub(crate) use renewable::ReloadWish;
 pub use renewable::Reloaded;
 pub(crate) use running::Addresses;
 pub use running::Running;

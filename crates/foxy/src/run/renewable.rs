@@ -8,6 +8,7 @@ use foxy_base::{Budget, Clock, MonoTime, hash64};
 use foxy_proxy::{Proxy, Renewal, Renewer, Token};
 use foxy_store::Engine;
 use parking_lot::Mutex;
+use tokio::sync::{mpsc, oneshot};
 
 use super::certificates::InUse;
 use super::keeper::StoreKeeper;
@@ -27,6 +28,12 @@ pub struct Reloaded {
     /// In effect after the next start.
     pub waiting: Vec<String>,
 }
+
+/// A wish of the admin listener for a reload, and where the outcome goes: a line, or the mistakes.
+pub(crate) type ReloadWish = oneshot::Sender<Result<String, Vec<String>>>;
+
+/// Wishes that may wait.
+const WISHES: usize = 8;
 
 /// What only a start decides.
 #[derive(Debug)]
@@ -73,6 +80,8 @@ pub(super) struct Renewable {
     now: Mutex<Now>,
     certificates: InUse,
     renewers: Vec<Renewer>,
+    wishes: mpsc::Sender<ReloadWish>,
+    wished: Mutex<Option<mpsc::Receiver<ReloadWish>>>,
 }
 
 /// What the admin listener needs beside it.
@@ -80,7 +89,10 @@ pub(super) type Around<'a> = (&'a Arc<Engine>, &'a Arc<StoreKeeper>, Option<LogH
 
 impl Renewable {
     pub(super) fn new(fixed: Fixed, config: &Config, proxy: Arc<Proxy>, bound: &Bound) -> Self {
+        let (wishes, wished) = mpsc::channel(WISHES);
         Self {
+            wishes,
+            wished: Mutex::new(Some(wished)),
             certificates: InUse::new(config.certificates(), &*fixed.clock),
             now: Mutex::new(Now {
                 config: config.clone(),
@@ -95,6 +107,11 @@ impl Renewable {
 
     pub(super) fn set_workers(&mut self, renewers: Vec<Renewer>) {
         self.renewers = renewers;
+    }
+
+    /// Where wishes for a reload arrive; for one caller.
+    pub(super) fn wishes(&self) -> Option<mpsc::Receiver<ReloadWish>> {
+        self.wished.lock().take()
     }
 
     pub(super) fn proxy(&self) -> Arc<Proxy> {
@@ -127,6 +144,7 @@ impl Renewable {
             log,
             (&now.config, &now.addresses),
             (fixed.token.clone(), fixed.started),
+            self.wishes.clone(),
         )
     }
 

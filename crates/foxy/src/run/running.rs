@@ -6,11 +6,12 @@ use std::thread::JoinHandle;
 
 use foxy_proxy::{Proxy, Renewer};
 use foxy_store::Engine;
+use tokio::sync::mpsc;
 
 use super::StartError;
 use super::background::Background;
 use super::keeper::{Absent, StoreKeeper};
-use super::renewable::{Reloaded, Renewable};
+use super::renewable::{ReloadWish, Reloaded, Renewable};
 use crate::access_log::{LogHandle, LogThread};
 use crate::admin::AdminThread;
 use crate::config::Config;
@@ -83,6 +84,11 @@ impl Running {
     pub fn reload(&self, new: &Config) -> Result<Reloaded, StartError> {
         let around = (&self.engine, &self.stores, self.log());
         self.renewable.reload(new, around, self.admin.as_ref())
+    }
+
+    /// Where wishes of the admin listener for a reload arrive; for one caller.
+    pub(crate) fn reload_wishes(&self) -> Option<mpsc::Receiver<ReloadWish>> {
+        self.renewable.wishes()
     }
 
     /// The configuration that is in effect: that of the start, with what reloads have changed.
