@@ -1,5 +1,5 @@
-//! About a hundred lines of our own over `cargo tree` instead of a tool that takes minutes to
-//! install on a fresh machine; see docs/decisions/0002-own-dependency-check.md.
+//! Licences, duplicates and reasons of dependencies, read from `cargo tree`. There are no security
+//! advisories; see docs/decisions/0002-own-dependency-check.md.
 
 use std::collections::{BTreeMap, BTreeSet};
 

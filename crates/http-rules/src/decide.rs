@@ -7,7 +7,7 @@ use crate::digest::{Digest, Flags};
 use crate::freshness::{age, ttl_ms};
 use crate::guess;
 use crate::method::Method;
-use crate::reason::{Fwd, Outcome};
+use crate::reason::Fwd;
 use crate::request::RequestDigest;
 
 /// What to do with a request.
@@ -94,29 +94,6 @@ pub enum Failure {
     Unreachable,
     /// An answer with this status.
     Status(u16),
-}
-
-impl Outcome {
-    /// How a request ends if all goes as decided: a validation by 304, a forwarded request by a
-    /// storable answer. The caller corrects what turns out otherwise.
-    #[must_use]
-    pub const fn of(decision: &Decision) -> Self {
-        match decision {
-            Decision::Fresh { .. } => Self::Hit,
-            Decision::Stale { why, .. } => match why {
-                StaleUse::MaxStale => Self::HitMaxStale,
-                StaleUse::WhileRevalidate => Self::HitWhileRevalidate,
-                StaleUse::OnError => Self::HitOnError,
-            },
-            Decision::Revalidate { .. } => Self::Revalidated,
-            Decision::Forward { reason } => match reason {
-                Fwd::Bypass | Fwd::Method => Self::Pass,
-                Fwd::Stale | Fwd::Request => Self::Replaced,
-                Fwd::UriMiss | Fwd::VaryMiss | Fwd::Miss | Fwd::Partial => Self::Miss,
-            },
-            Decision::OnlyIfCached504 => Self::OnlyIfCached,
-        }
-    }
 }
 
 /// Decides about a request for which nothing usable is stored.
