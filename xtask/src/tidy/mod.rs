@@ -4,6 +4,7 @@
 
 mod links;
 mod manifests;
+mod names;
 mod rules;
 
 use crate::report::Outcome;
@@ -44,6 +45,7 @@ pub(crate) fn run() -> Outcome {
         }
     }
     outcome.join(manifests::unused_dependencies(&files));
+    outcome.join(names::guides(&files));
     outcome
 }
 
