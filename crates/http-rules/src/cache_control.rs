@@ -115,7 +115,7 @@ impl ResponseControl {
     }
 }
 
-/// Whether a directive names at least one field. An empty or malformed list is none: the
+/// True if a directive names at least one field. An empty or malformed list is none: the
 /// directive then covers the whole response.
 fn has_list(d: &Directive<'_>) -> bool {
     listed_names(d.argument).next().is_some()

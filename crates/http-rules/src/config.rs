@@ -7,7 +7,7 @@ pub struct Config {
     /// Targeted fields (RFC 9213), the most specific first. The first that is present and valid
     /// takes the place of Cache-Control and Expires.
     pub targeted: Vec<String>,
-    /// Whether the legacy Surrogate-Control field is obeyed (after the targeted fields).
+    /// True if the legacy Surrogate-Control field is obeyed (after the targeted fields).
     pub surrogate_control: bool,
     /// By which name directives of Surrogate-Control may address this cache; announced to
     /// origins in Surrogate-Capability.
@@ -38,9 +38,9 @@ pub struct Config {
     pub stale_while_revalidate_s: Option<u32>,
     /// What happens to responses with private="..." or no-cache="...".
     pub listed_fields: ListedFields,
-    /// Whether a POST response with a Content-Location equal to the target answers later GETs.
+    /// True if a POST response with a Content-Location equal to the target answers later GETs.
     pub post: bool,
-    /// Whether request directives (no-cache, max-age, ... and Pragma) are obeyed.
+    /// True if request directives (no-cache, max-age, ... and Pragma) are obeyed.
     pub obey_request: bool,
     /// Most field names in a Vary list.
     pub vary_fields_max: usize,

@@ -50,7 +50,7 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// Whether the origin is to be asked beside the answer, unless it is being asked already.
+    /// True if the origin is to be asked beside the answer, unless it is being asked already.
     #[must_use]
     pub const fn asks_in_background(&self) -> bool {
         matches!(
@@ -156,7 +156,7 @@ pub fn decide(
     )
 }
 
-/// Whether the request's directives accept a fresh response (RFC 9111 section 5.2.1).
+/// True if the request's directives accept a fresh response (RFC 9111 section 5.2.1).
 fn request_content(request: &RequestDigest, age: u32, ttl: i64) -> bool {
     !request.no_cache
         && request

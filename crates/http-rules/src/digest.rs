@@ -67,13 +67,13 @@ impl Flags {
     );
     const KNOWN: u16 = (1 << 13) - 1;
 
-    /// Whether all of `other` are set.
+    /// True if all of `other` are set.
     #[must_use]
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Whether any of `other` is set.
+    /// True if any of `other` is set.
     #[must_use]
     pub const fn any(self, other: Self) -> bool {
         self.0 & other.0 != 0

@@ -21,7 +21,7 @@ impl<'a> ETag<'a> {
         Self { weak, opaque }
     }
 
-    /// Whether it is strong (and well-formed).
+    /// True if it is strong (and well-formed).
     #[must_use]
     pub const fn is_strong(&self) -> bool {
         !self.weak

@@ -47,7 +47,7 @@ pub fn invalidated_by<F: Fields + ?Sized>(
     }
 }
 
-/// Whether a reference names the target itself.
+/// True if a reference names the target itself.
 #[must_use]
 pub fn same_target(target: &TargetUri<'_>, reference: &[u8]) -> bool {
     resolve(target, reference).is_some_and(|path| path == target.path)

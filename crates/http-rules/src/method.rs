@@ -28,13 +28,13 @@ impl Method {
         }
     }
 
-    /// Whether a stored response may answer it.
+    /// True if a stored response may answer it.
     #[must_use]
     pub const fn reads_cache(self) -> bool {
         matches!(self, Self::Get | Self::Head)
     }
 
-    /// Whether its success invalidates what is stored under the target (RFC 9111 section 4.4:
+    /// True if its success invalidates what is stored under the target (RFC 9111 section 4.4:
     /// also when safety is unknown).
     #[must_use]
     pub const fn invalidates(self) -> bool {

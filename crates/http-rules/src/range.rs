@@ -43,7 +43,7 @@ impl Span {
         self.end - self.start
     }
 
-    /// Whether all of `other` lies inside.
+    /// True if all of `other` lies inside.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.start <= other.start && other.end <= self.end

@@ -120,7 +120,7 @@ impl RuleSet {
         self.as_received.iter().any(|name| name == partition)
     }
 
-    /// Whether there is none.
+    /// True if there is none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.rules.is_empty()
@@ -132,7 +132,7 @@ impl RuleSet {
         self.rules.get(usize::from(id.rule?))
     }
 
-    /// Whether the rule sends this request past the cache.
+    /// True if the rule sends this request past the cache.
     pub fn bypasses<F: Fields + ?Sized>(&self, id: RuleId, request: &F) -> bool {
         self.get(id)
             .is_some_and(|rule| rule.bypass.of(request).is_some())

@@ -329,7 +329,7 @@ pub fn may_keep_incomplete(plan: &StorePlan) -> Result<(), NoStore> {
     }
 }
 
-/// Whether a final response to a cacheable request ends the life of what is stored under the
+/// True if a final response to a cacheable request ends the life of what is stored under the
 /// same key and variant, even if it is not stored itself. Server errors do not: the stored
 /// response may still serve while the origin is ill (RFC 9111 section 4.3.3). Neither do answers
 /// to one request's own conditions; a 206 does if [`crate::range::may_combine`] says no.

@@ -42,7 +42,7 @@ pub(crate) struct Directive<'a> {
 }
 
 impl Directive<'_> {
-    /// Whether the name is `name` (given in lower case or any other).
+    /// True if the name is `name` (given in lower case or any other).
     pub(crate) fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name.as_bytes())
     }

@@ -41,7 +41,7 @@ pub enum RefreshEffect {
     Unstorable(NoStore),
 }
 
-/// Whether a 304 speaks of this stored response (RFC 9111 section 4.3.4). A 304 without any
+/// True if a 304 speaks of this stored response (RFC 9111 section 4.3.4). A 304 without any
 /// validator can only mean the one whose validators the request carried, so it is accepted.
 /// `false`: fetch again without conditions.
 pub fn selects<S, N>(stored: &S, not_modified: &N) -> bool
@@ -66,7 +66,7 @@ where
     }
 }
 
-/// Whether a field of a 304 or HEAD response never replaces the stored one: those that describe
+/// True if a field of a 304 or HEAD response never replaces the stored one: those that describe
 /// the stored bytes and cannot have changed without them (RFC 9111 section 3.2 leaves out what the
 /// integrity of the stored response needs). A digest beside a 304 is that of its own, empty body.
 fn is_never_updated(name: &[u8]) -> bool {

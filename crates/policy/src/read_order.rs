@@ -52,9 +52,9 @@ pub struct MergedRead {
     pub at: u64,
     /// Length in bytes.
     pub len: u64,
-    /// Which of the batch it covers: `batch[first..first + count]`.
+    /// First covered index of the batch: it covers `batch[first..first + count]`.
     pub first: usize,
-    /// How many it covers.
+    /// Number of reads covered.
     pub count: usize,
 }
 

@@ -225,7 +225,7 @@ fn info(
     failed.map_or(Ok(()), Err)
 }
 
-/// Whether a cache of the time could have answered it.
+/// True if a cache of the time could have answered it.
 const fn counts(request: &Request) -> bool {
     matches!(request.method, crate::Method::Get) && matches!(request.status, 0 | 200 | 206 | 304)
 }
@@ -272,7 +272,7 @@ fn convert(
     failed.map_or(Ok(()), Err)
 }
 
-/// Whether both names lead to one file: writing the one would destroy the other.
+/// True if both names lead to one file: writing the one would destroy the other.
 fn is_same(one: &Path, other: &Path) -> bool {
     let id = |path: &Path| path.metadata().ok().map(|m| (m.dev(), m.ino()));
     id(one).is_some_and(|one| Some(one) == id(other))

@@ -189,7 +189,7 @@ impl Flags {
     /// The answer was broken off: its size is not that of the object.
     pub const ABORTED: Self = Self(64);
 
-    /// Whether every flag of `other` is set.
+    /// True if every flag of `other` is set.
     #[must_use]
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -209,7 +209,7 @@ impl Flags {
 }
 
 impl Request {
-    /// Whether a shared cache of the papers' kind would store the answer: GET or HEAD, a
+    /// True if a shared cache of the papers' kind would store the answer: GET or HEAD, a
     /// cacheable status, no query, not marked otherwise (the rule of Cao and Irani).
     #[must_use]
     pub const fn is_cacheable(&self) -> bool {

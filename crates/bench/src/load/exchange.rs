@@ -16,7 +16,7 @@ pub(crate) struct Expect {
     pub(crate) work: Work,
     /// Versions that may come.
     pub(crate) versions: RangeInclusive<u32>,
-    /// Whether every body byte is compared.
+    /// True if every body byte is compared.
     pub(crate) full: bool,
 }
 
@@ -80,7 +80,7 @@ impl Exchange {
         }
     }
 
-    /// Whether any part of the answer has been seen.
+    /// True if any part of the answer has been seen.
     pub(crate) const fn begun(&self) -> bool {
         !matches!(self.state, State::Head)
     }

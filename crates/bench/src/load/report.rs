@@ -54,7 +54,7 @@ pub struct Report {
     pub cpu_us: Option<CpuPerRequest>,
     /// CPU of the busiest generator thread by wall time, 0 to 1.
     pub generator_busy: f64,
-    /// Whether the generator was below 90 % busy, so that the figures are the server's.
+    /// True if the generator was below 90 % busy, so that the figures are the server's.
     pub valid: bool,
     /// Seconds to the first answer, the first hit, and 90 % of the later share of hits.
     pub restart: Option<Restart>,
@@ -173,7 +173,7 @@ impl Report {
         }
     }
 
-    /// Whether every answer was right.
+    /// True if every answer was right.
     #[must_use]
     pub const fn is_clean(&self) -> bool {
         self.errors == 0

@@ -46,7 +46,7 @@ pub const FAULTS: [Fault; 10] = [
 ];
 
 impl Fault {
-    /// Whether the answer was wrong rather than missing.
+    /// True if the answer was wrong rather than missing.
     #[must_use]
     pub const fn is_wrong(self) -> bool {
         matches!(

@@ -34,7 +34,7 @@ fn status_line(path: &str, name: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// Whether this process may mount, and drop the page cache.
+/// True if this process may mount, and drop the page cache.
 pub(super) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

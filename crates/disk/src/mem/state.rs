@@ -1,4 +1,4 @@
-//! What a memory disk knows: the two images, what lies between them, and what is held back.
+//! State of a memory disk: the two images, the writes between them, and held operations.
 
 use super::image::Image;
 use super::seek::Head;
@@ -313,7 +313,7 @@ impl State {
         self.late = waiting;
     }
 
-    /// What of a write reaches which place, and what is reported.
+    /// Effect of a write: the bytes that reach each place, and the reported result.
     fn effect(
         &mut self,
         at: u64,

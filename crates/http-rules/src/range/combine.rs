@@ -6,7 +6,7 @@ use super::{ContentRange, Parts, RangeSpec, Span};
 use crate::date;
 use crate::etag::{self, ETag};
 
-/// Whether bytes of two responses may be combined: same strong validator, and the same length
+/// True if bytes of two responses may be combined: same strong validator, and the same length
 /// of the whole where both say it.
 pub fn may_combine<A, B>(
     stored: &A,

@@ -49,7 +49,7 @@ impl Parts {
         self.spans = kept;
     }
 
-    /// Whether all of `span` is there.
+    /// True if all of `span` is there.
     #[must_use]
     pub fn contains(&self, span: Span) -> bool {
         let at = self.spans.partition_point(|s| s.end < span.end);
@@ -77,7 +77,7 @@ impl Parts {
         (have.start == span.start).then_some(have)
     }
 
-    /// Whether a representation of `length` bytes is whole.
+    /// True if a representation of `length` bytes is whole.
     #[must_use]
     pub fn is_complete(&self, length: u64) -> bool {
         Span::new(0, length).is_none_or(|whole| self.contains(whole))

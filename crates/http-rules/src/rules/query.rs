@@ -26,7 +26,7 @@ pub enum Which {
 }
 
 impl QueryRule {
-    /// Whether queries stay as they are.
+    /// True if queries stay as they are.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         self.which == Which::All && !self.sort

@@ -35,7 +35,7 @@ impl<'a> Compare<'a> {
         }
     }
 
-    /// Whether exactly the expected bytes were written.
+    /// True if exactly the expected bytes were written.
     pub(super) fn equal(&self) -> bool {
         self.rest.is_some_and(<[u8]>::is_empty)
     }

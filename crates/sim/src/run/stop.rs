@@ -13,7 +13,7 @@ pub fn stop() {
     STOP.store(true, Ordering::Relaxed);
 }
 
-/// Whether somebody asked for that.
+/// True if somebody asked for that.
 #[must_use]
 pub fn stopped() -> bool {
     STOP.load(Ordering::Relaxed)

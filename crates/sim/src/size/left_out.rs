@@ -20,7 +20,7 @@ pub struct LeftOut {
     pub size: u64,
 }
 
-/// Whether no byte of the object goes to the client, which has it already or asks for its head.
+/// True if no byte of the object goes to the client, which has it already or asks for its head.
 pub(super) const fn is_bodiless(request: &Request) -> bool {
     request.status == 304 || matches!(request.method, Method::Head)
 }

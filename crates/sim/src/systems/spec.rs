@@ -60,13 +60,13 @@ impl SystemSpec {
         Self::Foxy,
     ];
 
-    /// Whether it works on a partition without file system that is its own.
+    /// True if it works on a partition without file system that is its own.
     #[must_use]
     pub const fn owns_partition(self) -> bool {
         matches!(self, Self::Ucfs | Self::Hummingbird)
     }
 
-    /// Whether it is one of Squid's kind: it keeps files.
+    /// True if it is one of Squid's kind: it keeps files.
     #[must_use]
     pub const fn keeps_files(self) -> bool {
         !matches!(self, Self::Ucfs | Self::Hummingbird | Self::Foxy)

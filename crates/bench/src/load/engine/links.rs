@@ -9,7 +9,7 @@ use super::super::stats::Fault;
 use super::{Engine, Phase, RETRY_NS};
 
 impl Engine<'_> {
-    /// Whether the connection stands now; if it was refused, the job (if any) fails.
+    /// True if the connection stands now; if it was refused, the job (if any) fails.
     pub(super) fn connected(&mut self, at: usize) -> bool {
         let connection = &mut self.connections[at];
         let Some(stream) = &connection.stream else {

@@ -25,7 +25,7 @@ pub struct DiskParams {
     pub overhead: f64,
     /// Host interface, MB/s.
     pub bus_mb: u64,
-    /// Whether commands are queued in the drive, so that `overhead` overlaps the one before.
+    /// True if commands are queued in the drive, so that `overhead` overlaps the one before.
     pub queued: bool,
     /// Segments of the read buffer; 0 = none.
     pub segments: usize,

@@ -31,7 +31,7 @@ pub struct FsConfig {
     pub block_cache: u64,
     /// How metadata is written.
     pub metadata: Metadata,
-    /// Whether a directory's inode is written with its blocks ([`Metadata::Sync`] only).
+    /// True if a directory's inode is written with its blocks ([`Metadata::Sync`] only).
     pub sync_directory_inode: bool,
     /// Order of the driver's queue.
     pub schedule: Schedule,
@@ -59,15 +59,15 @@ pub struct FsConfig {
     pub write_high: u64,
     /// ... until no more than this are left.
     pub write_low: u64,
-    /// Whether the last close of a file starts the writes of its dirty pages.
+    /// True if the last close of a file starts the writes of its dirty pages.
     pub flush_on_close: bool,
-    /// Whether reads change the inode.
+    /// True if reads change the inode.
     pub atime: bool,
     /// Pause of the update daemon.
     pub update_every: SimTime,
     /// Age at which dirty pages and blocks are written; the daemon sweeps memory in this time.
     pub update_age: SimTime,
-    /// Whether each change waits for its log write ([`Metadata::Journal`] only).
+    /// True if each change waits for its log write ([`Metadata::Journal`] only).
     pub log_sync: bool,
     /// Bytes of the log ([`Metadata::Journal`] only).
     pub log_bytes: u64,

@@ -38,7 +38,7 @@ impl FreeMap {
         self.total
     }
 
-    /// Whether a cluster is free.
+    /// True if a cluster is free.
     #[must_use]
     pub fn is_free(&self, cluster: u32) -> bool {
         self.free.get(cluster as usize).copied().unwrap_or(false)

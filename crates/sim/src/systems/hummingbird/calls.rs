@@ -17,7 +17,7 @@ pub struct Contents {
     pub size: u64,
     /// The version written.
     pub version: u32,
-    /// Whether memory had it.
+    /// True if memory had it.
     pub from_memory: bool,
 }
 
