@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-/// What a URL of the origin asks for.
+/// Behaviour that a URL of the origin selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Knobs {
     /// Object number.

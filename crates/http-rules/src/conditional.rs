@@ -8,7 +8,7 @@ use crate::digest::Digest;
 use crate::etag::{self, ETag};
 use crate::range::strong_last_modified;
 
-/// What a stored response that is ready to be sent becomes under the request's conditions.
+/// Result of the request's conditions for a stored response that is ready to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// Send it (200, or 206 if there is a range to obey).
@@ -132,8 +132,8 @@ pub struct Validators<'a> {
     pub if_modified_since: Option<&'a [u8]>,
 }
 
-/// What to send with a revalidation (RFC 9111 section 4.3.1). The client's own conditions are
-/// taken out ([`is_condition`]) and evaluated on the answer.
+/// Validators to send with a revalidation (RFC 9111 section 4.3.1). The client's own conditions are
+/// removed ([`is_condition`]) and evaluated on the answer.
 pub fn validators<'a, S: Fields + ?Sized>(stored: &'a S, digest: &Digest) -> Validators<'a> {
     let modified = first(stored, "Last-Modified").filter(|_| digest.last_modified.is_some());
     Validators {

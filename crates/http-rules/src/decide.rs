@@ -1,4 +1,4 @@
-//! What to do with a request, given what is stored (RFC 9111 section 4, RFC 5861).
+//! Decisions about a request, given the stored response (RFC 9111 section 4, RFC 5861).
 
 use foxy_base::WallTime;
 
@@ -10,7 +10,7 @@ use crate::method::Method;
 use crate::reason::Fwd;
 use crate::request::RequestDigest;
 
-/// What to do with a request.
+/// Decision about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Send the stored response.
@@ -74,7 +74,7 @@ pub enum StaleUse {
     OnError,
 }
 
-/// What a lookup that found nothing usable saw.
+/// Result of a lookup that found nothing usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Miss {
     /// Nothing under the URI.
@@ -87,7 +87,7 @@ pub enum Miss {
     Partial,
 }
 
-/// How an origin failed.
+/// Failure of an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// No answer at all: not resolvable, refused, reset, timed out, closed before a head.
@@ -167,7 +167,7 @@ fn request_content(request: &RequestDigest, age: u32, ttl: i64) -> bool {
             .is_none_or(|least| ttl >= i64::from(least))
 }
 
-/// Whether a stale response may be sent without asking the origin first.
+/// Permission to send a stale response without asking the origin first.
 fn stale_use(request: &RequestDigest, stored: &Digest, age: u32, ttl_ms: i64) -> Option<StaleUse> {
     if never_stale(request, stored) {
         return None;
@@ -223,8 +223,8 @@ fn forward(request: &RequestDigest, reason: Fwd) -> Decision {
     }
 }
 
-/// Whether a stale response may answer because the origin failed: RFC 5861 section 4 for errors,
-/// RFC 9111 section 4.2.4 for an origin that cannot be reached. The answer is a
+/// Permission to answer with a stale response because the origin failed: RFC 5861 section 4 for
+/// errors, RFC 9111 section 4.2.4 for an origin that cannot be reached. The answer is a
 /// [`Decision::Stale`] (or [`Decision::Fresh`], if only the request asked for validation).
 #[must_use]
 pub fn stale_on_failure(
@@ -252,7 +252,7 @@ pub fn stale_on_failure(
     })
 }
 
-/// How long past its life the response may be sent after this failure.
+/// Time past its life for which the response may be sent after this failure.
 fn error_limit(
     request: &RequestDigest,
     stored: &Digest,

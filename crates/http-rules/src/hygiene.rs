@@ -1,4 +1,4 @@
-//! Which fields of a response are stored (RFC 9111 section 3.1).
+//! Fields of a response that are stored (RFC 9111 section 3.1).
 
 use foxy_base::{
     FieldBlock, FieldBlockBuilder, FieldBlockError, Fields, FieldsIter, eq_name, tokens,

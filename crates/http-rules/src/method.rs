@@ -1,6 +1,6 @@
-//! What the cache needs to know about a method (RFC 9110 section 9.2, RFC 9111 sections 3, 4.4).
+//! Methods, as the cache distinguishes them (RFC 9110 section 9.2, RFC 9111 sections 3, 4.4).
 
-/// How a method concerns the cache.
+/// Class of a method for the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// Answered from the cache and stored.

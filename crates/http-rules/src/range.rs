@@ -36,7 +36,7 @@ impl Span {
         }
     }
 
-    /// How many bytes.
+    /// Number of bytes.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a span is never empty")]
     pub const fn len(self) -> u64 {

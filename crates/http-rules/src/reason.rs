@@ -120,7 +120,7 @@ words! {
 }
 
 words! {
-    /// Where a freshness lifetime came from.
+    /// Source of a freshness lifetime.
     LifetimeSource {
         /// A targeted field (RFC 9213).
         Targeted = "targeted",

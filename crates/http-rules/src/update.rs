@@ -16,18 +16,18 @@ use crate::request::RequestDigest;
 use crate::storing::{Request, Response, can_store};
 use crate::vary;
 
-/// What a 304 makes of a stored response.
+/// Update of a stored response by a 304.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refresh {
     /// The updated fields: send these, and store them if the effect allows.
     pub fields: FieldBlock,
     /// The updated digest; meaningless for [`RefreshEffect::Unstorable`].
     pub digest: Digest,
-    /// What must happen to the stored response.
+    /// Effect on the stored response.
     pub effect: RefreshEffect,
 }
 
-/// How the update compares with what was stored: the first may be written lazily, the others
+/// Comparison of the update with the stored response: the first may be written lazily, the others
 /// must be durable before the old form can return (or the entry is dropped).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefreshEffect {
@@ -217,7 +217,7 @@ fn compare(old: &Digest, new: &Digest, same_vary: bool) -> RefreshEffect {
     }
 }
 
-/// What a HEAD response means for the stored GET response (RFC 9111 section 4.3.5).
+/// Effect of a HEAD response on the stored GET response (RFC 9111 section 4.3.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadUpdate {
     /// Freshen it as a 304 would: [`refresh`].

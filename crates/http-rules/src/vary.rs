@@ -41,7 +41,7 @@ impl VaryList {
         &self.0
     }
 
-    /// How many fields it names.
+    /// Number of fields it names.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a list is never empty")]
     pub fn len(&self) -> usize {

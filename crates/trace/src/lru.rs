@@ -25,7 +25,7 @@ struct Slot {
 
 const NONE: u32 = u32::MAX;
 
-/// What became of an access.
+/// Result of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Same key, same size, present.

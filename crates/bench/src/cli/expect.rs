@@ -26,7 +26,7 @@ pub struct ExpectArgs {
     /// The target is a reverse proxy: send paths and this Host
     #[arg(long, value_name = "HOST")]
     pub reverse: Option<String>,
-    /// What `load --record` wrote
+    /// File that `load --record` wrote
     #[arg(long, value_name = "FILE")]
     pub record: PathBuf,
     /// As in the load that wrote the record

@@ -16,7 +16,7 @@ use crate::load::{LoadConfig, Mode, Pace, Source, Style, run};
 /// Options of the load.
 #[derive(Debug, clap::Args)]
 pub struct LoadArgs {
-    /// Where requests are sent: a proxy or the origin itself
+    /// Target of requests: a proxy or the origin itself
     #[arg(long, default_value = "127.0.0.1:3128", value_name = "ADDR")]
     pub target: SocketAddr,
     /// The origin, for its port and its counters
@@ -28,7 +28,7 @@ pub struct LoadArgs {
     /// The stream of requests.
     #[command(flatten)]
     pub workload: WorkloadArgs,
-    /// How modified objects are asked for
+    /// Method of requesting modified objects
     #[arg(long, value_enum, default_value_t = Versions::Url)]
     pub versions: Versions,
     /// Connections
@@ -100,7 +100,7 @@ pub struct LoadArgs {
     pub quiet: bool,
 }
 
-/// How a new version of an object is asked for.
+/// Method of requesting a new version of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Versions {
     /// Size and version are in the URL: a new version is another URL

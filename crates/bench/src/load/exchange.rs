@@ -10,7 +10,7 @@ use super::stats::Fault;
 use super::wire::{self, Mode};
 use super::work::Work;
 
-/// What counts as the right answer.
+/// Properties of the right answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Expect {
     pub(crate) work: Work,
@@ -20,7 +20,7 @@ pub(crate) struct Expect {
     pub(crate) full: bool,
 }
 
-/// How an exchange ended.
+/// Result of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Done {
     pub(crate) status: u16,
@@ -30,7 +30,7 @@ pub(crate) struct Done {
     pub(crate) close: bool,
 }
 
-/// What feeding bytes led to.
+/// Result of feeding bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fed {
     /// More is needed; so many bytes were used (the rest must be fed again).
@@ -93,7 +93,7 @@ impl Exchange {
         }
     }
 
-    /// So many bytes were thrown away; at most [`blind`](Self::blind).
+    /// Skips bytes; at most [`blind`](Self::blind).
     pub(crate) fn skip(&mut self, bytes: u64) -> Option<Done> {
         let State::Length(left) = &mut self.state else {
             return None;
@@ -167,7 +167,7 @@ impl Exchange {
         Ok((head.length, None))
     }
 
-    /// Whether the answer claims to be what was asked for.
+    /// Compares the claim of the answer with the request.
     fn judge(&mut self, mode: &Mode, claim: Option<answer::Claim<'_>>) -> Result<(), Wrong> {
         let Some(claim) = claim else {
             return Err((Fault::Identity, "no Bench-Object field".to_owned()));

@@ -42,12 +42,12 @@ pub use timeline::{STEP_MS, Timeline};
 pub use wire::{Mode, Style, server_address, write_url};
 pub use work::{FromTrace, Popular, Source, Work};
 
-/// How a load runs.
+/// Options of a load.
 #[derive(Clone, Debug)]
 pub struct LoadConfig {
-    /// Where requests are sent: a proxy, or an origin.
+    /// Target of requests: a proxy, or an origin.
     pub target: SocketAddr,
-    /// What requests look like.
+    /// Form of requests.
     pub style: Style,
     /// Connections in all.
     pub connections: usize,
@@ -196,7 +196,7 @@ fn run_thread(
     Ok((finished, worked.as_secs_f64() / wall))
 }
 
-/// What is read at both ends of the measurement.
+/// Counters that are read at both ends of the measurement.
 #[derive(Clone, Copy, Debug)]
 struct Reading {
     time: MonoTime,

@@ -1,4 +1,4 @@
-//! What a run says at its end, as a table and as JSON.
+//! Report of a run, as a table and as JSON.
 
 use std::fmt;
 use std::time::Duration;
@@ -48,7 +48,7 @@ pub struct Report {
     pub hit_ratio: Option<f64>,
     /// Share of requests that did not come to the origin, by its own counters.
     pub origin_hit_ratio: Option<f64>,
-    /// What the origin counted meanwhile.
+    /// Counts of the origin during the run.
     pub origin: Option<OriginCounters>,
     /// CPU of the watched process per right answer, microseconds: user, system, both.
     pub cpu_us: Option<CpuPerRequest>,
@@ -92,7 +92,7 @@ pub struct Times {
     pub max: f64,
 }
 
-/// How a cache came back.
+/// Restart of a cache.
 #[derive(Clone, Debug, Serialize)]
 pub struct Restart {
     /// Seconds from the start of the run to the first right answer.
@@ -107,7 +107,7 @@ pub struct Restart {
     pub steps: Vec<(u32, u32)>,
 }
 
-/// What was measured beside the answers.
+/// Measurements beside the answers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Around {
     pub(crate) wall: Duration,

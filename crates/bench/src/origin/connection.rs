@@ -23,7 +23,7 @@ use crate::knobs::Knobs;
 use crate::load::cpu;
 use crate::spin::Spin;
 
-/// What all connections of a thread share.
+/// State shared by all connections of a thread.
 pub(super) struct Site {
     pub(super) config: OriginConfig,
     pub(super) clock: Arc<dyn Clock>,

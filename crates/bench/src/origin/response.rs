@@ -5,7 +5,7 @@ use crate::knobs::{Knobs, push_number};
 
 use super::request::{Range, Request};
 
-/// What is sent.
+/// Answer to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) status: u16,

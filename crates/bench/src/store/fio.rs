@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::system;
 
-/// What fio measured for one job.
+/// Measurements of fio for one job.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Measured {
     pub(super) iops: f64,

@@ -17,7 +17,7 @@ use crate::load::cpu;
 /// looked at.
 const SUBMIT_EVERY: usize = 4;
 
-/// What a run of reads gave.
+/// Results of a run of reads.
 #[derive(Debug, Default)]
 pub(super) struct Reads {
     pub(super) disk_hits: u64,

@@ -36,7 +36,7 @@ struct Stores {
     objects: u64,
 }
 
-/// What a run gave.
+/// Results of a run.
 #[derive(Default)]
 struct Run {
     hits: u64,
@@ -98,7 +98,7 @@ pub(super) fn stores(context: &Context<'_>) -> io::Result<Vec<Section>> {
     Ok(vec![section])
 }
 
-/// So many stores of together `bytes`: as fast as they can, and at a given load.
+/// Measures `stores` stores of `bytes` together: as fast as they can, and at a given load.
 fn measured(context: &Context<'_>, stores: u64, bytes: u64) -> io::Result<(Run, Run)> {
     let device = |n| {
         let name = format!("bench-stores-{n}.img");

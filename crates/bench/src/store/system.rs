@@ -1,4 +1,4 @@
-//! What the operating system tells about this process, and what it is asked to do for a run.
+//! Requests to the operating system about this process.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ pub(super) fn resident() -> u64 {
     status_line("/proc/self/status", "VmRSS:") * 1024
 }
 
-/// How often this thread was put to sleep or interrupted so far.
+/// Context switches of this thread so far.
 pub(super) fn context_switches() -> u64 {
     let at = "/proc/thread-self/status";
     status_line(at, "voluntary_ctxt_switches:") + status_line(at, "nonvoluntary_ctxt_switches:")

@@ -44,7 +44,7 @@ pub struct ReplayArgs {
     reopen: bool,
 }
 
-/// What a replay gave.
+/// Results of a replay.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Replayed {
     hits: f64,
@@ -219,7 +219,7 @@ fn rows(section: &mut Section, requests: f64, foxy: &Replayed, peer: Option<&Rep
     }
 }
 
-/// What is aimed at beside the peer.
+/// Goal beside the peer.
 enum Aim {
     More,
     Less,

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::BodyKey;
 
-/// How it behaves.
+/// Behaviour of a client.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     /// Reads everything as fast as it comes.
@@ -24,7 +24,7 @@ pub(super) enum Kind {
     Slow(u64),
 }
 
-/// What it saw.
+/// Observations of a client.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) first: Option<MonoTime>,

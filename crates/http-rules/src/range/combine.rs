@@ -1,4 +1,4 @@
-//! Which parts belong to one representation (RFC 9110 section 15.3.7.3, RFC 9111 section 3.4).
+//! Combination of parts of one representation (RFC 9110 section 15.3.7.3, RFC 9111 section 3.4).
 
 use foxy_base::{Fields, WallTime, first};
 

@@ -1,4 +1,4 @@
-//! Which bytes of a representation are stored: an ordered set of spans.
+//! Stored bytes of a representation: an ordered set of spans.
 
 use super::Span;
 
@@ -21,7 +21,7 @@ impl Parts {
         &self.spans
     }
 
-    /// How many bytes in all.
+    /// Number of bytes in all.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.spans.iter().map(|span| span.len()).sum()
@@ -56,7 +56,7 @@ impl Parts {
         self.spans.get(at).is_some_and(|s| s.contains(span))
     }
 
-    /// What of `span` is not there, ascending.
+    /// Parts of `span` that are missing, ascending.
     #[must_use]
     pub fn missing(&self, span: Span) -> Vec<Span> {
         let mut gaps = Vec::new();

@@ -11,7 +11,7 @@ use foxy_base::{Fields, FieldsIter, eq_name};
 
 use crate::text::members;
 
-/// Where canonical bytes go.
+/// Destination of canonical bytes.
 pub(super) trait Sink {
     /// Takes the next bytes.
     fn put(&mut self, bytes: &[u8]);

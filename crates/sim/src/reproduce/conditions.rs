@@ -46,7 +46,7 @@ impl Default for Conditions {
 const RAM: u64 = 512 << 20;
 
 impl Conditions {
-    /// What results depend on.
+    /// Conditions that results depend on.
     pub(super) fn key(&self) -> impl std::fmt::Debug + use<'_> {
         (
             self.seed,
@@ -57,7 +57,7 @@ impl Conditions {
         )
     }
 
-    /// How to sweep: threads, the file of finished runs, and whom to tell.
+    /// Options of a sweep: threads, the file of finished runs, and the receiver of progress.
     pub(super) fn options<'a>(
         &self,
         progress: &'a (dyn Fn(usize, usize) + Sync),

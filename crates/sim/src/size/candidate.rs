@@ -1,4 +1,4 @@
-//! What is compared: a replacement policy alone, or Foxy as it is.
+//! Candidates of a comparison: a replacement policy alone, or Foxy as it is.
 
 use std::{fmt, str::FromStr};
 
@@ -20,7 +20,7 @@ impl Candidate {
     pub const FOXY: Self = Self::Foxy(Gate::Open);
 }
 
-/// How Foxy is named, and what comes before a gate's name.
+/// Name of Foxy, and prefix of a gate's name.
 pub(super) const FOXY: &str = "foxy";
 pub(super) const GATED: &str = "foxy:";
 

@@ -41,7 +41,7 @@ pub(super) fn curves(
 /// Groups of objects that the sampling error is estimated from.
 const GROUPS: usize = 16;
 
-/// What a miniature cache answered.
+/// Answers of a miniature cache.
 #[derive(Default)]
 struct Answered {
     hit_bytes: u64,

@@ -7,7 +7,7 @@
 use foxy_trace::{Flags, Method, Request};
 use serde::Serialize;
 
-/// How many, by reason.
+/// Number of requests, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
     /// Another method than GET and HEAD.

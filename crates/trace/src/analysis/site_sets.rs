@@ -28,7 +28,7 @@ struct Visit {
     objects: HashSet<u64>,
 }
 
-/// What the sets look like.
+/// Shape of the sets.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SiteSetsReport {
     /// Minutes of the window.

@@ -51,7 +51,7 @@ impl<R: Read> Binary<R> {
         Ok(Self { input, records: 0 })
     }
 
-    /// Where the next record begins.
+    /// Offset of the next record.
     pub(crate) const fn offset(&self) -> u64 {
         HEADER as u64 + self.records * RECORD as u64
     }

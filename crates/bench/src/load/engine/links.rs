@@ -98,7 +98,7 @@ impl Engine<'_> {
         }
     }
 
-    /// How long an answer may take.
+    /// Longest permitted time for an answer.
     fn limit(&self) -> u64 {
         u64::try_from(self.config.timeout.as_nanos()).unwrap_or(u64::MAX)
     }

@@ -2,7 +2,7 @@
 
 use crate::model::{Schedule, SimTime};
 
-/// How changes of metadata reach the drive.
+/// Ways in which changes of metadata reach the drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Metadata {
     /// UFS: inodes and directory blocks are written while the process waits.
@@ -29,7 +29,7 @@ pub struct FsConfig {
     pub page_cache: u64,
     /// Memory for inode, free-map and indirect blocks, bytes.
     pub block_cache: u64,
-    /// How metadata is written.
+    /// Way of writing metadata.
     pub metadata: Metadata,
     /// True if a directory's inode is written with its blocks ([`Metadata::Sync`] only).
     pub sync_directory_inode: bool,

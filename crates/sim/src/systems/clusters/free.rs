@@ -1,5 +1,5 @@
-//! Which clusters are free, with counts for each group of 100 (Hummingbird's rule), so that the
-//! nearest free one is found without looking at each.
+//! Free clusters, with counts for each group of 100 (Hummingbird's rule), so that the nearest free
+//! one is found without looking at each.
 
 /// Clusters of a group.
 const GROUP: u32 = 100;

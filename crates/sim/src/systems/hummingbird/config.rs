@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::model::{FsError, SimTime};
 
-/// Where a new cluster goes.
+/// Place of a new cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
@@ -48,7 +48,7 @@ pub struct HummingbirdConfig {
     pub logs: LogConfig,
 }
 
-/// What is kept to survive a crash.
+/// Logs that survive a crash.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LogConfig {
     /// Bytes of the region before the clusters.

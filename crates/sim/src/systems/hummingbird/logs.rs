@@ -1,4 +1,4 @@
-//! What is written to survive a crash: hot clusters, mappings, delete intents.
+//! Writes that survive a crash: hot clusters, mappings, delete intents.
 //!
 //! Rules (published version): the disk has regions for clusters, for the file-to-cluster mappings
 //! (written at shutdown and at times), for the numbers of hot clusters and for delete intents

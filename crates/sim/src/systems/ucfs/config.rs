@@ -47,7 +47,7 @@ pub struct UcfsConfig {
 }
 
 impl UcfsConfig {
-    /// So much memory, and the middle of what the text allows for the rest.
+    /// A configuration with `memory` bytes, and the middle of what the text allows for the rest.
     #[must_use]
     pub const fn new(memory: u64) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What a crash leaves of BUDDY and of the STREAM family, whose tables are in memory alone.
+//! Contents of BUDDY and of the STREAM family after a crash; their tables are in memory alone.
 //!
 //! The papers' three ways (WebCoSM, section 4): tables written every few minutes; name and size
 //! beside each object on disk, and a scan of all of it; nothing. A run is stopped at random
