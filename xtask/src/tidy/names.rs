@@ -26,9 +26,19 @@ pub(super) fn guides(files: &[Source]) -> Outcome {
             if let Some((section, name)) = setting(span)
                 && code.has_section(section)
             {
-                outcome.note(said(guide, span, code.has_setting(section, name), "setting"));
+                outcome.note(said(
+                    guide,
+                    span,
+                    code.has_setting(section, name),
+                    "setting",
+                ));
             } else if let Some(word) = word(span) {
-                outcome.note(said(guide, span, code.has_word(word), "name in the product"));
+                outcome.note(said(
+                    guide,
+                    span,
+                    code.has_word(word),
+                    "name in the product",
+                ));
             }
         }
     }
@@ -73,7 +83,10 @@ impl<'a> Code<'a> {
 
     /// Whether the name is that of a crate, as modules in `FOXY_LOG` are.
     fn has_crate(&self, name: &str) -> bool {
-        let folder = format!("crates/{}/", name.trim_start_matches("foxy_").replace('_', "-"));
+        let folder = format!(
+            "crates/{}/",
+            name.trim_start_matches("foxy_").replace('_', "-")
+        );
         self.files.iter().any(|file| file.path.starts_with(&folder))
     }
 

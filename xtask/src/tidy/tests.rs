@@ -155,7 +155,10 @@ fn names_in_guides_exist() {
             "crates/foxy/src/admin/metrics.rs",
             "named(\"client_sent_bytes\" (\"ram_bytes\" \"foxy_up_seconds\"",
         ),
-        file("crates/proxy/src/counters.rs", "    A = \"fills_started\",\n"),
+        file(
+            "crates/proxy/src/counters.rs",
+            "    A = \"fills_started\",\n",
+        ),
         file(
             "crates/foxy/src/config/table.rs",
             "fixed(\"log\", \"level\", Word)",
