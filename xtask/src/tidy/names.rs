@@ -81,7 +81,7 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// Whether the name is that of a crate, as modules in `FOXY_LOG` are.
+    /// True if the name is that of a crate, as modules in `FOXY_LOG` are.
     fn has_crate(&self, name: &str) -> bool {
         let folder = format!(
             "crates/{}/",
@@ -135,7 +135,7 @@ pub(super) fn metrics(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// What stands between backticks, code blocks left out.
+/// Texts between backticks, code blocks left out.
 fn spans(text: &str) -> Vec<&str> {
     let mut spans = Vec::new();
     let mut in_code = false;
