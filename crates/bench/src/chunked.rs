@@ -34,7 +34,7 @@ pub enum Piece {
     Framing(usize),
     /// Bytes of body.
     Data(usize),
-    /// The body ended after so many bytes.
+    /// The body ended after this many bytes.
     End(usize),
 }
 

@@ -14,7 +14,7 @@ use crate::{BodyKey, Identity, Knobs};
 /// Order of reads.
 #[derive(Clone, Copy, Debug)]
 pub enum Plan {
-    /// The whole object in so many pieces of different lengths, in a random order; of that order
+    /// The whole object in this many pieces of different lengths, in a random order; of that order
     /// the part `part` of `parts`.
     Everything {
         /// Pieces of the whole.

@@ -40,7 +40,7 @@ pub struct Together {
     pub clients: usize,
     /// Time by which the leader is ahead.
     pub lead: Duration,
-    /// The leader leaves by a reset after so many bytes.
+    /// The leader leaves by a reset after this many bytes.
     pub leave_after: Option<u64>,
     /// Further clients that read slowly, and leave when the others have everything.
     pub slow: usize,

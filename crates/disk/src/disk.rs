@@ -28,7 +28,7 @@ pub trait Disk: Send + Sync + Debug {
     /// accepted and wait inside). It may be opened on one thread and then moved to its owner.
     ///
     /// # Errors
-    /// When neither a ring nor threads are to be had.
+    /// When the system offers neither a ring nor threads.
     fn open_queue(&self, depth: u32) -> io::Result<Box<dyn Queue>>;
 
     /// Fills `into` from byte `at`; any alignment, any length.

@@ -87,7 +87,7 @@ fn build_in(mode: Mode, entries: u32) -> io::Result<IoUring> {
     builder.dontfork().setup_clamp();
     match mode {
         Mode::Deferred => {
-            // Disabled at first, since a single-issuer ring belongs to whoever enables it.
+            // Disabled at first, since a single-issuer ring belongs to the thread that enables it.
             builder
                 .setup_single_issuer()
                 .setup_defer_taskrun()
@@ -115,7 +115,7 @@ pub(crate) struct RingQueue {
     target: Arc<Target>,
     fixed: bool,
     disabled: bool,
-    /// Entries of the ring: at most so many operations are inside it.
+    /// Entries of the ring: at most this many operations are inside it.
     depth: usize,
     /// Submitted by the caller, not flushed.
     staged: VecDeque<u32>,

@@ -306,7 +306,7 @@ impl Geometry {
         }
     }
 
-    /// Bytes at the end of a segment that a summary of so many entries needs beside its slot.
+    /// Bytes at the end of a segment that a summary of this many entries needs beside its slot.
     #[must_use]
     pub const fn spill_bytes(&self, entries: usize) -> u64 {
         let summary = (crate::SLOT_HEADER_BYTES + entries * crate::ENTRY_BYTES) as u64;

@@ -40,7 +40,7 @@ pub type PageAdvice = fn(start: *const u8, len: usize);
 /// Source of memory from the system. This crate has no unsafe code to request it.
 #[derive(Clone, Copy, Debug)]
 pub struct Pages {
-    /// Zeroed memory of so many bytes (a multiple of 4096), aligned to 64, that costs nothing
+    /// Zeroed memory of this many bytes (a multiple of 4096), aligned to 64, that costs nothing
     /// until it is used.
     pub map: fn(usize) -> Option<&'static mut [u8]>,
     /// Takes it back.
@@ -235,7 +235,7 @@ const fn place(number: u32) -> (usize, usize, usize) {
     (region, offset as usize, 1 << level)
 }
 
-/// The first line from `next` on that has so many behind it in its region, with its place.
+/// The first line from `next` on that has this many behind it in its region, with its place.
 const fn room_from(mut next: u32, lines: usize) -> (u32, usize, usize, usize) {
     loop {
         let (region, offset, length) = place(next);

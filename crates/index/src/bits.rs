@@ -211,7 +211,7 @@ impl Packed {
     }
 }
 
-/// A number with `tag` in each of so many of its fields.
+/// A number with `tag` in each of this many of its fields.
 const fn in_all(tag: u64, fields: usize) -> u64 {
     let (mut all, mut field) = (0, 0);
     while field < fields {

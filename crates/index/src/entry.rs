@@ -41,7 +41,7 @@ impl Entry {
 /// being moved. The record's full key decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Candidates {
-    /// As the table holds them: whoever asks for one takes it apart.
+    /// As the table stores them; a caller that needs one unpacks it.
     slots: [Packed; Candidates::MAX],
 }
 

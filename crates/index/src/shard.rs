@@ -27,7 +27,7 @@ const GROWTH: u32 = if cfg!(loom) { 1 } else { 16 };
 const EARLY_LINES_MAX: u32 = 16;
 /// Longest chain of entries that are moved to their other places to make room.
 const CHAIN_MAX: u32 = 3;
-/// A lookup that met so many moves in a row waits for the writer instead.
+/// A lookup that met this many moves in a row waits for the writer instead.
 const RETRIES_MAX: u32 = 16;
 
 /// State that only the holder of the lock may access.

@@ -10,7 +10,7 @@
 const WINDOW: u32 = 64;
 /// Less than this per longer read is not worth the memory that the objects take.
 const LEAST: f64 = 0.125;
-/// To be turned on it has to promise so many times what it costs.
+/// Expected gain, as a multiple of the cost, at which longer reads are turned on.
 const MARGIN: f64 = 1.5;
 /// Windows that it stays off at most after it disappointed.
 const HOLD_MAX: u32 = 256;

@@ -35,7 +35,7 @@ const ENOUGH: u32 = 64;
 const ENOUGH_ALONE: f64 = 32.0;
 /// Reads alone after which no dependence will show any more.
 const ALONE_MAX: f64 = 1024.0;
-/// With so many under way a device that works on several shows it, and a thread that comes late to
+/// With this many reads under way a device that works on several shows it, and a thread that comes late to
 /// look makes little difference.
 const MANY: u32 = 4;
 /// Reads that are not timed once the device is known to be fast or even.
@@ -63,7 +63,7 @@ pub struct ReadGauge {
 }
 
 impl ReadGauge {
-    /// For a device of so many bytes.
+    /// For a device of this many bytes.
     #[must_use]
     pub fn new(span: u64) -> Self {
         Self {

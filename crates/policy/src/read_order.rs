@@ -22,7 +22,7 @@ pub enum ReadOrder {
 /// The rule of one disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadOrderConfig {
-    /// A batch is due when so many wait; 1 or less means at once.
+    /// A batch is due when this many wait; 1 or less means at once.
     pub batch: usize,
     /// A batch is due when its oldest read has waited so long; zero means at once.
     pub timeout: Duration,

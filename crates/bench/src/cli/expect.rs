@@ -38,19 +38,19 @@ pub struct ExpectArgs {
     /// Only objects stored so long before the stop
     #[arg(long, value_parser = time, default_value = "5s")]
     pub older_than: Duration,
-    /// Only the newest of those, up to so many bytes (what the store surely still had)
+    /// Only the newest of those, up to this many bytes (what the store surely still had)
     #[arg(long, value_name = "SIZE")]
     pub newest: Option<ByteSize>,
     /// Bytes counted for an object besides its body
     #[arg(long, default_value = "512", value_name = "SIZE")]
     pub overhead: ByteSize,
-    /// At most so many objects, chosen at random
+    /// At most this many objects, chosen at random
     #[arg(long)]
     pub sample: Option<usize>,
     /// Connections
     #[arg(long, default_value_t = 32)]
     pub connections: usize,
-    /// Open loop: so many requests per second; else a closed loop
+    /// Open loop: this many requests per second; else a closed loop
     #[arg(long)]
     pub rate: Option<f64>,
     /// Least share of hits for exit code 0

@@ -23,7 +23,7 @@ pub struct FloorArgs {
     /// one without
     #[arg(long, default_value = "127.1.0.1")]
     pub host: String,
-    /// Compute for so long before each answer, such as 500ns: what the kernel costs a server that
+    /// Compute for this long before each answer, such as 500ns: what the kernel costs a server that
     /// has something to do
     #[arg(long, default_value = "0", value_parser = super::time)]
     pub work: Duration,

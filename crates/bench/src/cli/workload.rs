@@ -56,7 +56,7 @@ pub struct WorkloadArgs {
     /// Largest body; larger ones are cut
     #[arg(long, default_value = "64MiB", value_name = "SIZE")]
     pub largest: ByteSize,
-    /// Leave out so many requests at the beginning: goes on where an earlier run ended
+    /// Leave out this many requests at the beginning: goes on where an earlier run ended
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub skip: u64,
 }

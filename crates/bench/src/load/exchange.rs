@@ -33,9 +33,9 @@ pub(crate) struct Done {
 /// Result of feeding bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fed {
-    /// More is needed; so many bytes were used (the rest must be fed again).
+    /// More is needed; this many bytes were used (the rest must be fed again).
     More(usize),
-    /// The answer is complete after so many bytes.
+    /// The answer is complete after this many bytes.
     Done(usize, Done),
     /// The answer is wrong; the connection cannot be used further.
     Wrong(Fault, String),

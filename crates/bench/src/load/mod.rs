@@ -66,7 +66,7 @@ pub struct LoadConfig {
     pub warm_up_requests: u64,
     /// Time before the measurement.
     pub warm_up: Duration,
-    /// After the measured time the load goes on at most so long, until all that was asked in that
+    /// After the measured time the load goes on at most this long, until all that was asked in that
     /// time is answered; answers that come later are not counted.
     pub cool_down: Duration,
     /// Look for answers without ever sleeping, so that no server pays for the wake-up.
@@ -125,7 +125,7 @@ impl LoadConfig {
 /// Runs a load to its end: the source is empty, or a limit is reached. Blocks.
 ///
 /// # Errors
-/// No threads or sockets to be had, or the record file cannot be written. Faults of the target
+/// The system refuses threads or sockets, or the record file cannot be written. Faults of the target
 /// are in the report instead.
 pub fn run(config: &LoadConfig, source: Source, clock: &Arc<dyn Clock>) -> io::Result<Report> {
     let start = clock.mono().nanos();

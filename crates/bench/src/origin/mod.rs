@@ -40,7 +40,7 @@ pub struct OriginConfig {
     pub bandwidth: Speed,
     /// Share of requests answered by 503 instead, 0 to 1.
     pub failures: f64,
-    /// Never sleep, so that whoever asks does not pay for waking this core.
+    /// Never sleep, so that clients do not pay for waking this core.
     pub poll: bool,
     /// Seed of what is drawn.
     pub seed: u64,

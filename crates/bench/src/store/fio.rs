@@ -32,7 +32,7 @@ pub(super) struct Job<'a> {
     pub(super) rate: Option<u64>,
 }
 
-/// Runs the jobs together for so many seconds; results in their order.
+/// Runs the jobs together for this many seconds; results in their order.
 ///
 /// # Errors
 /// fio is not installed, or what it complained about.

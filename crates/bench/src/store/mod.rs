@@ -215,7 +215,7 @@ impl StoreArgs {
     }
 }
 
-/// Fills a store once over with bodies of so many bytes; how many objects that were.
+/// Fills a store once over with bodies of this many bytes; how many objects that were.
 fn fill(rig: &rig::Rig, bytes: usize) -> u64 {
     let capacity = rig.disk.len();
     let mut number = 0;

@@ -70,10 +70,10 @@ struct Loop<'a> {
     reads: Reads,
 }
 
-/// Asks for random objects of `objects` for so long, with `depth` reads under way.
+/// Asks for random objects of `objects` for this long, with `depth` reads under way.
 ///
 /// # Errors
-/// There is no queue to be had, or it fails.
+/// The disk refuses a queue, or the queue fails.
 pub(super) fn run(
     rig: &Rig,
     objects: std::ops::Range<u64>,

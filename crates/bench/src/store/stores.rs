@@ -183,7 +183,7 @@ impl Stores {
         self
     }
 
-    /// Random objects for so long: one after the other per client, or so many per second.
+    /// Random objects for this long: one after the other per client, or this many per second.
     fn ask(&self, rate: Option<u64>, time: Duration) -> Run {
         let (start, asked) = (self.clock.mono(), AtomicU64::new(0));
         let ends = start + time;

@@ -165,7 +165,7 @@ pub(super) struct MemoryLimit {
 }
 
 impl MemoryLimit {
-    /// Limits it to `bytes` until dropped; `None` where that is not to be had.
+    /// Limits it to `bytes` until dropped; `None` where the system does not support that.
     pub(super) fn new(bytes: u64) -> Option<Self> {
         let root = Path::new("/sys/fs/cgroup/memory");
         let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;

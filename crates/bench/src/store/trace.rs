@@ -295,7 +295,7 @@ pub(super) fn replay(args: &ReplayArgs, clock: &Arc<dyn Clock>) -> io::Result<()
     }
     println!("{}", serde_json::to_string(&answer)?);
     io::stdout().flush()?;
-    // Until killed, or until whoever started us is gone.
+    // Until killed, or until the parent process is gone.
     let _ = io::stdin().read(&mut [0]);
     Ok(())
 }

@@ -18,9 +18,9 @@ use crate::BodyKey;
 pub(super) enum Kind {
     /// Reads everything as fast as it comes.
     Wants,
-    /// Is gone after so many body bytes.
+    /// Is gone after this many body bytes.
     Leaves(u64),
-    /// Reads so many bytes per second, until it is told to stop.
+    /// Reads this many bytes per second, until it is told to stop.
     Slow(u64),
 }
 

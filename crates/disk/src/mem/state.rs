@@ -255,7 +255,7 @@ impl State {
         result
     }
 
-    /// A write through the cache: there at once for whoever comes after this process, but the
+    /// A write through the cache: visible at once to later processes, but the
     /// cache is written back in its own time and order, so that a power cut decides for each
     /// sector, and for the parts of a write in two sectors, on its own.
     pub(super) fn write_cached(

@@ -117,7 +117,7 @@ impl Form {
     }
 }
 
-/// A bar of so many steps; hidden where standard error is no terminal.
+/// A bar of this many steps; hidden where standard error is no terminal.
 fn bar(steps: u64, template: &str) -> ProgressBar {
     let bar = ProgressBar::new(steps);
     if let Ok(style) = ProgressStyle::with_template(template) {

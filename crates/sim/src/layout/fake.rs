@@ -44,7 +44,7 @@ impl FakeFiles {
         fake
     }
 
-    /// One that is full after so many distinct blocks of writes.
+    /// One that is full after this many distinct blocks of writes.
     pub(crate) fn limited(blocks: u64) -> Self {
         let fake = Self::new();
         fake.seen.borrow_mut().blocks_left = Some(blocks);

@@ -123,7 +123,7 @@ pub trait Layout {
     /// Counts and contents of the layout.
     fn stats(&self) -> LayoutStats;
 
-    /// Shares in use of so many equal parts of the shared file, in order; empty where a layout
+    /// Shares in use of this many equal parts of the shared file, in order; empty where a layout
     /// has no such file.
     fn usage(&self, parts: usize) -> Vec<f32> {
         let _ = parts;

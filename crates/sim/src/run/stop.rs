@@ -1,4 +1,4 @@
-//! Stopping early: whoever is asked to stop (Ctrl-C) sets a flag, long work looks at it now and
+//! Stopping early: Ctrl-C sets a flag, long work looks at it now and
 //! then and ends with [`RunError::Stopped`], so that what was finished can still be shown.
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use super::Gate;
 use crate::levels::PolicyKind;
 
-/// A policy over so many bytes of objects, or `foxy`: memory before the production store, with
+/// A policy over this many bytes of objects, or `foxy`: memory before the production store, with
 /// what records, segments and reinsertion cost and gain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Candidate {

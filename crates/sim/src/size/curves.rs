@@ -104,7 +104,7 @@ fn point(sampler: &Sampler, options: &SizeOptions, candidate: Candidate, size: u
     }
 }
 
-/// Of a busy disk: one of so many new objects is not stored.
+/// Of a busy disk: one of this many new objects is not stored.
 const REFUSED: u64 = 10;
 
 fn policy_alone(sampler: &Sampler, policy: PolicyKind, size: u64) -> Answered {

@@ -82,7 +82,7 @@ impl Rule {
         }
     }
 
-    /// True if an object may enter that takes so many bytes.
+    /// True if an object may enter that takes this many bytes.
     pub(super) fn admits(&mut self, object: u64, bytes: u64) -> bool {
         match self {
             Self::Open => true,

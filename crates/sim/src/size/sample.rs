@@ -204,7 +204,7 @@ impl Sampler {
         self.totals
     }
 
-    /// The hit ratio that so many hits of the sample stand for: requests that were sampled too
+    /// The hit ratio that this many hits of the sample stand for: requests that were sampled too
     /// few, or too many, are those of the most popular objects.
     pub(crate) fn corrected(&self, hits: u64) -> f64 {
         let expected = self.totals.requests as f64 * self.rate();

@@ -44,7 +44,7 @@ pub struct SiteSetsReport {
 }
 
 impl SiteSets {
-    /// With a window of so many minutes.
+    /// With a window of this many minutes.
     #[must_use]
     pub fn new(minutes: f64) -> Self {
         Self {
