@@ -127,7 +127,7 @@ impl Fingerprint {
         self.0 >> BASE_BITS & ((1 << (WORD_BITS + EXT_BITS)) - 1)
     }
 
-    /// The same as it is kept there: in the word, and beside it.
+    /// That part split into the bits in the slot's word and the bits beside it.
     pub(crate) const fn stored(self) -> (u64, u16) {
         let rest = self.rest();
         (rest >> EXT_BITS, (rest & ((1 << EXT_BITS) - 1)) as u16)

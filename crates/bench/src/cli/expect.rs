@@ -35,7 +35,7 @@ pub struct ExpectArgs {
     /// When the cache was stopped, ms since the epoch; else the time of the last answer
     #[arg(long, value_name = "MS")]
     pub stopped_at: Option<i64>,
-    /// Only objects stored so long before the stop
+    /// Only objects stored at least this long before the stop
     #[arg(long, value_parser = time, default_value = "5s")]
     pub older_than: Duration,
     /// Only the newest of those, up to this many bytes (what the store surely still had)
