@@ -100,8 +100,9 @@ impl LocalityBuffers {
         }
     }
 
-    /// Objects of a page mostly come in a row; else a scan: with the 8 to 1,024 buffers there are,
-    /// cheaper than the bytes that follow it.
+    /// The buffer of a group, if it has one. Objects of a page mostly arrive in a row, so the last
+    /// buffer is tried first; then a scan of the 8 to 1,024 buffers, which costs less than the copy
+    /// of the object.
     fn bound(&self, group: GroupId) -> Option<usize> {
         if self.buffers[self.last].group == Some(group) {
             return Some(self.last);
