@@ -23,6 +23,7 @@ const RULES: &[Rule] = &[
     rules::white_space,
     rules::story_length,
     links::relative_links,
+    names::glossary,
     manifests::shared_settings,
 ];
 

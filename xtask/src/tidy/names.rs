@@ -45,6 +45,26 @@ pub(super) fn guides(files: &[Source]) -> Outcome {
     outcome
 }
 
+/// Each word stands once in the glossary.
+pub(super) fn glossary(file: &Source) -> Vec<String> {
+    if file.path != "docs/glossary.md" {
+        return Vec::new();
+    }
+    let mut words: Vec<&str> = file.text.lines().filter_map(first_cell).collect();
+    words.sort_unstable();
+    let twice = words.windows(2).filter(|pair| pair[0] == pair[1]);
+    twice
+        .map(|pair| format!("`{}` stands there twice; give it one meaning", pair[0]))
+        .collect()
+}
+
+/// The word of a row, without what it is said of: `share (of a store)` is `share`.
+fn first_cell(line: &str) -> Option<&str> {
+    let cell = line.strip_prefix("| ")?.split(" |").next()?;
+    let word = cell.split(" (").next()?.trim();
+    (word != "word").then_some(word)
+}
+
 fn said(guide: &Source, name: &str, exists: bool, kind: &str) -> Result<(), String> {
     match exists {
         true => Ok(()),
@@ -69,8 +89,8 @@ impl<'a> Code<'a> {
         let text = |path: &str| files.iter().find(|f| f.path == path);
         let text = |path| text(path).map_or("", |file| &file.text[..]);
         let of_product = |file: &&Source| {
-            let folder = |name: &&str| file.path.starts_with(&format!("crates/{name}/src/"));
-            PRODUCT.iter().any(|name| folder(&name))
+            let folder = |name: &str| file.path.starts_with(&format!("crates/{name}/src/"));
+            PRODUCT.into_iter().any(folder)
         };
         Self {
             metrics: text(METRICS),

@@ -185,6 +185,14 @@ fn names_in_guides_exist() {
     }
 }
 
+#[test]
+fn words_stand_once_in_the_glossary() {
+    let text = "| word | meaning |\n|---|---|\n| drain | to end |\n| drain (a store) | to move |\n";
+    assert_eq!(complaints(names::glossary, "docs/glossary.md", text), 1);
+    let once = text.replace("drain (", "share (");
+    assert_eq!(complaints(names::glossary, "docs/glossary.md", &once), 0);
+}
+
 fn copy(source: &Source) -> Source {
     file(&source.path, &source.text)
 }
