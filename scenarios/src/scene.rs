@@ -123,7 +123,7 @@ impl SceneBuilder {
     }
 }
 
-/// What is on the stage.
+/// The parts of a scene.
 #[derive(Debug)]
 pub struct Scene {
     /// The origin, known as `origin.test`.

@@ -46,7 +46,7 @@ enum Command {
     Fmt,
     /// House rules: file lengths, leftovers, links, headers
     Tidy,
-    /// Which crate may depend on which
+    /// Permitted dependencies between crates
     Arrows,
     /// Licences and duplicate versions of dependencies
     Deps,
@@ -74,7 +74,7 @@ enum Command {
     },
     /// Coverage-guided fuzzing of parsers, rules and keys (wants cargo-fuzz)
     Fuzz(fuzz::Wanted),
-    /// What a release must show on this machine, measured: replays, restarts, cost of a hit
+    /// Measurements that a release must show on this machine: replays, restarts, cost of a hit
     Accept(accept::Wanted),
     /// Figures that anyone can repeat: Foxy beside its peers
     #[command(subcommand)]

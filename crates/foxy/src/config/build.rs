@@ -155,7 +155,7 @@ impl Config {
     /// # Errors
     /// Every problem found, in the order of the table.
     pub fn build(given: &AllGiven, machine: &dyn Machine) -> Result<Self, Vec<Problem>> {
-        let mut problems = Vec::new();
+        let mut problems = given.problems.clone();
         let config = read_all(given, machine, &mut problems);
         check_together(&config, &mut problems);
         if problems.is_empty() {

@@ -247,6 +247,21 @@ fn the_plan_names_what_matters() {
 }
 
 #[test]
+fn unknown_names_and_wrong_values_are_reported_together() {
+    let text = "memry = \"1GiB\"\nworkers = 0\nlog = 1\n[limits]\nfields = 200\nhed = 1\n";
+    let found = problems(text).join("\n");
+    for place in [
+        "foxy.toml:1:",
+        "foxy.toml:2:",
+        "foxy.toml:3:",
+        "foxy.toml:5:",
+        "foxy.toml:6:",
+    ] {
+        assert!(found.contains(place), "{place} {found}");
+    }
+}
+
+#[test]
 fn the_example_in_the_readme_is_right() {
     let readme = include_str!("../../../../README.md");
     let example = readme
