@@ -70,8 +70,8 @@ impl Tree {
         self.0.values().map(size).sum()
     }
 
-    /// The tree as a tar file. Paths begin with `prefix`.
-    pub(super) fn tar(&self, prefix: &str, time: u64) -> io::Result<Vec<u8>> {
+    /// The tree as a tar file.
+    pub(super) fn tar(&self, time: u64) -> io::Result<Vec<u8>> {
         let mut tar = tar::Builder::new(Vec::new());
         for (path, entry) in &self.0 {
             let mut header = tar::Header::new_gnu();
@@ -79,16 +79,15 @@ impl Tree {
             header.set_uid(entry.owner.into());
             header.set_gid(entry.owner.into());
             header.set_mtime(time);
-            let name = format!("{prefix}{path}");
             match &entry.node {
                 Node::Folder => {
                     header.set_entry_type(tar::EntryType::Directory);
                     header.set_size(0);
-                    tar.append_data(&mut header, format!("{name}/"), io::empty())?;
+                    tar.append_data(&mut header, format!("{path}/"), io::empty())?;
                 }
                 Node::File(bytes) => {
                     header.set_size(bytes.len() as u64);
-                    tar.append_data(&mut header, name, &bytes[..])?;
+                    tar.append_data(&mut header, path, &bytes[..])?;
                 }
             }
         }
@@ -155,8 +154,8 @@ mod tests {
 
     #[test]
     fn bytes_depend_on_contents_alone() {
-        let one = tree(false).tar("./", 99).unwrap();
-        assert_eq!(one, tree(true).tar("./", 99).unwrap());
+        let one = tree(false).tar(99).unwrap();
+        assert_eq!(one, tree(true).tar(99).unwrap());
         assert_eq!(gzip(&one).unwrap(), gzip(&one).unwrap());
         let mut archive = tar::Archive::new(&one[..]);
         let paths: Vec<_> = archive
@@ -170,9 +169,9 @@ mod tests {
                 (path, header.uid().unwrap())
             })
             .collect();
-        assert_eq!(paths.first().unwrap().0, "etc");
+        assert_eq!(paths.first().unwrap().0, "etc/");
         assert_eq!(paths.iter().filter(|(_, owner)| *owner == 7).count(), 1);
-        assert!(paths.iter().any(|(path, _)| path == "usr/bin"));
+        assert!(paths.iter().any(|(path, _)| path == "usr/bin/"));
     }
 
     #[test]

@@ -29,7 +29,7 @@ const FILES: &[(&str, &str)] = &[
 const DOCUMENTS: &[(&str, &str)] = &[
     ("docs/config.md", "config.md.gz"),
     ("README.md", "README.md.gz"),
-    ("CHANGELOG.md", "changelog.gz"),
+    ("CHANGELOG.md", "CHANGELOG.md.gz"),
 ];
 
 /// Everything that is installed.

@@ -1,6 +1,7 @@
 //! The Debian package (`deb(5)`): an `ar` file of a mark, the control files and the contents.
 
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 use ar::{Builder, Header};
 
@@ -8,6 +9,8 @@ use super::archive::{Tree, gzip, source_time, xz};
 use super::program::Program;
 use super::{VERSION, Wanted, at, contents, source, text};
 
+/// Who is asked about the package.
+const MAINTAINER: &str = "The Foxy project <authors@foxy.invalid>";
 /// Scripts that run at installation and removal.
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 
@@ -18,7 +21,9 @@ const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 pub(super) fn write(wanted: &Wanted) -> Result<PathBuf, String> {
     let program = Program::of(wanted)?;
     let version = format!("{VERSION}-{}", wanted.revision);
-    let tree = contents::of(&program)?;
+    let mut tree = contents::of(&program)?;
+    let changes = gzip(changes(&version).as_bytes()).map_err(|error| error.to_string())?;
+    tree.file("usr/share/doc/foxy/changelog.Debian.gz", 0o644, changes);
     let control = control(&tree, &version, &program)?;
     let package = package(&control, &tree).map_err(|error| format!("package: {error}"))?;
     let name = format!("foxy_{version}_{}.deb", architecture()?);
@@ -36,8 +41,8 @@ fn package(control: &Tree, contents: &Tree) -> std::io::Result<Vec<u8>> {
     let time = source_time();
     let members = [
         ("debian-binary", b"2.0\n".to_vec()),
-        ("control.tar.gz", gzip(&control.tar("./", time)?)?),
-        ("data.tar.xz", xz(&contents.tar("./", time)?)?),
+        ("control.tar.gz", gzip(&control.tar(time)?)?),
+        ("data.tar.xz", xz(&contents.tar(time)?)?),
     ];
     let mut archive = Builder::new(Vec::new());
     for (name, bytes) in members {
@@ -55,6 +60,7 @@ fn control(contents: &Tree, version: &str, program: &Program) -> Result<Tree, St
         .replace("@VERSION@", version)
         .replace("@ARCHITECTURE@", architecture()?)
         .replace("@INSTALLED_SIZE@", &contents.installed_kib().to_string())
+        .replace("@MAINTAINER@", MAINTAINER)
         .replace("@GLIBC@", &program.glibc());
     tree.file("control", 0o644, control);
     let configured = contents
@@ -66,6 +72,15 @@ fn control(contents: &Tree, version: &str, program: &Program) -> Result<Tree, St
         tree.file(script, 0o755, source(&format!("dist/debian/{script}"))?);
     }
     Ok(tree)
+}
+
+/// What changed, in Debian's form; the project's own list says more.
+fn changes(version: &str) -> String {
+    let at = SystemTime::UNIX_EPOCH + Duration::from_secs(source_time());
+    let date = httpdate::fmt_http_date(at).replace("GMT", "+0000");
+    format!(
+        "foxy ({version}) unstable; urgency=medium\n\n  * See CHANGELOG.md.gz.\n\n -- {MAINTAINER}  {date}\n"
+    )
 }
 
 /// Debian's name of the architecture this program was built for.

@@ -54,7 +54,7 @@ fn files(program: &Program) -> Result<Tree, String> {
 /// The image: blobs named by their checksums, and what leads to them.
 fn layout(root: &Tree) -> std::io::Result<Vec<u8>> {
     let time = source_time();
-    let tar = root.tar("", time)?;
+    let tar = root.tar(time)?;
     let layer = gzip(&tar)?;
     let mut blobs = Tree::default();
     let mut blob = |bytes: &[u8], kind: &str| {
@@ -104,7 +104,7 @@ fn layout(root: &Tree) -> std::io::Result<Vec<u8>> {
         "Layers": [path(&layer)],
     }]);
     blobs.file("manifest.json", 0o644, list.to_string());
-    blobs.tar("", time)
+    blobs.tar(time)
 }
 
 /// How the image is run.

@@ -9,6 +9,7 @@ use std::process::Command;
 use super::program::Program;
 use super::{Wanted, at, deb, image, read};
 use crate::report::{Outcome, Report};
+use crate::workspace::root;
 
 /// What a newcomer does.
 const NEWCOMER: &str = include_str!("newcomer.sh");
@@ -49,6 +50,7 @@ pub(super) fn run(report: &mut Report, wanted: &Wanted) {
     step("a new Debian system", &|| system(wanted, &root));
     step("two revisions", &|| revisions(wanted, &root));
     step("unit files", &|| units(&root));
+    step("alert rules", &alerts);
     step("installation to purge", &|| newcomer(&root));
     let place = folder.path().join("activated");
     step("socket activation", &|| activated(wanted, &place));
@@ -153,6 +155,21 @@ fn units(root: &Path) -> Result<(), String> {
     match output.status.success() {
         true => Ok(()),
         false => Err("the service is more exposed than 2.5 of 10".to_owned()),
+    }
+}
+
+/// The alerts that fire are those of the incidents in `alerts_test.yaml`.
+fn alerts() -> Result<(), String> {
+    let mut promtool = Command::new("promtool");
+    promtool.args(["test", "rules"]);
+    promtool.arg(root().join("dist/prometheus/alerts_test.yaml"));
+    match promtool.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("promtool: {status}")),
+        Err(error) => {
+            println!("   not run: promtool: {error}; on Debian: apt-get install prometheus");
+            Ok(())
+        }
     }
 }
 
