@@ -151,6 +151,7 @@ fn run(
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         resolver: Some(Arc::new(names)),
         seed: 1,
+        passed: foxy::Passed::default(),
         alone: false,
         strict: true,
         disks: Some(

@@ -7,4 +7,4 @@ pub mod cli;
 pub mod config;
 mod run;
 
-pub use run::{Absent, Parts, Running, StartError, start};
+pub use run::{Absent, Parts, Passed, Running, StartError, start};

@@ -66,10 +66,14 @@ pub(crate) struct Local {
     pub(crate) log: RefCell<Box<dyn LogSink>>,
     /// True if the log wants records.
     pub(crate) logs: bool,
+    /// True if the log wants details in its records.
+    pub(crate) details: bool,
     pub(crate) limits: Limits,
     pub(crate) patience: Patience,
     /// Client connections and fills of this worker.
     pub(crate) busy: Cell<usize>,
+    /// Connections so far.
+    connections: Cell<u64>,
     dates: RefCell<DateCache>,
     rng: RefCell<Rng>,
 }
@@ -92,6 +96,8 @@ impl Local {
             pool: Pool::new(&config.upstream),
             disk: DiskReader::new(Arc::clone(&proxy.engine), Arc::clone(&proxy.clock)),
             logs: log.wanted(),
+            details: log.wanted() && log.wants_details(),
+            connections: Cell::new(0),
             log: RefCell::new(log),
             limits,
             patience: Patience::of(&config.timeouts),
@@ -127,6 +133,13 @@ impl Local {
     /// A `Date` value for `now`.
     pub(crate) fn date(&self, now: WallTime) -> [u8; 29] {
         *self.dates.borrow_mut().get(now)
+    }
+
+    /// Number of a new connection of this worker.
+    pub(crate) fn next_connection(&self) -> u64 {
+        let number = self.connections.get();
+        self.connections.set(number + 1);
+        number
     }
 
     /// A random number, never 0.

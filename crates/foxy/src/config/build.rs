@@ -230,7 +230,7 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
         workers: workers.max(1),
         pin_workers,
         stores,
-        state_folder: machine.cache_folder().join("foxy"),
+        state_folder: machine.state_folder(),
         sites,
     }
 }

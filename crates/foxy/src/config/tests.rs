@@ -24,8 +24,8 @@ impl Machine for Laptop {
     fn existing(&self, _: &Path) -> Option<u64> {
         (self.existing > 0).then_some(self.existing)
     }
-    fn cache_folder(&self) -> PathBuf {
-        PathBuf::from("/cache")
+    fn state_folder(&self) -> PathBuf {
+        PathBuf::from("/cache/foxy")
     }
 }
 

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use foxy_proxy::{Listener, LogSink, NoLog, Proxy, Role, Site, Worker, bind};
 use foxy_tls::ServerTls;
 
-use super::StartError;
+use super::{Passed, StartError};
 use crate::access_log::{BufferedSink, LogHandle};
 use crate::config::{Config, LogFormat};
 
@@ -20,8 +20,8 @@ pub(super) struct Bound {
 }
 
 impl Bound {
-    /// Binds everything the configuration names.
-    pub(super) fn bind_all(config: &Config) -> Result<Self, StartError> {
+    /// Binds everything the configuration names, except where a socket was passed.
+    pub(super) fn bind_all(config: &Config, passed: &mut Passed) -> Result<Self, StartError> {
         let mut bound = Self {
             per_worker: (0..config.workers).map(|_| Vec::new()).collect(),
             forward: Vec::new(),
@@ -31,7 +31,7 @@ impl Bound {
             let actual = {
                 let speaks = config.listen_tls.contains(address);
                 let tls = config.tls.as_ref().filter(|_| speaks);
-                bound.add(*address, "forward proxy", (&Role::Forward, tls))?
+                bound.add((*address, passed), "forward proxy", (&Role::Forward, tls))?
             };
             bound.forward.push(actual);
         }
@@ -51,7 +51,7 @@ impl Bound {
                 .map(|address| {
                     let speaks = site.listen_tls.contains(address);
                     let tls = site.tls.as_ref().filter(|_| speaks);
-                    bound.add(*address, &site.name, (&role, tls))
+                    bound.add((*address, passed), &site.name, (&role, tls))
                 })
                 .collect();
             bound.sites.push((site.name.clone(), actual?));
@@ -61,18 +61,22 @@ impl Bound {
 
     fn add(
         &mut self,
-        address: SocketAddr,
+        (address, passed): (SocketAddr, &mut Passed),
         user: &str,
         (role, tls): (&Role, Option<&ServerTls>),
     ) -> Result<SocketAddr, StartError> {
         let fail = |source| StartError::listen(address, user, source);
-        let sockets = bind(address, self.per_worker.len()).map_err(fail)?;
+        let workers = self.per_worker.len();
+        let sockets = match passed.take(address, workers).map_err(fail)? {
+            Some(sockets) => sockets,
+            None => bind(address, workers).map_err(fail)?,
+        };
         let actual = match sockets.first() {
             Some(socket) => socket.local_addr().map_err(fail)?,
             None => address,
         };
-        for (listeners, socket) in self.per_worker.iter_mut().zip(sockets) {
-            listeners.push(Listener {
+        for (index, socket) in sockets.into_iter().enumerate() {
+            self.per_worker[index % workers].push(Listener {
                 socket,
                 role: role.clone(),
                 tls: tls.cloned(),

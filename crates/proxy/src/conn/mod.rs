@@ -39,6 +39,7 @@ use crate::{Event, Outcome, Role};
 
 pub(crate) use answer::past_the_cache;
 pub(crate) use finish::Finish;
+use finish::Noted;
 
 /// How long a client that has closed its side is waited for while nothing can be sent to it. It may
 /// have said all it wants to say, or be gone: nothing tells the two apart.
@@ -83,6 +84,10 @@ pub(crate) struct Conn<T> {
     /// The certificate whose names alone the client may ask for.
     served: Option<Arc<Served>>,
     counted: (u64, u64),
+    /// Number of the connection and of its finished requests, for ids in the log.
+    number: u64,
+    requests: Cell<u64>,
+    noted: Noted,
     /// Entry of the connection, without its read buffer.
     memory: Entry,
     /// The last answer was cut: the connection ends by a reset.
@@ -100,8 +105,15 @@ enum NoRequest {
 impl<T: Transport> Conn<T> {
     pub(crate) fn new(local: Rc<Local>, transport: T, peer: SocketAddr, role: Rc<Role>) -> Self {
         let client = Asker::new(&local.proxy.config.access, &role, peer);
+        let mut io = Io::new(transport, &local.sweep);
+        if local.details {
+            io.time_answers(&local.proxy.clock);
+        }
         Self {
-            io: Io::new(transport, &local.sweep),
+            io,
+            number: local.next_connection(),
+            requests: Cell::new(0),
+            noted: Noted::default(),
             buf: ReadBuf::new(),
             slots: FieldSlots::new(),
             scanner: HeadScanner::new(),
@@ -124,6 +136,7 @@ impl<T: Transport> Conn<T> {
     /// Serves the connection to its end.
     pub(crate) async fn serve(mut self) {
         loop {
+            self.noted = Noted::default();
             let keep = match self.next_request().await {
                 Ok(parts) => self.answer(parts).await,
                 Err(NoRequest::Closed) => break,
