@@ -1,4 +1,4 @@
-//! What a client received, with the checks that scenarios make.
+//! Answers as a client received them, with the checks that scenarios make.
 
 /// An answer. The checks return it again, so that they can be chained.
 #[derive(Clone)]
@@ -11,7 +11,7 @@ pub struct Answer {
     pub head: String,
     /// The body, decoded if it was chunked.
     pub body: Vec<u8>,
-    /// Whether the body ended as announced.
+    /// True if the body ended as announced.
     pub whole: bool,
 }
 

@@ -98,7 +98,7 @@ impl Origin {
         assert_eq!(asked.len(), times, "requests at the origin: {asked:#?}");
     }
 
-    /// Where it listens.
+    /// Address of the listener.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address

@@ -8,7 +8,7 @@ use foxy_base::KeyHash;
 use foxy_proxy::{Asked, StandIn};
 use tokio::sync::oneshot;
 
-/// What it does when it is asked next.
+/// Next decision of the other cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Next {
     /// It has the object in memory.
@@ -22,7 +22,7 @@ pub enum Next {
     Gone,
 }
 
-/// How long it reads.
+/// Duration of a read.
 pub const READING: Duration = Duration::from_millis(100);
 
 /// The cache; what it was given is remembered.

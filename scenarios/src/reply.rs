@@ -1,4 +1,4 @@
-//! What the origin answers: pieces of bytes, pauses, and how it ends.
+//! Replies of the origin: pieces of bytes, pauses, and the end.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ impl Reply {
         self
     }
 
-    /// Fresh for so many seconds.
+    /// Fresh for this many seconds.
     #[must_use]
     pub fn max_age(self, seconds: u32) -> Self {
         self.field("Cache-Control", &format!("max-age={seconds}"))

@@ -123,7 +123,7 @@ impl SceneBuilder {
     }
 }
 
-/// What is on the stage.
+/// The parts of a scene.
 #[derive(Debug)]
 pub struct Scene {
     /// The origin, known as `origin.test`.
@@ -151,6 +151,7 @@ fn run(
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         resolver: Some(Arc::new(names)),
         seed: 1,
+        passed: foxy::Passed::default(),
         alone: false,
         strict: true,
         disks: Some(

@@ -39,7 +39,7 @@ const LABORATORY: Arrows = &[
     ),
     ("micro", &["format", "index", "http-rules", "http1", "base"]),
     ("fork-proxy", &["base"]),
-    ("xtask", &["lab", "sim", "base"]),
+    ("xtask", &["foxy", "lab", "sim", "base"]),
     ("lab", &["foxy", "proxy", "bench", "sim", "trace", "base"]),
     ("bench", &["sim", "store", "index", "disk", "trace", "base"]),
     ("sim", &["policy", "store", "disk", "trace", "base"]),

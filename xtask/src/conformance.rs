@@ -20,7 +20,7 @@ use install::{Suite, Tools};
 use servers::{Mode, Running, Settings};
 use table::{Table, Verdicts};
 
-/// What the command line asks for.
+/// Options of the command line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
     /// Another version of the suite than the release.

@@ -1,5 +1,5 @@
-//! About a hundred lines of our own over `cargo tree` instead of a tool that takes minutes to
-//! install on a fresh machine; see docs/decisions/0002-own-dependency-check.md.
+//! Licences, duplicates and reasons of dependencies, read from `cargo tree`. There are no security
+//! advisories; see docs/decisions/0002-own-dependency-check.md.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -77,7 +77,7 @@ pub(crate) fn run() -> Outcome {
     }
 }
 
-/// What the features in use really pull in (`cargo metadata` also lists what no feature enables).
+/// Dependencies of the features in use (`cargo metadata` also lists those that no feature enables).
 fn foreign() -> Result<BTreeSet<Foreign>, String> {
     let edges = "normal,dev,no-proc-macro";
     let output = cargo(&[
@@ -138,7 +138,8 @@ fn licences(crates: &BTreeSet<Foreign>) -> Outcome {
     outcome
 }
 
-/// Whether an SPDX expression can be satisfied from the list: `A OR B`, `A AND B`, `(A OR B) AND C`.
+/// True if an SPDX expression can be satisfied from the list: `A OR B`, `A AND B`, `(A OR B) AND
+/// C`.
 fn acceptable(expression: &str) -> bool {
     let expression = expression.replace('/', " OR ");
     let all_of = |text: &str| {

@@ -11,7 +11,7 @@ pub(crate) struct Wanted {
     /// Only this target
     #[arg(value_name = "TARGET")]
     target: Option<String>,
-    /// How long each target runs
+    /// Duration of each target
     #[arg(long, default_value_t = 60)]
     seconds: u64,
 }

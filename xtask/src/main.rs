@@ -8,6 +8,7 @@ mod arrows;
 mod bench;
 mod conformance;
 mod deps;
+mod dist;
 mod fuzz;
 mod generated;
 mod report;
@@ -46,7 +47,7 @@ enum Command {
     Fmt,
     /// House rules: file lengths, leftovers, links, headers
     Tidy,
-    /// Which crate may depend on which
+    /// Permitted dependencies between crates
     Arrows,
     /// Licences and duplicate versions of dependencies
     Deps,
@@ -74,11 +75,14 @@ enum Command {
     },
     /// Coverage-guided fuzzing of parsers, rules and keys (wants cargo-fuzz)
     Fuzz(fuzz::Wanted),
-    /// What a release must show on this machine, measured: replays, restarts, cost of a hit
+    /// Measurements that a release must show on this machine: replays, restarts, cost of a hit
     Accept(accept::Wanted),
     /// Figures that anyone can repeat: Foxy beside its peers
     #[command(subcommand)]
     Bench(bench::Bench),
+    /// Packages: manual pages, .deb, container image, and their trial in a new system
+    #[command(subcommand)]
+    Dist(dist::Dist),
     /// The documentation builds without warnings
     Doc,
     /// Generated documents are what the code says
@@ -115,6 +119,7 @@ fn main() -> ExitCode {
         Command::Fuzz(wanted) => report.step("fuzz targets", || fuzz::run(&wanted)),
         Command::Accept(wanted) => accept::run(&mut report, &wanted),
         Command::Bench(what) => bench::run(&mut report, &what),
+        Command::Dist(what) => dist::run(&mut report, &what),
         Command::Doc => report.step("documentation", steps::doc),
         Command::Generated => report.step("generated documents", generated::check),
         Command::Generate => report.step("generate documents", generated::write),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use foxy_base::{Clock, SystemClock};
 
-/// What one step found: how many things were right, and the complaints about the others.
+/// Result of one step: the number of right things, and the complaints about the others.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     /// Things checked and found right.

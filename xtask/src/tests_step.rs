@@ -7,7 +7,7 @@ use crate::report::Outcome;
 use crate::tools;
 use crate::workspace::{cargo, line};
 
-/// How much to run.
+/// Scope of a test run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// Unit tests in the libraries and binaries.

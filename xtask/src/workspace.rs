@@ -1,4 +1,4 @@
-//! Where the workspace is, what files it has and how cargo is called.
+//! Location of the workspace, its files, and calls of cargo.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -109,7 +109,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Whether the name ends in `.ext`.
+    /// True if the name ends in `.ext`.
     pub(crate) fn is(&self, ext: &str) -> bool {
         Path::new(&self.path).extension().is_some_and(|e| e == ext)
     }

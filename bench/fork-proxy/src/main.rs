@@ -27,7 +27,7 @@ struct Args {
 enum Role {
     /// Listen, and start a process for each connection
     Serve {
-        /// Where to listen
+        /// Listener address
         #[arg(long)]
         listen: SocketAddr,
         /// Folder of the cached files; without it nothing is cached

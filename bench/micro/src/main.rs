@@ -87,7 +87,7 @@ fn parser() -> (Limits, HeadScanner, FieldSlots) {
     (Limits::default(), HeadScanner::new(), FieldSlots::new())
 }
 
-/// What is decided about a fresh hit: the request's digest, and the decision.
+/// Decision about a fresh hit: the request's digest, and the decision.
 fn decide_hit(count: u64) -> Option<()> {
     let (limits, mut scanner, mut slots) = parser();
     let head = RequestHead::parse(REQUEST, &mut scanner, &mut slots, &limits).ok()??;
@@ -162,7 +162,7 @@ fn rules_of_a_varying_hit(count: u64) -> Option<()> {
     rules_of_a_hit(count, &response, &RuleSet::new((0..8).map(rule).collect()))
 }
 
-/// What is decided at the head of an origin's answer.
+/// Decision at the head of an origin's answer.
 fn decide_storing(count: u64) -> Option<()> {
     let (limits, mut scanner, mut slots) = parser();
     let head = RequestHead::parse(REQUEST, &mut scanner, &mut slots, &limits).ok()??;

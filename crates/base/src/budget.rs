@@ -1,4 +1,4 @@
-//! How the setting `memory` is divided.
+//! Division of the setting `memory`.
 
 /// Shares of a memory budget, in bytes. The proxy divides by this rule, and the simulator predicts
 /// with it.

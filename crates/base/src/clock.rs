@@ -53,11 +53,11 @@ impl std::ops::Add<Duration> for MonoTime {
     }
 }
 
-/// Where the time comes from. Cheap enough to ask once per request.
+/// Source of time. Cheap enough for one call per request.
 pub trait Clock: Send + Sync + Debug {
-    /// What a calendar shows; compared with HTTP dates and stored in records.
+    /// Calendar time, for comparison with HTTP dates and for records.
     fn wall(&self) -> WallTime;
-    /// What a stop-watch shows; for ages of queues and pauses.
+    /// Monotonic time, for ages of queues and for pauses.
     fn mono(&self) -> MonoTime;
 }
 

@@ -3,7 +3,7 @@
 /// A list of header fields in order of appearance. Names keep the sender's spelling and are
 /// compared without regard to case; values are trimmed of surrounding white space.
 pub trait Fields {
-    /// How many fields there are.
+    /// Number of fields.
     fn count(&self) -> usize;
     /// Name and value of field `i`; `i` must be below [`count`](Self::count).
     fn field(&self, i: usize) -> (&[u8], &[u8]);
@@ -64,7 +64,7 @@ impl<'a, F: Fields + ?Sized> Iterator for FieldsIter<'a, F> {
     }
 }
 
-/// Whether two field names are the same (ASCII case ignored, RFC 9110 section 5.1).
+/// True if two field names are the same (ASCII case ignored, RFC 9110 section 5.1).
 #[must_use]
 #[inline]
 pub fn eq_name(a: &[u8], b: &[u8]) -> bool {

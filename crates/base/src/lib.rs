@@ -1,4 +1,4 @@
-//! What every other crate of Foxy stands on: sizes, time, hashes, seeds and header fields.
+//! Basic types of all crates of Foxy: sizes, time, hashes, seeds and header fields.
 //!
 //! Nothing here does I/O apart from [`SystemClock`], which reads the time. The other crates
 //! take time, randomness and fields through these types, so that a test can hold all of them.

@@ -6,7 +6,7 @@
 
 use foxy_base::hash64;
 
-/// Whose body it is.
+/// Identity of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Identity<'h> {
     /// Host name without port, lower case.

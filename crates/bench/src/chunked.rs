@@ -1,7 +1,7 @@
 //! A strict decoder of the chunked coding (RFC 9112 section 7.1). It is the load tool's own and
 //! shares nothing with the proxy's, so that a mistake there cannot hide here.
 
-/// Where the decoder is.
+/// State of the decoder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dechunk {
     state: State,
@@ -27,14 +27,14 @@ enum State {
     Done,
 }
 
-/// What the decoder found at the start of its input.
+/// Next part of the decoder's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// So many bytes of framing; go on after them.
+    /// Bytes of framing; continue after them.
     Framing(usize),
-    /// So many bytes of body.
+    /// Bytes of body.
     Data(usize),
-    /// The body ended after so many bytes.
+    /// The body ended after this many bytes.
     End(usize),
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use foxy_base::Rng;
 use foxy_trace::generate::{exponential, lognormal, pareto};
 
-/// How long something takes: `0`, `100ms`, `exp:20ms`, `uniform:10ms,50ms`,
-/// `lognormal:20ms,1.2` (median, sigma), `pareto:10ms,1.5` (least, exponent).
+/// A random duration: `0`, `100ms`, `exp:20ms`, `uniform:10ms,50ms`, `lognormal:20ms,1.2` (median,
+/// sigma), `pareto:10ms,1.5` (least, exponent).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Delay {
     /// No time at all.

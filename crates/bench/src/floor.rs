@@ -63,7 +63,7 @@ impl Floor {
         })
     }
 
-    /// Where it listens.
+    /// Address of the listener.
     ///
     /// # Errors
     /// The system does not say.

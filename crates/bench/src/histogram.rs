@@ -55,7 +55,7 @@ impl Histogram {
         self.most = self.most.max(other.most);
     }
 
-    /// How many were counted.
+    /// Number of values counted.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.total

@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-/// What a URL of the origin asks for.
+/// Behaviour that a URL of the origin selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Knobs {
     /// Object number.
@@ -31,11 +31,11 @@ pub struct Knobs {
     pub chunked: bool,
     /// `l`: wait this long before the head, ms; else the origin's own distribution.
     pub latency_ms: Option<u32>,
-    /// `b`: at most so many bytes per second; else the origin's own.
+    /// `b`: at most this many bytes per second; else the origin's own.
     pub bandwidth: Option<u64>,
-    /// `d`: close the connection after so many body bytes.
+    /// `d`: close the connection after this many body bytes.
     pub die_after: Option<u64>,
-    /// `f`: announce so many bytes more than are sent (a lie about the length), then close.
+    /// `f`: announce this many bytes more than are sent (a lie about the length), then close.
     pub overstate: u64,
     /// `st`: status; 200 by default.
     pub status: u16,

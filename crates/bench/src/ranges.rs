@@ -11,20 +11,20 @@ use serde::Serialize;
 use crate::origin::OriginCounters;
 use crate::{BodyKey, Identity, Knobs};
 
-/// How it jumps.
+/// Order of reads.
 #[derive(Clone, Copy, Debug)]
 pub enum Plan {
-    /// The whole object in so many pieces of different lengths, in a random order; of that order
+    /// The whole object in this many pieces of different lengths, in a random order; of that order
     /// the part `part` of `parts`.
     Everything {
         /// Pieces of the whole.
         pieces: u64,
-        /// Which part, from 0.
+        /// Number of the part, from 0.
         part: u64,
         /// Parts in all.
         parts: u64,
     },
-    /// So many readings of so many bytes, anywhere.
+    /// Reads of a fixed length at random positions.
     Anywhere {
         /// Readings.
         reads: u64,
@@ -42,13 +42,13 @@ pub struct Jumper {
     pub origin: SocketAddr,
     /// The object.
     pub knobs: Knobs,
-    /// Where it reads.
+    /// Positions of reads.
     pub plan: Plan,
     /// Seed of the order.
     pub seed: u64,
 }
 
-/// What came of it.
+/// Result of the run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Jumped {
     /// Readings with all bytes right.
@@ -57,9 +57,9 @@ pub struct Jumped {
     pub reads: u64,
     /// Body bytes that came.
     pub bytes: u64,
-    /// What was wrong first.
+    /// First problem.
     pub problem: Option<String>,
-    /// What the origin was asked meanwhile.
+    /// Counts of the origin during the run.
     pub origin: OriginCounters,
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct Spin {
 }
 
 impl Spin {
-    /// After each look. In vain: whoever else wants this core, such as the origin, gets it.
+    /// After each unsuccessful poll: yields the core to others, such as the origin.
     pub(crate) fn looked(&mut self, in_vain: bool) {
         if in_vain {
             if self.since.is_none() {

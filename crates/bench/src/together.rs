@@ -40,7 +40,7 @@ pub struct Together {
     pub clients: usize,
     /// Time by which the leader is ahead.
     pub lead: Duration,
-    /// The leader leaves by a reset after so many bytes.
+    /// The leader leaves by a reset after this many bytes.
     pub leave_after: Option<u64>,
     /// Further clients that read slowly, and leave when the others have everything.
     pub slow: usize,
@@ -52,14 +52,14 @@ pub struct Together {
     pub timeout: Duration,
 }
 
-/// What came of it. Times in milliseconds.
+/// Result of the run. Times in milliseconds.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Gathered {
     /// Clients that got every byte right.
     pub right: usize,
     /// Clients that were to get every byte.
     pub wanted: usize,
-    /// What went wrong, the first few.
+    /// The first few problems.
     pub problems: Vec<String>,
     /// From a follower's first byte back to the leader's: half of them are below.
     pub first_byte_median_ms: f64,
@@ -77,7 +77,7 @@ pub struct Gathered {
     pub collapsed: usize,
     /// Bytes that the slow clients had in the end.
     pub slow_bytes: u64,
-    /// What the origin was asked meanwhile.
+    /// Counts of the origin during the run.
     pub origin: OriginCounters,
 }
 

@@ -3,7 +3,7 @@
 use crate::{AlignedBuf, Completion, Op, OpKind, QueueStats};
 use std::io::{Error, ErrorKind, Result};
 
-/// Whether a transfer fits the rules; `write` decides what running over the end is called.
+/// Checks the bounds of a transfer; `write` selects the error for a transfer past the end.
 pub(crate) fn range(write: bool, at: u64, len: u64, disk: u64) -> Result<()> {
     match at.checked_add(len) {
         Some(end) if end <= disk => Ok(()),
@@ -18,7 +18,7 @@ pub(crate) fn range(write: bool, at: u64, len: u64, disk: u64) -> Result<()> {
     }
 }
 
-/// Whether a queue operation may go to the device.
+/// Checks a queue operation before it goes to the device.
 pub(crate) fn op(op: &Op, disk: u64, block: u32) -> Result<()> {
     let (write, at, len, buf) = match &op.kind {
         OpKind::Flush => return Ok(()),
@@ -34,7 +34,7 @@ pub(crate) fn op(op: &Op, disk: u64, block: u32) -> Result<()> {
     range(write, at, len as u64, disk)
 }
 
-/// Whether place and length are whole blocks.
+/// Checks that place and length are whole blocks.
 pub(crate) fn aligned(at: u64, len: u64, block: u32) -> Result<()> {
     if at.is_multiple_of(block.into()) && len.is_multiple_of(block.into()) {
         return Ok(());

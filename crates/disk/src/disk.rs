@@ -21,14 +21,14 @@ pub trait Disk: Send + Sync + Debug {
     /// The logical block: 512 or 4096 bytes. Queue operations are multiples of it.
     fn block_bytes(&self) -> u32;
 
-    /// What this disk is, for logs: path, direct or buffered, ring or pool and why.
+    /// Description of the disk for logs: path, direct or buffered, ring or pool and why.
     fn describe(&self) -> String;
 
     /// A queue for one thread, meant for about `depth` operations at once (1..=4096; more are
     /// accepted and wait inside). It may be opened on one thread and then moved to its owner.
     ///
     /// # Errors
-    /// When neither a ring nor threads are to be had.
+    /// When the system offers neither a ring nor threads.
     fn open_queue(&self, depth: u32) -> io::Result<Box<dyn Queue>>;
 
     /// Fills `into` from byte `at`; any alignment, any length.
@@ -75,7 +75,7 @@ pub trait Disk: Send + Sync + Debug {
     fn grow(&self, new_len: u64) -> io::Result<()>;
 }
 
-/// What to do with the disk, and where.
+/// Operation and position on the disk.
 #[derive(Debug)]
 pub enum OpKind {
     /// Reads `len` bytes at `at` into the beginning of `buf`.
@@ -105,7 +105,7 @@ pub enum OpKind {
 pub struct Op {
     /// The caller's own; need not be unique.
     pub token: u64,
-    /// What to do.
+    /// The operation.
     pub kind: OpKind,
 }
 
@@ -148,7 +148,7 @@ pub struct Completion {
     pub buf: Option<AlignedBuf>,
 }
 
-/// What a queue has done so far. All counts since it was opened.
+/// Counts of one queue since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueStats {
     /// Reads submitted by the caller.
@@ -209,7 +209,7 @@ pub trait Queue: Send {
     /// owns the queue, or before the first flush; a queue that only `wait`s is cheaper without.
     fn event_fd(&self) -> Option<BorrowedFd<'_>>;
 
-    /// What makes [`event_fd`](Self::event_fd) readable from any thread although nothing has
+    /// Handle that makes [`event_fd`](Self::event_fd) readable from any thread although nothing has
     /// completed; `None` where there is no descriptor.
     fn nudge(&self) -> Option<Nudge> {
         None

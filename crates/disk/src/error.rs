@@ -91,7 +91,7 @@ pub enum DiskError {
     NoRing {
         /// The path as given.
         path: PathBuf,
-        /// What the kernel said.
+        /// Reason from the kernel.
         reason: String,
     },
     /// Anything else the system said.
@@ -101,7 +101,7 @@ pub enum DiskError {
         path: PathBuf,
         /// The step that failed.
         doing: &'static str,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
 }

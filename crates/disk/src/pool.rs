@@ -10,7 +10,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a dropped queue waits for what its threads have in hand.
+/// Longest wait of a dropped queue for operations that its threads have begun.
 const DRAIN: Duration = Duration::from_secs(10);
 
 /// The threads of one disk, shared by its queues; they start when work comes and end with it.

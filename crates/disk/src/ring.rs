@@ -31,7 +31,7 @@ const DRAIN_TURNS: u32 = 100;
 /// ... so long for what is in flight.
 const DRAIN_TURN: Duration = Duration::from_millis(100);
 
-/// How completions reach the owner, best first.
+/// Delivery of completions to the owner, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     /// Only inside the owner's own calls: no interruption at all.
@@ -42,7 +42,7 @@ enum Mode {
     Plain,
 }
 
-/// Whether this kernel gives us rings good enough; else why not.
+/// Checks that this kernel offers suitable rings; the error is the reason.
 pub(crate) fn probe() -> Result<(), String> {
     let (ring, _) = build(2).map_err(|error| match error.raw_os_error() {
         Some(libc::ENOSYS) => "the kernel has no io_uring".to_owned(),
@@ -87,7 +87,7 @@ fn build_in(mode: Mode, entries: u32) -> io::Result<IoUring> {
     builder.dontfork().setup_clamp();
     match mode {
         Mode::Deferred => {
-            // Disabled at first, since a single-issuer ring belongs to whoever enables it.
+            // Disabled at first, since a single-issuer ring belongs to the thread that enables it.
             builder
                 .setup_single_issuer()
                 .setup_defer_taskrun()
@@ -110,12 +110,12 @@ pub(crate) struct RingQueue {
     ring: IoUring,
     /// Signalled by the kernel; made when first asked for, since a queue that only waits needs none.
     events: OnceCell<OwnedFd>,
-    /// What the kernel may be reading or writing; freed only once the kernel is done.
+    /// Memory that the kernel may be reading or writing; freed only when the kernel is done.
     flights: ManuallyDrop<Flights>,
     target: Arc<Target>,
     fixed: bool,
     disabled: bool,
-    /// Entries of the ring: at most so many operations are inside it.
+    /// Entries of the ring: at most this many operations are inside it.
     depth: usize,
     /// Submitted by the caller, not flushed.
     staged: VecDeque<u32>,

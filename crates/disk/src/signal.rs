@@ -47,7 +47,7 @@ impl Signal {
     }
 }
 
-/// Where other threads leave results for the owner of a queue.
+/// Mailbox for results from other threads to the owner of a queue.
 ///
 /// Signal and list change together under the lock, so the descriptor is readable exactly while
 /// something waits (or after a nudge), and is written once per batch, not once per result.

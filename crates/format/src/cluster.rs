@@ -77,13 +77,13 @@ impl ChainLink {
 /// The header of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClusterHeader {
-    /// Whose store.
+    /// Identity of the store.
     pub uuid: StoreUuid,
-    /// Which life of its segment.
+    /// Life of its segment.
     pub sequence: u64,
-    /// Which segment.
+    /// Number of the segment.
     pub segment: u32,
-    /// Where in the segment, in units; a multiple of a block.
+    /// Offset in the segment, in units; a multiple of a block.
     pub offset_units: u32,
     /// Length of the whole cluster in units; a multiple of a block.
     pub len_units: u32,

@@ -35,7 +35,7 @@ impl LogPosition {
     }
 }
 
-/// What an entry speaks of.
+/// Subject of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum EntryKind {
@@ -45,7 +45,7 @@ pub enum EntryKind {
     Head = 2,
     /// A fragment of a large object.
     Fragment = 3,
-    /// What was stored under this hash before this place is gone.
+    /// Everything stored under this hash before this place is gone.
     Tombstone = 4,
     /// The record at the log position in the hash's lower half is gone, whatever its key. With a
     /// number in the upper half: the cluster with that number, there, was given up.
@@ -61,12 +61,12 @@ pub struct Entry {
     pub offset_units: u32,
     /// Length of the record in units, below 2^24; 0 for tombstones and voids.
     pub len_units: u32,
-    /// What it is.
+    /// Kind of the subject.
     pub kind: EntryKind,
 }
 
 impl Entry {
-    /// Whether a record belongs to this entry.
+    /// True if a record belongs to this entry.
     #[must_use]
     pub const fn is_record(&self) -> bool {
         !matches!(self.kind, EntryKind::Tombstone | EntryKind::Void)

@@ -1,4 +1,4 @@
-//! Where everything lies in a store.
+//! Positions of all regions of a store.
 
 use crate::{BLOCK, FormatError, round_to_block};
 
@@ -33,7 +33,7 @@ pub struct Geometry {
     /// Length of the removal log, a multiple of [`BLOCK`]. Written and read through the page
     /// cache alone.
     pub removals_bytes: u32,
-    /// How it became longer since, in order; the rest is zeros. See [`Growth`].
+    /// Growths of the store, in order; the rest is zeros. See [`Growth`].
     pub grown: [Growth; GROWTHS_MAX],
 }
 
@@ -62,7 +62,7 @@ struct Extent {
 }
 
 impl Geometry {
-    /// How often it grew.
+    /// Number of growths.
     const fn growths(&self) -> usize {
         let mut n = 0;
         while n < GROWTHS_MAX && self.grown[n].turn != 0 {
@@ -266,7 +266,7 @@ impl Geometry {
         Ok(geometry)
     }
 
-    /// Whether the sizes keep the limits given at the fields.
+    /// Checks that the sizes keep the limits given at the fields.
     ///
     /// # Errors
     /// `Invalid`, naming the first field that does not.
@@ -306,7 +306,7 @@ impl Geometry {
         }
     }
 
-    /// Bytes at the end of a segment that a summary of so many entries needs beside its slot.
+    /// Bytes at the end of a segment that a summary of this many entries needs beside its slot.
     #[must_use]
     pub const fn spill_bytes(&self, entries: usize) -> u64 {
         let summary = (crate::SLOT_HEADER_BYTES + entries * crate::ENTRY_BYTES) as u64;

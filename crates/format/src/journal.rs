@@ -17,7 +17,7 @@ const NOTE_HEADER: usize = 24;
 /// Bytes of a block that notes may fill.
 pub const JOURNAL_BLOCK_NOTES: usize = BLOCK as usize - JOURNAL_BLOCK_HEADER_BYTES - 4;
 
-/// What a purge covers.
+/// Scope of a purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum PurgeKind {
@@ -38,7 +38,7 @@ pub enum PurgeKind {
 /// One purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PurgeNote {
-    /// What it covers.
+    /// Scope of the purge.
     pub kind: PurgeKind,
     /// A soft purge makes stale, a hard one removes.
     pub soft: bool,
@@ -84,7 +84,7 @@ impl PurgeNote {
 pub struct JournalBlock {
     /// Every block of this half is written twice.
     pub doubled: bool,
-    /// Whose store.
+    /// Identity of the store.
     pub uuid: StoreUuid,
     /// Goes up by one with every block written.
     pub sequence: u64,
@@ -201,7 +201,7 @@ fn decode_note(take: &mut Take<'_>) -> Result<PurgeNote, FormatError> {
     })
 }
 
-/// Where a half of the journal stands.
+/// Write position in one half of the journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalHalf {
     /// Its newest block, without notes.
@@ -258,7 +258,7 @@ pub fn read_journal_half(half: &[u8], uuid: StoreUuid) -> Option<JournalHalf> {
 }
 
 impl JournalBlock {
-    /// Where in its half the block with this sequence lies, and its copy.
+    /// Positions of the block with this sequence and of its copy, in their half.
     fn places(&self, sequence: u64) -> [usize; 2] {
         let number = usize::try_from(sequence - self.first).unwrap_or(usize::MAX / 4);
         let number = number.min(usize::MAX / 4);

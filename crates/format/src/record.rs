@@ -23,7 +23,7 @@ const FIXED_BYTES: usize = 4 + 2 + 1;
 /// Numbers of a header: 12 facts, 5 lengths, the digest in eights of bytes.
 const NUMBERS: usize = 17 + RULES_BYTES / 8;
 
-/// What a record holds.
+/// Content of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum RecordKind {
@@ -36,8 +36,8 @@ pub enum RecordKind {
     Fragment = 3,
 }
 
-/// Where and in which life of which store a record was written. A record read with another place
-/// than it was written with has a wrong checksum.
+/// Store, life and position of a record. A record that is read with another place than it was
+/// written with has a wrong checksum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordPlace {
     /// The store.
@@ -51,9 +51,9 @@ pub struct RecordPlace {
 /// The fixed fields of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordHead {
-    /// What it holds.
+    /// Content of the record.
     pub kind: RecordKind,
-    /// Where it was written.
+    /// Place where it was written.
     pub place: RecordPlace,
     /// Hash of the key (of key, version and number for fragments). Not written: it follows.
     pub hash: KeyHash,
@@ -75,7 +75,7 @@ pub struct RecordHead {
     pub total_length: u64,
     /// Payload of a full fragment in bytes; 0 for whole objects.
     pub fragment_size: u32,
-    /// Which fragment, from 0; 0 for others.
+    /// Number of the fragment, from 0; 0 for others.
     pub fragment: u32,
     /// Status code.
     pub status: u16,
@@ -123,7 +123,7 @@ pub struct RecordSections<'a> {
     pub body: &'a [u8],
 }
 
-/// Where the variable parts lie in a record.
+/// Positions of the variable parts in a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordLayout {
     /// Checksums of the body's blocks, 4 bytes each.
@@ -256,7 +256,7 @@ fn meta_crc(place: &RecordPlace, record: &[u8], layout: &RecordLayout) -> u32 {
     crc32c_append(crc32c(&whose), &record[4..layout.body.start])
 }
 
-/// Whether a record may begin here: a look at its mark, for those who search.
+/// True if a record may begin here: a look at its mark, for those who search.
 #[must_use]
 pub fn may_be_record(bytes: &[u8]) -> bool {
     bytes.len() >= RECORD_HEADER_BYTES && bytes[4..6] == MAGIC

@@ -12,14 +12,14 @@ use crate::{FormatError, LogPosition, StoreUuid};
 /// Length of an entry of the removal log.
 pub const REMOVAL_BYTES: usize = 40;
 
-/// What is removed.
+/// Subject of a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Removed {
     /// Nothing: the entry only says that those before it do not count any more.
     Nothing,
     /// The record at this place.
     Place(LogPosition),
-    /// What is stored under the hash before this place.
+    /// Everything stored under the hash before this place.
     Key(KeyHash, LogPosition),
 }
 
@@ -28,9 +28,9 @@ pub enum Removed {
 pub struct RemovalEntry {
     /// Its number, from 1.
     pub number: u64,
-    /// How many of the entries before it counted when it was written, below 2^24.
+    /// Number of earlier entries that counted when it was written, below 2^24.
     pub before: u32,
-    /// What is removed.
+    /// Subject of the removal.
     pub removed: Removed,
 }
 

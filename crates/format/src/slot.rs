@@ -27,11 +27,11 @@ pub enum SegmentState {
 pub struct SlotHeader {
     /// State of the segment.
     pub state: SegmentState,
-    /// Whose store.
+    /// Identity of the store.
     pub uuid: StoreUuid,
-    /// Which segment, counted from 0.
+    /// Number of the segment, from 0.
     pub segment: u32,
-    /// Which life of it, counted from 1 over the whole store.
+    /// Its life, counted from 1 over the whole store.
     pub sequence: u64,
     /// Units of the segment that are filled.
     pub used_units: u32,

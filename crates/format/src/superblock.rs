@@ -18,7 +18,7 @@ const USED: usize = 168 + 8 * FORMER_MAX + 4 * QUARANTINE_MAX;
 /// can be told when they meet again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Company {
-    /// How often it changed; 0: the store was never in one.
+    /// Number of changes of the company; 0: the store was never in one.
     pub epoch: u64,
     /// A hash over the uuids of the stores in it.
     pub members: u64,

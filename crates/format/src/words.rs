@@ -75,8 +75,8 @@ pub(crate) fn put_words(values: &[u64], out: &mut [u8]) -> usize {
     out[..at].fill(0);
     for (n, (code, bytes, len)) in encoded(values).enumerate() {
         out[n / 2] |= code << (n % 2 * 4);
-        // Whole words, of which the next one overwrites the rest: a copy of known length is a
-        // single move.
+        // Copies eight bytes although fewer count: a copy of fixed length is a single move, and
+        // the next number overwrites the rest.
         out[at..at + 8].copy_from_slice(&bytes.to_le_bytes());
         at += len;
     }

@@ -1,4 +1,4 @@
-//! Which entries of a removal log count, however it was left.
+//! Entries of a removal log that count, in every state that the log can be left in.
 
 use foxy_format::{LogPosition, REMOVAL_BYTES, RemovalEntry, Removed, StoreUuid, read_removals};
 

@@ -7,4 +7,4 @@ pub mod cli;
 pub mod config;
 mod run;
 
-pub use run::{Absent, Parts, Reloaded, Running, StartError, start};
+pub use run::{Absent, Parts, Passed, Reloaded, Running, StartError, start};

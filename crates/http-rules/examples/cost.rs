@@ -42,7 +42,7 @@ const REQUEST: [(&str, &str); 9] = [
 
 const NOW: WallTime = WallTime::from_secs(1_749_988_800);
 
-/// What the measured calls need.
+/// Data of the measured calls.
 struct Bed {
     request: FieldBlock,
     response: FieldBlock,

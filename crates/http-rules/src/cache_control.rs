@@ -9,7 +9,7 @@ use crate::surrogate;
 use crate::targeted;
 use crate::text::{Argument, Directive, directives};
 
-/// Which field the directives were taken from.
+/// Field that the directives were taken from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ControlSource {
     /// Cache-Control, which may be absent.
@@ -28,7 +28,7 @@ pub enum ControlSource {
     reason = "they are directives, each present or not"
 )]
 pub struct ResponseControl {
-    /// Where these came from.
+    /// Source of these directives.
     pub source: ControlSource,
     /// `no-store`
     pub no_store: bool,
@@ -115,7 +115,7 @@ impl ResponseControl {
     }
 }
 
-/// Whether a directive names at least one field. An empty or malformed list is none: the
+/// True if a directive names at least one field. An empty or malformed list is none: the
 /// directive then covers the whole response.
 fn has_list(d: &Directive<'_>) -> bool {
     listed_names(d.argument).next().is_some()

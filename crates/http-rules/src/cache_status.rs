@@ -1,7 +1,6 @@
 //! The Cache-Status field (RFC 9211), written straight into an output buffer.
 
-use crate::decide::Decision;
-use crate::reason::{Fwd, Outcome};
+use crate::reason::Fwd;
 use crate::text::push_decimal;
 
 /// One member of Cache-Status. Writing it allocates nothing beyond the buffer's growth.
@@ -23,38 +22,10 @@ pub struct CacheStatus<'a> {
     pub collapsed: bool,
     /// The cache key (2.7).
     pub key: Option<&'a [u8]>,
-    /// A word of [`crate::NoStore`] or [`crate::Outcome`] or of the caller (2.8).
+    /// A word of [`crate::NoStore`] or of the caller (2.8).
     pub detail: Option<&'a str>,
     /// The operator's rule that had a say; part of the detail.
     pub rule: Option<&'a str>,
-}
-
-impl CacheStatus<'static> {
-    /// What a decision says by itself; the caller adds what happened afterwards (`fwd_status`,
-    /// `stored`, `collapsed`) and the key.
-    #[must_use]
-    pub fn of(decision: &Decision) -> Self {
-        let detail = Some(Outcome::of(decision).as_str());
-        let none = Self::default();
-        match *decision {
-            Decision::Fresh { ttl, .. } => Self {
-                hit: true,
-                ttl: Some(ttl),
-                ..none
-            },
-            Decision::Stale { ttl, .. } => Self {
-                hit: true,
-                ttl: Some(ttl),
-                detail,
-                ..none
-            },
-            Decision::Revalidate { reason, .. } | Decision::Forward { reason } => Self {
-                fwd: Some(reason),
-                ..none
-            },
-            Decision::OnlyIfCached504 => Self { detail, ..none },
-        }
-    }
 }
 
 impl CacheStatus<'_> {

@@ -8,7 +8,7 @@ use crate::digest::Digest;
 use crate::etag::{self, ETag};
 use crate::range::strong_last_modified;
 
-/// What a stored response that is ready to be sent becomes under the request's conditions.
+/// Result of the request's conditions for a stored response that is ready to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// Send it (200, or 206 if there is a range to obey).
@@ -56,7 +56,7 @@ where
     }
 }
 
-/// Whether the list field `name` contains `*` or a tag equal to the stored one.
+/// True if the list field `name` contains `*` or a tag equal to the stored one.
 fn matches_any<Q: Fields + ?Sized>(
     request: &Q,
     name: &str,
@@ -81,7 +81,7 @@ fn not_modified_since(digest: &Digest, since: WallTime) -> bool {
     modified.secs() <= since.secs()
 }
 
-/// Whether a Range field may be obeyed: there is no If-Range, or it names the stored response
+/// True if a Range field may be obeyed: there is no If-Range, or it names the stored response
 /// by a strong validator (RFC 9110 section 13.1.5). If not, the whole is sent.
 pub fn range_applies<Q, S>(request: &Q, stored: &S, now: WallTime) -> bool
 where
@@ -104,7 +104,7 @@ where
     asked.is_some() && asked == strong_last_modified(stored, now)
 }
 
-/// Whether a stored field is sent with a 304 (RFC 9110 section 15.4.5): what a 200 would have
+/// True if a stored field is sent with a 304 (RFC 9110 section 15.4.5): what a 200 would have
 /// for caches, and nothing that describes the body that is not sent. Age and Cache-Status are
 /// added by the caller.
 #[must_use]
@@ -132,8 +132,8 @@ pub struct Validators<'a> {
     pub if_modified_since: Option<&'a [u8]>,
 }
 
-/// What to send with a revalidation (RFC 9111 section 4.3.1). The client's own conditions are
-/// taken out ([`is_condition`]) and evaluated on the answer.
+/// Validators to send with a revalidation (RFC 9111 section 4.3.1). The client's own conditions are
+/// removed ([`is_condition`]) and evaluated on the answer.
 pub fn validators<'a, S: Fields + ?Sized>(stored: &'a S, digest: &Digest) -> Validators<'a> {
     let modified = first(stored, "Last-Modified").filter(|_| digest.last_modified.is_some());
     Validators {
@@ -142,7 +142,7 @@ pub fn validators<'a, S: Fields + ?Sized>(stored: &'a S, digest: &Digest) -> Val
     }
 }
 
-/// Whether a request field is a condition, and so is replaced by the cache's own when it
+/// True if a request field is a condition, and so is replaced by the cache's own when it
 /// revalidates.
 #[must_use]
 pub fn is_condition(name: &[u8]) -> bool {

@@ -1,5 +1,5 @@
-//! What an operator may change about caching decisions, as plain data. The default is the
-//! standard's own behaviour of a shared cache, and the safe one where the standard leaves a choice.
+//! Settings of caching decisions, as plain data. The default is the standard's own behaviour of a
+//! shared cache, and the safe one where the standard leaves a choice.
 
 /// Settings of the caching rules. Times are whole seconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub struct Config {
     /// Targeted fields (RFC 9213), the most specific first. The first that is present and valid
     /// takes the place of Cache-Control and Expires.
     pub targeted: Vec<String>,
-    /// Whether the legacy Surrogate-Control field is obeyed (after the targeted fields).
+    /// True if the legacy Surrogate-Control field is obeyed (after the targeted fields).
     pub surrogate_control: bool,
     /// By which name directives of Surrogate-Control may address this cache; announced to
     /// origins in Surrogate-Capability.
@@ -29,25 +29,25 @@ pub struct Config {
     pub ttl_min_s: Option<u32>,
     /// Lifetimes above this are lowered to it.
     pub ttl_max_s: Option<u32>,
-    /// How long past its life a response may be served when the origin cannot be reached,
+    /// Time past its life for which a response may be served when the origin cannot be reached,
     /// unless the response forbids it (RFC 9111 section 4.2.4).
     pub stale_on_disconnect_s: u32,
     /// stale-if-error of responses that do not say (RFC 5861 section 4).
     pub stale_if_error_s: Option<u32>,
     /// stale-while-revalidate of responses that do not say (RFC 5861 section 3).
     pub stale_while_revalidate_s: Option<u32>,
-    /// What happens to responses with private="..." or no-cache="...".
+    /// Treatment of responses with private="..." or no-cache="...".
     pub listed_fields: ListedFields,
-    /// Whether a POST response with a Content-Location equal to the target answers later GETs.
+    /// True if a POST response with a Content-Location equal to the target answers later GETs.
     pub post: bool,
-    /// Whether request directives (no-cache, max-age, ... and Pragma) are obeyed.
+    /// True if request directives (no-cache, max-age, ... and Pragma) are obeyed.
     pub obey_request: bool,
     /// Most field names in a Vary list.
     pub vary_fields_max: usize,
     /// Most ranges of one request that are answered singly; beyond it the whole is sent.
     pub ranges_max: usize,
-    /// What selects among stored responses besides their own Vary: names of request fields in
-    /// lower case, and `cookie:NAME`.
+    /// Selects among stored responses besides their own Vary: names of request fields in lower
+    /// case, and `cookie:NAME`.
     pub key_parts: Vec<String>,
     /// Stores responses with Set-Cookie, cookie included, even without `public` or `s-maxage`.
     pub store_set_cookie: bool,

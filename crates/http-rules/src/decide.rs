@@ -1,4 +1,4 @@
-//! What to do with a request, given what is stored (RFC 9111 section 4, RFC 5861).
+//! Decisions about a request, given the stored response (RFC 9111 section 4, RFC 5861).
 
 use foxy_base::WallTime;
 
@@ -7,10 +7,10 @@ use crate::digest::{Digest, Flags};
 use crate::freshness::{age, ttl_ms};
 use crate::guess;
 use crate::method::Method;
-use crate::reason::{Fwd, Outcome};
+use crate::reason::Fwd;
 use crate::request::RequestDigest;
 
-/// What to do with a request.
+/// Decision about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// Send the stored response.
@@ -50,7 +50,7 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// Whether the origin is to be asked beside the answer, unless it is being asked already.
+    /// True if the origin is to be asked beside the answer, unless it is being asked already.
     #[must_use]
     pub const fn asks_in_background(&self) -> bool {
         matches!(
@@ -74,7 +74,7 @@ pub enum StaleUse {
     OnError,
 }
 
-/// What a lookup that found nothing usable saw.
+/// Result of a lookup that found nothing usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Miss {
     /// Nothing under the URI.
@@ -87,36 +87,13 @@ pub enum Miss {
     Partial,
 }
 
-/// How an origin failed.
+/// Failure of an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// No answer at all: not resolvable, refused, reset, timed out, closed before a head.
     Unreachable,
     /// An answer with this status.
     Status(u16),
-}
-
-impl Outcome {
-    /// How a request ends if all goes as decided: a validation by 304, a forwarded request by a
-    /// storable answer. The caller corrects what turns out otherwise.
-    #[must_use]
-    pub const fn of(decision: &Decision) -> Self {
-        match decision {
-            Decision::Fresh { .. } => Self::Hit,
-            Decision::Stale { why, .. } => match why {
-                StaleUse::MaxStale => Self::HitMaxStale,
-                StaleUse::WhileRevalidate => Self::HitWhileRevalidate,
-                StaleUse::OnError => Self::HitOnError,
-            },
-            Decision::Revalidate { .. } => Self::Revalidated,
-            Decision::Forward { reason } => match reason {
-                Fwd::Bypass | Fwd::Method => Self::Pass,
-                Fwd::Stale | Fwd::Request => Self::Replaced,
-                Fwd::UriMiss | Fwd::VaryMiss | Fwd::Miss | Fwd::Partial => Self::Miss,
-            },
-            Decision::OnlyIfCached504 => Self::OnlyIfCached,
-        }
-    }
 }
 
 /// Decides about a request for which nothing usable is stored.
@@ -179,7 +156,7 @@ pub fn decide(
     )
 }
 
-/// Whether the request's directives accept a fresh response (RFC 9111 section 5.2.1).
+/// True if the request's directives accept a fresh response (RFC 9111 section 5.2.1).
 fn request_content(request: &RequestDigest, age: u32, ttl: i64) -> bool {
     !request.no_cache
         && request
@@ -190,7 +167,7 @@ fn request_content(request: &RequestDigest, age: u32, ttl: i64) -> bool {
             .is_none_or(|least| ttl >= i64::from(least))
 }
 
-/// Whether a stale response may be sent without asking the origin first.
+/// Permission to send a stale response without asking the origin first.
 fn stale_use(request: &RequestDigest, stored: &Digest, age: u32, ttl_ms: i64) -> Option<StaleUse> {
     if never_stale(request, stored) {
         return None;
@@ -246,8 +223,8 @@ fn forward(request: &RequestDigest, reason: Fwd) -> Decision {
     }
 }
 
-/// Whether a stale response may answer because the origin failed: RFC 5861 section 4 for errors,
-/// RFC 9111 section 4.2.4 for an origin that cannot be reached. The answer is a
+/// Permission to answer with a stale response because the origin failed: RFC 5861 section 4 for
+/// errors, RFC 9111 section 4.2.4 for an origin that cannot be reached. The answer is a
 /// [`Decision::Stale`] (or [`Decision::Fresh`], if only the request asked for validation).
 #[must_use]
 pub fn stale_on_failure(
@@ -275,7 +252,7 @@ pub fn stale_on_failure(
     })
 }
 
-/// How long past its life the response may be sent after this failure.
+/// Time past its life for which the response may be sent after this failure.
 fn error_limit(
     request: &RequestDigest,
     stored: &Digest,

@@ -1,5 +1,5 @@
-//! What the cache remembers of a stored response so that a hit parses nothing: a plain struct
-//! and its fixed 64-byte form, kept in RAM objects and in records.
+//! Data of a stored response that lets a hit parse nothing: a plain struct and its fixed 64-byte
+//! form, kept in RAM objects and in records.
 //!
 //! ```text
 //! 0        version (1)             16..24  response_time   i64 ms
@@ -67,13 +67,13 @@ impl Flags {
     );
     const KNOWN: u16 = (1 << 13) - 1;
 
-    /// Whether all of `other` are set.
+    /// True if all of `other` are set.
     #[must_use]
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Whether any of `other` is set.
+    /// True if any of `other` is set.
     #[must_use]
     pub const fn any(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -108,7 +108,7 @@ pub struct Digest {
     pub initial_age_ms: i64,
     /// Freshness lifetime in seconds (RFC 9111 section 4.2.1).
     pub lifetime_s: u32,
-    /// Where the lifetime came from.
+    /// Source of the lifetime.
     pub source: LifetimeSource,
     /// stale-while-revalidate in seconds.
     pub stale_while_revalidate_s: Option<u32>,

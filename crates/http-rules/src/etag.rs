@@ -21,7 +21,7 @@ impl<'a> ETag<'a> {
         Self { weak, opaque }
     }
 
-    /// Whether it is strong (and well-formed).
+    /// True if it is strong (and well-formed).
     #[must_use]
     pub const fn is_strong(&self) -> bool {
         !self.weak
@@ -74,7 +74,7 @@ pub fn list(line: &[u8]) -> impl Iterator<Item = ETag<'_>> {
     })
 }
 
-/// Where the tag at the start of `text` ends: the first comma outside quotes.
+/// End of the tag at the start of `text`: the first comma outside quotes.
 fn tag_end(text: &[u8]) -> usize {
     let mut quoted = false;
     let end = text.iter().position(|b| {

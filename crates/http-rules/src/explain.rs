@@ -63,7 +63,7 @@ fn validation(decision: &Decision) -> &'static str {
     }
 }
 
-/// What keeps a stored response from being used.
+/// Reason why a stored response is not used.
 fn not_used(
     reason: Fwd,
     request: &RequestDigest,
@@ -146,7 +146,7 @@ pub fn lifetime(stored: &Digest, now: WallTime) -> String {
     format!("its age is {age} s of a lifetime of {life} s ({source})")
 }
 
-/// What the words of reasons mean: those of [`NoStore`] and of the rules. `None` for others.
+/// Explanations of reason words: those of [`NoStore`] and of the rules. `None` for others.
 #[must_use]
 pub fn reason(word: &str) -> Option<&'static str> {
     let no_store = NoStore::ALL.iter().find(|reason| reason.as_str() == word);

@@ -13,8 +13,8 @@ use crate::request::RequestDigest;
 use crate::status;
 use crate::text::{DELTA_MAX, delta_seconds, members};
 
-/// How far the clock may seem to have gone backwards before an entry counts as stale. Threads
-/// that read the clock at slightly different moments stay inside it.
+/// Tolerance for a clock that goes backwards, before an entry counts as stale. Threads that read
+/// the clock at slightly different moments stay inside it.
 pub const CLOCK_SLACK_MS: i64 = 1000;
 
 /// A lifetime and where it came from.
@@ -229,8 +229,8 @@ pub fn age(stored: &Digest, now: WallTime) -> u32 {
     u32::try_from(age_ms(stored, now) / 1000).map_or(DELTA_MAX, |s| s.min(DELTA_MAX))
 }
 
-/// What is left of the lifetime in milliseconds; 0 or less is stale. A clock that stands before
-/// the time of receipt makes the response stale at once: how long ago that was is unknown.
+/// Rest of the lifetime in milliseconds; 0 or less is stale. A clock that stands before the time of
+/// receipt makes the response stale at once: its age is unknown.
 #[must_use]
 pub fn ttl_ms(stored: &Digest, now: WallTime) -> i64 {
     let lifetime_ms = i64::from(stored.lifetime_s) * 1000;

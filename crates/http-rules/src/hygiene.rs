@@ -1,4 +1,4 @@
-//! Which fields of a response are stored (RFC 9111 section 3.1).
+//! Fields of a response that are stored (RFC 9111 section 3.1).
 
 use foxy_base::{
     FieldBlock, FieldBlockBuilder, FieldBlockError, Fields, FieldsIter, eq_name, tokens,
@@ -22,7 +22,7 @@ const HOP_BY_HOP: [&str; 10] = [
     "Upgrade",
 ];
 
-/// Whether a field never leaves its connection, whatever Connection lists.
+/// True if a field never leaves its connection, whatever Connection lists.
 #[must_use]
 pub fn is_hop_by_hop(name: &[u8]) -> bool {
     HOP_BY_HOP.iter().any(|hop| eq_name(name, hop.as_bytes()))
@@ -73,7 +73,7 @@ impl<'a> Sieve<'a> {
         Self { listed, part }
     }
 
-    /// Whether the field is stored.
+    /// True if the field is stored.
     pub(crate) fn keeps(&self, name: &[u8]) -> bool {
         let never = match name.len() {
             2 | 7 | 10 | 16 | 17 | 18 | 19 | 25 => is_hop_by_hop(name),

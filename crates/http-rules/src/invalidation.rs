@@ -1,5 +1,5 @@
-//! What an unsafe request invalidates (RFC 9111 section 4.4): its target, and what Location and
-//! Content-Location name on the same origin.
+//! Invalidation by unsafe requests (RFC 9111 section 4.4): of the target, and of the URLs in
+//! Location and Content-Location on the same origin.
 
 use foxy_base::{Fields, first};
 
@@ -16,7 +16,7 @@ pub struct TargetUri<'a> {
     pub path: &'a str,
 }
 
-/// What to invalidate: stored responses under these become stale or are removed.
+/// URLs to invalidate: stored responses under these become stale or are removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Invalidation {
     /// The target itself.
@@ -25,7 +25,7 @@ pub struct Invalidation {
     pub paths: Vec<String>,
 }
 
-/// What a response with this status to this method invalidates. Errors invalidate nothing.
+/// URLs that a response with this status to this method invalidates. Errors invalidate nothing.
 pub fn invalidated_by<F: Fields + ?Sized>(
     method: Method,
     target: &TargetUri<'_>,
@@ -47,7 +47,7 @@ pub fn invalidated_by<F: Fields + ?Sized>(
     }
 }
 
-/// Whether a reference names the target itself.
+/// True if a reference names the target itself.
 #[must_use]
 pub fn same_target(target: &TargetUri<'_>, reference: &[u8]) -> bool {
     resolve(target, reference).is_some_and(|path| path == target.path)

@@ -49,7 +49,7 @@ pub use decide::{Decision, Failure, Miss, StaleUse, decide, decide_miss, stale_o
 pub use digest::{DIGEST_BYTES, Digest, Flags};
 pub use hygiene::{is_hop_by_hop, stored_fields};
 pub use method::Method;
-pub use reason::{Fwd, LifetimeSource, NoStore, Outcome};
+pub use reason::{Fwd, LifetimeSource, NoStore};
 pub use request::RequestDigest;
 pub use rules::{RuleId, RuleSet};
 pub use status::is_understood;

@@ -1,6 +1,6 @@
-//! What the cache needs to know about a method (RFC 9110 section 9.2, RFC 9111 sections 3, 4.4).
+//! Methods, as the cache distinguishes them (RFC 9110 section 9.2, RFC 9111 sections 3, 4.4).
 
-/// How a method concerns the cache.
+/// Class of a method for the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// Answered from the cache and stored.
@@ -28,13 +28,13 @@ impl Method {
         }
     }
 
-    /// Whether a stored response may answer it.
+    /// True if a stored response may answer it.
     #[must_use]
     pub const fn reads_cache(self) -> bool {
         matches!(self, Self::Get | Self::Head)
     }
 
-    /// Whether its success invalidates what is stored under the target (RFC 9111 section 4.4:
+    /// True if its success invalidates what is stored under the target (RFC 9111 section 4.4:
     /// also when safety is unknown).
     #[must_use]
     pub const fn invalidates(self) -> bool {

@@ -36,14 +36,14 @@ impl Span {
         }
     }
 
-    /// How many bytes.
+    /// Number of bytes.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a span is never empty")]
     pub const fn len(self) -> u64 {
         self.end - self.start
     }
 
-    /// Whether all of `other` lies inside.
+    /// True if all of `other` lies inside.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.start <= other.start && other.end <= self.end

@@ -1,5 +1,5 @@
-//! The words in which caching decisions are told: the same in `Cache-Status`, in the log, in
-//! metrics and in `foxy why`. A word, once released, keeps its meaning.
+//! Words for the reasons of caching decisions: the same in `Cache-Status`, in the log and in
+//! `foxy why`. A word, once released, keeps its meaning.
 
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)+ }) => {
@@ -120,39 +120,7 @@ words! {
 }
 
 words! {
-    /// How a request was answered; one word per request in log, metrics and detail.
-    Outcome {
-        /// From the cache, fresh.
-        Hit = "hit",
-        /// From the cache, stale, allowed by max-stale.
-        HitMaxStale = "hit-max-stale",
-        /// From the cache, stale, revalidating in the background.
-        HitWhileRevalidate = "hit-while-revalidate",
-        /// From the cache, stale, because the origin failed.
-        HitOnError = "hit-on-error",
-        /// The origin said 304; the stored response was updated and sent.
-        Revalidated = "revalidated",
-        /// The origin replaced the stored response.
-        Replaced = "replaced",
-        /// Fetched because nothing fitting was stored.
-        Miss = "miss",
-        /// Served by a fetch that was already running.
-        Follower = "follower",
-        /// Not a matter for the cache (method, bypass).
-        Pass = "pass",
-        /// only-if-cached and not cached: 504.
-        OnlyIfCached = "only-if-cached",
-        /// A tunnel or an upgraded connection.
-        Tunnel = "tunnel",
-        /// Refused by access or syntax rules.
-        Refused = "refused",
-        /// The origin failed and nothing could be served.
-        Failed = "failed",
-    }
-}
-
-words! {
-    /// Where a freshness lifetime came from.
+    /// Source of a freshness lifetime.
     LifetimeSource {
         /// A targeted field (RFC 9213).
         Targeted = "targeted",
@@ -197,7 +165,6 @@ mod tests {
     fn reason_words_are_distinct_kebab_case() {
         check_words(&NoStore::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>());
         check_words(&Fwd::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>());
-        check_words(&Outcome::ALL.iter().map(|r| r.as_str()).collect::<Vec<_>>());
         check_words(
             &LifetimeSource::ALL
                 .iter()

@@ -42,7 +42,7 @@ impl<'a, F: Fields + ?Sized> Relevant<'a, F> {
     }
 }
 
-/// Whether a field may be one that decisions look at: by length and first letter, which costs
+/// True if a field may be one that decisions look at: by length and first letter, which costs
 /// less than its name. Too many are harmless, too few would be wrong.
 fn matters(name: &[u8], config: &Config) -> bool {
     let first = name.first().map_or(0, u8::to_ascii_lowercase);

@@ -9,7 +9,7 @@ use crate::text::directives;
 /// The caching-relevant content of a request. A plain value; making it allocates nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestDigest {
-    /// How the method concerns the cache.
+    /// Class of the method.
     pub method: Method,
     /// `no-cache` (RFC 9111 section 5.2.1.4), or Pragma: no-cache where Cache-Control is absent.
     pub no_cache: bool,

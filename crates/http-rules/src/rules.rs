@@ -1,5 +1,5 @@
-//! What an operator rules otherwise for some hosts and paths. The first rule that fits a request
-//! decides alone; what it does not say is as for every other request.
+//! Settings of an operator for some hosts and paths. The first rule that fits a request applies
+//! alone; everything that it does not set is as for every other request.
 //!
 //! Sites may have other caching rules than the forward proxy, with and without a rule: places.
 //! Without rules a request costs one comparison more.
@@ -19,7 +19,7 @@ use crate::config::Config;
 /// One rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
-    /// What it is called in `Cache-Status`, log and `foxy why`.
+    /// Name in `Cache-Status`, log and `foxy why`.
     pub name: String,
     /// Partitions (`forward` or a site's name) that it is about; none means all.
     pub sites: Vec<String>,
@@ -120,7 +120,7 @@ impl RuleSet {
         self.as_received.iter().any(|name| name == partition)
     }
 
-    /// Whether there is none.
+    /// True if there is none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.rules.is_empty()
@@ -132,7 +132,7 @@ impl RuleSet {
         self.rules.get(usize::from(id.rule?))
     }
 
-    /// Whether the rule sends this request past the cache.
+    /// True if the rule sends this request past the cache.
     pub fn bypasses<F: Fields + ?Sized>(&self, id: RuleId, request: &F) -> bool {
         self.get(id)
             .is_some_and(|rule| rule.bypass.of(request).is_some())

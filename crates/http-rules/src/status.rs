@@ -1,6 +1,6 @@
 //! Status codes: which are understood, which may be given a lifetime by heuristics.
 
-/// Whether Foxy knows the caching requirements of a final status code (RFC 9111 section 3, for
+/// True if Foxy knows the caching requirements of a final status code (RFC 9111 section 3, for
 /// must-understand): those of RFC 9110 section 15 and their registered relatives.
 #[must_use]
 pub const fn is_understood(status: u16) -> bool {
@@ -11,7 +11,7 @@ pub const fn is_understood(status: u16) -> bool {
     )
 }
 
-/// Whether a status is heuristically cacheable (RFC 9110 section 15.1); 206 counts only as part
+/// True if a status is heuristically cacheable (RFC 9110 section 15.1); 206 counts only as part
 /// of a 200 and is judged as such.
 #[must_use]
 pub const fn is_heuristically_cacheable(status: u16) -> bool {
@@ -21,7 +21,7 @@ pub const fn is_heuristically_cacheable(status: u16) -> bool {
     )
 }
 
-/// Whether a status answers something in one request that is not part of the cache key
+/// True if a status answers something in one request that is not part of the cache key
 /// (credentials, conditions, ranges, expectations, size, early data, how often it asks), so that
 /// another request for the same URI must not be given it. RFC 6585 forbids to store 428, 429, 431
 /// and 511, RFC 8470 section 5.2 lets the client of a 425 ask again at once.

@@ -1,4 +1,4 @@
-//! Whether a response is stored, and what is remembered of it (RFC 9111 section 3).
+//! Decides about storing a response, and makes its digest (RFC 9111 section 3).
 
 mod facts;
 
@@ -22,7 +22,7 @@ use crate::vary::{self, Vary, VaryList};
 pub struct Request<'a, F: ?Sized> {
     /// Its digest.
     pub digest: &'a RequestDigest,
-    /// Where it went; needed for POST only.
+    /// Target of the request; needed for POST only.
     pub target: TargetUri<'a>,
     /// Its fields.
     pub fields: &'a F,
@@ -51,10 +51,10 @@ pub enum StoreUnder {
     GetOfTarget,
 }
 
-/// How to store a response.
+/// Plan for storing a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorePlan {
-    /// What decisions will need; encode it into the object.
+    /// Data for later decisions; encode it into the object.
     pub digest: Digest,
     /// The Vary list, if there is one.
     pub vary: Option<VaryList>,
@@ -122,7 +122,7 @@ where
     })
 }
 
-/// Whether a body of this length is to be stored, as far as the configuration limits it.
+/// Checks the length of a body against the configured limits.
 ///
 /// # Errors
 /// [`NoStore::TooSmall`] or [`NoStore::TooLarge`].
@@ -276,7 +276,7 @@ fn check_part<R: Fields + ?Sized>(
     }
 }
 
-/// Whether anything could ever be reused, and whether the status may be stored at all without
+/// Checks that the response could ever be reused, and that its status may be stored without
 /// explicit freshness (last clause of RFC 9111 section 3).
 fn check_use<R: Fields + ?Sized>(
     response: &Response<'_, R>,
@@ -315,8 +315,8 @@ fn check_use<R: Fields + ?Sized>(
     }
 }
 
-/// Whether a message that ended early may be kept as a part of the whole (RFC 9111 section 3.3):
-/// only a 200 or 206 with a strong validator to be completed by.
+/// Checks that a message that ended early may be kept as a part of the whole (RFC 9111 section
+/// 3.3): only a 200 or 206 with a strong validator, by which it can be completed.
 ///
 /// # Errors
 /// [`NoStore::Incomplete`].
@@ -329,7 +329,7 @@ pub fn may_keep_incomplete(plan: &StorePlan) -> Result<(), NoStore> {
     }
 }
 
-/// Whether a final response to a cacheable request ends the life of what is stored under the
+/// True if a final response to a cacheable request ends the life of what is stored under the
 /// same key and variant, even if it is not stored itself. Server errors do not: the stored
 /// response may still serve while the origin is ill (RFC 9111 section 4.3.3). Neither do answers
 /// to one request's own conditions; a 206 does if [`crate::range::may_combine`] says no.

@@ -1,4 +1,4 @@
-//! What the tests share: a fixed time, and responses in one line.
+//! Helpers of tests: a fixed time, and responses in one line.
 
 use foxy_base::{FieldBlock, FieldBlockBuilder, WallTime};
 
@@ -41,7 +41,7 @@ pub(crate) const TARGET: TargetUri<'static> = TargetUri {
     path: "/a/b?c=d",
 };
 
-/// Whether and how a response is stored.
+/// Result of storing a response.
 pub(crate) fn store_with(
     method: &str,
     request: &str,

@@ -37,12 +37,12 @@ impl<'a> Argument<'a> {
 pub(crate) struct Directive<'a> {
     /// Name as spelt; compare without regard to case.
     pub(crate) name: &'a [u8],
-    /// What follows it.
+    /// Argument after the name.
     pub(crate) argument: Argument<'a>,
 }
 
 impl Directive<'_> {
-    /// Whether the name is `name` (given in lower case or any other).
+    /// True if the name is `name` (given in lower case or any other).
     pub(crate) fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name.as_bytes())
     }
@@ -70,7 +70,7 @@ pub(crate) fn members(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Where the first member of `text` ends: at a comma outside quotes, or at the end.
+/// End of the first member of `text`: a comma outside quotes, or the end of the text.
 fn member_end(text: &[u8]) -> usize {
     // Nearly always neither comma nor quote needs a closer look, and this is a wide search.
     if !text.contains(&b',') {

@@ -16,18 +16,18 @@ use crate::request::RequestDigest;
 use crate::storing::{Request, Response, can_store};
 use crate::vary;
 
-/// What a 304 makes of a stored response.
+/// Update of a stored response by a 304.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refresh {
     /// The updated fields: send these, and store them if the effect allows.
     pub fields: FieldBlock,
     /// The updated digest; meaningless for [`RefreshEffect::Unstorable`].
     pub digest: Digest,
-    /// What must happen to the stored response.
+    /// Effect on the stored response.
     pub effect: RefreshEffect,
 }
 
-/// How the update compares with what was stored: the first may be written lazily, the others
+/// Comparison of the update with the stored response: the first may be written lazily, the others
 /// must be durable before the old form can return (or the entry is dropped).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefreshEffect {
@@ -41,7 +41,7 @@ pub enum RefreshEffect {
     Unstorable(NoStore),
 }
 
-/// Whether a 304 speaks of this stored response (RFC 9111 section 4.3.4). A 304 without any
+/// True if a 304 speaks of this stored response (RFC 9111 section 4.3.4). A 304 without any
 /// validator can only mean the one whose validators the request carried, so it is accepted.
 /// `false`: fetch again without conditions.
 pub fn selects<S, N>(stored: &S, not_modified: &N) -> bool
@@ -66,7 +66,7 @@ where
     }
 }
 
-/// Whether a field of a 304 or HEAD response never replaces the stored one: those that describe
+/// True if a field of a 304 or HEAD response never replaces the stored one: those that describe
 /// the stored bytes and cannot have changed without them (RFC 9111 section 3.2 leaves out what the
 /// integrity of the stored response needs). A digest beside a 304 is that of its own, empty body.
 fn is_never_updated(name: &[u8]) -> bool {
@@ -217,7 +217,7 @@ fn compare(old: &Digest, new: &Digest, same_vary: bool) -> RefreshEffect {
     }
 }
 
-/// What a HEAD response means for the stored GET response (RFC 9111 section 4.3.5).
+/// Effect of a HEAD response on the stored GET response (RFC 9111 section 4.3.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadUpdate {
     /// Freshen it as a 304 would: [`refresh`].

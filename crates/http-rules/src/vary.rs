@@ -41,7 +41,7 @@ impl VaryList {
         &self.0
     }
 
-    /// How many fields it names.
+    /// Number of fields it names.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a list is never empty")]
     pub fn len(&self) -> usize {
@@ -84,7 +84,7 @@ pub fn of_with<F: Fields + ?Sized>(fields: &F, parts: &[String]) -> Vary {
     }
 }
 
-/// Whether a stored list has all the parts that a rule wants of it. What was stored before there
+/// True if a stored list has all the parts that a rule wants of it. What was stored before there
 /// was the rule has not, and is no answer to anybody.
 #[must_use]
 pub fn has_parts(list: &[u8], parts: &[String]) -> bool {
@@ -111,7 +111,7 @@ pub fn selecting_values<F: Fields + ?Sized>(list: &[u8], request: &F, out: &mut 
     write_values(list, request, out);
 }
 
-/// Whether a request selects the variant stored with `values` under `list`. Allocates nothing.
+/// True if a request selects the variant stored with `values` under `list`. Allocates nothing.
 pub fn matches<F: Fields + ?Sized>(list: &[u8], values: &[u8], request: &F) -> bool {
     let mut compare = Compare::new(values);
     write_values(list, request, &mut compare);

@@ -26,7 +26,7 @@ fn rows(title: &str) -> Vec<Vec<String>> {
     lines.skip(1).map(cells).collect()
 }
 
-/// Which crate a table is about.
+/// Crate that a table belongs to.
 #[derive(Clone, Copy)]
 enum About {
     Rules,
@@ -47,7 +47,7 @@ fn source(about: About, module: &[&str]) -> Option<String> {
     file.or_else(|| fs::read_to_string(path.join("mod.rs")).ok())
 }
 
-/// What is wrong with a `module::function` path; `None` if it names a function.
+/// The mistake in a `module::function` path; `None` if it names a function.
 fn missing(about: About, path: &str, test: bool) -> Option<String> {
     let mut module: Vec<&str> = path.trim_matches('`').split("::").collect();
     let name = module.pop()?;

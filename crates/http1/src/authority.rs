@@ -13,7 +13,7 @@ use crate::{Reject, Scheme};
 /// The longest name that DNS can have, with a dot at the end (RFC 1035 section 2.3.4).
 const NAME_MAX: usize = 254;
 
-/// What an authority names.
+/// Host of an authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Host<'b> {
     /// A name or IPv4 address, spelled as received.

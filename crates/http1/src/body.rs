@@ -13,7 +13,7 @@ pub enum BodyStep {
     Data {
         /// Bytes done with, those of `data` included.
         consumed: usize,
-        /// Where in the input they are.
+        /// Position of the data in the input.
         data: Range<usize>,
     },
     /// Nothing more can be done without more input behind what was not consumed.

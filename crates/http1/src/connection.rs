@@ -78,7 +78,7 @@ const PROTECTED: &[&str] = &[
     "x-real-ip",
 ];
 
-/// Whether fields of this name always stay on their connection.
+/// True if fields of this name always stay on their connection.
 #[must_use]
 pub fn is_hop_by_hop(name: &[u8]) -> bool {
     // The lengths of the names above; most fields are told apart by that alone.

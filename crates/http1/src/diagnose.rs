@@ -89,7 +89,7 @@ fn status_line(line: &[u8]) -> Reject {
     version(word).unwrap_or(Reject::BAD_STATUS_LINE)
 }
 
-/// What is wrong with a version, if anything.
+/// The mistake in a version, if any.
 fn version(word: &[u8]) -> Option<Reject> {
     match word {
         b"HTTP/1.0" | b"HTTP/1.1" => None,

@@ -1,4 +1,4 @@
-//! What the fields of a head say about framing and connection, gathered in one pass.
+//! Framing and connection options of a head, collected from its fields in one pass.
 
 use crate::slots::Span;
 use crate::{Limits, Method, Reject, Version};

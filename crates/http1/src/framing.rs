@@ -1,9 +1,9 @@
-//! Where a body ends (RFC 9112 section 6.3), from what the head says.
+//! End of a body (RFC 9112 section 6.3), derived from the head.
 
 use crate::facts::Length;
 use crate::{Method, Reject};
 
-/// How the body of a message is delimited.
+/// Delimitation of the body of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyFraming {
     /// No body, and nothing said about its length.

@@ -1,4 +1,4 @@
-//! How much one peer may send before it is refused.
+//! Limits on what one peer may send.
 
 /// The most fields a head can have, whatever [`Limits::fields`] says.
 pub const MAX_FIELDS: usize = 256;

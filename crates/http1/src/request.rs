@@ -18,8 +18,8 @@ use crate::slots::{FieldSlots, FieldView, Span};
 use crate::target::{Scheme, Target, TargetForm, Url};
 use crate::{Authority, Host, Limits, Method, Reject, Version};
 
-/// What is known of a request, as offsets: `Copy`, borrows nothing. With the same buffer and
-/// slots, [`head`](Self::head) gives the view back.
+/// A parsed request as offsets: `Copy`, borrows nothing. With the same buffer and slots,
+/// [`head`](Self::head) gives the view back.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestParts {
     len: usize,
@@ -68,7 +68,7 @@ impl RequestParts {
         self.len == 0
     }
 
-    /// How the body is delimited: None, Length or Chunked.
+    /// Delimitation of the body: None, Length or Chunked.
     #[must_use]
     pub const fn framing(&self) -> BodyFraming {
         self.framing
@@ -86,7 +86,7 @@ impl RequestParts {
         self.version
     }
 
-    /// Whether the client wants the connection to last (RFC 9112 section 9.3). `keep-alive` of
+    /// True if the client wants the connection to last (RFC 9112 section 9.3). `keep-alive` of
     /// HTTP/1.0 counts only for origin-form: in a request to a proxy it may have been passed
     /// on by an older proxy that does not know it, which would then wait for ever.
     #[must_use]

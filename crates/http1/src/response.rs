@@ -16,7 +16,7 @@ use crate::scan::{HeadScanner, Kind};
 use crate::slots::{FieldSlots, FieldView, Span};
 use crate::{Limits, Method, Reject, Version, diagnose};
 
-/// What is known of a response, as offsets: `Copy`, borrows nothing.
+/// A parsed response as offsets: `Copy`, borrows nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct ResponseParts {
     len: usize,
@@ -73,14 +73,13 @@ impl ResponseParts {
         self.status < 200 && self.status != 101
     }
 
-    /// How the body is delimited, given the method of the request answered
-    /// (RFC 9112 section 6.3).
+    /// Delimitation of the body, given the method of the request answered (RFC 9112 section 6.3).
     #[must_use]
     pub fn framing(&self, request: Method) -> BodyFraming {
         framing::of_response(self.status, self.facts.length, request)
     }
 
-    /// Whether the connection can carry another request once the body has been read. Not if
+    /// True if the connection can carry another request once the body has been read. Not if
     /// the fields declare a body that the status excludes: origins that do that may send one.
     #[must_use]
     pub fn persistent(&self, request: Method) -> bool {

@@ -12,7 +12,7 @@ use crate::{Limits, Reject};
 pub struct HeadScanner {
     /// Bytes examined.
     seen: usize,
-    /// Where the current line began.
+    /// Start of the current line.
     line_start: usize,
     /// Lines completed, without empty ones.
     lines: usize,
@@ -20,7 +20,7 @@ pub struct HeadScanner {
     started: bool,
 }
 
-/// Which kind of message the head belongs to.
+/// Kind of message that the head belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Request,
@@ -174,7 +174,7 @@ impl HeadScanner {
     }
 }
 
-/// Whether `bytes` is one whole head with nothing wrong that a scanner looks for: what usually
+/// True if `bytes` is one whole head with nothing wrong that a scanner looks for: what usually
 /// arrives. If not, the exact way finds out what it is.
 fn is_one_head(bytes: &[u8], limits: &Limits, kind: Kind) -> bool {
     let starts = match (kind, bytes.first()) {

@@ -1,4 +1,4 @@
-//! Where the fields of a parsed head are noted: offsets into the caller's buffer.
+//! Fields of a parsed head as offsets into the caller's buffer.
 
 use foxy_base::Fields;
 
@@ -10,7 +10,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Where `part` lies in `whole`; `part` must be a slice of it, or empty.
+    /// Position of `part` in `whole`; `part` must be a slice of it, or empty.
     pub(crate) fn of(whole: &[u8], part: &[u8]) -> Self {
         if part.is_empty() {
             return Self::default();

@@ -34,7 +34,7 @@ impl Scheme {
     }
 }
 
-/// Which of the four forms a target had.
+/// The four forms of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetForm {
     /// `/path?query`: to an origin server or a reverse proxy.
@@ -121,8 +121,8 @@ fn check_bytes(text: &[u8]) -> Result<(), Reject> {
     }
 }
 
-/// Whether all bytes are printable, and whether any is `#`. Without early exit: that is what
-/// vector instructions need.
+/// Two results: all bytes are printable; one of them is `#`. Without early exit, so that the
+/// compiler uses vector instructions.
 fn look(text: &[u8]) -> (bool, bool) {
     text.iter().fold((true, false), |(graphic, fragment), b| {
         (graphic & b.is_ascii_graphic(), fragment | (*b == b'#'))

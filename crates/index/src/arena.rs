@@ -30,17 +30,17 @@ const RESERVE_BITS: u32 = 28;
 /// A handle that never has a line, and nor have those that follow it in a chunk.
 pub(crate) const NO_HANDLE: u32 = 1 << 31;
 const _: () = assert!((1 << RESERVE_BITS) + ((REGIONS as u64) << REGION_BITS) <= NO_HANDLE as u64);
-/// What [`PageAdvice`] is asked for at once, and its alignment.
+/// Length and alignment of one request to [`PageAdvice`].
 const HUGE_BYTES: usize = 2 << 20;
 
 /// Asks the system to back whole pages of `len` bytes from `start` by huge pages. Called with
 /// ranges of 2 MiB, aligned to that, with their contents in place.
 pub type PageAdvice = fn(start: *const u8, len: usize);
 
-/// How memory is had from the system. This crate has no unsafe code to ask for them.
+/// Source of memory from the system. This crate has no unsafe code to request it.
 #[derive(Clone, Copy, Debug)]
 pub struct Pages {
-    /// Zeroed memory of so many bytes (a multiple of 4096), aligned to 64, that costs nothing
+    /// Zeroed memory of this many bytes (a multiple of 4096), aligned to 64, that costs nothing
     /// until it is used.
     pub map: fn(usize) -> Option<&'static mut [u8]>,
     /// Takes it back.
@@ -182,7 +182,7 @@ impl Arena {
         self.reserve.lines.len() as u32
     }
 
-    /// How lines are asked for ahead, if the system's memory comes with a way to.
+    /// Function that prefetches lines, if the source of memory has one.
     #[inline]
     pub(crate) fn prefetch(&self) -> Option<fn(*const u8)> {
         self.reserve.pages.map(|pages| pages.prefetch)
@@ -235,7 +235,7 @@ const fn place(number: u32) -> (usize, usize, usize) {
     (region, offset as usize, 1 << level)
 }
 
-/// The first line from `next` on that has so many behind it in its region, with its place.
+/// The first line from `next` on that has this many behind it in its region, with its place.
 const fn room_from(mut next: u32, lines: usize) -> (u32, usize, usize, usize) {
     loop {
         let (region, offset, length) = place(next);

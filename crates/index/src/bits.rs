@@ -1,4 +1,4 @@
-//! Which bits of a key's hash the table knows, where they are kept, and how a line follows.
+//! The bits of a key's hash that the table uses, where they are stored, and how they select a line.
 //!
 //! The key is not stored, so growth must find an entry's new line from what is. A *fingerprint*
 //! is [`FP_BITS`] bits of the hash. A line of a shard is chosen by the lowest bits of the
@@ -76,7 +76,7 @@ const fn shares() -> [u8; 1 << SHARE_BITS] {
     table
 }
 
-/// How many of `entries` shard `shard` is expected to get.
+/// Number of `entries` that shard `shard` is expected to get.
 pub(crate) fn share(shard: usize, entries: u64) -> u64 {
     let places = SHARES.iter().filter(|s| usize::from(**s) == shard).count();
     ((u128::from(entries) * places as u128) >> SHARE_BITS) as u64
@@ -117,17 +117,17 @@ impl Fingerprint {
         self.0 >> level & 1 == 1
     }
 
-    /// What a line's tags hold of it: the same at both places.
+    /// Part of it that a line's tags store: the same at both places.
     pub(crate) const fn tag(self) -> u64 {
         self.0 >> (FP_BITS - TAG_BITS)
     }
 
-    /// What a slot holds of it.
+    /// Part of it that a slot stores.
     const fn rest(self) -> u64 {
         self.0 >> BASE_BITS & ((1 << (WORD_BITS + EXT_BITS)) - 1)
     }
 
-    /// The same as it is kept there: in the word, and beside it.
+    /// That part split into the bits in the slot's word and the bits beside it.
     pub(crate) const fn stored(self) -> (u64, u16) {
         let rest = self.rest();
         (rest >> EXT_BITS, (rest & ((1 << EXT_BITS) - 1)) as u16)
@@ -187,12 +187,12 @@ impl Packed {
         self.word == 0
     }
 
-    /// What the word and its neighbour hold of the fingerprint.
+    /// Parts of the fingerprint that the word and its neighbour store.
     pub(crate) const fn stored(self) -> (u64, u16) {
         (self.word >> WORD_SHIFT, self.aux >> HINT_BITS)
     }
 
-    /// Whether it belongs to `fp`, whose tag the slot has.
+    /// True if it belongs to `fp`, whose tag the slot has.
     #[inline(always)]
     pub(crate) const fn is_rest_of(self, fp: Fingerprint) -> bool {
         let (word, ext) = self.stored();
@@ -211,7 +211,7 @@ impl Packed {
     }
 }
 
-/// A number with `tag` in each of so many of its fields.
+/// A number with `tag` in each of this many of its fields.
 const fn in_all(tag: u64, fields: usize) -> u64 {
     let (mut all, mut field) = (0, 0);
     while field < fields {

@@ -15,7 +15,7 @@ const CHUNKS: usize = ((LINE_BITS_MAX - SMALL_BITS) << STEP_BITS) as usize;
 
 const _: () = assert!(CHUNKS.is_power_of_two() && LINE_BITS_MAX - 1 - STEP_BITS <= REGION_BITS);
 
-/// Where the chunks of a shard are.
+/// Positions of the chunks of a shard.
 #[derive(Debug)]
 pub(crate) struct Chunks {
     /// Handle of a chunk's first line in the arena; [`NO_HANDLE`] without a chunk.

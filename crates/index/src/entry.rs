@@ -1,4 +1,4 @@
-//! What the index knows about one object, and how it is packed into 12 bytes.
+//! An index entry of one object, and its packing into 12 bytes.
 
 use crate::address::Address;
 use crate::bits::Packed;
@@ -8,9 +8,9 @@ use crate::size_class::SizeClass;
 /// cost a read, never a wrong answer, because the record repeats and checks all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Where the record starts.
+    /// Position of the record.
     pub address: Address,
-    /// How much to read.
+    /// Number of bytes to read.
     pub class: SizeClass,
     /// Uses since insertion or since [`crate::Index::take_freq`], 0 to 3 (saturating).
     pub freq: u8,
@@ -41,7 +41,7 @@ impl Entry {
 /// being moved. The record's full key decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Candidates {
-    /// As the table holds them: whoever asks for one takes it apart.
+    /// As the table stores them; a caller that needs one unpacks it.
     slots: [Packed; Candidates::MAX],
 }
 
@@ -86,7 +86,7 @@ impl IntoIterator for Candidates {
     }
 }
 
-/// What became of an insertion.
+/// Result of an insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Insert {

@@ -124,9 +124,9 @@ impl Index {
         }
     }
 
-    /// Which of the [`LANES`] `hash` is of: keys of different lanes share no shard, so those who
-    /// insert a lane each do not wait for each other, and what is left in the end does not depend
-    /// on who was quicker.
+    /// The lane (of [`LANES`]) of `hash`. Keys of different lanes share no shard, so threads that
+    /// insert one lane each do not wait for each other, and the result does not depend on their
+    /// speed.
     #[must_use]
     pub fn lane(&self, hash: KeyHash) -> usize {
         bits::lane(Fingerprint::of(hash).0)

@@ -129,7 +129,7 @@ impl Line {
         self.tags.load(Ordering::Relaxed) >> shift(slot) & TAG_MASK
     }
 
-    /// Whether `slot`, which has the tag of `fp`, holds it, at `address` if one is asked for.
+    /// True if `slot`, which has the tag of `fp`, holds it, at `address` if one is given.
     pub(crate) fn holds(&self, fp: Fingerprint, slot: usize, address: Option<Address>) -> bool {
         let packed = self.get(slot);
         let is_it = !packed.is_empty() && packed.is_rest_of(fp);
@@ -185,7 +185,7 @@ impl Line {
 
 const TAG_MASK: u64 = (1 << TAG_BITS) - 1;
 
-/// Where the tag of `slot` begins in the tags.
+/// Offset of the tag of `slot` in the tags.
 const fn shift(slot: usize) -> u32 {
     slot as u32 * TAG_BITS
 }

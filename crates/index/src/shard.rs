@@ -25,12 +25,12 @@ const EARLY_PERMILLE: u64 = 600;
 const GROWTH: u32 = if cfg!(loom) { 1 } else { 16 };
 /// Tries to place an entry, with a line added after each.
 const EARLY_LINES_MAX: u32 = 16;
-/// How far room is looked for: entries pushed to their other places in a chain of this length.
+/// Longest chain of entries that are moved to their other places to make room.
 const CHAIN_MAX: u32 = 3;
-/// A lookup that met so many moves in a row waits for the writer instead.
+/// A lookup that met this many moves in a row waits for the writer instead.
 const RETRIES_MAX: u32 = 16;
 
-/// What only the holder of the lock may know.
+/// State that only the holder of the lock may access.
 #[derive(Debug, Default)]
 struct Writer {
     dropped: u64,
@@ -49,7 +49,7 @@ pub(crate) struct Shard {
     counted: Counted,
 }
 
-/// What every change writes to, away from what every lookup reads.
+/// Fields that every change writes to, away from those that every lookup reads.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Counted {
@@ -130,7 +130,7 @@ impl Shard {
         (!found.is_empty() || believed()).then_some(found)
     }
 
-    /// Whether `fp` has the same lines now as in `extent`.
+    /// True if `fp` has the same lines now as in `extent`.
     #[inline(always)]
     fn still_leads_to(&self, extent: Extent, fp: Fingerprint) -> bool {
         let now = self.extent();

@@ -1,4 +1,4 @@
-//! Which objects may enter a cache level.
+//! Admission to a cache level.
 //!
 //! Sources: size limit = LRU-TH of the Foxy papers (documents over a threshold are not cached);
 //! second use = one-timer filters in front of disks (Maltzahn 1999, flash caches today); byte
@@ -125,7 +125,7 @@ impl Frequency {
         }
     }
 
-    /// What was asked for three times, as far as `bytes` of memory tell.
+    /// Keys that were requested three times, as far as `bytes` of memory can tell.
     #[must_use]
     pub fn often_within(bytes: u64) -> Self {
         /// Memory for a key that is counted.
@@ -191,7 +191,7 @@ impl TokenBucket {
         true
     }
 
-    /// How long until `bytes` are there; zero if they are, `None` if they never will be.
+    /// Time until `bytes` are available; zero if they are, `None` if they never will be.
     pub fn wait_for(&mut self, bytes: u64, now: MonoTime) -> Option<Duration> {
         self.refill(now);
         let Some(missing) = bytes.checked_sub(self.tokens).filter(|m| *m > 0) else {
@@ -251,7 +251,7 @@ impl<A> Budgeted<A> {
 }
 
 impl<A> Budgeted<A> {
-    /// What decides when the budget is spent.
+    /// The rule that decides when the budget is spent.
     pub const fn filter_mut(&mut self) -> &mut A {
         &mut self.filter
     }

@@ -1,5 +1,5 @@
-//! How long a read would wait that comes now: what is under way, by the rate at which it comes
-//! back (Little's law).
+//! Expected wait of a new read: the reads in flight divided by their completion rate (Little's
+//! law).
 //!
 //! A disk that is asked for more than it can read makes every hit wait for all hits before it, until
 //! each takes longer than the origin. Whoever declines reads beyond a bound keeps the disk at its
@@ -11,7 +11,7 @@ use foxy_base::MonoTime;
 
 /// The newest gap counts 1/n.
 const MEMORY: u64 = 32;
-/// So few reads are never too many, whatever the device did before.
+/// At or below this number of reads the backlog is never too long, whatever the device did before.
 const FEW: u32 = 4;
 
 /// The reads of one queue.
@@ -33,7 +33,7 @@ impl Backlog {
         self.waiting = self.waiting.saturating_add(1);
     }
 
-    /// So many (at least one) have come back together, right or not.
+    /// Records that this many reads (at least one) completed together, successful or not.
     pub fn end(&mut self, reads: usize, now: MonoTime) {
         let reads = u32::try_from(reads).unwrap_or(u32::MAX);
         self.waiting = self.waiting.saturating_sub(reads);
@@ -51,7 +51,7 @@ impl Backlog {
         self.waiting
     }
 
-    /// Whether a read that comes now would probably wait for longer than `bound`.
+    /// True if a new read would probably wait for longer than `bound`.
     #[must_use]
     pub const fn exceeds(&self, bound: Duration) -> bool {
         self.waiting >= FEW && self.waiting as u128 * self.gap as u128 > bound.as_nanos()

@@ -1,4 +1,4 @@
-//! What every byte-weighted cache policy promises, whatever its rule.
+//! Interface of every byte-weighted cache policy.
 
 use std::hash::Hash;
 use std::sync::atomic::AtomicU8;
@@ -14,13 +14,13 @@ impl<K: Copy + Eq + Hash> Key for K {}
 pub struct Evicted<K, V> {
     /// Its key.
     pub key: K,
-    /// What was stored with it.
+    /// The value stored with it.
     pub value: V,
     /// Its weight in bytes.
     pub size: u64,
 }
 
-/// What became of an insertion.
+/// Result of an insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Inserted<V> {

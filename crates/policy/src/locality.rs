@@ -1,4 +1,4 @@
-//! Which locality buffer an object goes to, and which one has to be written first.
+//! Choice of the locality buffer for an object, and of the buffer that is written first.
 //!
 //! Source: LAZY-READS-LOC of the WebCoSM papers: B buffers, each bound to one origin server; an
 //! object of a bound server joins its buffer, otherwise a victim (its choice is not published;
@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use foxy_base::MonoTime;
 
-/// What is placed together: a page if known, else an origin (hashed by the caller).
+/// Objects that are placed together: those of a page if known, else of an origin (hashed by the
+/// caller).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupId(pub u64);
 
@@ -20,7 +21,7 @@ pub struct BufferId(pub u32);
 /// Sizes of the buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalityConfig {
-    /// How many (the papers: 8 to 128; 1 puts everything in order of arrival). At least 1.
+    /// Number of buffers (the papers: 8 to 128; 1 puts everything in order of arrival). At least 1.
     pub buffers: u32,
     /// Bytes in each (the papers: 64 KiB).
     pub buffer_bytes: u64,
@@ -28,8 +29,8 @@ pub struct LocalityConfig {
     pub age_max: Duration,
 }
 
-/// What to do with an object, in this order: write `flush_before` if any, add the object to
-/// `buffer`, write `buffer` if `flush_after`.
+/// Steps for an object, in this order: write `flush_before` if any, add the object to `buffer`,
+/// write `buffer` if `flush_after`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Placement {
@@ -99,8 +100,9 @@ impl LocalityBuffers {
         }
     }
 
-    /// Objects of a page mostly come in a row; else a scan: with the 8 to 1,024 buffers there are,
-    /// cheaper than the bytes that follow it.
+    /// The buffer of a group, if it has one. Objects of a page mostly arrive in a row, so the last
+    /// buffer is tried first; then a scan of the 8 to 1,024 buffers, which costs less than the copy
+    /// of the object.
     fn bound(&self, group: GroupId) -> Option<usize> {
         if self.buffers[self.last].group == Some(group) {
             return Some(self.last);

@@ -147,7 +147,7 @@ impl<K: Key> SharedRule<K> for ClockRule {
 #[derive(Debug)]
 pub struct SieveRule {
     list: List,
-    /// Where the search for a victim goes on; `NIL`: at the tail.
+    /// Position at which the search for a victim continues; `NIL`: at the tail.
     hand: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Whether to read what lies around an object with it.
+//! Decides about reading an object's neighbours with it.
 //!
 //! What was asked for together was written together, so one longer read may save several later
 //! ones (whole clusters in UCFS and Hummingbird). Whether it does is measured: while it is off, by
@@ -10,7 +10,7 @@
 const WINDOW: u32 = 64;
 /// Less than this per longer read is not worth the memory that the objects take.
 const LEAST: f64 = 0.125;
-/// To be turned on it has to promise so many times what it costs.
+/// Expected gain, as a multiple of the cost, at which longer reads are turned on.
 const MARGIN: f64 = 1.5;
 /// Windows that it stays off at most after it disappointed.
 const HOLD_MAX: u32 = 256;
@@ -21,7 +21,7 @@ pub struct ReadAround {
     /// Places read lately; each has one slot that it may take.
     recent: Box<[u64]>,
     on: bool,
-    /// What a longer read costs more than a short one, in short ones.
+    /// Additional cost of a longer read, in units of a short one.
     cost: f64,
     /// Reads in this window.
     reads: u32,
@@ -49,7 +49,7 @@ impl ReadAround {
         }
     }
 
-    /// What a longer read costs more than a short one, in short ones.
+    /// Sets the additional cost of a longer read, in units of a short one.
     pub const fn set_cost(&mut self, cost: f64) {
         self.cost = cost;
     }
@@ -205,7 +205,7 @@ mod tests {
         assert!(!rule.is_on());
     }
 
-    /// Whatever happens, longer reads never cost more than they saved plus a bounded part of all.
+    /// For every mixture, longer reads never cost more than they saved plus a bounded part of all.
     #[test]
     fn the_loss_is_bounded_for_any_mixture() {
         for seed in 0..60 {

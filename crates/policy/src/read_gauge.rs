@@ -1,4 +1,4 @@
-//! What kind of device reads go to, told from the reads themselves.
+//! Detects the kind of a device from the times of its reads.
 //!
 //! What the system says of a device is wrong in many virtual machines, and a probe would cost reads
 //! that nobody wants. So the first real reads are timed. A rotating disk gives itself away twice:
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use foxy_base::MonoTime;
 
-/// What a device is, as far as its reads tell.
+/// Kind of a device, as far as its reads show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Device {
@@ -35,12 +35,12 @@ const ENOUGH: u32 = 64;
 const ENOUGH_ALONE: f64 = 32.0;
 /// Reads alone after which no dependence will show any more.
 const ALONE_MAX: f64 = 1024.0;
-/// With so many under way a device that works on several shows it, and a thread that comes late to
+/// With this many reads under way a device that works on several shows it, and a thread that comes late to
 /// look makes little difference.
 const MANY: u32 = 4;
 /// Reads that are not timed once the device is known to be fast or even.
 const REST: u32 = 4096;
-/// How many times its error a slope has to be.
+/// A slope must exceed its error this many times.
 const CERTAIN: f64 = 4.0;
 
 /// Times reads and says what the device is. One for each queue: it counts only what goes through
@@ -54,7 +54,7 @@ pub struct ReadGauge {
     rest: u32,
     /// The device is busy, as far as we know, since then.
     since: MonoTime,
-    /// Where the head is, if the last read was alone.
+    /// Position of the head, if the last read was alone.
     head: Option<u64>,
     alone: Option<u64>,
     all: Mean,
@@ -63,7 +63,7 @@ pub struct ReadGauge {
 }
 
 impl ReadGauge {
-    /// For a device of so many bytes.
+    /// For a device of this many bytes.
     #[must_use]
     pub fn new(span: u64) -> Self {
         Self {
@@ -80,7 +80,7 @@ impl ReadGauge {
         }
     }
 
-    /// What it has found so far.
+    /// The kind detected so far.
     #[must_use]
     pub const fn device(&self) -> Device {
         self.device

@@ -22,7 +22,7 @@ pub enum ReadOrder {
 /// The rule of one disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadOrderConfig {
-    /// A batch is due when so many wait; 1 or less means at once.
+    /// A batch is due when this many wait; 1 or less means at once.
     pub batch: usize,
     /// A batch is due when its oldest read has waited so long; zero means at once.
     pub timeout: Duration,
@@ -52,9 +52,9 @@ pub struct MergedRead {
     pub at: u64,
     /// Length in bytes.
     pub len: u64,
-    /// Which of the batch it covers: `batch[first..first + count]`.
+    /// First covered index of the batch: it covers `batch[first..first + count]`.
     pub first: usize,
-    /// How many it covers.
+    /// Number of reads covered.
     pub count: usize,
 }
 

@@ -1,7 +1,7 @@
 //! The same rules once more, slow and plain, written from their sources: vectors, linear
 //! searches, no sharing with the real ones. They are the judges of the property tests.
 
-/// What a judge does with a request.
+/// A plain model of a policy: handles one request.
 pub(crate) trait Naive {
     /// True on a hit.
     fn get(&mut self, key: u64) -> bool;

@@ -1,4 +1,4 @@
-//! How much may be written a second time: a budget that new writes earn.
+//! Budget for bytes written a second time; new writes earn it.
 //!
 //! Write amplification is bounded by it: of what a device writes, at most `percent` bytes are
 //! rewritten for every hundred written for the first time. What a quiet victim leaves over is kept
@@ -23,7 +23,7 @@ impl RewriteBudget {
         }
     }
 
-    /// So many bytes were written for the first time.
+    /// Records bytes that were written for the first time.
     pub fn earn(&mut self, bytes: u64) {
         let earned = bytes.saturating_mul(u64::from(self.percent));
         let most = self.most.saturating_mul(100);

@@ -23,7 +23,7 @@ pub struct S3FifoConfig {
     pub ghost_percent: u8,
     /// Uses after insertion from which on an object moves from small to main (2).
     pub promote_at: u8,
-    /// Where the use counter stops (3).
+    /// Maximum of the use counter (3).
     pub freq_max: u8,
 }
 

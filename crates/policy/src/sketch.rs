@@ -1,4 +1,4 @@
-//! How often was a key asked for lately, in four bits a counter.
+//! Estimates how often a key was requested lately, with four bits a counter.
 //!
 //! Source: the count-min sketch with ageing of TinyLFU (Einziger, Friedman, Manes, ACM ToS 2017):
 //! four rows, the least counter counts, all halved after ten uses per counter.

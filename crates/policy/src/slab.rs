@@ -133,7 +133,7 @@ impl<K: Key, V> Slab<K, V> {
         *self.nodes[at as usize].freq.get_mut() = freq;
     }
 
-    /// Which list an object is in, by a rule's own numbering.
+    /// List that an object is in, by a rule's own numbering.
     pub(crate) fn list(&self, at: u32) -> u8 {
         self.nodes[at as usize].list
     }

@@ -82,7 +82,7 @@ impl WTinyLfuRule {
         self.bytes(PROBATION) + self.bytes(PROTECTED)
     }
 
-    /// What leaves the window next, if it is over its size.
+    /// The object that leaves the window next, if the window is over its size.
     fn candidate(&self) -> Option<u32> {
         self.tail(WINDOW)
             .filter(|_| self.bytes(WINDOW) > self.window_max)

@@ -45,7 +45,7 @@ pub struct Limits {
     pub memory: usize,
     /// Bytes of a request head, and of a response head.
     pub head_bytes: usize,
-    /// Fields in a head; at most 256.
+    /// Fields in a head. The setting allows up to 128, the codec up to 256.
     pub head_fields: usize,
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct Listening {
 
 struct Open {
     post: Rc<Post>,
-    accepting: JoinHandle<()>,
+    accepting: Vec<JoinHandle<()>>,
 }
 
 impl Listening {
@@ -57,9 +57,15 @@ impl Listening {
         if self.local.proxy.config.limits.has_little_memory() {
             let _ = SockRef::from(&socket).set_recv_buffer_size(SMALL_RECEIVE);
         }
-        let post = Post::new(self.posted(serves, tls));
-        let accepting = tokio::task::spawn_local(accept(Rc::clone(&post), socket));
-        self.open.insert(address, Open { post, accepting });
+        // A service manager may pass several sockets of one address.
+        let known = self.open.remove(&address);
+        let mut open = known.unwrap_or_else(|| Open {
+            post: Post::new(self.posted(serves, tls)),
+            accepting: Vec::new(),
+        });
+        let accepting = accept(Rc::clone(&open.post), socket);
+        open.accepting.push(tokio::task::spawn_local(accepting));
+        self.open.insert(address, open);
         Ok(())
     }
 
@@ -103,7 +109,9 @@ impl Listening {
     /// Stops accepting, and returns the settings of now.
     pub(crate) fn stop(self) -> Rc<Local> {
         for open in self.open.into_values() {
-            open.accepting.abort();
+            for task in open.accepting {
+                task.abort();
+            }
         }
         self.local
     }

@@ -66,8 +66,12 @@ pub(crate) struct Lasting {
     pub(crate) log: RefCell<Box<dyn LogSink>>,
     /// True if the log wants records.
     pub(crate) logs: bool,
+    /// True if the log wants details in its records.
+    pub(crate) details: bool,
     /// Client connections and fills of this worker.
     pub(crate) busy: Cell<usize>,
+    /// Connections so far.
+    connections: Cell<u64>,
     dates: RefCell<DateCache>,
     rng: RefCell<Rng>,
 }
@@ -102,6 +106,8 @@ impl Local {
             pool: Pool::new(&config.upstream),
             disk: DiskReader::new(Arc::clone(&proxy.engine), Arc::clone(&proxy.clock)),
             logs: log.wanted(),
+            details: log.wanted() && log.wants_details(),
+            connections: Cell::new(0),
             log: RefCell::new(log),
             busy: Cell::new(0),
             dates: RefCell::new(DateCache::new()),
@@ -155,6 +161,13 @@ impl Local {
     /// A `Date` value for `now`.
     pub(crate) fn date(&self, now: WallTime) -> [u8; 29] {
         *self.dates.borrow_mut().get(now)
+    }
+
+    /// Number of a new connection of this worker.
+    pub(crate) fn next_connection(&self) -> u64 {
+        let number = self.connections.get();
+        self.connections.set(number + 1);
+        number
     }
 
     /// A random number, never 0.

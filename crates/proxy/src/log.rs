@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use foxy_base::WallTime;
 
-use crate::Outcome;
+use crate::{Outcome, RequestId};
 
 /// A finished request. Text fields are as received (unchecked bytes without CR, LF or NUL) and
 /// live only for the call.
@@ -50,6 +50,25 @@ pub struct LogRecord<'a> {
     pub referer: &'a [u8],
     /// `User-Agent` of the request.
     pub user_agent: &'a [u8],
+    /// What only some formats use; `None` unless the sink wants it.
+    pub details: Option<Details<'a>>,
+}
+
+/// What is found out about a request for a sink that wants details.
+#[derive(Clone, Copy, Debug)]
+pub struct Details<'a> {
+    /// Name of the request.
+    pub id: RequestId<'a>,
+    /// From the parsed head to the first byte handed to the kernel, interim answers included;
+    /// `None` if nothing was sent.
+    pub first_byte: Option<Duration>,
+    /// What is left of the answer's lifetime in seconds; below 0 if it is stale, `None` if the
+    /// answer may not be stored.
+    pub ttl: Option<i64>,
+    /// Name of the operator's rule that decided, or empty.
+    pub rule: &'a str,
+    /// `traceparent` of the request (W3C Trace Context), or empty.
+    pub traceparent: &'a [u8],
 }
 
 /// Where records go. Each worker owns one; it must not block and should not allocate per record
@@ -60,6 +79,10 @@ pub trait LogSink: Debug + Send {
     /// Whether records are wanted at all; asked once, when the worker starts.
     fn wanted(&self) -> bool {
         true
+    }
+    /// Whether records shall have [`Details`]; asked once, when the worker starts.
+    fn wants_details(&self) -> bool {
+        false
     }
     /// Called a few times per second, and when the worker ends.
     fn flush(&mut self);

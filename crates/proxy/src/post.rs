@@ -57,7 +57,7 @@ impl Post {
     pub(crate) fn close(&self) {
         self.closed.set(true);
         self.number.set(self.number.get() + 1);
-        self.closing.notify_one();
+        self.closing.notify_waiters();
     }
 
     /// True once the listener is closed.
@@ -70,7 +70,7 @@ impl Post {
         self.closed.get()
     }
 
-    /// Waits for [`close`](Self::close). For one waiter.
+    /// Waits for [`close`](Self::close).
     pub(crate) async fn until_closed(&self) {
         while !self.is_closed() {
             self.closing.notified().await;

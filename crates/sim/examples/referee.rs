@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// How many runs differ.
+/// Number of runs that differ.
 fn compare_all() -> Result<usize, String> {
     let (mut runs, mut different) = (0, 0);
     println!("trace                        capacity      rule     requests   hits  libCacheSim");

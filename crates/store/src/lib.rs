@@ -4,7 +4,8 @@
 //! or purged, or a miss; never an earlier one, never other bytes. It may forget. Trouble with a
 //! disk is never an error to a request. Memory and space stay within what was configured.
 //!
-//! It is *driven*: it starts no thread and no runtime. [`Engine`] is shared by all threads;
+//! It is *driven*: no thread of its own outlives a call (while summaries are loaded, a second one
+//! may help for one step), and it has no runtime. [`Engine`] is shared by all threads;
 //! each store's [`Writer`] is driven by one thread that calls [`Writer::turn`]; disk reads are
 //! carried out by whoever looked up, with a queue of its own ([`Engine::open_reads`]).
 

@@ -3,16 +3,16 @@
 /// Lines that did not parse.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BadLines {
-    /// How many there were.
+    /// Number of bad lines.
     pub count: u64,
     /// The first [`KEPT`] of them.
     pub first: Vec<BadLine>,
 }
 
-/// How many bad lines are kept for display.
+/// Number of bad lines that are kept for display.
 pub const KEPT: usize = 5;
 
-/// How much of a bad line is kept, in bytes.
+/// Bytes of a bad line that are kept.
 const SHOWN: usize = 120;
 
 /// One of them.
@@ -20,7 +20,7 @@ const SHOWN: usize = 120;
 pub struct BadLine {
     /// Line number, from 1.
     pub line: u64,
-    /// What is wrong with it.
+    /// The mistake in the line.
     pub reason: &'static str,
     /// Its beginning, printable.
     pub text: String,

@@ -12,7 +12,7 @@ use std::fmt;
 
 use crate::{Flags, Method, Request};
 
-/// Whose preparation.
+/// Rules of preparation, by their publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Rule {
     /// The ISP log of Hummingbird

@@ -18,14 +18,14 @@ use crate::{Format, Options, Progress, Request, TraceError, open};
 /// Read, convert and generate access logs.
 #[derive(Debug, clap::Subcommand)]
 pub enum TraceCommand {
-    /// What a log holds: sizes, hit ratios, popularity, locality
+    /// Describe a log: sizes, hit ratios, popularity, locality
     Info {
         /// The log; .gz, .xz and .zst are unpacked on the way
         file: PathBuf,
         /// Its format, if it is not to be detected
         #[arg(long)]
         format: Option<Format>,
-        /// What else to look at
+        /// Further analyses
         #[command(flatten)]
         more: More,
     },
@@ -33,7 +33,7 @@ pub enum TraceCommand {
     Convert {
         /// The log
         file: PathBuf,
-        /// Where to write
+        /// Output file
         output: PathBuf,
         /// Its format, if it is not to be detected
         #[arg(long)]
@@ -44,10 +44,10 @@ pub enum TraceCommand {
     },
     /// Generate a stream; prints how it compares with what it imitates
     Generate {
-        /// Which
+        /// Kind of workload
         #[arg(value_enum)]
         kind: Kind,
-        /// Where to write the compact form; without it only the comparison is made
+        /// Output file for the compact form; without it only the comparison is made
         #[arg(long, short)]
         output: Option<PathBuf>,
         /// Requests; each kind has its own default
@@ -59,7 +59,7 @@ pub enum TraceCommand {
     },
 }
 
-/// What `info` may look at besides.
+/// Further analyses of `info`.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct More {
     /// Every request counts, not only GETs answered by 200, 206 or 304
@@ -225,7 +225,7 @@ fn info(
     failed.map_or(Ok(()), Err)
 }
 
-/// Whether a cache of the time could have answered it.
+/// True if a cache of the time could have answered it.
 const fn counts(request: &Request) -> bool {
     matches!(request.method, crate::Method::Get) && matches!(request.status, 0 | 200 | 206 | 304)
 }
@@ -272,7 +272,7 @@ fn convert(
     failed.map_or(Ok(()), Err)
 }
 
-/// Whether both names lead to one file: writing the one would destroy the other.
+/// True if both names lead to one file: writing the one would destroy the other.
 fn is_same(one: &Path, other: &Path) -> bool {
     let id = |path: &Path| path.metadata().ok().map(|m| (m.dev(), m.ino()));
     id(one).is_some_and(|one| Some(one) == id(other))

@@ -108,7 +108,7 @@ pub struct CompactReader<R> {
     last_time: i64,
     /// Bytes read.
     offset: u64,
-    /// Where the record read last begins.
+    /// Offset of the record that was read last.
     record: u64,
 }
 
@@ -136,7 +136,7 @@ impl<R: BufRead> CompactReader<R> {
         })
     }
 
-    /// Where in the decompressed stream the record begins that was read last, or failed.
+    /// Offset in the decompressed stream of the record that was read last, or failed.
     #[must_use]
     pub const fn record_at(&self) -> u64 {
         self.record

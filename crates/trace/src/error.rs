@@ -1,4 +1,4 @@
-//! What can go wrong with a trace, in words for the person who gave the file.
+//! Errors of traces, in words for the person who gave the file.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ pub enum TraceError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// Standard output cannot be written.
@@ -54,7 +54,7 @@ pub enum TraceError {
         line: u64,
         /// Bytes taken from the (compressed) file.
         offset: u64,
-        /// What the system or the decompressor said.
+        /// Error of the system or of the decompressor.
         source: std::io::Error,
     },
     /// A binary trace is damaged or ends in the middle.
@@ -70,10 +70,10 @@ pub enum TraceError {
         offset: u64,
         /// Whole records read before.
         records: u64,
-        /// What is wrong.
+        /// The mistake.
         problem: &'static str,
     },
-    /// So many lines are bad that the format must be another one.
+    /// With this number of bad lines the format must be another one.
     #[error(
         "{path}: {bad} of the first {lines} lines are not {format}; first: line {line}: {reason}",
         path = path.display()
@@ -89,7 +89,7 @@ pub enum TraceError {
         lines: u64,
         /// Number of the first bad line, from 1.
         line: u64,
-        /// What was wrong there.
+        /// The mistake at that place.
         reason: &'static str,
     },
 }

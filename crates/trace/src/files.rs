@@ -1,5 +1,5 @@
-//! Where the published traces are. They are not part of the repository: a test or a run that
-//! wants one asks here and says plainly when it is absent.
+//! Location of the published traces. They are not part of the repository: a test or a run that
+//! wants one asks here and reports when it is absent.
 
 use std::path::{Path, PathBuf};
 

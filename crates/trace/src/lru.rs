@@ -25,7 +25,7 @@ struct Slot {
 
 const NONE: u32 = u32::MAX;
 
-/// What became of an access.
+/// Result of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Same key, same size, present.
@@ -95,7 +95,7 @@ impl ByteLru {
         Some(size)
     }
 
-    /// Whether `key` is present, without touching its place.
+    /// True if `key` is present, without touching its place.
     #[must_use]
     pub fn contains(&self, key: u64) -> bool {
         self.map.contains_key(&key)
@@ -113,7 +113,7 @@ impl ByteLru {
         self.map.len()
     }
 
-    /// Whether nothing is in it.
+    /// True if nothing is in it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.map.is_empty()

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::read::{self, LineParser};
 use crate::{BadLines, Format, Request, TraceError, compact};
 
-/// How to read.
+/// Options for reading.
 #[derive(Default)]
 pub struct Options {
     /// The format; `None` detects it.
@@ -29,7 +29,7 @@ impl std::fmt::Debug for Options {
 /// Requests between two calls of the progress callback.
 pub const PROGRESS_EVERY: u64 = 1 << 14;
 
-/// How far a reader has come.
+/// Progress of a reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Requests read.
@@ -164,7 +164,7 @@ impl Reader {
         &self.bad
     }
 
-    /// How far it has come.
+    /// Progress so far.
     #[must_use]
     pub fn progress(&self) -> Progress {
         Progress {
@@ -268,7 +268,7 @@ impl Iterator for Reader {
     }
 }
 
-/// How much of a file of no known format is shown, in bytes.
+/// Bytes of a file of no known format that are shown.
 const SHOWN: usize = 40;
 
 fn unknown(path: &Path, start: &[u8]) -> TraceError {

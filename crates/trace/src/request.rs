@@ -1,6 +1,6 @@
 //! One request of a trace: a small plain value, the same for every log format and generator.
 
-/// What a client asked for and what it got, as far as the log or the generator tells.
+/// A client's request and its answer, as far as the log or the generator tells.
 ///
 /// Ids are 64- and 32-bit hashes where the log has names and the log's own numbers where it has
 /// numbers; they identify within one trace only. `Default` is a cacheable GET answered by 200.
@@ -13,7 +13,7 @@ pub struct Request {
     pub object: u64,
     /// Bytes of the answer; for logs that count the head, head included. 0 if not known.
     pub size: u64,
-    /// Who asked; 0 if not known.
+    /// Number of the client; 0 if not known.
     pub client: u32,
     /// The origin server (host and port); 0 if not known.
     pub server: u32,
@@ -26,7 +26,7 @@ pub struct Request {
     pub method: Method,
     /// Kind of content, by logged type or else by the path's ending.
     pub class: Class,
-    /// What else is known.
+    /// Further facts.
     pub flags: Flags,
 }
 
@@ -189,7 +189,7 @@ impl Flags {
     /// The answer was broken off: its size is not that of the object.
     pub const ABORTED: Self = Self(64);
 
-    /// Whether every flag of `other` is set.
+    /// True if every flag of `other` is set.
     #[must_use]
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -209,7 +209,7 @@ impl Flags {
 }
 
 impl Request {
-    /// Whether a shared cache of the papers' kind would store the answer: GET or HEAD, a
+    /// True if a shared cache of the papers' kind would store the answer: GET or HEAD, a
     /// cacheable status, no query, not marked otherwise (the rule of Cao and Irani).
     #[must_use]
     pub const fn is_cacheable(&self) -> bool {

@@ -27,7 +27,7 @@ fn summary(known: Known) -> Option<(SummaryReport, usize)> {
     Some((report, clients.len()))
 }
 
-/// Whether `got` prints as `want` to the digits given.
+/// Checks that `got` prints as `want` to the digits given.
 fn near(what: &str, got: f64, want: f64, tolerance: f64) {
     assert!(
         (got - want).abs() <= tolerance,

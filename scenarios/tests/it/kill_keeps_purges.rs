@@ -1,4 +1,4 @@
-//! What was purged before SIGKILL does not come back.
+//! Purges from before SIGKILL hold after it.
 
 use foxy_scenarios::*;
 

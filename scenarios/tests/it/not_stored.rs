@@ -1,4 +1,5 @@
-//! What must not be shared is not stored: no-store, private, and answers to authorised requests.
+//! Answers that must not be shared are not stored: no-store, private, and answers to authorised
+//! requests.
 
 use foxy_scenarios::*;
 

@@ -18,13 +18,13 @@ use std::path::PathBuf;
 
 use crate::report::Report;
 
-/// What to run.
+/// Parts to run.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Wanted {
     /// Only these parts: replay, stream, size, restart, hit, purge, collapse, ranges, faults
     #[arg(value_name = "PART")]
     parts: Vec<String>,
-    /// Where stores and records are put; needs about 16 GiB, on a file system with direct I/O
+    /// Folder for stores and records; needs about 16 GiB, on a file system with direct I/O
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
     /// A Foxy that is built already, in place of a release build of this workspace; a `foxy-lab` beside

@@ -216,7 +216,7 @@ impl Foxy {
         self.child.id()
     }
 
-    /// Where its admin listener is.
+    /// Address of its admin listener.
     pub(crate) fn admin(&self) -> String {
         format!("127.0.0.1:{}", self.admin)
     }

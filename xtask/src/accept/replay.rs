@@ -8,7 +8,7 @@ use super::process::{Bench, number};
 use crate::report::Outcome;
 use crate::workspace::root;
 
-/// How far below an exact LRU of the same disk bytes the hit ratio may be, in points.
+/// Largest distance of the hit ratio below an exact LRU of the same disk bytes, in points.
 const POINTS: f64 = 4.0;
 
 /// File, store size, memory.

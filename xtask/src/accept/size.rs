@@ -5,7 +5,7 @@ use std::path::Path;
 use super::process::{Bench, number, report_of};
 use crate::report::Outcome;
 
-/// How far the prediction may be off, in points of hit ratio.
+/// Largest error of the prediction, in points of hit ratio.
 const POINTS: f64 = 1.5;
 /// Stores that are tried, and the memory beside them.
 const SIZES: [&str; 3] = ["60MB", "100MB", "140MB"];

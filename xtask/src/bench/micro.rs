@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::report::Outcome;
 use crate::workspace::{Released, cargo, released, root, succeed, target_folder};
 
-/// What to do with the counts.
+/// Use of the counts.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Wanted {
     /// Write the counts into the baseline instead of judging them
@@ -199,7 +199,7 @@ impl Drop for Ended {
     }
 }
 
-/// Instructions of a whole Foxy that answers so many requests on one connection.
+/// Instructions of a whole Foxy that answers this many requests on one connection.
 fn whole(programs: &Released, load: &[&str], requests: u64) -> Result<u64, String> {
     let (port, origin_port) = (free_port()?, free_port()?);
     let origin = Command::new(&programs.lab)

@@ -5,7 +5,7 @@ mod peers;
 
 use crate::report::{Outcome, Report};
 
-/// What to measure.
+/// Kind of measurement.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Bench {
     /// One table of Foxy, Squid, Traffic Server, nginx and Varnish, measured side by side

@@ -104,7 +104,7 @@ pub(super) fn client(tools: &Tools, folder: &Path) -> Result<PathBuf, String> {
     unpacked(tools, &CLIENT, folder)
 }
 
-/// Where all of this is kept.
+/// Folder of the suite and its results.
 pub(super) fn folder() -> Result<PathBuf, String> {
     let folder = target_folder()?.join("conformance");
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;

@@ -13,7 +13,7 @@ use foxy_lab::kit::free_port;
 
 use super::install::Suite;
 
-/// How Foxy is used.
+/// Role of Foxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// In front of the origin; contents in memory only.

@@ -17,7 +17,7 @@ const INTRODUCTION: &str = "\
 # writes this file anew and keeps the reasons.
 ";
 
-/// What one run found.
+/// Results of one run.
 #[derive(Debug, Default)]
 pub(super) struct Verdicts(BTreeMap<String, Verdict>);
 

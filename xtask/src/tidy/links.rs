@@ -14,7 +14,7 @@ pub(super) fn relative_links(file: &Source) -> Vec<String> {
         .collect()
 }
 
-/// What stands in `[...](here)`, code blocks left out.
+/// Targets in `[...](here)`, code blocks left out.
 pub(super) fn targets(text: &str) -> Vec<String> {
     let mut targets = Vec::new();
     let mut in_code = false;

@@ -47,7 +47,7 @@ fn dependency_lines(text: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Whatever a crate lists, its code names.
+/// Each dependency that a crate lists is named in its code.
 pub(super) fn unused_dependencies(files: &[Source]) -> Outcome {
     let mut outcome = Outcome::default();
     for manifest in files.iter().filter(|f| f.path.ends_with("/Cargo.toml")) {
@@ -73,7 +73,7 @@ pub(super) fn unused_dependencies(files: &[Source]) -> Outcome {
     outcome
 }
 
-/// Whether `word` stands in `text` as a word of its own.
+/// True if `word` stands in `text` as a word of its own.
 pub(super) fn names(text: &str, word: &str) -> bool {
     let inside = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| {

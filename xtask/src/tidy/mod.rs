@@ -4,6 +4,7 @@
 
 mod links;
 mod manifests;
+mod names;
 mod rules;
 
 use crate::report::Outcome;
@@ -22,6 +23,7 @@ const RULES: &[Rule] = &[
     rules::white_space,
     rules::story_length,
     links::relative_links,
+    names::glossary,
     manifests::shared_settings,
 ];
 
@@ -44,6 +46,7 @@ pub(crate) fn run() -> Outcome {
         }
     }
     outcome.join(manifests::unused_dependencies(&files));
+    outcome.join(names::guides(&files));
     outcome
 }
 

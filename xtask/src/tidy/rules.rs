@@ -8,7 +8,7 @@ const LINES_MAX: usize = 1000;
 /// A scenario is read like a story.
 const STORY_LINES_MAX: usize = 60;
 
-/// Where a file's own test module begins, in lines.
+/// First line of a file's own test module.
 fn code_lines(text: &str) -> usize {
     let mut lines = text.lines().enumerate().peekable();
     while let Some((number, line)) = lines.next() {

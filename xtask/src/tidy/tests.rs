@@ -147,3 +147,52 @@ fn unused_dependencies_are_found() {
     let outcome = manifests::unused_dependencies(&[manifest, code]);
     assert_eq!((outcome.passed, outcome.complaints.len()), (1, 1));
 }
+
+#[test]
+fn names_in_guides_exist() {
+    let code = [
+        file(
+            "crates/foxy/src/admin/metrics.rs",
+            "named(\"client_sent_bytes\" (\"ram_bytes\" \"foxy_up_seconds\"",
+        ),
+        file(
+            "crates/proxy/src/counters.rs",
+            "    A = \"fills_started\",\n",
+        ),
+        file(
+            "crates/foxy/src/config/table.rs",
+            "fixed(\"log\", \"level\", Word)",
+        ),
+        file("crates/proxy/src/outcome.rs", "\"memory-hit\" allow_client"),
+    ];
+    let complaints = |text: &str| {
+        let guide = [file("docs/operating.md", text)];
+        let files: Vec<Source> = guide.into_iter().chain(code.iter().map(copy)).collect();
+        names::guides(&files).complaints.len()
+    };
+    let right = "`foxy_client_sent_bytes_total` foxy_ram_bytes foxy_up_seconds_bucket\n\
+                 foxy_fills_started_total `foxy_proxy` `log.level = \"info\"` `memory-hit`\n\
+                 `--allow-client` `Host` `a.b`\n";
+    assert_eq!(complaints(right), 0);
+    for wrong in [
+        "foxy_ram_bytes_total",
+        "foxy_fills_started",
+        "`log.levels`",
+        "`memory-hits`",
+        "`--allow-clients`",
+    ] {
+        assert_eq!(complaints(wrong), 1, "{wrong}");
+    }
+}
+
+#[test]
+fn words_stand_once_in_the_glossary() {
+    let text = "| word | meaning |\n|---|---|\n| drain | to end |\n| drain (a store) | to move |\n";
+    assert_eq!(complaints(names::glossary, "docs/glossary.md", text), 1);
+    let once = text.replace("drain (", "share (");
+    assert_eq!(complaints(names::glossary, "docs/glossary.md", &once), 0);
+}
+
+fn copy(source: &Source) -> Source {
+    file(&source.path, &source.text)
+}

@@ -26,7 +26,7 @@ pub struct ExpectArgs {
     /// The target is a reverse proxy: send paths and this Host
     #[arg(long, value_name = "HOST")]
     pub reverse: Option<String>,
-    /// What `load --record` wrote
+    /// File that `load --record` wrote
     #[arg(long, value_name = "FILE")]
     pub record: PathBuf,
     /// As in the load that wrote the record
@@ -35,22 +35,22 @@ pub struct ExpectArgs {
     /// When the cache was stopped, ms since the epoch; else the time of the last answer
     #[arg(long, value_name = "MS")]
     pub stopped_at: Option<i64>,
-    /// Only objects stored so long before the stop
+    /// Only objects stored at least this long before the stop
     #[arg(long, value_parser = time, default_value = "5s")]
     pub older_than: Duration,
-    /// Only the newest of those, up to so many bytes (what the store surely still had)
+    /// Only the newest of those, up to this many bytes (what the store surely still had)
     #[arg(long, value_name = "SIZE")]
     pub newest: Option<ByteSize>,
     /// Bytes counted for an object besides its body
     #[arg(long, default_value = "512", value_name = "SIZE")]
     pub overhead: ByteSize,
-    /// At most so many objects, chosen at random
+    /// At most this many objects, chosen at random
     #[arg(long)]
     pub sample: Option<usize>,
     /// Connections
     #[arg(long, default_value_t = 32)]
     pub connections: usize,
-    /// Open loop: so many requests per second; else a closed loop
+    /// Open loop: this many requests per second; else a closed loop
     #[arg(long)]
     pub rate: Option<f64>,
     /// Least share of hits for exit code 0

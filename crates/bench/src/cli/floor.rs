@@ -13,17 +13,17 @@ use crate::Floor;
 /// `--reverse HOST` unless `--host` is an address.
 #[derive(Debug, clap::Args)]
 pub struct FloorArgs {
-    /// Where to listen
+    /// Listener address
     #[arg(long, default_value = "127.0.0.1:8080", value_name = "ADDR")]
     pub listen: SocketAddr,
     /// Body of each answer
     #[arg(long, default_value = "4KiB", value_name = "SIZE")]
     pub size: ByteSize,
-    /// Whose object 0 it answers: `h1` is server 1 of a load with `--reverse`, 127.1.0.1 of one
-    /// without
+    /// Server whose object 0 it answers: `h1` is server 1 of a load with `--reverse`, 127.1.0.1 of
+    /// one without
     #[arg(long, default_value = "127.1.0.1")]
     pub host: String,
-    /// Compute for so long before each answer, such as 500ns: what the kernel costs a server that
+    /// Compute for this long before each answer, such as 500ns: what the kernel costs a server that
     /// has something to do
     #[arg(long, default_value = "0", value_parser = super::time)]
     pub work: Duration,

@@ -16,7 +16,7 @@ use crate::load::{LoadConfig, Mode, Pace, Source, Style, run};
 /// Options of the load.
 #[derive(Debug, clap::Args)]
 pub struct LoadArgs {
-    /// Where requests are sent: a proxy or the origin itself
+    /// Target of requests: a proxy or the origin itself
     #[arg(long, default_value = "127.0.0.1:3128", value_name = "ADDR")]
     pub target: SocketAddr,
     /// The origin, for its port and its counters
@@ -28,7 +28,7 @@ pub struct LoadArgs {
     /// The stream of requests.
     #[command(flatten)]
     pub workload: WorkloadArgs,
-    /// How modified objects are asked for
+    /// Method of requesting modified objects
     #[arg(long, value_enum, default_value_t = Versions::Url)]
     pub versions: Versions,
     /// Connections
@@ -37,7 +37,7 @@ pub struct LoadArgs {
     /// Generator threads
     #[arg(long, default_value_t = 1)]
     pub threads: usize,
-    /// Open loop: so many requests per second, Poisson; times count from the intended moment
+    /// Open loop: this many requests per second, Poisson; times count from the intended moment
     #[arg(long)]
     pub rate: Option<f64>,
     /// Measured time
@@ -49,7 +49,7 @@ pub struct LoadArgs {
     /// Time before the measurement
     #[arg(long, value_parser = time, default_value = "0")]
     pub warm_up: Duration,
-    /// With --duration: go on at most so long, until what was asked in that time is answered
+    /// With --duration: go on at most this long, until what was asked in that time is answered
     #[arg(long, value_parser = time, default_value = "0")]
     pub cool_down: Duration,
     /// Requests before the measurement
@@ -77,7 +77,7 @@ pub struct LoadArgs {
     /// Header line added to each request
     #[arg(long = "header", value_name = "LINE")]
     pub headers: Vec<String>,
-    /// Compare the hit ratio with an exact LRU of so many bytes
+    /// Compare the hit ratio with an exact LRU of this many bytes
     #[arg(long, value_name = "SIZE")]
     pub lru: Option<ByteSize>,
     /// Bytes that the LRU counts for an object besides its body
@@ -100,7 +100,7 @@ pub struct LoadArgs {
     pub quiet: bool,
 }
 
-/// How a new version of an object is asked for.
+/// Method of requesting a new version of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Versions {
     /// Size and version are in the URL: a new version is another URL

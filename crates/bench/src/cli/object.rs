@@ -21,7 +21,7 @@ pub struct ObjectArgs {
 }
 
 impl ObjectArgs {
-    /// What the path says.
+    /// Settings in the path.
     ///
     /// # Errors
     /// It is no object of the origin.

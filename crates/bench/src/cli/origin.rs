@@ -11,7 +11,7 @@ use crate::{Delay, Origin, OriginConfig, Speed};
 /// Options of the origin.
 #[derive(Debug, clap::Args)]
 pub struct OriginArgs {
-    /// Where to listen; 0.0.0.0 answers on every address of 127.0.0.0/8, each another server
+    /// Listener address; 0.0.0.0 answers on every address of 127.0.0.0/8, each another server
     #[arg(long, default_value = "0.0.0.0:8000", value_name = "ADDR")]
     pub listen: SocketAddr,
     /// Threads

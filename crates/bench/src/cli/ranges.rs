@@ -14,7 +14,7 @@ pub struct RangesArgs {
     /// The object
     #[command(flatten)]
     pub object: ObjectArgs,
-    /// Read everything once, in so many pieces of different lengths and in a random order
+    /// Read everything once, in this many pieces of different lengths and in a random order
     #[arg(long, conflicts_with = "reads")]
     pub pieces: Option<u64>,
     /// Of these pieces only the part K of N, such as 1/2

@@ -11,7 +11,7 @@ use crate::{Phase, TestResolver, Zone};
 /// Options of the name server.
 #[derive(Debug, clap::Args)]
 pub struct ResolverArgs {
-    /// Where to listen (UDP)
+    /// Listener address (UDP)
     #[arg(long, default_value = "127.0.0.1:5353", value_name = "ADDR")]
     pub listen: SocketAddr,
     /// Address of every name, may be repeated; a name such as 127-1-0-5.test has its own
@@ -20,8 +20,8 @@ pub struct ResolverArgs {
     /// Time to live of the answers, seconds
     #[arg(long, default_value_t = 60)]
     pub ttl: u32,
-    /// What it does, may be repeated: good, slow:TIME, silent, fail, refuse, unknown, empty,
-    /// circle, stranger, garbage or torn; with `,TIME` only for so long
+    /// Behaviour, may be repeated: good, slow:TIME, silent, fail, refuse, unknown, empty, circle,
+    /// stranger, garbage or torn; with `,TIME` for this long only
     #[arg(long, default_value = "good", value_name = "KIND[,TIME]")]
     pub phase: Vec<Phase>,
 }

@@ -22,7 +22,7 @@ pub struct TogetherArgs {
     /// Time by which the first client is ahead of the others
     #[arg(long, default_value = "20ms", value_parser = time)]
     pub lead: Duration,
-    /// The first client leaves after so many bytes
+    /// The first client leaves after this many bytes
     #[arg(long, value_name = "SIZE")]
     pub leave_after: Option<ByteSize>,
     /// Further clients that read slowly and are not waited for

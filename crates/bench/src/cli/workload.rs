@@ -1,4 +1,4 @@
-//! What is asked for, as written on the command line.
+//! The workload, as written on the command line.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::load::{FromTrace, Popular, Source, Work};
 /// Options that choose the stream of requests.
 #[derive(Clone, Debug, clap::Args)]
 pub struct WorkloadArgs {
-    /// What is asked for
+    /// Kind of workload
     #[arg(long, value_enum, default_value_t = Kind::Popular)]
     pub workload: Kind,
     /// Number of objects (popular, scan; web: objects that can be asked for)
@@ -56,7 +56,7 @@ pub struct WorkloadArgs {
     /// Largest body; larger ones are cut
     #[arg(long, default_value = "64MiB", value_name = "SIZE")]
     pub largest: ByteSize,
-    /// Leave out so many requests at the beginning: goes on where an earlier run ended
+    /// Leave out this many requests at the beginning: goes on where an earlier run ended
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub skip: u64,
 }

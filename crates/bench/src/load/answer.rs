@@ -7,7 +7,7 @@ use crate::knobs;
 pub(crate) const HEAD_MAX: usize = 32 << 10;
 const FIELDS: usize = 96;
 
-/// What a cache says about an answer.
+/// Result of a cache, as the answer states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Served {
     /// From a cache.
@@ -18,7 +18,7 @@ pub enum Served {
     Unknown,
 }
 
-/// How the body ends.
+/// End of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
     Length(u64),

@@ -10,17 +10,17 @@ use super::stats::Fault;
 use super::wire::{self, Mode};
 use super::work::Work;
 
-/// What counts as the right answer.
+/// Properties of the right answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Expect {
     pub(crate) work: Work,
     /// Versions that may come.
     pub(crate) versions: RangeInclusive<u32>,
-    /// Whether every body byte is compared.
+    /// True if every body byte is compared.
     pub(crate) full: bool,
 }
 
-/// How an exchange ended.
+/// Result of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Done {
     pub(crate) status: u16,
@@ -30,12 +30,12 @@ pub(crate) struct Done {
     pub(crate) close: bool,
 }
 
-/// What feeding bytes led to.
+/// Result of feeding bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fed {
-    /// More is needed; so many bytes were used (the rest must be fed again).
+    /// More is needed; this many bytes were used (the rest must be fed again).
     More(usize),
-    /// The answer is complete after so many bytes.
+    /// The answer is complete after this many bytes.
     Done(usize, Done),
     /// The answer is wrong; the connection cannot be used further.
     Wrong(Fault, String),
@@ -80,7 +80,7 @@ impl Exchange {
         }
     }
 
-    /// Whether any part of the answer has been seen.
+    /// True if any part of the answer has been seen.
     pub(crate) const fn begun(&self) -> bool {
         !matches!(self.state, State::Head)
     }
@@ -93,7 +93,7 @@ impl Exchange {
         }
     }
 
-    /// So many bytes were thrown away; at most [`blind`](Self::blind).
+    /// Skips bytes; at most [`blind`](Self::blind).
     pub(crate) fn skip(&mut self, bytes: u64) -> Option<Done> {
         let State::Length(left) = &mut self.state else {
             return None;
@@ -167,7 +167,7 @@ impl Exchange {
         Ok((head.length, None))
     }
 
-    /// Whether the answer claims to be what was asked for.
+    /// Compares the claim of the answer with the request.
     fn judge(&mut self, mode: &Mode, claim: Option<answer::Claim<'_>>) -> Result<(), Wrong> {
         let Some(claim) = claim else {
             return Err((Fault::Identity, "no Bench-Object field".to_owned()));

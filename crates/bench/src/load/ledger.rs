@@ -1,4 +1,4 @@
-//! Which versions of an object may still be answered when all versions share one URL.
+//! Versions of an object that may still be answered when all versions share one URL.
 //!
 //! A new version is announced by a reload that names it to the origin. While it runs, old and
 //! new may come; once it is done, only the new one may. A reload waits until no other request
@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 
 use super::work::Work;
 
-/// What is known of every object asked for.
+/// Knowledge about every requested object.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     objects: HashMap<(u32, u64), Entry>,
@@ -25,7 +25,7 @@ struct Entry {
     under_way: u32,
 }
 
-/// What to ask for.
+/// Permission for the next request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Permit {
     pub(crate) work: Work,

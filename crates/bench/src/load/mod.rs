@@ -42,12 +42,12 @@ pub use timeline::{STEP_MS, Timeline};
 pub use wire::{Mode, Style, server_address, write_url};
 pub use work::{FromTrace, Popular, Source, Work};
 
-/// How a load runs.
+/// Options of a load.
 #[derive(Clone, Debug)]
 pub struct LoadConfig {
-    /// Where requests are sent: a proxy, or an origin.
+    /// Target of requests: a proxy, or an origin.
     pub target: SocketAddr,
-    /// What requests look like.
+    /// Form of requests.
     pub style: Style,
     /// Connections in all.
     pub connections: usize,
@@ -66,7 +66,7 @@ pub struct LoadConfig {
     pub warm_up_requests: u64,
     /// Time before the measurement.
     pub warm_up: Duration,
-    /// After the measured time the load goes on at most so long, until all that was asked in that
+    /// After the measured time the load goes on at most this long, until all that was asked in that
     /// time is answered; answers that come later are not counted.
     pub cool_down: Duration,
     /// Look for answers without ever sleeping, so that no server pays for the wake-up.
@@ -125,7 +125,7 @@ impl LoadConfig {
 /// Runs a load to its end: the source is empty, or a limit is reached. Blocks.
 ///
 /// # Errors
-/// No threads or sockets to be had, or the record file cannot be written. Faults of the target
+/// The system refuses threads or sockets, or the record file cannot be written. Faults of the target
 /// are in the report instead.
 pub fn run(config: &LoadConfig, source: Source, clock: &Arc<dyn Clock>) -> io::Result<Report> {
     let start = clock.mono().nanos();
@@ -196,7 +196,7 @@ fn run_thread(
     Ok((finished, worked.as_secs_f64() / wall))
 }
 
-/// What is read at both ends of the measurement.
+/// Counters that are read at both ends of the measurement.
 #[derive(Clone, Copy, Debug)]
 struct Reading {
     time: MonoTime,

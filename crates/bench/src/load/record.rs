@@ -14,11 +14,11 @@ use super::work::Work;
 /// One right answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// What was asked for.
+    /// The request.
     pub work: Work,
     /// The version that came.
     pub version: u32,
-    /// Where it came from.
+    /// Source of the answer.
     pub served: Served,
 }
 

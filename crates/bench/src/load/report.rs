@@ -1,4 +1,4 @@
-//! What a run says at its end, as a table and as JSON.
+//! Report of a run, as a table and as JSON.
 
 use std::fmt;
 use std::time::Duration;
@@ -48,13 +48,13 @@ pub struct Report {
     pub hit_ratio: Option<f64>,
     /// Share of requests that did not come to the origin, by its own counters.
     pub origin_hit_ratio: Option<f64>,
-    /// What the origin counted meanwhile.
+    /// Counts of the origin during the run.
     pub origin: Option<OriginCounters>,
     /// CPU of the watched process per right answer, microseconds: user, system, both.
     pub cpu_us: Option<CpuPerRequest>,
     /// CPU of the busiest generator thread by wall time, 0 to 1.
     pub generator_busy: f64,
-    /// Whether the generator was below 90 % busy, so that the figures are the server's.
+    /// True if the generator was below 90 % busy, so that the figures are the server's.
     pub valid: bool,
     /// Seconds to the first answer, the first hit, and 90 % of the later share of hits.
     pub restart: Option<Restart>,
@@ -92,7 +92,7 @@ pub struct Times {
     pub max: f64,
 }
 
-/// How a cache came back.
+/// Restart of a cache.
 #[derive(Clone, Debug, Serialize)]
 pub struct Restart {
     /// Seconds from the start of the run to the first right answer.
@@ -107,7 +107,7 @@ pub struct Restart {
     pub steps: Vec<(u32, u32)>,
 }
 
-/// What was measured beside the answers.
+/// Measurements beside the answers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Around {
     pub(crate) wall: Duration,
@@ -173,7 +173,7 @@ impl Report {
         }
     }
 
-    /// Whether every answer was right.
+    /// True if every answer was right.
     #[must_use]
     pub const fn is_clean(&self) -> bool {
         self.errors == 0

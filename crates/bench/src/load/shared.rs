@@ -1,4 +1,4 @@
-//! What the threads of a run share: when to measure, when to stop, what is known.
+//! State shared by the threads of a run: begin and end of the measurement, known objects.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -27,7 +27,7 @@ pub(crate) struct Shared {
     pub(crate) record: Option<Mutex<Recorder>>,
 }
 
-/// What the next request counts as.
+/// Treatment of the next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
     WarmUp,
@@ -83,7 +83,7 @@ impl Shared {
         self.measuring.store(true, Relaxed);
     }
 
-    /// What is asked from now on is not measured any more.
+    /// Ends the measurement: later requests do not count.
     pub(crate) fn cool_down(&self) {
         self.cooling.store(true, Relaxed);
     }

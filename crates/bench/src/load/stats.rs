@@ -6,7 +6,7 @@ use crate::Histogram;
 
 use super::answer::Served;
 
-/// What can be wrong with an exchange.
+/// Faults of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Fault {
     /// No connection.
@@ -46,7 +46,7 @@ pub const FAULTS: [Fault; 10] = [
 ];
 
 impl Fault {
-    /// Whether the answer was wrong rather than missing.
+    /// True if the answer was wrong rather than missing.
     #[must_use]
     pub const fn is_wrong(self) -> bool {
         matches!(
@@ -79,7 +79,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// How many faults are described.
+/// Number of faults that are described.
 const DESCRIBED: usize = 10;
 
 /// Counts of one thread, or of all after merging.
@@ -126,7 +126,7 @@ impl Stats {
         }
     }
 
-    /// How often this fault was seen.
+    /// Number of faults of this kind.
     #[must_use]
     pub const fn faults_of(&self, fault: Fault) -> u64 {
         self.faults[fault as usize]

@@ -4,7 +4,7 @@ use crate::knobs::{Knobs, push_number};
 
 use super::work::Work;
 
-/// How requests are addressed.
+/// Addressing of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// To a forward proxy: absolute URLs; each origin server is an address 127.x.y.z with this
@@ -21,7 +21,7 @@ pub enum Mode {
     },
 }
 
-/// What the requests look like besides the work itself.
+/// Form of the requests besides the work itself.
 #[derive(Clone, Debug)]
 pub struct Style {
     /// Addressing.

@@ -1,4 +1,4 @@
-//! What is asked for: one small value per request, from any stream of trace records.
+//! The work: one small value per request, from any stream of trace records.
 
 use std::sync::Arc;
 

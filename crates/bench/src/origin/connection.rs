@@ -23,7 +23,7 @@ use crate::knobs::Knobs;
 use crate::load::cpu;
 use crate::spin::Spin;
 
-/// What all connections of a thread share.
+/// State shared by all connections of a thread.
 pub(super) struct Site {
     pub(super) config: OriginConfig,
     pub(super) clock: Arc<dyn Clock>,
@@ -71,7 +71,7 @@ pub(super) async fn accept_all(listener: std::net::TcpListener, mut site: Site) 
     Ok(())
 }
 
-/// Without requests for so long the runtime may sleep after all: nobody is waiting.
+/// Without requests for this long the runtime may sleep after all: nobody is waiting.
 const QUIET: Duration = Duration::from_millis(20);
 
 /// Keeps the runtime from sleeping: it looks at its sockets between any two turns of this task,

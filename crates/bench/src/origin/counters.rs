@@ -1,4 +1,4 @@
-//! What the origin has seen: kept per thread without contention, summed when asked.
+//! Counters of the origin: kept per thread without contention, summed on request.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -39,7 +39,7 @@ pub struct OriginCounters {
 }
 
 impl OriginCounters {
-    /// What was counted since an earlier reading.
+    /// Counts since an earlier reading.
     #[must_use]
     pub const fn minus(&self, earlier: &Self) -> Self {
         Self {

@@ -24,10 +24,10 @@ use crate::{Delay, Speed};
 pub use counters::{OriginCounters, parse_counters};
 pub(crate) use request::variant_version;
 
-/// How an origin behaves.
+/// Behaviour of an origin.
 #[derive(Clone, Copy, Debug)]
 pub struct OriginConfig {
-    /// Where it listens; port 0 takes a free one.
+    /// Listener address; port 0 takes a free one.
     pub listen: SocketAddr,
     /// Threads, at least 1.
     pub threads: usize,
@@ -40,7 +40,7 @@ pub struct OriginConfig {
     pub bandwidth: Speed,
     /// Share of requests answered by 503 instead, 0 to 1.
     pub failures: f64,
-    /// Never sleep, so that whoever asks does not pay for waking this core.
+    /// Never sleep, so that clients do not pay for waking this core.
     pub poll: bool,
     /// Seed of what is drawn.
     pub seed: u64,
@@ -115,13 +115,13 @@ impl Origin {
         })
     }
 
-    /// Where it listens.
+    /// Address of the listener.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What it has answered so far.
+    /// Counts so far.
     #[must_use]
     pub fn counters(&self) -> OriginCounters {
         self.counters.sum()

@@ -7,12 +7,12 @@ const FIELDS: usize = 64;
 /// Longest head, bytes.
 pub(super) const HEAD_MAX: usize = 64 << 10;
 
-/// What the origin needs of a request.
+/// Parts of a request that the origin uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) head: bool,
     pub(super) target: Target,
-    /// Whose body it is.
+    /// Host of the body's identity.
     pub(super) host: Vec<u8>,
     pub(super) range: Option<Range>,
     pub(super) if_range: Option<Vec<u8>>,
@@ -21,7 +21,7 @@ pub(super) struct Request {
     pub(super) close: bool,
 }
 
-/// What is asked for.
+/// Requested resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     Object(Knobs),

@@ -5,7 +5,7 @@ use crate::knobs::{Knobs, push_number};
 
 use super::request::{Range, Request};
 
-/// What is sent.
+/// Answer to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) status: u16,
@@ -14,7 +14,7 @@ pub(super) struct Answer {
     pub(super) length: u64,
     pub(super) key: BodyKey,
     pub(super) chunked: bool,
-    /// Break off after so many body bytes.
+    /// Break off after this many body bytes.
     pub(super) die_after: Option<u64>,
     /// Close after the answer.
     pub(super) close: bool,

@@ -7,7 +7,7 @@ use foxy_base::{Rng, key_hash};
 use super::OriginConfig;
 use crate::{Delay, Speed};
 
-/// What one server is like, the same at every request.
+/// Properties of one server, the same at every request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Server {
     /// Added to the time before each answer.

@@ -21,7 +21,7 @@ pub(super) struct Question<'a> {
     kind: u16,
 }
 
-/// What is answered.
+/// Content of an answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Answer<'a> {
     /// These addresses (those of the kind asked for), with a time to live in seconds.

@@ -18,7 +18,7 @@ use foxy_base::{Clock, MonoTime};
 use crate::parse_time;
 use message::{Answer, Question};
 
-/// What the names have.
+/// Records of the names.
 #[derive(Clone, Debug)]
 pub struct Zone {
     /// Addresses of every name that does not say its own.
@@ -27,7 +27,7 @@ pub struct Zone {
     pub ttl: u32,
 }
 
-/// How the server answers for a while.
+/// Behaviour of the server for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PhaseKind {
     /// As it should.
@@ -57,7 +57,7 @@ pub enum PhaseKind {
 /// A phase and how long it lasts; `None`: to the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Phase {
-    /// What happens.
+    /// Behaviour of the phase.
     pub kind: PhaseKind,
     /// For how long.
     pub lasts: Option<Duration>,
@@ -108,7 +108,7 @@ pub struct TestResolver {
     thread: Option<JoinHandle<()>>,
 }
 
-/// How long the thread waits before it looks whether it shall stop.
+/// Longest wait of the thread before it checks the stop flag.
 const GLANCE: Duration = Duration::from_millis(50);
 
 impl TestResolver {
@@ -149,7 +149,7 @@ impl TestResolver {
         })
     }
 
-    /// Where it listens.
+    /// Address of the listener.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address

@@ -154,7 +154,7 @@ fn written_in_sequence(context: &Context<'_>, file: &Path) -> io::Result<f64> {
     Ok(jobs.first().map_or(0.0, |j| j.bytes_per_second / 1e6))
 }
 
-/// What the engine made of the stream.
+/// Results of the engine for the stream.
 struct Done {
     seconds: f64,
     /// Bytes that were read, of objects that were in memory.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::system;
 
-/// What fio measured for one job.
+/// Measurements of fio for one job.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Measured {
     pub(super) iops: f64,
@@ -32,7 +32,7 @@ pub(super) struct Job<'a> {
     pub(super) rate: Option<u64>,
 }
 
-/// Runs the jobs together for so many seconds; results in their order.
+/// Runs the jobs together for this many seconds; results in their order.
 ///
 /// # Errors
 /// fio is not installed, or what it complained about.

@@ -25,7 +25,7 @@ pub(super) fn mixed(context: &Context<'_>) -> io::Result<Vec<Section>> {
     on_both(context, ["mixed", "mixed-4096"], mixed_on)
 }
 
-/// What a depth gave.
+/// Results at one depth.
 struct Step {
     reads: Reads,
     fio: Option<Measured>,

@@ -31,7 +31,7 @@ pub use recover::VictimArgs;
 pub use report::{Goal, Row, Section};
 pub use trace::ReplayArgs;
 
-/// What is measured.
+/// Kind of measurement.
 #[derive(Debug, clap::Subcommand)]
 pub enum StoreCommand {
     /// Memory per object and lookup times, to 50 million objects
@@ -103,7 +103,7 @@ fn count(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("`{text}` is not a count; write 300000, 300k or 10M"))
 }
 
-/// What the measurements share.
+/// State shared by the measurements.
 struct Context<'a> {
     folder: &'a Path,
     size: u64,
@@ -118,7 +118,7 @@ impl Context<'_> {
     fn quick_or<T>(&self, quick: T, full: T) -> T {
         if self.quick { quick } else { full }
     }
-    /// How often a measurement and its yardstick take turns.
+    /// Number of turns of a measurement and its yardstick.
     fn turns(&self) -> u64 {
         self.quick_or(1, 2)
     }
@@ -215,7 +215,7 @@ impl StoreArgs {
     }
 }
 
-/// Fills a store once over with bodies of so many bytes; how many objects that were.
+/// Fills a store once over with bodies of this many bytes; how many objects that were.
 fn fill(rig: &rig::Rig, bytes: usize) -> u64 {
     let capacity = rig.disk.len();
     let mut number = 0;

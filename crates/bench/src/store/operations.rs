@@ -8,7 +8,7 @@ use foxy_trace::{Access, ByteLru};
 /// Longer answers are left out.
 const LONGEST: u64 = 200 << 10;
 
-/// What a cache asks its disk to do.
+/// Operations of a cache on its disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Read,

@@ -17,7 +17,7 @@ use crate::load::cpu;
 /// looked at.
 const SUBMIT_EVERY: usize = 4;
 
-/// What a run of reads gave.
+/// Results of a run of reads.
 #[derive(Debug, Default)]
 pub(super) struct Reads {
     pub(super) disk_hits: u64,
@@ -70,10 +70,10 @@ struct Loop<'a> {
     reads: Reads,
 }
 
-/// Asks for random objects of `objects` for so long, with `depth` reads under way.
+/// Asks for random objects of `objects` for this long, with `depth` reads under way.
 ///
 /// # Errors
-/// There is no queue to be had, or it fails.
+/// The disk refuses a queue, or the queue fails.
 pub(super) fn run(
     rig: &Rig,
     objects: std::ops::Range<u64>,

@@ -1,5 +1,5 @@
-//! What the measurements say: aligned tables, JSON, figures. A row is one figure with its unit;
-//! beside it what a peer gave in the same run, and what was aimed at.
+//! Report of the measurements: aligned tables, JSON, figures. A row is one figure with its unit;
+//! beside it the figure of a peer in the same run, and the goal.
 
 use std::fmt::Write as _;
 use std::io;
@@ -8,7 +8,7 @@ use std::path::Path;
 use foxy_sim::figure::{Figure, Series};
 use serde::Serialize;
 
-/// What a figure is held against.
+/// Goal of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Goal {
@@ -30,19 +30,19 @@ impl Goal {
 /// One figure.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// What it is.
+    /// Name of the figure.
     pub name: String,
-    /// How much.
+    /// Value of the figure.
     pub value: f64,
     /// Of what.
     pub unit: &'static str,
-    /// Who else was measured in the same run, and what that gave in the same unit.
+    /// Another program that was measured in the same run, with its figure in the same unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer: Option<(String, f64)>,
-    /// What was aimed at.
+    /// Goal of the figure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goal: Option<Goal>,
-    /// Whether that was reached.
+    /// True if the goal was reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub met: Option<bool>,
 }
@@ -52,11 +52,11 @@ pub struct Row {
 pub struct Section {
     /// Short name, as on the command line.
     pub name: &'static str,
-    /// What was done, in a sentence.
+    /// Description of the measurement, in a sentence.
     pub what: String,
     /// The figures.
     pub rows: Vec<Row>,
-    /// What could not be measured, and what would mend it.
+    /// Missing measurements, and how to get them.
     pub missing: Vec<String>,
     /// Curves for a figure: a name, and points.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -169,7 +169,7 @@ impl Section {
         all
     }
 
-    /// Whose figures stand beside these, if it is one.
+    /// Name of the peer whose figures stand beside these, if it is one.
     fn peer(&self) -> &str {
         let mut peers = self.rows.iter().filter_map(|r| r.peer.as_ref());
         let first = peers.next().map_or("", |(name, _)| name.as_str());
@@ -253,13 +253,13 @@ fn share(row: &Row) -> Option<(String, f64)> {
 }
 
 impl Row {
-    /// What a peer gave.
+    /// Sets the figure of a peer.
     pub(super) fn beside(&mut self, name: impl Into<String>, value: f64) -> &mut Self {
         self.peer = Some((name.into(), value));
         self
     }
 
-    /// What is aimed at.
+    /// Sets the goal.
     pub(super) fn goal(&mut self, goal: Goal) -> &mut Self {
         self.met = Some(goal.is_met(self.value));
         self.goal = Some(goal);

@@ -31,7 +31,7 @@ pub(super) struct Rig {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a run needs to be opened.
+/// Parameters for opening a run.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted<'a> {
     pub(super) path: &'a Path,
@@ -106,7 +106,7 @@ impl Rig {
         }
     }
 
-    /// What the writer's thread has computed so far.
+    /// Processor time of the writer's thread so far.
     pub(super) fn writer_cpu(&self) -> Duration {
         Duration::from_nanos(self.writer_cpu.load(Ordering::Relaxed))
     }

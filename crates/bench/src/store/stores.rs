@@ -36,7 +36,7 @@ struct Stores {
     objects: u64,
 }
 
-/// What a run gave.
+/// Results of a run.
 #[derive(Default)]
 struct Run {
     hits: u64,
@@ -98,7 +98,7 @@ pub(super) fn stores(context: &Context<'_>) -> io::Result<Vec<Section>> {
     Ok(vec![section])
 }
 
-/// So many stores of together `bytes`: as fast as they can, and at a given load.
+/// Measures `stores` stores of `bytes` together: as fast as they can, and at a given load.
 fn measured(context: &Context<'_>, stores: u64, bytes: u64) -> io::Result<(Run, Run)> {
     let device = |n| {
         let name = format!("bench-stores-{n}.img");
@@ -183,7 +183,7 @@ impl Stores {
         self
     }
 
-    /// Random objects for so long: one after the other per client, or so many per second.
+    /// Random objects for this long: one after the other per client, or this many per second.
     fn ask(&self, rate: Option<u64>, time: Duration) -> Run {
         let (start, asked) = (self.clock.mono(), AtomicU64::new(0));
         let ends = start + time;

@@ -1,4 +1,4 @@
-//! What the operating system tells about this process, and what it is asked to do for a run.
+//! Requests to the operating system about this process.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ pub(super) fn resident() -> u64 {
     status_line("/proc/self/status", "VmRSS:") * 1024
 }
 
-/// How often this thread was put to sleep or interrupted so far.
+/// Context switches of this thread so far.
 pub(super) fn context_switches() -> u64 {
     let at = "/proc/thread-self/status";
     status_line(at, "voluntary_ctxt_switches:") + status_line(at, "nonvoluntary_ctxt_switches:")
@@ -34,7 +34,7 @@ fn status_line(path: &str, name: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// Whether this process may mount, and drop the page cache.
+/// True if this process may mount, and drop the page cache.
 pub(super) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
@@ -165,7 +165,7 @@ pub(super) struct MemoryLimit {
 }
 
 impl MemoryLimit {
-    /// Limits it to `bytes` until dropped; `None` where that is not to be had.
+    /// Limits it to `bytes` until dropped; `None` where the system does not support that.
     pub(super) fn new(bytes: u64) -> Option<Self> {
         let root = Path::new("/sys/fs/cgroup/memory");
         let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::system::Loop;
 
-/// What a device is held to, for each second.
+/// Limit of a device, for each second.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Limit {
     /// Reads.

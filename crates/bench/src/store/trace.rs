@@ -44,7 +44,7 @@ pub struct ReplayArgs {
     reopen: bool,
 }
 
-/// What a replay gave.
+/// Results of a replay.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Replayed {
     hits: f64,
@@ -219,7 +219,7 @@ fn rows(section: &mut Section, requests: f64, foxy: &Replayed, peer: Option<&Rep
     }
 }
 
-/// What is aimed at beside the peer.
+/// Goal beside the peer.
 enum Aim {
     More,
     Less,
@@ -295,7 +295,7 @@ pub(super) fn replay(args: &ReplayArgs, clock: &Arc<dyn Clock>) -> io::Result<()
     }
     println!("{}", serde_json::to_string(&answer)?);
     io::stdout().flush()?;
-    // Until killed, or until whoever started us is gone.
+    // Until killed, or until the parent process is gone.
     let _ = io::stdin().read(&mut [0]);
     Ok(())
 }
@@ -349,7 +349,7 @@ fn parse(data: &[u8]) -> impl Iterator<Item = (u64, u32)> + '_ {
     })
 }
 
-/// Whether the engine gives the object, one read at a time.
+/// True if the engine gives the object, one read at a time.
 pub(super) fn ask(rig: &Rig, object: u64) -> bool {
     let (key, hash) = keyed(object);
     match rig.engine.lookup(hash, &key) {

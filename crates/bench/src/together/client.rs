@@ -13,18 +13,18 @@ use tokio::sync::watch;
 
 use crate::BodyKey;
 
-/// How it behaves.
+/// Behaviour of a client.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     /// Reads everything as fast as it comes.
     Wants,
-    /// Is gone after so many body bytes.
+    /// Is gone after this many body bytes.
     Leaves(u64),
-    /// Reads so many bytes per second, until it is told to stop.
+    /// Reads this many bytes per second, until it is told to stop.
     Slow(u64),
 }
 
-/// What it saw.
+/// Observations of a client.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) first: Option<MonoTime>,

@@ -91,8 +91,8 @@ impl AlignedBuf {
         Bytes::from_owner(self)
     }
 
-    /// Where the memory begins, for the kernel. Valid for `capacity()` bytes while `self` lives,
-    /// also when `self` is moved.
+    /// Start of the memory, for the kernel. Valid for `capacity()` bytes while `self` lives, also
+    /// when `self` is moved.
     pub(crate) fn as_raw(&self) -> *mut u8 {
         self.memory().as_ptr()
     }

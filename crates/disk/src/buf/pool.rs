@@ -27,7 +27,7 @@ struct Idle {
     classes: [Vec<Memory>; CLASSES],
 }
 
-/// Where a buffer goes when it is dropped.
+/// Destination of a buffer that is dropped.
 pub(super) struct Home(BufPool);
 
 impl BufPool {

@@ -13,7 +13,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Whether transfers bypass the page cache.
+/// Use of the page cache by transfers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direct {
     /// Direct where the file system allows it, else buffered (see [`Report`]).
@@ -25,7 +25,7 @@ pub enum Direct {
     No,
 }
 
-/// How queues reach the kernel.
+/// Interface of queues to the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backend {
     /// A ring where the kernel allows it, else the thread pool (see [`Report`]).
@@ -37,7 +37,7 @@ pub enum Backend {
     Pool,
 }
 
-/// How to open a file or device.
+/// Options for opening a file or device.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
     /// Create the file with this length if it is missing, or make it longer if it is shorter
@@ -69,7 +69,7 @@ impl Default for OpenOptions {
     }
 }
 
-/// What was found and chosen at opening; for logs and stats.
+/// Properties and choices of an open disk, for logs and statistics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// A block device, not a file.
@@ -134,7 +134,7 @@ impl FileDisk {
         })
     }
 
-    /// What was found and chosen.
+    /// Properties and choices of this disk.
     #[must_use]
     pub fn report(&self) -> &Report {
         &self.report

@@ -280,7 +280,7 @@ fn block_bytes(file: &File, device: bool) -> u32 {
     }
 }
 
-/// What `statx` says, where kernel (6.1) and file system do.
+/// Block size from `statx`, where kernel (6.1) and file system support it.
 fn file_block(file: &File) -> Option<u32> {
     #[cfg(target_os = "linux")]
     {
@@ -310,7 +310,7 @@ fn device_block(file: &File) -> Option<u32> {
     }
 }
 
-/// Whether a transfer of 512 bytes is accepted.
+/// Tries a transfer of 512 bytes; the block size that works.
 fn tried_block(file: &File) -> u32 {
     let mut buf = AlignedBuf::new(512);
     let accepted = rustix::io::pread(file, &mut buf[..], 512).is_ok();

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Largest piece of a blocking transfer that needs a bounce buffer, bytes.
 const BOUNCE: usize = 1 << 20;
 
-/// What queues and blocking calls share.
+/// State shared by queues and blocking calls.
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) file: File,

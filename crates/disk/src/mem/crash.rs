@@ -6,7 +6,7 @@ use super::{Keep, Unsynced};
 use crate::OpKind;
 use foxy_base::Rng;
 
-/// What may be lost, in order of execution, with its bytes.
+/// Writes that a crash may lose, in order of execution, with their bytes.
 pub(super) fn unsynced(state: &State) -> Vec<(Unsynced, &[u8])> {
     let done = state.unsynced.iter().map(|p| (p.at, &p.data[..], true));
     let late = state

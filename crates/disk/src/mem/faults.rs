@@ -1,11 +1,11 @@
-//! What can go wrong with a [`MemDisk`](super::MemDisk), and when.
+//! Faults of a [`MemDisk`](super::MemDisk), and when they strike.
 
 use super::OpClass;
 use foxy_base::Rng;
 use std::ops::Range;
 use std::time::Duration;
 
-/// What happens to one operation instead of what should.
+/// Result of one operation in place of the normal one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Fails with this `errno` and changes nothing. On a flush: nothing becomes durable.
@@ -46,17 +46,17 @@ impl Fault {
 /// One kind of trouble: which operations, from when on, how often.
 #[derive(Clone, Debug)]
 pub struct FaultRule {
-    /// Which operations.
+    /// Matching operations.
     pub on: OpClass,
     /// Operations touching these bytes; flushes always match.
     pub range: Range<u64>,
-    /// So many matching operations pass first.
+    /// Number of matching operations that pass first.
     pub skip: u64,
-    /// So many are hit after that; then the rule is spent.
+    /// Number of operations that fail after that; then the rule is spent.
     pub times: u64,
     /// Chance in 0..=1 that a matching operation is hit.
     pub chance: f64,
-    /// What happens.
+    /// Effect on a matching operation.
     pub fault: Fault,
 }
 

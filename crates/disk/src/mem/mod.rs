@@ -50,7 +50,7 @@ pub enum OpClass {
     Any,
 }
 
-/// How many operations were executed, and bytes moved, over all queues and blocking calls.
+/// Number of operations and bytes moved, over all queues and blocking calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Reads.
@@ -72,7 +72,7 @@ pub struct Counts {
 pub struct LoggedOp {
     /// Number of its queue in order of opening; `None` for a blocking call.
     pub queue: Option<u32>,
-    /// What it was.
+    /// Class of the operation.
     pub class: OpClass,
     /// Byte offset; 0 for a flush.
     pub at: u64,
@@ -91,7 +91,7 @@ pub struct HeldOp {
     pub queue: u32,
     /// The caller's token.
     pub token: u64,
-    /// What it is.
+    /// Class of the operation.
     pub class: OpClass,
     /// Byte offset; 0 for a flush.
     pub at: u64,
@@ -112,7 +112,7 @@ pub struct Unsynced {
     pub executed: bool,
 }
 
-/// What a power cut keeps of the unsynced writes. Kept pieces are applied in order of execution.
+/// Unsynced writes that a power cut keeps. Kept pieces are applied in order of execution.
 pub enum Keep<'a> {
     /// None of it: only what was durable.
     Nothing,
@@ -203,7 +203,7 @@ impl MemDisk {
         }
     }
 
-    /// What waits, in order of submission.
+    /// Held operations, in order of submission.
     #[must_use]
     pub fn held(&self) -> Vec<HeldOp> {
         self.0.lock().held.iter().map(Held::describe).collect()
@@ -294,7 +294,7 @@ impl MemDisk {
         self.0.lock().log = on.then(Vec::new);
     }
 
-    /// What was recorded.
+    /// Recorded operations.
     #[must_use]
     pub fn log(&self) -> Vec<LoggedOp> {
         self.0.lock().log.clone().unwrap_or_default()
@@ -307,8 +307,8 @@ impl std::fmt::Debug for MemDisk {
     }
 }
 
-/// What a fault means to a blocking call, which cannot be held back: stuck is a timeout, and
-/// delays are left out.
+/// Effect of a fault on a blocking call, which cannot be held back: stuck is a timeout, and delays
+/// are left out.
 fn blocking(fault: Option<Fault>) -> io::Result<Option<Fault>> {
     match fault {
         Some(Fault::Stuck) => Err(io::ErrorKind::TimedOut.into()),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long `wait` sleeps between looks at delayed operations.
+/// Sleep of `wait` between checks for delayed operations.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 pub(super) struct MemQueue {

@@ -3,8 +3,8 @@
 use foxy_base::{MonoTime, Rng};
 use std::time::Duration;
 
-/// How long operations of a memory disk take, by its clock. They are carried out one by one, in
-/// the order in which they were handed over.
+/// Duration of operations of a memory disk, by its clock. They are carried out one by one, in order
+/// of submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seek {
     /// Way of the head over the whole disk; shorter ones by the root of the distance.

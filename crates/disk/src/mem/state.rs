@@ -1,4 +1,4 @@
-//! What a memory disk knows: the two images, what lies between them, and what is held back.
+//! State of a memory disk: the two images, the writes between them, and held operations.
 
 use super::image::Image;
 use super::seek::Head;
@@ -255,7 +255,7 @@ impl State {
         result
     }
 
-    /// A write through the cache: there at once for whoever comes after this process, but the
+    /// A write through the cache: visible at once to later processes, but the
     /// cache is written back in its own time and order, so that a power cut decides for each
     /// sector, and for the parts of a write in two sectors, on its own.
     pub(super) fn write_cached(
@@ -313,7 +313,7 @@ impl State {
         self.late = waiting;
     }
 
-    /// What of a write reaches which place, and what is reported.
+    /// Effect of a write: the bytes that reach each place, and the reported result.
     fn effect(
         &mut self,
         at: u64,

@@ -337,8 +337,8 @@ fn a_seed_fixes_everything() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// Whatever a power cut keeps: each block is as it was durable, or as one of the later writes
-    /// left it.
+    /// For every subset that a power cut keeps: each block is as it was durable, or as one of the
+    /// later writes left it.
     #[test]
     fn a_cut_invents_nothing(writes in prop::collection::vec((0u64..16, 1usize..4, any::<bool>()), 1..40), seed: u64) {
         let disk = MemDisk::new(16 << 10, 512, seed);

@@ -24,7 +24,7 @@ struct Flight {
     refused: Option<io::Error>,
 }
 
-/// What a completion entry means.
+/// Meaning of a completion entry.
 pub(super) enum Step {
     /// The operation has ended; its slot is free.
     Done(Completion),

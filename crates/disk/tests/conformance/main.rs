@@ -54,7 +54,7 @@ fn memory(block: u32) -> Setup {
     }
 }
 
-/// Where the machine forbids rings, the ring variants say so and run on what is chosen instead.
+/// If the machine forbids rings, the ring variants print this and run on the automatic choice.
 fn ring(direct: Direct) -> Setup {
     let probe = folder();
     let options = OpenOptions {

@@ -1,4 +1,4 @@
-//! A queue's descriptor wakes whoever polls it: level and edge triggered, and through tokio.
+//! A queue's descriptor wakes its pollers: level and edge triggered, and through tokio.
 
 use crate::{PATIENCE, finish};
 use foxy_base::{Clock, SystemClock};

@@ -241,7 +241,7 @@ pub(crate) fn large_head(kind: RecordKind) -> RecordHead {
     }
 }
 
-/// What a record of this kind carries.
+/// Sections of a record of this kind.
 pub(crate) fn parts(kind: RecordKind) -> RecordSections<'static> {
     match kind {
         RecordKind::Object => sections(),

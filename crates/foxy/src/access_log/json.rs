@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use foxy_proxy::LogRecord;
+use foxy_proxy::{Details, LogRecord};
 
 use super::{Calendar, url};
 
@@ -40,10 +40,26 @@ pub(super) fn write(record: &LogRecord<'_>, out: &mut Vec<u8>) {
             record.origin_status
         );
     }
+    if let Some(details) = &record.details {
+        write_details(details, out);
+    }
     text("content_type", record.content_type, out);
     text("referer", record.referer, out);
     text("user_agent", record.user_agent, out);
     out.extend_from_slice(b"}\n");
+}
+
+fn write_details(details: &Details<'_>, out: &mut Vec<u8>) {
+    // An id has no character that JSON would escape.
+    let _ = write!(out, ",\"id\":\"{}\"", details.id);
+    text("traceparent", details.traceparent, out);
+    if let Some(first_byte) = details.first_byte {
+        let _ = write!(out, ",\"first_byte_us\":{}", first_byte.as_micros());
+    }
+    if let Some(ttl) = details.ttl {
+        let _ = write!(out, ",\"ttl\":{ttl}");
+    }
+    text("rule", details.rule.as_bytes(), out);
 }
 
 /// A member, left out if it is empty.

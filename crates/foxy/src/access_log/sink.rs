@@ -44,6 +44,10 @@ impl LogSink for BufferedSink {
         }
     }
 
+    fn wants_details(&self) -> bool {
+        self.format == LogFormat::Json
+    }
+
     fn flush(&mut self) {
         if self.count == 0 {
             return;

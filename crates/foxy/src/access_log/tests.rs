@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use foxy_base::WallTime;
-use foxy_proxy::{LogRecord, LogSink, Outcome};
+use foxy_proxy::{Details, LogRecord, LogSink, Outcome, RequestId};
 
 use super::*;
 use crate::config::LogTarget;
@@ -30,6 +30,7 @@ fn record<'a>() -> LogRecord<'a> {
         content_type: b"text/html; charset=utf-8",
         referer: b"",
         user_agent: b"curl/8",
+        details: None,
     }
 }
 
@@ -88,6 +89,48 @@ fn json_is_json_whatever_clients_send() {
     assert_eq!(value["duration_us"], 45_678);
     assert_eq!(value["user_agent"], "a\"b\\c\u{7}\u{fffd}");
     assert!(value.get("method").is_none() && text.lines().count() == 1);
+}
+
+#[test]
+fn json_has_the_details_that_are_known() {
+    let details = |details| {
+        let text = line(
+            LogFormat::Json,
+            &LogRecord {
+                details: Some(details),
+                ..record()
+            },
+        );
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()
+    };
+    let all = Details {
+        id: RequestId::Given("a/1"),
+        first_byte: Some(Duration::from_millis(12)),
+        ttl: Some(-5),
+        rule: "pictures",
+        traceparent: b"00-\"",
+    };
+    let value = details(all);
+    assert_eq!(
+        (&value["id"], &value["rule"]),
+        (&"a/1".into(), &"pictures".into())
+    );
+    assert_eq!(
+        (value["first_byte_us"].as_u64(), value["ttl"].as_i64()),
+        (Some(12_000), Some(-5))
+    );
+    assert_eq!(value["traceparent"], "00-\"");
+    let value = details(Details {
+        id: RequestId::Made(0xab),
+        first_byte: None,
+        ttl: None,
+        rule: "",
+        traceparent: b"",
+    });
+    assert_eq!(value["id"], "000000000000000000000000000000ab");
+    for absent in ["first_byte_us", "ttl", "rule", "traceparent"] {
+        assert!(value.get(absent).is_none(), "{absent}");
+    }
 }
 
 #[test]

@@ -24,7 +24,7 @@ Exit codes: 0 done, 1 failure at run time, 2 wrong usage or configuration.";
 #[derive(Debug, Parser)]
 #[command(name = "foxy", version, after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct Cli {
-    /// What to do; `serve` if not said
+    /// Command; `serve` if there is none
     #[command(subcommand)]
     pub command: Option<Command>,
     /// The arguments of `serve`
@@ -32,24 +32,24 @@ pub struct Cli {
     pub serve: ServeArgs,
 }
 
-/// What Foxy can do.
+/// Commands of Foxy.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the proxy (this is also what happens without a command)
     Serve(ServeArgs),
-    /// Check the configuration and print what would be done
+    /// Check the configuration and print the plan
     Check(CheckArgs),
     /// Show the figures of a running Foxy
     Stats(StatsArgs),
     /// Make a running Foxy read its configuration again
     Reload(ReloadArgs),
-    /// Make a running Foxy forget a URL with all its variants, or many
+    /// Remove a URL with all its variants, or many objects, from a running Foxy
     Purge(PurgeArgs),
-    /// Say what would become of a request now, and why
+    /// Explain what a running Foxy would do with a request
     Why(WhyArgs),
-    /// List what a running Foxy has stored
+    /// List the stored objects of a running Foxy
     Ls(LsArgs),
-    /// Add, drain, remove and grow stores of a running Foxy; look into one that no Foxy uses
+    /// Add, drain, remove and grow stores of a running Foxy; examine an offline one
     #[command(subcommand)]
     Store(StoreCommand),
     /// Read, convert and generate access logs (in foxy-lab)
@@ -71,16 +71,16 @@ pub struct LabArgs {
     pub args: Vec<OsString>,
 }
 
-/// How to run the proxy. Each replaces what the configuration file says.
+/// Options of the proxy. Each replaces a setting of the configuration file.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ServeArgs {
     /// Configuration file (TOML); docs/config.md lists the settings
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Where to listen, such as 127.0.0.1:3128 or '*:3128'; may be repeated
+    /// Listener address, such as 127.0.0.1:3128 or '*:3128'; may be repeated
     #[arg(long, value_name = "ADDR")]
     pub listen: Vec<String>,
-    /// Where to serve health, metrics and statistics, or `off`
+    /// Address for health, metrics and statistics, or `off`
     #[arg(long, value_name = "ADDR")]
     pub admin: Option<String>,
     /// Be a reverse proxy for this server, such as http://127.0.0.1:9000
@@ -115,7 +115,7 @@ pub struct ServeArgs {
     pub allow_destination: Vec<String>,
 }
 
-/// What to check.
+/// Arguments of `check`.
 #[derive(Clone, Debug, Args)]
 pub struct CheckArgs {
     /// The configuration, as for `serve`
@@ -126,21 +126,21 @@ pub struct CheckArgs {
     pub json: bool,
 }
 
-/// What to show.
+/// Arguments of `stats`.
 #[derive(Clone, Debug, Args)]
 pub struct StatsArgs {
-    /// Whom to ask
+    /// The running Foxy
     #[command(flatten)]
     pub admin: AdminArgs,
 }
 
-/// What to forget; one of these.
+/// Objects to remove; one of these.
 #[derive(Clone, Debug, Default, Args)]
 #[group(required = true, multiple = false)]
 pub struct PurgeWhat {
     /// The URL, such as http://example.com/page
     pub url: Option<String>,
-    /// Everything whose URL begins so, with or without http://
+    /// Everything whose URL begins with this, with or without http://
     #[arg(long, value_name = "PREFIX")]
     pub prefix: Option<String>,
     /// Everything of this host
@@ -149,7 +149,7 @@ pub struct PurgeWhat {
     /// Everything whose URL matches this expression
     #[arg(long, value_name = "REGEX")]
     pub regex: Option<String>,
-    /// Everything that came with this tag in Surrogate-Key, Cache-Tag or xkey
+    /// Everything with this tag in Surrogate-Key, Cache-Tag or xkey
     #[arg(long, value_name = "TAG")]
     pub tag: Option<String>,
     /// Everything
@@ -157,35 +157,35 @@ pub struct PurgeWhat {
     pub all: bool,
 }
 
-/// Which Foxy reads its configuration again.
+/// Arguments of `reload`.
 #[derive(Clone, Debug, Args)]
 pub struct ReloadArgs {
-    /// Where to ask
+    /// The running Foxy
     #[command(flatten)]
     pub admin: AdminArgs,
 }
 
-/// What to forget, and how.
+/// Arguments of `purge`.
 #[derive(Clone, Debug, Args)]
 pub struct PurgeArgs {
-    /// What
+    /// Objects to remove
     #[command(flatten)]
     pub what: PurgeWhat,
-    /// Make it stale instead: it is revalidated, and may be served stale by the usual rules
+    /// Make the objects stale instead: they are revalidated, and may be served stale by the usual rules
     #[arg(long)]
     pub soft: bool,
-    /// Wait until all of it was found, and print how much it was
+    /// Wait for the end of the sweep, and print the number of objects
     #[arg(long)]
     pub wait: bool,
-    /// Only in this site's contents (`forward` for the forward proxy's)
+    /// Only in this site (`forward` for the forward proxy)
     #[arg(long, value_name = "NAME")]
     pub site: Option<String>,
-    /// Whom to ask
+    /// The running Foxy
     #[command(flatten)]
     pub admin: AdminArgs,
 }
 
-/// What to explain.
+/// Arguments of `why`.
 #[derive(Clone, Debug, Args)]
 pub struct WhyArgs {
     /// The URL, such as http://example.com/page
@@ -196,46 +196,46 @@ pub struct WhyArgs {
     /// The method, if it is not GET
     #[arg(short = 'X', long, value_name = "METHOD")]
     pub method: Option<String>,
-    /// In which site's contents (`forward` for the forward proxy's)
+    /// The site (`forward` for the forward proxy)
     #[arg(long, value_name = "NAME")]
     pub site: Option<String>,
-    /// Whom to ask
+    /// The running Foxy
     #[command(flatten)]
     pub admin: AdminArgs,
 }
 
-/// What to do with a store.
+/// Commands for stores.
 #[derive(Clone, Debug, Subcommand)]
 pub enum StoreCommand {
     /// List the stores of a running Foxy
     List(ListStores),
     /// Add a file or block device to a running Foxy
     Add(AddStore),
-    /// Move what is wanted of a store to the others; nothing new goes there
+    /// Move the used objects of a store to the others; it takes no new ones
     Drain(DrainStore),
-    /// Let a store that drains take new objects again
+    /// End a drain: the store takes new objects again
     Resume(OneStore),
     /// Take a drained store out and close it
     Remove(RemoveStore),
     /// Make a store longer; its contents stay
     Grow(GrowStore),
-    /// Try segments in quarantine again; what they hold is lost
+    /// Test segments in quarantine and use the good ones again; their contents are lost
     Retry(OneStore),
-    /// Print what the tables of a store say that is not in use
+    /// Print the segment tables of an offline store
     Inspect(StoreArgs),
-    /// Of a store that is not in use: read everything, check every checksum, and say what a restart would bring back
+    /// Read an offline store completely, verify all checksums, and report what a restart would recover
     Verify(StoreArgs),
 }
 
-/// Whose stores.
+/// Arguments of `store list`.
 #[derive(Clone, Debug, Args)]
 pub struct ListStores {
-    /// Whom to ask
+    /// The running Foxy
     #[command(flatten)]
     pub admin: AdminArgs,
 }
 
-/// What to add.
+/// Arguments of `store add`.
 #[derive(Clone, Debug, Args)]
 pub struct AddStore {
     /// File (made if it is missing) or block device
@@ -243,25 +243,25 @@ pub struct AddStore {
     /// Its size if it is made, such as 100GiB or 50%
     #[arg(long, value_name = "SIZE")]
     pub size: Option<String>,
-    /// Whom to ask
+    /// The running Foxy
     #[command(flatten)]
     pub admin: AdminArgs,
 }
 
-/// Which store of a running Foxy.
+/// A store of a running Foxy.
 #[derive(Clone, Debug, Args)]
 pub struct OneStore {
     /// Its number or path
     pub store: String,
-    /// Whom to ask
+    /// The running Foxy
     #[command(flatten)]
     pub admin: AdminArgs,
 }
 
-/// What to drain.
+/// Arguments of `store drain`.
 #[derive(Clone, Debug, Args)]
 pub struct DrainStore {
-    /// Which
+    /// The store
     #[command(flatten)]
     pub which: OneStore,
     /// Wait until everything has moved
@@ -269,29 +269,29 @@ pub struct DrainStore {
     pub wait: bool,
 }
 
-/// What to take out.
+/// Arguments of `store remove`.
 #[derive(Clone, Debug, Args)]
 pub struct RemoveStore {
-    /// Which
+    /// The store
     #[command(flatten)]
     pub which: OneStore,
-    /// Although it is not drained
+    /// Remove it although it is not drained
     #[arg(long)]
     pub now: bool,
 }
 
-/// What to make longer.
+/// Arguments of `store grow`.
 #[derive(Clone, Debug, Args)]
 pub struct GrowStore {
-    /// Which
+    /// The store
     #[command(flatten)]
     pub which: OneStore,
-    /// How long it shall be, such as 200GiB; a device: all of it unless given
+    /// New size, such as 200GiB; a device is used completely without it
     #[arg(long, value_name = "SIZE")]
     pub size: Option<String>,
 }
 
-/// Which store.
+/// Arguments of `store inspect` and `store verify`.
 #[derive(Clone, Debug, Args)]
 pub struct StoreArgs {
     /// Its file or block device
@@ -301,7 +301,7 @@ pub struct StoreArgs {
     pub json: bool,
 }
 
-/// What to list.
+/// Arguments of `ls`.
 #[derive(Clone, Debug, Args)]
 pub struct LsArgs {
     /// Part of the URL, or with * a pattern for all of it
@@ -309,7 +309,7 @@ pub struct LsArgs {
     /// Most lines to print
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub limit: u64,
-    /// Whom to ask
+    /// The running Foxy
     #[command(flatten)]
     pub admin: AdminArgs,
 }

@@ -12,7 +12,7 @@ pub(super) fn run(args: &CheckArgs) -> ExitCode {
     match (args.serve.configuration(&ThisMachine), args.json) {
         (Ok(config), false) => {
             say_all!("{}", config.plan(&ThisMachine));
-            say!("the configuration is right");
+            say!("configuration OK");
             ExitCode::SUCCESS
         }
         (Ok(config), true) => {

@@ -9,7 +9,7 @@ use super::reload::{self, LevelHandle};
 use super::{failed, misconfigured};
 use crate::config::{Config, ThisMachine, Users, human};
 use crate::run::{notify, raise_open_files};
-use crate::{Parts, Running, start};
+use crate::{Parts, Passed, Running, start};
 
 /// Runs until SIGTERM or SIGINT.
 pub(super) fn run(args: &ServeArgs) -> ExitCode {
@@ -20,6 +20,10 @@ pub(super) fn run(args: &ServeArgs) -> ExitCode {
 pub(super) fn run_with(args: &ServeArgs, mut parts: Parts) -> ExitCode {
     parts.store_options.force_format = args.force_format;
     parts.strict = args.strict;
+    parts.passed = match Passed::from_environment() {
+        Ok(passed) => passed,
+        Err(error) => return failed(error),
+    };
     let config = match args.configuration(&ThisMachine) {
         Ok(config) => config,
         Err(problems) => return misconfigured(&problems),
@@ -50,8 +54,13 @@ pub(super) fn run_with(args: &ServeArgs, mut parts: Parts) -> ExitCode {
         }
     }
     notify("READY=1");
-    runtime.block_on(until_ended(signals, args, &running, &level));
+    let signal = runtime.block_on(until_ended(signals, args, &running, &level));
+    let drain = running.config().proxy.timeouts.drain;
     notify("STOPPING=1");
+    tracing::info!(
+        "{signal}: nothing new is accepted, {} open connections have {drain:?} to finish, then contents are written to disk; a second signal ends at once",
+        running.proxy().connections()
+    );
     // A second signal ends at once; contents not yet written are fetched again.
     std::thread::spawn(move || {
         let second = runtime.block_on(async { Some(Signals::new().ok()?.ending().await) });
@@ -60,6 +69,7 @@ pub(super) fn run_with(args: &ServeArgs, mut parts: Parts) -> ExitCode {
         }
     });
     running.shutdown();
+    tracing::info!("ended; everything is written");
     ExitCode::SUCCESS
 }
 
@@ -108,6 +118,9 @@ struct Signals {
     interrupt: Signal,
     hangup: Signal,
     reopen: Signal,
+    /// Signals that mean something to other servers and nothing to Foxy. Uncaught they would end it.
+    quit: Signal,
+    user2: Signal,
     /// A file that is longer than the system's limit (`ulimit -f`): caught, so that the write fails
     /// and Foxy goes on.
     _too_long: Signal,
@@ -120,6 +133,8 @@ impl Signals {
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
             reopen: signal(SignalKind::user_defined1())?,
+            quit: signal(SignalKind::quit())?,
+            user2: signal(SignalKind::user_defined2())?,
             _too_long: signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?,
         })
     }
@@ -133,12 +148,13 @@ impl Signals {
     }
 }
 
+/// Serves until a signal ends it; returns the signal's name.
 async fn until_ended(
     mut signals: Signals,
     args: &ServeArgs,
     running: &Running,
     level: &LevelHandle,
-) {
+) -> &'static str {
     let mut wishes = running.reload_wishes();
     let mut wish = async || match &mut wishes {
         Some(wishes) => wishes.recv().await,
@@ -152,14 +168,26 @@ async fn until_ended(
                 // The client may have left.
                 let _ = reply.send(outcome);
             }
-            _ = signals.term.recv() => return,
-            _ = signals.interrupt.recv() => return,
+            _ = signals.term.recv() => return "SIGTERM",
+            _ = signals.interrupt.recv() => return "SIGINT",
             _ = signals.hangup.recv() => reload::report(&reload::reload(args, running, level)),
-            _ = signals.reopen.recv() => {
-                if let Some(log) = running.log() {
-                    log.reopen();
-                }
-            }
+            _ = signals.reopen.recv() => reopen(running),
+            _ = signals.quit.recv() => without_meaning("SIGQUIT"),
+            _ = signals.user2.recv() => without_meaning("SIGUSR2"),
         }
     }
+}
+
+fn reopen(running: &Running) {
+    match running.log() {
+        Some(log) => {
+            log.reopen();
+            tracing::info!("SIGUSR1: the access log is opened anew");
+        }
+        None => tracing::info!("SIGUSR1: there is no access log to open anew"),
+    }
+}
+
+fn without_meaning(name: &str) {
+    tracing::info!("{name} has no meaning here: SIGTERM ends, SIGUSR1 opens logs anew");
 }

@@ -158,7 +158,7 @@ impl Config {
     /// # Errors
     /// Every problem found, in the order of the table.
     pub fn build(given: &AllGiven, machine: &dyn Machine) -> Result<Self, Vec<Problem>> {
-        let mut problems = Vec::new();
+        let mut problems = given.problems.clone();
         let config = read_all(given, machine, &mut problems);
         check_together(&config, &mut problems);
         if problems.is_empty() {
@@ -233,7 +233,7 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
         workers: workers.max(1),
         pin_workers,
         stores,
-        state_folder: machine.cache_folder().join("foxy"),
+        state_folder: machine.state_folder(),
         sites,
     }
 }

@@ -30,6 +30,8 @@ pub struct AllGiven {
     pub single: BTreeMap<String, Section>,
     /// `store`, `site` and `rule`.
     pub repeated: BTreeMap<String, Vec<Section>>,
+    /// Unknown names and wrong forms: the configuration reports them together with wrong values.
+    pub problems: Vec<Problem>,
 }
 
 impl AllGiven {
@@ -47,9 +49,10 @@ impl AllGiven {
 
 /// Reads a configuration file's text. `file` is its name in messages.
 ///
+/// Unknown sections and settings, and values that are tables, are in [`AllGiven::problems`].
+///
 /// # Errors
-/// All problems at once: bad syntax (then it is the only one), unknown sections and settings,
-/// values that are tables.
+/// Bad syntax: nothing else can be told then.
 pub fn parse(text: &str, file: &str) -> Result<AllGiven, Vec<Problem>> {
     let table = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
@@ -59,14 +62,9 @@ pub fn parse(text: &str, file: &str) -> Result<AllGiven, Vec<Problem>> {
         text,
         file,
         given: AllGiven::default(),
-        problems: Vec::new(),
     };
     reader.top(table.get_ref());
-    if reader.problems.is_empty() {
-        Ok(reader.given)
-    } else {
-        Err(reader.problems)
-    }
+    Ok(reader.given)
 }
 
 fn place(text: &str, file: &str, at: usize) -> String {
@@ -81,7 +79,6 @@ struct Reader<'a> {
     text: &'a str,
     file: &'a str,
     given: AllGiven,
-    problems: Vec<Problem>,
 }
 
 impl Reader<'_> {
@@ -105,11 +102,11 @@ impl Reader<'_> {
                 _ if REPEATED.contains(&name) => {
                     let problem =
                         Problem::shape(self.place(at), name, &format!("write [[{name}]]"));
-                    self.problems.push(problem);
+                    self.given.problems.push(problem);
                 }
                 _ if is_section(name) => {
                     let problem = Problem::shape(self.place(at), name, &format!("write [{name}]"));
-                    self.problems.push(problem);
+                    self.given.problems.push(problem);
                 }
                 _ => self.setting("", name, at, value, &mut top),
             }
@@ -128,8 +125,11 @@ impl Reader<'_> {
                 DeValue::Table(inner) => sections.push(self.section(name, inner)),
                 _ => {
                     let place = self.place(entry.span().start);
-                    self.problems
-                        .push(Problem::shape(place, name, &format!("write [[{name}]]")));
+                    self.given.problems.push(Problem::shape(
+                        place,
+                        name,
+                        &format!("write [[{name}]]"),
+                    ));
                 }
             }
         }
@@ -154,7 +154,7 @@ impl Reader<'_> {
     ) {
         let place = self.place(at);
         if find(section, name).is_none() {
-            self.problems.push(unknown(place, section, name));
+            self.given.problems.push(unknown(place, section, name));
             return;
         }
         match texts(value.get_ref()) {
@@ -165,7 +165,7 @@ impl Reader<'_> {
                 let key = full_name(section, name);
                 let problem =
                     Problem::shape(place, &key, "write a string, number, true, false or a list");
-                self.problems.push(problem);
+                self.given.problems.push(problem);
             }
         }
     }

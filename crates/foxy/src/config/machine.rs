@@ -1,5 +1,6 @@
 //! What the machine offers: memory, cores, free space. Behind a trait, so that plans are testable.
 
+use std::ffi::OsString;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 
@@ -19,8 +20,8 @@ pub trait Machine: Debug {
     fn free_space(&self, path: &Path) -> Option<u64>;
     /// Length of the file or device at `path`; `None` if there is nothing.
     fn existing(&self, path: &Path) -> Option<u64>;
-    /// The user's folder for caches.
-    fn cache_folder(&self) -> PathBuf;
+    /// Folder for what Foxy keeps if the configuration names no place. It may not exist yet.
+    fn state_folder(&self) -> PathBuf;
 }
 
 /// The machine we run on.
@@ -56,14 +57,31 @@ impl Machine for ThisMachine {
         std::fs::File::open(path).ok()?.seek(SeekFrom::End(0)).ok()
     }
 
-    fn cache_folder(&self) -> PathBuf {
-        let from_env = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-        from_env("XDG_CACHE_HOME")
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-            .or_else(|| from_env("HOME").map(|home| PathBuf::from(home).join(".cache")))
-            .unwrap_or_else(|| std::env::temp_dir().join("foxy-cache"))
+    fn state_folder(&self) -> PathBuf {
+        let home = std::env::home_dir().filter(|home| home.is_dir());
+        state_folder(std::env::var_os, home)
     }
+}
+
+/// The service manager's folder, else one in the user's cache directory, else that of a service.
+/// Never a folder for temporary files: other users could put a store or a token there first, and
+/// contents would not outlive a restart of the machine.
+fn state_folder(
+    variable: impl Fn(&'static str) -> Option<OsString>,
+    home: Option<PathBuf>,
+) -> PathBuf {
+    let folder = |name| {
+        let value = variable(name)?;
+        let first = std::env::split_paths(&value).next()?;
+        first.is_absolute().then_some(first)
+    };
+    let cache = || {
+        let home = home.filter(|home| home.is_absolute());
+        folder("XDG_CACHE_HOME").or_else(|| home.map(|home| home.join(".cache")))
+    };
+    folder("STATE_DIRECTORY")
+        .or_else(|| cache().map(|cache| cache.join("foxy")))
+        .unwrap_or_else(|| PathBuf::from("/var/lib/foxy"))
 }
 
 fn whole_machine() -> u64 {
@@ -97,6 +115,28 @@ mod tests {
             Some(16384 << 10)
         );
         assert_eq!(meminfo_total(""), None);
+    }
+
+    #[test]
+    fn the_state_folder_is_never_temporary() {
+        let folder = |set: &[(&str, &str)], home: Option<&str>| {
+            let variable = |name: &str| {
+                let found = set.iter().find(|(of, _)| *of == name);
+                found.map(|(_, value)| OsString::from(value))
+            };
+            state_folder(variable, home.map(PathBuf::from))
+        };
+        let service = ("STATE_DIRECTORY", "/var/lib/foxy-2:/var/lib/other");
+        let cache = ("XDG_CACHE_HOME", "/cache");
+        let home = Some("/h");
+        let wanted = |path: &str| PathBuf::from(path);
+        assert_eq!(folder(&[service, cache], home), wanted("/var/lib/foxy-2"));
+        assert_eq!(folder(&[cache], home), wanted("/cache/foxy"));
+        assert_eq!(folder(&[], home), wanted("/h/.cache/foxy"));
+        let useless = [("STATE_DIRECTORY", ""), ("XDG_CACHE_HOME", "relative")];
+        for home in [None, Some(""), Some("relative")] {
+            assert_eq!(folder(&useless, home), wanted("/var/lib/foxy"));
+        }
     }
 
     #[test]

@@ -45,7 +45,7 @@ fn store(
     let path = match values.given("path") {
         Some(Value::Text(path)) if path == "off" => return None,
         Some(Value::Text(path)) => PathBuf::from(path),
-        _ => machine.cache_folder().join("foxy").join("store"),
+        _ => machine.state_folder().join("store"),
     };
     let existing = machine.existing(&path).unwrap_or(0);
     let free = machine.free_space(&path).unwrap_or(0);

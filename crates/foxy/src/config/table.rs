@@ -83,7 +83,7 @@ pub const SETTINGS: &[Setting] = &[
     fixed("", "pin_workers", Flag, "false",
         "Bind each network thread to a core of its own. Useful on machines that run nothing else."),
 
-    free("store", "path", Path, "`foxy/store` in the user's cache directory",
+    free("store", "path", Path, "`store` in the state directory: that of the service (`STATE_DIRECTORY`), else `foxy` in the user's cache directory, else `/var/lib/foxy`",
         "A file (made if absent, in a folder that exists) or a block device. Its contents survive restarts. Foxy serves without a store that is missing, cut short or cannot be read, unless it is started with `--strict`."),
     free("store", "size", SizeOrShare(16 * MIB), "the size of an existing store; else the smaller of 10GiB and 10% of the free space",
         "How much of the disk is used. A share counts the free space and what the store already has."),
@@ -165,8 +165,8 @@ pub const SETTINGS: &[Setting] = &[
         "`PURGE` requests of one client per second, with bursts of ten seconds' worth; four times as many for all clients together. More get 429. Requests with the admin token or to the admin address are not limited."),
     fixed("access", "allow_destinations", Networks, "",
         "Destinations the forward proxy may reach although they are private, loopback or addresses of its own machine; \"all\" lifts the guard. Link-local addresses and other cloud metadata stay closed unless a network in this list other than \"all\" has them; Foxy's own listeners and its admin address always do."),
-    free("access", "admin_token_file", Path, "`foxy/admin-token` in the user's cache directory",
-        "File with the admin token. If it is missing, it is created with a random token (mode 0600), except that the default file is not created if the admin address is on loopback and the cache directory has no `foxy` folder. If the admin address is not on loopback, all requests but `/healthz` and `/readyz` need the token: `Authorization: Bearer TOKEN` or `X-Foxy-Token: TOKEN`. `foxy purge` and the like send it."),
+    free("access", "admin_token_file", Path, "`admin-token` in the state directory (see `store.path`)",
+        "File with the admin token. If it is missing, it is created with a random token (mode 0600), except that the default file is not created if the admin address is on loopback and there is no state directory yet. If the admin address is not on loopback, all requests but `/healthz` and `/readyz` need the token: `Authorization: Bearer TOKEN` or `X-Foxy-Token: TOKEN`. `foxy purge` and the like send it."),
     fixed("access", "admin_hosts", HostNames, "",
         "Further `Host` names under which the admin address answers; loopback names and its own address always do."),
 

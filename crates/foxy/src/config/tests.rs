@@ -24,8 +24,8 @@ impl Machine for Laptop {
     fn existing(&self, _: &Path) -> Option<u64> {
         (self.existing > 0).then_some(self.existing)
     }
-    fn cache_folder(&self) -> PathBuf {
-        PathBuf::from("/cache")
+    fn state_folder(&self) -> PathBuf {
+        PathBuf::from("/cache/foxy")
     }
 }
 
@@ -243,6 +243,21 @@ fn the_plan_names_what_matters() {
         "/cache/foxy/store, 5GiB, will be made",
     ] {
         assert!(plan.contains(word), "{word} in\n{plan}");
+    }
+}
+
+#[test]
+fn unknown_names_and_wrong_values_are_reported_together() {
+    let text = "memry = \"1GiB\"\nworkers = 0\nlog = 1\n[limits]\nfields = 200\nhed = 1\n";
+    let found = problems(text).join("\n");
+    for place in [
+        "foxy.toml:1:",
+        "foxy.toml:2:",
+        "foxy.toml:3:",
+        "foxy.toml:5:",
+        "foxy.toml:6:",
+    ] {
+        assert!(found.contains(place), "{place} {found}");
     }
 }
 

@@ -17,7 +17,7 @@ impl TokenFile {
     /// The named file, or else the one beside the default store.
     #[must_use]
     pub fn new(named: Option<&str>, machine: &dyn Machine) -> Self {
-        let default = || machine.cache_folder().join("foxy").join("admin-token");
+        let default = || machine.state_folder().join("admin-token");
         Self {
             path: named.map_or_else(default, PathBuf::from),
             given: named.is_some(),

@@ -38,6 +38,16 @@ pub enum StartError {
     /// Sites of one address cannot be told apart.
     #[error("{0}")]
     Sites(String),
+    /// What the service manager passes is no listening TCP socket.
+    #[error(
+        "a socket of the service manager cannot be used: {0}; ListenStream= in foxy.socket makes TCP sockets from ADDRESS:PORT"
+    )]
+    Passed(#[source] io::Error),
+    /// The service manager passes a socket for an address that is not configured.
+    #[error(
+        "the service manager passes a socket for {0}, where nothing is configured to listen; make `listen` and ListenStream= in foxy.socket equal"
+    )]
+    NotListened(SocketAddr),
     /// The access log cannot be opened.
     #[error("access log {target}: {source}; correct log.access, or make the folder writable")]
     AccessLog {

@@ -55,7 +55,7 @@ pub(crate) enum KeeperError {
     Open(String),
     /// It holds what would be lost.
     #[error(
-        "it still holds what is wanted: `foxy store drain` moves that to the other stores; --now takes it out as it is"
+        "the store still has live objects: `foxy store drain` moves them to the other stores; --now removes it as it is"
     )]
     NotDrained,
     /// Its thread is gone.

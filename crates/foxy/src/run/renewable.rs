@@ -15,7 +15,7 @@ use super::keeper::StoreKeeper;
 use super::running::Addresses;
 use super::start::read_trust;
 use super::workers::Bound;
-use super::{StartError, limits};
+use super::{Passed, StartError, limits};
 use crate::access_log::LogHandle;
 use crate::admin::{AdminThread, State};
 use crate::config::Config;
@@ -157,7 +157,7 @@ impl Renewable {
     ) -> Result<Reloaded, StartError> {
         let mut now = self.now.lock();
         let (config, changes) = new.after(&now.config);
-        let bound = Bound::bind_beside(&config, now.bound.clone())?;
+        let bound = Bound::bind_beside(&config, &mut Passed::default(), now.bound.clone())?;
         let mut settings = self.fixed.proxy_config(&config, &bound);
         // The list is kept up to date by a thread.
         let local = &now.config.proxy.access.local_addresses;

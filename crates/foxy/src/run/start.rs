@@ -1,6 +1,7 @@
 //! The start: everything in its order, or an error and nothing.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use super::local::Renewal;
 use super::renewable::{Fixed, Renewable};
 use super::running::Running;
 use super::workers::{Bound, spawn};
-use super::{StartError, resident, sweeper, token};
+use super::{Passed, StartError, resident, sweeper, token};
 use crate::access_log;
 use crate::admin;
 use crate::config::{Config, LogTarget};
@@ -32,6 +33,8 @@ pub struct Parts {
     pub seed: u64,
     /// Disks to use in place of the configured stores.
     pub disks: Option<Vec<Arc<dyn Disk>>>,
+    /// Listening sockets that are open already; an address without one is bound.
+    pub passed: Passed,
     /// Fail if one of the configured stores cannot be used, in place of serving without it.
     pub strict: bool,
     /// Choices for every store.
@@ -54,6 +57,7 @@ impl Parts {
             resolver: None,
             seed,
             disks: None,
+            passed: Passed::default(),
             strict: false,
             store_options: StoreOptions::default(),
             alone: true,
@@ -83,8 +87,10 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     let stores = Arc::new(StoreKeeper::new(&engine, parts.store_options.clone()));
     stores.open_all(parts.disks, config, parts.strict)?;
     let token = token::of(config)?;
-    let bound = Bound::bind_all(config)?;
-    let admin_socket = config.admin.map(admin::bind).transpose()?;
+    let mut passed = parts.passed;
+    let bound = Bound::bind_all(config, &mut passed)?;
+    let admin_socket = admin_socket(config, &mut passed)?;
+    passed.expect_none()?;
     let log = access_log::start(&config.log.access).map_err(|source| StartError::AccessLog {
         target: log_path(&config.log.access),
         source,
@@ -171,6 +177,19 @@ fn engine(config: &Config, budget: Budget, parts: &Parts) -> Arc<Engine> {
         ..EngineConfig::new(budget.engine, parts.seed)
     };
     Engine::new(settings, Arc::clone(&parts.clock))
+}
+
+/// The socket of the admin address: passed, or bound here.
+fn admin_socket(config: &Config, passed: &mut Passed) -> Result<Option<TcpListener>, StartError> {
+    let Some(address) = config.admin else {
+        return Ok(None);
+    };
+    let taken = passed.take(address, 1);
+    let taken = taken.map_err(|source| StartError::listen(address, "admin", source))?;
+    match taken.and_then(|mut sockets| sockets.pop()) {
+        Some(socket) => Ok(Some(socket)),
+        None => admin::bind(address).map(Some),
+    }
 }
 
 fn log_path(target: &LogTarget) -> String {

@@ -10,7 +10,7 @@ use foxy_proxy::{
 };
 use foxy_tls::ListenerTls;
 
-use super::StartError;
+use super::{Passed, StartError};
 use crate::access_log::{BufferedSink, LogHandle};
 use crate::config::{Config, LogFormat, SharedListener, SiteConfig};
 
@@ -27,14 +27,15 @@ pub(super) struct Bound {
 }
 
 impl Bound {
-    /// Binds everything the configuration names.
-    pub(super) fn bind_all(config: &Config) -> Result<Self, StartError> {
-        Self::bind_beside(config, Vec::new())
+    /// Binds everything the configuration names, except where a socket was passed.
+    pub(super) fn bind_all(config: &Config, passed: &mut Passed) -> Result<Self, StartError> {
+        Self::bind_beside(config, passed, Vec::new())
     }
 
     /// As [`bind_all`](Self::bind_all), beside listeners that are bound already.
     pub(super) fn bind_beside(
         config: &Config,
+        passed: &mut Passed,
         kept: Vec<(SocketAddr, SocketAddr)>,
     ) -> Result<Self, StartError> {
         let mut bound = Self {
@@ -49,7 +50,11 @@ impl Bound {
                 let speaks = config.listen_tls.contains(address);
                 let tls = config.tls.clone().filter(|_| speaks);
                 let serves = Serves::One(Role::Forward);
-                bound.add(*address, "forward proxy", (&serves, tls.map(Into::into)))?
+                bound.add(
+                    (*address, passed),
+                    "forward proxy",
+                    (&serves, tls.map(Into::into)),
+                )?
             };
             bound.forward.push(actual);
         }
@@ -61,7 +66,7 @@ impl Bound {
         for listener in config.shared_listeners() {
             let users: Vec<_> = listener.sites.iter().map(|site| &site.name[..]).collect();
             let served = (&serves(&listener)?, certificates(&listener));
-            let actual = bound.add(listener.address, &users.join(", "), served)?;
+            let actual = bound.add((listener.address, passed), &users.join(", "), served)?;
             for (name, addresses) in &mut bound.sites {
                 if users.contains(&&name[..]) {
                     addresses.push(actual);
@@ -73,16 +78,20 @@ impl Bound {
 
     fn add(
         &mut self,
-        address: SocketAddr,
+        (address, passed): (SocketAddr, &mut Passed),
         user: &str,
         (serves, tls): (&Serves, Option<ListenerTls>),
     ) -> Result<SocketAddr, StartError> {
         let fail = |source| StartError::listen(address, user, source);
+        let workers = self.per_worker.len();
         let kept = self.kept.iter().position(|(wanted, _)| *wanted == address);
         let (actual, sockets) = match kept {
             Some(place) => (self.kept.swap_remove(place).1, Vec::new()),
             None => {
-                let sockets = bind(address, self.per_worker.len()).map_err(fail)?;
+                let sockets = match passed.take(address, workers).map_err(fail)? {
+                    Some(sockets) => sockets,
+                    None => bind(address, workers).map_err(fail)?,
+                };
                 let actual = match sockets.first() {
                     Some(socket) => socket.local_addr().map_err(fail)?,
                     None => address,
@@ -90,11 +99,13 @@ impl Bound {
                 (actual, sockets)
             }
         };
-        let mut sockets = sockets.into_iter();
-        for listeners in &mut self.per_worker {
-            listeners.push(RenewedListener {
+        let mut sockets = sockets.into_iter().map(Some).collect::<Vec<_>>();
+        // Listeners that are kept have none. More may be passed than there are workers.
+        sockets.resize_with(sockets.len().max(workers), || None);
+        for (index, socket) in sockets.into_iter().enumerate() {
+            self.per_worker[index % workers].push(RenewedListener {
                 address: actual,
-                socket: sockets.next(),
+                socket,
                 serves: serves.clone(),
                 tls: tls.clone(),
             });

@@ -1,7 +1,6 @@
 //! Cache-Status as text, always a valid Structured Field.
 
 use super::*;
-use crate::decide::StaleUse;
 use proptest::prelude::*;
 
 fn check(status: &CacheStatus<'_>, expected: &str) {
@@ -54,46 +53,6 @@ fn hit_excludes_what_belongs_to_forwarding() {
         ..CacheStatus::default()
     };
     check(&both, "foxy; hit");
-}
-
-#[test]
-fn decisions_tell_their_status() {
-    let forward = |reason| Decision::Forward { reason };
-    let why = StaleUse::WhileRevalidate;
-    let ask = Decision::Revalidate {
-        reason: Fwd::Request,
-        if_none_match: true,
-        if_modified_since: false,
-    };
-    for (decision, text, outcome) in [
-        (
-            Decision::Fresh { age: 1, ttl: 9 },
-            "foxy; hit; ttl=9",
-            Outcome::Hit,
-        ),
-        (
-            Decision::Stale {
-                age: 9,
-                ttl: -1,
-                why,
-            },
-            "foxy; hit; ttl=-1; detail=hit-while-revalidate",
-            Outcome::HitWhileRevalidate,
-        ),
-        (ask, "foxy; fwd=request", Outcome::Revalidated),
-        (forward(Fwd::VaryMiss), "foxy; fwd=vary-miss", Outcome::Miss),
-        (forward(Fwd::Stale), "foxy; fwd=stale", Outcome::Replaced),
-        (forward(Fwd::Method), "foxy; fwd=method", Outcome::Pass),
-        (forward(Fwd::Bypass), "foxy; fwd=bypass", Outcome::Pass),
-        (
-            Decision::OnlyIfCached504,
-            "foxy; detail=only-if-cached",
-            Outcome::OnlyIfCached,
-        ),
-    ] {
-        check(&CacheStatus::of(&decision), text);
-        assert_eq!(Outcome::of(&decision), outcome, "{decision:?}");
-    }
 }
 
 #[test]

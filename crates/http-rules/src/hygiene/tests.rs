@@ -1,4 +1,4 @@
-//! Which fields reach the store.
+//! Tests of the fields that reach the store.
 
 use super::*;
 use crate::Config;

@@ -1,4 +1,4 @@
-//! What unsafe requests invalidate, and how references resolve.
+//! Tests of invalidation by unsafe requests, and of resolved references.
 
 use super::*;
 use crate::testing::{TARGET, fields};

@@ -9,9 +9,9 @@ use crate::digest::Digest;
 use crate::method::Method;
 use crate::request::RequestDigest;
 
-/// How a stored response of `length` bytes in all answers a request that met its conditions:
-/// 206, 416 or the whole (RFC 9110 sections 14.2 and 13.2.2 step 5). Only GET has ranges, and
-/// only 200 (or parts of one) is divided.
+/// Answer of a stored response of `length` bytes to a request that met its conditions: 206, 416 or
+/// the whole (RFC 9110 sections 14.2 and 13.2.2 step 5). Only GET has ranges, and only 200 (or
+/// parts of one) is divided.
 pub fn answer<Q, S>(
     digest: &RequestDigest,
     request: &Q,

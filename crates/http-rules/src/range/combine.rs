@@ -1,4 +1,4 @@
-//! Which parts belong to one representation (RFC 9110 section 15.3.7.3, RFC 9111 section 3.4).
+//! Combination of parts of one representation (RFC 9110 section 15.3.7.3, RFC 9111 section 3.4).
 
 use foxy_base::{Fields, WallTime, first};
 
@@ -6,7 +6,7 @@ use super::{ContentRange, Parts, RangeSpec, Span};
 use crate::date;
 use crate::etag::{self, ETag};
 
-/// Whether bytes of two responses may be combined: same strong validator, and the same length
+/// True if bytes of two responses may be combined: same strong validator, and the same length
 /// of the whole where both say it.
 pub fn may_combine<A, B>(
     stored: &A,

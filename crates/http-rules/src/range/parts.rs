@@ -1,4 +1,4 @@
-//! Which bytes of a representation are stored: an ordered set of spans.
+//! Stored bytes of a representation: an ordered set of spans.
 
 use super::Span;
 
@@ -21,7 +21,7 @@ impl Parts {
         &self.spans
     }
 
-    /// How many bytes in all.
+    /// Number of bytes in all.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.spans.iter().map(|span| span.len()).sum()
@@ -49,14 +49,14 @@ impl Parts {
         self.spans = kept;
     }
 
-    /// Whether all of `span` is there.
+    /// True if all of `span` is there.
     #[must_use]
     pub fn contains(&self, span: Span) -> bool {
         let at = self.spans.partition_point(|s| s.end < span.end);
         self.spans.get(at).is_some_and(|s| s.contains(span))
     }
 
-    /// What of `span` is not there, ascending.
+    /// Parts of `span` that are missing, ascending.
     #[must_use]
     pub fn missing(&self, span: Span) -> Vec<Span> {
         let mut gaps = Vec::new();
@@ -77,7 +77,7 @@ impl Parts {
         (have.start == span.start).then_some(have)
     }
 
-    /// Whether a representation of `length` bytes is whole.
+    /// True if a representation of `length` bytes is whole.
     #[must_use]
     pub fn is_complete(&self, length: u64) -> bool {
         Span::new(0, length).is_none_or(|whole| self.contains(whole))

@@ -32,7 +32,7 @@ pub struct Ranges {
     count: usize,
 }
 
-/// What ranges come to for a body of known length.
+/// Ranges resolved for a body of known length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resolved {
     /// One part: 206 with Content-Range.
@@ -86,9 +86,9 @@ impl Ranges {
         &self.specs[..self.count]
     }
 
-    /// What they come to for a body of `length` bytes: unsatisfiable ones left out, overlapping
-    /// and near ones joined. More than `parts_max` parts, or parts that together are as long as
-    /// the body, become the whole body (RFC 9110 section 14.2, denial of service).
+    /// The ranges of a body of `length` bytes: unsatisfiable ones left out, overlapping and near
+    /// ones joined. More than `parts_max` parts, or parts that together are as long as the body,
+    /// become the whole body (RFC 9110 section 14.2, denial of service).
     #[must_use]
     pub fn resolve(&self, length: u64, parts_max: usize) -> Resolved {
         if let [one] = self.specs() {

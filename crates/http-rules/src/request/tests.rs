@@ -1,4 +1,4 @@
-//! What one pass over a request finds.
+//! Tests of the digest of a request.
 
 use super::*;
 use crate::testing::fields;

@@ -1,4 +1,4 @@
-//! Which requests a rule sends past the cache.
+//! Requests that a rule sends past the cache.
 
 use foxy_base::{Fields, FieldsIter, eq_name};
 
@@ -16,7 +16,7 @@ pub struct Bypass {
     pub cookies: Vec<Pattern>,
 }
 
-/// What sent a request past the cache.
+/// Reason why a request was sent past the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BypassWhy {
     /// The rule sends all.
@@ -40,7 +40,7 @@ impl BypassWhy {
 }
 
 impl Bypass {
-    /// Whether a request passes by, and why.
+    /// Reason to send a request past the cache, if there is one.
     pub fn of<F: Fields + ?Sized>(&self, request: &F) -> Option<BypassWhy> {
         if self.always {
             return Some(BypassWhy::Always);

@@ -23,7 +23,7 @@ impl Pattern {
         &self.0
     }
 
-    /// Whether all of `text` fits. Takes at most the product of both lengths in steps, and keeps
+    /// True if all of `text` fits. Takes at most the product of both lengths in steps, and keeps
     /// nothing but two positions.
     #[must_use]
     pub fn fits(&self, text: &[u8]) -> bool {

@@ -4,16 +4,16 @@ use std::borrow::Cow;
 
 use super::Pattern;
 
-/// Which parameters of a query count, and whether their order does.
+/// Query parameters that count, and the significance of their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueryRule {
-    /// Which count.
+    /// Parameters that count.
     pub which: Which,
     /// Parameters are put into ascending order, equal names in the order they came.
     pub sort: bool,
 }
 
-/// Which parameters of a query count in the key.
+/// Query parameters that count in the key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Which {
     /// All.
@@ -26,7 +26,7 @@ pub enum Which {
 }
 
 impl QueryRule {
-    /// Whether queries stay as they are.
+    /// True if queries stay as they are.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         self.which == Which::All && !self.sort

@@ -1,4 +1,4 @@
-//! Which rule decides, and what becomes of keys.
+//! Tests of the choice of a rule, and of its effect on keys.
 
 use super::*;
 

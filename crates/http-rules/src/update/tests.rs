@@ -1,4 +1,4 @@
-//! What 304 and HEAD make of a stored response.
+//! Tests of updates by 304 and HEAD.
 
 use super::*;
 use crate::testing::{T0, TARGET, after, fields, stored};

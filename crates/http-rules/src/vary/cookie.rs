@@ -2,7 +2,7 @@
 
 use foxy_base::{Fields, values};
 
-/// What the name of a cookie is written after in a list of selecting fields.
+/// Prefix of the name of a cookie in a list of selecting fields.
 pub(super) const PREFIX: &[u8] = b"cookie:";
 
 /// The cookies of a request, in order: name and value.

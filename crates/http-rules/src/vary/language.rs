@@ -6,7 +6,7 @@ use super::normal::{Compare, Sink, Weighted};
 use super::{names, write_value};
 use crate::text::members;
 
-/// Whether a stored variant that does not [`match`](super::matches) may answer all the same: the
+/// True if a stored variant that does not [`match`](super::matches) may answer all the same: the
 /// only difference is Accept-Language, and the language that the request prefers above all
 /// others is exactly the stored response's Content-Language. An origin that has that language
 /// (it sent it before) has nothing better to offer.
@@ -47,7 +47,7 @@ fn preferred<F: Fields + ?Sized>(request: &F) -> Option<&[u8]> {
     best.filter(|b| !shared && b.text != b"*").map(|b| b.text)
 }
 
-/// Whether all listed fields but Accept-Language match.
+/// True if all listed fields but Accept-Language match.
 fn others_match<F: Fields + ?Sized>(list: &[u8], stored_values: &[u8], request: &F) -> bool {
     let mut lines = stored_values.split_inclusive(|b| *b == b'\n');
     names(list).all(|name| {

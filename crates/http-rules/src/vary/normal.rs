@@ -11,7 +11,7 @@ use foxy_base::{Fields, FieldsIter, eq_name};
 
 use crate::text::members;
 
-/// Where canonical bytes go.
+/// Destination of canonical bytes.
 pub(super) trait Sink {
     /// Takes the next bytes.
     fn put(&mut self, bytes: &[u8]);
@@ -35,7 +35,7 @@ impl<'a> Compare<'a> {
         }
     }
 
-    /// Whether exactly the expected bytes were written.
+    /// True if exactly the expected bytes were written.
     pub(super) fn equal(&self) -> bool {
         self.rest.is_some_and(<[u8]>::is_empty)
     }

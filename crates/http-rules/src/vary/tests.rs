@@ -18,7 +18,7 @@ fn key(list: &[u8], request: &str) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Whether two requests select the same variant; asserts that key and match agree.
+/// True if two requests select the same variant; asserts that key and match agree.
 fn same(list: &str, a: &str, b: &str) -> bool {
     let same = key(list.as_bytes(), a) == key(list.as_bytes(), b);
     let matched = matches(

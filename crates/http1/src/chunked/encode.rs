@@ -5,7 +5,7 @@ use foxy_base::Fields;
 use super::trailers::is_trailer_allowed;
 use crate::write;
 
-/// What follows the data of each chunk.
+/// Bytes after the data of each chunk.
 pub const CHUNK_END: &[u8] = b"\r\n";
 
 /// The last chunk, without trailers.

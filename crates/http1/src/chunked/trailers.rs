@@ -42,7 +42,7 @@ const FORBIDDEN: &[&str] = &[
     "www-authenticate",
 ];
 
-/// Whether a field may be sent in a trailer section. Others are dropped, not refused: nothing
+/// True if a field may be sent in a trailer section. Others are dropped, not refused: nothing
 /// reads them.
 #[must_use]
 pub fn is_trailer_allowed(name: &[u8]) -> bool {

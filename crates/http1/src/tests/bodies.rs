@@ -9,7 +9,7 @@ use crate::chunked::{
 };
 use crate::{BodyFraming, BodyReader, BodyStep, FieldSlots, Limits, Reject};
 
-/// What came of reading a body.
+/// Result of reading a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Read {
     data: Vec<u8>,

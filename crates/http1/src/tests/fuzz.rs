@@ -87,7 +87,7 @@ fn insert_line(text: &mut Vec<u8>, word: &[u8], rng: &mut Rng) {
     }
 }
 
-/// Whether the text passed as a request or a response.
+/// True if the text passed as a request or a response.
 fn check(text: &[u8]) -> bool {
     let request = fuzzing::request_head(text);
     fuzzing::response_head(text) || request

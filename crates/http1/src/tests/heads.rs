@@ -38,8 +38,7 @@ fn write_fields(out: &mut Vec<u8>, fields: &OwnedFields) {
     write::end(out);
 }
 
-/// What a scanner says of `text` when it arrives cut at `cuts`: the first answer that is not
-/// "more".
+/// Result of a scanner for `text` that arrives cut at `cuts`: the first answer that is not "more".
 fn scan_in_pieces(
     text: &[u8],
     cuts: &[usize],

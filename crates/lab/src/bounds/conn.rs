@@ -208,7 +208,7 @@ impl Conn {
     }
 }
 
-/// Where the body begins, if the head is whole.
+/// Start of the body, if the head is whole.
 fn end_of(head: &[u8]) -> Option<usize> {
     let end = head.windows(4).position(|four| four == b"\r\n\r\n")?;
     Some(end + 4)

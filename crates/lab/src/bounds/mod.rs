@@ -15,6 +15,7 @@ mod report;
 mod row;
 mod run;
 mod scene;
+mod soak;
 mod sockets;
 mod subject;
 mod tally;
@@ -34,6 +35,7 @@ use run::{Backend, Bench, filled};
 use subject::{Limit, Setup};
 
 pub use load::Load;
+pub use soak::Soak;
 
 /// Open files that the largest load needs, both ends of it in this process.
 const FILES: u64 = 19_500;

@@ -33,7 +33,7 @@ pub(super) struct Row {
     pub(super) others: Tally,
     /// Peak of the control group.
     pub(super) group_peak: Option<u64>,
-    /// How Foxy ended, if it did.
+    /// Exit of Foxy, if it ended.
     pub(super) end: Option<String>,
     pub(super) took: Duration,
     pub(super) notes: Vec<String>,

@@ -1,4 +1,5 @@
-//! What loads and watchers share: addresses, origin, names, and a client that keeps a connection.
+//! Shared parts of loads and watchers: addresses, origin, names, and a client that keeps a
+//! connection.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

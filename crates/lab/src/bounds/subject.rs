@@ -33,7 +33,7 @@ impl Limit {
     }
 }
 
-/// How processes are started.
+/// Options for starting processes.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     pub(super) program: PathBuf,
@@ -97,7 +97,7 @@ impl Subject {
         })
     }
 
-    /// How it ended, if it did.
+    /// Exit of the process, if it ended.
     pub(super) fn end(&mut self) -> Option<String> {
         let kills = self.group.as_ref().map_or(0, Group::kills);
         let status = self.child.ended();

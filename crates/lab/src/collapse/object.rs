@@ -122,7 +122,7 @@ impl Object {
     }
 }
 
-/// Where a request for the rest of a body begins.
+/// Start of a request for the rest of a body.
 fn from(asked: &Asked) -> Option<usize> {
     let range = asked.head.get("Range")?.strip_prefix("bytes=")?;
     range

@@ -147,7 +147,7 @@ fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// What became of the flood.
+/// Results of the flood.
 #[derive(Debug, Default)]
 struct Counts {
     sent: AtomicU64,

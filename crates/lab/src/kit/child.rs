@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use foxy_base::{Clock, SystemClock};
 
-/// How often and how long a server is waited for: 60 s.
+/// Attempts to reach a server, 20 ms apart: 60 s in all.
 const TRIES: u32 = 3000;
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -76,13 +76,13 @@ impl Child {
         Err(format!("{name} does not listen: {}", tail(&log)))
     }
 
-    /// Where it listens.
+    /// Address of the listener.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port).into()
     }
 
-    /// How it ended, if it did.
+    /// Exit status, if it ended.
     pub fn ended(&mut self) -> Option<process::ExitStatus> {
         self.process.try_wait().ok().flatten()
     }

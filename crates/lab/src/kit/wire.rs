@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 use super::Head;
 
-/// No head is longer.
+/// Longest head, in bytes.
 const HEAD_MAX: usize = 1 << 20;
 /// Free space for a read.
 const ROOM: usize = 16 << 10;

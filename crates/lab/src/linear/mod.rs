@@ -39,13 +39,13 @@ const PRINTED: usize = 5;
 /// versions.
 #[derive(Args, Clone, Debug)]
 pub struct Linear {
-    /// How long the load lasts.
+    /// Duration of the load.
     #[arg(long, default_value_t = 30)]
     pub seconds: u64,
     /// Seed of everything random; the interleaving depends on the machine.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// How often Foxy is killed and restarted.
+    /// Number of times that Foxy is killed and restarted.
     #[arg(long, default_value_t = 2)]
     pub kills: u64,
     /// URLs that change.

@@ -105,7 +105,7 @@ pub(super) struct Stage {
     pub(super) site: Arc<Site>,
     /// Numbers of requests.
     pub(super) ids: AtomicU64,
-    /// How long the origin holds an answer after the others have asked.
+    /// Time for which the origin holds an answer after the others have asked.
     pub(super) settle: Duration,
     /// Users of a cell besides the first.
     pub(super) others: usize,

@@ -87,7 +87,7 @@ impl Findings {
 
 /// The proxy under test; it ends when dropped.
 pub trait Front {
-    /// Where users connect.
+    /// Address that users connect to.
     fn address(&self) -> SocketAddr;
 }
 

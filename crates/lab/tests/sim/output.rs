@@ -53,7 +53,7 @@ fn files_that_cannot_be_written_are_named() {
     }
 }
 
-/// As [`command`] on a disk that has room for files of so many bytes (in steps of 512).
+/// As [`command`] on a disk that has room for files of this many bytes (in steps of 512).
 fn limited(bytes: u64, line: &str, file: &Path) -> Command {
     let whole = command(line, file);
     let mut shell = Command::new("sh");

@@ -1,4 +1,4 @@
-//! Who is let in, and when the budget has bytes.
+//! Tests of admission and of the byte budget.
 
 use std::time::Duration;
 

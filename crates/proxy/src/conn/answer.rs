@@ -109,6 +109,7 @@ impl<T: Transport> Conn<T> {
             scratch,
             role,
             client,
+            noted,
             ..
         } = self;
         let head = parts.head(buf.filled(), slots);
@@ -121,6 +122,7 @@ impl<T: Transport> Conn<T> {
         }
         let user_rules = &local.proxy.config.user_rules;
         let rule = key::primary(user_rules, role.partition(), &url, &mut scratch.key);
+        noted.rule = rule;
         if user_rules.bypasses(rule, &head) {
             return Short::Long(Long::Pass(Fwd::Bypass));
         }
@@ -156,8 +158,7 @@ impl<T: Transport> Conn<T> {
         if shown.asks_in_background() {
             let who = Who::new(role, *client, local);
             let ask = Ask::new(buf.filled(), slots, parts, &url, &who);
-            let primary = primary.clone();
-            join::revalidate(local, Rc::new(ask), &object, primary, &scratch.key);
+            join::revalidate(local, Rc::new(ask), &object, primary.clone(), &scratch.key);
         }
         let hot = Hot {
             head: &head,
@@ -202,6 +203,7 @@ impl<T: Transport> Conn<T> {
             self.buf.release();
         }
         let works = !matches!(long, Long::Large(_) | Long::Purge);
+        self.noted.rule = ask.rule;
         let finish = match long {
             _ if works
                 && self.io.ledger().pressure() == Pressure::Spent

@@ -4,12 +4,23 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use foxy_base::{FieldBlock, Fields, MonoTime, WallTime, first};
+use foxy_http_rules::{RuleId, freshness};
 use foxy_http1::{RequestHead, Version};
 use foxy_store::Object;
 
 use super::Conn;
 use crate::net::Transport;
-use crate::{LogRecord, Outcome, Recent};
+use crate::purge::stored_digest;
+use crate::{Details, LogRecord, Outcome, Recent, RequestId};
+
+/// What is noted about the current request for the log.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Noted {
+    /// What was left of the lifetime of an answer that was fetched, in seconds.
+    pub(crate) ttl: Option<i64>,
+    /// The operator's rule that decided.
+    pub(crate) rule: RuleId,
+}
 
 /// What became of a request.
 #[derive(Clone, Debug)]
@@ -115,8 +126,39 @@ impl<T: Transport> Conn<T> {
                 .unwrap_or_default(),
             referer: text("Referer"),
             user_agent: text("User-Agent"),
+            details: local.details.then(|| self.details(head, started, finish)),
         };
         local.log.borrow_mut().record(&record);
+    }
+
+    /// What only a log with details needs.
+    fn details<'a>(
+        &'a self,
+        head: Option<&'a RequestHead<'_>>,
+        started: MonoTime,
+        finish: &Finish,
+    ) -> Details<'a> {
+        let local = &self.local;
+        let number = self.requests.get();
+        self.requests.set(number + 1);
+        let given = head.filter(|_| self.client.trusted);
+        let place = [local.index as u64, self.number, number];
+        let stored = finish
+            .object
+            .as_ref()
+            .and_then(|object| stored_digest(object));
+        let ttl = stored.map(|stored| freshness::ttl_ms(&stored, local.wall()).div_euclid(1000));
+        Details {
+            id: given
+                .and_then(RequestId::given)
+                .unwrap_or_else(|| RequestId::made(local.proxy.config.seed, place)),
+            first_byte: self.io.take_first_byte().map(|first| first.since(started)),
+            ttl: ttl.or(self.noted.ttl),
+            rule: local.proxy.rule_name(self.noted.rule).unwrap_or_default(),
+            traceparent: head
+                .and_then(|head| find(head, "traceparent"))
+                .unwrap_or_default(),
+        }
     }
 }
 

@@ -41,6 +41,7 @@ use crate::{Event, Outcome, Role, SiteTable};
 
 pub(crate) use answer::past_the_cache;
 pub(crate) use finish::Finish;
+use finish::Noted;
 
 /// How long a client that has closed its side is waited for while nothing can be sent to it. It may
 /// have said all it wants to say, or be gone: nothing tells the two apart.
@@ -78,7 +79,7 @@ pub(crate) struct Conn<T> {
     pub(crate) local: Rc<Local>,
     /// The settings of now, and the number of those that this connection has.
     post: Rc<Post>,
-    number: u64,
+    settings: u64,
     pub(crate) io: Io<T>,
     pub(crate) buf: ReadBuf,
     pub(crate) slots: FieldSlots,
@@ -94,6 +95,10 @@ pub(crate) struct Conn<T> {
     counted: (u64, u64),
     /// No request came yet.
     fresh: bool,
+    /// Number of the connection and of its finished requests, for ids in the log.
+    number: u64,
+    requests: Cell<u64>,
+    noted: Noted,
     /// Entry of the connection, without its read buffer.
     memory: Entry,
     /// The last answer was cut: the connection ends by a reset.
@@ -132,10 +137,16 @@ impl<T: Transport> Conn<T> {
         let Posted { local, door, .. } = post.current();
         let Door { role, sites } = door;
         let client = Asker::new(&local.proxy.config.access, &role, peer);
-        let io = Io::new(transport, &local.sweep);
+        let mut io = Io::new(transport, &local.sweep);
         io.set_closed(post.closed());
+        if local.details {
+            io.time_answers(&local.proxy.clock);
+        }
         Self {
             io,
+            number: local.next_connection(),
+            requests: Cell::new(0),
+            noted: Noted::default(),
             buf: ReadBuf::new(),
             slots: FieldSlots::new(),
             scanner: HeadScanner::new(),
@@ -144,7 +155,7 @@ impl<T: Transport> Conn<T> {
             aborted: Cell::new(false),
             memory: local.proxy.ledger.take(Use::Connections, ACTIVE_BYTES),
             served: None,
-            number: post.number(),
+            settings: post.number(),
             post: Rc::clone(post),
             fresh: true,
             local,
@@ -162,6 +173,7 @@ impl<T: Transport> Conn<T> {
     /// Serves the connection to its end.
     pub(crate) async fn serve(mut self) {
         loop {
+            self.noted = Noted::default();
             let keep = match self.next_request().await {
                 // A client may repeat a request that finds its idle connection closed.
                 Ok(_) if self.post.is_closed() && !self.fresh => break,
@@ -191,7 +203,7 @@ impl<T: Transport> Conn<T> {
     /// Takes the settings of now, for the request that has come.
     #[inline]
     fn renew(&mut self) {
-        if self.number != self.post.number() {
+        if self.settings != self.post.number() {
             self.take_settings();
         }
     }
@@ -199,7 +211,7 @@ impl<T: Transport> Conn<T> {
     #[cold]
     fn take_settings(&mut self) {
         let Posted { local, door, .. } = self.post.current();
-        self.number = self.post.number();
+        self.settings = self.post.number();
         self.client = Asker::new(&local.proxy.config.access, &door.role, self.client.peer);
         (self.role, self.sites) = (door.role, door.sites);
         self.local = local;

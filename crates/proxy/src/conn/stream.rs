@@ -74,6 +74,10 @@ impl<T: Transport> Conn<T> {
         }
         self.write_stream_head(want, (grant, head), how, mode, ask);
         let finish = streamed(want, head, collapsed, keep);
+        self.noted.ttl = head.digest.as_ref().map(|digest| {
+            let left = freshness::ttl_ms(digest, digest.response_time);
+            left.div_euclid(1000)
+        });
         let parts = (mode, skip, left);
         Some(self.stream_body(ask, head, follower, parts, finish).await)
     }

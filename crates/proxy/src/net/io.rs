@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use foxy_base::{Clock, MonoTime};
+
 use super::sweep::{Doing, Side, Watch};
 use super::{Sweep, Ticks, Transport};
 use crate::ledger::{Ledger, Pressure};
@@ -19,6 +21,14 @@ pub(crate) struct Io<T> {
     watch: Rc<Watch>,
     received: Cell<u64>,
     sent: Cell<u64>,
+    timing: Option<Box<Timing>>,
+}
+
+/// The time of an answer's first byte, for logs that want it.
+#[derive(Debug)]
+struct Timing {
+    clock: Arc<dyn Clock>,
+    first: Cell<Option<MonoTime>>,
 }
 
 impl<T: Transport> Io<T> {
@@ -28,7 +38,21 @@ impl<T: Transport> Io<T> {
             watch: sweep.watch(),
             received: Cell::new(0),
             sent: Cell::new(0),
+            timing: None,
         }
+    }
+
+    /// Notes from now on when the first byte of each answer goes out.
+    pub(crate) fn time_answers(&mut self, clock: &Arc<dyn Clock>) {
+        self.timing = Some(Box::new(Timing {
+            clock: Arc::clone(clock),
+            first: Cell::new(None),
+        }));
+    }
+
+    /// When the first byte was sent since this was last asked.
+    pub(crate) fn take_first_byte(&self) -> Option<MonoTime> {
+        self.timing.as_ref()?.first.take()
     }
 
     pub(crate) fn transport(&self) -> &T {
@@ -163,6 +187,12 @@ impl<T: Transport> Io<T> {
                 .try_write(&clipped(slices, queue_bytes(pressure)))?,
         };
         self.sent.set(self.sent.get() + n as u64);
+        if let Some(timing) = &self.timing
+            && n > 0
+            && timing.first.get().is_none()
+        {
+            timing.first.set(Some(timing.clock.mono()));
+        }
         Ok(n)
     }
 

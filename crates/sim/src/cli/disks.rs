@@ -52,7 +52,7 @@ pub struct DisksArgs {
         default_value = "squid,simple,multiple-dirs,buddy,stream,stream-packetizer,lazy-reads,loc:128,lazy-reads-loc:128"
     )]
     layout: Vec<LayoutSpec>,
-    /// How to print
+    /// Form of the output
     #[arg(long, value_enum, default_value_t)]
     form: Form,
 }

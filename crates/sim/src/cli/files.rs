@@ -24,7 +24,7 @@ pub struct FilesArgs {
     /// Rounds
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     rounds: u64,
-    /// How to print
+    /// Form of the output
     #[arg(long, value_enum, default_value_t)]
     form: Form,
 }

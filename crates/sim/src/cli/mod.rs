@@ -33,9 +33,9 @@ pub enum SimCommand {
     Sweep(run::SweepArgs),
     /// The published experiments done again, published value and ours beside each other
     Reproduce(reproduce::ReproduceArgs),
-    /// What more memory, more disk or another policy would do to your own access log
+    /// Predict the effect of more memory, more disk or another policy on your own access log
     Size(size::SizeArgs),
-    /// What creating and deleting files costs (HBENCH lat_fs), on modelled or real file systems
+    /// Cost of creating and deleting files (HBENCH lat_fs), on modelled or real file systems
     Files(FilesArgs),
     /// The same operations through every layout on ext4 and XFS of this machine (needs root)
     Disks(disks::DisksArgs),
@@ -92,7 +92,7 @@ fn show(text: &str) -> Result<(), RunError> {
     }
 }
 
-/// How results are printed.
+/// Form of the results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Form {
     /// Aligned columns
@@ -117,7 +117,7 @@ impl Form {
     }
 }
 
-/// A bar of so many steps; hidden where standard error is no terminal.
+/// A bar of this many steps; hidden where standard error is no terminal.
 fn bar(steps: u64, template: &str) -> ProgressBar {
     let bar = ProgressBar::new(steps);
     if let Ok(style) = ProgressStyle::with_template(template) {

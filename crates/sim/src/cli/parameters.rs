@@ -17,7 +17,7 @@ pub(super) struct Parameters {
     /// Seed of generated requests
     #[arg(long, default_value_t = 1)]
     pub(super) seed: u64,
-    /// Stop after so many disk operations; 0: at the end of the workload
+    /// Stop after this many disk operations; 0: at the end of the workload
     #[arg(long, default_value_t = 1_000_000)]
     pub(super) ops: u64,
     /// Memory before the disk

@@ -33,7 +33,7 @@ pub struct ReproduceArgs {
     /// Runs side by side; as many as there are processors if not given
     #[arg(long)]
     threads: Option<usize>,
-    /// How to print
+    /// Form of the output
     #[arg(long, value_enum, default_value_t)]
     form: Form,
 }
@@ -124,7 +124,7 @@ impl ReproduceArgs {
     }
 }
 
-/// Where finished runs of layouts are kept; those of another build are not used.
+/// File of finished runs of layouts; those of another build are not used.
 fn runs_file(folder: &Path) -> Result<PathBuf, RunError> {
     let runs = folder.join("runs");
     std::fs::create_dir_all(&runs).map_err(|source| RunError::Output {

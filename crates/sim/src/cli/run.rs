@@ -22,7 +22,7 @@ pub struct RunArgs {
     parameters: Parameters,
     #[command(flatten)]
     systems: SystemParameters,
-    /// How to print
+    /// Form of the output
     #[arg(long, value_enum, default_value_t)]
     form: Form,
 }
@@ -67,7 +67,7 @@ pub struct SweepArgs {
     parameters: Parameters,
     #[command(flatten)]
     systems: SystemParameters,
-    /// How to print
+    /// Form of the output
     #[arg(long, value_enum, default_value_t)]
     form: Form,
     /// Runs side by side; as many as there are processors if not given

@@ -23,10 +23,10 @@ pub struct SizeArgs {
     /// Sizes of memory or disk to try; powers of two if not given
     #[arg(long, value_delimiter = ',')]
     sizes: Vec<ByteSize>,
-    /// What to compare: foxy as it is (its records, segments, reinsertion, and the memory of
-    /// --memory before it), the same with a disk that takes only what foxy:second-use,
-    /// foxy:frequency or foxy:max_size:SIZE let in, as when a write budget is always spent, or
-    /// policies over bare objects
+    /// Candidates: foxy as it is (its records, segments, reinsertion, and the memory of --memory
+    /// before it), the same with a disk that takes only what foxy:second-use, foxy:frequency or
+    /// foxy:max_size:SIZE let in, as when a write budget is always spent, or policies over bare
+    /// objects
     #[arg(
         long,
         value_delimiter = ',',
@@ -48,7 +48,7 @@ pub struct SizeArgs {
     /// Draw missed requests and bytes into STEM.svg, STEM.png, STEM-bytes.svg and STEM-bytes.png
     #[arg(long, value_name = "STEM")]
     figure: Option<PathBuf>,
-    /// How to print
+    /// Form of the output
     #[arg(long, value_enum, default_value_t)]
     form: Form,
 }
@@ -201,7 +201,7 @@ fn wrapped(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Which of the sizes that were asked for have no answer, and what would help.
+/// Sizes without an answer, and the option that helps.
 fn too_small(report: &SizeReport) -> String {
     if report.too_small.is_empty() {
         return String::new();

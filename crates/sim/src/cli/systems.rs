@@ -63,7 +63,7 @@ fn placement(text: &str) -> Result<Placement, String> {
 }
 
 impl SystemParameters {
-    /// Whether cache systems are wanted at all.
+    /// True if cache systems are wanted at all.
     pub(super) const fn wanted(&self) -> bool {
         !self.system.is_empty()
     }

@@ -13,7 +13,7 @@ use crate::run::RunError;
 const ROW: i32 = 26;
 const SAMPLE: i32 = 26;
 const SPACE: i32 = 30;
-/// Where the chart begins and ends.
+/// Left edge of the chart.
 const LEFT: i32 = 98;
 const RIGHT: i32 = 1_084;
 

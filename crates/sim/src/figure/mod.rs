@@ -30,7 +30,7 @@ pub struct Series {
     pub reference: bool,
     /// Points alone, small, without a line between them.
     pub dots: bool,
-    /// How low and how high each point may be; empty: not known.
+    /// Lower and upper bound of each point; empty: not known.
     #[serde(default)]
     pub errors: Vec<(f64, f64)>,
 }
@@ -68,7 +68,7 @@ impl Series {
     }
 }
 
-/// How an axis counts.
+/// Scale of an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Scale {
     /// Evenly.
@@ -81,7 +81,7 @@ pub enum Scale {
 /// A map of shades, column after column from its lower left corner.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Map {
-    /// What it shows.
+    /// Name of the series.
     pub name: String,
     /// Cells in a column.
     pub rows: usize,
@@ -92,7 +92,7 @@ pub struct Map {
 /// A figure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// What it shows.
+    /// Title of the figure.
     pub title: String,
     /// A line of explanation below the title.
     pub note: String,
@@ -106,7 +106,7 @@ pub struct Figure {
     pub y_scale: Scale,
     /// Labels of the bars; empty: a figure of lines.
     pub labels: Vec<String>,
-    /// What is drawn.
+    /// Series of the figure.
     pub series: Vec<Series>,
     /// The horizontal axis shows sizes in bytes.
     pub x_bytes: bool,
@@ -189,7 +189,7 @@ impl Figure {
     }
 }
 
-/// What the system said, without what the drawing libraries wrap around it.
+/// Error of the system, without the text that the drawing libraries wrap around it.
 fn cause(text: &str) -> String {
     let inner = text.rsplit_once("error: \"").map(|(_, inner)| inner);
     let inner = inner.and_then(|inner| inner.split('"').next());

@@ -48,7 +48,7 @@ pub(super) fn shade(value: f64) -> RGBColor {
 }
 
 const FAMILY: &str = "Roboto";
-/// What a reader without it shows: letters about as wide.
+/// Fonts for a reader without it: letters about as wide.
 const FALLBACK: &str = "Roboto, Helvetica, Arial, 'Liberation Sans', sans-serif";
 
 /// The same SVG with more than one family of letters to choose from.

@@ -35,7 +35,7 @@ pub trait Area {
     /// The file; `FileId(0)` for a raw partition.
     fn file(&self) -> FileId;
 
-    /// What it cost the drive.
+    /// Cost on the drive.
     fn counters(&self) -> FsCounters;
 }
 

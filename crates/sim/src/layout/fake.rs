@@ -5,7 +5,7 @@ use std::{cell::RefCell, collections::HashMap, rc::Rc};
 use super::BLOCK;
 use crate::model::{DirId, FileId, Files, FsCounters, FsError, SimTime};
 
-/// What the tests look at; shared, because a layout owns its file system.
+/// Counters for tests; shared, because a layout owns its file system.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     names: HashMap<(u32, u64), u32>,
@@ -44,7 +44,7 @@ impl FakeFiles {
         fake
     }
 
-    /// One that is full after so many distinct blocks of writes.
+    /// One that is full after this many distinct blocks of writes.
     pub(crate) fn limited(blocks: u64) -> Self {
         let fake = Self::new();
         fake.seen.borrow_mut().blocks_left = Some(blocks);

@@ -15,9 +15,9 @@ use crate::model::SimTime;
 /// Parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LazyConfig {
-    /// How many reads make a batch.
+    /// Number of reads in a batch.
     pub batch: u32,
-    /// How long the oldest may wait.
+    /// Longest wait of the oldest read.
     pub timeout: SimTime,
 }
 

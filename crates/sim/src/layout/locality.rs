@@ -37,7 +37,7 @@ pub struct Locality {
     contents: Vec<Vec<u64>>,
 }
 
-/// What has to be written, in this order, around the addition of an object.
+/// Writes around the addition of an object, in this order.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Flush {
     /// Objects of the buffer as it was.

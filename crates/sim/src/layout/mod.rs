@@ -69,7 +69,7 @@ impl fmt::Display for LayoutError {
 
 impl std::error::Error for LayoutError {}
 
-/// Where an object is.
+/// Position of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In a file of its own.
@@ -117,13 +117,13 @@ pub trait Layout {
     /// [`LayoutError::Fs`].
     fn finish(&mut self) -> Result<(), LayoutError>;
 
-    /// Where an object is; `None` if it is not stored.
+    /// Position of an object; `None` if it is not stored.
     fn place(&self, object: u64) -> Option<Place>;
 
-    /// What the layout did and holds.
+    /// Counts and contents of the layout.
     fn stats(&self) -> LayoutStats;
 
-    /// Shares in use of so many equal parts of the shared file, in order; empty where a layout
+    /// Shares in use of this many equal parts of the shared file, in order; empty where a layout
     /// has no such file.
     fn usage(&self, parts: usize) -> Vec<f32> {
         let _ = parts;
@@ -133,7 +133,7 @@ pub trait Layout {
     /// The moment the process has reached.
     fn now(&self) -> SimTime;
 
-    /// What it cost the drive.
+    /// Cost on the drive.
     fn counters(&self) -> FsCounters;
 
     /// One operation of the cache levels.

@@ -1,4 +1,4 @@
-//! What SIMPLE, SQUID and MULTIPLE-DIRS share: every object is a file of its own.
+//! Common part of SIMPLE, SQUID and MULTIPLE-DIRS: every object is a file of its own.
 //!
 //! Write = create, write, close; read = open, read, close; delete = unlink. The three differ in
 //! the directory alone.

@@ -43,7 +43,7 @@ impl Runs {
     }
 }
 
-/// Which slots are in use: a bit each.
+/// Slots in use: a bit each.
 #[derive(Clone, Debug)]
 pub struct Slots {
     /// A set bit is a free slot.
@@ -72,7 +72,7 @@ impl Slots {
         }
     }
 
-    /// How many slots an object of `bytes` bytes needs; at least 1.
+    /// Number of slots that an object of `bytes` bytes needs; at least 1.
     #[must_use]
     pub fn needed(bytes: u64) -> u64 {
         bytes.div_ceil(BLOCK).max(1)
@@ -171,7 +171,7 @@ impl Slots {
         self.left
     }
 
-    /// Where the next allocation looks first.
+    /// Start of the search of the next allocation.
     #[must_use]
     pub const fn cursor(&self) -> u32 {
         self.cursor

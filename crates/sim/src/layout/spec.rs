@@ -55,7 +55,7 @@ pub struct LayoutSizes {
 }
 
 impl LayoutSizes {
-    /// So many bytes; page 8 KiB, buffers of 64 KiB, half a second.
+    /// A spec for `bytes` bytes; page 8 KiB, buffers of 64 KiB, half a second.
     #[must_use]
     pub fn of(bytes: u64) -> Self {
         Self {

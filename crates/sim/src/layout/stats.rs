@@ -1,4 +1,4 @@
-//! What a layout did and holds.
+//! Counts and contents of a layout.
 
 use serde::Serialize;
 
@@ -59,7 +59,7 @@ impl LayoutStats {
     }
 }
 
-/// How far each read() begins from the end of the one before, in 512-byte blocks.
+/// Distance of each read() from the end of the one before, in 512-byte blocks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ReadDistances {
     /// Pairs of consecutive reads.

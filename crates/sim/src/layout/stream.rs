@@ -17,7 +17,7 @@ use super::{
 };
 use crate::model::{FsCounters, SimTime};
 
-/// Which parts a layout of the family has.
+/// Parts of a layout of the family.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StreamConfig {
     /// Bytes of the file.
@@ -64,7 +64,7 @@ impl<A: Area> Stream<A> {
         }
     }
 
-    /// Where the cursor is, in bytes.
+    /// Position of the cursor, in bytes.
     #[must_use]
     pub fn cursor(&self) -> u64 {
         u64::from(self.slots.cursor()) * super::BLOCK

@@ -16,7 +16,7 @@ pub enum PolicyKind {
     /// Least recently used goes first.
     #[default]
     Lru,
-    /// LRU for objects up to so many bytes; larger ones are not cached.
+    /// LRU for objects up to this many bytes; larger ones are not cached.
     LruTh(u64),
     /// Oldest goes first.
     Fifo,

@@ -12,7 +12,7 @@ use super::Stamp;
 /// No node.
 const NIL: u32 = u32::MAX;
 
-/// Which level.
+/// Memory or disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
     Ram,

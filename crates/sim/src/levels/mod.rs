@@ -18,7 +18,7 @@ use foxy_trace::Request;
 use serde::Serialize;
 use store::Store;
 
-/// How a request ended.
+/// Result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// Answered from memory.
@@ -92,7 +92,7 @@ pub fn ratio(part: u64, whole: u64) -> f64 {
     }
 }
 
-/// What is kept with an object.
+/// Data kept with an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     size: u64,
@@ -184,7 +184,7 @@ impl Levels {
         outcome
     }
 
-    /// What a miss asked of the disk.
+    /// Counts the disk operations of a miss.
     fn count_ops(&mut self, ops: &[DiskOp]) {
         for op in ops {
             match op.kind {

@@ -1,4 +1,4 @@
-//! What the cache levels ask of a disk: URL-read, URL-write, URL-delete.
+//! Operations of the cache levels on a disk: URL-read, URL-write, URL-delete.
 
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ pub enum DiskOpKind {
 /// One operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskOp {
-    /// What to do.
+    /// The operation.
     pub kind: DiskOpKind,
     /// With which object.
     pub object: u64,

@@ -1,4 +1,4 @@
-//! What the two levels hold: any two policies, or LRU over LRU in its quick form.
+//! Contents of the two levels: any two policies, or LRU over LRU in its quick form.
 
 use foxy_policy::Evicted;
 use foxy_trace::Request;

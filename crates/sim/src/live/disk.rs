@@ -19,7 +19,7 @@ pub(super) struct Work {
     pub(super) done: Option<Done>,
 }
 
-/// What was done.
+/// Operations so far.
 pub(super) struct Disk {
     pub(super) stats: LayoutStats,
     pub(super) refused: u64,

@@ -27,7 +27,7 @@ use disk::{Disk, Work};
 /// Told once when a read is done: whether the bytes are there.
 pub type Done = Box<dyn FnOnce(bool) + Send>;
 
-/// Where an object is.
+/// Position of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// In memory: `done` was not used.
@@ -38,7 +38,7 @@ pub enum Found {
     Nowhere,
 }
 
-/// What a cache did.
+/// Work of a cache.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Worked {
     /// Its levels.

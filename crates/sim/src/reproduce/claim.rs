@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::report::{Align, Table};
 
-/// What kind of comparison a figure allows.
+/// Kind of comparison that a figure allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Comparison {
@@ -37,15 +37,15 @@ impl Comparison {
 /// A published figure and ours.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Claim {
-    /// Where it was published: `table 2`.
+    /// Place of publication: `table 2`.
     pub source: String,
-    /// What it is, with its unit.
+    /// Name of the figure, with its unit.
     pub what: String,
     /// As published.
     pub published: f64,
     /// Ours.
     pub ours: f64,
-    /// What the comparison is worth.
+    /// Value of the comparison.
     pub comparison: Comparison,
 }
 
@@ -97,7 +97,7 @@ impl Claim {
         }
     }
 
-    /// How it came out.
+    /// Result of the comparison.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let off = (self.ratio() - 1.0).abs();
@@ -119,10 +119,10 @@ impl Claim {
     }
 }
 
-/// How far from 1 the ratio of a figure may be that is compared within a band.
+/// Largest distance from 1 of a ratio that is compared within a band.
 pub const BAND: f64 = 0.25;
 
-/// How a claim came out.
+/// Result of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Equal, within a tenth (calibration input), or within the band.

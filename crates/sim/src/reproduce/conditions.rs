@@ -46,7 +46,7 @@ impl Default for Conditions {
 const RAM: u64 = 512 << 20;
 
 impl Conditions {
-    /// What results depend on.
+    /// Conditions that results depend on.
     pub(super) fn key(&self) -> impl std::fmt::Debug + use<'_> {
         (
             self.seed,
@@ -57,7 +57,7 @@ impl Conditions {
         )
     }
 
-    /// How to sweep: threads, the file of finished runs, and whom to tell.
+    /// Options of a sweep: threads, the file of finished runs, and the receiver of progress.
     pub(super) fn options<'a>(
         &self,
         progress: &'a (dyn Fn(usize, usize) + Sync),
@@ -73,14 +73,14 @@ impl Conditions {
         n / self.scale.max(1)
     }
 
-    /// The levels with a disk of so many GiB.
+    /// The levels with a disk of this many GiB.
     #[must_use]
     pub fn levels(&self, disk_gib: f64) -> LevelsConfig {
         let disk = (disk_gib * f64::from(1u32 << 30)) as u64;
         LevelsConfig::lru(self.scaled(RAM), self.scaled(disk))
     }
 
-    /// A run on so many GiB, for so many operations.
+    /// A run on this many GiB, for this many operations.
     #[must_use]
     pub fn config(&self, layout: LayoutSpec, disk_gib: f64, ops: u64) -> RunConfig {
         RunConfig {
@@ -102,7 +102,7 @@ impl Conditions {
         }
     }
 
-    /// The DEC stream, cut after so many requests.
+    /// The DEC stream, cut after this many requests.
     #[must_use]
     pub fn dec(&self, requests: u64) -> Workload {
         Workload::dec(self.scaled(requests))

@@ -37,10 +37,10 @@ pub const PARTS: &[Part] = &[
     systems::CRASH,
 ];
 
-/// What came out.
+/// Result of a reproduction.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Reproduction {
-    /// What memory, disks and numbers of operations were divided by; 1: as published.
+    /// Divisor of memory, disks and numbers of operations; 1: as published.
     pub scale: u64,
     /// The parts.
     pub sections: Vec<Section>,

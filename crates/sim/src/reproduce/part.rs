@@ -31,7 +31,7 @@ struct Kept {
 }
 
 /// Does `parts` one after the other. `after` is called with all that is finished after each
-/// of them, so that whoever stops the process keeps what is finished. With a folder, finished
+/// of them, so that finished parts survive an interruption. With a folder, finished
 /// parts are kept in its file `parts/ID.json` and not done again by the same build. Stopped
 /// early it returns the parts that are finished.
 ///

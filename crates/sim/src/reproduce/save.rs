@@ -1,4 +1,4 @@
-//! What a reproduction leaves in its folder.
+//! Files that a reproduction writes into its folder.
 
 use std::path::{Path, PathBuf};
 

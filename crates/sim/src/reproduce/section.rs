@@ -14,13 +14,13 @@ use crate::{
 pub struct Drawn {
     /// Its file name without extension; unique in a reproduction.
     pub stem: String,
-    /// What to look at, in one or two sentences.
+    /// Hint for the reader, in one or two sentences.
     pub caption: String,
     /// The figure.
     pub figure: Figure,
 }
 
-/// What a part has to show. A plain value: it is kept on disk and read back.
+/// Results of a part. A plain value: it is kept on disk and read back.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Section {
     /// Its heading; filled in by [`super::run_parts`].

@@ -1,4 +1,4 @@
-//! What a layout stands on: a modelled drive under a modelled file system, or raw.
+//! Base of a layout: a modelled drive under a modelled file system, or raw.
 
 use std::{
     fmt,
@@ -89,7 +89,7 @@ impl Serialize for FsKind {
 pub struct Backend {
     /// One of [`Drive::NAMES`].
     pub drive: String,
-    /// What is on it.
+    /// File system on it.
     pub fs: FsKind,
     /// Memory for file pages, bytes.
     pub page_cache: u64,

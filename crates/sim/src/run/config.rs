@@ -18,7 +18,7 @@ pub struct RunConfig {
     pub seed: u64,
     /// Cache levels.
     pub levels: LevelsConfig,
-    /// Stop after so many disk operations; 0: at the end of the workload.
+    /// Stop after this many disk operations; 0: at the end of the workload.
     pub ops: u64,
     /// The layout.
     pub layout: LayoutSpec,

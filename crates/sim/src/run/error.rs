@@ -19,7 +19,7 @@ pub enum RunError {
     Output {
         /// The file.
         path: std::path::PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// A figure that could not be drawn.
@@ -31,11 +31,11 @@ pub enum RunError {
     /// Something failed after there were results: they are printed first.
     #[error("{error}{note}")]
     Partly {
-        /// What is to be printed.
+        /// Text to print.
         text: String,
         /// Why it ends.
         error: Box<Self>,
-        /// What that means for the results.
+        /// Consequence for the results.
         note: &'static str,
     },
     /// A stream without any operation for the disk.

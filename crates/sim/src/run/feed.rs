@@ -58,7 +58,7 @@ fn make(config: &RunConfig, give: &SyncSender<Vec<DiskOp>>) -> Result<LevelCount
             break;
         }
     }
-    // Whoever takes nothing any more has an error of its own.
+    // A receiver that stopped reports its own error.
     let _ended = give.send(ops);
     Ok(*levels.counts())
 }

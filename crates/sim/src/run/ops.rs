@@ -3,7 +3,7 @@
 use super::{LOOK_EVERY, RunConfig, RunError, go_on};
 use crate::levels::{DiskOp, DiskOpKind, LevelCounts, Levels};
 
-/// How many operations of each kind there are, and their bytes.
+/// Number of operations of each kind, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpSums([(u64, u64); 3]);
 
@@ -15,13 +15,13 @@ impl OpSums {
         *bytes += op.size;
     }
 
-    /// How many of a kind, and their bytes.
+    /// Number of operations of a kind, and their bytes.
     #[must_use]
     pub const fn of(&self, kind: DiskOpKind) -> (u64, u64) {
         self.0[kind as usize]
     }
 
-    /// How many of all kinds.
+    /// Number of operations of all kinds.
     #[must_use]
     pub fn all(&self) -> u64 {
         self.0.iter().map(|(count, _)| count).sum()
@@ -93,7 +93,7 @@ impl OpStream {
         sums
     }
 
-    /// How many operations of a kind there are, and their bytes.
+    /// Number of operations of a kind, and their bytes.
     #[must_use]
     pub fn count(&self, kind: DiskOpKind) -> (u64, u64) {
         self.sums().of(kind)

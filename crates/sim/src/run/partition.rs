@@ -15,9 +15,9 @@ use crate::model::{Device, DriveStats, Op, SimTime};
 
 /// Requests under way at once, at most.
 const DEPTH: u32 = 256;
-/// What is written, and what a device may hold to be used without a question.
+/// Pattern of written data; a device that holds only this is used without a question.
 const PATTERN: u8 = 0x5a;
-/// So much of its beginning is looked at, bytes.
+/// Bytes at its beginning that are checked.
 const LOOKED_AT: u64 = 1 << 20;
 /// Longest wait for the kernel before it is asked again.
 const TURN: Duration = Duration::from_secs(1);

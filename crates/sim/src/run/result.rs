@@ -150,7 +150,7 @@ impl RunResult {
         result
     }
 
-    /// What of `sequential`, bytes a second, the run's `bytes` of objects reached.
+    /// Sets the share of `sequential`, bytes a second, that the run's `bytes` of objects reached.
     pub(super) fn against(&mut self, sequential: f64, bytes: u64) {
         if sequential > 0.0 && self.seconds > 0.0 {
             self.of_sequential = bytes as f64 / self.seconds / sequential;

@@ -12,7 +12,7 @@ use crate::{
 /// Samples of a run's course that a result keeps.
 pub(super) const SAMPLES: usize = 200;
 
-/// What happened on the way.
+/// Events on the way.
 #[derive(Debug, Default)]
 pub(crate) struct Course {
     /// Writes refused for want of space.
@@ -94,7 +94,7 @@ impl<'a> Running<'a> {
         Ok((counts, sums))
     }
 
-    /// What the layout still holds goes to the drive; then the figures.
+    /// Writes the rest that the layout holds to the drive, and returns the figures.
     pub(super) fn result(
         &mut self,
         counts: &LevelCounts,

@@ -1,4 +1,4 @@
-//! Stopping early: whoever is asked to stop (Ctrl-C) sets a flag, long work looks at it now and
+//! Stopping early: Ctrl-C sets a flag, long work looks at it now and
 //! then and ends with [`RunError::Stopped`], so that what was finished can still be shown.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ pub fn stop() {
     STOP.store(true, Ordering::Relaxed);
 }
 
-/// Whether somebody asked for that.
+/// True if somebody asked for that.
 #[must_use]
 pub fn stopped() -> bool {
     STOP.load(Ordering::Relaxed)

@@ -15,7 +15,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use super::{OpStream, RunConfig, RunError, RunResult, run_ops, stop};
 
-/// How to sweep.
+/// Options of a sweep.
 #[derive(Default)]
 pub struct SweepOptions<'a> {
     /// Threads; 0: one.
@@ -26,11 +26,11 @@ pub struct SweepOptions<'a> {
     pub progress: Option<&'a (dyn Fn(usize, usize) + Sync)>,
 }
 
-/// What a sweep does many of.
+/// One of the many jobs of a sweep.
 pub trait Job: Sync {
-    /// What several jobs may share.
+    /// Data that several jobs may share.
     type Input: Send + Sync;
-    /// What comes out.
+    /// Result of a job.
     type Output: Clone + Send + Serialize + DeserializeOwned;
     /// Its name in the file of `resume`; differs from kind to kind.
     const FIELD: &'static str;

@@ -1,4 +1,4 @@
-//! Where requests come from: a generator by name, or an access log.
+//! Source of requests: a generator by name, or an access log.
 
 use std::{fmt, path::PathBuf, str::FromStr};
 

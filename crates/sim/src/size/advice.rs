@@ -48,7 +48,7 @@ pub(super) fn sentences(report: &SizeReport) -> String {
     )
 }
 
-/// What a cache of that size would write, and with fewer objects let in.
+/// Writes of a cache of that size, and of one that admits fewer objects.
 fn gates(curves: &[Curve], disk: &Point) -> String {
     let gated = curves.iter().filter(|c| c.policy.starts_with(GATED));
     let said = gated.filter_map(|curve| {
@@ -65,7 +65,7 @@ fn gates(curves: &[Curve], disk: &Point) -> String {
     said.collect()
 }
 
-/// What memory alone would give: the smallest size that has half of the disk's hits.
+/// Effect of memory alone: the smallest size that has half of the disk's hits.
 fn memory(curves: &[Curve], disk: &Point) -> String {
     let others: Vec<_> = curves
         .iter()

@@ -1,11 +1,11 @@
-//! What is compared: a replacement policy alone, or Foxy as it is.
+//! Candidates of a comparison: a replacement policy alone, or Foxy as it is.
 
 use std::{fmt, str::FromStr};
 
 use super::Gate;
 use crate::levels::PolicyKind;
 
-/// A policy over so many bytes of objects, or `foxy`: memory before the production store, with
+/// A policy over this many bytes of objects, or `foxy`: memory before the production store, with
 /// what records, segments and reinsertion cost and gain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Candidate {
@@ -20,7 +20,7 @@ impl Candidate {
     pub const FOXY: Self = Self::Foxy(Gate::Open);
 }
 
-/// How Foxy is named, and what comes before a gate's name.
+/// Name of Foxy, and prefix of a gate's name.
 pub(super) const FOXY: &str = "foxy";
 pub(super) const GATED: &str = "foxy:";
 

@@ -41,7 +41,7 @@ pub(super) fn curves(
 /// Groups of objects that the sampling error is estimated from.
 const GROUPS: usize = 16;
 
-/// What a miniature cache answered.
+/// Answers of a miniature cache.
 #[derive(Default)]
 struct Answered {
     hit_bytes: u64,
@@ -104,7 +104,7 @@ fn point(sampler: &Sampler, options: &SizeOptions, candidate: Candidate, size: u
     }
 }
 
-/// Of a busy disk: one of so many new objects is not stored.
+/// Of a busy disk: one of this many new objects is not stored.
 const REFUSED: u64 = 10;
 
 fn policy_alone(sampler: &Sampler, policy: PolicyKind, size: u64) -> Answered {

@@ -1,4 +1,4 @@
-//! What may enter the disk, as if the write budget were always spent.
+//! Admission to the disk, as if the write budget were always spent.
 //!
 //! The rules are those of crate `policy`, with the memory that the production store gives them. There
 //! they decide at the end of a budget, here about everything: a store with a budget lies between
@@ -9,17 +9,17 @@ use std::{fmt, str::FromStr};
 use foxy_base::{ByteSize, MonoTime};
 use foxy_policy::{Admission, Frequency, SecondUse, SizeLimit};
 
-/// What may enter the disk. Memory before it takes everything.
+/// Objects that may enter the disk. Memory before it takes everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Gate {
     /// Everything.
     #[default]
     Open,
-    /// What was asked for before: `when_spent = "second-use"`.
+    /// Objects that were requested before: `when_spent = "second-use"`.
     SecondUse,
-    /// What was asked for three times lately: `when_spent = "frequency"`.
+    /// Objects that were requested three times lately: `when_spent = "frequency"`.
     Frequency,
-    /// What takes at most so many bytes: `max_size`.
+    /// Objects up to this number of bytes: `max_size`.
     MaxSize(u64),
 }
 
@@ -82,7 +82,7 @@ impl Rule {
         }
     }
 
-    /// Whether an object may enter that takes so many bytes.
+    /// True if an object may enter that takes this many bytes.
     pub(super) fn admits(&mut self, object: u64, bytes: u64) -> bool {
         match self {
             Self::Open => true,

@@ -7,7 +7,7 @@
 use foxy_trace::{Flags, Method, Request};
 use serde::Serialize;
 
-/// How many, by reason.
+/// Number of requests, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
     /// Another method than GET and HEAD.
@@ -20,7 +20,7 @@ pub struct LeftOut {
     pub size: u64,
 }
 
-/// Whether no byte of the object goes to the client, which has it already or asks for its head.
+/// True if no byte of the object goes to the client, which has it already or asks for its head.
 pub(super) const fn is_bodiless(request: &Request) -> bool {
     request.status == 304 || matches!(request.method, Method::Head)
 }

@@ -1,4 +1,4 @@
-//! What more memory, more disk or another policy would do to an operator's own log.
+//! Predicts the effect of more memory, more disk or another policy on an operator's own log.
 //!
 //! Method: spatially hashed sampling (SHARDS: Waldspurger and others, FAST 2015; as miniature
 //! caches: the same, USENIX ATC 2017). A request is taken if the hash of its object is below a
@@ -32,10 +32,10 @@ use crate::{
     report::readable,
 };
 
-/// What to find out.
+/// Options of the prediction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizeOptions {
-    /// What to compare.
+    /// Candidates to compare.
     pub policies: Vec<Candidate>,
     /// Cache sizes in bytes; empty: powers of two up to all that the log asks for.
     pub sizes: Vec<u64>,
@@ -88,7 +88,7 @@ pub struct Curve {
     pub points: Vec<Point>,
 }
 
-/// What the disk of such a cache would have to do.
+/// Work of the disk of such a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Load {
     /// Bytes asked for in a second, over the whole log; 0 if the log has no times.
@@ -119,11 +119,11 @@ pub struct SizeReport {
     pub objects: u64,
     /// Their bytes, likewise.
     pub object_bytes: u64,
-    /// What an endless cache would answer.
+    /// Hits of an endless cache.
     pub ceiling: f64,
     /// The same in bytes.
     pub byte_ceiling: f64,
-    /// What is asked for, by time.
+    /// Requested bytes, by time.
     pub load: Load,
     /// The smallest cache that the sample can answer for, in bytes.
     pub least: u64,

@@ -20,7 +20,7 @@ pub(crate) struct Sampled {
 }
 
 impl Sampled {
-    /// Which of `of` groups of objects it belongs to; independent of what is sampled.
+    /// The group, of `of` groups of objects, that it belongs to; independent of the sample.
     pub(crate) const fn group(&self, of: usize) -> usize {
         (self.hash.wrapping_mul(0x9e37_79b1) >> 16) as usize % of
     }
@@ -204,7 +204,7 @@ impl Sampler {
         self.totals
     }
 
-    /// The hit ratio that so many hits of the sample stand for: requests that were sampled too
+    /// The hit ratio that this many hits of the sample stand for: requests that were sampled too
     /// few, or too many, are those of the most popular objects.
     pub(crate) fn corrected(&self, hits: u64) -> f64 {
         let expected = self.totals.requests as f64 * self.rate();
@@ -216,7 +216,7 @@ impl Sampler {
     }
 }
 
-/// What a cache without end does with the sample.
+/// An endless cache over the sample.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Endless {
     pub(crate) objects: u64,

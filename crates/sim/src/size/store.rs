@@ -16,14 +16,14 @@ use super::plan::{FRAGMENT, Plan};
 use super::sample::Sampled;
 use crate::model::hash::BuildIdHasher;
 
-/// What the memory tier keeps of an object besides its bytes.
+/// Bytes that the memory tier keeps of an object besides its body.
 const CHARGE: u64 = 160;
 /// As `StoreOptions::reinsert_percent`.
 const REINSERT: u32 = 20;
 
 type Stamp = (u32, u32);
 
-/// Where the newest version of an object is.
+/// Position of the newest version of an object.
 #[derive(Clone, Copy)]
 struct Place {
     stamp: Stamp,

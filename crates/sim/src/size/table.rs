@@ -3,14 +3,14 @@
 use super::{Curve, Point, SizeReport};
 use crate::report::{Align, Table, readable};
 
-/// What a column tells, in percent.
+/// Quantity of a column, in percent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
     /// Hits, of requests; beside them how sure they are.
     Hits,
     /// The same, of bytes asked for.
     Bytes,
-    /// What is written to the disk, of bytes asked for.
+    /// Bytes written to the disk, of bytes requested.
     Written,
 }
 

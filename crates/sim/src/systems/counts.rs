@@ -1,4 +1,4 @@
-//! What a cache system did with a stream, in the columns of the Hummingbird and UCFS tables.
+//! Counts of a cache system for a stream, in the columns of the Hummingbird and UCFS tables.
 
 use foxy_trace::Request;
 use serde::{Deserialize, Serialize};

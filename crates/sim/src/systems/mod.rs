@@ -56,10 +56,10 @@ pub trait CacheSystem {
     /// The moment the process has reached.
     fn now(&self) -> SimTime;
 
-    /// What it cost the drive.
+    /// Cost on the drive.
     fn counters(&self) -> FsCounters;
 
-    /// What only some systems have.
+    /// Figures of some systems only.
     fn extras(&self) -> Extras {
         Extras::default()
     }

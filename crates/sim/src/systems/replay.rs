@@ -1,4 +1,4 @@
-//! How a stream is played to a system: THROTTLE, REAL and FAST(n).
+//! Speed at which a stream is played to a system: THROTTLE, REAL and FAST(n).
 //!
 //! Rule (Hummingbird): THROTTLE plays events back to back; REAL at their recorded times; FAST(n)
 //! cuts every gap to n. A system that is behind the recorded time is not waited for.
@@ -61,7 +61,7 @@ impl FromStr for Pace {
     }
 }
 
-/// How to play.
+/// Options of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Replay {
     /// When events are played.

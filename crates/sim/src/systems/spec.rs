@@ -15,7 +15,7 @@ use crate::{
     run::{Backend, FsKind, Partition, RequestStream, RunError, Workload},
 };
 
-/// Which system.
+/// Kind of system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SystemSpec {
     /// Squid 2.2 on a file system.
@@ -60,13 +60,13 @@ impl SystemSpec {
         Self::Foxy,
     ];
 
-    /// Whether it works on a partition without file system that is its own.
+    /// True if it works on a partition without file system that is its own.
     #[must_use]
     pub const fn owns_partition(self) -> bool {
         matches!(self, Self::Ucfs | Self::Hummingbird)
     }
 
-    /// Whether it is one of Squid's kind: it keeps files.
+    /// True if it is one of Squid's kind: it keeps files.
     #[must_use]
     pub const fn keeps_files(self) -> bool {
         !matches!(self, Self::Ucfs | Self::Hummingbird | Self::Foxy)
@@ -101,7 +101,7 @@ impl Serialize for SystemSpec {
 /// Everything a run of a cache system depends on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SystemConfig {
-    /// Which.
+    /// The system.
     pub spec: SystemSpec,
     /// Requests.
     pub workload: Workload,
@@ -122,7 +122,7 @@ pub struct SystemConfig {
     pub device: Option<PathBuf>,
     /// File system of Squid's kind.
     pub fs: FsKind,
-    /// How the stream is played.
+    /// Speed of the stream.
     pub replay: Replay,
     /// Bytes of a cluster of UCFS and Hummingbird.
     pub cluster: u64,
@@ -322,7 +322,7 @@ impl SystemConfig {
         run_system(&mut *system, self.requests()?, self.replay)
     }
 
-    /// What sets it apart from others, in a row of a table.
+    /// Properties that set it apart from others, in a row of a table.
     #[must_use]
     pub fn label(&self) -> String {
         let on = match &self.device {

@@ -28,7 +28,7 @@ pub struct CascadeReport {
 }
 
 impl Cascade {
-    /// Empty levels of so many bytes.
+    /// Empty levels of this many bytes.
     #[must_use]
     pub fn new(memory: u64, disk: u64) -> Self {
         Self {

@@ -87,7 +87,7 @@ fn quantile(sorted: &[f64], share: f64) -> f64 {
     sorted.get((last * share) as usize).copied().unwrap_or(0.0)
 }
 
-/// A bar for each five seconds of idle time, as long as the share of minutes that had so much.
+/// A histogram of idle time in classes of five seconds: the bar is the share of minutes in the class.
 fn bars(minutes: &[f64]) -> String {
     const CLASSES: usize = 12;
     const LONGEST: usize = 50;

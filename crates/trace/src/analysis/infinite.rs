@@ -64,7 +64,7 @@ impl Infinite {
         size
     }
 
-    /// How often each object was asked for, in no order.
+    /// Number of requests for each object, in no order.
     #[must_use]
     pub fn references(&self) -> Vec<u32> {
         self.seen.values().map(|s| s.references).collect()

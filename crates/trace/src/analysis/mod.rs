@@ -1,4 +1,4 @@
-//! What one measures on a stream of requests.
+//! Measurements on a stream of requests.
 
 mod cascade;
 mod idle;

@@ -27,7 +27,7 @@ struct Visit {
     bytes: u64,
 }
 
-/// What the sets look like.
+/// Shape of the sets.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PagesReport {
     /// Different pages.

@@ -28,7 +28,7 @@ struct Visit {
     objects: HashSet<u64>,
 }
 
-/// What the sets look like.
+/// Shape of the sets.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SiteSetsReport {
     /// Minutes of the window.
@@ -44,7 +44,7 @@ pub struct SiteSetsReport {
 }
 
 impl SiteSets {
-    /// With a window of so many minutes.
+    /// With a window of this many minutes.
     #[must_use]
     pub fn new(minutes: f64) -> Self {
         Self {

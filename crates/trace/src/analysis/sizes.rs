@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// How often each size was seen.
+/// Number of requests by size.
 #[derive(Clone, Debug, Default)]
 pub struct SizeCounts {
     counts: BTreeMap<u64, u64>,

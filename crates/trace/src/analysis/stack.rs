@@ -10,7 +10,7 @@ pub struct StackDistances {
     last: HashMap<u64, u32>,
     tree: Vec<u32>,
     now: u32,
-    /// How often each distance was seen.
+    /// Number of requests by distance.
     counts: Vec<u64>,
     repeats: u64,
 }

@@ -8,7 +8,7 @@ use crate::analysis::{Cascade, Summary};
 /// One figure: as published, and ours.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Delta {
-    /// What it is.
+    /// Name of the figure.
     pub name: &'static str,
     /// As published.
     pub published: f64,

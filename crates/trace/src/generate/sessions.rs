@@ -189,7 +189,7 @@ impl Sessions {
         self.pages.draw(&mut self.rng)
     }
 
-    /// What a visit asks for, the page first.
+    /// Requests of a visit, the page first.
     fn visit(&mut self, page: u64) -> VecDeque<Wanted> {
         self.recent.push_back(page);
         if self.recent.len() > self.config.recent {

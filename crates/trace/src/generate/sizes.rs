@@ -22,7 +22,7 @@ pub enum Sizes {
         sigma: f64,
         /// Share of objects whose size comes from the tail, 0 to 1.
         tail: f64,
-        /// Where the tail begins, bytes.
+        /// Start of the tail, in bytes.
         from: f64,
         /// The tail's exponent; below 2 the variance is infinite.
         alpha: f64,

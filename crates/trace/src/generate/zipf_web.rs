@@ -22,7 +22,7 @@ pub struct ZipfWebConfig {
     pub sizes: Sizes,
     /// Probability that a request repeats one of the last [`recent`](Self::recent).
     pub recency: f64,
-    /// How far back repeats reach (log-uniform distance).
+    /// Reach of repeats (log-uniform distance).
     pub recent: u32,
     /// Probability that a request finds its object modified (next version, new size).
     pub modified: f64,

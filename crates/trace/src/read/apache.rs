@@ -40,8 +40,8 @@ pub(super) fn split(line: &[u8]) -> Result<Parts<'_>, Bad> {
     })
 }
 
-/// Where the quoted text ends: a quote not escaped, followed by a blank. Old servers did not
-/// escape quotes inside, so a quote within a word does not end it.
+/// End of the quoted text: a quote not escaped, followed by a blank. Old servers did not escape
+/// quotes inside, so a quote within a word does not end it.
 fn closing_quote(text: &[u8]) -> Option<usize> {
     (0..text.len()).find(|at| {
         text[*at] == b'"'

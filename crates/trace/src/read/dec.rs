@@ -18,7 +18,7 @@ const RECORD: usize = 60;
 const QUERY_BITS: u64 = 8 | 32;
 const CGI_TYPE: u64 = 3;
 
-/// Whether `start` looks like the binary file: the first record after the header makes sense.
+/// True if `start` looks like the binary file: the first record after the header makes sense.
 pub(crate) fn looks_binary(start: &[u8]) -> bool {
     let Some(record) = start.get(HEADER..HEADER + RECORD) else {
         return false;
@@ -51,7 +51,7 @@ impl<R: Read> Binary<R> {
         Ok(Self { input, records: 0 })
     }
 
-    /// Where the next record begins.
+    /// Offset of the next record.
     pub(crate) const fn offset(&self) -> u64 {
         HEADER as u64 + self.records * RECORD as u64
     }

@@ -5,7 +5,7 @@ use super::words::{number_or_dash, seconds, status};
 use super::{Bad, url};
 use crate::{Flags, Method, Request};
 
-/// Where each column is, once the header line has been seen.
+/// Position of each column, once the header line has been read.
 #[derive(Debug, Default)]
 pub(crate) struct Columns(Option<At>);
 

@@ -1,4 +1,4 @@
-//! What a URL tells: its ids, its server, and whether caches of the time passed it through.
+//! Facts from a URL: its ids, its server, and the treatment by caches of the time.
 
 use foxy_base::hash64;
 

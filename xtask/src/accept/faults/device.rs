@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where the groups that slow down a process's disks are kept (cgroup v1).
+/// Folder of the control groups that slow down a process's disks (cgroup v1).
 const BLKIO: &str = "/sys/fs/cgroup/blkio";
 
 /// The disk.
@@ -86,7 +86,7 @@ impl Device {
         run(Command::new("losetup").args(["-d", &self.path])).map(drop)
     }
 
-    /// From now on a process reads and writes so many bytes per second there.
+    /// From now on a process reads and writes this many bytes per second there.
     pub(super) fn slow_down(&mut self, process: u32, bytes: u64) -> Result<(), String> {
         let group = Path::new(BLKIO).join(format!("foxy-accept-{process}"));
         let say = |file: &str, text: &str| {

@@ -65,7 +65,7 @@ pub(crate) fn run(bench: &Bench) -> Outcome {
     outcome
 }
 
-/// What is seen of a running Foxy.
+/// Observations of a running Foxy.
 #[derive(Clone)]
 struct Seen {
     stats: Value,
@@ -163,7 +163,7 @@ fn state(seen: &Seen) -> &str {
         .unwrap_or("unknown")
 }
 
-/// What a figure grew by.
+/// Growth of a figure.
 fn grown(before: &Seen, after: &Seen, path: &[&str]) -> f64 {
     number(&after.stats, path) - number(&before.stats, path)
 }

@@ -11,7 +11,7 @@ use std::process::Command;
 const THROTTLE: &str = "/sys/fs/cgroup/blkio/blkio.throttle";
 /// Name of the mount point in the run's scratch folder, which the watcher knows.
 pub(super) const MOUNT: &str = "drive";
-/// Where the watcher finds the device's number.
+/// File in which the watcher finds the device's number.
 pub(super) const NUMBER: &str = "drive.number";
 /// Seek of 5.2 ms and half a turn of 3 ms: Seagate ST318203, the disk of the Foxy paper.
 const COMMANDS: u64 = 120;

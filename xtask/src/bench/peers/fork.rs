@@ -14,13 +14,13 @@ use super::servers::{Kind, Server, Shape};
 use crate::report::Outcome;
 use crate::workspace::{cargo, released, succeed, target_folder};
 
-/// What to measure.
+/// Options of the measurement.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Wanted {
     /// Short measurements, to see that everything works
     #[arg(long)]
     quick: bool,
-    /// Where stores are put; default: target
+    /// Folder for stores; default: target
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
     /// A folder with `foxy` and `foxy-fork-proxy` already built; default: a release build

@@ -39,7 +39,7 @@ ulimit -n 65536 2>/dev/null
 exec taskset -c "$core" "$@"
 "#;
 
-/// Where a process runs: proxies alone, everything else on the other core.
+/// Core of a process: proxies alone, everything else on the other core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Core {
     /// The proxy's own.
@@ -110,7 +110,7 @@ impl Host {
         Ok(Group { name })
     }
 
-    /// What the device under the scratch folder has done so far, all processes together.
+    /// Counts of the device under the scratch folder so far, all processes together.
     pub(super) fn device(&self) -> DeviceCounts {
         self.device.counts()
     }

@@ -1,4 +1,4 @@
-//! How long each measurement takes.
+//! Duration of each measurement.
 
 use std::time::Duration;
 

@@ -15,7 +15,7 @@ use super::host::{Core, Host};
 use super::lengths::Lengths;
 use super::servers::Server;
 
-/// What all measurements of a run share.
+/// State shared by all measurements of a run.
 pub(super) struct Run {
     pub(super) host: Host,
     pub(super) programs: Released,

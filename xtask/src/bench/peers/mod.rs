@@ -30,7 +30,7 @@ use results::Results;
 use scenario::{Job, SCENARIOS, Scenario};
 use servers::{KINDS, Kind};
 
-/// What to measure, and where to put it.
+/// Measurements to make, and folders for them.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Wanted {
     /// Only these scenarios: s1 to s7
@@ -45,10 +45,10 @@ pub(crate) struct Wanted {
     /// Keep the rows of an interrupted run and measure only what is missing
     #[arg(long)]
     resume: bool,
-    /// Where stores are put; needs about 30 GB on the disk to be measured. Default: target
+    /// Folder for stores; needs about 30 GB on the disk to be measured. Default: target
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Where tables and figures are put; default: target/bench/peers
+    /// Folder for tables and figures; default: target/bench/peers
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// A Foxy that is already built, with a `foxy-lab` beside it if there is one; default: a release

@@ -19,7 +19,7 @@ pub(super) struct Cell {
     pub(super) proxy: String,
     /// Figures by name: `<part> <what>`.
     pub(super) figures: BTreeMap<String, f64>,
-    /// What a reader must know of this row.
+    /// Notes that a reader of this row needs.
     pub(super) notes: Vec<String>,
     /// Errors, wrong bodies, a server that did not start.
     pub(super) problems: Vec<String>,
@@ -77,7 +77,7 @@ impl Cell {
         self.judge(part, report);
     }
 
-    /// What a peer does beyond its limits is a result, not a fault of the measurement.
+    /// Treats problems beyond the limits of a peer as results, not as faults of the measurement.
     pub(super) fn problems_are_results(&mut self) {
         self.notes.append(&mut self.problems);
     }
@@ -113,7 +113,7 @@ impl Cell {
 /// All rows of a run.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Results {
-    /// What the rows were measured on and with.
+    /// Conditions of the rows: machine, versions, options.
     pub(super) about: BTreeMap<String, String>,
     pub(super) cells: Vec<Cell>,
     #[serde(skip)]
@@ -142,7 +142,7 @@ impl Results {
         serde_json::from_str(&text).map_err(|e| format!("{shown}: {e}"))
     }
 
-    /// Whether a row is there and without problems.
+    /// True if the row is there and has no problems.
     pub(super) fn has(&self, scenario: &str, kind: Kind) -> bool {
         self.cells
             .iter()
@@ -160,7 +160,7 @@ impl Results {
     pub(super) fn save(&self) -> Result<(), String> {
         let shown = self.path.display();
         let text = serde_json::to_string_pretty(self).map_err(|e| e.to_string())?;
-        // Written aside and renamed: whoever reads it meanwhile sees a whole file.
+        // Written aside and renamed, so that readers always see a whole file.
         let aside = self.path.with_extension("part");
         fs::write(&aside, text).map_err(|e| format!("{shown}: {e}"))?;
         fs::rename(&aside, &self.path).map_err(|e| format!("{shown}: {e}"))

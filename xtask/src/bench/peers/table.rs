@@ -202,7 +202,7 @@ const TABLES: [Table; 9] = [
     },
 ];
 
-/// What the order of proxies goes by, in each scenario.
+/// Figure that orders the proxies, for each scenario.
 const ORDERS: [(&str, &str); 4] = [
     ("s1", "closed cpu"),
     ("s2", "closed cpu"),
@@ -328,7 +328,7 @@ fn orders(results: &Results) -> String {
     text
 }
 
-/// Whether two runs put the proxies into the same order.
+/// Compares the order of the proxies in two runs.
 pub(super) fn order_beside(results: &Results, previous: &Results) -> String {
     let mut text = String::new();
     for (scenario, figure) in ORDERS {

@@ -9,7 +9,7 @@ use super::super::stats::Fault;
 use super::{Engine, Phase, RETRY_NS};
 
 impl Engine<'_> {
-    /// Whether the connection stands now; if it was refused, the job (if any) fails.
+    /// True if the connection stands now; if it was refused, the job (if any) fails.
     pub(super) fn connected(&mut self, at: usize) -> bool {
         let connection = &mut self.connections[at];
         let Some(stream) = &connection.stream else {
@@ -98,7 +98,7 @@ impl Engine<'_> {
         }
     }
 
-    /// How long an answer may take.
+    /// Longest permitted time for an answer.
     fn limit(&self) -> u64 {
         u64::try_from(self.config.timeout.as_nanos()).unwrap_or(u64::MAX)
     }

@@ -20,8 +20,8 @@ impl Machine for Small {
     fn existing(&self, _: &Path) -> Option<u64> {
         None
     }
-    fn cache_folder(&self) -> PathBuf {
-        PathBuf::from("/cache")
+    fn state_folder(&self) -> PathBuf {
+        PathBuf::from("/cache/foxy")
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) enum BenchCommand {
     /// Those that need nothing else
     #[command(flatten)]
     Tool(foxy_bench::cli::BenchCommand),
-    /// What creating and deleting files costs (HBENCH lat_fs), on modelled or real file systems
+    /// Cost of creating and deleting files (HBENCH lat_fs), on modelled or real file systems
     Files(FilesArgs),
     /// Run the proxy over a published layout on real files, or over Foxy's own store
     Proxy(Box<BenchProxyArgs>),

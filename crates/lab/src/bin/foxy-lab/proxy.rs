@@ -27,7 +27,7 @@ const USAGE: u8 = 2;
 /// Layout and its size. The front end is the product's.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct BenchProxyArgs {
-    /// How to run the proxy; stores and memory are set by the options below
+    /// Options of the proxy; stores and memory are set by the options below
     #[command(flatten)]
     serve: ServeArgs,
     /// simple, squid, multiple-dirs, buddy[:BLOCKS], stream, stream-packetizer, loc[:B], or `store`:
@@ -138,7 +138,7 @@ fn config(args: &BenchProxyArgs) -> Result<RunConfig, String> {
     })
 }
 
-/// What was done, for people.
+/// Prints the result for people.
 fn say(layout: &str, worked: &Worked) {
     let (levels, files) = (&worked.levels, &worked.layout);
     eprintln!(

@@ -26,7 +26,7 @@ pub struct Place<'a> {
     pub folder: &'a Path,
     /// A name that no other running server has.
     pub name: &'a str,
-    /// Where it listens on 127.0.0.1.
+    /// Port of the listener on 127.0.0.1.
     pub port: u16,
     /// The origin's port on 127.0.0.1.
     pub origin: u16,

@@ -72,7 +72,7 @@ impl Drop for Mounted {
     }
 }
 
-/// What a command of the system prints.
+/// Output of a command of the system.
 fn call(command: &mut Command) -> Result<String, RunError> {
     let program = command.get_program().to_string_lossy().into_owned();
     let failed = |why: String| {

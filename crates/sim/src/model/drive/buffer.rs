@@ -37,7 +37,7 @@ impl Buffer {
         }
     }
 
-    /// Whether all of `count` sectors from `first` are held; `reached` = how far read-ahead is.
+    /// True if all of `count` sectors from `first` are held; `reached` = how far read-ahead is.
     pub(super) fn covers(&self, first: u64, count: u64, reached: u64) -> bool {
         let end = first + count;
         let growing = self.ahead.is_some_and(|a| {

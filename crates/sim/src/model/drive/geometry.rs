@@ -1,4 +1,4 @@
-//! Where a sector lies: zones, cylinders, heads, and the angle under which it passes.
+//! Position of a sector: zones, cylinders, heads, and the angle under which it passes.
 
 use super::SECTOR;
 

@@ -191,7 +191,7 @@ impl Drive {
         }
     }
 
-    /// What it has done.
+    /// Counts so far.
     #[must_use]
     pub const fn stats(&self) -> &DriveStats {
         &self.stats

@@ -1,4 +1,4 @@
-//! What a data sheet says about a disk or a flash drive.
+//! Data sheet of a disk or a flash drive.
 
 use super::{Zone, seek::SeekTimes};
 
@@ -19,13 +19,13 @@ pub struct DiskParams {
     pub write_seek: SeekTimes,
     /// To another surface of the same cylinder.
     pub head_switch: f64,
-    /// What the skew allows over the switch itself.
+    /// Allowance of the skew over the switch itself.
     pub skew_margin: f64,
     /// Time to decode a command and set up its transfer.
     pub overhead: f64,
     /// Host interface, MB/s.
     pub bus_mb: u64,
-    /// Whether commands are queued in the drive, so that `overhead` overlaps the one before.
+    /// True if commands are queued in the drive, so that `overhead` overlaps the one before.
     pub queued: bool,
     /// Segments of the read buffer; 0 = none.
     pub segments: usize,

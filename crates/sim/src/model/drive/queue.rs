@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::{Drive, Request, Schedule};
 use crate::model::{SimTime, hash::BuildIdHasher};
 
-/// Who a background request belongs to, to wait for (a file, say).
+/// Owner of a background request, to wait for (a file, say).
 pub type Owner = u64;
 
 #[derive(Clone, Copy, Debug)]

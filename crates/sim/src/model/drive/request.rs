@@ -1,4 +1,4 @@
-//! What a drive is asked to do.
+//! Requests to a drive.
 
 /// Direction of a transfer, seen from memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

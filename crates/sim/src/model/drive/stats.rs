@@ -1,4 +1,4 @@
-//! What a drive has done so far.
+//! Counts of a drive.
 
 use crate::model::{Op, SimTime};
 
@@ -47,7 +47,7 @@ pub struct DriveStats {
     pub distance: [u64; 48],
     /// The first `trace_limit` requests after [`DriveStats::record`].
     pub trace: Vec<TraceEntry>,
-    /// How many requests `trace` may hold; 0 = none are recorded.
+    /// Number of requests that `trace` may hold; 0 = none are recorded.
     pub trace_limit: usize,
 }
 

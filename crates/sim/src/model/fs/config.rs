@@ -2,7 +2,7 @@
 
 use crate::model::{Schedule, SimTime};
 
-/// How changes of metadata reach the drive.
+/// Ways in which changes of metadata reach the drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Metadata {
     /// UFS: inodes and directory blocks are written while the process waits.
@@ -29,9 +29,9 @@ pub struct FsConfig {
     pub page_cache: u64,
     /// Memory for inode, free-map and indirect blocks, bytes.
     pub block_cache: u64,
-    /// How metadata is written.
+    /// Way of writing metadata.
     pub metadata: Metadata,
-    /// Whether a directory's inode is written with its blocks ([`Metadata::Sync`] only).
+    /// True if a directory's inode is written with its blocks ([`Metadata::Sync`] only).
     pub sync_directory_inode: bool,
     /// Order of the driver's queue.
     pub schedule: Schedule,
@@ -59,15 +59,15 @@ pub struct FsConfig {
     pub write_high: u64,
     /// ... until no more than this are left.
     pub write_low: u64,
-    /// Whether the last close of a file starts the writes of its dirty pages.
+    /// True if the last close of a file starts the writes of its dirty pages.
     pub flush_on_close: bool,
-    /// Whether reads change the inode.
+    /// True if reads change the inode.
     pub atime: bool,
     /// Pause of the update daemon.
     pub update_every: SimTime,
     /// Age at which dirty pages and blocks are written; the daemon sweeps memory in this time.
     pub update_age: SimTime,
-    /// Whether each change waits for its log write ([`Metadata::Journal`] only).
+    /// True if each change waits for its log write ([`Metadata::Journal`] only).
     pub log_sync: bool,
     /// Bytes of the log ([`Metadata::Journal`] only).
     pub log_bytes: u64,

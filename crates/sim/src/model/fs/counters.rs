@@ -1,8 +1,8 @@
-//! What file operations cost the drive, by kind.
+//! Cost of file operations on the drive, by kind.
 
 use crate::model::{DriveStats, Op, SimTime};
 
-/// What a device request carries.
+/// Content of a device request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum IoKind {
     /// Contents of files, or anything on a raw partition.

@@ -1,5 +1,4 @@
-//! How the file system reaches the drive: waited and background requests, metadata blocks,
-//! the log.
+//! The file system's access to the drive: waited and background requests, metadata blocks, the log.
 
 use super::{FsError, IoKind, Metadata, Ufs};
 use crate::model::{Op, Request, SimTime};

@@ -1,4 +1,4 @@
-//! What a system that keeps files may ask of a file system, modelled or real.
+//! Operations on a file system, modelled or real, for a system that keeps files.
 
 use crate::model::{FsCounters, SimTime};
 
@@ -123,6 +123,6 @@ pub trait Files {
     /// Bytes of the file; 0 for a handle that is not open.
     fn size(&self, file: FileId) -> u64;
 
-    /// What the calls so far cost the drive.
+    /// Cost of the calls so far on the drive.
     fn counters(&self) -> FsCounters;
 }

@@ -21,7 +21,7 @@ struct Group {
     free_fragments: u32,
     /// Broken-up blocks by their longest free run.
     runs: [u32; 8],
-    /// No broken-up block before this one has a free run of so many fragments.
+    /// No broken-up block before this one has a free run of this many fragments.
     first_run: [u32; 8],
     rotor: u32,
     inodes: Vec<u64>,

@@ -66,7 +66,7 @@ pub(super) struct Inode {
     /// Pages gathered for the next cluster write: first and count.
     pub(super) gathered: (u64, u64),
     pub(super) opens: u32,
-    /// Whether the block on disk is older than this.
+    /// True if the block on disk is older than this.
     pub(super) dirty: bool,
     pub(super) live: bool,
     pub(super) generation: u8,
@@ -93,7 +93,7 @@ impl Inode {
         }
     }
 
-    /// Whether blocks from `page` to `page + 1` follow each other on disk.
+    /// True if blocks from `page` to `page + 1` follow each other on disk.
     pub(super) fn adjacent(&self, page: u64, per_block: u32) -> bool {
         let at = |p: u64| self.blocks.get(p as usize).copied();
         matches!((at(page), at(page + 1)), (Some(a), Some(b)) if b == a + per_block)

@@ -20,7 +20,7 @@ pub trait Device: Debug + Send {
     fn flush(&mut self) -> SimTime;
     /// End of the last request.
     fn head(&self) -> u64;
-    /// What was done.
+    /// Counts so far.
     fn stats(&self) -> &DriveStats;
     /// It refused something: nothing is to be expected of it any more.
     fn has_failed(&self) -> bool;
@@ -94,8 +94,8 @@ impl Raw {
         self.now += span;
     }
 
-    /// Where the head is, as a byte of the partition (UCFS' current disk position); clamped
-    /// to the partition.
+    /// Position of the head, as a byte of the partition (UCFS' current disk position); clamped to
+    /// the partition.
     #[must_use]
     pub fn head(&self) -> u64 {
         let head = match &self.under {
@@ -185,7 +185,7 @@ impl Raw {
         self.pass(span)
     }
 
-    /// What it cost so far.
+    /// Cost so far.
     #[must_use]
     pub fn counters(&self) -> FsCounters {
         let drive = match &self.under {

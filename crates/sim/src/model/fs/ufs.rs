@@ -99,7 +99,7 @@ impl Ufs {
         self.queue.drive_mut()
     }
 
-    /// Where a byte of a file lies on the drive, for figures; `None` outside of the file.
+    /// Position of a byte of a file on the drive, for figures; `None` outside of the file.
     #[must_use]
     pub fn place(&self, file: FileId, offset: u64) -> Option<u64> {
         let inode = &self.inodes[self.live(file).ok()? as usize];

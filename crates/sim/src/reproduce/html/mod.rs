@@ -11,7 +11,7 @@ use crate::{
     run::RunError,
 };
 
-/// Figures with more than so many points are shown as pictures: smaller, and quicker to show.
+/// Figures with more than this many points are shown as pictures: smaller, and quicker to show.
 const POINTS: usize = 2_000;
 
 /// The page; `folder` has the figures as PNG.

@@ -1,4 +1,4 @@
-//! What a crash leaves: UCFS with and without its save, Hummingbird with and without its logs.
+//! Contents after a crash: UCFS with and without its save, Hummingbird with and without its logs.
 //!
 //! Each system is killed at random points of the ISP stream; then it starts again. Counted:
 //! objects that it answers of those it would have answered, seconds until it serves and until it
@@ -42,7 +42,7 @@ struct Outcome {
     bytes: u64,
 }
 
-/// How the logs are kept.
+/// Variants of keeping the logs.
 const KINDS: [(&str, LogConfig); 3] = [
     ("no log, scan", with(0, usize::MAX, None)),
     ("hot clusters and deletes", with(2_500, 100, None)),
@@ -70,7 +70,7 @@ fn library(error: HummingbirdError) -> RunError {
     RunError::Config(format!("Hummingbird: {error}"))
 }
 
-/// What a crash leaves.
+/// Contents after a crash.
 pub(in crate::reproduce) const CRASH: Part = Part {
     id: "crashes",
     title: "What a crash leaves",
@@ -200,7 +200,7 @@ fn hummingbird(
     Ok(())
 }
 
-/// How many objects a library answers in their latest version, and in an earlier one.
+/// Number of objects that a library answers in their latest version, and in an earlier one.
 fn answered(
     library: &mut Hummingbird,
     requests: &[Request],

@@ -140,7 +140,7 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
     Ok(section)
 }
 
-/// What the generator was made to meet.
+/// Goals of the generator.
 fn acceptance(config: &SystemConfig, out: &mut Section) -> Result<(), RunError> {
     let mut failed = None;
     let stream = config.requests()?.map_while(|r| match r {

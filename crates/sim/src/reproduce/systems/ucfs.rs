@@ -1,6 +1,6 @@
 //! UCFS against Squid on FFS, on async FFS, and against SQUIDML; and what the lost parameters do.
 //!
-//! Conditions: the generated DEC stream (the NLANR logs are not to be had), 192 MB of memory for
+//! Conditions: the generated DEC stream (the NLANR logs are not available), 192 MB of memory for
 //! each system with its tables, 2 GB of disk, a modelled Atlas 10K II with three times the
 //! sectors, a first part not counted. The published digits are lost: orders and factors only.
 

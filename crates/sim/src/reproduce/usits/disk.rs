@@ -1,4 +1,4 @@
-//! What the journal version adds: what the drive and the file look like from inside.
+//! Additions of the journal version: the drive and the file seen from inside.
 //!
 //! Figures 8 and 9 there (positions of the head over time), 13 (fragmentation maps), 14 (free
 //! pieces over time), 15 (distances of consecutive reads), and the share of the bandwidth.

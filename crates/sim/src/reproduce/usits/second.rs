@@ -85,7 +85,7 @@ pub(super) fn second_stream(
     Ok(out)
 }
 
-/// How much of the drive's bandwidth the best run uses.
+/// Share of the drive's bandwidth that the best run uses.
 fn efficiency(results: &[RunResult], out: &mut Section) {
     if let Some(best) = results.last() {
         let what = "of sequential with 128 buffers, % (all bytes moved)";

@@ -134,7 +134,7 @@ impl Large {
         )
     }
 
-    /// How many times as fast `a` is as `b`.
+    /// Speed of `a` as a multiple of that of `b`.
     fn times(&self, a: LayoutSpec, b: LayoutSpec, utilisation: f64) -> f64 {
         self.seconds(b, utilisation) / self.seconds(a, utilisation)
     }

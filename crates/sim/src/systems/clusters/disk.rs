@@ -12,11 +12,11 @@ pub struct Stored {
     pub name: u64,
     /// Its bytes.
     pub size: u64,
-    /// Which version; stands for the contents.
+    /// Version number; stands for the contents.
     pub version: u32,
 }
 
-/// What was written into a cluster.
+/// Contents of a cluster as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written<R = Stored> {
     /// Number of the write: rises over the whole disk.
@@ -133,7 +133,8 @@ impl<R: Clone> ClusterDisk<R> {
         }
     }
 
-    /// What is in a cluster, without reading it: for what memory holds a copy of, and tests.
+    /// Contents of a cluster, without reading it: for systems that hold a copy in memory, and
+    /// tests.
     #[must_use]
     pub fn peek(&self, cluster: u32) -> Option<&Written<R>> {
         self.contents.get(cluster as usize).and_then(Option::as_ref)
@@ -173,7 +174,7 @@ impl<R: Clone> ClusterDisk<R> {
         self.raw.flush();
     }
 
-    /// What it cost so far.
+    /// Cost so far.
     #[must_use]
     pub fn counters(&self) -> FsCounters {
         self.raw.counters()

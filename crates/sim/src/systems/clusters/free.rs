@@ -1,5 +1,5 @@
-//! Which clusters are free, with counts for each group of 100 (Hummingbird's rule), so that the
-//! nearest free one is found without looking at each.
+//! Free clusters, with counts for each group of 100 (Hummingbird's rule), so that the nearest free
+//! one is found without looking at each.
 
 /// Clusters of a group.
 const GROUP: u32 = 100;
@@ -38,7 +38,7 @@ impl FreeMap {
         self.total
     }
 
-    /// Whether a cluster is free.
+    /// True if a cluster is free.
     #[must_use]
     pub fn is_free(&self, cluster: u32) -> bool {
         self.free.get(cluster as usize).copied().unwrap_or(false)

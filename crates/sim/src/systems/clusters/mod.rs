@@ -1,4 +1,4 @@
-//! What UCFS and Hummingbird share: a raw partition of fixed-size clusters, and the map of free
+//! Common part of UCFS and Hummingbird: a raw partition of fixed-size clusters, and the map of free
 //! ones.
 
 mod disk;

@@ -17,7 +17,7 @@ pub struct Contents {
     pub size: u64,
     /// The version written.
     pub version: u32,
-    /// Whether memory had it.
+    /// True if memory had it.
     pub from_memory: bool,
 }
 
@@ -78,7 +78,7 @@ impl Hummingbird {
     /// and what a later read brings is dropped by its [`Hummingbird::done_read_file`].
     ///
     /// # Errors
-    /// [`HummingbirdError::NoCluster`] without so many free clusters in a row,
+    /// [`HummingbirdError::NoCluster`] without this many free clusters in a row,
     /// [`HummingbirdError::Exists`] as above.
     pub fn write_nomem_file(&mut self, name: u64, size: u64, version: u32) -> Done<u64> {
         self.disk.advance(self.config.call_cpu);

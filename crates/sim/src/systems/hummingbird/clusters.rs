@@ -10,7 +10,7 @@ use crate::{model::SimTime, systems::FreeMap};
 pub(super) struct Cluster {
     /// In the order of the records on disk; [`NONE`] for what was deleted since.
     pub(super) files: Vec<FileNo>,
-    /// Which of them came with another one's read and were not wanted since.
+    /// Those that came with another one's read and were not wanted since.
     fetched: Vec<bool>,
     pub(super) in_memory: bool,
     pub(super) used: SimTime,

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::model::{FsError, SimTime};
 
-/// Where a new cluster goes.
+/// Place of a new cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
@@ -32,13 +32,13 @@ pub struct HummingbirdConfig {
     pub free_to: f64,
     /// Placement of clusters.
     pub placement: Placement,
-    /// A file not used for so long is deleted; `None`: files have no lifetime of their own.
+    /// A file not used for this long is deleted; `None`: files have no lifetime of their own.
     pub file_life: Option<SimTime>,
-    /// A cluster none of whose files was used for so long is freed; `None`: never.
+    /// A cluster none of whose files was used for this long is freed; `None`: never.
     pub cluster_life: Option<SimTime>,
     /// Bytes of a file's name and head in its cluster.
     pub head_bytes: u64,
-    /// A daemon runs once in so many calls of [`super::Hummingbird::tick`] (published: 1,000).
+    /// A daemon runs once in a fixed number of calls of [`super::Hummingbird::tick`] (published: 1,000).
     pub daemon_every: u64,
     /// Processor time of a call.
     pub call_cpu: SimTime,
@@ -48,7 +48,7 @@ pub struct HummingbirdConfig {
     pub logs: LogConfig,
 }
 
-/// What is kept to survive a crash.
+/// Logs that survive a crash.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LogConfig {
     /// Bytes of the region before the clusters.
@@ -57,7 +57,7 @@ pub struct LogConfig {
     pub mappings_every: Option<SimTime>,
     /// Clusters in the hot-cluster log; 0: no such log.
     pub hot: usize,
-    /// The delete-intent log is flushed after so many deletes ...
+    /// The delete-intent log is flushed after this many deletes ...
     pub deletes: usize,
     /// ... or so long after the last flush. `usize::MAX` deletes: no such log.
     pub deletes_every: SimTime,

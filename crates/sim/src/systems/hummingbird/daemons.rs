@@ -1,5 +1,5 @@
 //! Daemons: packing, freeing memory, freeing disk space, and the log of hot clusters. They run in
-//! turn, in idle time, once in so many calls, or when a call needs what they give.
+//! turn, in idle time, once in a fixed number of calls, or when a call needs what they give.
 
 use super::{Hummingbird, HummingbirdError, Placement};
 use crate::model::SimTime;

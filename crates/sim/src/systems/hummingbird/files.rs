@@ -12,7 +12,7 @@ use crate::model::{SimTime, hash::BuildIdHasher};
 pub(super) type FileNo = u32;
 pub(super) const NONE: u32 = u32::MAX;
 
-/// What is known of a file until it is packed.
+/// Data of a file until it is packed.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Loose {
     pub(super) name: u64,

@@ -1,8 +1,8 @@
-//! What is written to survive a crash: hot clusters, mappings, delete intents.
+//! Writes that survive a crash: hot clusters, mappings, delete intents.
 //!
 //! Rules (published version): the disk has regions for clusters, for the file-to-cluster mappings
 //! (written at shutdown and at times), for the numbers of hot clusters and for delete intents
-//! (flushed every so many deletes or seconds). A delete carries the number of the last write
+//! (flushed after a number of deletes or seconds). A delete carries the number of the last write
 //! before it, so that replaying it does not remove what was written afterwards.
 
 use super::{Hummingbird, HummingbirdError};

@@ -119,7 +119,7 @@ impl Hummingbird {
         self.clusters.free.total()
     }
 
-    /// What it did.
+    /// Counts so far.
     #[must_use]
     pub const fn counts(&self) -> &HummingbirdCounts {
         &self.counts
@@ -136,7 +136,7 @@ impl Hummingbird {
         self.disk.advance(span);
     }
 
-    /// What it cost the drive.
+    /// Cost on the drive.
     #[must_use]
     pub fn device(&self) -> FsCounters {
         self.disk.counters()

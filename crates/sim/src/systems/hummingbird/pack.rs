@@ -9,7 +9,7 @@ use crate::systems::Stored;
 /// Files further up the list that packing looks at for one that still fits.
 const LOOK: usize = 64;
 
-/// What goes into a cluster.
+/// Contents of a cluster.
 #[derive(Debug, Default)]
 struct Parcel {
     files: Vec<FileNo>,
@@ -144,7 +144,7 @@ impl Hummingbird {
         self.clusters.free.nearest(self.near())
     }
 
-    /// What new clusters should be near to.
+    /// Cluster that new ones should be near to.
     pub(super) fn near(&self) -> u32 {
         match self.config.placement {
             Placement::Closest => self.disk.position(),

@@ -22,7 +22,7 @@ pub struct CrashImage {
     regions: LogRegions,
 }
 
-/// What a start cost.
+/// Cost of a start.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RecoveryReport {
     /// Seconds until it serves.

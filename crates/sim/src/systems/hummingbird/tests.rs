@@ -256,8 +256,8 @@ fn without_a_free_cluster_it_says_so() {
     check(&library);
 }
 
-/// What a start finds after a crash: the newest version of what was packed, nothing that was
-/// deleted before the last flush of the log, and space adds up.
+/// A start after a crash finds the newest version of what was packed, nothing that was deleted
+/// before the last flush of the log, and space adds up.
 #[test]
 fn a_crash_keeps_what_was_packed_and_forgets_what_was_deleted() {
     let mut library = library(400, config());

@@ -142,7 +142,7 @@ impl WgHummingbird {
     }
 }
 
-/// How an error of the library ends a run.
+/// Converts an error of the library into one that ends a run.
 const fn stop(error: HummingbirdError) -> FsError {
     match error {
         HummingbirdError::NoCluster => FsError::NoSpace,

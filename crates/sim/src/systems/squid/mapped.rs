@@ -88,7 +88,7 @@ impl Mapped {
         })
     }
 
-    /// Where an object is; counts no use.
+    /// Position of an object; counts no use.
     #[must_use]
     pub fn find(&self, object: u64) -> Option<Place> {
         self.index.get(&object).copied()

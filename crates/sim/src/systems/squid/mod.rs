@@ -46,7 +46,7 @@ pub struct SquidConfig {
 }
 
 impl SquidConfig {
-    /// As published: 50 MB of `cache_mem`, a cache directory of so many bytes.
+    /// As published: 50 MB of `cache_mem`, a cache directory of this many bytes.
     #[must_use]
     pub const fn published(cache_dir: u64) -> Self {
         Self {

@@ -29,7 +29,7 @@ pub(super) struct Held {
     pub(super) place: u64,
 }
 
-/// Which of the three.
+/// One of the three parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Part {
     #[default]

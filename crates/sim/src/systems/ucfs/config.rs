@@ -27,7 +27,7 @@ pub struct UcfsConfig {
     pub fill_below: u64,
     /// Largest file that is cached (lost; Squid's practice).
     pub largest: u64,
-    /// A cluster that was not used for so long after it was written is one of one-timers (lost:
+    /// A cluster that was not used for this long after it was written is one of one-timers (lost:
     /// hours or days).
     pub one_timers: SimTime,
     /// A cluster of which some files are still wanted elsewhere in memory keeps its place on
@@ -47,7 +47,7 @@ pub struct UcfsConfig {
 }
 
 impl UcfsConfig {
-    /// So much memory, and the middle of what the text allows for the rest.
+    /// A configuration with `memory` bytes, and the middle of what the text allows for the rest.
     #[must_use]
     pub const fn new(memory: u64) -> Self {
         Self {

@@ -48,7 +48,7 @@ struct Record {
     count: u32,
 }
 
-/// How requests ended, beside what every system counts.
+/// Results of requests, beside those that every system counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UcfsCounts {
     /// Memory had another version.
@@ -109,7 +109,7 @@ impl Ucfs {
         }
     }
 
-    /// What it did.
+    /// Counts so far.
     #[must_use]
     pub const fn counts(&self) -> &UcfsCounts {
         &self.counts

@@ -19,7 +19,7 @@ pub struct UcfsImage {
     first_ms: Option<i64>,
 }
 
-/// What saving or restoring cost.
+/// Cost of saving or restoring.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SaveReport {
     /// Seconds.

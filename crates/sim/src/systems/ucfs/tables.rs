@@ -19,7 +19,7 @@ pub(super) const NONE: u32 = u32::MAX;
 /// A row of the file table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// Where it begins on disk, or [`NONE`].
+    /// First cluster on disk, or [`NONE`].
     pub(super) cluster: u32,
     /// Its slot in memory, or [`NONE`]: the bit MEM.
     pub(super) slot: u32,

@@ -58,7 +58,7 @@ impl Scenario {
         }
     }
 
-    /// Whether this row makes sense.
+    /// True if this row makes sense.
     pub(super) const fn suits(self, kind: Kind) -> bool {
         match kind {
             Kind::Floor | Kind::FoxyReverse => matches!(self, Self::S1),
@@ -110,7 +110,7 @@ pub(super) fn jobs(scenarios: &[Scenario], kinds: &[Kind]) -> Vec<Job> {
     jobs
 }
 
-/// Where rows go as soon as they are there.
+/// Receiver of each finished row.
 pub(super) type Keep<'a> = &'a mut dyn FnMut(Cell) -> Result<(), String>;
 
 /// Runs a job.

@@ -14,7 +14,7 @@ use super::{Keep, LIMIT, Scenario, restart};
 /// A server with a full store.
 pub(super) struct Filled {
     pub(super) server: Server,
-    /// What was stored when.
+    /// Record of the stored objects and their times.
     pub(super) record: PathBuf,
     /// When it was first started.
     pub(super) begun: MonoTime,

@@ -19,7 +19,7 @@ const SLOW_LIMIT: u64 = 384 << 20;
 const SLOW_DELAY: [&str; 2] = ["--latency", "1s"];
 const SLOW_SEED: u64 = 7;
 
-/// How the load rises.
+/// Steps of the rising load.
 struct Climb<'a> {
     offered: &'a [u32],
     knobs: &'a str,

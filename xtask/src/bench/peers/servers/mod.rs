@@ -26,7 +26,7 @@ const MEMORY_MIB: u64 = 256;
 /// Disk, GiB.
 const DISK_GIB: u64 = 8;
 
-/// What is compared.
+/// Compared programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     /// The plainest server there can be.
@@ -123,11 +123,11 @@ impl FromStr for Kind {
     }
 }
 
-/// What a scenario gives a server.
+/// Parameters of a server in a scenario.
 pub(super) struct Shape<'a> {
     /// Names its folder and control group.
     pub(super) label: &'a str,
-    /// Where its folder is put.
+    /// Its folder.
     pub(super) place: &'a Path,
     /// Memory for contents, MiB.
     pub(super) memory_mib: u64,
@@ -158,7 +158,7 @@ impl<'a> Shape<'a> {
     }
 }
 
-/// What a configuration is made from.
+/// Parameters of a configuration.
 pub(super) struct Site<'a> {
     pub(super) host: &'a Host,
     /// The server's own folder.

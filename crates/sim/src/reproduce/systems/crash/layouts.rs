@@ -1,9 +1,10 @@
-//! What a crash leaves of BUDDY and of the STREAM family, whose tables are in memory alone.
+//! Contents of BUDDY and of the STREAM family after a crash; their tables are in memory alone.
 //!
-//! The papers' three ways (WebCoSM, section 4): tables written every few minutes; name and size
-//! beside each object on disk, and a scan of all of it; nothing. A run is stopped at random
-//! operations. An object is back if the way finds it where it is; an entry of a checkpoint whose
-//! object was deleted since leads to other bytes, which a name beside the object would show.
+//! The papers compare three methods (WebCoSM, section 4): tables written every few minutes; name
+//! and size beside each object on disk, found by a scan of the disk; nothing. A run is stopped at
+//! random operations. An object is recovered if the method finds it at its position. A checkpoint
+//! may have an entry of an object that was deleted since; it leads to other bytes, which only a
+//! name beside the object would reveal.
 
 use std::collections::HashMap;
 

@@ -1,0 +1,112 @@
+//! `cargo xtask dist`: what others install. Everything is written to one folder, and the same sources
+//! and programs give the same bytes.
+
+mod archive;
+mod contents;
+mod deb;
+mod image;
+mod installed;
+mod manuals;
+mod program;
+mod sizes;
+mod third_party;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+
+use crate::report::{Outcome, Report};
+use crate::workspace::{root, target_folder};
+
+/// What to make.
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum Dist {
+    /// Manual pages and completions of shells
+    Manuals(Wanted),
+    /// A Debian package
+    Deb(Wanted),
+    /// A container image (OCI layout in a tar file), without a container daemon
+    Image(Wanted),
+    /// What takes the room in the program
+    Sizes(Wanted),
+    /// Install, use, upgrade, remove and purge the package in a new Debian system (needs root)
+    Installed(Wanted),
+}
+
+/// From what, and where to.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Wanted {
+    /// A release build of Foxy with symbols, in place of a new one
+    #[arg(long, value_name = "PATH")]
+    program: Option<PathBuf>,
+    /// Folder for what is made [default: dist in cargo's target folder]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Revision of the package
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    revision: u32,
+}
+
+impl Wanted {
+    fn folder(&self) -> Result<PathBuf, String> {
+        let folder = match &self.out {
+            Some(folder) => folder.clone(),
+            None => target_folder()?.join("dist"),
+        };
+        std::fs::create_dir_all(&folder).map_err(|error| at(&folder, &error))?;
+        Ok(folder)
+    }
+}
+
+/// Runs one command.
+pub(crate) fn run(report: &mut Report, what: &Dist) {
+    let mut step = |name: &'static str, work: &dyn Fn() -> Result<(), String>| {
+        report.step(name, || Outcome::single(work()));
+    };
+    match what {
+        Dist::Manuals(wanted) => step("manuals", &|| manuals::write(&wanted.folder()?)),
+        Dist::Deb(wanted) => step("Debian package", &|| {
+            let file = deb::write(wanted)?;
+            said(&file)
+        }),
+        Dist::Image(wanted) => step("container image", &|| {
+            let file = image::write(wanted)?;
+            said(&file)
+        }),
+        Dist::Sizes(wanted) => step("sizes", &|| sizes::print(wanted)),
+        Dist::Installed(wanted) => installed::run(report, wanted),
+    }
+}
+
+/// Prints a file's name, size and checksum.
+fn said(file: &Path) -> Result<(), String> {
+    let bytes = read(file)?;
+    println!(
+        "   {} ({} bytes, sha256 {})",
+        file.display(),
+        bytes.len(),
+        archive::sha256(&bytes)
+    );
+    Ok(())
+}
+
+/// The project's version.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// A file of the workspace.
+fn source(path: &str) -> Result<Vec<u8>, String> {
+    read(&root().join(path))
+}
+
+/// A text file of the workspace.
+fn text(path: &str) -> Result<String, String> {
+    String::from_utf8(source(path)?).map_err(|_| format!("{path} is not UTF-8"))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|error| at(path, &error))
+}
+
+fn at(path: &Path, error: &std::io::Error) -> String {
+    format!("{}: {error}", path.display())
+}

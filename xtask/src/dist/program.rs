@@ -1,0 +1,138 @@
+//! The program that is packed: a release build, stripped, and what it asks of a system.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{Wanted, at, read};
+use crate::workspace::{cargo, root, succeed, target_folder};
+
+/// Largest stripped program, in bytes.
+const MAX: usize = 16 << 20;
+
+/// A stripped program.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) bytes: Vec<u8>,
+    /// With symbols.
+    pub(super) path: PathBuf,
+}
+
+impl Program {
+    /// Builds it, or takes the one that was named, and strips it.
+    ///
+    /// # Errors
+    /// It cannot be built or stripped, or is too large.
+    pub(super) fn of(wanted: &Wanted) -> Result<Self, String> {
+        let path = match &wanted.program {
+            Some(path) => path.canonicalize().map_err(|error| at(path, &error))?,
+            None => build()?,
+        };
+        let bytes = stripped(&path, &wanted.folder()?)?;
+        if bytes.len() > MAX {
+            return Err(format!(
+                "the program has {} bytes, {MAX} are allowed; `cargo xtask dist sizes` shows what takes the room",
+                bytes.len()
+            ));
+        }
+        Ok(Self { bytes, path })
+    }
+
+    /// The oldest version of the C library that has everything the program uses.
+    pub(super) fn glibc(&self) -> String {
+        glibc(&self.bytes)
+    }
+
+    /// Shared libraries of this machine that the program needs, by the path that the program's
+    /// loader looks for.
+    ///
+    /// # Errors
+    /// `ldd` is missing, or a library is.
+    pub(super) fn libraries(&self) -> Result<Vec<PathBuf>, String> {
+        let output = Command::new("ldd").arg(&self.path).output();
+        let output = output.map_err(|error| format!("ldd: {error}"))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let found: Vec<_> = text.lines().filter_map(library).collect();
+        match found.is_empty() {
+            false => Ok(found),
+            true => Err(format!("ldd {}: {text}", self.path.display())),
+        }
+    }
+}
+
+/// The path in `libm.so.6 => /lib/libm.so.6 (0x7f00)` or `/lib64/ld-linux.so.2 (0x7f00)`.
+fn library(line: &str) -> Option<PathBuf> {
+    let place = line.split(" => ").last()?.trim();
+    let path = place.split(' ').next()?;
+    path.starts_with('/').then(|| PathBuf::from(path))
+}
+
+/// A build of its own: no path of this machine is in it, so that it does not matter where it is built.
+fn build() -> Result<PathBuf, String> {
+    let folder = target_folder()?.join("packaged");
+    let home = std::env::var("CARGO_HOME").ok().map(PathBuf::from);
+    let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
+    let mut flags = vec![format!("--remap-path-prefix={}=.", root().display())];
+    if let Some(home) = home {
+        flags.push(format!("--remap-path-prefix={}=cargo", home.display()));
+    }
+    let mut build = cargo(&["build", "--release", "--locked", "--package", "foxy"]);
+    build
+        .arg("--target-dir")
+        .arg(&folder)
+        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
+    succeed(&mut build, "the messages above name file and line")?;
+    Ok(folder.join("release").join("foxy"))
+}
+
+fn stripped(program: &Path, folder: &Path) -> Result<Vec<u8>, String> {
+    let out = folder.join("foxy.stripped");
+    let mut strip = Command::new("strip");
+    strip.args(["--strip-all", "-o"]).arg(&out).arg(program);
+    let status = strip
+        .status()
+        .map_err(|error| format!("strip: {error}; it is in the Debian package binutils"))?;
+    if !status.success() {
+        return Err(format!("strip {}: {status}", program.display()));
+    }
+    let bytes = read(&out)?;
+    std::fs::remove_file(&out).map_err(|error| at(&out, &error))?;
+    Ok(bytes)
+}
+
+/// The largest `GLIBC_2.N` that is asked for.
+fn glibc(program: &[u8]) -> String {
+    let tag = b"GLIBC_2.";
+    let minor = |from: usize| {
+        let digits = program[from..].iter().take_while(|b| b.is_ascii_digit());
+        let text: String = digits.take(3).map(|b| char::from(*b)).collect();
+        text.parse::<u32>().ok()
+    };
+    let places = program.windows(tag.len()).enumerate();
+    let tagged = places.filter(|(_, window)| window == tag);
+    let newest = tagged.filter_map(|(at, _)| minor(at + tag.len())).max();
+    format!("2.{}", newest.unwrap_or(17))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_version_of_the_c_library_counts() {
+        assert_eq!(
+            glibc(b"\0GLIBC_2.9\0GLIBC_2.34\0GLIBC_2.2.5\0GLIBC_2."),
+            "2.34"
+        );
+    }
+
+    #[test]
+    fn libraries_have_paths() {
+        let path = |line| library(line).map(|path| path.display().to_string());
+        assert_eq!(
+            path("\tlibm.so.6 => /lib/libm.so.6 (0x7f)").unwrap(),
+            "/lib/libm.so.6"
+        );
+        assert_eq!(path("\t/lib64/ld.so.2 (0x7f)").unwrap(), "/lib64/ld.so.2");
+        assert_eq!(path("\tlinux-vdso.so.1 (0x7f)"), None);
+    }
+}
