@@ -49,6 +49,8 @@ events! {
     UpstreamReused = "upstream_reused",
     /// Requests sent again because a pooled connection was stale.
     UpstreamRetried = "upstream_retried",
+    /// Requests sent to another origin of the site because one failed.
+    UpstreamElsewhere = "upstream_elsewhere",
     /// Connection attempts to origins that failed.
     UpstreamFailed = "upstream_failed",
     /// Bytes received from origins.

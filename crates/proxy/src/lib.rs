@@ -26,7 +26,9 @@ mod listener;
 mod listing;
 mod local;
 mod log;
+mod manner;
 mod net;
+mod origins;
 mod outcome;
 mod places;
 mod proxy;
@@ -58,6 +60,11 @@ pub use ledger::Use;
 pub use listener::{Listener, Serves, bind};
 pub use listing::Listed;
 pub use log::{LogRecord, LogSink, NoLog};
+pub use manner::{ErrorPage, Maintenance, Manner, OriginTimeouts, ToHttps};
+pub use origins::{
+    Balance, Check, HealthRules, ORIGINS_MAX, Origin, OriginCounts, OriginState, Origins,
+    OriginsConfig, Standing,
+};
 pub use outcome::Outcome;
 pub use proxy::Proxy;
 pub use purge::{Began, Purged, normalised};

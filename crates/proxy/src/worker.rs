@@ -18,8 +18,9 @@ use crate::conn::{Conn, Door, Sites};
 use crate::ledger::Pressure;
 use crate::local::Local;
 use crate::net::{TICK, TlsStream, queue_bytes};
+use crate::origins::check;
 use crate::places::Place;
-use crate::{Event, Listener, LogSink, Proxy, Role, Serves};
+use crate::{Event, Listener, LogSink, Origins, Proxy, Role, Serves};
 
 /// Receive buffers of clients where memory is small. The kernel doubles it.
 const SMALL_RECEIVE: usize = 8 << 10;
@@ -60,7 +61,13 @@ impl Worker {
         let mut shutdown = self.proxy.shutdown_signal();
         let drain = self.proxy.config.timeouts.drain;
         let mut listeners = Vec::new();
+        let mut checked: Vec<Origins> = Vec::new();
         for listener in self.listeners {
+            for origins in listener.serves.origins() {
+                if !checked.contains(origins) {
+                    checked.push(origins.clone());
+                }
+            }
             listener.socket.set_nonblocking(true)?;
             let socket = TcpListener::from_std(listener.socket)?;
             // Accepted sockets inherit it. With little memory, what a client sends before it is read
@@ -71,6 +78,12 @@ impl Worker {
             listeners.push((socket, door(listener.serves), listener.tls));
         }
         let local = Local::new(self.proxy, self.index, self.log);
+        // The state is shared by the workers: one of them checks.
+        if self.index == 0 {
+            for origins in &checked {
+                check::spawn(&local, origins);
+            }
+        }
         let sweeper = tokio::task::spawn_local(sweep(Rc::clone(&local)));
         let accepting: Vec<_> = listeners
             .into_iter()

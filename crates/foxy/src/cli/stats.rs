@@ -56,6 +56,18 @@ pub(super) fn text(stats: &Stats) -> String {
     let _ = writeln!(page, "others       {}", durations(&stats.misses));
     memory(&mut page, &stats.memory);
     let _ = writeln!(page, "disk         {} objects", stats.disk_objects);
+    for origin in &stats.origins {
+        let _ = writeln!(
+            page,
+            "  {}: {} {}, {} of {} requests failed, {} under way",
+            origin.site,
+            origin.origin,
+            origin.standing,
+            origin.failures,
+            origin.requests,
+            origin.outstanding
+        );
+    }
     for absent in &stats.absent_stores {
         let _ = writeln!(page, "  WITHOUT    {}", absent.reason);
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use foxy_base::{Budget, Clock, SystemClock, hash64};
 use foxy_disk::Disk;
-use foxy_proxy::{Proxy, Resolver, SystemResolver};
+use foxy_proxy::{Origins, Proxy, Resolver, SystemResolver};
 use foxy_store::{Engine, EngineConfig, StoreOptions};
 use foxy_tls::OriginTls;
 
@@ -84,7 +84,8 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     let stores = Arc::new(StoreKeeper::new(&engine, parts.store_options.clone()));
     stores.open_all(parts.disks, config, parts.strict)?;
     let token = token::of(config)?;
-    let bound = Bound::bind_all(config)?;
+    let origins: Vec<Origins> = config.origins();
+    let bound = Bound::bind_all(config, &origins)?;
     let admin_socket = config.admin.map(admin::bind).transpose()?;
     let log = access_log::start(&config.log.access).map_err(|source| StartError::AccessLog {
         target: log_path(&config.log.access),
@@ -118,7 +119,7 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
                 (&engine, &stores),
                 &parts.clock,
                 handle.clone(),
-                (config, &addresses),
+                (config, &addresses, origins),
                 token,
             );
             Some(admin::AdminThread::start(socket, state)?)

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use foxy_proxy::{Listener, LogSink, NoLog, Proxy, Role, Serves, Site, Worker, bind};
+use foxy_proxy::{Listener, LogSink, NoLog, Origins, Proxy, Role, Serves, Site, Worker, bind};
 use foxy_tls::ListenerTls;
 
 use super::StartError;
@@ -21,7 +21,8 @@ pub(super) struct Bound {
 
 impl Bound {
     /// Binds everything the configuration names.
-    pub(super) fn bind_all(config: &Config) -> Result<Self, StartError> {
+    /// Sites with several origins have them in `origins`.
+    pub(super) fn bind_all(config: &Config, origins: &[Origins]) -> Result<Self, StartError> {
         let mut bound = Self {
             per_worker: (0..config.workers).map(|_| Vec::new()).collect(),
             forward: Vec::new(),
@@ -43,7 +44,7 @@ impl Bound {
             .collect();
         for listener in config.shared_listeners() {
             let users: Vec<_> = listener.sites.iter().map(|site| &site.name[..]).collect();
-            let served = (&serves(&listener)?, certificates(&listener));
+            let served = (&serves(&listener, origins)?, certificates(&listener));
             let actual = bound.add(listener.address, &users.join(", "), served)?;
             for (name, addresses) in &mut bound.sites {
                 if users.contains(&&name[..]) {
@@ -86,12 +87,15 @@ impl Bound {
 }
 
 /// What the connections of a listener may ask for.
-fn serves(listener: &SharedListener<'_>) -> Result<Serves, StartError> {
+fn serves(listener: &SharedListener<'_>, origins: &[Origins]) -> Result<Serves, StartError> {
     if let (true, [only]) = (listener.is_one(), &listener.sites[..]) {
-        return Ok(Serves::One(Role::Site(site(only))));
+        return Ok(Serves::One(Role::Site(site(only, origins))));
     }
     let table = listener.table().map_err(StartError::Sites)?;
-    let sites = listener.sites.iter().map(|s| (site(s), s.tls.clone()));
+    let sites = listener
+        .sites
+        .iter()
+        .map(|s| (site(s, origins), s.tls.clone()));
     Ok(Serves::Sites(Arc::new(table), sites.collect()))
 }
 
@@ -101,12 +105,16 @@ fn certificates(listener: &SharedListener<'_>) -> Option<ListenerTls> {
     listener.speaks_tls().then(|| ListenerTls::of_sites(sets))
 }
 
-fn site(site: &SiteConfig) -> Site {
+fn site(site: &SiteConfig, origins: &[Origins]) -> Site {
+    let own = origins.iter().find(|origins| origins.site() == site.name);
     Site {
+        origins: own.cloned(),
         name: site.name.clone(),
         host: site.origin.host.clone(),
         port: site.origin.port,
         tls: site.origin_tls.clone(),
+        timeouts: site.timeouts,
+        manner: site.manner.clone(),
         preserve_host: site.preserve_host,
         collapse: site.collapse,
         allow_clients: site.allow_clients.clone(),

@@ -15,6 +15,7 @@ use crate::asker::Asker;
 use crate::gate::{Grant, Shown};
 use crate::ledger::Pressure;
 use crate::local::Local;
+use crate::manner::{Aside, MAINTENANCE, ToHttps};
 use crate::net::{Io, Transport};
 use crate::reply::{Scratch, send_page};
 use crate::route::{Refusal, Route, route};
@@ -37,6 +38,8 @@ enum Short {
 /// What the long way is to do.
 pub(super) enum Long {
     Tunnel,
+    /// To the same URL with https.
+    Moved(ToHttps),
     Purge,
     Options,
     Trace,
@@ -82,7 +85,15 @@ impl<T: Transport> Conn<T> {
                 let head = parts.head(self.buf.filled(), &self.slots);
                 let (local, io) = (&self.local, &self.io);
                 let scratch = &mut self.scratch;
-                let sent = send_page(local, io, scratch, refusal, Some(&head), keep).await;
+                let sent = send_page(
+                    local,
+                    io,
+                    scratch,
+                    (refusal, &*self.role),
+                    Some(&head),
+                    keep,
+                )
+                .await;
                 let finish = Finish {
                     outcome,
                     reason: refusal.reason,
@@ -116,6 +127,13 @@ impl<T: Transport> Conn<T> {
             Ok(url) => url,
             Err(other) => return other,
         };
+        if let Role::Site(site) = &**role {
+            match site.manner.aside(T::SECURE) {
+                Aside::No => {}
+                Aside::Moved(to) => return Short::Long(Long::Moved(to)),
+                Aside::Closed => return Short::Refuse(MAINTENANCE, Outcome::Local),
+            }
+        }
         if let Some(reason) = past_the_cache(&parts) {
             return Short::Long(Long::Pass(reason));
         }
@@ -179,6 +197,7 @@ impl<T: Transport> Conn<T> {
     ) -> bool {
         let here = match long {
             Long::Tunnel => return Box::pin(self.connect(parts, started)).await,
+            Long::Moved(to) => Some(self.moved(parts, keep, to).await),
             Long::Options => Some(self.options(parts, keep).await),
             Long::Trace => Some(self.trace(parts, keep).await),
             _ => None,
@@ -216,7 +235,7 @@ impl<T: Transport> Conn<T> {
             Long::Large(hit) => Box::pin(self.large_hit(&ask, *hit, keep)).await,
             Long::Pass(reason) => Box::pin(self.pass(&ask, reason, keep)).await,
             Long::Head(want) => Box::pin(self.pass_head(&ask, &want, keep)).await,
-            Long::Tunnel | Long::Options | Long::Trace => Finish::default(),
+            Long::Tunnel | Long::Moved(_) | Long::Options | Long::Trace => Finish::default(),
         };
         self.local
             .proxy

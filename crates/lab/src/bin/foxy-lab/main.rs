@@ -34,6 +34,7 @@ enum Command {
     Flood(foxy_lab::flood::Flood),
     Linear(foxy_lab::linear::Linear),
     Bounds(foxy_lab::bounds::Bounds),
+    Origins(foxy_lab::origins::Origins),
 }
 
 fn main() -> ExitCode {
@@ -46,5 +47,6 @@ fn main() -> ExitCode {
         Command::Flood(flood) => flood.run(),
         Command::Linear(linear) => linear.run(),
         Command::Bounds(bounds) => bounds.run(),
+        Command::Origins(origins) => origins.run(),
     }
 }
