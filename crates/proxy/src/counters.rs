@@ -33,6 +33,8 @@ events! {
     ConnectionsAccepted = "connections_accepted",
     /// Client connections refused because of the limit.
     ConnectionsRefused = "connections_refused",
+    /// Connections of trusted proxies that began without a PROXY header that can be read.
+    ProxyHeadersRefused = "proxy_headers_refused",
     /// Client connections closed for others because places or memory were spent.
     ConnectionsShed = "connections_shed",
     /// Requests refused with 503 because memory was spent.

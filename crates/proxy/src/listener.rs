@@ -21,6 +21,8 @@ pub struct Listener {
     pub serves: Serves,
     /// Certificates, if its clients speak TLS.
     pub tls: Option<ListenerTls>,
+    /// Trusted proxies name the client before the first byte (PROXY protocol, version 1 or 2).
+    pub proxy_protocol: bool,
 }
 
 /// What the connections of a listener may ask for.

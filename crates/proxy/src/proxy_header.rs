@@ -150,7 +150,13 @@ mod tests {
     }
 
     fn four() -> Vec<u8> {
-        [&[192, 0, 2, 7], &[192, 0, 2, 1], &4711u16.to_be_bytes()[..], &[0, 80]].concat()
+        [
+            &[192, 0, 2, 7],
+            &[192, 0, 2, 1],
+            &4711u16.to_be_bytes()[..],
+            &[0, 80],
+        ]
+        .concat()
     }
 
     #[test]
@@ -158,13 +164,22 @@ mod tests {
         let six = [&[0x20; 16][..], &[0; 16], &99u16.to_be_bytes(), &[0, 80]].concat();
         let with_more = [&four()[..], &[4, 0, 3, b'a', b'b', b'c']].concat();
         for (bytes, source) in [
-            (b"PROXY TCP4 192.0.2.7 192.0.2.1 4711 80\r\n".to_vec(), Some("192.0.2.7:4711")),
-            (b"PROXY TCP6 2001:db8::7 ::1 0 65535\r\n".to_vec(), Some("[2001:db8::7]:0")),
+            (
+                b"PROXY TCP4 192.0.2.7 192.0.2.1 4711 80\r\n".to_vec(),
+                Some("192.0.2.7:4711"),
+            ),
+            (
+                b"PROXY TCP6 2001:db8::7 ::1 0 65535\r\n".to_vec(),
+                Some("[2001:db8::7]:0"),
+            ),
             (b"PROXY UNKNOWN\r\n".to_vec(), None),
             (b"PROXY UNKNOWN ffff::1 x y z\r\n".to_vec(), None),
             (v2(0x21, 0x11, &four()), Some("192.0.2.7:4711")),
             (v2(0x21, 0x11, &with_more), Some("192.0.2.7:4711")),
-            (v2(0x21, 0x21, &six), Some("[2020:2020:2020:2020:2020:2020:2020:2020]:99")),
+            (
+                v2(0x21, 0x21, &six),
+                Some("[2020:2020:2020:2020:2020:2020:2020:2020]:99"),
+            ),
             (v2(0x20, 0x11, &four()), None),
             (v2(0x20, 0x00, &[]), None),
             (v2(0x21, 0x31, &[b'x'; 216]), None),
@@ -176,7 +191,12 @@ mod tests {
             };
             assert_eq!(found, Ok(Some(expected)), "{}", bytes.escape_ascii());
             for end in 0..bytes.len() {
-                assert_eq!(parse(&bytes[..end]), Ok(None), "{}", bytes[..end].escape_ascii());
+                assert_eq!(
+                    parse(&bytes[..end]),
+                    Ok(None),
+                    "{}",
+                    bytes[..end].escape_ascii()
+                );
             }
         }
     }

@@ -17,6 +17,7 @@ use crate::access::contains;
 use crate::conn::{Conn, Door, Sites};
 use crate::ledger::Pressure;
 use crate::local::Local;
+use crate::named;
 use crate::net::{TICK, TlsStream, queue_bytes};
 use crate::origins::check;
 use crate::places::Place;
@@ -75,7 +76,8 @@ impl Worker {
             if self.proxy.config.limits.has_little_memory() {
                 let _ = SockRef::from(&socket).set_recv_buffer_size(SMALL_RECEIVE);
             }
-            listeners.push((socket, door(listener.serves), listener.tls));
+            let way = (listener.tls, listener.proxy_protocol);
+            listeners.push((socket, door(listener.serves), way));
         }
         let local = Local::new(self.proxy, self.index, self.log);
         // The state is shared by the workers: one of them checks.
@@ -87,8 +89,8 @@ impl Worker {
         let sweeper = tokio::task::spawn_local(sweep(Rc::clone(&local)));
         let accepting: Vec<_> = listeners
             .into_iter()
-            .map(|(socket, door, tls)| {
-                tokio::task::spawn_local(accept(Rc::clone(&local), socket, door, tls))
+            .map(|(socket, door, way)| {
+                tokio::task::spawn_local(accept(Rc::clone(&local), socket, door, way))
             })
             .collect();
         // An error means that the proxy is gone, which ends the worker too.
@@ -149,10 +151,13 @@ fn door(serves: Serves) -> Door {
     }
 }
 
-async fn accept(local: Rc<Local>, socket: TcpListener, door: Door, tls: Option<ListenerTls>) {
+/// Certificates of a listener, and whether trusted proxies name the client of a connection.
+type Way = (Option<ListenerTls>, bool);
+
+async fn accept(local: Rc<Local>, socket: TcpListener, door: Door, way: Way) {
     loop {
         match socket.accept().await {
-            Ok((stream, client)) => start(&local, stream, client, (&door, tls.as_ref())),
+            Ok((stream, client)) => start(&local, stream, client, (&door, &way)),
             Err(error) if is_clients_fault(&error) => {}
             Err(error) => {
                 // Out of descriptors or memory: connections in progress must end first.
@@ -179,27 +184,15 @@ fn is_clients_fault(error: &io::Error) -> bool {
 fn start(
     local: &Rc<Local>,
     stream: TcpStream,
-    client: SocketAddr,
-    (door, tls): (&Door, Option<&ListenerTls>),
+    peer: SocketAddr,
+    (door, (tls, named)): (&Door, &Way),
 ) {
     let open = &local.proxy.connections;
     let access = &local.proxy.config.access;
-    let trusted = contains(&access.trusted_proxies, client.ip());
-    let place = match trusted {
-        true => None,
-        false => match local.proxy.places.take(client.ip()) {
-            None => return local.count(Event::ConnectionsRefused),
-            place => place,
-        },
+    let named = *named && contains(&access.trusted_proxies, peer.ip());
+    let Some(place) = place_of(local, peer) else {
+        return;
     };
-    let (number, crowd) = place
-        .as_ref()
-        .map_or((0, 0), |place| (place.client(), place.number()));
-    // A client that has its share already pays for its next connection itself.
-    let share = local.proxy.ledger.connections_of_one();
-    if crowd > share && local.shed_client(number, OF_ONE) == 0 {
-        return local.count(Event::ConnectionsRefused);
-    }
     let places = local.proxy.config.limits.connections;
     let full = open.fetch_add(1, Ordering::Relaxed) >= places;
     let spent = local.proxy.ledger.pressure() == Pressure::Spent;
@@ -218,12 +211,27 @@ fn start(
     let _ = SockRef::from(&stream).set_tcp_notsent_lowat(most);
     let guard = Open {
         _busy: local.busy(),
-        _place: place,
+        place,
         local: Rc::clone(local),
     };
-    let (local, door, tls) = (Rc::clone(local), door.clone(), tls.cloned());
+    let (local, door, tls) = (Rc::clone(local), door.clone(), tls.clone());
     tokio::task::spawn_local(async move {
-        let _guard = guard;
+        let mut guard = guard;
+        let mut client = peer;
+        if named {
+            // Boxed: it would enlarge the task of every connection.
+            let read = Box::pin(named::client(&local, &stream, peer, tls.is_some()));
+            client = match read.await {
+                Some(client) => client,
+                None => return,
+            };
+            // Limits count the client that is named.
+            guard.place = match place_of(&local, client) {
+                Some(place) => place,
+                None => return,
+            };
+        }
+        let (number, crowd) = guard.client();
         if local.proxy.ledger.is_over() {
             // Boxed: it would enlarge the task of every connection.
             Box::pin(local.entrance.enter(&local, crowd)).await;
@@ -264,11 +272,39 @@ async fn serve_tls(
     }
 }
 
+/// A place among the connections of this client, which trusted proxies do not need; `None`: the
+/// connection is refused.
+fn place_of(local: &Local, client: SocketAddr) -> Option<Option<Place>> {
+    let access = &local.proxy.config.access;
+    if contains(&access.trusted_proxies, client.ip()) {
+        return Some(None);
+    }
+    let place = local.proxy.places.take(client.ip());
+    // A client that has its share already pays for its next connection itself.
+    let share = local.proxy.ledger.connections_of_one();
+    let pays =
+        |place: &Place| place.number() <= share || local.shed_client(place.client(), OF_ONE) > 0;
+    let place = place.filter(pays);
+    if place.is_none() {
+        local.count(Event::ConnectionsRefused);
+    }
+    Some(Some(place?))
+}
+
 /// Counts an open connection until it is dropped.
 struct Open {
     _busy: crate::local::Busy,
-    _place: Option<Place>,
+    place: Option<Place>,
     local: Rc<Local>,
+}
+
+impl Open {
+    /// The number that distinguishes the client from others (0 if it is not counted), and how many
+    /// connections it has.
+    fn client(&self) -> (u64, usize) {
+        let place = self.place.as_ref();
+        place.map_or((0, 0), |place| (place.client(), place.number()))
+    }
 }
 
 impl Drop for Open {

@@ -24,6 +24,8 @@ pub struct Config {
     pub listen: Vec<SocketAddr>,
     /// Those of them where clients speak TLS.
     pub listen_tls: Vec<SocketAddr>,
+    /// Trusted proxies name the client of each connection to them.
+    pub proxy_protocol: bool,
     /// Certificates for them, and for sites without their own.
     pub tls: Option<ServerTls>,
     /// Address of the admin listener.
@@ -89,6 +91,8 @@ pub struct SiteConfig {
     pub listen_tls: Vec<SocketAddr>,
     /// Certificates for them.
     pub tls: Option<ServerTls>,
+    /// Trusted proxies name the client of each connection to it.
+    pub proxy_protocol: bool,
     /// Hosts and paths that it is for; without hosts: all.
     pub names: SiteNames,
     /// Whom it asks; of several the first, under whose name all are asked.
@@ -185,6 +189,7 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
     let listen_tls = top.given_addresses("listen_tls");
     let memory = memory(top.given("memory"), machine);
     let pin_workers = top.flag("pin_workers");
+    let proxy_protocol = top.flag("proxy_protocol");
     let workers = match top.given("workers") {
         Some(Value::Count(count)) => usize::try_from(*count).unwrap_or(1),
         _ => machine.cores(),
@@ -231,6 +236,7 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
         admission: admission(single("admission"), problems),
         listen,
         listen_tls,
+        proxy_protocol,
         tls,
         admin,
         admin_hosts,
@@ -378,6 +384,11 @@ fn check_together(config: &Config, problems: &mut Vec<Problem>) {
             );
             problems.push(Problem::conflict("store.size", text));
         }
+    }
+    let named = config.proxy_protocol || config.sites.iter().any(|site| site.proxy_protocol);
+    if named && config.proxy.access.trusted_proxies.is_empty() {
+        let text = "nobody is trusted to name clients; name the proxies in access.trusted_proxies";
+        problems.push(Problem::conflict("proxy_protocol", text.to_owned()));
     }
     certificates::check(config, problems);
     if config.listen.is_empty() && config.sites.is_empty() {

@@ -31,6 +31,11 @@ impl Config {
                 "site           {} on {listen} for {}",
                 site.name, site.origin
             );
+            if site.proxy_protocol {
+                text.push_str(
+                    "               trusted proxies name clients by the PROXY protocol\n",
+                );
+            }
             text.push_str(&manner::lines(&site.manner));
             if let Some(origins) = &site.origins {
                 text.push_str(&origins::lines(origins));

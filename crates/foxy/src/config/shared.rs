@@ -40,6 +40,11 @@ impl SharedListener<'_> {
         })
     }
 
+    /// True if trusted proxies name its clients.
+    pub(crate) fn is_named(&self) -> bool {
+        self.sites.iter().any(|site| site.proxy_protocol)
+    }
+
     /// True if its clients speak TLS.
     pub(crate) fn speaks_tls(&self) -> bool {
         let speaks = |site: &&SiteConfig| site.listen_tls.contains(&self.address);
@@ -111,6 +116,17 @@ pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
                 plain.name
             );
             problem("site.listen", text);
+        }
+        let other = sites
+            .iter()
+            .find(|s| s.proxy_protocol != sites[0].proxy_protocol);
+        if let Some(other) = other {
+            let text = format!(
+                "the sites {} and {} on {address} differ in proxy_protocol; it comes before the host: \
+                 give both the same",
+                sites[0].name, other.name
+            );
+            problem("site.proxy_protocol", text);
         }
         let defaults = sites.iter().filter_map(|site| site.tls.as_ref());
         let mut defaults: Vec<_> = defaults.filter(|tls| tls.has_default()).collect();

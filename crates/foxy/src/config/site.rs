@@ -24,6 +24,7 @@ pub(super) fn read(
         .to_owned();
     let mut values = Values::read("site", Some(section), problems);
     let preserve_host = values.flag("preserve_host");
+    let proxy_protocol = values.flag("proxy_protocol");
     let collapse = match values.text("collapse").as_str() {
         "arrived" => foxy_proxy::Collapse::Arrived,
         _ => foxy_proxy::Collapse::Fresh,
@@ -77,6 +78,7 @@ pub(super) fn read(
         listen,
         listen_tls,
         tls: tls.or_else(|| shared.cloned()),
+        proxy_protocol,
         names,
         origin,
         origins,

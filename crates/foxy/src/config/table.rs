@@ -65,6 +65,8 @@ const GIB: u64 = 1 << 30;
 /// Sections that may be given several times, as `[[section]]`.
 pub(super) const REPEATED: [&str; 3] = ["store", "site", "rule"];
 
+const PROXY_PROTOCOL: &str = "Connections of `access.trusted_proxies` to these listeners begin with a header of the PROXY protocol, version 1 or 2, and the client that it names is the one that access lists, limits and logs mean. Without such a header they get 400 (over TLS they are closed). From other peers it is no header, but a bad request.";
+
 const FORWARDED: Kind = Word(&["transparent", "append", "replace", "remove"]);
 
 /// The table, in the order of the reference.
@@ -74,6 +76,7 @@ pub const SETTINGS: &[Setting] = &[
         "Where the forward proxy listens. With addresses other than loopback, private and loopback destinations are refused unless `access.allow_destinations` names them."),
     free("", "listen_tls", Addresses, "nowhere",
         "Where the forward proxy listens for clients that speak TLS to it (`https_proxy=https://...`), with the certificates of `[tls]`. Given alone, it takes the place of `listen`."),
+    fixed("", "proxy_protocol", Flag, "false", PROXY_PROTOCOL),
     fixed("", "admin", AddressOrOff, "127.0.0.1:3129",
         "Where health, metrics, statistics and purging are served. Keep it on loopback or a management network."),
     free("", "memory", SizeOrShare(MEMORY_MIN), "the smaller of 512MiB and 25% of the machine's memory, or 70% of a container's; at least 48MiB",
@@ -113,6 +116,7 @@ pub const SETTINGS: &[Setting] = &[
         "Where this reverse proxy listens."),
     free("site", "listen_tls", Addresses, "nowhere",
         "Where it listens for clients that speak TLS. A request for a host that is not on the connection's certificate gets 421."),
+    fixed("site", "proxy_protocol", Flag, "false", PROXY_PROTOCOL),
     free("site", "hosts", SiteHosts, "every host; required where sites share an address",
         "Hosts that the site answers for, without port. `*.` at the front stands for one label, `*` alone for every host that no other site has. Several sites may share an address if each says its hosts; a request for a host of none of them gets 421 over TLS, else 404."),
     free("site", "paths", UrlPaths, "all paths",

@@ -523,3 +523,32 @@ fn a_site_may_redirect_close_and_have_pages_of_its_own() {
     );
     assert!(found.join("\n").contains("has no `listen`"), "{found:?}");
 }
+
+#[test]
+fn clients_are_named_by_trusted_proxies_only() {
+    let site = "proxy_protocol = true\n";
+    let found = problems(&sharing(
+        &format!("hosts = [\"a\"]\n{site}"),
+        "hosts = [\"b\"]",
+    ));
+    let found = found.join("\n");
+    assert!(
+        found.contains("the sites one and two on 0.0.0.0:8080 differ in proxy_protocol"),
+        "{found}"
+    );
+    assert!(
+        found.contains("nobody is trusted to name clients"),
+        "{found}"
+    );
+    let both = |name: &str| format!("hosts = [\"{name}\"]\n{site}");
+    let text = sharing(&both("a"), &both("b"));
+    let config = build(&format!(
+        "{text}[access]\ntrusted_proxies = [\"10.0.0.0/8\"]"
+    ))
+    .unwrap();
+    assert!(
+        config
+            .plan(&LAPTOP)
+            .contains("trusted proxies name clients by the PROXY protocol")
+    );
+}

