@@ -228,7 +228,7 @@ fn checks_take_an_origin_out_and_bring_it_back() {
 #[test]
 fn a_limit_of_connections_is_waited_for() {
     let (most, now) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let (highest, under_way) = (most.clone(), now.clone());
+    let (highest, under_way) = (most.clone(), now);
     let server = Server::start(move |asked| {
         let n = under_way.fetch_add(1, Ordering::SeqCst) + 1;
         highest.fetch_max(n, Ordering::SeqCst);

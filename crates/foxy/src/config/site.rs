@@ -49,14 +49,7 @@ pub(super) fn read(
         let text = "site.listen is missing; say where to listen, such as [\"*:8080\"]";
         values.problem(Problem::conflict(&place, text.to_owned()));
     }
-    let texts = |name: &str| match values.given(name) {
-        Some(Value::Texts(texts)) => texts.clone(),
-        _ => Vec::new(),
-    };
-    let names = SiteNames {
-        hosts: texts("hosts"),
-        paths: texts("paths"),
-    };
+    let names = names(&values);
     let origin = all.first()?.url.clone();
     let origin_tls = origin_tls::read(&mut values, origin.secure, &place);
     let name = match values.given("name") {
@@ -91,6 +84,18 @@ pub(super) fn read(
         normalise,
         allow_clients,
     })
+}
+
+/// Its hosts and paths.
+fn names(values: &Values<'_>) -> SiteNames {
+    let texts = |name: &str| match values.given(name) {
+        Some(Value::Texts(texts)) => texts.clone(),
+        _ => Vec::new(),
+    };
+    SiteNames {
+        hosts: texts("hosts"),
+        paths: texts("paths"),
+    }
 }
 
 /// The host that checks ask for: one that requests ask for, too.

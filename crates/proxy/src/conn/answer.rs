@@ -123,17 +123,10 @@ impl<T: Transport> Conn<T> {
             ..
         } = self;
         let head = parts.head(buf.filled(), slots);
-        let url = match to_fetch(&head, role, &local.proxy, client) {
+        let url = match to_fetch(&head, role, &local.proxy, (client, T::SECURE)) {
             Ok(url) => url,
             Err(other) => return other,
         };
-        if let Role::Site(site) = &**role {
-            match site.manner.aside(T::SECURE) {
-                Aside::No => {}
-                Aside::Moved(to) => return Short::Long(Long::Moved(to)),
-                Aside::Closed => return Short::Refuse(MAINTENANCE, Outcome::Local),
-            }
-        }
         if let Some(reason) = past_the_cache(&parts) {
             return Short::Long(Long::Pass(reason));
         }
@@ -319,18 +312,30 @@ impl Hot<'_> {
     }
 }
 
+/// What becomes of a request whatever is stored, as its site says.
+#[inline]
+fn aside(role: &Role, secure: bool) -> Option<Short> {
+    match role.manner()?.aside(secure) {
+        Aside::No => None,
+        Aside::Moved(to) => Some(Short::Long(Long::Moved(to))),
+        Aside::Closed => Some(Short::Refuse(MAINTENANCE, Outcome::Local)),
+    }
+}
+
 /// The URL to fetch, if this client may; otherwise the reason for another answer.
 fn to_fetch<'b>(
     head: &RequestHead<'b>,
     role: &'b Role,
     proxy: &Proxy,
-    client: &Asker,
+    (client, secure): (&Asker, bool),
 ) -> Result<Url<'b>, Short> {
     if !client.allowed {
         return Err(Short::Refuse(admit::CLIENT, Outcome::Denied));
     }
     Err(Short::Long(match route(head, role, &proxy.instance) {
-        Route::Fetch(url) if admit::port(&proxy.config.access, role, &url) => return Ok(url),
+        Route::Fetch(url) if admit::port(&proxy.config.access, role, &url) => {
+            return aside(role, secure).map_or(Ok(url), Err);
+        }
         Route::Fetch(_) => return Err(Short::Refuse(admit::PORT, Outcome::Denied)),
         Route::Refuse(refusal) => return Err(Short::Refuse(refusal, Outcome::BadRequest)),
         Route::Connect => Long::Tunnel,

@@ -422,7 +422,7 @@ impl Incoming<'_> {
                 // Boxed: rarely needed, and it would enlarge the task.
                 match Box::pin(source.beside(local, job, writer, body)).await {
                     Beside::Ended(later) => ended = later,
-                    Beside::Elsewhere(leased, framing) => next = Some((leased, framing)),
+                    Beside::Elsewhere(leased, framing) => next = Some((*leased, framing)),
                 }
             }
             self.leased.count(local);

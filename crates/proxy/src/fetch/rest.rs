@@ -51,7 +51,7 @@ pub(super) enum Beside {
     /// The first connection has ended the body.
     Ended(Result<Ended, UpstreamError>),
     /// Another one brings the rest.
-    Elsewhere(Leased, BodyFraming),
+    Elsewhere(Box<Leased>, BodyFraming),
 }
 
 impl Source {
@@ -145,7 +145,7 @@ impl Source {
             }
         };
         let (leased, framing) = self.take(asked);
-        Beside::Elsewhere(leased, framing)
+        Beside::Elsewhere(Box::new(leased), framing)
     }
 
     /// The body has stopped after `pushed` bytes.

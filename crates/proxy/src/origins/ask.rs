@@ -23,9 +23,8 @@ pub(crate) async fn ask(
     let repeatable = matches!(ask.head().method(), Method::Get | Method::Head);
     let (mut tried, mut answer, mut failure) = (Tried::default(), None, UpstreamError::Busy);
     loop {
-        let turn = match origins.turn(local, ask.base_hash, tried).await {
-            Ok(turn) => turn,
-            Err(_) => return answer.ok_or(failure),
+        let Ok(turn) = origins.turn(local, ask.base_hash, tried).await else {
+            return answer.ok_or(failure);
         };
         if tried != Tried::default() {
             local.count(Event::UpstreamElsewhere);

@@ -73,7 +73,7 @@ fn drawn(candidates: &[Candidate], without: Option<usize>, random: u64) -> Optio
         left < 0.0
     });
     // Rounding may leave a rest.
-    found.or_else(|| others().last())
+    found.or_else(|| others().next_back())
 }
 
 /// In `[0, 1)`.
