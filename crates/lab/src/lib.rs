@@ -6,4 +6,5 @@ pub mod collapse;
 pub mod flood;
 pub mod kit;
 pub mod linear;
+pub mod origins;
 pub mod privacy;

@@ -15,7 +15,7 @@ use crate::route::{self, destination};
 use crate::sent::Sent;
 use crate::upstream::Destination;
 use crate::via::{self, Changes, Hop};
-use crate::{Role, key};
+use crate::{Origins, Role, key};
 
 /// An owned request head, and what follows from it.
 #[derive(Debug)]
@@ -137,6 +137,14 @@ impl Ask {
     /// The request as its origin gets it.
     pub(crate) fn sent<'a>(&'a self, local: &'a Local) -> Sent<'a, RequestHead<'a>> {
         Sent::of(self.head(), local, &self.role, &self.client)
+    }
+
+    /// The origins of its site, if there are several.
+    pub(crate) fn origins(&self) -> Option<&Origins> {
+        match &*self.role {
+            Role::Site(site) => site.origins.as_ref(),
+            _ => None,
+        }
     }
 
     /// Path and query sent to the origin, or `*`.

@@ -7,7 +7,7 @@ use foxy_http1::Scheme;
 use foxy_tls::OriginTls;
 use ipnet::IpNet;
 
-use crate::Access;
+use crate::{Access, Maintenance, Manner, OriginTimeouts, Origins};
 
 /// Everything the proxy needs to know. Plain data: reading files and flags is the binary's work.
 #[derive(Clone, Debug, Default)]
@@ -237,6 +237,22 @@ impl Role {
     }
 }
 
+impl Role {
+    /// How its site answers apart from the origins.
+    pub(crate) const fn manner(&self) -> Option<&Manner> {
+        match self {
+            Self::Site(site) => Some(&site.manner),
+            _ => None,
+        }
+    }
+
+    /// True if its origins are not asked now.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.manner()
+            .is_some_and(|manner| manner.maintenance != Maintenance::Off)
+    }
+}
+
 /// One origin behind a reverse listener.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Site {
@@ -248,6 +264,12 @@ pub struct Site {
     pub port: u16,
     /// How TLS is spoken to the origin; `None`: it is not.
     pub tls: Option<OriginTls>,
+    /// Who is asked, if that is more than the one origin. All are asked under its name.
+    pub origins: Option<Origins>,
+    /// How long it waits for its origins.
+    pub timeouts: OriginTimeouts,
+    /// How it answers apart from its origins.
+    pub manner: Manner,
     /// Whether the origin receives the client's `Host` (true) or its own name (false).
     pub preserve_host: bool,
     /// Which waiting requests take the answer of a running fetch.

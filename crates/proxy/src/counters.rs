@@ -33,6 +33,8 @@ events! {
     ConnectionsAccepted = "connections_accepted",
     /// Client connections refused because of the limit.
     ConnectionsRefused = "connections_refused",
+    /// Connections of trusted proxies that began without a PROXY header that can be read.
+    ProxyHeadersRefused = "proxy_headers_refused",
     /// Client connections closed for others because places or memory were spent.
     ConnectionsShed = "connections_shed",
     /// Requests refused with 503 because memory was spent.
@@ -49,6 +51,8 @@ events! {
     UpstreamReused = "upstream_reused",
     /// Requests sent again because a pooled connection was stale.
     UpstreamRetried = "upstream_retried",
+    /// Requests sent to another origin of the site because one failed.
+    UpstreamElsewhere = "upstream_elsewhere",
     /// Connection attempts to origins that failed.
     UpstreamFailed = "upstream_failed",
     /// Bytes received from origins.

@@ -26,6 +26,16 @@ fn explain(reason: &str) -> &'static str {
             "The connection was made for another name: its certificate does not have the host of \
              the request. Use a connection of its own for this host."
         }
+        "site-has-other-certificate" => {
+            "The connection was made for another site. Use a connection of its own for this host."
+        }
+        "no-site-for-host" => "No site here is for this host.",
+        "no-site-for-path" => "No site of this host is for this path.",
+        "dots-in-path" => {
+            "The path has a segment `.` or `..`. Which site it is for would depend on who reads it."
+        }
+        "https-only" => "This site is served over https.",
+        "maintenance" => "The site is under maintenance. Please try again later.",
         "client-not-allowed" => {
             "This proxy is not for clients of your address. Its operator can allow them with \
              access.allow_clients (forward proxy) or allow_clients of the site."
@@ -88,6 +98,9 @@ fn explain_origin(reason: &str) -> &'static str {
         _ => "",
     }
 }
+
+/// Media type of the pages.
+pub(crate) const CONTENT_TYPE: &str = "text/html; charset=utf-8";
 
 /// Writes a whole answer except the connection fields: `own` adds those and ends the head.
 /// Returns the body, to be sent after it (not for HEAD).

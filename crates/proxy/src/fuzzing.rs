@@ -1,10 +1,11 @@
-//! Invariants of any URL under any query rule, for fuzzers and tests.
+//! Invariants of any URL under any query rule, and of the PROXY header, for fuzzers and tests.
 
 use foxy_http_rules::RuleSet;
 use foxy_http_rules::rules::{Pattern, QueryRule, Rule, Which};
 use foxy_http1::{Escapes, Url};
 
 use crate::key;
+use crate::proxy_header::parse;
 
 /// Names in rules, selected by the bits of a byte.
 const NAMES: [&str; 4] = ["id", "utm_*", "a b", "*"];
@@ -41,6 +42,33 @@ pub fn query_rules(data: &[u8]) -> bool {
     let mut twice = Vec::new();
     Escapes::Normal.write(&once, &mut twice);
     assert_eq!(once, twice, "the normal form has another");
+    true
+}
+
+/// Reads the beginning of a connection as a header of the PROXY protocol. Returns true if it is one.
+///
+/// # Panics
+/// An invariant is violated.
+pub fn proxy_header(data: &[u8]) -> bool {
+    let Ok(Some(header)) = parse(data) else {
+        return false;
+    };
+    assert!(header.length <= data.len(), "it ends behind its bytes");
+    let own = &data[..header.length];
+    assert_eq!(parse(own), Ok(Some(header)), "what follows it matters");
+    for end in 0..own.len() {
+        assert_eq!(parse(&own[..end]), Ok(None), "its first {end} bytes");
+    }
+    if let Some(source) = header.source {
+        let (family, ip) = if source.is_ipv4() {
+            ("TCP4", source.ip())
+        } else {
+            ("TCP6", source.ip())
+        };
+        let line = format!("PROXY {family} {ip} {ip} {} 1\r\n", source.port());
+        let again = parse(line.as_bytes()).map(|found| found.map(|found| found.source));
+        assert_eq!(again, Ok(Some(Some(source))), "{line}");
+    }
     true
 }
 
@@ -105,6 +133,38 @@ mod tests {
         "id", "=", "&", ";", "%69d", "%", "%4", "%41", "%2e", "%2E", ".", "..", "/", "%2f", "%5c",
         "\\", "?", "+", "%20", "utm_x", "%75", "a+b", "%zz", "%c3%a9", "~", "%7e",
     ];
+
+    #[test]
+    fn any_beginning_is_a_proxy_header_or_is_refused() {
+        const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
+        let four = [SIGNATURE, b"\x21\x11\0\x0c", &[10; 12]].concat();
+        let six = [SIGNATURE, b"\x21\x21\0\x26", &[32; 36], b"ab"].concat();
+        let valid: [&[u8]; 5] = [
+            b"PROXY TCP4 192.0.2.7 192.0.2.1 4711 80\r\nGET",
+            b"PROXY TCP6 2001:db8::7 ::1 1 65535\r\n",
+            b"PROXY UNKNOWN\r\n",
+            &four,
+            &six,
+        ];
+        let mut headers = 0u32;
+        for seed in 0..60_000 {
+            let mut rng = Rng::new(seed);
+            let mut data = valid[rng.below(5) as usize].to_vec();
+            for _ in 0..rng.below(3) {
+                let at = rng.below(data.len() as u64) as usize;
+                match rng.below(4) {
+                    0 => data[at] = rng.next_u64() as u8,
+                    1 => data[at] ^= 1 << rng.below(8),
+                    2 => drop(data.remove(at)),
+                    _ => data.insert(at, b" \r\n:.0"[rng.below(6) as usize]),
+                }
+            }
+            let case = std::panic::catch_unwind(|| proxy_header(&data));
+            let text = data.escape_ascii();
+            headers += u32::from(case.unwrap_or_else(|_| panic!("seed {seed}: {text}")));
+        }
+        assert!(headers > 20_000, "{headers} headers");
+    }
 
     #[test]
     fn any_url_under_any_rule_is_asked_for_by_its_key() {

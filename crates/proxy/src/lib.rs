@@ -27,11 +27,15 @@ mod listening;
 mod listing;
 mod local;
 mod log;
+mod manner;
+mod named;
 mod net;
+mod origins;
 mod outcome;
 mod places;
 mod post;
 mod proxy;
+mod proxy_header;
 mod purge;
 mod purge_rate;
 mod recent;
@@ -63,6 +67,11 @@ pub use ledger::Use;
 pub use listener::{Listener, Serves, bind};
 pub use listing::Listed;
 pub use log::{Details, LogRecord, LogSink, NoLog};
+pub use manner::{ErrorPage, Maintenance, Manner, OriginTimeouts, ToHttps};
+pub use origins::{
+    Balance, Check, HealthRules, ORIGINS_MAX, Origin, OriginCounts, OriginState, Origins,
+    OriginsConfig, Standing,
+};
 pub use outcome::Outcome;
 pub use proxy::Proxy;
 pub use purge::{Began, Purged, normalised};

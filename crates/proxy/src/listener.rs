@@ -7,7 +7,7 @@ use std::sync::Arc;
 use foxy_tls::{ListenerTls, ServerTls};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::{Role, Site, SiteTable};
+use crate::{Origins, Role, Site, SiteTable};
 
 /// Connections that wait for `accept` at most.
 const BACKLOG: i32 = 4096;
@@ -21,6 +21,8 @@ pub struct Listener {
     pub serves: Serves,
     /// Certificates, if its clients speak TLS.
     pub tls: Option<ListenerTls>,
+    /// Trusted proxies name the client before the first byte (PROXY protocol, version 1 or 2).
+    pub proxy_protocol: bool,
 }
 
 /// What the connections of a listener may ask for.
@@ -31,6 +33,21 @@ pub enum Serves {
     /// Each request chooses its site by host and path. The sites are in the order of the table, each
     /// with its certificates.
     Sites(Arc<SiteTable>, Vec<(Site, Option<ServerTls>)>),
+}
+
+impl Serves {
+    /// The sets of several origins of its sites.
+    pub(crate) fn origins(&self) -> impl Iterator<Item = &Origins> {
+        let (one, several) = match self {
+            Self::One(Role::Site(site)) => (Some(site), &[][..]),
+            Self::One(_) => (None, &[][..]),
+            Self::Sites(_, sites) => (None, &sites[..]),
+        };
+        let several = several.iter().map(|(site, _)| site);
+        one.into_iter()
+            .chain(several)
+            .filter_map(|site| site.origins.as_ref())
+    }
 }
 
 /// Binds `workers` sockets to the same address (SO_REUSEPORT), one for each worker. A port of 0

@@ -15,9 +15,10 @@ use tokio::task::JoinHandle;
 
 use crate::conn::{Door, Sites};
 use crate::local::Local;
+use crate::origins::check;
 use crate::post::{Post, Posted};
 use crate::worker::start;
-use crate::{Renewal, RenewedListener, Role, Serves};
+use crate::{Origins, Renewal, RenewedListener, Role, Serves};
 
 /// Receive buffers of clients where memory is small. The kernel doubles it.
 const SMALL_RECEIVE: usize = 8 << 10;
@@ -28,7 +29,12 @@ const LAST: Duration = Duration::from_millis(20);
 pub(crate) struct Listening {
     local: Rc<Local>,
     open: HashMap<SocketAddr, Open>,
+    /// Origins that are checked, and the tasks that do it.
+    checks: Vec<(Origins, Vec<JoinHandle<()>>)>,
 }
+
+/// Certificates of a listener, and whether trusted proxies name the client of a connection.
+type Way = (Option<ListenerTls>, bool);
 
 struct Open {
     post: Rc<Post>,
@@ -40,6 +46,7 @@ impl Listening {
         Self {
             local,
             open: HashMap::new(),
+            checks: Vec::new(),
         }
     }
 
@@ -48,7 +55,7 @@ impl Listening {
         &mut self,
         address: SocketAddr,
         socket: std::net::TcpListener,
-        (serves, tls): (Serves, Option<ListenerTls>),
+        (serves, way): (Serves, Way),
     ) -> io::Result<()> {
         socket.set_nonblocking(true)?;
         let socket = TcpListener::from_std(socket)?;
@@ -60,41 +67,73 @@ impl Listening {
         // A service manager may pass several sockets of one address.
         let known = self.open.remove(&address);
         let mut open = known.unwrap_or_else(|| Open {
-            post: Post::new(self.posted(serves, tls)),
+            post: Post::new(self.posted(serves.clone(), way)),
             accepting: Vec::new(),
         });
         let accepting = accept(Rc::clone(&open.post), socket);
         open.accepting.push(tokio::task::spawn_local(accepting));
         self.open.insert(address, open);
+        self.check(&serves);
         Ok(())
     }
 
-    fn posted(&self, serves: Serves, tls: Option<ListenerTls>) -> Posted {
+    fn posted(&self, serves: Serves, (tls, named): Way) -> Posted {
         Posted {
             local: Rc::clone(&self.local),
             door: door(serves),
             tls,
+            named,
         }
+    }
+
+    /// Starts the checks of origins that are not checked yet. Their state is shared by the workers:
+    /// one of them checks.
+    fn check(&mut self, serves: &Serves) {
+        if self.local.index != 0 {
+            return;
+        }
+        for origins in serves.origins() {
+            if !self.checks.iter().any(|(known, _)| known == origins) {
+                let tasks = check::spawn(&self.local, origins);
+                self.checks.push((origins.clone(), tasks));
+            }
+        }
+    }
+
+    /// Ends the checks of origins that no listener has any more.
+    fn end_checks(&mut self, used: &[Origins]) {
+        self.checks.retain(|(origins, tasks)| {
+            let keep = used.contains(origins);
+            if !keep {
+                tasks.iter().for_each(JoinHandle::abort);
+            }
+            keep
+        });
     }
 
     /// Applies new settings: every request that begins later has them.
     pub(crate) fn renew(&mut self, renewal: Renewal) {
         self.local = self.local.renewed(Arc::clone(&renewal.proxy));
         let mut before = std::mem::take(&mut self.open);
+        let mut used = Vec::new();
         for listener in renewal.listeners {
             let RenewedListener {
                 address,
                 socket,
                 serves,
                 tls,
+                proxy_protocol,
             } = listener;
+            let way = (tls, proxy_protocol);
+            used.extend(serves.origins().cloned());
             match (before.remove(&address), socket) {
                 (Some(open), _) => {
-                    open.post.renew(self.posted(serves, tls));
+                    self.check(&serves);
+                    open.post.renew(self.posted(serves, way));
                     self.open.insert(address, open);
                 }
                 (None, Some(socket)) => {
-                    if let Err(error) = self.open(address, socket, (serves, tls)) {
+                    if let Err(error) = self.open(address, socket, (serves, way)) {
                         tracing::error!(%error, %address, "a new listener could not be set up");
                     }
                 }
@@ -104,6 +143,7 @@ impl Listening {
         for open in before.into_values() {
             open.post.close();
         }
+        self.end_checks(&used);
     }
 
     /// Stops accepting, and returns the settings of now.

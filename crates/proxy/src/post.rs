@@ -26,6 +26,8 @@ pub(crate) struct Posted {
     pub(crate) door: Door,
     /// Certificates for new connections.
     pub(crate) tls: Option<ListenerTls>,
+    /// Trusted proxies name the client of a new connection.
+    pub(crate) named: bool,
 }
 
 impl Post {

@@ -30,6 +30,8 @@ pub struct RenewedListener {
     pub serves: Serves,
     /// Certificates, if its clients speak TLS.
     pub tls: Option<ListenerTls>,
+    /// Trusted proxies name the client of each connection (PROXY protocol).
+    pub proxy_protocol: bool,
 }
 
 type Message = (Renewal, Sender<()>);

@@ -1,12 +1,15 @@
 //! Heads of answers, written from reusable buffers.
 
+use std::borrow::Cow;
 use std::io::{self, IoSlice};
 
 use foxy_http_rules::CacheStatus;
 use foxy_http1::{RequestHead, Version, write};
 
+use crate::Role;
 use crate::errors;
 use crate::local::Local;
+use crate::manner::MAINTENANCE;
 use crate::net::{Io, Transport};
 use crate::route::Refusal;
 
@@ -134,11 +137,11 @@ pub(crate) async fn send_page<T: Transport>(
     local: &Local,
     io: &Io<T>,
     scratch: &mut Scratch,
-    refusal: Refusal,
+    page: (Refusal, &Role),
     head: Option<&RequestHead<'_>>,
     keep: bool,
 ) -> io::Result<u64> {
-    send_page_with(local, io, scratch, refusal, b"", head, keep).await
+    send_page_with(local, io, scratch, page, b"", head, keep).await
 }
 
 /// As [`send_page`], with further field lines.
@@ -146,24 +149,36 @@ pub(crate) async fn send_page_with<T: Transport>(
     local: &Local,
     io: &Io<T>,
     scratch: &mut Scratch,
-    refusal: Refusal,
+    (refusal, role): (Refusal, &Role),
     fields: &[u8],
     head: Option<&RequestHead<'_>>,
     keep: bool,
 ) -> io::Result<u64> {
     let Refusal { status, reason } = refusal;
-    let body = errors::body(status, reason);
+    let manner = role.manner();
+    let own_page = manner.and_then(|manner| manner.page(status));
+    let (content_type, body) = match own_page {
+        Some(page) => (page.content_type, Cow::Borrowed(&page.body[..])),
+        None => (
+            errors::CONTENT_TYPE,
+            Cow::Owned(errors::body(status, reason)),
+        ),
+    };
     let out = &mut scratch.head;
     out.clear();
     write::status_line(out, status);
     local.push_date(local.wall(), out);
-    out.extend_from_slice(b"Content-Type: text/html; charset=utf-8\r\nCache-Control: no-store\r\n");
+    write::field(out, b"Content-Type", content_type.as_bytes());
+    out.extend_from_slice(b"Cache-Control: no-store\r\n");
     out.extend_from_slice(fields);
     if status == 405 {
         out.extend_from_slice(b"Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, TRACE, PATCH\r\n");
     }
     if status == 429 || refusal == crate::conn::MEMORY {
         out.extend_from_slice(b"Retry-After: 1\r\n");
+    }
+    if let Some(manner) = manner.filter(|_| refusal == MAINTENANCE) {
+        write::number_field(out, b"Retry-After", manner.retry_after.as_secs());
     }
     let cache = CacheStatus {
         cache: &local.proxy.config.headers.name,

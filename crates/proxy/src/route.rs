@@ -5,7 +5,7 @@ use foxy_http1::{Authority, Host, Method, Reject, RequestHead, Scheme, TargetFor
 use foxy_tls::OriginTls;
 
 use crate::upstream::Destination;
-use crate::{Role, Site};
+use crate::{OriginTimeouts, Role, Site};
 
 /// A request that is answered with an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,12 +164,14 @@ pub(crate) fn destination(role: &Role, url: &Url<'_>, tls: &OriginTls) -> Destin
             port: url.authority.port_or_default(url.scheme),
             exempt: false,
             tls: (url.scheme == Scheme::Https).then(|| tls.clone()),
+            timeouts: OriginTimeouts::default(),
         },
         Role::Site(site) => Destination {
             host: site.host.to_ascii_lowercase().into(),
             port: site.port,
             exempt: true,
             tls: site.tls.clone(),
+            timeouts: site.timeouts,
         },
     }
 }

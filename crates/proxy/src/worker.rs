@@ -17,6 +17,7 @@ use crate::conn::Conn;
 use crate::ledger::Pressure;
 use crate::listening::Listening;
 use crate::local::Local;
+use crate::named;
 use crate::net::{TICK, TlsStream, queue_bytes};
 use crate::places::Place;
 use crate::post::{Post, Posted};
@@ -65,7 +66,8 @@ impl Worker {
         let mut listening = Listening::new(local);
         for listener in self.listeners {
             let address = listener.socket.local_addr()?;
-            listening.open(address, listener.socket, (listener.serves, listener.tls))?;
+            let way = (listener.tls, listener.proxy_protocol);
+            listening.open(address, listener.socket, (listener.serves, way))?;
         }
         loop {
             tokio::select! {
@@ -110,26 +112,16 @@ async fn sweep(local: Rc<Local>) {
 }
 
 /// Begins to serve a connection that was accepted.
-pub(crate) fn start(post: &Rc<Post>, stream: TcpStream, client: SocketAddr) {
-    let Posted { local, tls, .. } = post.current();
+pub(crate) fn start(post: &Rc<Post>, stream: TcpStream, peer: SocketAddr) {
+    let Posted {
+        local, tls, named, ..
+    } = post.current();
     let open = &local.proxy.connections;
     let access = &local.proxy.config.access;
-    let trusted = contains(&access.trusted_proxies, client.ip());
-    let place = match trusted {
-        true => None,
-        false => match local.proxy.places.take(client.ip()) {
-            None => return local.count(Event::ConnectionsRefused),
-            place => place,
-        },
+    let named = named && contains(&access.trusted_proxies, peer.ip());
+    let Some(place) = place_of(&local, peer) else {
+        return;
     };
-    let (number, crowd) = place
-        .as_ref()
-        .map_or((0, 0), |place| (place.client(), place.number()));
-    // A client that has its share already pays for its next connection itself.
-    let share = local.proxy.ledger.connections_of_one();
-    if crowd > share && local.shed_client(number, OF_ONE) == 0 {
-        return local.count(Event::ConnectionsRefused);
-    }
     let places = local.proxy.config.limits.connections;
     let full = open.fetch_add(1, Ordering::Relaxed) >= places;
     let spent = local.proxy.ledger.pressure() == Pressure::Spent;
@@ -148,12 +140,27 @@ pub(crate) fn start(post: &Rc<Post>, stream: TcpStream, client: SocketAddr) {
     let _ = SockRef::from(&stream).set_tcp_notsent_lowat(most);
     let guard = Open {
         _busy: local.busy(),
-        _place: place,
+        place,
         local: Rc::clone(&local),
     };
     let post = Rc::clone(post);
     tokio::task::spawn_local(async move {
-        let _guard = guard;
+        let mut guard = guard;
+        let mut client = peer;
+        if named {
+            // Boxed: it would enlarge the task of every connection.
+            let read = Box::pin(named::client(&local, &stream, peer, tls.is_some()));
+            client = match read.await {
+                Some(client) => client,
+                None => return,
+            };
+            // Limits count the client that is named.
+            guard.place = match place_of(&local, client) {
+                Some(place) => place,
+                None => return,
+            };
+        }
+        let (number, crowd) = guard.client();
         if local.proxy.ledger.is_over() {
             // Boxed: it would enlarge the task of every connection.
             Box::pin(local.entrance.enter(&local, crowd)).await;
@@ -189,11 +196,39 @@ async fn serve_tls(
     }
 }
 
+/// A place among the connections of this client, which trusted proxies do not need; `None`: the
+/// connection is refused.
+fn place_of(local: &Local, client: SocketAddr) -> Option<Option<Place>> {
+    let access = &local.proxy.config.access;
+    if contains(&access.trusted_proxies, client.ip()) {
+        return Some(None);
+    }
+    let place = local.proxy.places.take(client.ip());
+    // A client that has its share already pays for its next connection itself.
+    let share = local.proxy.ledger.connections_of_one();
+    let pays =
+        |place: &Place| place.number() <= share || local.shed_client(place.client(), OF_ONE) > 0;
+    let place = place.filter(pays);
+    if place.is_none() {
+        local.count(Event::ConnectionsRefused);
+    }
+    Some(Some(place?))
+}
+
 /// Counts an open connection until it is dropped.
 struct Open {
     _busy: crate::local::Busy,
-    _place: Option<Place>,
+    place: Option<Place>,
     local: Rc<Local>,
+}
+
+impl Open {
+    /// The number that distinguishes the client from others (0 if it is not counted), and how many
+    /// connections it has.
+    fn client(&self) -> (u64, usize) {
+        let place = self.place.as_ref();
+        place.map_or((0, 0), |place| (place.client(), place.number()))
+    }
 }
 
 impl Drop for Open {

@@ -63,6 +63,7 @@ fn a_memory_hit_allocates_nothing() {
             tls: None,
             socket,
             serves: foxy_proxy::Serves::One(Role::Forward),
+            proxy_protocol: false,
         }],
         log: Box::new(NoLog),
         renewals: foxy_proxy::Renewals::none(),

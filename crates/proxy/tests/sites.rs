@@ -65,7 +65,13 @@ fn listen(sites: Vec<(SiteNames, Site, Option<ServerTls>)>, config: Config) -> F
         .map(|(_, site, tls)| (site, tls))
         .collect();
     let table = Arc::new(SiteTable::new(&table).unwrap());
-    Foxy::serving((Serves::Sites(table, sites), tls), config, 1, engine, clock)
+    Foxy::serving(
+        (Serves::Sites(table, sites), tls, false),
+        config,
+        1,
+        engine,
+        clock,
+    )
 }
 
 fn certificates(authority: &Authority, file: &str, of: &[&str], default: bool) -> ServerTls {

@@ -2,12 +2,12 @@
 
 use std::fmt::{Display, Write};
 
-use foxy_proxy::{Event, Latency, Outcome};
+use foxy_proxy::{Event, Latency, OriginState, Outcome, Standing};
 use foxy_store::{Duty, Health, OneStoreStats};
 use foxy_tls::ServerTls;
 
-use super::State;
 use super::stats::{health_word, requests, resident_bytes};
+use super::{State, origins as several};
 
 /// The whole page.
 pub(super) fn text(state: &State) -> String {
@@ -16,6 +16,7 @@ pub(super) fn text(state: &State) -> String {
     engine(state, &mut page);
     process(state, &mut page);
     certificates(state, &mut page);
+    origins(state, &mut page);
     page.0
 }
 
@@ -107,6 +108,63 @@ fn event_name(event: Event) -> (String, String) {
             other.word(),
             &format!("Count of: {}.", other.word().replace('_', " ")),
         ),
+    }
+}
+
+/// The origins of sites that have several.
+fn origins(state: &State, page: &mut Page) {
+    type Figure = (
+        &'static str,
+        &'static str,
+        &'static str,
+        fn(&OriginState) -> f64,
+    );
+    const FIGURES: [Figure; 5] = [
+        (
+            "foxy_origin_up",
+            "gauge",
+            "1 if the origin gets requests, 0.5 in its slow start, 0 if it is left out.",
+            |of| match of.standing {
+                Standing::Up => 1.0,
+                Standing::SlowStart => 0.5,
+                Standing::Ejected | Standing::Down => 0.0,
+            },
+        ),
+        (
+            "foxy_origin_outstanding",
+            "gauge",
+            "Requests under way at the origin.",
+            |of| f64::from(of.outstanding),
+        ),
+        (
+            "foxy_origin_requests_total",
+            "counter",
+            "Requests sent to the origin.",
+            |of| of.counts.requests as f64,
+        ),
+        (
+            "foxy_origin_failures_total",
+            "counter",
+            "Requests to the origin without answer, or with a status of 5xx.",
+            |of| of.counts.failures as f64,
+        ),
+        (
+            "foxy_origin_ejections_total",
+            "counter",
+            "How often the origin was left out because requests failed.",
+            |of| of.counts.ejections as f64,
+        ),
+    ];
+    let all: Vec<_> = several::all(state).collect();
+    if all.is_empty() {
+        return;
+    }
+    for (name, kind, help, value) in FIGURES {
+        page.family(name, kind, help);
+        for (site, of) in &all {
+            let labels = format!("site=\"{site}\",origin=\"{}\"", of.origin);
+            page.sample(name, &labels, value(of));
+        }
     }
 }
 

@@ -12,6 +12,7 @@ mod list;
 mod metrics;
 mod names;
 mod open;
+mod origins;
 mod purge;
 mod reload;
 mod routes;
@@ -20,6 +21,7 @@ mod stores;
 mod why;
 
 pub(crate) use list::Line;
+pub use origins::OriginLine;
 pub(crate) use purge::{Operation, Removed, Started};
 pub(crate) use stats::resident_bytes;
 pub use stats::{Durations, Memory, Stats, Store};
@@ -32,7 +34,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use foxy_base::{Clock, MonoTime};
-use foxy_proxy::{Proxy, Token};
+use foxy_proxy::{Origins, Proxy, Token};
 use foxy_store::Engine;
 use foxy_tls::ServerTls;
 use parking_lot::RwLock;
@@ -66,6 +68,8 @@ pub(crate) struct State {
     addresses: Addresses,
     certificates: Vec<ServerTls>,
     reloads: mpsc::Sender<ReloadWish>,
+    /// The origins of sites that have several.
+    origins: Vec<Origins>,
 }
 
 impl State {
@@ -74,7 +78,7 @@ impl State {
         (engine, stores): (&Arc<Engine>, &Arc<StoreKeeper>),
         clock: &Arc<dyn Clock>,
         log: Option<LogHandle>,
-        (config, addresses): (&Config, &Addresses),
+        (config, addresses, origins): (&Config, &Addresses, Vec<Origins>),
         (token, started): (Option<Token>, MonoTime),
         reloads: mpsc::Sender<ReloadWish>,
     ) -> Self {
@@ -93,7 +97,7 @@ impl State {
             hosts,
             names: Names {
                 partitions: forward.into_iter().chain(sites).collect(),
-                origins: origins(config),
+                origins: own_names(config),
                 secure: secure(config),
                 shared: shared(config),
             },
@@ -101,11 +105,19 @@ impl State {
             addresses: addresses.clone(),
             certificates: config.certificates(),
             reloads,
+            origins,
         }
     }
 }
 
-fn origins(config: &Config) -> Vec<(String, String)> {
+impl State {
+    /// Forward proxy and sites.
+    fn sites(&self) -> usize {
+        self.names.partitions.len()
+    }
+}
+
+fn own_names(config: &Config) -> Vec<(String, String)> {
     let own = config.sites.iter().filter(|site| !site.preserve_host);
     own.map(|site| (site.name.clone(), site.origin.authority()))
         .collect()

@@ -5,7 +5,7 @@ use foxy_http1::RequestHead;
 use super::connection::Answer;
 use super::guard::{self, FIELD};
 use super::stats::Stats;
-use super::{State, list, metrics, purge, reload, stores, why};
+use super::{State, list, metrics, origins, purge, reload, stores, why};
 
 const NO_TOKEN: &str = "the admin token is needed: send `Authorization: Bearer TOKEN`, or name its \
                         file with --token-file (access.admin_token_file of the configuration)";
@@ -55,7 +55,10 @@ fn get(path: &str, state: &State) -> Answer {
         "/" => page(200),
         "/healthz" => Answer::text(200, "ok"),
         "/readyz" if shutting_down => Answer::text(503, "draining"),
-        "/readyz" => Answer::text(200, &ready(state)),
+        "/readyz" => {
+            let (text, is_ready) = ready(state);
+            Answer::text(if is_ready { 200 } else { 503 }, &text)
+        }
         "/metrics" => Answer {
             status: 200,
             content_type: "text/plain; version=0.0.4; charset=utf-8",
@@ -71,13 +74,17 @@ fn get(path: &str, state: &State) -> Answer {
     }
 }
 
-/// Foxy serves without a store that is missing, so it is ready. The answer names that store.
-fn ready(state: &State) -> String {
+/// Foxy serves without a store that is missing, and without some of the origins of a site, so it is
+/// ready. The answer names them.
+fn ready(state: &State) -> (String, bool) {
     let absent = state.stores.absent();
     let without = absent
         .iter()
         .map(|store| format!("\nwithout {}", store.reason));
-    format!("ready{}", without.collect::<String>())
+    let (sick, left) = origins::sick(state);
+    let word = if left { "ready" } else { "no origin is left" };
+    let without = without.collect::<String>();
+    (format!("{word}{without}{sick}"), left)
 }
 
 fn page(status: u16) -> Answer {

@@ -7,6 +7,7 @@ use foxy_store::{Device, Health, OneStoreStats};
 use serde::{Deserialize, Serialize};
 
 use super::State;
+use super::origins::{self, OriginLine};
 use super::stores::duty_word;
 use crate::run::Absent;
 
@@ -46,6 +47,9 @@ pub struct Stats {
     /// Stores of the configuration that Foxy goes without, with the reasons.
     #[serde(default)]
     pub absent_stores: Vec<Absent>,
+    /// Origins of sites that have several.
+    #[serde(default)]
+    pub origins: Vec<OriginLine>,
     /// Access log lines written and dropped.
     pub log_lines: Lines,
 }
@@ -182,6 +186,7 @@ impl Stats {
                 .map(|store| one_store(store, named))
                 .collect(),
             absent_stores: state.stores.absent(),
+            origins: origins::lines(state),
             log_lines: state.log.as_ref().map_or_else(Lines::default, |log| Lines {
                 written: log.written(),
                 dropped: log.dropped(),

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use super::args::StatsArgs;
 use super::say::say_all;
 use super::{client, failed};
-use crate::admin::{Durations, Memory, Stats, Store};
+use crate::admin::{Durations, Memory, OriginLine, Stats, Store};
 use crate::config::human;
 
 /// Asks and prints.
@@ -25,6 +25,17 @@ pub(super) fn run(args: &StatsArgs) -> ExitCode {
         },
         Ok((status, body)) => failed(format!("{status}: {}", body.trim())),
         Err(error) => failed(error),
+    }
+}
+
+/// The origins of sites that have several.
+fn origins(page: &mut String, origins: &[OriginLine]) {
+    for of in origins {
+        let _ = writeln!(
+            page,
+            "  {}: {} {}, {} of {} requests failed, {} under way",
+            of.site, of.origin, of.standing, of.failures, of.requests, of.outstanding
+        );
     }
 }
 
@@ -56,6 +67,7 @@ pub(super) fn text(stats: &Stats) -> String {
     let _ = writeln!(page, "others       {}", durations(&stats.misses));
     memory(&mut page, &stats.memory);
     let _ = writeln!(page, "disk         {} objects", stats.disk_objects);
+    origins(&mut page, &stats.origins);
     for absent in &stats.absent_stores {
         let _ = writeln!(page, "  WITHOUT    {}", absent.reason);
     }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use foxy_base::ByteSize;
-use foxy_proxy::SiteNames;
+use foxy_proxy::{Manner, OriginTimeouts, OriginsConfig, SiteNames};
 use foxy_tls::{OriginTls, ServerTls};
 use ipnet::IpNet;
 
@@ -15,7 +15,7 @@ use super::origin::OriginUrl;
 use super::problem::Problem;
 use super::token_file::TokenFile;
 use super::values::Values;
-use super::{certificates, origin_tls, places, proxy_settings, rules, shared, stores};
+use super::{certificates, places, proxy_settings, rules, shared, site, stores};
 
 /// Everything Foxy was told, checked and complete.
 #[derive(Clone, Debug)]
@@ -24,6 +24,8 @@ pub struct Config {
     pub listen: Vec<SocketAddr>,
     /// Those of them where clients speak TLS.
     pub listen_tls: Vec<SocketAddr>,
+    /// Trusted proxies name the client of each connection to them.
+    pub proxy_protocol: bool,
     /// Certificates for them, and for sites without their own.
     pub tls: Option<ServerTls>,
     /// Address of the admin listener.
@@ -79,7 +81,7 @@ pub struct ScrubConfig {
 }
 
 /// One reverse proxy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct SiteConfig {
     /// Its partition.
     pub name: String,
@@ -89,12 +91,20 @@ pub struct SiteConfig {
     pub listen_tls: Vec<SocketAddr>,
     /// Certificates for them.
     pub tls: Option<ServerTls>,
+    /// Trusted proxies name the client of each connection to it.
+    pub proxy_protocol: bool,
     /// Hosts and paths that it is for; without hosts: all.
     pub names: SiteNames,
-    /// Whom it asks.
+    /// Whom it asks; of several the first, under whose name all are asked.
     pub origin: OriginUrl,
+    /// All whom it asks, if that is more than the one origin.
+    pub origins: Option<OriginsConfig>,
     /// How TLS is spoken to the origin; `None`: it is not.
     pub origin_tls: Option<OriginTls>,
+    /// How long it waits for its origins.
+    pub timeouts: OriginTimeouts,
+    /// How it answers apart from its origins.
+    pub manner: Manner,
     /// Whether the origin sees the client's `Host`.
     pub preserve_host: bool,
     /// Waiting requests that take the answer of a running fetch.
@@ -179,6 +189,7 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
     let listen_tls = top.given_addresses("listen_tls");
     let memory = memory(top.given("memory"), machine);
     let pin_workers = top.flag("pin_workers");
+    let proxy_protocol = top.flag("proxy_protocol");
     let workers = match top.given("workers") {
         Some(Value::Count(count)) => usize::try_from(*count).unwrap_or(1),
         _ => machine.cores(),
@@ -186,7 +197,7 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
     let tls = certificates::section(single("tls"), problems);
     let sites: Vec<SiteConfig> = repeated(given, "site")
         .iter()
-        .filter_map(|section| site(section, tls.as_ref(), problems))
+        .filter_map(|section| site::read(section, tls.as_ref(), problems))
         .collect();
     let stores = stores::all(repeated(given, "store"), machine, problems);
     let mut access = Values::read("access", single("access"), problems);
@@ -225,6 +236,7 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
         admission: admission(single("admission"), problems),
         listen,
         listen_tls,
+        proxy_protocol,
         tls,
         admin,
         admin_hosts,
@@ -269,76 +281,6 @@ fn memory(given: Option<&Value>, machine: &dyn Machine) -> u64 {
             share(part, machine.memory()).clamp(MEMORY_MIN, DEFAULT_MEMORY_MAX)
         }
     }
-}
-
-fn site(
-    section: &Section,
-    shared: Option<&ServerTls>,
-    problems: &mut Vec<Problem>,
-) -> Option<SiteConfig> {
-    let place = section
-        .values()
-        .next()
-        .map_or("[[site]]", |given| &given.place)
-        .to_owned();
-    let mut values = Values::read("site", Some(section), problems);
-    let preserve_host = values.flag("preserve_host");
-    let collapse = match values.text("collapse").as_str() {
-        "arrived" => foxy_proxy::Collapse::Arrived,
-        _ => foxy_proxy::Collapse::Fresh,
-    };
-    let obey_request = values.given_flag("obey_request");
-    let normalise = match values.given("normalise") {
-        Some(Value::Flag(normalise)) => Some(*normalise),
-        _ => None,
-    };
-    let origin = values.origin("origin");
-    if origin.is_none() && !section.contains_key("origin") {
-        let text = "site.origin is missing; name the server, such as \"http://127.0.0.1:8080\"";
-        values.problem(Problem::conflict(&place, text.to_owned()));
-    }
-    let listen_tls = values.given_addresses("listen_tls");
-    let tls = certificates::read(&values).unwrap_or_else(|text| {
-        values.problem(Problem::conflict(&place, format!("site: {text}")));
-        None
-    });
-    let listen = [values.given_addresses("listen"), listen_tls.clone()].concat();
-    if listen.is_empty() && !section.contains_key("listen") {
-        let text = "site.listen is missing; say where to listen, such as [\"*:8080\"]";
-        values.problem(Problem::conflict(&place, text.to_owned()));
-    }
-    let texts = |name: &str| match values.given(name) {
-        Some(Value::Texts(texts)) => texts.clone(),
-        _ => Vec::new(),
-    };
-    let names = SiteNames {
-        hosts: texts("hosts"),
-        paths: texts("paths"),
-    };
-    let origin = origin?;
-    let origin_tls = origin_tls::read(&mut values, origin.secure, &place);
-    let name = match values.given("name") {
-        Some(Value::Text(name)) => name.clone(),
-        _ => format!("{}:{}", origin.host.replace(':', "-"), origin.port),
-    };
-    let allow_clients = match values.given("allow_clients") {
-        Some(Value::Networks(networks)) => Some(networks.clone()),
-        _ => None,
-    };
-    Some(SiteConfig {
-        name,
-        listen,
-        listen_tls,
-        tls: tls.or_else(|| shared.cloned()),
-        names,
-        origin,
-        origin_tls,
-        preserve_host,
-        collapse,
-        obey_request,
-        normalise,
-        allow_clients,
-    })
 }
 
 fn admission(
@@ -442,6 +384,11 @@ fn check_together(config: &Config, problems: &mut Vec<Problem>) {
             );
             problems.push(Problem::conflict("store.size", text));
         }
+    }
+    let named = config.proxy_protocol || config.sites.iter().any(|site| site.proxy_protocol);
+    if named && config.proxy.access.trusted_proxies.is_empty() {
+        let text = "nobody is trusted to name clients; name the proxies in access.trusted_proxies";
+        problems.push(Problem::conflict("proxy_protocol", text.to_owned()));
     }
     certificates::check(config, problems);
     if config.listen.is_empty() && config.sites.is_empty() {

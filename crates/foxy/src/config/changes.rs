@@ -47,6 +47,7 @@ impl Config {
         let decides = [
             changes.compare("listen", &old.listen, &next.listen),
             changes.sites(&old.sites, &next.sites),
+            changes.compare("proxy_protocol", &old.proxy_protocol, &next.proxy_protocol),
             changes.compare("access", &old.proxy.access, &next.proxy.access),
             changes.compare("headers", &old.proxy.headers, &next.proxy.headers),
             changes.compare("cache", &old.proxy.rules, &next.proxy.rules),
@@ -104,6 +105,9 @@ impl Config {
                 && own.is_like(before)
             {
                 *own = before.clone();
+                if let Some(origins) = &mut site.origins {
+                    origins.tls = Some(before.clone());
+                }
             }
         }
     }

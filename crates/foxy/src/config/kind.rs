@@ -7,7 +7,7 @@ use std::time::Duration;
 use foxy_base::ByteSize;
 use ipnet::IpNet;
 
-use super::origin::OriginUrl;
+use super::origin::OriginEntry;
 use super::pattern::Of;
 
 /// What a setting accepts.
@@ -55,8 +55,12 @@ pub enum Kind {
     Ports,
     /// Port numbers and ranges of them.
     PortRanges,
-    /// The URL of an origin: scheme, host and port.
-    Origin,
+    /// URLs of origins (scheme, host and port), each with `weight=N` and `connections=N`.
+    Origins,
+    /// Path and query of a request.
+    RequestPath,
+    /// A status and the path of a file, each.
+    ErrorPages,
     /// Names or patterns of a rule.
     Patterns(Of),
 }
@@ -86,8 +90,8 @@ pub enum Value {
     Ports(Vec<u16>),
     /// Ranges of ports.
     PortRanges(Vec<RangeInclusive<u16>>),
-    /// An origin.
-    Origin(OriginUrl),
+    /// Origins.
+    Origins(Vec<OriginEntry>),
 }
 
 impl Kind {
@@ -99,6 +103,8 @@ impl Kind {
             Self::FieldNames
                 | Self::HostNames
                 | Self::SiteHosts
+                | Self::Origins
+                | Self::ErrorPages
                 | Self::UrlPaths
                 | Self::Addresses
                 | Self::NameServers
@@ -155,9 +161,13 @@ impl Kind {
                 "a list of ports and ranges such as 1025-65535, or \"all\"".to_owned()
             }
             Self::Patterns(of) => of.allowed().to_owned(),
-            Self::Origin => {
-                "a URL of scheme http or https, host and port, without a path".to_owned()
+            Self::Origins => {
+                "a URL of scheme http or https, host and port, without a path; or a list of them, each \
+                 with weight=N and connections=N behind it if wanted"
+                    .to_owned()
             }
+            Self::ErrorPages => "a list of a status from 400 to 599 and the path of a file".to_owned(),
+            Self::RequestPath => "a path with its query, such as /health".to_owned(),
         }
     }
 
@@ -208,7 +218,10 @@ impl Kind {
             Self::Networks => networks(given).map(Value::Networks),
             Self::Ports => each(given, port).map(Value::Ports),
             Self::PortRanges => each(given, ports).map(Value::PortRanges),
-            Self::Origin => one.parse().map(Value::Origin),
+            Self::Origins if given.is_empty() => Err("the list is empty".to_owned()),
+            Self::Origins => each(given, str::parse).map(Value::Origins),
+            Self::ErrorPages => each(given, error_page).map(Value::Texts),
+            Self::RequestPath => request_path(one).map(Value::Text),
             Self::Patterns(_) if given.is_empty() => Err("the list is empty".to_owned()),
             Self::Patterns(of) => each(given, |text| of.read(text)).map(Value::Texts),
         }
@@ -251,6 +264,28 @@ fn url_path(text: &str) -> Result<String, String> {
     let fits = |c: char| c.is_ascii_graphic() && !matches!(c, '%' | '?' | '#' | '\\');
     if !text.starts_with('/') || !text.chars().all(fits) || dots || text.contains("//") {
         return Err("it is not the beginning of a path (write /api or /img/)".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+/// `STATUS PATH`, with one space.
+fn error_page(text: &str) -> Result<String, String> {
+    let (status, path) = text.split_once(' ').unwrap_or((text, ""));
+    let status = status
+        .parse()
+        .ok()
+        .filter(|status| (400..600u16).contains(status));
+    match (status, path.trim()) {
+        (Some(status), path) if !path.is_empty() => Ok(format!("{status} {path}")),
+        _ => Err("it is not a status and a path (write 503 /etc/foxy/503.html)".to_owned()),
+    }
+}
+
+/// Path and query of a request.
+fn request_path(text: &str) -> Result<String, String> {
+    let fits = |c: char| c.is_ascii_graphic() && c != '#';
+    if !text.starts_with('/') || !text.chars().all(fits) {
+        return Err("it is not a path (write /health)".to_owned());
     }
     Ok(text.to_owned())
 }

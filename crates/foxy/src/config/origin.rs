@@ -42,6 +42,42 @@ impl FromStr for OriginUrl {
     }
 }
 
+/// An origin of a site, as users write it: its URL, and `weight=N` and `connections=N` behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OriginEntry {
+    /// Where it is.
+    pub url: OriginUrl,
+    /// Its share of requests among the weights of all origins of the site.
+    pub weight: u32,
+    /// Requests that may be under way there; `None`: no limit.
+    pub connections: Option<u32>,
+}
+
+impl FromStr for OriginEntry {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut words = text.split_ascii_whitespace();
+        let mut entry = Self {
+            url: words.next().unwrap_or_default().parse()?,
+            weight: 1,
+            connections: None,
+        };
+        for word in words {
+            let number = |text: &str, most: u32| match text.parse::<u32>() {
+                Ok(number) if (1..=most).contains(&number) => Ok(number),
+                _ => Err(format!("`{word}` is not a number from 1 to {most}")),
+            };
+            match word.split_once('=') {
+                Some(("weight", text)) => entry.weight = number(text, 1000)?,
+                Some(("connections", text)) => entry.connections = Some(number(text, 1_000_000)?),
+                _ => return Err(format!("`{word}` is neither weight=N nor connections=N")),
+            }
+        }
+        Ok(entry)
+    }
+}
+
 const fn default_port(secure: bool) -> u16 {
     if secure { 443 } else { 80 }
 }
@@ -117,6 +153,28 @@ mod tests {
                 shown,
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn words_behind_an_origin() {
+        let entry = |text: &str| text.parse::<OriginEntry>();
+        let full = entry("http://a:81 weight=3  connections=20").unwrap();
+        assert_eq!(
+            (full.url.port, full.weight, full.connections),
+            (81, 3, Some(20))
+        );
+        let bare = entry("a").unwrap();
+        assert_eq!((bare.weight, bare.connections), (1, None));
+        for wrong in [
+            "",
+            "a weight",
+            "a weight=0",
+            "a connections=x",
+            "a b",
+            "a/b weight=1",
+        ] {
+            assert!(entry(wrong).is_err(), "{wrong}");
         }
     }
 

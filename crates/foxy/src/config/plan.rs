@@ -9,6 +9,7 @@ use foxy_store::ReadMode;
 use super::build::{Config, LogTarget, SiteConfig};
 use super::clients::{Users, users};
 use super::machine::Machine;
+use super::{manner, origins};
 
 impl Config {
     /// A few lines that say what would be started.
@@ -30,6 +31,15 @@ impl Config {
                 "site           {} on {listen} for {}",
                 site.name, site.origin
             );
+            if site.proxy_protocol {
+                text.push_str(
+                    "               trusted proxies name clients by the PROXY protocol\n",
+                );
+            }
+            text.push_str(&manner::lines(&site.manner));
+            if let Some(origins) = &site.origins {
+                text.push_str(&origins::lines(origins));
+            }
             for (word, list) in [("hosts", &site.names.hosts), ("paths", &site.names.paths)] {
                 if !list.is_empty() {
                     let _ = writeln!(text, "               {word} {}", list.join(", "));

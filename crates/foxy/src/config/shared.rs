@@ -40,6 +40,11 @@ impl SharedListener<'_> {
         })
     }
 
+    /// True if trusted proxies name its clients.
+    pub(crate) fn is_named(&self) -> bool {
+        self.sites.iter().any(|site| site.proxy_protocol)
+    }
+
     /// True if its clients speak TLS.
     pub(crate) fn speaks_tls(&self) -> bool {
         let speaks = |site: &&SiteConfig| site.listen_tls.contains(&self.address);
@@ -103,43 +108,60 @@ pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
                 problem("site.hosts", text);
             }
         }
-        let plain = sites.iter().find(|s| !s.listen_tls.contains(&address));
-        if let (true, Some(plain)) = (listener.speaks_tls(), plain) {
-            let text = format!(
-                "{address} is for TLS, but the site {} has it in `listen`; all sites of an address \
-                 speak TLS there, or none",
-                plain.name
-            );
-            problem("site.listen", text);
-        }
-        let defaults = sites.iter().filter_map(|site| site.tls.as_ref());
-        let mut defaults: Vec<_> = defaults.filter(|tls| tls.has_default()).collect();
-        defaults.dedup();
-        if listener.speaks_tls() && defaults.len() > 1 {
-            let text = format!(
-                "several sites on {address} have a default_certificate; only one of them can be it"
-            );
-            problem("site.default_certificate", text);
-        }
-        for (i, site) in sites.iter().enumerate().filter(|_| listener.speaks_tls()) {
-            let same = |other: &&&SiteConfig| {
-                let mut hosts = site.names.hosts.iter();
-                other.tls != site.tls && hosts.any(|host| other.names.hosts.contains(host))
-            };
-            if let Some(other) = sites[..i].iter().find(same) {
-                let text = format!(
-                    "the sites {} and {} on {address} have a host in common and different \
-                     certificates; the path comes after the handshake: give both the same",
-                    other.name, site.name
-                );
-                problem("site.certificate", text);
-            }
-        }
+        before_the_host(&listener, &mut problem);
         let unnamed = sites.len() > 1 && sites.iter().any(|s| s.names.hosts.is_empty());
         if let Err(text) = listener.table()
             && !unnamed
         {
             problem("site.hosts", text);
+        }
+    }
+}
+
+/// What comes before the host of a request, and so must be the same for the sites of an address.
+fn before_the_host(listener: &SharedListener<'_>, mut problem: impl FnMut(&str, String)) {
+    let (address, sites) = (listener.address, &listener.sites);
+    let plain = sites.iter().find(|s| !s.listen_tls.contains(&address));
+    if let (true, Some(plain)) = (listener.speaks_tls(), plain) {
+        let text = format!(
+            "{address} is for TLS, but the site {} has it in `listen`; all sites of an address \
+             speak TLS there, or none",
+            plain.name
+        );
+        problem("site.listen", text);
+    }
+    let other = sites
+        .iter()
+        .find(|s| s.proxy_protocol != sites[0].proxy_protocol);
+    if let Some(other) = other {
+        let text = format!(
+            "the sites {} and {} on {address} differ in proxy_protocol; it comes before the host: \
+             give both the same",
+            sites[0].name, other.name
+        );
+        problem("site.proxy_protocol", text);
+    }
+    let defaults = sites.iter().filter_map(|site| site.tls.as_ref());
+    let mut defaults = defaults.filter(|tls| tls.has_default());
+    let first = defaults.next();
+    if listener.speaks_tls() && defaults.any(|tls| Some(tls) != first) {
+        let text = format!(
+            "several sites on {address} have a default_certificate; only one of them can be it"
+        );
+        problem("site.default_certificate", text);
+    }
+    for (i, site) in sites.iter().enumerate().filter(|_| listener.speaks_tls()) {
+        let same = |other: &&&SiteConfig| {
+            let mut hosts = site.names.hosts.iter();
+            other.tls != site.tls && hosts.any(|host| other.names.hosts.contains(host))
+        };
+        if let Some(other) = sites[..i].iter().find(same) {
+            let text = format!(
+                "the sites {} and {} on {address} have a host in common and different \
+                 certificates; the path comes after the handshake: give both the same",
+                other.name, site.name
+            );
+            problem("site.certificate", text);
         }
     }
 }

@@ -414,3 +414,156 @@ fn sites_that_share_an_address_must_be_told_apart() {
         "{found}"
     );
 }
+
+#[test]
+fn several_origins_are_read_and_shown() {
+    let site = |more: &str| {
+        format!(
+            "[[site]]\nlisten = [\"*:8080\"]\norigin = [\"http://a:1\", \"http://b:2 weight=3 connections=9\"]\n{more}"
+        )
+    };
+    let config = build(&site(
+        "check = \"/health\"\nbalance = \"hash\"\neject_after = 0",
+    ))
+    .unwrap();
+    let origins = config.sites[0].origins.as_ref().unwrap();
+    assert_eq!((origins.site.as_str(), origins.health.errors), ("a:1", 0));
+    assert_eq!(origins.check.as_ref().unwrap().host, "a:1");
+    assert_eq!(
+        (origins.origins[1].weight, origins.origins[1].connections),
+        (3, Some(9))
+    );
+    let plan = config.plan(&LAPTOP);
+    assert!(
+        plan.contains("origin http://b:2, weight 3, 9 connections"),
+        "{plan}"
+    );
+    assert!(
+        plan.contains("checked by /health every 5 s for status 200"),
+        "{plan}"
+    );
+    // One origin needs no choice, unless it has a limit or checks.
+    let one = |more: &str| build(&format!("[[site]]\nlisten = [\"*:1\"]\n{more}")).unwrap();
+    assert!(one("origin = \"http://a\"").sites[0].origins.is_none());
+    assert!(
+        one("origin = \"http://a connections=2\"").sites[0]
+            .origins
+            .is_some()
+    );
+    assert!(
+        one("origin = \"http://a\"\ncheck = \"/\"").sites[0]
+            .origins
+            .is_some()
+    );
+    let public = one(
+        "origin = \"http://a\"\ncheck = \"/\"\npreserve_host = true\nhosts = [\"*.b\", \"c.b\"]",
+    );
+    assert_eq!(
+        public.sites[0]
+            .origins
+            .as_ref()
+            .unwrap()
+            .check
+            .as_ref()
+            .unwrap()
+            .host,
+        "c.b"
+    );
+    for (origin, expected) in [
+        ("[\"http://a\", \"https://b\"]", "all have the same scheme"),
+        ("[\"http://a\", \"http://A\"]", "http://a twice"),
+        ("[\"http://a weight=0\"]", "not a number from 1 to 1000"),
+        ("[]", "the list is empty"),
+    ] {
+        let found =
+            problems(&format!("[[site]]\nlisten = [\"*:1\"]\norigin = {origin}")).join("\n");
+        assert!(found.contains(expected), "{origin}: {found}");
+    }
+}
+
+#[test]
+fn a_site_may_redirect_close_and_have_pages_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("503.html");
+    std::fs::write(&page, "closed").unwrap();
+    let site = |more: &str| format!("[[site]]\nlisten = [\"*:1\"]\norigin = \"http://a\"\n{more}");
+    let text = format!(
+        "redirect_to_https = \"308\"\nmaintenance = \"origin\"\nerror_pages = [\"503 {}\"]\nfirst_byte_timeout = \"2s\"",
+        page.display()
+    );
+    let config = build(&site(&text)).unwrap();
+    let manner = &config.sites[0].manner;
+    assert_eq!(
+        manner.to_https.map(|to| (to.status, to.port)),
+        Some((308, 443))
+    );
+    assert_eq!(manner.retry_after, Duration::from_secs(300));
+    assert_eq!(&*manner.pages[0].body, b"closed");
+    assert_eq!(
+        config.sites[0].timeouts.first_byte,
+        Some(Duration::from_secs(2))
+    );
+    assert_eq!(config.sites[0].timeouts.connect, None);
+    let plan = config.plan(&LAPTOP);
+    for words in [
+        "redirects to https at port 443 with 308",
+        "MAINTENANCE",
+        "own pages for 503",
+    ] {
+        assert!(plan.contains(words), "{plan}");
+    }
+    for (more, expected) in [
+        (
+            "error_pages = [\"503 /nowhere/503.html\"]".to_owned(),
+            "/nowhere/503.html",
+        ),
+        (
+            "error_pages = [\"503 /x.exe\"]".to_owned(),
+            "ends with none of",
+        ),
+        (
+            "error_pages = [\"200 /x.html\"]".to_owned(),
+            "it is not a status and a path",
+        ),
+        (
+            format!("error_pages = [\"503 {0}\", \"503 {0}\"]", page.display()),
+            "two pages for 503",
+        ),
+    ] {
+        let found = problems(&site(&more)).join("\n");
+        assert!(found.contains(expected), "{more}: {found}");
+    }
+    let found = problems(
+        "[[site]]\nlisten_tls = [\"*:1\"]\norigin = \"http://a\"\nredirect_to_https = \"301\"",
+    );
+    assert!(found.join("\n").contains("has no `listen`"), "{found:?}");
+}
+
+#[test]
+fn clients_are_named_by_trusted_proxies_only() {
+    let site = "proxy_protocol = true\n";
+    let found = problems(&sharing(
+        &format!("hosts = [\"a\"]\n{site}"),
+        "hosts = [\"b\"]",
+    ));
+    let found = found.join("\n");
+    assert!(
+        found.contains("the sites one and two on 0.0.0.0:8080 differ in proxy_protocol"),
+        "{found}"
+    );
+    assert!(
+        found.contains("nobody is trusted to name clients"),
+        "{found}"
+    );
+    let both = |name: &str| format!("hosts = [\"{name}\"]\n{site}");
+    let text = sharing(&both("a"), &both("b"));
+    let config = build(&format!(
+        "{text}[access]\ntrusted_proxies = [\"10.0.0.0/8\"]"
+    ))
+    .unwrap();
+    assert!(
+        config
+            .plan(&LAPTOP)
+            .contains("trusted proxies name clients by the PROXY protocol")
+    );
+}

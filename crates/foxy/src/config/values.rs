@@ -9,7 +9,7 @@ use ipnet::IpNet;
 
 use super::given::{Section, full_name};
 use super::kind::Value;
-use super::origin::OriginUrl;
+use super::origin::OriginEntry;
 use super::problem::Problem;
 use super::table::{SETTINGS, Setting};
 
@@ -199,10 +199,10 @@ impl<'p> Values<'p> {
         }
     }
 
-    pub(super) fn origin(&self, name: &str) -> Option<OriginUrl> {
+    pub(super) fn origins(&self, name: &str) -> Vec<OriginEntry> {
         match self.values.get(name) {
-            Some(Value::Origin(origin)) => Some(origin.clone()),
-            _ => None,
+            Some(Value::Origins(origins)) => origins.clone(),
+            _ => Vec::new(),
         }
     }
 

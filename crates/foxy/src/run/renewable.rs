@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use foxy_base::{Budget, Clock, MonoTime, hash64};
-use foxy_proxy::{Proxy, Renewal, Renewer, Token};
+use foxy_proxy::{Origins, Proxy, Renewal, Renewer, Token};
 use foxy_store::Engine;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
@@ -68,6 +68,8 @@ impl Fixed {
 struct Now {
     config: Config,
     proxy: Arc<Proxy>,
+    /// The origins of sites that have several.
+    origins: Vec<Origins>,
     addresses: Addresses,
     /// Listeners, as configured and as bound.
     bound: Vec<(SocketAddr, SocketAddr)>,
@@ -88,7 +90,12 @@ pub(super) struct Renewable {
 pub(super) type Around<'a> = (&'a Arc<Engine>, &'a Arc<StoreKeeper>, Option<LogHandle>);
 
 impl Renewable {
-    pub(super) fn new(fixed: Fixed, config: &Config, proxy: Arc<Proxy>, bound: &Bound) -> Self {
+    pub(super) fn new(
+        fixed: Fixed,
+        (config, origins): (&Config, Vec<Origins>),
+        proxy: Arc<Proxy>,
+        bound: &Bound,
+    ) -> Self {
         let (wishes, wished) = mpsc::channel(WISHES);
         Self {
             wishes,
@@ -97,6 +104,7 @@ impl Renewable {
             now: Mutex::new(Now {
                 config: config.clone(),
                 proxy,
+                origins,
                 addresses: addresses(bound, fixed.admin),
                 bound: bound.addresses.clone(),
             }),
@@ -142,7 +150,7 @@ impl Renewable {
             (engine, stores),
             &fixed.clock,
             log,
-            (&now.config, &now.addresses),
+            (&now.config, &now.addresses, now.origins.clone()),
             (fixed.token.clone(), fixed.started),
             self.wishes.clone(),
         )
@@ -157,7 +165,9 @@ impl Renewable {
     ) -> Result<Reloaded, StartError> {
         let mut now = self.now.lock();
         let (config, changes) = new.after(&now.config);
-        let bound = Bound::bind_beside(&config, &mut Passed::default(), now.bound.clone())?;
+        let origins = config.origins_after(&now.config, &now.origins);
+        let mut none = Passed::default();
+        let bound = Bound::bind_beside(&config, &origins, &mut none, now.bound.clone())?;
         let mut settings = self.fixed.proxy_config(&config, &bound);
         // The list is kept up to date by a thread.
         let local = &now.config.proxy.access.local_addresses;
@@ -181,6 +191,7 @@ impl Renewable {
             .set(config.certificates(), &*self.fixed.clock);
         *now = Now {
             proxy,
+            origins,
             addresses: Addresses {
                 forward: bound.forward,
                 sites: bound.sites,

@@ -87,8 +87,9 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     let stores = Arc::new(StoreKeeper::new(&engine, parts.store_options.clone()));
     stores.open_all(parts.disks, config, parts.strict)?;
     let token = token::of(config)?;
+    let origins = config.origins();
     let mut passed = parts.passed;
-    let bound = Bound::bind_all(config, &mut passed)?;
+    let bound = Bound::bind_all(config, &origins, &mut passed)?;
     let admin_socket = admin_socket(config, &mut passed)?;
     passed.expect_none()?;
     let log = access_log::start(&config.log.access).map_err(|source| StartError::AccessLog {
@@ -123,7 +124,7 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     if let Some(stand_in) = parts.stand_in {
         proxy.set_stand_in(stand_in);
     }
-    let renewable = Renewable::new(fixed, config, proxy, &bound);
+    let renewable = Renewable::new(fixed, (config, origins), proxy, &bound);
     let certificates = Certificates::new(renewable.certificates());
     let admin = match admin_socket {
         Some(socket) => {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use foxy_proxy::{
-    Listener, LogSink, NoLog, Proxy, Renewals, RenewedListener, Renewer, Role, Serves, Site,
-    Worker, bind,
+    Listener, LogSink, NoLog, Origins, Proxy, Renewals, RenewedListener, Renewer, Role, Serves,
+    Site, Worker, bind,
 };
 use foxy_tls::ListenerTls;
 
@@ -28,13 +28,19 @@ pub(super) struct Bound {
 
 impl Bound {
     /// Binds everything the configuration names, except where a socket was passed.
-    pub(super) fn bind_all(config: &Config, passed: &mut Passed) -> Result<Self, StartError> {
-        Self::bind_beside(config, passed, Vec::new())
+    /// Sites with several origins have them in `origins`.
+    pub(super) fn bind_all(
+        config: &Config,
+        origins: &[Origins],
+        passed: &mut Passed,
+    ) -> Result<Self, StartError> {
+        Self::bind_beside(config, origins, passed, Vec::new())
     }
 
     /// As [`bind_all`](Self::bind_all), beside listeners that are bound already.
     pub(super) fn bind_beside(
         config: &Config,
+        origins: &[Origins],
         passed: &mut Passed,
         kept: Vec<(SocketAddr, SocketAddr)>,
     ) -> Result<Self, StartError> {
@@ -50,11 +56,8 @@ impl Bound {
                 let speaks = config.listen_tls.contains(address);
                 let tls = config.tls.clone().filter(|_| speaks);
                 let serves = Serves::One(Role::Forward);
-                bound.add(
-                    (*address, passed),
-                    "forward proxy",
-                    (&serves, tls.map(Into::into)),
-                )?
+                let served = (&serves, tls.map(Into::into), config.proxy_protocol);
+                bound.add((*address, passed), "forward proxy", served)?
             };
             bound.forward.push(actual);
         }
@@ -65,7 +68,8 @@ impl Bound {
             .collect();
         for listener in config.shared_listeners() {
             let users: Vec<_> = listener.sites.iter().map(|site| &site.name[..]).collect();
-            let served = (&serves(&listener)?, certificates(&listener));
+            let tls = certificates(&listener);
+            let served = (&serves(&listener, origins)?, tls, listener.is_named());
             let actual = bound.add((listener.address, passed), &users.join(", "), served)?;
             for (name, addresses) in &mut bound.sites {
                 if users.contains(&&name[..]) {
@@ -80,7 +84,7 @@ impl Bound {
         &mut self,
         (address, passed): (SocketAddr, &mut Passed),
         user: &str,
-        (serves, tls): (&Serves, Option<ListenerTls>),
+        (serves, tls, proxy_protocol): (&Serves, Option<ListenerTls>, bool),
     ) -> Result<SocketAddr, StartError> {
         let fail = |source| StartError::listen(address, user, source);
         let workers = self.per_worker.len();
@@ -108,6 +112,7 @@ impl Bound {
                 socket,
                 serves: serves.clone(),
                 tls: tls.clone(),
+                proxy_protocol,
             });
         }
         self.addresses.push((address, actual));
@@ -124,12 +129,15 @@ impl Bound {
 }
 
 /// What the connections of a listener may ask for.
-fn serves(listener: &SharedListener<'_>) -> Result<Serves, StartError> {
+fn serves(listener: &SharedListener<'_>, origins: &[Origins]) -> Result<Serves, StartError> {
     if let (true, [only]) = (listener.is_one(), &listener.sites[..]) {
-        return Ok(Serves::One(Role::Site(site(only))));
+        return Ok(Serves::One(Role::Site(site(only, origins))));
     }
     let table = listener.table().map_err(StartError::Sites)?;
-    let sites = listener.sites.iter().map(|s| (site(s), s.tls.clone()));
+    let sites = listener
+        .sites
+        .iter()
+        .map(|s| (site(s, origins), s.tls.clone()));
     Ok(Serves::Sites(Arc::new(table), sites.collect()))
 }
 
@@ -139,12 +147,16 @@ fn certificates(listener: &SharedListener<'_>) -> Option<ListenerTls> {
     listener.speaks_tls().then(|| ListenerTls::of_sites(sets))
 }
 
-fn site(site: &SiteConfig) -> Site {
+fn site(site: &SiteConfig, origins: &[Origins]) -> Site {
+    let own = origins.iter().find(|origins| origins.site() == site.name);
     Site {
+        origins: own.cloned(),
         name: site.name.clone(),
         host: site.origin.host.clone(),
         port: site.origin.port,
         tls: site.origin_tls.clone(),
+        timeouts: site.timeouts,
+        manner: site.manner.clone(),
         preserve_host: site.preserve_host,
         collapse: site.collapse,
         allow_clients: site.allow_clients.clone(),
@@ -200,6 +212,7 @@ fn opened(listener: RenewedListener) -> Option<Listener> {
         socket: listener.socket?,
         serves: listener.serves,
         tls: listener.tls,
+        proxy_protocol: listener.proxy_protocol,
     })
 }
 

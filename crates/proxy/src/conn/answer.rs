@@ -15,6 +15,7 @@ use crate::asker::Asker;
 use crate::gate::{Grant, Shown};
 use crate::ledger::Pressure;
 use crate::local::Local;
+use crate::manner::{Aside, MAINTENANCE, ToHttps};
 use crate::net::{Io, Transport};
 use crate::reply::{Scratch, send_page};
 use crate::route::{Refusal, Route, route};
@@ -37,6 +38,8 @@ enum Short {
 /// What the long way is to do.
 pub(super) enum Long {
     Tunnel,
+    /// To the same URL with https.
+    Moved(ToHttps),
     Purge,
     Options,
     Trace,
@@ -82,7 +85,15 @@ impl<T: Transport> Conn<T> {
                 let head = parts.head(self.buf.filled(), &self.slots);
                 let (local, io) = (&self.local, &self.io);
                 let scratch = &mut self.scratch;
-                let sent = send_page(local, io, scratch, refusal, Some(&head), keep).await;
+                let sent = send_page(
+                    local,
+                    io,
+                    scratch,
+                    (refusal, &*self.role),
+                    Some(&head),
+                    keep,
+                )
+                .await;
                 let finish = Finish {
                     outcome,
                     reason: refusal.reason,
@@ -113,7 +124,7 @@ impl<T: Transport> Conn<T> {
             ..
         } = self;
         let head = parts.head(buf.filled(), slots);
-        let url = match to_fetch(&head, role, &local.proxy, client) {
+        let url = match to_fetch(&head, role, &local.proxy, (client, T::SECURE)) {
             Ok(url) => url,
             Err(other) => return other,
         };
@@ -180,6 +191,7 @@ impl<T: Transport> Conn<T> {
     ) -> bool {
         let here = match long {
             Long::Tunnel => return Box::pin(self.connect(parts, started)).await,
+            Long::Moved(to) => Some(self.moved(parts, keep, to).await),
             Long::Options => Some(self.options(parts, keep).await),
             Long::Trace => Some(self.trace(parts, keep).await),
             _ => None,
@@ -218,7 +230,7 @@ impl<T: Transport> Conn<T> {
             Long::Large(hit) => Box::pin(self.large_hit(&ask, *hit, keep)).await,
             Long::Pass(reason) => Box::pin(self.pass(&ask, reason, keep)).await,
             Long::Head(want) => Box::pin(self.pass_head(&ask, &want, keep)).await,
-            Long::Tunnel | Long::Options | Long::Trace => Finish::default(),
+            Long::Tunnel | Long::Moved(_) | Long::Options | Long::Trace => Finish::default(),
         };
         self.local
             .proxy
@@ -302,18 +314,30 @@ impl Hot<'_> {
     }
 }
 
+/// What becomes of a request whatever is stored, as its site says.
+#[inline]
+fn aside(role: &Role, secure: bool) -> Option<Short> {
+    match role.manner()?.aside(secure) {
+        Aside::No => None,
+        Aside::Moved(to) => Some(Short::Long(Long::Moved(to))),
+        Aside::Closed => Some(Short::Refuse(MAINTENANCE, Outcome::Local)),
+    }
+}
+
 /// The URL to fetch, if this client may; otherwise the reason for another answer.
 fn to_fetch<'b>(
     head: &RequestHead<'b>,
     role: &'b Role,
     proxy: &Proxy,
-    client: &Asker,
+    (client, secure): (&Asker, bool),
 ) -> Result<Url<'b>, Short> {
     if !client.allowed {
         return Err(Short::Refuse(admit::CLIENT, Outcome::Denied));
     }
     Err(Short::Long(match route(head, role, &proxy.instance) {
-        Route::Fetch(url) if admit::port(&proxy.config.access, role, &url) => return Ok(url),
+        Route::Fetch(url) if admit::port(&proxy.config.access, role, &url) => {
+            return aside(role, secure).map_or(Ok(url), Err);
+        }
         Route::Fetch(_) => return Err(Short::Refuse(admit::PORT, Outcome::Denied)),
         Route::Refuse(refusal) => return Err(Short::Refuse(refusal, Outcome::BadRequest)),
         Route::Connect => Long::Tunnel,

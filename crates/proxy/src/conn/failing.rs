@@ -58,7 +58,16 @@ impl<T: Transport> Conn<T> {
         }
         let request = ask.head();
         let (local, io, scratch) = (&self.local, &self.io, &mut self.scratch);
-        let sent = send_page_with(local, io, scratch, refusal, &fields, Some(&request), keep).await;
+        let sent = send_page_with(
+            local,
+            io,
+            scratch,
+            (refusal, &*self.role),
+            &fields,
+            Some(&request),
+            keep,
+        )
+        .await;
         Finish {
             outcome: Outcome::OriginError,
             reason: refusal.reason,
@@ -95,7 +104,15 @@ impl<T: Transport> Conn<T> {
     ) -> Finish {
         let head = ask.head();
         let (local, io, scratch) = (&self.local, &self.io, &mut self.scratch);
-        let sent = send_page(local, io, scratch, refusal, Some(&head), keep).await;
+        let sent = send_page(
+            local,
+            io,
+            scratch,
+            (refusal, &*self.role),
+            Some(&head),
+            keep,
+        )
+        .await;
         Finish {
             outcome,
             reason: refusal.reason,

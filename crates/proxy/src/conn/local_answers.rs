@@ -91,7 +91,15 @@ impl<T: Transport> Conn<T> {
             Err(refusal) => refusal,
         };
         let (local, io, scratch) = (&self.local, &self.io, &mut self.scratch);
-        let sent = send_page(local, io, scratch, refusal, Some(&ask.head()), keep).await;
+        let sent = send_page(
+            local,
+            io,
+            scratch,
+            (refusal, &*self.role),
+            Some(&ask.head()),
+            keep,
+        )
+        .await;
         Finish {
             outcome: match refusal.status {
                 400 => Outcome::BadRequest,

@@ -9,6 +9,7 @@ mod finish;
 mod follow;
 pub(crate) mod join;
 mod local_answers;
+mod moved;
 mod not_modified;
 pub(crate) mod pass;
 mod purge_method;
@@ -369,7 +370,7 @@ impl<T: Transport> Conn<T> {
             &self.local,
             &self.io,
             &mut self.scratch,
-            refusal,
+            (refusal, &*self.role),
             None,
             false,
         )

@@ -47,7 +47,7 @@ impl<T: Transport> Conn<T> {
         };
         let local = &self.local;
         let request = ask.upstream_head(local, &changes);
-        let (mut leased, begun) = Leased::ask(local, &ask.to, &request, true).await?;
+        let (mut leased, begun) = Leased::ask(local, ask, &request, true).await?;
         let parts = leased.up.final_head(local, begun, |_| {}).await?;
         let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
         let range = first(&head, "Content-Range").and_then(ContentRange::parse);
@@ -68,7 +68,7 @@ impl<T: Transport> Conn<T> {
         loop {
             let piece = leased
                 .up
-                .next_piece(&mut reader, local.patience.upstream)
+                .next_piece(&mut reader, leased.up.patience.progress)
                 .await?;
             if piece.end {
                 break;

@@ -6,6 +6,7 @@ use std::io::{self, IoSlice};
 use foxy_http1::RequestParts;
 
 use super::{Conn, Finish};
+use crate::OriginTimeouts;
 use crate::Outcome;
 use crate::local::Local;
 use crate::net::{Io, ReadBuf, Ticks, Transport};
@@ -30,6 +31,7 @@ impl<T: Transport> Conn<T> {
             port: authority.port.unwrap_or(0),
             exempt: false,
             tls: None,
+            timeouts: OriginTimeouts::default(),
         });
         let ports = &self.local.proxy.config.access.connect_ports;
         let leased = match to {
@@ -44,7 +46,15 @@ impl<T: Transport> Conn<T> {
                 let refusal = Refusal { status, reason };
                 let head = parts.head(self.buf.filled(), &self.slots);
                 let (local, io, scratch) = (&self.local, &self.io, &mut self.scratch);
-                let sent = send_page(local, io, scratch, refusal, Some(&head), false).await;
+                let sent = send_page(
+                    local,
+                    io,
+                    scratch,
+                    (refusal, &*self.role),
+                    Some(&head),
+                    false,
+                )
+                .await;
                 Finish {
                     outcome,
                     reason,

@@ -141,7 +141,7 @@ impl Job {
         };
         let request = self.ask.upstream_head(local, &changes);
         let (asked, purge) = (local.wall(), local.proxy.engine.purge_sequence());
-        let (mut leased, first) = Leased::ask(local, &self.ask.to, &request, true).await?;
+        let (mut leased, first) = Leased::ask(local, &self.ask, &request, true).await?;
         let parts = leased.up.final_head(local, first, |_| {}).await?;
         let times = Times {
             request: asked,
@@ -172,7 +172,7 @@ impl Job {
         let mut body = Body {
             background: false,
             most: rest.start - self.span.start + part.len(),
-            patience: local.patience.upstream,
+            patience: leased.up.patience.progress,
             leased: &mut leased,
             reader: &mut reader,
             keeper: &mut kept,

@@ -303,7 +303,7 @@ async fn ask(
         add: &add,
     };
     let request = job.ask.upstream_head(local, &changes);
-    let (mut leased, first) = Leased::ask(local, &job.ask.to, &request, true).await?;
+    let (mut leased, first) = Leased::ask(local, &job.ask, &request, true).await?;
     let told = |head: &ResponseHead<'_>| {
         if head.status() != 100 {
             writer.interim(interim_text(head).into());
@@ -404,7 +404,8 @@ impl Incoming<'_> {
         source: &mut Source,
     ) -> Result<Ended, UpstreamError> {
         loop {
-            let patience = source.patience(local);
+            let patience = source.patience(&self.leased.up.patience);
+            let longest = self.leased.up.patience.progress;
             let mut body = Body {
                 background: job.background,
                 most: self.most,
@@ -416,12 +417,12 @@ impl Incoming<'_> {
             let mut ended = body.run(local, writer).await;
             let mut next = None;
             let silent = matches!(ended, Err(UpstreamError::Stalled));
-            if silent && patience != local.patience.upstream {
-                body.patience = local.patience.upstream;
+            if silent && patience != longest {
+                body.patience = longest;
                 // Boxed: rarely needed, and it would enlarge the task.
                 match Box::pin(source.beside(local, job, writer, body)).await {
                     Beside::Ended(later) => ended = later,
-                    Beside::Elsewhere(leased, framing) => next = Some((leased, framing)),
+                    Beside::Elsewhere(leased, framing) => next = Some((*leased, framing)),
                 }
             }
             self.leased.count(local);

@@ -12,6 +12,7 @@ use super::body::{Body, Ended, unless_abandoned};
 use super::{FillHead, Job, permit};
 use crate::fill::FillWriter;
 use crate::local::Local;
+use crate::manner::OriginPatience;
 use crate::net::Ticks;
 use crate::upstream::UpstreamError;
 use crate::upstream::exchange::Leased;
@@ -50,7 +51,7 @@ pub(super) enum Beside {
     /// The first connection has ended the body.
     Ended(Result<Ended, UpstreamError>),
     /// Another one brings the rest.
-    Elsewhere(Leased, BodyFraming),
+    Elsewhere(Box<Leased>, BodyFraming),
 }
 
 impl Source {
@@ -85,10 +86,10 @@ impl Source {
     }
 
     /// Silence of the origin in the body after which the rest is requested beside it.
-    pub(super) fn patience(&self, local: &Local) -> Ticks {
+    pub(super) fn patience(&self, of: &OriginPatience) -> Ticks {
         match self.etag.is_some() && self.fruitless < FRUITLESS_MAX {
-            true => local.patience.quiet,
-            false => local.patience.upstream,
+            true => of.quiet,
+            false => of.progress,
         }
     }
 
@@ -144,7 +145,7 @@ impl Source {
             }
         };
         let (leased, framing) = self.take(asked);
-        Beside::Elsewhere(leased, framing)
+        Beside::Elsewhere(Box::new(leased), framing)
     }
 
     /// The body has stopped after `pushed` bytes.
@@ -187,7 +188,7 @@ impl Source {
         let request = job.ask.upstream_head(local, &changes);
         let asking = pin!(async {
             let _permit = permit(local, job, writer).await?;
-            let (mut leased, first) = Leased::ask(local, &job.ask.to, &request, true).await?;
+            let (mut leased, first) = Leased::ask(local, &job.ask, &request, true).await?;
             let parts = leased.up.final_head(local, first, |_| {}).await?;
             Ok((leased, parts))
         });

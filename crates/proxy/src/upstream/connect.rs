@@ -17,7 +17,7 @@ use crate::guard;
 use crate::ledger::Pressure;
 use crate::net::{OriginStream, TlsStream};
 use crate::proxy::Proxy;
-use crate::{Counters, Event, ResolveError};
+use crate::{Counters, Event, OriginTimeouts, ResolveError};
 
 /// How long an attempt may take before the next address is tried beside it (RFC 8305 section 5).
 const STAGGER: Duration = Duration::from_millis(250);
@@ -36,6 +36,8 @@ pub(crate) struct Destination {
     pub(crate) exempt: bool,
     /// How TLS is spoken to it; `None`: it is not. Connections under other settings are never used.
     pub(crate) tls: Option<OriginTls>,
+    /// How long it is waited for.
+    pub(crate) timeouts: OriginTimeouts,
 }
 
 /// A new connection to `to`. With TLS it is checked already.
@@ -53,7 +55,9 @@ pub(crate) async fn connect(
         prepare(proxy, &stream);
         Ok((secured(proxy, counters, to, stream).await?, peer))
     };
-    let result = match tokio::time::timeout(proxy.config.timeouts.connect, attempt).await {
+    let general = proxy.config.timeouts.connect;
+    let limit = to.timeouts.connect.unwrap_or(general);
+    let result = match tokio::time::timeout(limit, attempt).await {
         Ok(result) => result,
         Err(_) if named.get() => Err(UpstreamError::ConnectTimeout),
         Err(_) => Err(UpstreamError::NameService),

@@ -6,6 +6,7 @@ use foxy_tls::Failure;
 
 use crate::Outcome;
 use crate::guard::Forbidden;
+use crate::manner::MAINTENANCE;
 use crate::purge::stored_digest;
 
 /// Why there is no (complete) answer from an origin.
@@ -39,6 +40,8 @@ pub(crate) enum UpstreamError {
     ErrorStatus,
     /// The fetch was given up on Foxy's side.
     GivenUp,
+    /// The origins of the site are not asked now.
+    Maintenance,
     /// Too many requests wait for this origin.
     Busy,
     /// The origin cannot be reached, and the stored answer must not be used without validation.
@@ -69,7 +72,7 @@ impl UpstreamError {
             | Self::FirstByteTimeout
             | Self::Stalled
             | Self::Unvalidated(_) => 504,
-            Self::NameService | Self::GivenUp | Self::Busy => 503,
+            Self::NameService | Self::GivenUp | Self::Busy | Self::Maintenance => 503,
             _ => 502,
         }
     }
@@ -78,7 +81,7 @@ impl UpstreamError {
     pub(crate) const fn is_transport(self) -> bool {
         !matches!(
             self,
-            Self::Forbidden(_) | Self::NoSuchName | Self::Busy | Self::Tls(_)
+            Self::Forbidden(_) | Self::NoSuchName | Self::Busy | Self::Maintenance | Self::Tls(_)
         )
     }
 
@@ -100,6 +103,7 @@ impl UpstreamError {
             Self::ErrorStatus => "range-not-available",
             Self::GivenUp => "fetch-given-up",
             Self::Busy => "origin-busy",
+            Self::Maintenance => MAINTENANCE.reason,
         }
     }
 
@@ -107,7 +111,7 @@ impl UpstreamError {
     /// origin may have received the request before the last attempt to connect.
     pub(crate) const fn may_have_reached_it(self, replayed: bool) -> bool {
         match self {
-            Self::Forbidden(_) | Self::NoSuchName | Self::NameService => false,
+            Self::Forbidden(_) | Self::NoSuchName | Self::NameService | Self::Maintenance => false,
             Self::Connect | Self::ConnectTimeout | Self::Tls(_) => replayed,
             _ => true,
         }
@@ -117,6 +121,7 @@ impl UpstreamError {
     pub(crate) const fn outcome(self) -> Outcome {
         match self {
             Self::Forbidden(_) => Outcome::Denied,
+            Self::Maintenance => Outcome::Local,
             Self::ConnectTimeout | Self::FirstByteTimeout | Self::Stalled => Outcome::OriginTimeout,
             _ => Outcome::OriginError,
         }

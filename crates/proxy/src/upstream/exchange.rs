@@ -10,8 +10,11 @@ use super::UpstreamError;
 use super::connect::{Destination, connect};
 use super::pool::Pooled;
 use crate::Event;
+use crate::ask::Ask;
 use crate::local::Local;
+use crate::manner::OriginPatience;
 use crate::net::{BodyError, Io, OriginStream, Piece, ReadBuf, Ticks, next_piece};
+use crate::origins::{self, Turn};
 
 /// A connection to an origin, with its buffers.
 #[derive(Debug)]
@@ -21,6 +24,7 @@ pub(crate) struct Upstream {
     pub(crate) slots: FieldSlots,
     scanner: HeadScanner,
     pub(crate) peer: SocketAddr,
+    pub(crate) patience: OriginPatience,
     /// Longest wait for an answer, from the first wait after a request on.
     wait: Option<Wait>,
 }
@@ -43,6 +47,8 @@ pub(crate) struct Leased {
     /// It has carried requests before, so the origin may have closed it meanwhile.
     pub(crate) reused: bool,
     counted: (u64, u64),
+    /// The request under way at one of several origins.
+    turn: Option<Turn>,
 }
 
 impl Leased {
@@ -64,6 +70,7 @@ impl Leased {
             slots: FieldSlots::new(),
             scanner: HeadScanner::new(),
             peer,
+            patience: OriginPatience::of(local, &to.timeouts),
             wait: None,
         };
         Ok(Self {
@@ -71,7 +78,18 @@ impl Leased {
             born: local.sweep.now(),
             reused: false,
             counted: (0, 0),
+            turn: None,
         })
+    }
+
+    /// Binds the connection to a turn at one of several origins.
+    pub(crate) fn of(&mut self, turn: Turn) {
+        self.turn = Some(turn);
+    }
+
+    /// The turn at one of several origins.
+    pub(crate) const fn turn(&self) -> Option<&Turn> {
+        self.turn.as_ref()
     }
 
     /// A pooled connection, unless the origin has closed it or says something unasked.
@@ -86,6 +104,7 @@ impl Leased {
                 born: pooled.born,
                 reused: true,
                 counted,
+                turn: None,
             });
         }
         None
@@ -100,6 +119,7 @@ impl Leased {
         // A thousand idle connections would hold 16 MB of empty buffers.
         self.up.buf.release();
         self.up.wait = None;
+        let to = self.turn.as_ref().map_or(to, Turn::destination);
         let pooled = Pooled {
             connection: self.up,
             born: self.born,
@@ -117,16 +137,68 @@ impl Leased {
     }
 
     /// Sends a request without body and waits for the first head of the answer (which may be
-    /// interim). A pooled connection that turns out to be dead is replaced once if `replay`.
+    /// interim), at one of the origins of the request. A pooled connection that turns out to be dead
+    /// is replaced once if `replay`.
     pub(crate) async fn ask(
+        local: &Local,
+        ask: &Ask,
+        request: &[u8],
+        replay: bool,
+    ) -> Result<(Self, ResponseParts), UpstreamError> {
+        if ask.role.is_closed() {
+            return Err(UpstreamError::Maintenance);
+        }
+        match ask.origins() {
+            None => Self::ask_one(local, &ask.to, request, replay).await,
+            // Boxed: it would enlarge every miss.
+            Some(all) => Box::pin(origins::ask(local, all, ask, request, replay)).await,
+        }
+    }
+
+    /// Sends the head of a request with body, at one of the origins of the request.
+    pub(crate) async fn open(
+        local: &Local,
+        ask: &Ask,
+        request: &[u8],
+    ) -> Result<Self, UpstreamError> {
+        if ask.role.is_closed() {
+            return Err(UpstreamError::Maintenance);
+        }
+        match ask.origins() {
+            None => Self::open_one(local, &ask.to, request).await,
+            Some(all) => Box::pin(origins::open(local, all, ask, request)).await,
+        }
+    }
+
+    /// As [`open`](Self::open), at this origin.
+    pub(crate) async fn open_one(
+        local: &Local,
+        to: &Destination,
+        request: &[u8],
+    ) -> Result<Self, UpstreamError> {
+        let leased = Self::get(local, to, false).await?;
+        let patience = leased.up.patience.progress;
+        match leased.up.send(request, patience).await {
+            Err(UpstreamError::Closed) if leased.reused => {
+                let leased = Self::get(local, to, true).await?;
+                leased.up.send(request, patience).await?;
+                Ok(leased)
+            }
+            Err(error) => Err(error),
+            Ok(()) => Ok(leased),
+        }
+    }
+
+    /// As [`ask`](Self::ask), at this origin.
+    pub(crate) async fn ask_one(
         local: &Local,
         to: &Destination,
         request: &[u8],
         replay: bool,
     ) -> Result<(Self, ResponseParts), UpstreamError> {
         let mut leased = Self::get(local, to, false).await?;
-        let patience = &local.patience;
-        let mut first = leased.up.send(request, patience.upstream).await;
+        let patience = leased.up.patience.progress;
+        let mut first = leased.up.send(request, patience).await;
         if first.is_ok() {
             match leased.up.next_head(local).await {
                 Ok(head) => return Ok((leased, head)),
@@ -139,7 +211,7 @@ impl Leased {
         }
         local.count(Event::UpstreamRetried);
         let mut leased = Self::get(local, to, true).await?;
-        leased.up.send(request, patience.upstream).await?;
+        leased.up.send(request, patience).await?;
         let head = leased.up.next_head(local).await?;
         Ok((leased, head))
     }
@@ -155,8 +227,8 @@ impl Upstream {
     }
 
     /// Restarts the time limit: the request was still being sent.
-    pub(crate) fn wait_on(&mut self, local: &Local) {
-        let deadline = self.io.deadline(local.patience.first_byte);
+    pub(crate) fn wait_on(&mut self) {
+        let deadline = self.io.deadline(self.patience.first_byte);
         if let Some(wait) = &mut self.wait {
             wait.deadline = deadline;
         }
@@ -186,7 +258,7 @@ impl Upstream {
         local: &Local,
     ) -> Result<ResponseParts, UpstreamError> {
         let wait = *self.wait.get_or_insert_with(|| Wait {
-            deadline: self.io.deadline(local.patience.first_byte),
+            deadline: self.io.deadline(self.patience.first_byte),
             interims_left: INTERIM_MAX,
         });
         let deadline = wait.deadline;

@@ -155,6 +155,7 @@ impl Drop for Place<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::OriginTimeouts;
 
     fn to(host: &str) -> Destination {
         Destination {
@@ -162,6 +163,7 @@ mod tests {
             port: 80,
             exempt: false,
             tls: None,
+            timeouts: OriginTimeouts::default(),
         }
     }
 

@@ -129,6 +129,7 @@ impl<C> Pool<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::OriginTimeouts;
     use crate::net::TICK;
     use foxy_tls::OriginTls;
 
@@ -148,6 +149,7 @@ mod tests {
             port: 80,
             exempt: false,
             tls: None,
+            timeouts: OriginTimeouts::default(),
         }
     }
 

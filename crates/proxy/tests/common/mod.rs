@@ -86,13 +86,13 @@ impl Foxy {
         engine: Arc<Engine>,
         clock: Arc<ManualClock>,
     ) -> Self {
-        let listener = (Serves::One(role), tls.map(Into::into));
+        let listener = (Serves::One(role), tls.map(Into::into), false);
         Self::serving(listener, config, workers, engine, clock)
     }
 
     /// As `listening`, for several sites.
     pub fn serving(
-        (serves, tls): (Serves, Option<foxy_tls::ListenerTls>),
+        (serves, tls, proxy_protocol): (Serves, Option<foxy_tls::ListenerTls>, bool),
         config: Config,
         workers: usize,
         engine: Arc<Engine>,
@@ -126,6 +126,7 @@ impl Foxy {
                         socket,
                         serves: serves.clone(),
                         tls: tls.clone(),
+                        proxy_protocol,
                     }],
                     log: Box::new(log.clone()),
                     renewals,
@@ -162,6 +163,7 @@ impl Foxy {
                     .and_then(|(_, sockets)| sockets.pop()),
                 serves: serves.clone(),
                 tls: None,
+                proxy_protocol: false,
             });
             let renewal = Renewal {
                 proxy: self.proxy.clone(),

@@ -35,6 +35,7 @@ enum Command {
     Linear(foxy_lab::linear::Linear),
     Bounds(foxy_lab::bounds::Bounds),
     Soak(foxy_lab::bounds::Soak),
+    Origins(foxy_lab::origins::Origins),
 }
 
 fn main() -> ExitCode {
@@ -48,5 +49,6 @@ fn main() -> ExitCode {
         Command::Linear(linear) => linear.run(),
         Command::Bounds(bounds) => bounds.run(),
         Command::Soak(soak) => soak.run(),
+        Command::Origins(origins) => origins.run(),
     }
 }

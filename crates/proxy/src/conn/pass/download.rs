@@ -115,11 +115,9 @@ impl<T: Transport> Download<'_, T> {
             match up.next_head(self.local).await {
                 // Silence while the request is still on its way is no failure.
                 Err(UpstreamError::FirstByteTimeout)
-                    if self
-                        .upload
-                        .excuses(self.local, self.local.patience.first_byte) =>
+                    if self.upload.excuses(self.local, up.patience.first_byte) =>
                 {
-                    up.wait_on(self.local);
+                    up.wait_on();
                 }
                 other => return other.map_err(PassError::Origin),
             }
@@ -219,9 +217,7 @@ impl<T: Transport> Download<'_, T> {
             if !reader.is_done() && up.buf.is_empty() && !self.scratch.head.is_empty() {
                 self.flush(status).await?;
             }
-            let piece = up
-                .next_piece(&mut reader, self.local.patience.upstream)
-                .await;
+            let piece = up.next_piece(&mut reader, up.patience.progress).await;
             let piece = match piece {
                 Ok(piece) => piece,
                 Err(error) => {

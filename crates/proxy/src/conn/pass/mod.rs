@@ -111,16 +111,26 @@ impl<T: Transport> Conn<T> {
         let bodiless = parts.framing().is_empty();
         let replay = bodiless && parts.method().is_idempotent();
         let opened = if bodiless {
-            let asked = Leased::ask(&local, &ask.to, &request, replay).await;
+            let asked = Leased::ask(&local, ask, &request, replay).await;
             asked.map(|(leased, first)| (leased, Some(first)))
         } else {
-            self.open(ask, &request).await.map(|leased| (leased, None))
+            Leased::open(&local, ask, &request)
+                .await
+                .map(|leased| (leased, None))
         };
         let exchanged = match opened {
             Ok((mut leased, first)) => {
                 let answered = self
                     .exchange(ask, way, &unanswered, &mut leased, first)
                     .await;
+                if let Some(turn) = leased.turn().filter(|_| !bodiless) {
+                    match &answered {
+                        Ok(answered) => turn.answered(&local, answered.finish.origin_status),
+                        Err(PassError::Origin(error)) => turn.failed(&local, *error),
+                        Err(PassError::Status(status)) => turn.answered(&local, *status),
+                        Err(PassError::Client(_) | PassError::Request(_)) => {}
+                    }
+                }
                 answered.map(|answered| (leased, answered))
             }
             Err(error) => Err(PassError::Origin(error)),
@@ -162,21 +172,6 @@ impl<T: Transport> Conn<T> {
         }
     }
 
-    /// A connection on which the head of a request with body was sent.
-    async fn open(&self, ask: &Ask, request: &[u8]) -> Result<Leased, UpstreamError> {
-        let patience = self.local.patience.upstream;
-        let leased = Leased::get(&self.local, &ask.to, false).await?;
-        match leased.up.send(request, patience).await {
-            Err(UpstreamError::Closed) if leased.reused => {
-                let leased = Leased::get(&self.local, &ask.to, true).await?;
-                leased.up.send(request, patience).await?;
-                Ok(leased)
-            }
-            Err(error) => Err(error),
-            Ok(()) => Ok(leased),
-        }
-    }
-
     async fn exchange(
         &mut self,
         ask: &Ask,
@@ -209,7 +204,8 @@ impl<T: Transport> Conn<T> {
             return download.receive(&mut leased.up, first).await;
         }
         let origin = Rc::clone(&leased.up.io);
-        let sending = send_body(local, io, buf, parts.framing(), &origin, &upload);
+        let to = (&*origin, leased.up.patience.progress);
+        let sending = send_body(local, io, buf, parts.framing(), to, &upload);
         let receiving = download.receive(&mut leased.up, first);
         tokio::pin!(sending, receiving);
         let mut refused = false;

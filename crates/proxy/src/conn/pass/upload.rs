@@ -95,7 +95,7 @@ pub(super) async fn send_body<T: Transport, U: Transport>(
     io: &Io<T>,
     buf: &mut ReadBuf,
     framing: BodyFraming,
-    origin: &Io<U>,
+    (origin, origin_patience): (&Io<U>, Ticks),
     upload: &Upload,
 ) -> Result<(), UploadError> {
     if buf.is_empty() {
@@ -111,7 +111,7 @@ pub(super) async fn send_body<T: Transport, U: Transport>(
     }
     let mut reader = BodyReader::new(framing, &local.limits);
     let chunks = framing == BodyFraming::Chunked;
-    let (client_patience, origin_patience) = (local.patience.progress, local.patience.upstream);
+    let client_patience = local.patience.progress;
     loop {
         let piece = next_piece(io, buf, &mut reader, client_patience)
             .await

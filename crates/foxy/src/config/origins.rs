@@ -1,0 +1,139 @@
+//! Several origins of a site: how they are used, and what `foxy check` says about them.
+
+use std::fmt::Write;
+
+use foxy_proxy::{
+    Balance, Check, HealthRules, ORIGINS_MAX, Origin, OriginTimeouts, Origins, OriginsConfig,
+};
+use foxy_tls::OriginTls;
+
+use super::build::Config;
+use super::kind::Value;
+use super::origin::OriginEntry;
+use super::problem::Problem;
+use super::values::Values;
+
+/// The origins, if there are several, or one with a limit or checks. `host` is what checks ask for.
+pub(super) fn read(
+    values: &mut Values<'_>,
+    (site, host): (&str, String),
+    all: Vec<OriginEntry>,
+    (tls, timeouts): (&Option<OriginTls>, OriginTimeouts),
+    place: &str,
+) -> Option<OriginsConfig> {
+    let (every, status) = (
+        values.duration("check_every"),
+        values.usize_of("check_status"),
+    );
+    let health = HealthRules {
+        errors: u32::try_from(values.usize_of("eject_after")).unwrap_or(u32::MAX),
+        out: values.duration("eject_for"),
+        slow_start: values.duration("slow_start"),
+        ..HealthRules::default()
+    };
+    let balance = match &values.text("balance")[..] {
+        "round_robin" => Balance::RoundRobin,
+        "hash" => Balance::Hash,
+        _ => Balance::LeastOutstanding,
+    };
+    let check = match values.given("check") {
+        Some(Value::Text(path)) => Some(Check {
+            path: path.clone(),
+            host,
+            every,
+            status: u16::try_from(status).unwrap_or(200),
+        }),
+        _ => None,
+    };
+    if let Some(wrong) = wrong(&all) {
+        values.problem(Problem::conflict(place, wrong));
+    }
+    let alone = matches!(&all[..], [only] if only.connections.is_none());
+    if alone && check.is_none() {
+        return None;
+    }
+    let origin = |entry: OriginEntry| Origin {
+        name: entry.url.to_string(),
+        host: entry.url.host,
+        port: entry.url.port,
+        weight: entry.weight,
+        connections: entry.connections,
+    };
+    Some(OriginsConfig {
+        site: site.to_owned(),
+        origins: all.into_iter().map(origin).collect(),
+        tls: tls.clone(),
+        timeouts,
+        balance,
+        health,
+        check,
+    })
+}
+
+/// What is wrong with the list.
+fn wrong(all: &[OriginEntry]) -> Option<String> {
+    if all.len() > ORIGINS_MAX {
+        return Some(format!(
+            "site.origin has {} entries; at most {ORIGINS_MAX} are taken",
+            all.len()
+        ));
+    }
+    let first = all.first()?;
+    if all.iter().any(|entry| entry.url.secure != first.url.secure) {
+        return Some("site.origin has http:// and https://; all have the same scheme".to_owned());
+    }
+    let mut entries = all.iter().enumerate();
+    let (_, twice) = entries.find(|(i, entry)| all[..*i].iter().any(|e| e.url == entry.url))?;
+    Some(format!(
+        "site.origin has {} twice; give it a weight instead",
+        twice.url
+    ))
+}
+
+impl Config {
+    /// The several origins of each site that has them, all of them up.
+    pub(crate) fn origins(&self) -> Vec<Origins> {
+        let sites = self.sites.iter().filter_map(|site| site.origins.clone());
+        sites.map(Origins::new).collect()
+    }
+
+    /// The same after a reload: those whose settings are as before keep their state.
+    pub(crate) fn origins_after(&self, old: &Self, before: &[Origins]) -> Vec<Origins> {
+        let kept = |new: &OriginsConfig| {
+            let known = before.iter().find(|origins| origins.site() == new.site)?;
+            let mut sites = old.sites.iter().filter_map(|site| site.origins.as_ref());
+            let old = sites.find(|old| old.site == new.site)?;
+            let same = old.tls == new.tls && format!("{old:?}") == format!("{new:?}");
+            same.then(|| known.clone())
+        };
+        let sites = self.sites.iter().filter_map(|site| site.origins.as_ref());
+        sites
+            .map(|new| kept(new).unwrap_or_else(|| Origins::new(new.clone())))
+            .collect()
+    }
+}
+
+/// Lines on several origins.
+pub(super) fn lines(origins: &OriginsConfig) -> String {
+    let mut text = String::new();
+    for origin in &origins.origins {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "               origin {}", origin.name);
+        if origin.weight != 1 {
+            let _ = write!(text, ", weight {}", origin.weight);
+        }
+        if let Some(connections) = origin.connections {
+            let _ = write!(text, ", {connections} connections");
+        }
+        text.push('\n');
+    }
+    if let Some(check) = &origins.check {
+        let seconds = check.every.as_secs();
+        let _ = writeln!(
+            text,
+            "               checked by {} every {seconds} s for status {}",
+            check.path, check.status
+        );
+    }
+    text
+}

@@ -1,0 +1,106 @@
+//! The `[[site]]` sections.
+
+use foxy_proxy::SiteNames;
+use foxy_tls::ServerTls;
+
+use super::build::SiteConfig;
+use super::given::Section;
+use super::kind::Value;
+use super::origin::OriginUrl;
+use super::problem::Problem;
+use super::values::Values;
+use super::{certificates, manner, origin_tls, origins};
+
+/// One site; `None` if too little of it can be read.
+pub(super) fn read(
+    section: &Section,
+    shared: Option<&ServerTls>,
+    problems: &mut Vec<Problem>,
+) -> Option<SiteConfig> {
+    let place = section
+        .values()
+        .next()
+        .map_or("[[site]]", |given| &given.place)
+        .to_owned();
+    let mut values = Values::read("site", Some(section), problems);
+    let preserve_host = values.flag("preserve_host");
+    let proxy_protocol = values.flag("proxy_protocol");
+    let collapse = match values.text("collapse").as_str() {
+        "arrived" => foxy_proxy::Collapse::Arrived,
+        _ => foxy_proxy::Collapse::Fresh,
+    };
+    let obey_request = values.given_flag("obey_request");
+    let normalise = match values.given("normalise") {
+        Some(Value::Flag(normalise)) => Some(*normalise),
+        _ => None,
+    };
+    let all = values.origins("origin");
+    if all.is_empty() && !section.contains_key("origin") {
+        let text = "site.origin is missing; name the server, such as \"http://127.0.0.1:8080\"";
+        values.problem(Problem::conflict(&place, text.to_owned()));
+    }
+    let listen_tls = values.given_addresses("listen_tls");
+    let tls = certificates::read(&values).unwrap_or_else(|text| {
+        values.problem(Problem::conflict(&place, format!("site: {text}")));
+        None
+    });
+    let listen = [values.given_addresses("listen"), listen_tls.clone()].concat();
+    if listen.is_empty() && !section.contains_key("listen") {
+        let text = "site.listen is missing; say where to listen, such as [\"*:8080\"]";
+        values.problem(Problem::conflict(&place, text.to_owned()));
+    }
+    let names = names(&values);
+    let origin = all.first()?.url.clone();
+    let origin_tls = origin_tls::read(&mut values, origin.secure, &place);
+    let name = match values.given("name") {
+        Some(Value::Text(name)) => name.clone(),
+        _ => format!("{}:{}", origin.host.replace(':', "-"), origin.port),
+    };
+    let host = check_host(&names, preserve_host, &origin);
+    let timeouts = manner::timeouts(&values);
+    let tls_to = (&origin_tls, timeouts);
+    let origins = origins::read(&mut values, (&name, host), all, tls_to, &place);
+    let plain = section.contains_key("listen");
+    let manner = manner::read(&mut values, (plain, &listen_tls), &place);
+    let allow_clients = match values.given("allow_clients") {
+        Some(Value::Networks(networks)) => Some(networks.clone()),
+        _ => None,
+    };
+    Some(SiteConfig {
+        name,
+        listen,
+        listen_tls,
+        tls: tls.or_else(|| shared.cloned()),
+        proxy_protocol,
+        names,
+        origin,
+        origins,
+        timeouts,
+        manner,
+        origin_tls,
+        preserve_host,
+        collapse,
+        obey_request,
+        normalise,
+        allow_clients,
+    })
+}
+
+/// Its hosts and paths.
+fn names(values: &Values<'_>) -> SiteNames {
+    let texts = |name: &str| match values.given(name) {
+        Some(Value::Texts(texts)) => texts.clone(),
+        _ => Vec::new(),
+    };
+    SiteNames {
+        hosts: texts("hosts"),
+        paths: texts("paths"),
+    }
+}
+
+/// The host that checks ask for: one that requests ask for, too.
+fn check_host(names: &SiteNames, preserve_host: bool, origin: &OriginUrl) -> String {
+    let mut hosts = names.hosts.iter();
+    let named = hosts.find(|host| preserve_host && !host.starts_with('*'));
+    named.map_or_else(|| origin.authority(), Clone::clone)
+}

@@ -1,0 +1,128 @@
+//! Clients that ask at a steady rate, each for a page of its own, and count what they get.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+
+use crate::kit::Wire;
+
+/// An answer that takes longer counts as none.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the clients got since the last look.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    good: AtomicU64,
+    /// Answers of 500 and above.
+    errors: AtomicU64,
+    /// Requests without a whole answer, and other statuses.
+    broken: AtomicU64,
+    /// The longest time to an answer, in microseconds.
+    longest: AtomicU64,
+}
+
+/// The same, at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Got {
+    pub(super) good: u64,
+    pub(super) errors: u64,
+    pub(super) broken: u64,
+    pub(super) longest: Duration,
+}
+
+impl Got {
+    pub(super) const fn all(&self) -> u64 {
+        self.good + self.errors + self.broken
+    }
+}
+
+impl Counts {
+    /// What was counted since the last call.
+    pub(super) fn take(&self) -> Got {
+        let take = |count: &AtomicU64| count.swap(0, Ordering::Relaxed);
+        Got {
+            good: take(&self.good),
+            errors: take(&self.errors),
+            broken: take(&self.broken),
+            longest: Duration::from_micros(take(&self.longest)),
+        }
+    }
+
+    fn note(&self, status: Option<u16>, took: Duration) {
+        let count = match status {
+            Some(200) => &self.good,
+            Some(500..) => &self.errors,
+            _ => &self.broken,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+        let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.longest.fetch_max(took, Ordering::Relaxed);
+    }
+}
+
+/// Clients that run until this is dropped.
+#[derive(Debug)]
+pub(super) struct Load {
+    stop: Arc<AtomicBool>,
+    pub(super) counts: Arc<Counts>,
+}
+
+impl Load {
+    /// `rate` requests per second over `connections` connections.
+    pub(super) fn start(to: SocketAddr, connections: u64, rate: u64) -> Self {
+        let load = Self {
+            stop: Arc::default(),
+            counts: Arc::default(),
+        };
+        let every = Duration::from_secs_f64(connections as f64 / rate.max(1) as f64);
+        for number in 0..connections {
+            let (stop, counts) = (Arc::clone(&load.stop), Arc::clone(&load.counts));
+            tokio::spawn(async move {
+                // Spread over one interval.
+                sleep(every.mul_f64(number as f64 / connections as f64)).await;
+                client(to, number, every, &stop, &counts).await;
+            });
+        }
+        load
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+async fn client(to: SocketAddr, number: u64, every: Duration, stop: &AtomicBool, counts: &Counts) {
+    let mut ticks = interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut wire: Option<Wire> = None;
+    for turn in 0u64.. {
+        ticks.tick().await;
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
+        let asked = Instant::now();
+        let exchange = async {
+            let mut open = match wire.take() {
+                Some(open) => open,
+                None => Wire::new(TcpStream::connect(to).await.ok()?),
+            };
+            let text = format!("GET /{number}/{turn} HTTP/1.1\r\nHost: site.test\r\n\r\n");
+            open.write(text.as_bytes()).await.ok()?;
+            let head = open.head().await.ok()??;
+            let mut body = Vec::new();
+            open.counted(head.length()?, &mut body).await.ok()?;
+            let closes = head.get("Connection").is_some_and(|word| word == "close");
+            Some((head.status(), (!closes).then_some(open)))
+        };
+        let got = timeout(PATIENCE, exchange).await.ok().flatten();
+        let (status, open) = got.map_or((None, None), |(status, open)| (Some(status), open));
+        wire = open;
+        counts.note(status, asked.elapsed());
+    }
+}

@@ -1,0 +1,260 @@
+//! A site with three origins, of which one dies, one answers 500 and one becomes ten times slower,
+//! and then all fail: what clients notice.
+
+mod load;
+mod server;
+
+use std::fmt::Write;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use crate::kit::{Ask, Child, Door, Launch, beside, free_port};
+use load::{Got, Load};
+use server::{Mode, Server};
+
+/// How long bad origins may take to be left out.
+const OUT: Duration = Duration::from_secs(1);
+/// Requests to origins per request of a client, when all origins fail.
+const STORM: f64 = 1.3;
+/// Objects that are stored before all origins fail.
+const KEPT: usize = 50;
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Pause between two looks at the statistics.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Measure a site with three origins that fail. Exit code 1 if a client of GET sees an error while
+/// one origin is well, if bad ones are used for longer than a second, or if origins that all fail
+/// get more than 1.3 times the requests
+#[derive(Clone, Debug, clap::Args)]
+pub struct Origins {
+    /// The Foxy to measure; default: the one beside this program
+    #[arg(long, value_name = "PATH")]
+    foxy: Option<PathBuf>,
+    /// Requests per second
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    rate: u64,
+    /// Connections of clients
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    connections: u64,
+    /// Length of each phase
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    seconds: u64,
+    /// Delay of a healthy origin, in milliseconds
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    delay: u64,
+    /// How Foxy chooses
+    #[arg(long, value_name = "WORD", default_value = "least_outstanding")]
+    balance: String,
+}
+
+impl Origins {
+    /// Measures, prints and judges.
+    #[must_use]
+    pub fn run(&self) -> ExitCode {
+        match self.measure() {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::FAILURE,
+            Err(problem) => {
+                eprintln!("foxy-lab: {problem}");
+                ExitCode::from(2)
+            }
+        }
+    }
+
+    fn measure(&self) -> Result<bool, String> {
+        let folder = tempfile::tempdir().map_err(|error| format!("no folder: {error}"))?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| format!("no runtime: {error}"))?;
+        runtime.block_on(self.phases(folder.path()))
+    }
+
+    async fn phases(&self, folder: &Path) -> Result<bool, String> {
+        let mut servers = Vec::new();
+        for _ in 0..3 {
+            servers.push(Server::start(Duration::from_millis(self.delay)).await?);
+        }
+        let (foxy, admin) = self.start(&servers, folder)?;
+        let scene = Scene {
+            site: door(foxy.address(), "site.test"),
+            admin: door(admin, "localhost"),
+            servers,
+            length: Duration::from_secs(self.seconds),
+        };
+        let load = Load::start(foxy.address(), self.connections, self.rate);
+        sleep(Duration::from_secs(1)).await;
+        let healthy = scene.phase(&load, "three are well").await;
+        let partly = scene.some_fail(&load).await?;
+        let back = scene.all_well(&load).await?;
+        let none = scene.all_fail(&load).await?;
+        Ok(healthy.errors + healthy.broken == 0 && partly && back && none)
+    }
+
+    fn start(&self, servers: &[Server], folder: &Path) -> Result<(Child, SocketAddr), String> {
+        let (port, admin) = (free_port()?, free_port()?);
+        let urls = servers
+            .iter()
+            .map(|s| format!("\"http://127.0.0.1:{}\"", s.port()));
+        let text = format!(
+            "admin = \"127.0.0.1:{admin}\"\nmemory = \"256MiB\"\n[[store]]\npath = \"off\"\n\
+             [[site]]\nname = \"site\"\nlisten = [\"127.0.0.1:{port}\"]\norigin = [{}]\nbalance = \"{}\"\n",
+            urls.collect::<Vec<_>>().join(", "),
+            self.balance
+        );
+        let file = folder.join("foxy.toml");
+        std::fs::write(&file, text).map_err(|error| format!("no configuration: {error}"))?;
+        let program = self.foxy.clone().unwrap_or_else(beside);
+        let args = ["serve".to_owned(), format!("--config={}", file.display())];
+        let child = Child::start(&Launch::new(program, args), folder, port)?;
+        Ok((child, (Ipv4Addr::LOCALHOST, admin).into()))
+    }
+}
+
+fn door(proxy: SocketAddr, name: &str) -> Door {
+    Door {
+        proxy,
+        origin: name.to_owned(),
+        absolute: false,
+    }
+}
+
+/// Addresses of a run, and its origins.
+struct Scene {
+    site: Door,
+    admin: Door,
+    servers: Vec<Server>,
+    length: Duration,
+}
+
+impl Scene {
+    /// Lets the load run for the length of a phase, and prints what it got.
+    async fn phase(&self, load: &Load, name: &str) -> Got {
+        let before = self.asked();
+        let begun = Instant::now();
+        load.counts.take();
+        sleep(self.length).await;
+        let (got, seconds) = (load.counts.take(), begun.elapsed().as_secs_f64());
+        let asked = self.asked();
+        let mut each = String::new();
+        for (now, before) in asked.iter().zip(before) {
+            // Writing to a string cannot fail.
+            let _ = write!(each, " {}", now - before);
+        }
+        println!(
+            "{name:<18} {:.0} requests/s, {} errors, {} broken, longest {} ms; origins got{each}",
+            got.all() as f64 / seconds,
+            got.errors,
+            got.broken,
+            got.longest.as_millis(),
+        );
+        got
+    }
+
+    fn asked(&self) -> Vec<u64> {
+        self.servers.iter().map(Server::asked).collect()
+    }
+
+    /// One dies, one answers 500, one becomes slow.
+    async fn some_fail(&self, load: &Load) -> Result<bool, String> {
+        let begun = Instant::now();
+        self.servers[0].set(Mode::Dead).await?;
+        self.servers[1].set(Mode::Errors).await?;
+        self.servers[2].set(Mode::Slow).await?;
+        load.counts.take();
+        let out = self
+            .until("out", |standing| standing == "ejected", &[0, 1])
+            .await?;
+        let took = begun.elapsed();
+        println!("left out          after {} ms", took.as_millis());
+        let first = load.counts.take();
+        let got = self.phase(load, "one is left").await;
+        let errors = first.errors + first.broken + got.errors + got.broken;
+        println!(
+            "errors until then {}, all in all {errors}",
+            first.errors + first.broken
+        );
+        Ok(out && took < OUT && errors == 0)
+    }
+
+    /// All recover.
+    async fn all_well(&self, load: &Load) -> Result<bool, String> {
+        for server in &self.servers {
+            server.set(Mode::Well).await?;
+        }
+        let begun = Instant::now();
+        load.counts.take();
+        let back = self
+            .until("back", |standing| standing != "ejected", &[0, 1])
+            .await?;
+        println!(
+            "back              after {:.1} s",
+            begun.elapsed().as_secs_f64()
+        );
+        let first = load.counts.take();
+        let got = self.phase(load, "all recover").await;
+        Ok(back && first.errors + first.broken + got.errors + got.broken == 0)
+    }
+
+    /// All reset every connection.
+    async fn all_fail(&self, load: &Load) -> Result<bool, String> {
+        for n in 0..KEPT {
+            self.kept(n).await?;
+        }
+        sleep(Duration::from_secs(2)).await;
+        for server in &self.servers {
+            server.set(Mode::Resets).await?;
+        }
+        let before: u64 = self.asked().iter().sum();
+        let got = self.phase(load, "all fail").await;
+        let asked = self.asked().iter().sum::<u64>() - before;
+        let mut stale = 0;
+        for n in 0..KEPT {
+            stale += usize::from(self.kept(n).await? == 200);
+        }
+        let ratio = asked as f64 / got.all().max(1) as f64;
+        println!(
+            "all fail          {stale} of {KEPT} stored pages answered stale, {ratio:.2} requests to \
+             origins per request"
+        );
+        // Requests that were under way when the origins failed may still be good.
+        let fails = got.good < got.all() / 20 && got.broken == 0;
+        Ok(stale == KEPT && ratio <= STORM && fails)
+    }
+
+    /// The status of a page that may be stored.
+    async fn kept(&self, n: usize) -> Result<u16, String> {
+        let answer = Ask::get(format!("/kept/{n}"))
+            .send(&self.site, PATIENCE, None)
+            .await?;
+        Ok(answer.head.status())
+    }
+
+    /// Waits until the standings of these origins fit; false after a minute.
+    async fn until(
+        &self,
+        what: &str,
+        fits: impl Fn(&str) -> bool,
+        which: &[usize],
+    ) -> Result<bool, String> {
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(60) {
+            let answer = Ask::get("/stats".to_owned())
+                .send(&self.admin, PATIENCE, None)
+                .await?;
+            let stats: Value = serde_json::from_slice(&answer.body).map_err(|e| e.to_string())?;
+            let standing = |at: &usize| stats["origins"][*at]["standing"].as_str().unwrap_or("");
+            if which.iter().map(standing).all(&fits) {
+                return Ok(true);
+            }
+            sleep(LOOK).await;
+        }
+        println!("not {what} within a minute");
+        Ok(false)
+    }
+}

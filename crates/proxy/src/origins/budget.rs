@@ -1,0 +1,53 @@
+//! How many requests may be asked again at another origin: 20 % of the requests, and a burst of 100.
+
+/// Parts of a retry that each request earns: a fifth.
+const PARTS: u32 = 5;
+/// Retries that may be saved up.
+const BURST: u32 = 100;
+
+/// The retries that are left, in parts.
+#[derive(Clone, Debug)]
+pub(super) struct Budget(u32);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self(BURST * PARTS)
+    }
+}
+
+impl Budget {
+    /// Counts a request.
+    pub(super) fn earn(&mut self) {
+        self.0 = (self.0 + 1).min(BURST * PARTS);
+    }
+
+    /// Takes a retry; false if there is none left.
+    pub(super) fn spend(&mut self) -> bool {
+        let left = self.0.checked_sub(PARTS);
+        self.0 = left.unwrap_or(self.0);
+        left.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foxy_base::Rng;
+
+    #[test]
+    fn retries_stay_below_a_fifth_and_the_burst() {
+        for seed in 0..20 {
+            let (mut rng, mut budget) = (Rng::new(seed), Budget::default());
+            let (mut requests, mut retries) = (0, 0);
+            for _ in 0..10_000 {
+                requests += 1;
+                budget.earn();
+                for _ in 0..rng.below(4) {
+                    retries += u64::from(budget.spend());
+                }
+                assert!(retries <= requests / 5 + 100, "seed {seed}");
+            }
+            assert!(retries >= requests / 5, "seed {seed}: {retries}");
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Several origins of one site: who is asked, who is left out, who is asked instead.
+//!
+//! The decisions are pure: `group` over `balance`, `health` and `budget`. This file shares them among
+//! the workers, `ask` connects, `check` asks the origins by itself.
+
+mod ask;
+mod balance;
+mod budget;
+pub(crate) mod check;
+mod group;
+mod health;
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use foxy_base::{KeyHash, MonoTime};
+use foxy_tls::OriginTls;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::OriginTimeouts;
+use crate::local::Local;
+use crate::upstream::{Destination, UpstreamError};
+pub(crate) use ask::{ask, open};
+pub use balance::Balance;
+use balance::Draw;
+pub use check::Check;
+use group::{Group, Nobody, Result as Outcome, Tried};
+pub use group::{ORIGINS_MAX, OriginCounts};
+pub use health::{HealthRules, Standing};
+
+/// One of a site's origins.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// A name, or an address without brackets.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// Its share of requests among the weights of all; at least 1.
+    pub weight: u32,
+    /// Requests that may be under way there; `None`: no limit.
+    pub connections: Option<u32>,
+    /// What people call it: its URL.
+    pub name: String,
+}
+
+/// The origins of a site and how they are used.
+#[derive(Clone, Debug)]
+pub struct OriginsConfig {
+    /// The site.
+    pub site: String,
+    /// At most [`ORIGINS_MAX`].
+    pub origins: Vec<Origin>,
+    /// How TLS is spoken to them; `None`: it is not.
+    pub tls: Option<OriginTls>,
+    /// How long they are waited for.
+    pub timeouts: OriginTimeouts,
+    /// How requests are spread.
+    pub balance: Balance,
+    /// When one is left out.
+    pub health: HealthRules,
+    /// How they are checked; `None`: by requests alone.
+    pub check: Option<Check>,
+}
+
+/// The origins of a site. Copies share their state, over all workers.
+#[derive(Clone, Debug)]
+pub struct Origins(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    site: String,
+    members: Vec<(Destination, String)>,
+    check: Option<Check>,
+    group: Mutex<Group>,
+    /// A request has ended.
+    freed: Notify,
+}
+
+/// What is known of one origin now.
+#[derive(Clone, Debug)]
+pub struct OriginState {
+    /// Its URL.
+    pub origin: String,
+    /// Whether it gets requests.
+    pub standing: Standing,
+    /// Requests under way.
+    pub outstanding: u32,
+    /// Counts since the start.
+    pub counts: OriginCounts,
+}
+
+impl Origins {
+    /// The origins, all of them up.
+    #[must_use]
+    pub fn new(config: OriginsConfig) -> Self {
+        let limits = config.origins.iter().map(|origin| {
+            let limit = origin.connections.unwrap_or(u32::MAX);
+            (origin.weight, limit)
+        });
+        let group = Group::new(config.health, config.balance, limits);
+        let member = |origin: Origin| {
+            let to = Destination {
+                host: origin.host.to_ascii_lowercase().into(),
+                port: origin.port,
+                exempt: true,
+                tls: config.tls.clone(),
+                timeouts: config.timeouts,
+            };
+            (to, origin.name)
+        };
+        Self(Arc::new(Inner {
+            site: config.site,
+            group: Mutex::new(group),
+            members: config.origins.into_iter().map(member).collect(),
+            check: config.check,
+            freed: Notify::new(),
+        }))
+    }
+
+    /// The site.
+    #[must_use]
+    pub fn site(&self) -> &str {
+        &self.0.site
+    }
+
+    /// What is known of each origin now, in the order of the configuration.
+    #[must_use]
+    pub fn states(&self, now: MonoTime) -> Vec<OriginState> {
+        let group = self.0.group.lock();
+        let members = self.0.members.iter().enumerate();
+        members
+            .map(|(at, (_, name))| {
+                let (outstanding, counts) = group.counts(at);
+                OriginState {
+                    origin: name.clone(),
+                    standing: group.standing(at, now),
+                    outstanding,
+                    counts,
+                }
+            })
+            .collect()
+    }
+
+    /// Requests that were sent to another origin after an error.
+    #[must_use]
+    pub fn retries(&self) -> u64 {
+        self.0.group.lock().retries()
+    }
+
+    /// An origin for a request, other than those tried. The first attempt waits for a free
+    /// connection where all are in use, for as long as connecting may take. Cancel safe.
+    async fn turn(&self, local: &Local, key: KeyHash, tried: Tried) -> Result<Turn, UpstreamError> {
+        let limit = local.proxy.config.timeouts.connect;
+        let wait = async {
+            loop {
+                let mut freed = pin!(self.0.freed.notified());
+                freed.as_mut().enable();
+                let draw = Draw {
+                    key: key.low(),
+                    random: [local.nonce(), local.nonce()],
+                };
+                let chosen = self.0.group.lock().choose(local.mono(), tried, draw);
+                match chosen {
+                    Ok(at) => return Ok(self.taken(at)),
+                    Err(Nobody::Busy) if tried == Tried::default() => freed.await,
+                    Err(_) => return Err(UpstreamError::Busy),
+                }
+            }
+        };
+        let turn = tokio::time::timeout(limit, wait).await;
+        turn.unwrap_or(Err(UpstreamError::Busy))
+    }
+
+    fn taken(&self, at: usize) -> Turn {
+        Turn {
+            origins: self.clone(),
+            at,
+        }
+    }
+
+    /// How the origins are checked.
+    pub(crate) fn check(&self) -> Option<&Check> {
+        self.0.check.as_ref()
+    }
+}
+
+/// Two are the same if they share their state.
+impl PartialEq for Origins {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Origins {}
+
+/// A request under way at an origin, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    origins: Origins,
+    at: usize,
+}
+
+impl Turn {
+    /// The origin.
+    pub(crate) fn destination(&self) -> &Destination {
+        &self.origins.0.members[self.at].0
+    }
+
+    /// Notes the status of the answer, unless it is interim.
+    pub(crate) fn answered(&self, local: &Local, status: u16) {
+        match status {
+            0..=199 => {}
+            200..=499 => self.note(local, Outcome::Good),
+            _ => self.note(local, Outcome::Error),
+        }
+    }
+
+    /// Notes that there was no answer.
+    pub(crate) fn failed(&self, local: &Local, error: UpstreamError) {
+        let ours = matches!(
+            error,
+            UpstreamError::GivenUp | UpstreamError::Busy | UpstreamError::Forbidden(_)
+        );
+        if !ours {
+            self.note(local, Outcome::Failed);
+        }
+    }
+
+    fn note(&self, local: &Local, outcome: Outcome) {
+        let inner = &self.origins.0;
+        let now = local.mono();
+        let ejected = inner.group.lock().note(self.at, outcome, now);
+        if ejected {
+            let (site, origin) = (&inner.site, &inner.members[self.at].1);
+            tracing::warn!(%site, %origin, "requests to this origin fail: it is left out for a time");
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.origins.0.group.lock().end(self.at);
+        self.origins.0.freed.notify_one();
+    }
+}
