@@ -21,17 +21,20 @@ pub(crate) async fn client(
     secure: bool,
 ) -> Option<SocketAddr> {
     let limit = local.proxy.config.timeouts.head;
-    match tokio::time::timeout(limit, read(stream)).await {
-        Ok(Ok(source)) => return Some(source.unwrap_or(peer)),
+    let read = tokio::time::timeout(limit, read(stream)).await;
+    if let Ok(Ok(source)) = read {
+        return Some(source.unwrap_or(peer));
+    }
+    local.count(Event::ProxyHeadersRefused);
+    match read {
         Ok(Err(word)) => {
             tracing::debug!(%peer, word, "a trusted proxy sent no PROXY header that can be read");
             if !secure {
                 let _ = stream.try_write(REFUSAL);
             }
         }
-        Err(_) => local.count(Event::Timeouts),
+        _ => local.count(Event::Timeouts),
     }
-    local.count(Event::ProxyHeadersRefused);
     None
 }
 
