@@ -14,6 +14,7 @@ mod basic;
 mod chain;
 mod company;
 mod crash_points;
+mod fault_histories;
 mod faults;
 mod flips;
 mod gaps;
