@@ -10,6 +10,7 @@ mod conformance;
 mod deps;
 mod fuzz;
 mod generated;
+mod mutants;
 mod report;
 mod steps;
 mod tests_step;
@@ -79,6 +80,8 @@ enum Command {
     /// Figures that anyone can repeat: Foxy beside its peers
     #[command(subcommand)]
     Bench(bench::Bench),
+    /// Break every safety rule once: a test must notice (takes an hour)
+    Mutants(mutants::Wanted),
     /// The documentation builds without warnings
     Doc,
     /// Generated documents are what the code says
@@ -115,6 +118,7 @@ fn main() -> ExitCode {
         Command::Fuzz(wanted) => report.step("fuzz targets", || fuzz::run(&wanted)),
         Command::Accept(wanted) => accept::run(&mut report, &wanted),
         Command::Bench(what) => bench::run(&mut report, &what),
+        Command::Mutants(wanted) => report.step("mutants", || mutants::run(&wanted)),
         Command::Doc => report.step("documentation", steps::doc),
         Command::Generated => report.step("generated documents", generated::check),
         Command::Generate => report.step("generate documents", generated::write),
@@ -128,6 +132,7 @@ fn check(report: &mut Report, fast: bool, long: bool) {
     report.step("house rules", tidy::run);
     report.step("crate arrows", arrows::run);
     report.step("dependencies", deps::run);
+    report.step("table of mutants", mutants::check);
     report.step("lints", steps::clippy);
     if fast {
         report.step("unit tests", || tests_step::run(tests_step::Scope::Fast));
@@ -147,6 +152,7 @@ fn check(report: &mut Report, fast: bool, long: bool) {
                 ..conformance::Wanted::default()
             })
         });
+        report.step("mutants", || mutants::run(&mutants::Wanted::default()));
         bench::gate(report);
     }
 }

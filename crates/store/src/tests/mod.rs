@@ -11,6 +11,7 @@ fn is_long() -> bool {
 
 mod around;
 mod basic;
+mod breaches;
 mod chain;
 mod company;
 mod crash_points;
@@ -32,6 +33,7 @@ mod pressure;
 mod purge_journal;
 mod purge_limits;
 mod purge_model;
+mod purged;
 mod purges;
 mod quarantine;
 mod ratio;
@@ -41,6 +43,7 @@ mod removal_log;
 mod rig;
 mod routing;
 mod rules;
+mod scan;
 mod scrub;
 mod several;
 mod several_rig;
