@@ -179,7 +179,7 @@ fn break_one(
     };
     if let Some(Killer::Test(package, test)) = known {
         let mut of = own().filter(|p| p.short() == package);
-        let noticed = |p: &Program| p.run(&rule.name, &[test.clone()]) != End::Passed;
+        let noticed = |p: &Program| p.run(&rule.name, std::slice::from_ref(test)) != End::Passed;
         if of.any(noticed) {
             return Killer::Test(package.clone(), test.clone());
         }

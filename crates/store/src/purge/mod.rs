@@ -204,12 +204,12 @@ impl Engine {
         let other = shard
             .in_memory(object.hash())
             .is_some_and(|present| present.meta().version != object.meta().version);
-        let other = rule!(
+        let replaced = rule!(
             "purge: what took the place of a purged object stays",
             other,
             false
         );
-        if !other && self.supersede_locked(&mut shard, object.hash()) {
+        if !replaced && self.supersede_locked(&mut shard, object.hash()) {
             drop(shard);
             add(&self.counters.purged_by_many, 1);
             self.purges.count(number, 1);

@@ -150,23 +150,11 @@ fn take_stock(
     let newest = parts.first().map_or(0, |part| part.sequence).max(lost);
     let mut next_sequence = newest + 1;
     let ready = take_ready(&mut parts, &mut next_sequence);
-    let ready = ready.filter(|(_, sequence)| {
-        rule!(
-            "start: a mark from before a lost segment is not gone on with",
-            *sequence > lost,
-            true
-        )
-    });
+    let ready = ready.filter(|(_, sequence)| is_mark_after(*sequence, lost));
     next_sequence = next_sequence.max(lost + 1);
     let mut loader = Loader::new(store.clone(), superblock.floor, options.load_steps);
-    let counts = parts.first().is_some_and(|part| {
-        rule!(
-            "start: writing does not go on in a segment from before a lost one",
-            part.sequence > lost,
-            true
-        )
-    });
-    let current = match counts {
+    let last = parts.first().map(|part| part.sequence);
+    let current = match last.is_some_and(|last| is_segment_after(last, lost)) {
         true => go_on(&store, &mut parts, ready),
         false => None,
     };
@@ -189,25 +177,11 @@ fn take_stock(
         &store,
     )
     .and_then(|()| {
-        let lost = rule!(
-            "start: nothing counts that was written up to the end of a lost segment",
-            (lost > 0).then(|| LogPosition::new(lost + 1, 0)),
-            None
-        );
-        let damaged = rule!(
-            "start: nothing counts that was written before a damaged cluster",
-            chain.floor,
-            LogPosition(0)
-        );
-        let floor = lost.unwrap_or_default().max(damaged);
+        let floor = floor_after(lost, chain.floor);
         forget(&mut superblock, &mut loader, floor, &store)
     })
     .map_err(|e| failed(&name(), "write the superblock", e))?;
-    if rule!(
-        "start: the removal log is read before lookups are answered",
-        standing != Standing::Grows,
-        false
-    ) {
+    if recalls(standing) {
         let recalled = loader.recall(engine);
         recalled.map_err(|e| failed(&name(), "read the removal log", e))?;
     }
@@ -226,6 +200,47 @@ fn take_stock(
         loader,
         tables_damaged,
     })
+}
+
+/// A store that grows has its removal log in memory.
+fn recalls(standing: Standing) -> bool {
+    rule!(
+        "start: the removal log is read before lookups are answered",
+        standing != Standing::Grows,
+        false
+    )
+}
+
+fn is_mark_after(sequence: u64, lost: u64) -> bool {
+    rule!(
+        "start: a mark from before a lost segment is not gone on with",
+        sequence > lost,
+        true
+    )
+}
+
+fn is_segment_after(sequence: u64, lost: u64) -> bool {
+    rule!(
+        "start: writing does not go on in a segment from before a lost one",
+        sequence > lost,
+        true
+    )
+}
+
+/// Nothing counts that lies before it: what a lost segment (0: none) removed, or a damaged cluster,
+/// is not known.
+fn floor_after(lost: u64, behind_damage: LogPosition) -> LogPosition {
+    let lost = rule!(
+        "start: nothing counts that was written up to the end of a lost segment",
+        (lost > 0).then(|| LogPosition::new(lost + 1, 0)),
+        None
+    );
+    let damaged = rule!(
+        "start: nothing counts that was written before a damaged cluster",
+        behind_damage,
+        LogPosition(0)
+    );
+    lost.unwrap_or_default().max(damaged)
 }
 
 /// The end of the log: in the open segment, or at the beginning of the life `next`.

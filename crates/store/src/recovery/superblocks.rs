@@ -260,14 +260,7 @@ pub(super) fn format(
             disk.flush()?;
         }
         // Earlier contents of the disk would be taken for damaged slots.
-        let slots = rule!(
-            "format: the slots of a former store are cleared",
-            geometry.segments,
-            0
-        );
-        for index in 0..slots {
-            disk.write_at(geometry.slot_at(index), &[0; BLOCK as usize])?;
-        }
+        clear_slots(disk, &geometry)?;
         disk.flush()?;
         write_superblock(disk, &superblock)?;
         // A store without a whole half is taken for damaged.
@@ -288,6 +281,18 @@ pub(super) fn format(
         generation: 2,
         ..superblock
     })
+}
+
+fn clear_slots(disk: &dyn Disk, geometry: &Geometry) -> io::Result<()> {
+    let slots = rule!(
+        "format: the slots of a former store are cleared",
+        geometry.segments,
+        0
+    );
+    for index in 0..slots {
+        disk.write_at(geometry.slot_at(index), &[0; BLOCK as usize])?;
+    }
+    Ok(())
 }
 
 fn write_zeros(disk: &dyn Disk, range: std::ops::Range<u64>) -> io::Result<()> {
