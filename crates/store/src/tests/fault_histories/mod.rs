@@ -55,6 +55,7 @@ fn one_fault_anywhere_undoes_no_removal_that_counts() {
         false => (0..2, 23),
     };
     let (mut runs, mut faults, mut young, mut given) = (0, 0, 0, 0);
+    let mut wrong = BTreeMap::new();
     for seed in seeds {
         let clean = History::short(seed).run();
         assert!(clean.returns.is_empty(), "seed {seed}: {:?}", clean.returns);
@@ -71,7 +72,10 @@ fn one_fault_anywhere_undoes_no_removal_that_counts() {
                         ..History::short(seed)
                     };
                     let seen = history.run();
-                    assert!(seen.returns.is_empty(), "{hit:?}: {:?}", seen.returns);
+                    if !seen.returns.is_empty() {
+                        let first = format!("first: seed {seed}, {hit:?}: {:?}", seen.returns);
+                        wrong.entry(history.name()).or_insert((0, first)).0 += 1;
+                    }
                     runs += 1;
                     faults += seen.faults;
                     young += seen.young;
@@ -83,6 +87,7 @@ fn one_fault_anywhere_undoes_no_removal_that_counts() {
     println!(
         "{runs} histories with one fault ({faults} met): {given} answers, {young} young removals undone"
     );
+    assert!(wrong.is_empty(), "one fault is enough: {wrong:#?}");
     assert!(faults > runs * 3 / 4, "{faults} of {runs}");
     assert!(given > runs * 40, "{given} of {runs}");
 }
@@ -92,6 +97,7 @@ fn one_fault_anywhere_undoes_no_removal_that_counts() {
 fn what_many_faults_bring_back_needs_two_of_them() {
     let seeds = if super::is_long() { 10_000 } else { 250 };
     let (mut faults, mut young, mut given, mut kinds) = (0, 0, 0, BTreeMap::new());
+    let mut wrong = Vec::new();
     for seed in 0..seeds {
         let history = many(seed);
         let seen = history.run();
@@ -103,10 +109,9 @@ fn what_many_faults_bring_back_needs_two_of_them() {
         };
         let least = smallest(history);
         let name = least.name();
-        assert!(
-            least.hits.len() + least.power_cuts() >= 2,
-            "seed {seed}: one fault is enough: {name}: {first:?}"
-        );
+        if least.hits.len() + least.power_cuts() < 2 {
+            wrong.push(format!("seed {seed}: {name}: {first:?}"));
+        }
         *kinds.entry(name).or_insert(0) += 1;
     }
     let mut report = String::new();
@@ -118,6 +123,7 @@ fn what_many_faults_bring_back_needs_two_of_them() {
         "{seeds} histories with {faults} faults: {given} answers, none wrong; {young} young removals \
          undone; in {returns} histories more came back:\n{report}"
     );
+    assert!(wrong.is_empty(), "one fault is enough: {wrong:#?}");
     assert!(given > seeds * 60 && faults > seeds * 4, "{given} {faults}");
 }
 
