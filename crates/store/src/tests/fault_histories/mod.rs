@@ -59,7 +59,7 @@ fn one_fault_anywhere_undoes_no_removal_that_counts() {
     for seed in seeds {
         let clean = History::short(seed).run();
         assert!(clean.returns.is_empty(), "seed {seed}: {:?}", clean.returns);
-        assert!(clean.given > 60, "seed {seed}: {}", clean.given);
+        assert!(clean.given > 40, "seed {seed}: {}", clean.given);
         for (number, fault) in SILENT.into_iter().chain(HONEST).enumerate() {
             for (life, operations) in clean.operations.iter().enumerate() {
                 let first = (number as u64 * 5 + seed) % step;
@@ -89,7 +89,7 @@ fn one_fault_anywhere_undoes_no_removal_that_counts() {
     );
     assert!(wrong.is_empty(), "one fault is enough: {wrong:#?}");
     assert!(faults > runs * 3 / 4, "{faults} of {runs}");
-    assert!(given > runs * 40, "{given} of {runs}");
+    assert!(given > runs * 25, "{given} of {runs}");
 }
 
 /// Two operations of a hundred fail. What comes back needs at least two faults.
