@@ -11,6 +11,7 @@ mod deps;
 mod dist;
 mod fuzz;
 mod generated;
+mod mutants;
 mod report;
 mod steps;
 mod tests_step;
@@ -83,6 +84,8 @@ enum Command {
     /// Packages: manual pages, .deb, container image, and their trial in a new system
     #[command(subcommand)]
     Dist(dist::Dist),
+    /// Break every safety rule once: a test must notice (takes an hour)
+    Mutants(mutants::Wanted),
     /// The documentation builds without warnings
     Doc,
     /// Generated documents are what the code says
@@ -120,6 +123,7 @@ fn main() -> ExitCode {
         Command::Accept(wanted) => accept::run(&mut report, &wanted),
         Command::Bench(what) => bench::run(&mut report, &what),
         Command::Dist(what) => dist::run(&mut report, &what),
+        Command::Mutants(wanted) => report.step("mutants", || mutants::run(&wanted)),
         Command::Doc => report.step("documentation", steps::doc),
         Command::Generated => report.step("generated documents", generated::check),
         Command::Generate => report.step("generate documents", generated::write),
@@ -133,6 +137,7 @@ fn check(report: &mut Report, fast: bool, long: bool) {
     report.step("house rules", tidy::run);
     report.step("crate arrows", arrows::run);
     report.step("dependencies", deps::run);
+    report.step("table of mutants", mutants::check);
     report.step("lints", steps::clippy);
     if fast {
         report.step("unit tests", || tests_step::run(tests_step::Scope::Fast));
@@ -152,6 +157,7 @@ fn check(report: &mut Report, fast: bool, long: bool) {
                 ..conformance::Wanted::default()
             })
         });
+        report.step("mutants", || mutants::run(&mutants::Wanted::default()));
         bench::gate(report);
     }
 }

@@ -30,7 +30,7 @@ const ENTRIES: u64 = 200_000;
 
 type Case = (&'static str, fn(u64) -> Option<()>);
 
-const CASES: [Case; 10] = [
+const CASES: [Case; 11] = [
     ("request-head", request_head),
     ("response-head", response_head),
     ("decide", decide_hit),
@@ -40,6 +40,7 @@ const CASES: [Case; 10] = [
     ("hit-rules-all", rules_of_a_varying_hit),
     ("can-store", decide_storing),
     ("index-lookup", index_lookup),
+    ("index-lookup-secret", index_lookup_secret),
     ("index-insert", index_insert),
     ("record-encode", record_encode),
     ("record-parse", record_parse),
@@ -197,8 +198,8 @@ fn plan(head: &RequestHead<'_>, answer: &ResponseHead<'_>, config: &Config) -> O
         .map(|plan| plan.digest)
 }
 
-fn filled() -> Option<(Index, Vec<KeyHash>)> {
-    let (index, mut rng) = (Index::new(), Rng::new(1));
+fn filled(secret: u64) -> Option<(Index, Vec<KeyHash>)> {
+    let (index, mut rng) = (Index::new().with_secret(secret), Rng::new(1));
     let hashes: Vec<_> = (0..ENTRIES)
         .map(|_| KeyHash(u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64())))
         .collect();
@@ -216,7 +217,16 @@ fn entry(n: u64) -> Option<Entry> {
 }
 
 fn index_lookup(count: u64) -> Option<()> {
-    let (index, hashes) = filled()?;
+    lookups(0, count)
+}
+
+/// As the product has it.
+fn index_lookup_secret(count: u64) -> Option<()> {
+    lookups(0x9e37_79b9_7f4a_7c15, count)
+}
+
+fn lookups(secret: u64, count: u64) -> Option<()> {
+    let (index, hashes) = filled(secret)?;
     for hash in hashes.iter().cycle().take(usize::try_from(count).ok()?) {
         black_box(index.lookup(black_box(*hash)).first()?);
     }
@@ -225,7 +235,7 @@ fn index_lookup(count: u64) -> Option<()> {
 
 /// In place of what is there, so that the index does not grow meanwhile.
 fn index_insert(count: u64) -> Option<()> {
-    let (index, hashes) = filled()?;
+    let (index, hashes) = filled(0)?;
     for (n, hash) in hashes
         .iter()
         .cycle()

@@ -9,6 +9,7 @@ mod clock;
 mod field_block;
 mod fields;
 mod hash;
+mod mutants;
 mod rng;
 
 pub use budget::Budget;
@@ -17,4 +18,6 @@ pub use clock::{Clock, ManualClock, MonoTime, SystemClock, WallTime};
 pub use field_block::{FieldBlock, FieldBlockBuilder, FieldBlockError};
 pub use fields::{Fields, FieldsIter, eq_name, first, tokens, values};
 pub use hash::{KeyHash, crc32c, crc32c_append, hash64, key_hash};
+#[cfg(feature = "mutants")]
+pub use mutants::Mutant;
 pub use rng::Rng;

@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use foxy_base::rule;
+
 use crate::FormatError;
 
 /// Appends fields to a buffer.
@@ -91,7 +93,8 @@ impl<'a> Take<'a> {
     }
     /// Reserved bytes must be zero, so that an extension can give them a meaning.
     pub(crate) fn zeros(&mut self, n: usize) -> Result<(), FormatError> {
-        if self.bytes(n)?.iter().all(|b| *b == 0) {
+        let zeros = self.bytes(n)?.iter().all(|b| *b == 0);
+        if rule!("tables: reserved bytes must be zero", zeros, true) {
             Ok(())
         } else {
             Err(FormatError::Invalid("reserved field"))
@@ -124,7 +127,11 @@ pub(crate) fn check_mark(
 /// The CRC stored little-endian at `at` must be that of the bytes before it.
 pub(crate) fn check_crc(bytes: &[u8], at: usize) -> Result<(), FormatError> {
     let stored = bytes.get(at..at + 4).ok_or(FormatError::Truncated)?;
-    if foxy_base::crc32c(&bytes[..at]).to_le_bytes() == stored {
+    if rule!(
+        "tables: checksums of superblocks, slots and journal blocks are compared",
+        foxy_base::crc32c(&bytes[..at]).to_le_bytes() == stored,
+        true
+    ) {
         Ok(())
     } else {
         Err(FormatError::Checksum)

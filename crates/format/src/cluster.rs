@@ -5,6 +5,7 @@ use crate::entry::decode_entries;
 use crate::{
     BLOCK, ENTRY_BYTES, Entry, FORMAT_VERSION, FormatError, StoreUuid, UNIT, round_to_unit,
 };
+use foxy_base::rule;
 
 /// Length of a cluster's header; the table of entries follows, records begin at the next unit.
 pub const CLUSTER_HEADER_BYTES: usize = 64;
@@ -57,7 +58,11 @@ impl ChainLink {
     fn decode(take: &mut Take<'_>) -> Result<Self, FormatError> {
         let (before, number, distance) = (take.u32()?, take.u48()?, take.u16()?);
         let flushed = match distance {
-            u16::MAX => Some(0),
+            u16::MAX => rule!(
+                "cluster: a mark too far back for its field is not known",
+                Some(0),
+                Some(number.saturating_sub(65_535))
+            ),
             distance => number.checked_sub(u64::from(distance)),
         };
         let link = flushed.map(|flushed| Self {
@@ -138,7 +143,11 @@ impl ClusterHeader {
         let crc = take.u32()?;
         let table = CLUSTER_HEADER_BYTES + header.entries as usize * ENTRY_BYTES;
         let bytes = bytes.get(..table).ok_or(FormatError::Truncated)?;
-        if crc_of(bytes) != crc {
+        if rule!(
+            "cluster: the checksum of header and table is compared",
+            crc_of(bytes) != crc,
+            false
+        ) {
             return Err(FormatError::Checksum);
         }
         header.check(table, segment_bytes)?;
@@ -156,7 +165,8 @@ impl ClusterHeader {
             u64::from(self.len_units) * UNIT,
         );
         let aligned = at.is_multiple_of(BLOCK) && len.is_multiple_of(BLOCK);
-        if !aligned || len < table as u64 || at + len > u64::from(segment_bytes) {
+        let fits = len >= table as u64 && at + len <= u64::from(segment_bytes);
+        if !rule!("cluster: it lies within its segment", aligned && fits, true) {
             return Err(FormatError::Invalid("cluster place"));
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use crate::bytes_io::{Put, Take};
 use crate::{FormatError, UNIT};
-use foxy_base::KeyHash;
+use foxy_base::{KeyHash, rule};
 
 /// Length of an entry.
 pub const ENTRY_BYTES: usize = 24;
@@ -114,7 +114,12 @@ impl Entry {
             kind,
         };
         let end = (u64::from(offset_units) + u64::from(entry.len_units)) * UNIT;
-        if end > u64::from(segment_bytes) || entry.is_record() != (entry.len_units > 0) {
+        if rule!(
+            "table: a record lies within its segment",
+            end > u64::from(segment_bytes),
+            false
+        ) || entry.is_record() != (entry.len_units > 0)
+        {
             return Err(FormatError::Invalid("entry place"));
         }
         Ok(entry)

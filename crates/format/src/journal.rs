@@ -9,6 +9,7 @@
 
 use crate::bytes_io::{Put, Take, check_crc, check_mark};
 use crate::{BLOCK, FORMAT_VERSION, FormatError, StoreUuid};
+use foxy_base::rule;
 
 /// Length of a journal block's header; the notes follow.
 pub const JOURNAL_BLOCK_HEADER_BYTES: usize = 72;
@@ -220,7 +221,13 @@ pub fn read_journal_half(half: &[u8], uuid: StoreUuid) -> Option<JournalHalf> {
     let (blocks, _) = half.as_chunks::<{ BLOCK as usize }>();
     let decode = |block: &[u8; BLOCK as usize]| {
         let decoded = JournalBlock::decode(block).ok();
-        decoded.filter(|b| b.uuid == uuid)
+        decoded.filter(|b| {
+            rule!(
+                "journal: a block of another store does not count",
+                b.uuid == uuid,
+                true
+            )
+        })
     };
     let mut blocks: Vec<_> = blocks.iter().map(decode).collect();
     // Blocks of an earlier round follow those of this one.
@@ -240,21 +247,36 @@ pub fn read_journal_half(half: &[u8], uuid: StoreUuid) -> Option<JournalHalf> {
         let mut follows = None;
         for place in places {
             let block = blocks.get_mut(place).and_then(Option::take);
-            let right = |b: &JournalBlock| b.first == head.first && b.sequence == sequence;
+            let right = |b: &JournalBlock| {
+                let this_round = rule!(
+                    "journal: a block of a former round does not count",
+                    b.first == head.first,
+                    true
+                );
+                this_round && b.sequence == sequence
+            };
             follows = follows.or(block.filter(right));
         }
         let Some(mut block) = follows else {
             // Blocks are durable before the next one is written, so a torn one is the last.
             let mut later = blocks.iter().flatten();
-            read.holes = later.any(|b| b.first == head.first && b.sequence > sequence);
+            read.holes = rule!(
+                "journal: a whole block behind one that is not is damage",
+                later.any(|b| b.first == head.first && b.sequence > sequence),
+                false
+            );
             break;
         };
         read.notes.append(&mut block.notes);
         read.newest = block;
         read.blocks = places.into_iter().max().map_or(0, |last| last as u32 + 1);
     }
-    (read.newest.sequence + 1 >= head.first + u64::from(head.snapshot) && read.blocks > 0)
-        .then_some(read)
+    let whole = rule!(
+        "journal: a half without its whole snapshot does not count",
+        read.newest.sequence + 1 >= head.first + u64::from(head.snapshot),
+        true
+    );
+    (whole && read.blocks > 0).then_some(read)
 }
 
 impl JournalBlock {

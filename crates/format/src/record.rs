@@ -10,7 +10,7 @@ use std::ops::Range;
 use crate::bytes_io::Take;
 use crate::words::{Words, put_words, words_len, words_max};
 use crate::{FormatError, StoreUuid, round_to_unit};
-use foxy_base::{KeyHash, WallTime, crc32c, crc32c_append, key_hash};
+use foxy_base::{KeyHash, WallTime, crc32c, crc32c_append, key_hash, rule};
 
 /// Length of the fixed part of a record's header: checksum, mark, kind, codes of the numbers.
 pub const RECORD_HEADER_BYTES: usize = FIXED_BYTES + NUMBERS.div_ceil(2);
@@ -281,15 +281,22 @@ pub fn parse_record(
     let record = bytes
         .get(..layout.disk_bytes())
         .ok_or(FormatError::Truncated)?;
-    if meta_crc(place, record, &layout).to_le_bytes() != stored {
+    let whole = meta_crc(place, record, &layout).to_le_bytes() == stored;
+    if !rule!(
+        "record: its place, life and store are under its checksum",
+        whole,
+        true
+    ) {
         return Err(FormatError::Checksum);
     }
     let sums = record[layout.sums.clone()].chunks_exact(4);
-    let blocks = record[layout.body.clone()].chunks(BODY_BLOCK_BYTES);
-    if sums
-        .zip(blocks)
-        .any(|(sum, block)| crc32c(block).to_le_bytes() != sum)
-    {
+    let mut blocks = sums.zip(record[layout.body.clone()].chunks(BODY_BLOCK_BYTES));
+    let is_bad = |(sum, block): (&[u8], &[u8])| crc32c(block).to_le_bytes() != sum;
+    if rule!(
+        "record: every 64 KiB of a body are checked, not the first alone",
+        blocks.any(is_bad),
+        blocks.next().is_some_and(is_bad)
+    ) {
         return Err(FormatError::Checksum);
     }
     head.place = *place;

@@ -4,7 +4,7 @@
 //! Entry `n` (from 1) is written to place `n` modulo the number of places. An entry names the
 //! oldest one that still counted when it was written; those before that one have their tombstones.
 
-use foxy_base::{KeyHash, crc32c};
+use foxy_base::{KeyHash, crc32c, rule};
 
 use crate::bytes_io::{Put, Take};
 use crate::{FormatError, LogPosition, StoreUuid};
@@ -98,7 +98,11 @@ impl RemovalEntry {
 
 fn checksum(uuid: StoreUuid, body: &[u8]) -> u32 {
     let mut bytes = [0; 16 + REMOVAL_BYTES - 4];
-    bytes[..16].copy_from_slice(&uuid.0);
+    bytes[..16].copy_from_slice(&rule!(
+        "removal log: an entry of another store does not count",
+        uuid.0,
+        [0; 16]
+    ));
     bytes[16..].copy_from_slice(body);
     crc32c(&bytes)
 }
@@ -118,7 +122,14 @@ pub fn read_removals(log: &[u8], uuid: StoreUuid) -> (Vec<RemovalEntry>, u64) {
     };
     // A power cut can lose the newer entry of a place and leave one of the round before.
     let first = newest.number - u64::from(newest.before).min(newest.number.min(count) - 1);
-    entries.retain(|e| e.number >= first && e.removed != Removed::Nothing);
+    entries.retain(|e| {
+        let counts = rule!(
+            "removal log: entries of a former round, or done with, do not count",
+            e.number >= first,
+            true
+        );
+        counts && e.removed != Removed::Nothing
+    });
     entries.sort_by_key(|e| e.number);
     (entries, newest.number + 1)
 }

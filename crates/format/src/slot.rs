@@ -3,6 +3,7 @@
 use crate::bytes_io::{Put, Take, check_crc, check_mark};
 use crate::entry::decode_entries;
 use crate::{ENTRY_BYTES, Entry, FORMAT_VERSION, FormatError, StoreUuid};
+use foxy_base::rule;
 
 /// Length of a slot's header; the entries follow.
 pub const SLOT_HEADER_BYTES: usize = 64;
@@ -126,7 +127,11 @@ pub fn decode_slot_entries(
         .checked_mul(ENTRY_BYTES)
         .ok_or(FormatError::Truncated)?;
     let bytes = table.get(..len).ok_or(FormatError::Truncated)?;
-    if foxy_base::crc32c(bytes) != header.entries_crc {
+    if rule!(
+        "slot: the checksum of its entries is compared",
+        foxy_base::crc32c(bytes) != header.entries_crc,
+        false
+    ) {
         return Err(FormatError::Checksum);
     }
     decode_entries(bytes, header.entries, segment_bytes)

@@ -4,6 +4,7 @@ use crate::bytes_io::{Put, Take, check_crc, check_mark};
 use crate::{
     EXTENSIONS, FORMAT_VERSION, FormatError, GROWTHS_MAX, Geometry, Growth, LogPosition, StoreUuid,
 };
+use foxy_base::rule;
 
 /// Length of a superblock.
 pub const SUPERBLOCK_BYTES: usize = 4096;
@@ -98,7 +99,13 @@ impl Superblock {
         }
         let [first, second] = found;
         [(first, a), (second, b)].map(|(found, bytes)| match found {
-            Err(FormatError::Newer(_) | FormatError::Older(_)) if only_version_differs(bytes) => {
+            Err(FormatError::Newer(_) | FormatError::Older(_))
+                if rule!(
+                    "superblock: a flipped bit is no newer version",
+                    only_version_differs(bytes),
+                    false
+                ) =>
+            {
                 Err(FormatError::Checksum)
             }
             found => found,
@@ -119,7 +126,11 @@ impl Superblock {
         check_mark(&mut take, MAGIC, bytes)?;
         check_crc(bytes, SUPERBLOCK_BYTES - 4)?;
         let extensions = take.u16()?;
-        if extensions & !EXTENSIONS != 0 {
+        if rule!(
+            "superblock: a store with extensions that are not known is refused",
+            extensions & !EXTENSIONS != 0,
+            false
+        ) {
             return Err(FormatError::Extended(extensions & !EXTENSIONS));
         }
         let generation = take.u64()?;

@@ -46,6 +46,8 @@ pub const LANES: usize = 2;
 pub struct Index {
     shards: [Shard; SHARDS],
     arena: Arc<Arena>,
+    /// Mixed into every hash; 0: they are taken as they are.
+    secret: u64,
 }
 
 impl Default for Index {
@@ -77,13 +79,36 @@ impl Index {
         Self {
             shards: std::array::from_fn(|_| Shard::new(arena.clone())),
             arena,
+            secret: 0,
         }
+    }
+
+    /// The same index with places that follow from hash and `secret` (0: from the hash alone). So
+    /// whoever chooses keys cannot choose keys of one line. For an index without entries.
+    #[must_use]
+    pub fn with_secret(mut self, secret: u64) -> Self {
+        self.secret = secret;
+        self
     }
 
     #[inline]
     fn shard(&self, hash: KeyHash) -> (&Shard, Fingerprint) {
-        let (shard, fp) = Fingerprint::of(hash);
+        let (shard, fp) = Fingerprint::of(self.mixed(hash));
         (&self.shards[shard], fp)
+    }
+
+    /// Every bit of the result follows from every bit of the hash, in a way that only the secret
+    /// tells: both halves of a product, as in wyhash.
+    #[inline(always)]
+    fn mixed(&self, hash: KeyHash) -> KeyHash {
+        if self.secret == 0 {
+            return hash;
+        }
+        let low = u128::from(hash.low() ^ self.secret);
+        let high = u128::from(hash.high() ^ self.secret.rotate_left(32));
+        let product = low * high;
+        let folded = (product >> 64) as u64 ^ product as u64;
+        KeyHash(u128::from(folded) << 64 | u128::from(hash.low()))
     }
 
     /// Entries that `hash` may belong to. No lock, no allocation; an entry that is present for
@@ -129,7 +154,7 @@ impl Index {
     /// speed.
     #[must_use]
     pub fn lane(&self, hash: KeyHash) -> usize {
-        bits::lane(Fingerprint::of(hash).0)
+        bits::lane(Fingerprint::of(self.mixed(hash)).0)
     }
 
     /// Asks for the memory that a lookup of `hash` needs. For those who know what comes next.

@@ -315,3 +315,28 @@ fn addresses_are_36_bits_of_512_bytes() {
     assert_eq!(Address::MAX.bytes() + 512, 32 << 40);
     assert_eq!(Address::all().end, 1 << 36);
 }
+
+/// Keys that somebody chose so that the index cannot tell them apart push each other out; with a
+/// secret they are keys like others.
+#[test]
+fn chosen_keys_are_like_others_to_an_index_with_a_secret() {
+    let chosen = |n: u64| KeyHash(0xabcd << 96 | u128::from(n));
+    let stored = |index: &Index| {
+        for n in 1..200 {
+            let _ = index.insert(chosen(n), entry(n));
+        }
+        index.len()
+    };
+    assert_eq!(stored(&Index::new()), 1);
+    let secret = Index::new().with_secret(0x1234_5678_9abc_def1);
+    assert_eq!(stored(&secret), 199);
+    assert!(secret.lookup(chosen(200)).is_empty());
+    let found = secret.lookup(chosen(7)).first();
+    assert_eq!(found.map(|e| e.address), Some(entry(7).address));
+    let removed = secret.remove_if(chosen(7), entry(7).address);
+    assert!(removed.is_some() && secret.lookup(chosen(7)).is_empty());
+    // Another secret, other places.
+    let other = Index::new().with_secret(0x9876_5432_1fed_cba9);
+    let lanes = (1..200).filter(|n| secret.lane(chosen(*n)) != other.lane(chosen(*n)));
+    assert!((60..140).contains(&lanes.count()));
+}

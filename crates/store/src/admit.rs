@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use foxy_base::FieldBlock;
+use foxy_base::{FieldBlock, rule};
 
 use crate::inbox::Item;
 use crate::large::NewLarge;
@@ -66,7 +66,11 @@ impl Engine {
             .max(object.tags().len())
             > MAX_KEY_BYTES
         {
-            self.supersede(object.hash(), object.key());
+            rule!(
+                "put: one with too long a key takes the old version away",
+                self.supersede(object.hash(), object.key()),
+                false
+            );
             add(&self.counters.drop_too_large, 1);
             return Admission::Refused(DropReason::TooLarge);
         }
@@ -79,11 +83,20 @@ impl Engine {
         let bytes = object.record_bytes();
         let mut shard = self.shard(hash).write();
         // What is there was fetched after the purge, or is gone by it. Fragments go with their head.
-        if !object.is_fragment() && !self.purges.may_store(object) {
+        let covered = !object.is_fragment() && !self.purges.may_store(object);
+        if rule!(
+            "put: what was fetched before a purge that covers it is not stored",
+            covered,
+            false
+        ) {
             add(&self.counters.drop_purged, 1);
             return Admission::Refused(DropReason::Purged);
         }
-        self.supersede_locked(&mut shard, hash);
+        rule!(
+            "put: the old version goes whether or not the new one is admitted",
+            self.supersede_locked(&mut shard, hash),
+            false
+        );
         let room = match paid || self.is_let_in(object, bytes) {
             true => self.make_room(object, bytes),
             // A head alone in memory would ask for fragments that nobody keeps.
@@ -172,7 +185,18 @@ impl Engine {
         fields: FieldBlock,
     ) -> Option<Put> {
         let gone = matches!(self.purges.verdict(old), Verdict::Gone(_));
-        if old.is_fragment() || gone || !self.is_current(old) {
+        if old.is_fragment()
+            || rule!(
+                "refresh: a 304 does not bring back what is purged",
+                gone,
+                false
+            )
+            || rule!(
+                "refresh: a late 304 does not put an old version over a newer one",
+                !self.is_current(old),
+                false
+            )
+        {
             return None;
         }
         let mut object = Object {
@@ -206,7 +230,13 @@ impl Engine {
                     let spot = Spot::of(&entry);
                     self.stores().at(spot.address)?.place(spot)
                 })
-                .any(|place| place_mark(&place) == object.read_from),
+                .any(|place| {
+                    rule!(
+                        "refresh: an entry of the key is not taken for the one it was read from",
+                        place_mark(&place) == object.read_from,
+                        true
+                    )
+                }),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
-use foxy_base::KeyHash;
+use foxy_base::{KeyHash, rule};
 use foxy_format::{RecordKind, UNIT, may_be_record, parse_record};
 use foxy_policy::{Device, ReadAround};
 
@@ -165,7 +165,11 @@ impl Engine {
         let floor = store.purge_floor.load(Ordering::Acquire);
         let useful = head.kind == RecordKind::Object
             && head.expires > self.clock.wall()
-            && head.purge_sequence >= floor;
+            && rule!(
+                "read around: what a store missed purges of is void",
+                head.purge_sequence >= floor,
+                true
+            );
         if !useful || !self.leads_to(head.hash, spot) {
             return length;
         }
@@ -173,13 +177,22 @@ impl Engine {
         let held = good_size(owned.len());
         let mut object = Object::from_record(&head, &layout, &owned, held)?;
         object.brought = Brought(AtomicU32::new(u32::from(store.id.0) + 1));
-        if matches!(self.purges.verdict(&object), Verdict::Gone(_)) {
+        if rule!(
+            "read around: what is purged is not brought along",
+            matches!(self.purges.verdict(&object), Verdict::Gone(_)),
+            false
+        ) {
             return length;
         }
         let mut shard = self.shard(object.hash()).write();
         let known = shard.in_memory(object.hash()).is_some();
         let same_life = store.place(spot) == Some(place);
-        if !known && same_life && self.leads_to(object.hash(), spot) {
+        let present = rule!(
+            "read around: the index still leads to what is brought along",
+            same_life && self.leads_to(object.hash(), spot),
+            true
+        );
+        if !known && present {
             let (taken, evicted) = shard.insert_ram(Arc::new(object));
             add(&self.counters.prefetched, u64::from(taken));
             add(&self.counters.ram_evictions, evicted);

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use foxy_base::KeyHash;
+use foxy_base::{KeyHash, rule};
 use foxy_format::{LogPosition, StoreUuid};
 use parking_lot::Mutex;
 
@@ -52,9 +52,20 @@ impl Away {
     /// Whether this store left in this state, and the floor that it had then.
     pub(crate) fn floor_of(&self, uuid: StoreUuid, generation: u64) -> Option<LogPosition> {
         let stores = self.stores.lock();
-        let missed = stores.get(&uuid).filter(|missed| !missed.gone.full)?;
+        let missed = stores.get(&uuid).filter(|missed| {
+            rule!(
+                "return: a store that missed too much to remember is a stranger",
+                !missed.gone.full,
+                true
+            )
+        })?;
         let (left, floor) = missed.left?;
-        (left == generation).then_some(floor)
+        rule!(
+            "return: a store that somebody opened meanwhile is a stranger",
+            left == generation,
+            true
+        )
+        .then_some(floor)
     }
 
     /// Ends noting.

@@ -14,7 +14,7 @@
 //! is named first. If a start ends while the stores say their new company one by one, nothing was
 //! stored under it; the next start of the same stores sees that, and believes them all.
 
-use foxy_base::hash64;
+use foxy_base::{hash64, rule};
 use foxy_format::{Company, FORMER_MAX, StoreUuid, Superblock};
 
 /// What a company is to an earlier one, or to another of the same epoch.
@@ -93,7 +93,13 @@ impl Circle {
             };
             match past(&newer, &older) {
                 Past::None => continue,
-                Past::Shared => parted = true,
+                Past::Shared => {
+                    parted = rule!(
+                        "company: stores that served apart both begin empty",
+                        true,
+                        parted
+                    );
+                }
                 Past::Own => {}
             }
             now = newer;
@@ -104,7 +110,11 @@ impl Circle {
         }
         Self {
             now,
-            interrupted: all && now.members == members(found.iter().map(|s| s.uuid)),
+            interrupted: rule!(
+                "company: a start was cut short only if all of its stores are there",
+                all,
+                true
+            ) && now.members == members(found.iter().map(|s| s.uuid)),
         }
     }
 
@@ -115,7 +125,15 @@ impl Circle {
 
     /// Whether the contents of a store may be believed that says this.
     pub(crate) fn believes(&self, said: &Company) -> bool {
-        *said == self.now || (self.interrupted && next(said, self.now.members) == self.now)
+        rule!(
+            "company: a store that was not there is not believed",
+            *said == self.now,
+            true
+        ) || rule!(
+            "company: a start that was cut short costs nobody its contents",
+            self.interrupted && next(said, self.now.members) == self.now,
+            false
+        )
     }
 
     /// From now on these are the stores. What they have to say of it.

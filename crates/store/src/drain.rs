@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use foxy_base::WallTime;
+use foxy_base::{WallTime, rule};
 use foxy_policy::CachePolicy;
 
 use crate::admit::largest_record;
@@ -97,11 +97,16 @@ impl Engine {
             .find(|e| Spot::of(e) == spot);
         let void = object.meta().purge_sequence < from.purge_floor.load(Ordering::Acquire);
         let purged = matches!(self.purges.verdict(object), Verdict::Gone(_));
-        let Some(entry) = entry.filter(|_| !void && !purged) else {
+        let covered = rule!("drain: what is purged does not move", void || purged, false);
+        let Some(entry) = entry.filter(|_| !covered) else {
             return Moved::No;
         };
         // Something newer is about to take its place.
-        if shard.pending.contains_key(&hash) {
+        if rule!(
+            "drain: what is about to be replaced does not move",
+            shard.pending.contains_key(&hash),
+            false
+        ) {
             return Moved::No;
         }
         let uses = entry.freq.max(u8::from(shard.ram.peek(&hash).is_some()));
@@ -120,7 +125,11 @@ impl Engine {
             return Moved::NotYet;
         }
         if let Some(place) = from.position(spot) {
-            from.remove(Removal::Place(place));
+            rule!(
+                "drain: a record that moves becomes void in its old place",
+                from.remove(Removal::Place(place)),
+                ()
+            );
         }
         self.index.remove_if(hash, spot.address);
         let ticket = self.next_number();

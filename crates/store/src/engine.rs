@@ -78,7 +78,8 @@ impl Engine {
             shards: (0..config.shards)
                 .map(|_| RwLock::new(Shard::new(per_shard)))
                 .collect(),
-            index: Index::with_pages(config.memory_bytes / 2, Some(INDEX_PAGES)),
+            index: Index::with_pages(config.memory_bytes / 2, Some(INDEX_PAGES))
+                .with_secret(config.index_secret),
             registry: Registry::default(),
             away: Away::default(),
             trust: Trust::default(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use foxy_base::KeyHash;
+use foxy_base::{KeyHash, rule};
 use foxy_disk::AlignedBuf;
 use foxy_format::{RecordKind, fragment_hash, parse_record};
 
@@ -20,8 +20,18 @@ impl Engine {
     /// What is stored under a key. Memory only: a shared lock, no allocation.
     pub fn lookup(&self, hash: KeyHash, key: &[u8]) -> Lookup {
         match self.lookup_memory(hash) {
-            Some(object) if object.key() == key && !object.is_fragment() => {
-                let object = self.unless_purged(object);
+            Some(object)
+                if rule!(
+                    "lookup: the key of an object in memory is compared",
+                    object.key() == key,
+                    true
+                ) && !object.is_fragment() =>
+            {
+                let object = rule!(
+                    "lookup: what is in memory is compared with the purges",
+                    self.unless_purged(object),
+                    Some(object)
+                );
                 object.map_or_else(|| self.miss(), Lookup::Memory)
             }
             Some(_) => self.miss(),
@@ -111,7 +121,12 @@ impl Engine {
         buf: AlignedBuf,
     ) -> Result<Arc<Object>, ReadMiss> {
         self.finish(plan, buf, |object| {
-            !object.is_fragment() && object.key() == key
+            !object.is_fragment()
+                && rule!(
+                    "read: the key in the record is compared",
+                    object.key() == key,
+                    true
+                )
         })
     }
 
@@ -138,12 +153,25 @@ impl Engine {
         let capacity = buf.capacity();
         let bytes = buf.into_bytes();
         let result = self.check_bytes(plan, &bytes, capacity).and_then(|object| {
-            if object.hash() != plan.hash {
+            if rule!(
+                "read: the record is of the hash that was looked up",
+                object.hash() != plan.hash,
+                false
+            ) {
                 return Err(ReadMiss::Twin);
             }
-            self.refuse_void(plan, &object)?;
+            rule!(
+                "read: what a store missed purges of is void",
+                self.refuse_void(plan, &object),
+                Ok(())
+            )?;
             let object = self.promote(plan, object, &wanted)?;
-            self.unless_purged(object).ok_or(ReadMiss::Superseded)
+            rule!(
+                "read: what comes from a disk is compared with the purges",
+                self.unless_purged(object),
+                Some(object)
+            )
+            .ok_or(ReadMiss::Superseded)
         });
         self.count_read(plan, &result);
         if plan.wide {
@@ -208,7 +236,11 @@ impl Engine {
         // The record might be readable again after a restart, when the key has a newer version.
         let place = store.position(plan.spot).map(Removal::Place);
         let key = Removal::Key(plan.hash);
-        store.remove_all(&[key, place.unwrap_or(key)]);
+        rule!(
+            "read: a damaged record leaves a tombstone for its key",
+            store.remove_all(&[key, place.unwrap_or(key)]),
+            store.remove_all(&[place.unwrap_or(key)])
+        );
         self.index.remove_if(plan.hash, plan.spot.address).is_some()
     }
 
@@ -230,7 +262,11 @@ impl Engine {
         wanted: &impl Fn(&Object) -> bool,
     ) -> Result<Arc<Object>, ReadMiss> {
         let mut shard = self.shard(plan.hash).write();
-        if let Some(newer) = shard.in_memory(plan.hash) {
+        if let Some(newer) = rule!(
+            "read: what was stored meanwhile is given instead",
+            shard.in_memory(plan.hash),
+            None::<&Arc<Object>>
+        ) {
             return if wanted(newer) {
                 Ok(newer.clone())
             } else {
@@ -238,7 +274,11 @@ impl Engine {
             };
         }
         let mut present = self.index.lookup(plan.hash).into_iter();
-        if !present.any(|entry| Spot::of(&entry) == plan.spot) {
+        if rule!(
+            "read: the entry that was followed is still there when the read is done",
+            !present.any(|entry| Spot::of(&entry) == plan.spot),
+            false
+        ) {
             let moved = !self.index.lookup(plan.hash).is_empty();
             return Err(if moved {
                 ReadMiss::Moved
@@ -333,9 +373,13 @@ fn compact(record: &Bytes, len: usize, capacity: usize) -> (Bytes, usize) {
     }
 }
 
-fn is_fragment_of(object: &Object, head: &Object, n: u32) -> bool {
+pub(crate) fn is_fragment_of(object: &Object, head: &Object, n: u32) -> bool {
     object.is_fragment()
         && object.fragment == n
-        && object.meta().version == head.meta().version
+        && rule!(
+            "fragments: they are of the version of their head",
+            object.meta().version == head.meta().version,
+            true
+        )
         && object.key() == head.key()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use foxy_base::KeyHash;
+use foxy_base::{KeyHash, rule};
 
 /// Keys removed while older segments are being loaded.
 #[derive(Debug)]
@@ -46,6 +46,7 @@ impl Gone {
     }
 
     pub(crate) fn has(&self, hash: KeyHash) -> bool {
-        self.full || self.keys.contains(&hash.low())
+        rule!("gone: a full set names every key", self.full, false)
+            || self.keys.contains(&hash.low())
     }
 }

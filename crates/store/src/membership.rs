@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 
+use foxy_base::rule;
 use foxy_disk::Disk;
 use foxy_format::{Company, LogPosition, Superblock};
 
@@ -60,7 +61,11 @@ pub(crate) fn believe(
             superblock.company = company;
             superblock.floor = end;
             superblock.generation += 1;
-            loader.raise_floor(end);
+            rule!(
+                "add: nothing counts that a stranger holds",
+                loader.raise_floor(end),
+                ()
+            );
             write_superblock(&*store.disk, superblock)
         }
     }
@@ -116,7 +121,11 @@ impl Engine {
             return Standing::Back(floor);
         }
         self.away.take(superblock.uuid);
-        if self.trust.take(superblock.uuid) {
+        if rule!(
+            "start: a store that is not in the list of the last run begins empty",
+            self.trust.take(superblock.uuid),
+            false
+        ) {
             return Standing::Stranger;
         }
         let mut circle = self.circle.lock();
@@ -124,7 +133,12 @@ impl Engine {
             circle.begin(&superblock.company);
         }
         let believed = circle.is_none_or(|circle| circle.believes(&superblock.company));
-        match believed && !self.has_changed() {
+        let changed = rule!(
+            "add: a store with contents that comes while something was missed begins empty",
+            self.has_changed(),
+            false
+        );
+        match believed && !changed {
             true => Standing::Known,
             false => Standing::Stranger,
         }
@@ -202,10 +216,18 @@ impl Engine {
         self.registry.add(store, grows.map(|old| old.id));
         if let Standing::Back(_) | Standing::Grows = standing {
             // Whoever still works with the former list has noted what it removes.
-            self.barrier();
+            rule!(
+                "return: whoever works with the former list of stores is waited for",
+                self.barrier(),
+                ()
+            );
             let missed = self.away.take(store.uuid);
             if let (Some(missed), Some(gone)) = (missed, store.gone.write().as_mut()) {
-                gone.absorb(missed.gone);
+                rule!(
+                    "return: what was removed meanwhile is left out",
+                    gone.absorb(missed.gone),
+                    drop(missed)
+                );
                 gone.untold = standing != Standing::Grows;
             }
         }

@@ -17,6 +17,9 @@ pub struct EngineConfig {
     pub shards: usize,
     /// Everything random follows from it. Draw it at random in production.
     pub seed: u64,
+    /// Mixed into the places of keys in the index, so that nobody can choose keys that crowd one
+    /// place; 0: not mixed, so that a run can be repeated. Draw it at random in production.
+    pub index_secret: u64,
     /// Payload of a fragment and largest object stored whole while there is no store, in bytes.
     pub fragment_bytes: u32,
     /// Limits on what goes to disks.
@@ -32,6 +35,7 @@ impl EngineConfig {
             pending_bytes_max: pending(memory_bytes),
             shards: 64,
             seed,
+            index_secret: 0,
             fragment_bytes: 250 << 10,
             admission: AdmissionConfig {
                 write_budget: 0,

@@ -1,7 +1,7 @@
 //! Removals on their way to the log: written to the removal log before they show, so that the
 //! death of the process undoes none of them, then handed to the writer for a cluster.
 
-use foxy_base::KeyHash;
+use foxy_base::{KeyHash, rule};
 use foxy_format::{
     EntryKind, LogPosition, REMOVAL_BYTES, RemovalEntry, Removed, StoreUuid, read_removals,
 };
@@ -78,7 +78,11 @@ impl RemovalLog {
     /// Writes entries by as few writes as the ring allows; false if there is no room or the write
     /// fails. Entries of a failed write may be there all the same: their numbers are used up.
     fn write(&mut self, store: &StoreShared, removed: &[Removed]) -> bool {
-        if self.next + removed.len() as u64 > self.first + self.places {
+        if rule!(
+            "removal log: an entry that counts is not overwritten",
+            self.next + removed.len() as u64 > self.first + self.places,
+            false
+        ) {
             add(&store.counters.removal_log_full, removed.len() as u64);
             return false;
         }
@@ -116,7 +120,12 @@ impl RemovalLog {
 
     /// Entries before `first` have their tombstones.
     fn advance(&mut self, store: &StoreShared, first: u64) {
-        self.first = first.min(self.hold.unwrap_or(self.next)).max(self.first);
+        let hold = rule!(
+            "removal log: entries of an earlier run count until all of theirs are covered",
+            self.hold,
+            None::<u64>
+        );
+        self.first = first.min(hold.unwrap_or(self.next)).max(self.first);
         // Told at once when nothing is left, so that a restart does not go through old entries.
         if self.first == self.next && self.told < self.first {
             self.write(store, &[Removed::Nothing]);
@@ -149,11 +158,22 @@ impl StoreShared {
             for (out, removal) in removed.iter_mut().zip(batch) {
                 *out = match *removal {
                     Removal::Place(place) => Removed::Place(place),
-                    Removal::Key(hash) => Removed::Key(hash, end),
+                    Removal::Key(hash) => Removed::Key(
+                        hash,
+                        rule!(
+                            "removal log: a key is removed up to the end of the log, not behind it",
+                            end,
+                            LogPosition(u64::MAX)
+                        ),
+                    ),
                 };
             }
             let number = log.next;
-            log.write(self, &removed[..batch.len()]);
+            rule!(
+                "removal log: a removal is written there before it shows",
+                log.write(self, &removed[..batch.len()]),
+                true
+            );
             self.post(batch, number, log.next);
         }
     }
@@ -184,10 +204,18 @@ impl StoreShared {
         let mut log = self.removals.lock();
         let inbox = self.inbox.lock();
         // After an overflow the floor has to be raised first.
-        if inbox.overflow {
+        if rule!(
+            "removal log: it does not settle before the floor of an overflow is raised",
+            inbox.overflow,
+            false
+        ) {
             return false;
         }
-        let posted = inbox.removals.first().map(|r| r.number);
+        let posted = rule!(
+            "removal log: an entry counts while its removal is in the inbox",
+            inbox.removals.first().map(|r| r.number),
+            None
+        );
         drop(inbox);
         let first = [waiting, posted].into_iter().flatten().min();
         let first = first.unwrap_or(log.next);
@@ -246,6 +274,16 @@ impl StoreShared {
     fn is_present(&self, place: LogPosition) -> bool {
         let life = self.life(self.geometry.segment_of(place.sequence()));
         let end = self.log_end.load(std::sync::atomic::Ordering::Acquire);
-        place.sequence() != 0 && life == place.sequence() && place.0 < end
+        place.sequence() != 0
+            && rule!(
+                "removal log: a place of a former life does not matter",
+                life == place.sequence(),
+                true
+            )
+            && rule!(
+                "removal log: a place behind the end of the log does not matter",
+                place.0 < end,
+                true
+            )
     }
 }

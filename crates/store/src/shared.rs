@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::task::Waker;
 
-use foxy_base::{KeyHash, MonoTime};
+use foxy_base::{KeyHash, MonoTime, rule};
 use foxy_disk::Disk;
 use foxy_format::{Geometry, LogPosition, RecordPlace, StoreUuid, Superblock, UNIT};
 use foxy_index::{Address, Entry, UNIT_BYTES};
@@ -190,7 +190,11 @@ impl StoreShared {
         let segment = self.locate(spot).map_or(0, |(segment, _)| segment);
         self.health() != Health::Offline
             && (patient || !self.condition.is_slow(now))
-            && !self.condition.is_quarantined(segment)
+            && rule!(
+                "quarantine: what lies there is not read",
+                !self.condition.is_quarantined(segment),
+                true
+            )
     }
 
     pub(crate) fn takes_writes(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use foxy_base::KeyHash;
+use foxy_base::{KeyHash, rule};
 use foxy_index::{Candidates, Entry};
 use foxy_policy::CachePolicy;
 
@@ -29,7 +29,11 @@ impl Engine {
         for store in self.stores().iter() {
             self.log_removal(store, shard, hash, &found, false);
         }
-        self.away.note(hash);
+        rule!(
+            "away: what is replaced is noted for a store that is away",
+            self.away.note(hash),
+            ()
+        );
         self.take_away(shard, hash, &found)
     }
 
@@ -48,9 +52,19 @@ impl Engine {
             && let Stage::Assembled(place) = pending.stage
             && pending.store == store.id
         {
-            removals.push(Removal::Place(place));
+            rule!(
+                "supersede: a version in a cluster under way becomes void",
+                removals.push(Removal::Place(place)),
+                ()
+            );
         }
-        let here = found.iter().filter(|e| store.holds(e.address));
+        let here = found.iter().filter(|e| {
+            rule!(
+                "supersede: a version on disk becomes void",
+                store.holds(e.address),
+                false
+            )
+        });
         removals.extend(
             here.filter_map(|e| store.position(Spot::of(&e)))
                 .map(Removal::Place),
@@ -59,11 +73,23 @@ impl Engine {
         if store.loading.load(Ordering::Acquire)
             && let Some(gone) = store.gone.write().as_mut()
         {
-            gone.add(hash);
+            rule!(
+                "supersede: a key removed while loading is not loaded any more",
+                gone.add(hash),
+                ()
+            );
             unloaded = true;
         }
         // What is not loaded yet may hold the key.
-        if key_too || unloaded {
+        if rule!(
+            "purge: a key leaves a tombstone whether or not it is known",
+            key_too,
+            false
+        ) || rule!(
+            "supersede: a key that may not be loaded yet leaves a tombstone",
+            unloaded,
+            false
+        ) {
             removals.push(Removal::Key(hash));
         }
         if !removals.is_empty() {
@@ -110,7 +136,11 @@ impl Engine {
         for store in self.stores().iter() {
             self.log_removal(store, &shard, hash, &found, true);
         }
-        self.away.note(hash);
+        rule!(
+            "away: the purge of a URL is noted for a store that is away",
+            self.away.note(hash),
+            ()
+        );
         self.take_away(&mut shard, hash, &found);
         drop(shard);
         add(&self.counters.purged, 1);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::task::{Context, Poll, Waker};
 
+use foxy_base::rule;
 use parking_lot::Mutex;
 
 #[derive(Debug)]
@@ -109,6 +110,10 @@ impl TicketPart {
 
 impl Drop for TicketPart {
     fn drop(&mut self) {
-        self.end(Durable::Failed);
+        self.end(rule!(
+            "ticket: a part that is dropped counts as failed",
+            Durable::Failed,
+            Durable::Yes
+        ));
     }
 }

@@ -175,6 +175,7 @@ pub(super) fn read_trust(config: &Config, forward: &OriginTls) -> Result<(), Sta
 fn engine(config: &Config, budget: Budget, parts: &Parts) -> Arc<Engine> {
     let settings = EngineConfig {
         admission: config.admission,
+        index_secret: hash64(parts.seed, b"index"),
         ..EngineConfig::new(budget.engine, parts.seed)
     };
     Engine::new(settings, Arc::clone(&parts.clock))

@@ -1,10 +1,12 @@
 //! Which fills are running, by key.
 
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
-use foxy_base::KeyHash;
+use foxy_base::{KeyHash, hash64};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
@@ -18,6 +20,9 @@ const SHARDS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct FillMap<H> {
     shards: Vec<Mutex<Shard<H>>>,
+    /// Mixed into the choice of a shard, so that chosen keys do not all wait for one lock. The
+    /// tables in the shards have secrets of their own.
+    secret: u64,
     /// The number of the next fetch.
     pub(super) numbers: AtomicU64,
     /// The rules under which these fills were started are not in use any more.
@@ -47,13 +52,14 @@ impl<H> FillMap<H> {
         };
         Self {
             shards: (0..SHARDS).map(|_| Mutex::new(shard())).collect(),
+            secret: RandomState::new().build_hasher().finish(),
             numbers: AtomicU64::new(1),
             retired: AtomicBool::new(false),
         }
     }
 
     pub(super) fn shard(&self, hash: KeyHash) -> &Mutex<Shard<H>> {
-        &self.shards[(hash.high() % SHARDS as u64) as usize]
+        &self.shards[(hash64(self.secret, &hash.to_bytes()) % SHARDS as u64) as usize]
     }
 
     /// Follows the running fill of `key`, or starts one. `base` is the hash of the primary key.

@@ -20,6 +20,7 @@ mod tests;
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
+use foxy_base::rule;
 use parking_lot::Mutex;
 
 pub(crate) use self::failure::Failure;
@@ -95,7 +96,11 @@ impl Condition {
     pub(crate) fn recall(&self, segments: &[u32]) {
         for segment in segments {
             if let Some(errors) = self.segments.get(*segment as usize) {
-                errors.store(SEGMENT_ERRORS_MAX, Ordering::Relaxed);
+                rule!(
+                    "quarantine: a restart knows of it",
+                    errors.store(SEGMENT_ERRORS_MAX, Ordering::Relaxed),
+                    ()
+                );
                 self.quarantined.fetch_add(1, Ordering::Relaxed);
             }
         }
@@ -225,7 +230,12 @@ impl Condition {
     ) -> u32 {
         let count = self.write_errors.fetch_add(1, Ordering::Relaxed) + 1;
         // After a failed flush nothing is known about what was written before.
-        if count >= WRITE_ERRORS_MAX || failure.doing == "flush" {
+        let flush = rule!(
+            "faults: a store whose flush failed is not written any more",
+            failure.doing == "flush",
+            false
+        );
+        if count >= WRITE_ERRORS_MAX || flush {
             let worse = self.degrade(disk, Health::ReadOnly, &failure.to_string());
             if worse {
                 self.judge(disk, used, failure);

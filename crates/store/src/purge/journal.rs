@@ -4,6 +4,7 @@
 use std::mem;
 use std::sync::atomic::Ordering;
 
+use foxy_base::rule;
 use foxy_disk::AlignedBuf;
 use foxy_format::{BLOCK, JOURNAL_BLOCK_NOTES, JournalBlock, JournalHalf, PurgeKind, PurgeNote};
 
@@ -116,7 +117,13 @@ impl Stage {
     /// Ends the write with this number if it is under way. Returns its tickets.
     fn take_written(&mut self, write: u64) -> Option<Vec<TicketPart>> {
         match self {
-            Self::Writing(number, parts) if *number == write => {
+            Self::Writing(number, parts)
+                if rule!(
+                    "journal: a completion ends the tickets of its own write alone",
+                    *number == write,
+                    true
+                ) =>
+            {
                 let parts = mem::take(parts);
                 *self = Self::Idle;
                 Some(parts)
@@ -145,7 +152,11 @@ impl Stage {
         let Self::Flushing(number, parts) = self else {
             return None;
         };
-        let ok = flushed(*number)?;
+        let ok = rule!(
+            "journal: a purge is acknowledged after its flush",
+            flushed(*number)?,
+            true
+        );
         let parts = mem::take(parts);
         *self = Self::Idle;
         Some((ok, parts))
@@ -183,7 +194,11 @@ impl Journal {
     /// has sequences as high as this start's `generation` makes them.
     pub(super) fn go_beyond(mut self, generation: u64) -> Self {
         let least = generation << 32;
-        if self.next < least {
+        if rule!(
+            "journal: after damage sequences go on above all that may lie there",
+            self.next < least,
+            false
+        ) {
             self.next = least;
         }
         self.broken = true;
@@ -202,7 +217,12 @@ impl Journal {
 
     /// The next write, if there is one to be made now.
     pub(crate) fn begin(&mut self, engine: &Engine, store: &StoreShared) -> Option<JournalWrite> {
-        if !matches!(self.stage, Stage::Idle) || store.journal.lock().is_empty() {
+        let idle = rule!(
+            "journal: one write is under way at a time",
+            matches!(self.stage, Stage::Idle),
+            true
+        );
+        if !idle || store.journal.lock().is_empty() {
             return None;
         }
         // What is published is in the inbox as well, or in neither, while this is held.
@@ -218,7 +238,12 @@ impl Journal {
         let blocks = pack(&work.notes);
         // One block: of several a crash might keep a later one alone, which would be a hole.
         let copies = 1 + u32::from(self.doubled);
-        let room = blocks.len() == 1 && self.used + copies <= half_blocks(store);
+        let one = rule!(
+            "journal: later blocks are written one at a time",
+            blocks.len() == 1,
+            true
+        );
+        let room = one && self.used + (blocks.len() as u32 - 1) + copies <= half_blocks(store);
         let append = room && !work.snapshot && !self.broken;
         let write = if append {
             let at = block_at(store, self.half, self.used);
@@ -230,7 +255,11 @@ impl Journal {
             self.first = self.next;
             self.snapshot = blocks.len() as u32;
             // A journal that is nearly full has no room for copies.
-            self.doubled = self.snapshot * 2 <= half_blocks(store);
+            self.doubled = rule!(
+                "journal: every block is there twice while there is room",
+                self.snapshot * 2 <= half_blocks(store),
+                false
+            );
             self.used = self.snapshot * (1 + u32::from(self.doubled));
             let at = block_at(store, self.half, 0);
             self.encode(store, &state, blocks, at)
@@ -307,7 +336,11 @@ impl Journal {
         let Some(parts) = self.stage.take_checked(write) else {
             return true;
         };
-        let right = found == Some(&self.latest.1[..]);
+        let right = rule!(
+            "journal: a write is read back before it is relied on",
+            found == Some(&self.latest.1[..]),
+            true
+        );
         self.latest.1 = AlignedBuf::new(0);
         match right {
             true => end(parts, Durable::Yes),
@@ -318,7 +351,7 @@ impl Journal {
 
     /// The waiting tickets fail; the next write is a snapshot, which contains everything.
     fn fail(&mut self, parts: Vec<TicketPart>) {
-        self.broken = true;
+        self.broken = rule!("journal: a write that failed is made again", true, false);
         end(parts, Durable::Failed);
     }
 
@@ -326,7 +359,14 @@ impl Journal {
     pub(crate) fn give_up(&mut self, store: &StoreShared) {
         let work = store.journal.lock().take();
         self.broken |= !work.is_empty();
-        end(work.waiting, Durable::Failed);
+        end(
+            work.waiting,
+            rule!(
+                "journal: a store that takes no writes acknowledges no purge",
+                Durable::Failed,
+                Durable::Yes
+            ),
+        );
     }
 
     /// The last write failed and has to be made again.
@@ -381,4 +421,33 @@ fn snapshot(state: &State, blocks_max: u32) -> Vec<Vec<PurgeNote>> {
         ..note
     });
     pack(&coarse.collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Blocks that could not be read may come to light again.
+    #[test]
+    fn after_damage_sequences_are_above_those_of_every_earlier_start() {
+        let newest = JournalBlock {
+            doubled: true,
+            uuid: foxy_format::StoreUuid([1; 16]),
+            sequence: 7 << 32,
+            first: 7 << 32,
+            snapshot: 1,
+            seen: 0,
+            retired: 0,
+            floor: 0,
+            notes: Vec::new(),
+        };
+        let half = JournalHalf {
+            newest,
+            blocks: 2,
+            notes: Vec::new(),
+            holes: true,
+        };
+        let journal = Journal::after(0, &half).go_beyond(9);
+        assert!(journal.next >= 9 << 32 && journal.is_broken());
+    }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use foxy_base::rule;
+
 /// Set when a soft purge covers the object.
 const STALE: u64 = 1 << 63;
 
@@ -38,7 +40,23 @@ impl PurgeMark {
             .0
             .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |old| {
                 let newest = (old & !STALE).max(sequence);
-                Some(newest | (old & STALE) | if stale { STALE } else { 0 })
+                let before = rule!("purge: stale is for good", old & STALE, 0);
+                Some(newest | before | if stale { STALE } else { 0 })
             });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stale_is_for_good() {
+        let mark = PurgeMark::new(3);
+        mark.clean_up_to(5, true);
+        mark.clean_up_to(6, false);
+        mark.clean_up_to(4, false);
+        assert!(mark.is_stale());
+        assert_eq!(mark.checked(), 6);
     }
 }

@@ -21,7 +21,7 @@ mod walk;
 
 use std::sync::Arc;
 
-use foxy_base::WallTime;
+use foxy_base::{WallTime, rule};
 pub use foxy_format::PurgeKind;
 use thiserror::Error;
 
@@ -134,7 +134,11 @@ impl Engine {
         let now = self.clock.wall();
         let note = self.purges.publish(purge, places, now, &stores)?;
         add(&self.counters.purges, 1);
-        if self.trust.is_unnoted() {
+        if rule!(
+            "purge: not durable while a store is missing that nobody can note",
+            self.trust.is_unnoted(),
+            false
+        ) {
             return Ok((note.sequence, SyncTicket::failed()));
         }
         let (ticket, parts) = SyncTicket::new(stores.len() as u32);
@@ -200,7 +204,12 @@ impl Engine {
         let other = shard
             .in_memory(object.hash())
             .is_some_and(|present| present.meta().version != object.meta().version);
-        if !other && self.supersede_locked(&mut shard, object.hash()) {
+        let replaced = rule!(
+            "purge: what took the place of a purged object stays",
+            other,
+            false
+        );
+        if !replaced && self.supersede_locked(&mut shard, object.hash()) {
             drop(shard);
             add(&self.counters.purged_by_many, 1);
             self.purges.count(number, 1);

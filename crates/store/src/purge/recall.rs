@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use foxy_base::rule;
 use foxy_format::{BLOCK, JournalBlock, JournalHalf, PurgeNote, StoreUuid, read_journal_half};
 
 use super::journal::{Journal, block_at, half_blocks};
@@ -47,13 +48,24 @@ pub(crate) fn recall(store: &StoreShared, generation: u64) -> io::Result<Recalle
     }
     let newest = whole
         .into_iter()
-        .max_by_key(|(_, half)| half.newest.first)
+        .max_by_key(|(_, half)| {
+            rule!(
+                "journal: the half with the newer snapshot counts",
+                half.newest.first,
+                u64::MAX - half.newest.first
+            )
+        })
         .map(|(number, half)| Recalled {
             journal: Journal::after(number, &half),
             seen: half.newest.seen,
             retired: half.newest.retired,
             floor: half.newest.floor,
-            damaged: half.holes || unreadable,
+            damaged: half.holes
+                || rule!(
+                    "journal: a half that cannot be read is damage",
+                    unreadable,
+                    false
+                ),
             notes: half.notes,
         });
     let mut recalled = match newest {
@@ -64,7 +76,7 @@ pub(crate) fn recall(store: &StoreShared, generation: u64) -> io::Result<Recalle
             seen: 0,
             retired: 0,
             floor: 0,
-            damaged: true,
+            damaged: rule!("journal: one without a whole half is damaged", true, false),
         },
     };
     if recalled.damaged {
@@ -124,21 +136,39 @@ impl Recalled {
         let behind: Vec<_> = others.iter().filter(missed).collect();
         store.journal_seen.store(self.seen, Ordering::Release);
         // Numbers are never given twice: each opening has a generation of its own.
-        let base = (generation << 32).max(self.seen);
+        let base = rule!(
+            "purge: numbers are never given twice",
+            (generation << 32).max(self.seen),
+            0
+        );
         engine.purges.raise(base);
         let mut floor = self.floor;
         if self.damaged {
             tracing::warn!(store = %store.disk.describe(), "the purge journal is damaged: what is stored is void");
             add(&store.counters.damaged, 1);
-            floor = base;
+            floor = rule!(
+                "journal: after damage all records of earlier runs are void",
+                base,
+                floor
+            );
         }
         // It missed purges that the others are done with.
         let retired = engine.purges.read().retired;
-        if retired > self.seen {
+        if rule!(
+            "journal: a store that missed purges gives nothing from before them",
+            retired > self.seen,
+            false
+        ) {
             floor = floor.max(retired);
         }
         store.purge_floor.store(floor, Ordering::Release);
-        for other in &behind {
+        for other in behind.iter().filter(|_| {
+            rule!(
+                "journal: nor do the others that missed what it knows",
+                true,
+                false
+            )
+        }) {
             other.purge_floor.fetch_max(self.retired, Ordering::AcqRel);
         }
         if !behind.is_empty() {
@@ -148,7 +178,14 @@ impl Recalled {
         engine.purges.adopt(self.notes, self.retired, &all);
         // What one journal knows, all of them should.
         let single = !self.journal.is_doubled();
-        let tell_this = self.damaged || single || floor != self.floor || !others.is_empty();
+        let tell_this = self.damaged
+            || rule!(
+                "journal: a snapshot that is there once is written again",
+                single,
+                false
+            )
+            || floor != self.floor
+            || !others.is_empty();
         for (tell, this) in others.iter().map(|o| (true, o)).chain([(tell_this, store)]) {
             if tell {
                 this.journal.lock().snapshot = true;

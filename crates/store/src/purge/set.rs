@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use foxy_base::WallTime;
+use foxy_base::{WallTime, rule};
 use foxy_format::{LogPosition, PurgeKind, PurgeNote};
 use parking_lot::{RwLock, RwLockReadGuard};
 
@@ -102,10 +102,19 @@ impl Purges {
         if !state.active.is_empty() && !object.is_fragment() {
             let since = object.meta().purge_sequence;
             let newest = state.patterns.covering(object);
-            if newest.hard > since {
+            if rule!(
+                "purge: it covers what was fetched before it",
+                newest.hard > since,
+                newest.hard > since + 1
+            ) {
                 return Verdict::Gone(newest.hard);
             }
-            object.mark.clean_up_to(state.latest, newest.soft > since);
+            let stale = rule!(
+                "purge: a soft one makes stale what it covers",
+                newest.soft > since,
+                false
+            );
+            object.mark.clean_up_to(state.latest, stale);
         } else {
             object.mark.clean_up_to(state.latest, false);
         }
@@ -117,8 +126,11 @@ impl Purges {
 
     /// Whether an object may still be stored: not covered, and fetched recently enough to tell.
     pub(crate) fn may_store(&self, object: &Object) -> bool {
-        object.meta().purge_sequence >= self.barrier.load(Ordering::Acquire)
-            && !matches!(self.verdict(object), Verdict::Gone(_))
+        rule!(
+            "purge: nothing is stored that was fetched before a purge that is done with",
+            object.meta().purge_sequence >= self.barrier.load(Ordering::Acquire),
+            true
+        ) && !matches!(self.verdict(object), Verdict::Gone(_))
     }
 
     /// The newest soft purge that covers an object, unless a sweep is through with it.
@@ -150,7 +162,11 @@ impl Purges {
     pub(super) fn leave_behind(&self) {
         let mut state = self.state.write();
         state.latest += 1;
-        state.retired = state.latest;
+        state.retired = rule!(
+            "purge: a store that missed something is told from those that did not",
+            state.latest,
+            state.retired
+        );
         self.latest.store(state.latest, Ordering::Release);
     }
 
@@ -182,7 +198,11 @@ impl Purges {
         state.insert(note.clone(), &ends(stores));
         state.harden(room);
         for store in stores {
-            store.journal.lock().notes.push(note.clone());
+            rule!(
+                "purge: every journal takes every note",
+                store.journal.lock().notes.push(note.clone()),
+                ()
+            );
         }
         self.latest.store(state.latest, Ordering::Release);
         Ok(note)
@@ -230,7 +250,17 @@ impl Purges {
             if let Some((_, progress)) = history.get(sequence) {
                 progress.done.store(true, Ordering::Release);
             }
-            if all && !active.note.soft {
+            let hard = rule!(
+                "purge: a soft one stays until everything of its time was reused",
+                !active.note.soft,
+                true
+            );
+            if rule!(
+                "purge: it stays if its sweep could not read everything",
+                all,
+                true
+            ) && hard
+            {
                 done.push(*sequence);
             }
         }
@@ -247,7 +277,13 @@ impl Purges {
         let mut state = self.state.write();
         let past = state.active.values().filter(|a| {
             let gone = |(id, end): &(StoreId, u64)| oldest(*id).is_none_or(|life| life > *end);
-            a.swept && !a.ends.is_empty() && a.ends.iter().all(gone)
+            rule!("purge: it does not retire before its sweep", a.swept, true)
+                && !a.ends.is_empty()
+                && rule!(
+                    "purge: it does not retire while a segment of its time is there",
+                    a.ends.iter().all(gone),
+                    true
+                )
         });
         let past: Vec<u64> = past.map(|a| a.note.sequence).collect();
         self.retire(&mut state, &past)
@@ -288,7 +324,12 @@ impl Purges {
 fn ends(stores: &[Arc<StoreShared>]) -> Vec<(StoreId, u64)> {
     let end = |s: &Arc<StoreShared>| LogPosition(s.log_end.load(Ordering::Acquire)).sequence();
     // A cluster may be on its way to the segment after the one that the end of the log is in.
-    stores.iter().map(|s| (s.id, end(s) + 1)).collect()
+    let next = rule!(
+        "purge: the segment after the open one is of its time too",
+        1,
+        0
+    );
+    stores.iter().map(|s| (s.id, end(s) + next)).collect()
 }
 
 fn check(purge: &Purge) -> Result<(), PurgeError> {

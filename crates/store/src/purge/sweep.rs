@@ -7,6 +7,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use foxy_base::rule;
+
 use super::walk::{Place, Walk, Walked};
 use crate::purge::Verdict;
 use crate::ticket::SyncTicket;
@@ -48,7 +50,8 @@ impl Engine {
             self.tell_journals();
         }
         let goal = self.purges.unswept()?;
-        if stores.iter().any(|s| s.loading.load(Ordering::Acquire)) {
+        let loading = stores.iter().any(|s| s.loading.load(Ordering::Acquire));
+        if rule!("sweep: it begins when everything is loaded", loading, false) {
             return None;
         }
         Some(Sweep {
@@ -76,7 +79,12 @@ impl Sweep {
             let Some(outcome) = ticket.outcome() else {
                 return SweepStep::Wait;
             };
-            let all = outcome == Durable::Yes && !self.walk.has_missed();
+            let durable = rule!(
+                "sweep: a purge ends when what it removed has durable tombstones",
+                outcome == Durable::Yes,
+                true
+            );
+            let all = durable && !self.walk.has_missed();
             if self.engine.purges.swept(self.goal, all) {
                 self.engine.tell_journals();
             }

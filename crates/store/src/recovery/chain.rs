@@ -10,6 +10,7 @@
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
+use foxy_base::rule;
 use foxy_format::{CHAIN_BEGINS, CHAIN_UNKNOWN, ChainLink, LogPosition};
 
 /// A whole cluster as a search found it.
@@ -87,7 +88,13 @@ pub(super) fn judge(lives: &[Life<'_>], floor: LogPosition, given_up: &HashSet<u
             }
             before = Before::cluster(life.sequence, *next);
         }
-        if LogPosition::new(life.sequence + 1, 0) > floor && life.named > before.number {
+        if LogPosition::new(life.sequence + 1, 0) > floor
+            && rule!(
+                "chain: a segment without the cluster that its slot names is lost",
+                life.named > before.number,
+                false
+            )
+        {
             judge.judged.damaged += life.named - before.number;
             judge.judged.lost = Some(life.sequence);
             before = Before::named(life.named);
@@ -160,7 +167,11 @@ impl Judge<'_> {
             && link.before != seen.sum
         {
             // Another cluster was there when this one was written.
-            self.missing(&(link.number - 1..=link.number - 1), link.number - 1, here);
+            rule!(
+                "chain: a checksum that does not fit the cluster before is damage",
+                self.missing(&(link.number - 1..=link.number - 1), link.number - 1, here),
+                ()
+            );
         }
         // What a slot names as durable lies in its own segment.
         let own = begins < next.at;
@@ -169,7 +180,12 @@ impl Judge<'_> {
             number: 0,
             at: LogPosition::new(life.sequence, begins),
         };
-        self.missing(&missing, known.max(self.judged.flushed), here);
+        let flushed = rule!(
+            "chain: a missing cluster up to the flushed mark is damage",
+            self.judged.flushed,
+            0
+        );
+        self.missing(&missing, known.max(flushed), here);
         self.torn(&missing, gap);
     }
 
@@ -179,7 +195,15 @@ impl Judge<'_> {
         let durable = *numbers.start()..=flushed.min(*numbers.end());
         let damaged = match long {
             true => 1,
-            false => durable.filter(|n| !self.given_up.contains(n)).count() as u64,
+            false => durable
+                .filter(|n| {
+                    rule!(
+                        "chain: a number that was given up is no damage",
+                        !self.given_up.contains(n),
+                        true
+                    )
+                })
+                .count() as u64,
         };
         if damaged > 0 {
             self.judged.damaged += damaged;
@@ -201,7 +225,11 @@ impl Judge<'_> {
         let seen = lives.iter().flat_map(|life| life.clusters());
         let seen = seen.map(|(_, seen)| seen.link.number).max().unwrap_or(0);
         let named = lives.iter().map(|life| life.named).max().unwrap_or(0);
-        self.judged.last = seen.max(named);
+        self.judged.last = rule!(
+            "chain: numbers of clusters are never given twice",
+            seen.max(named),
+            before.number
+        );
         self.judged.sum = match before.cluster {
             Some((_, seen)) if seen.link.number == self.judged.last => seen.sum,
             None if before.number == self.judged.last && self.judged.lost.is_none() => {
@@ -210,5 +238,80 @@ impl Judge<'_> {
             _ => CHAIN_BEGINS,
         };
         self.judged
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A cluster of one block; its checksum is a hundred times its number.
+    fn seen(at: u32, number: u64, flushed: u64) -> Seen {
+        let sum = |number: u64| number as u32 * 100;
+        Seen {
+            at: at * 256,
+            end: (at + 1) * 256,
+            sum: sum(number),
+            link: ChainLink {
+                number,
+                before: sum(number.saturating_sub(1)),
+                flushed,
+            },
+        }
+    }
+
+    fn judged(seen: &[Seen], named: u64, given_up: &[u64]) -> Judged {
+        let life = Life {
+            sequence: 1,
+            seen: Some(seen),
+            named,
+        };
+        judge(&[life], LogPosition(0), &given_up.iter().copied().collect())
+    }
+
+    #[test]
+    fn a_missing_cluster_is_damage_up_to_the_mark_and_torn_above_it() {
+        let whole = [seen(0, 1, 0), seen(1, 2, 0), seen(2, 3, 1)];
+        let all = judged(&whole, 0, &[]);
+        assert_eq!((all.damaged, all.floor, all.last), (0, LogPosition(0), 3));
+        let gap = |flushed| [seen(0, 1, 0), seen(2, 3, flushed)];
+        let damaged = judged(&gap(2), 0, &[]);
+        let behind = LogPosition::new(1, 512);
+        assert_eq!((damaged.damaged, damaged.floor), (1, behind));
+        let torn = judged(&gap(1), 0, &[]);
+        assert_eq!((torn.damaged, torn.floor), (0, LogPosition(0)));
+        assert_eq!(torn.torn[0].number, 2);
+        let given_up = judged(&gap(2), 0, &[2]);
+        assert_eq!((given_up.damaged, given_up.torn.len()), (0, 0));
+    }
+
+    #[test]
+    fn another_cluster_in_the_place_of_the_one_before_is_damage() {
+        let mut other = seen(0, 1, 0);
+        other.sum = 7;
+        let judged = judged(&[other, seen(1, 2, 0)], 0, &[]);
+        assert_eq!(
+            (judged.damaged, judged.floor),
+            (1, LogPosition::new(1, 256))
+        );
+    }
+
+    #[test]
+    fn a_segment_without_the_cluster_that_its_slot_names_is_lost() {
+        let judged = judged(&[seen(0, 1, 0), seen(1, 2, 0)], 3, &[]);
+        assert_eq!((judged.damaged, judged.lost, judged.last), (1, Some(1), 3));
+    }
+
+    /// A cluster without a number lies in the newest life: numbers go on above all that are known.
+    #[test]
+    fn numbers_go_on_above_all_that_are_known() {
+        let (old, new) = ([seen(0, 5, 0)], [seen(0, 0, 0)]);
+        let lives = [(1, &old[..]), (2, &new[..])].map(|(sequence, seen)| Life {
+            sequence,
+            seen: Some(seen),
+            named: 0,
+        });
+        let judged = judge(&lives, LogPosition(0), &HashSet::new());
+        assert_eq!((judged.last, judged.sum), (5, CHAIN_BEGINS));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use foxy_base::MonoTime;
+use foxy_base::{MonoTime, rule};
 use foxy_disk::AlignedBuf;
 use foxy_format::{LogPosition, Removed};
 use foxy_index::LANES;
@@ -204,7 +204,12 @@ impl Loader {
         let count = counts.sum::<u64>();
         let together = self.cores > 1 && count >= WORTH_A_THREAD;
         let mut segments = tell(engine, &self.store, group, together);
-        if let Some(at) = segments.iter().position(|told| told.lost) {
+        let lost = segments.iter().position(|told| told.lost);
+        if let Some(at) = rule!(
+            "load: a segment that neither summary nor clusters tell is lost, and all before it",
+            lost,
+            None::<usize>
+        ) {
             self.lose(LogPosition::new(segments[at].part.sequence + 1, 0));
             segments.truncate(at);
         }
@@ -238,7 +243,12 @@ impl Loader {
 
     /// Too many removals to remember: what lies before `floor` cannot be told from what they removed.
     fn lose_if_full(&mut self, floor: LogPosition) {
-        if self.store.gone.read().as_ref().is_none_or(|gone| gone.full) {
+        let full = self.store.gone.read().as_ref().is_none_or(|gone| gone.full);
+        if rule!(
+            "load: nothing older counts once there are too many removals to remember",
+            full,
+            false
+        ) {
             self.lose(floor);
         }
     }
@@ -247,7 +257,11 @@ impl Loader {
     /// segments hold; and of what is removed from now on, nobody knows that it was there.
     fn lose(&mut self, floor: LogPosition) {
         self.raise_floor(floor);
-        self.owed = Some(self.owed.map_or(floor, |owed| owed.max(floor)));
+        rule!(
+            "load: what is lost while loading is said in the superblock",
+            self.owed = Some(self.owed.map_or(floor, |owed| owed.max(floor))),
+            ()
+        );
         let lost = self.parts.len() as u64 + 1;
         tracing::warn!(
             store = %self.store.disk.describe(), sequence = floor.sequence(), lost,
@@ -312,7 +326,11 @@ impl crate::Writer {
     /// every removal leaves its trace.
     fn says_what_is_lost(&mut self, loader: &mut Loader) -> bool {
         if let Some(floor) = loader.owed
-            && self.say_floor(floor)
+            && rule!(
+                "load: the store counts as being loaded until the disk took what is lost",
+                self.say_floor(floor),
+                true
+            )
         {
             loader.owed = None;
         }

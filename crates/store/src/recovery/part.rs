@@ -1,5 +1,6 @@
 //! A segment to load, and the entries that its summary or its clusters tell.
 
+use foxy_base::rule;
 use foxy_disk::Disk;
 use foxy_format::{
     Entry, Geometry, SLOT_HEADER_BYTES, SegmentState, SlotHeader, decode_slot_entries,
@@ -106,7 +107,12 @@ pub(super) fn scanned_entries(store: &StoreShared, part: &Part) -> Option<Vec<En
     let entries = scan.ok().flatten()?.entries;
     let sealed = part.header.filter(|h| h.state == SegmentState::Sealed);
     let all = sealed.is_none_or(|header| entries.len() >= header.entries as usize);
-    all.then_some(entries)
+    rule!(
+        "load: clusters tell a segment only if they tell all that its summary counts",
+        all,
+        true
+    )
+    .then_some(entries)
 }
 
 /// Bytes of a slot that are used.

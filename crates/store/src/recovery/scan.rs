@@ -2,6 +2,7 @@
 
 use std::io;
 
+use foxy_base::rule;
 use foxy_format::{BLOCK, ClusterHeader, Entry, UNIT, chain_sum};
 
 use super::chain::Seen;
@@ -48,7 +49,13 @@ pub(crate) fn scan_segment(
     let mut at = 0;
     while at < bytes.len() as u64 {
         match cluster_at(store, index, &bytes, at) {
-            Some((header, mut entries)) if header.sequence == wanted => {
+            Some((header, mut entries))
+                if rule!(
+                    "scan: a cluster of a former life does not count",
+                    header.sequence == wanted,
+                    true
+                ) =>
+            {
                 scan.end_units = header.offset_units + header.len_units;
                 scan.clusters.push(Seen {
                     at: header.offset_units,
@@ -60,7 +67,14 @@ pub(crate) fn scan_segment(
                 scan.entries.append(&mut entries);
             }
             // Also over clusters of former lives: one of this life may begin within their length.
-            _ => at += BLOCK,
+            _ => {
+                at += rule!(
+                    "scan: clusters of former lives are searched through, not jumped over",
+                    BLOCK,
+                    cluster_at(store, index, &bytes, at)
+                        .map_or(BLOCK, |(header, _)| u64::from(header.len_units) * UNIT)
+                );
+            }
         }
     }
     Ok(Some(scan))
@@ -75,7 +89,11 @@ fn read_segment(store: &StoreShared, index: u32) -> io::Result<Vec<u8>> {
         add(&store.counters.load_bytes, bytes.len() as u64);
         store.disk.read_at(geometry.segment_at(index), &mut bytes)
     };
-    let read = attempt().or_else(|_| attempt()).or_else(|_| attempt());
+    let read = rule!(
+        "scan: a segment is lost at the third attempt to read it, not at the first",
+        attempt().or_else(|_| attempt()).or_else(|_| attempt()),
+        attempt()
+    );
     if let Err(error) = read {
         tracing::warn!(store = %store.disk.describe(), index, %error, "segment cannot be read; its contents are lost");
         add(&store.counters.read_errors, 1);
@@ -101,9 +119,18 @@ fn cluster_at(
 ) -> Option<(ClusterHeader, Vec<Entry>)> {
     let decoded = ClusterHeader::decode(bytes.get(at as usize..)?, store.geometry.segment_bytes);
     decoded.ok().filter(|(header, _)| {
-        header.uuid == store.uuid
-            && header.segment == index
-            && u64::from(header.offset_units) * UNIT == at
-            && store.geometry.segment_of(header.sequence) == index
+        rule!(
+            "scan: a cluster of another store does not count",
+            header.uuid == store.uuid,
+            true
+        ) && rule!(
+            "scan: a cluster of another segment does not count",
+            header.segment == index && store.geometry.segment_of(header.sequence) == index,
+            true
+        ) && rule!(
+            "scan: a cluster that does not lie where it says does not count",
+            u64::from(header.offset_units) * UNIT == at,
+            true
+        )
     })
 }

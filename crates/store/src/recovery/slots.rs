@@ -9,6 +9,7 @@ use std::io;
 use std::ops::Range;
 use std::time::Duration;
 
+use foxy_base::rule;
 use foxy_disk::{AlignedBuf, Op};
 use foxy_format::{FormatError, Geometry, SLOT_HEADER_BYTES, SlotHeader};
 
@@ -123,14 +124,24 @@ pub(crate) fn read_slot(store: &StoreShared, index: u32) -> Found {
 fn understand(store: &StoreShared, index: u32, bytes: &[u8]) -> Found {
     match SlotHeader::decode(bytes) {
         Ok(h)
-            if h.uuid == store.uuid
-                && h.segment == index
-                && store.geometry.segment_of(h.sequence) == index =>
+            if rule!(
+                "slot: one of another store does not count",
+                h.uuid == store.uuid,
+                true
+            ) && rule!(
+                "slot: one of another segment does not count",
+                h.segment == index && store.geometry.segment_of(h.sequence) == index,
+                true
+            ) =>
         {
             Found::Slot(h)
         }
         // A slot of another store, from before this disk was formatted.
-        Ok(h) if h.uuid != store.uuid => Found::Nothing,
+        Ok(h) if h.uuid != store.uuid => rule!(
+            "slot: a whole one of another store is one never used",
+            Found::Nothing,
+            Found::Damaged
+        ),
         Err(FormatError::Empty) => Found::Nothing,
         _ => Found::Damaged,
     }

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use foxy_base::rule;
 use foxy_disk::Disk;
 use foxy_format::{EXTENSION_CHAIN, Entry, LogPosition, Superblock};
 
@@ -107,9 +108,17 @@ pub(crate) fn open(
 fn raise_generation(disk: &dyn Disk, superblock: &mut Superblock) -> io::Result<()> {
     if superblock.extensions & EXTENSION_CHAIN == 0 {
         superblock.extensions |= EXTENSION_CHAIN;
-        return write_both(disk, superblock);
+        return rule!(
+            "start: both superblocks name an extension before it is used",
+            write_both(disk, superblock),
+            Ok(())
+        );
     }
-    superblock.generation += 1;
+    superblock.generation += rule!(
+        "start: the generation goes up durably before anything else",
+        1,
+        0
+    );
     write_superblock(disk, superblock)
 }
 
@@ -141,11 +150,11 @@ fn take_stock(
     let newest = parts.first().map_or(0, |part| part.sequence).max(lost);
     let mut next_sequence = newest + 1;
     let ready = take_ready(&mut parts, &mut next_sequence);
-    let ready = ready.filter(|(_, sequence)| *sequence > lost);
+    let ready = ready.filter(|(_, sequence)| is_mark_after(*sequence, lost));
     next_sequence = next_sequence.max(lost + 1);
     let mut loader = Loader::new(store.clone(), superblock.floor, options.load_steps);
-    let counts = parts.first().is_some_and(|part| part.sequence > lost);
-    let current = match counts {
+    let last = parts.first().map(|part| part.sequence);
+    let current = match last.is_some_and(|last| is_segment_after(last, lost)) {
         true => go_on(&store, &mut parts, ready),
         false => None,
     };
@@ -168,12 +177,11 @@ fn take_stock(
         &store,
     )
     .and_then(|()| {
-        let lost = (lost > 0).then(|| LogPosition::new(lost + 1, 0));
-        let floor = lost.unwrap_or_default().max(chain.floor);
+        let floor = floor_after(lost, chain.floor);
         forget(&mut superblock, &mut loader, floor, &store)
     })
     .map_err(|e| failed(&name(), "write the superblock", e))?;
-    if standing != Standing::Grows {
+    if recalls(standing) {
         let recalled = loader.recall(engine);
         recalled.map_err(|e| failed(&name(), "read the removal log", e))?;
     }
@@ -192,6 +200,47 @@ fn take_stock(
         loader,
         tables_damaged,
     })
+}
+
+/// A store that grows has its removal log in memory.
+fn recalls(standing: Standing) -> bool {
+    rule!(
+        "start: the removal log is read before lookups are answered",
+        standing != Standing::Grows,
+        false
+    )
+}
+
+fn is_mark_after(sequence: u64, lost: u64) -> bool {
+    rule!(
+        "start: a mark from before a lost segment is not gone on with",
+        sequence > lost,
+        true
+    )
+}
+
+fn is_segment_after(sequence: u64, lost: u64) -> bool {
+    rule!(
+        "start: writing does not go on in a segment from before a lost one",
+        sequence > lost,
+        true
+    )
+}
+
+/// Nothing counts that lies before it: what a lost segment (0: none) removed, or a damaged cluster,
+/// is not known.
+fn floor_after(lost: u64, behind_damage: LogPosition) -> LogPosition {
+    let lost = rule!(
+        "start: nothing counts that was written up to the end of a lost segment",
+        (lost > 0).then(|| LogPosition::new(lost + 1, 0)),
+        None
+    );
+    let damaged = rule!(
+        "start: nothing counts that was written before a damaged cluster",
+        behind_damage,
+        LogPosition(0)
+    );
+    lost.unwrap_or_default().max(damaged)
 }
 
 /// The end of the log: in the open segment, or at the beginning of the life `next`.
@@ -233,7 +282,14 @@ fn forget(
         "parts of the log are damaged or cannot be read: what was written before this place counts as lost"
     );
     superblock.floor = floor;
-    write_both(&*store.disk, superblock)
+    rule!(
+        "start: a floor is said in both superblocks",
+        write_both(&*store.disk, superblock),
+        {
+            superblock.generation += 1;
+            write_superblock(&*store.disk, superblock)
+        }
+    )
 }
 
 /// The newest segment, if it is marked for its life and still without a cluster.
@@ -243,7 +299,11 @@ fn take_ready(parts: &mut Vec<Part>, next_sequence: &mut u64) -> Option<(u32, u6
     while parts.first().is_some_and(Part::is_unused) {
         let part = parts.remove(0);
         *next_sequence = part.sequence + 1;
-        ready = Some((part.index, part.sequence));
+        ready = rule!(
+            "start: of several marked segments the oldest comes next",
+            Some((part.index, part.sequence)),
+            ready.or(Some((part.index, part.sequence)))
+        );
     }
     ready
 }
@@ -257,7 +317,12 @@ fn go_on(
 ) -> Option<OpenSegment> {
     let newest = parts.first_mut()?;
     // The lives of open segment and next one follow each other.
-    if ready.is_some_and(|(_, sequence)| sequence != newest.sequence + 1) {
+    let follow = ready.is_none_or(|(_, sequence)| sequence == newest.sequence + 1);
+    if !rule!(
+        "start: the lives of the open segment and the next one follow each other",
+        follow,
+        true
+    ) {
         return None;
     }
     let room = store.geometry.segment_bytes / foxy_format::UNIT as u32 - newest.used_units;
@@ -271,7 +336,11 @@ fn go_on(
         last_cluster: newest.last_cluster(),
         ..OpenSegment::empty(newest.index, newest.sequence)
     };
-    if !newest.open {
+    if !rule!(
+        "start: a summarised segment is marked open before it is gone on with",
+        newest.open,
+        true
+    ) {
         let mark = summary(&store.geometry, store.uuid, &segment, true).slot;
         let written = store
             .disk
@@ -303,7 +372,13 @@ fn close_others(store: &StoreShared, parts: &mut [Part], current: Option<u64>) {
         };
         // What was scanned has to be durable before a summary vouches for it.
         let written = spilled
-            .and_then(|()| disk.flush())
+            .and_then(|()| {
+                rule!(
+                    "start: what was searched is durable before a summary vouches for it",
+                    disk.flush(),
+                    Ok(())
+                )
+            })
             .and_then(|()| disk.write_at(store.geometry.slot_at(part.index), &summary.slot));
         if let Err(error) = written {
             tracing::warn!(store = %store.disk.describe(), %error, "summary of a recovered segment not written");

@@ -5,6 +5,7 @@
 //! records from now on leaves no trace, so that they could come back when it is readable again.
 //! Nothing counts therefore that was written up to its end.
 
+use foxy_base::rule;
 use foxy_format::{Geometry, SegmentState, SlotHeader};
 
 use super::part::Part;
@@ -56,7 +57,11 @@ impl<'a> Stock<'a> {
                         self.parts.push(Part::scanned(index, scan, None));
                     }
                     Ok(None) => {}
-                    Err(_) => self.unknown.push(index),
+                    Err(_) => rule!(
+                        "start: a segment without slot that cannot be read is lost",
+                        self.unknown.push(index),
+                        ()
+                    ),
                 }
             }
         }
@@ -73,7 +78,11 @@ impl<'a> Stock<'a> {
                     .extend(scan.map(|scan| Part::scanned(index, scan, Some(&header)))),
                 Err(_) => {
                     self.tables_damaged = true;
-                    self.lost.push(header.sequence);
+                    rule!(
+                        "start: an open segment that cannot be read is lost, and all before it",
+                        self.lost.push(header.sequence),
+                        ()
+                    );
                 }
             },
             SegmentState::Retired => {}
@@ -94,9 +103,19 @@ impl<'a> Stock<'a> {
         let marked = self.guessed.iter().filter(|(index, sequence)| {
             latest_life(geometry, *index, newest).is_some_and(|latest| latest > *sequence)
         });
-        self.lost.extend(marked.map(|(_, sequence)| *sequence));
+        rule!(
+            "start: a damaged slot may have been the mark of the next life",
+            self.lost.extend(marked.map(|(_, sequence)| *sequence)),
+            drop(marked)
+        );
         let newest = self.lost.iter().copied().fold(newest, u64::max);
-        let current = |sequence: u64| sequence + u64::from(geometry.segments) > newest;
+        let current = |sequence: u64| {
+            rule!(
+                "start: a life a whole round behind does not count",
+                sequence + u64::from(geometry.segments) > newest,
+                true
+            )
+        };
         self.parts.retain(|part| current(part.sequence));
         self.lost.retain(|sequence| current(*sequence));
         self.parts
@@ -108,7 +127,11 @@ impl<'a> Stock<'a> {
 /// The latest life that segment `index` can be in, in a store where `newest` is known: that one may
 /// be followed by one that is written to, and by those that are prepared.
 fn latest_life(geometry: &Geometry, index: u32, newest: u64) -> Option<u64> {
-    let latest = newest + 1 + u64::from(segments_ahead(geometry));
+    let latest = rule!(
+        "start: the latest life of an unreadable segment counts those prepared ahead",
+        newest + 1 + u64::from(segments_ahead(geometry)),
+        newest
+    );
     let round = latest.saturating_sub(u64::from(geometry.segments)).max(1)..=latest;
     round.rev().find(|life| geometry.segment_of(*life) == index)
 }

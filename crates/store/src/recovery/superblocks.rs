@@ -2,7 +2,7 @@
 
 use std::io;
 
-use foxy_base::{Rng, hash64};
+use foxy_base::{Rng, hash64, rule};
 use foxy_disk::Disk;
 use foxy_format::{
     BLOCK, EXTENSION_CHAIN, FormatError, Geometry, LogPosition, SUPERBLOCK_BYTES, StoreUuid,
@@ -33,7 +33,11 @@ pub(crate) fn write_superblock(disk: &dyn Disk, superblock: &Superblock) -> io::
     // Everything that follows relies on it: the other one is written next.
     let mut found = vec![0; bytes.len()];
     disk.read_at(at, &mut found)?;
-    match found == bytes {
+    match rule!(
+        "superblock: it is read back before anything relies on it",
+        found == bytes,
+        true
+    ) {
         true => Ok(()),
         false => Err(io::Error::other("what was written is not there")),
     }
@@ -45,7 +49,12 @@ pub(crate) fn write_both(disk: &dyn Disk, superblock: &mut Superblock) -> io::Re
         superblock.generation += 1;
         write_superblock(disk, superblock)
     };
-    let (first, second) = (write(), write());
+    let first = write();
+    let second = rule!(
+        "superblock: what was before is in neither of the two",
+        write(),
+        Ok(())
+    );
     first.and(second)
 }
 
@@ -97,11 +106,26 @@ fn read_superblocks(
         return Err(problem);
     }
     match (a, b) {
-        (Ok(a), Ok(b)) => Ok(Some(if a.generation > b.generation { a } else { b })),
+        (Ok(a), Ok(b)) => Ok(Some(
+            if rule!(
+                "superblock: the one with the higher generation counts",
+                a.generation > b.generation,
+                a.generation < b.generation
+            ) {
+                a
+            } else {
+                b
+            },
+        )),
         // The other one may have had the higher generation. Two more, so that none is given twice
         // and the next write still goes to the damaged one.
         (Ok(only), _) | (_, Ok(only)) => Ok(Some(Superblock {
-            generation: only.generation + 2,
+            generation: only.generation
+                + rule!(
+                    "superblock: beside a damaged one two generations are left out",
+                    2,
+                    0
+                ),
             ..only
         })),
         _ if options.force_format => Ok(None),
@@ -236,9 +260,7 @@ pub(super) fn format(
             disk.flush()?;
         }
         // Earlier contents of the disk would be taken for damaged slots.
-        for index in 0..geometry.segments {
-            disk.write_at(geometry.slot_at(index), &[0; BLOCK as usize])?;
-        }
+        clear_slots(disk, &geometry)?;
         disk.flush()?;
         write_superblock(disk, &superblock)?;
         // A store without a whole half is taken for damaged.
@@ -259,6 +281,18 @@ pub(super) fn format(
         generation: 2,
         ..superblock
     })
+}
+
+fn clear_slots(disk: &dyn Disk, geometry: &Geometry) -> io::Result<()> {
+    let slots = rule!(
+        "format: the slots of a former store are cleared",
+        geometry.segments,
+        0
+    );
+    for index in 0..slots {
+        disk.write_at(geometry.slot_at(index), &[0; BLOCK as usize])?;
+    }
+    Ok(())
 }
 
 fn write_zeros(disk: &dyn Disk, range: std::ops::Range<u64>) -> io::Result<()> {

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use foxy_base::KeyHash;
+use foxy_base::{KeyHash, rule};
 use foxy_format::{Entry, EntryKind, LogPosition, UNIT};
 use foxy_index::{Insert, LANES};
 
@@ -127,20 +127,44 @@ impl Taker<'_> {
 
     fn take_entry(self, entry: &Entry, told: &Told, keys: &mut Keys, gone: &Gone) -> Fate {
         if entry.kind == EntryKind::Tombstone {
-            return Fate::Last { record: false };
+            return rule!(
+                "load: a tombstone keeps what is older of its hash out",
+                Fate::Last { record: false },
+                Fate::Skipped
+            );
         }
         let at = LogPosition::new(told.part.sequence, entry.offset_units);
-        let void = told.voids.binary_search(&entry.offset_units).is_ok();
+        let void = rule!(
+            "load: a record whose place is void is left out",
+            told.voids.binary_search(&entry.offset_units).is_ok(),
+            false
+        );
         if void || self.removed(entry, at, keys) {
             // It had replaced every older record of its key. Their own removals may have been
             // lost in a power cut that this record survived.
-            return Fate::Last { record: true };
+            return rule!(
+                "load: a void record takes the older ones of its key with it",
+                Fate::Last { record: true },
+                Fate::Skipped
+            );
         }
-        if at < self.floor {
+        if rule!(
+            "load: nothing before the floor counts",
+            at < self.floor,
+            false
+        ) {
             return Fate::Skipped;
         }
-        if gone.has(entry.hash) {
-            if gone.untold {
+        if rule!(
+            "load: a hash that is gone is left out",
+            gone.has(entry.hash),
+            false
+        ) {
+            if rule!(
+                "load: what a returning store missed becomes void in its log",
+                gone.untold,
+                false
+            ) {
                 self.store.remove(Removal::Place(at));
             }
             return Fate::Skipped;
@@ -152,11 +176,19 @@ impl Taker<'_> {
     /// record is void, and through it everything older of the key.
     fn removed(self, entry: &Entry, at: LogPosition, keys: &mut Keys) -> bool {
         let before = keys.get(&entry.hash);
-        if before.is_none_or(|before| at >= *before) {
+        if rule!(
+            "load: a key in the removal log takes what lies before its place, and no more",
+            before.is_none_or(|before| at >= *before),
+            before.is_none()
+        ) {
             return false;
         }
         keys.remove(&entry.hash);
-        self.store.remove(Removal::Place(at));
+        rule!(
+            "load: what the removal log removes by key becomes void",
+            self.store.remove(Removal::Place(at)),
+            ()
+        );
         true
     }
 
@@ -175,8 +207,16 @@ impl Taker<'_> {
             // one must not return once it is out of date, when nothing is known of it any more.
             Insert::Present(_) | Insert::Dropped => {
                 let place = self.store.position(spot);
-                self.store.remove_all(place.map(Removal::Place).as_slice());
-                Fate::Last { record: true }
+                rule!(
+                    "load: a record that finds its place in the index taken becomes void",
+                    self.store.remove_all(place.map(Removal::Place).as_slice()),
+                    ()
+                );
+                rule!(
+                    "load: nothing older may take the place of a record that found none",
+                    Fate::Last { record: true },
+                    Fate::Skipped
+                )
             }
         }
     }

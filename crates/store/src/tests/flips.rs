@@ -164,8 +164,8 @@ impl Killed {
         found
     }
 
-    /// Bytes that are not bodies, by what they belong to.
-    fn metadata(&self) -> Vec<Range<u64>> {
+    /// Bytes that are not records, by what they belong to, and those of records.
+    fn parts(&self) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
         let rig = Rig::open(self.image.kill(), MEMORY, 1, options());
         let geometry = rig.engine.store(StoreId(0)).unwrap().geometry;
         let mut ranges = vec![
@@ -176,6 +176,7 @@ impl Killed {
         ];
         let len = self.image.len() as usize;
         let bytes = self.image.peek(0, len);
+        let mut records = Vec::new();
         let mut at = geometry.segment_at(0);
         while at < len as u64 {
             let cluster = ClusterHeader::decode(&bytes[at as usize..], geometry.segment_bytes);
@@ -183,21 +184,25 @@ impl Killed {
                 at += BLOCK;
                 continue;
             };
-            ranges.push(at..at + cluster_table_bytes(entries.len()) as u64);
+            let table = at + cluster_table_bytes(entries.len()) as u64;
+            ranges.push(at..table);
             at += u64::from(header.len_units) * UNIT;
+            records.push(table..at);
         }
         assert!(ranges.len() > 40, "{} clusters", ranges.len());
-        ranges
+        (ranges, records)
     }
 }
 
-/// In the ordinary run so many flips of each kind; otherwise every bit that belongs to something.
+/// In the ordinary run so many flips of each kind; otherwise every bit that belongs to something, and
+/// so many of records.
 const SOME: u64 = 400;
+const RECORD_BITS: u64 = 10_000;
 
-fn flip_metadata(pause: Duration) {
+fn flip_bits(pause: Duration) {
     let killed = Killed::new(pause);
     let bytes = killed.image.peek(0, killed.image.len() as usize);
-    let ranges = killed.metadata();
+    let (ranges, records) = killed.parts();
     let (regions, clusters) = ranges.split_at(4);
     let all = |ranges: &[Range<u64>]| -> Vec<u64> {
         let places = ranges.iter().flat_map(Clone::clone);
@@ -211,6 +216,12 @@ fn flip_metadata(pause: Duration) {
     kinds.push(all(clusters));
     kinds.push(all(&clusters[clusters.len() - 8..]));
     let (mut rng, mut flips, mut found) = (Rng::new(3), 0, 0);
+    let records = all(&records);
+    for _ in 0..if super::is_long() { RECORD_BITS } else { SOME } {
+        let at = records[rng.below(records.len() as u64) as usize];
+        found += killed.flip(at, rng.below(8));
+        flips += 1;
+    }
     for places in kinds {
         assert!(places.len() > 20, "{}", places.len());
         if super::is_long() {
@@ -232,12 +243,12 @@ fn flip_metadata(pause: Duration) {
 
 #[test]
 fn a_flipped_bit_of_a_store_killed_at_rest_brings_nothing_back() {
-    flip_metadata(Duration::from_secs(20));
+    flip_bits(Duration::from_secs(20));
 }
 
 #[test]
 fn a_flipped_bit_of_a_store_killed_right_after_a_purge_brings_nothing_back() {
-    flip_metadata(Duration::ZERO);
+    flip_bits(Duration::ZERO);
 }
 
 /// The smallest case: one object, a purge of it, later ones, one bit in one header.

@@ -12,14 +12,14 @@ use crate::*;
 const MEMORY: u64 = 1 << 20;
 
 /// Held operations of a class at or behind `from`, by number.
-fn held(rig: &Rig, class: OpClass, from: u64) -> Vec<u64> {
+pub(super) fn held(rig: &Rig, class: OpClass, from: u64) -> Vec<u64> {
     let held = rig.disk.held().into_iter();
     let right = held.filter(|op| op.class == class && op.at >= from);
     right.map(|op| op.id).collect()
 }
 
 /// Turns with a little time, until an operation of this class is held.
-fn until_held(rig: &mut Rig, class: OpClass, from: u64) -> u64 {
+pub(super) fn until_held(rig: &mut Rig, class: OpClass, from: u64) -> u64 {
     for _ in 0..50 {
         if let Some(id) = held(rig, class, from).first() {
             return *id;

@@ -11,9 +11,11 @@ fn is_long() -> bool {
 
 mod around;
 mod basic;
+mod breaches;
 mod chain;
 mod company;
 mod crash_points;
+mod fault_histories;
 mod faults;
 mod flips;
 mod gaps;
@@ -31,6 +33,7 @@ mod pressure;
 mod purge_journal;
 mod purge_limits;
 mod purge_model;
+mod purged;
 mod purges;
 mod quarantine;
 mod ratio;
@@ -40,6 +43,7 @@ mod removal_log;
 mod rig;
 mod routing;
 mod rules;
+mod scan;
 mod scrub;
 mod several;
 mod several_rig;

@@ -142,3 +142,25 @@ fn a_twin_pushed_out_of_the_index_does_not_come_back_out_of_date() {
     rig.settle();
     assert_eq!(rig.crash(Keep::Nothing).text("twin"), None);
 }
+
+/// What the index cannot tell apart without a secret is apart with one.
+#[test]
+fn the_secret_of_the_engine_is_the_index_s() {
+    let flip = twin_flip();
+    let clock = std::sync::Arc::new(foxy_base::ManualClock::new(foxy_base::WallTime::from_secs(
+        1,
+    )));
+    for (index_secret, apart) in [(0, false), (77, true)] {
+        let config = EngineConfig {
+            index_secret,
+            ..EngineConfig::new(SMALL_MEMORY, 1)
+        };
+        let engine = Engine::new(config, clock.clone());
+        let class = foxy_index::SizeClass::for_bytes(512).unwrap();
+        let place = foxy_index::Address::from_units(1).unwrap();
+        let entry = foxy_index::Entry::new(place, class);
+        let _ = engine.index.insert(hash("twin"), entry);
+        let twin = foxy_base::KeyHash(hash("twin").0 ^ flip);
+        assert_eq!(engine.index.lookup(twin).is_empty(), apart);
+    }
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use foxy_base::{KeyHash, MonoTime};
+use foxy_base::{KeyHash, MonoTime, rule};
 use foxy_disk::AlignedBuf;
 use foxy_format::{
     ClusterHeader, ENTRY_BYTES, Entry, EntryKind, LogPosition, RecordKind, RecordPlace, UNIT,
@@ -271,12 +271,27 @@ impl Writer {
     fn begin_record(&self, item: &Item, place: LogPosition) -> bool {
         let mut shard = self.engine.shard(item.hash).write();
         let pending = shard.pending.get_mut(&item.hash);
-        let Some(pending) = pending.filter(|p| p.ticket == item.ticket) else {
+        let pending = pending.filter(|p| {
+            rule!(
+                "write: what was superseded since it was chosen is not written",
+                p.ticket == item.ticket,
+                true
+            )
+        });
+        let Some(pending) = pending else {
             return false;
         };
         // What a purge covers, soft or not, is not written behind it: so purges grow old.
-        if self.engine.purges.verdict(&pending.object) == Verdict::Clean {
-            pending.stage = Stage::Assembled(place);
+        if rule!(
+            "write: what a purge covers is not written behind it",
+            self.engine.purges.verdict(&pending.object) == Verdict::Clean,
+            true
+        ) {
+            rule!(
+                "write: an object in a cluster under way is known to be there",
+                pending.stage = Stage::Assembled(place),
+                ()
+            );
             return true;
         }
         if let Some(pending) = shard.pending.remove(&item.hash) {

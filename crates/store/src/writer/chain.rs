@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use foxy_base::KeyHash;
+use foxy_base::{KeyHash, rule};
 use foxy_format::{ChainLink, Entry, EntryKind, LogPosition};
 
 use super::Writer;
@@ -124,7 +124,11 @@ impl Chain {
     /// durable what is complete.
     pub(super) fn note(&mut self, first: Option<u64>, next_flush: u64) {
         let given_up = self.given_up.iter().map(|given_up| given_up.number);
-        let open = given_up.chain(first).min();
+        let open = rule!(
+            "chain: no mark passes a cluster that is under way or was given up",
+            given_up.chain(first).min(),
+            None::<u64>
+        );
         let complete = open.map_or(self.last, |number| number - 1);
         if self.flushes[0].0 != next_flush {
             self.flushes[1] = self.flushes[0];
@@ -140,7 +144,12 @@ impl Chain {
         };
         self.durable = self.durable.max(*durable);
         let mut covered = 0;
-        while let Some((_, mark)) = self.marks.pop_front_if(|(by, _)| *by <= self.durable) {
+        let durable = rule!(
+            "chain: a mark covers once the cluster that names it is durable",
+            self.durable,
+            u64::MAX
+        );
+        while let Some((_, mark)) = self.marks.pop_front_if(|(by, _)| *by <= durable) {
             covered = mark;
         }
         self.cover(covered)

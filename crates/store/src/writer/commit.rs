@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use foxy_base::KeyHash;
+use foxy_base::{KeyHash, rule};
 use foxy_disk::AlignedBuf;
 use foxy_format::LogPosition;
 use foxy_index::{Entry as IndexEntry, Insert};
@@ -74,11 +74,12 @@ impl Writer {
     /// From here on the index leads to the record, if its object is still the one.
     fn commit(&self, written: &Written) {
         let mut shard = self.engine.shard(written.hash).write();
-        if shard
-            .pending
-            .get(&written.hash)
-            .is_none_or(|p| p.ticket != written.ticket)
-        {
+        let pending = shard.pending.get(&written.hash);
+        if rule!(
+            "commit: a record that was superseded while it was written is not committed",
+            pending.is_none_or(|p| p.ticket != written.ticket),
+            false
+        ) {
             return;
         }
         let entry = written.entry;
@@ -98,12 +99,20 @@ impl Writer {
     fn insert_entry(&self, hash: KeyHash, entry: IndexEntry) {
         // A twin loses its entry: its record must not come back when it is out of date.
         for twin in self.engine.index.lookup(hash) {
-            self.engine.void(twin);
+            rule!(
+                "commit: a twin that loses its entry becomes void",
+                self.engine.void(twin),
+                ()
+            );
         }
         match self.engine.index.insert(hash, entry) {
             Insert::Replaced(_) => add(&self.store.counters.index_displaced, 1),
             Insert::Dropped => {
-                self.engine.void(entry);
+                rule!(
+                    "commit: a record without a place in the index becomes void",
+                    self.engine.void(entry),
+                    ()
+                );
                 add(&self.store.counters.index_displaced, 1);
             }
             Insert::Stored | Insert::Present(_) => {}
@@ -113,7 +122,19 @@ impl Writer {
     /// Tells the removal log what is covered by durable clusters. Removals of an earlier run are let
     /// go when all of theirs are.
     pub(crate) fn settle_removals(&mut self) {
-        let waiting = [self.chain.first_removal(), self.gather.first_removal()];
+        let open = rule!(
+            "removal log: an entry counts until its tombstone is covered",
+            self.chain.first_removal(),
+            None
+        );
+        let waiting = [
+            open,
+            rule!(
+                "removal log: an entry counts while its removal waits for a cluster",
+                self.gather.first_removal(),
+                None
+            ),
+        ];
         let waiting = waiting.into_iter().flatten().min();
         if self.store.removals_settled(waiting) {
             self.store.let_go();
@@ -127,14 +148,26 @@ impl Writer {
         let first = self.store.geometry.segment_at(cluster.segment);
         let offset = (cluster.range.start - first) / foxy_format::UNIT;
         let at = LogPosition::new(cluster.sequence, offset as u32);
-        self.chain.failed(cluster.number, at);
-        self.gather.removals_again(cluster.removals, self.now);
+        rule!(
+            "chain: the number of a cluster that could not be written is given up",
+            self.chain.failed(cluster.number, at),
+            ()
+        );
+        rule!(
+            "write: removals of a cluster that failed are written again",
+            self.gather.removals_again(cluster.removals, self.now),
+            ()
+        );
         let places = cluster
             .records
             .iter()
             .map(|w| self.store.position(Spot::of(&w.entry)));
         let places: Vec<_> = places.flatten().map(Removal::Place).collect();
-        self.store.remove_all(&places);
+        rule!(
+            "write: records of a cluster that failed become void",
+            self.store.remove_all(&places),
+            ()
+        );
         for written in &cluster.records {
             self.forget(written.hash, written.ticket);
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-use foxy_base::MonoTime;
+use foxy_base::{MonoTime, rule};
 use foxy_disk::{AlignedBuf, Completion, Op, Queue};
 
 use crate::recovery::Piece;
@@ -112,7 +112,12 @@ impl Io {
     /// Asks for a flush of everything completed so far; the number to wait for.
     pub(crate) fn want_flush(&mut self) -> u64 {
         self.flush_wanted = true;
-        self.flush_started + 1
+        self.flush_started
+            + rule!(
+                "flush: it counts for what was complete when it began",
+                1,
+                u64::from(!self.flush_in_flight)
+            )
     }
 
     /// The number of the flush that begins next.
@@ -161,7 +166,11 @@ impl Io {
         match purpose {
             Purpose::Flush(number) => {
                 self.flush_in_flight = false;
-                if completion.result.is_ok() {
+                if rule!(
+                    "flush: one that failed makes nothing durable",
+                    completion.result.is_ok(),
+                    true
+                ) {
                     self.flush_durable = number;
                 } else {
                     self.flush_failed = number;
@@ -172,7 +181,11 @@ impl Io {
             | Purpose::Spill(_)
             | Purpose::OpenSlot(_)
             | Purpose::Journal(_) => {
-                self.dirty = true;
+                self.dirty = rule!(
+                    "flush: what was written since the last one asks for another",
+                    true,
+                    self.dirty
+                );
             }
             _ => {}
         }

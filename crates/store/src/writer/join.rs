@@ -4,6 +4,8 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use foxy_base::rule;
+
 use super::{Turn, Writer};
 use foxy_format::Superblock;
 
@@ -72,7 +74,13 @@ impl Writer {
         if epoch == 0 || (joined && store.said.load(Ordering::Acquire) == epoch) {
             return Ok(());
         }
-        if !joined && !engine.others_say(epoch, store.id) {
+        if !joined
+            && !rule!(
+                "company: an added store waits until the others say that it is there",
+                engine.others_say(epoch, store.id),
+                true
+            )
+        {
             return Ok(());
         }
         let company = engine.circle.lock().map(|circle| *circle.now());
@@ -84,7 +92,7 @@ impl Writer {
                 ..self.superblock.clone()
             };
             // In both: if one is damaged later, the other does not say what was before.
-            for _ in 0..2 {
+            for _ in 0..rule!("company: both superblocks say who is there", 2, 1) {
                 superblock.generation += 1;
                 write_superblock(&*store.disk, &superblock)?;
             }

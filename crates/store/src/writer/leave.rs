@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use foxy_base::rule;
 use foxy_format::{BLOCK, Company, FormatError, Geometry, LogPosition};
 use thiserror::Error;
 
@@ -69,14 +70,37 @@ impl Writer {
         store.set_duty(Duty::Leaving);
         // Nobody is about to send something there.
         engine.barrier();
-        let known = self.loader.is_none() && self.restoring.is_none();
-        let written = store.takes_writes() && self.drain(at_most);
+        let known = rule!(
+            "leave: a store that is not loaded yet comes back empty",
+            self.loader.is_none() && self.restoring.is_none(),
+            true
+        );
+        let written = rule!(
+            "leave: a store that could not write everything comes back empty",
+            store.takes_writes() && self.drain(at_most),
+            {
+                self.drain(at_most);
+                true
+            }
+        );
         let full = store.counters.read().removal_log_full;
-        engine.away.begin(store.uuid, engine.away_keys_max());
+        rule!(
+            "leave: what is removed while it is away is remembered",
+            engine.away.begin(store.uuid, engine.away_keys_max()),
+            ()
+        );
         engine.barrier();
-        let noted = store.counters.read().removal_log_full == full;
+        let noted = rule!(
+            "leave: a store whose removal log was full comes back empty",
+            store.counters.read().removal_log_full == full,
+            true
+        );
         let floor = self.superblock.floor;
-        let marked = store.health() != crate::Health::Offline && self.disown().is_ok();
+        let marked = rule!(
+            "leave: it says on its disk that nothing counts which it holds",
+            store.health() != crate::Health::Offline && self.disown().is_ok(),
+            true
+        );
         if known && written && noted && marked {
             engine
                 .away
@@ -85,7 +109,11 @@ impl Writer {
             engine.away.take(store.uuid);
         }
         if !marked {
-            engine.leave_behind(store.id);
+            rule!(
+                "leave: the others note a store whose disk does not say so",
+                engine.leave_behind(store.id),
+                ()
+            );
         }
         engine.detach(&store);
         written
@@ -138,7 +166,11 @@ impl Writer {
         let Some((floor, _)) = self.restoring.take() else {
             return;
         };
-        if outcome == Some(Durable::Yes) {
+        if rule!(
+            "return: its contents count again when what it missed is durably void",
+            outcome == Some(Durable::Yes),
+            true
+        ) {
             self.superblock.floor = floor;
             self.superblock.generation += 1;
             if let Err(error) = write_superblock(&*self.store.disk, &self.superblock) {

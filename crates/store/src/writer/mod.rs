@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use foxy_base::MonoTime;
+use foxy_base::{MonoTime, rule};
 use foxy_disk::{AlignedBuf, Disk};
 use foxy_format::{ENTRY_BYTES, LogPosition, Superblock};
 use foxy_policy::{RewriteBudget, TokenBucket};
@@ -260,21 +260,34 @@ impl Writer {
             return;
         }
         if !std::mem::replace(&mut self.left_behind, true) {
-            self.engine.leave_behind(self.store.id);
+            rule!(
+                "faults: the others note a store that takes no writes any more",
+                self.engine.leave_behind(self.store.id),
+                ()
+            );
         }
         let epoch = self.engine.epoch.load(Ordering::Acquire);
         let said = self.disowned_at == Some(epoch);
         // A disk that does not even answer would stop this thread.
         if !said && self.disown_due <= self.now && self.store.health() != Health::Offline {
             self.disown_due = self.now + DISOWN_EVERY;
-            self.disowned_at = self.give_up_contents().is_ok().then_some(epoch);
+            self.disowned_at = rule!(
+                "faults: a store that takes no writes says on its disk that nothing counts",
+                self.give_up_contents().is_ok(),
+                true
+            )
+            .then_some(epoch);
         }
     }
 
     fn take_inbox(&mut self) {
         let inbox = std::mem::take(&mut *self.store.inbox.lock());
         self.fed = !inbox.items.is_empty() || !inbox.removals.is_empty();
-        if inbox.overflow {
+        if rule!(
+            "removals: when too many wait, everything before them is void",
+            inbox.overflow,
+            false
+        ) {
             self.raise_floor();
         }
         for removal in inbox.removals {

@@ -1,7 +1,7 @@
 //! Reinsertion: records of the victim that were used since they were written are written again,
 //! within a budget, the most used and smallest first.
 
-use foxy_base::{KeyHash, WallTime, key_hash};
+use foxy_base::{KeyHash, WallTime, key_hash, rule};
 use foxy_disk::AlignedBuf;
 use foxy_format::{Entry, EntryKind, RecordKind, UNIT, parse_record};
 use foxy_index::Address;
@@ -251,7 +251,11 @@ impl Writer {
                 add(&self.store.counters.damaged, 1);
                 continue;
             };
-            let right = head.hash == entry.hash;
+            let right = rule!(
+                "reinsert: the record is of the entry's hash",
+                head.hash == entry.hash,
+                true
+            );
             let owned = bytes::Bytes::copy_from_slice(record);
             let object = Object::from_record(&head, &layout, &owned, good_size(owned.len()));
             if let Some(object) = object.filter(|_| right) {
@@ -278,7 +282,15 @@ impl Writer {
             .into_iter()
             .any(|e| Spot::of(&e) == spot);
         // Superseded meanwhile, or being replaced: then it must not be written after that.
-        if !present || shard.pending.contains_key(&entry.hash) {
+        if rule!(
+            "reinsert: what was superseded meanwhile is not written again",
+            !present,
+            false
+        ) || rule!(
+            "reinsert: what is being replaced is not written again",
+            shard.pending.contains_key(&entry.hash),
+            false
+        ) {
             return;
         }
         // What somebody depends on does not wait for room; `held_fragments` bounds it.

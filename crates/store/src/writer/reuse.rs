@@ -6,6 +6,7 @@
 //! afterwards a restart rejects the old life. Several segments may be on their way at once: each
 //! keeps this order, they choose, are marked and dropped in sequence, and their marks share flushes.
 
+use foxy_base::rule;
 use foxy_disk::AlignedBuf;
 use foxy_format::{Entry, SLOT_HEADER_BYTES, SlotHeader, UNIT};
 
@@ -43,13 +44,28 @@ impl Writer {
             next.stage = Stage::Unmarked;
         }
         match next.stage {
-            Stage::Unmarked if marked && self.may_write() => self.mark(next),
-            Stage::Flushing(number) => match self.io.flushed(number) {
+            Stage::Unmarked
+                if rule!("reuse: slots are marked in sequence", marked, true)
+                    && self.may_write() =>
+            {
+                self.mark(next);
+            }
+            Stage::Flushing(number) => match rule!(
+                "reuse: entries are dropped after the flush of the mark",
+                self.io.flushed(number),
+                Some(true)
+            ) {
                 None => {}
-                Some(true) if ready => next.stage = Stage::Dropping(self.store.life(next.index)),
+                Some(true) if rule!("reuse: entries are dropped in sequence", ready, true) => {
+                    next.stage = Stage::Dropping(self.store.life(next.index));
+                }
                 Some(true) => {}
                 // Not durable: the mark has to be made again, later.
-                Some(false) => next.stage = Stage::Unmarked,
+                Some(false) => rule!(
+                    "reuse: a mark whose flush failed is made again",
+                    next.stage = Stage::Unmarked,
+                    next.stage = Stage::Dropping(self.store.life(next.index))
+                ),
             },
             Stage::Dropping(old) => self.drop_entries(next, old),
             _ => {}
@@ -62,7 +78,12 @@ impl Writer {
             .current
             .as_ref()
             .is_none_or(|s| s.used_units > geometry.segment_bytes / UNIT as u32 / 2);
-        let blocked = self.loader.is_some() || !self.may_write();
+        let loading = rule!(
+            "reuse: it does not begin while the store is being loaded",
+            self.loader.is_some(),
+            false
+        );
+        let blocked = loading || !self.may_write();
         if blocked || self.line.all.len() >= self.line.wanted(half) {
             return;
         }
@@ -96,7 +117,11 @@ impl Writer {
         for sequence in self.next_sequence..self.next_sequence + u64::from(geometry.segments) {
             let index = geometry.segment_of(sequence);
             let in_use = self.current.as_ref().is_some_and(|s| s.index == index);
-            let sound = !self.store.condition.is_quarantined(index);
+            let sound = rule!(
+                "reuse: segments in quarantine are passed over",
+                !self.store.condition.is_quarantined(index),
+                true
+            );
             if sound && !in_use && !self.line.has(index) {
                 self.next_sequence = sequence + 1;
                 return Some(Preparing {
@@ -104,7 +129,11 @@ impl Writer {
                     ..Preparing::new(index, sequence, Stage::Reading)
                 });
             }
-            passed_over.push(index);
+            rule!(
+                "reuse: what lay in a segment that is passed over is forgotten with the next mark",
+                passed_over.push(index),
+                self.forget_passed_over(vec![index])
+            );
         }
         // With most of them in quarantine nothing is written; so this is not met.
         None
@@ -146,8 +175,8 @@ impl Writer {
     fn slot_entries(&self, index: u32, slot: &[u8]) -> Option<Vec<Entry>> {
         let header = SlotHeader::decode(slot.get(..SLOT_HEADER_BYTES)?).ok()?;
         let sealed = header.state == foxy_format::SegmentState::Sealed;
-        let right =
-            sealed && header.uuid == self.store.uuid && header.sequence == self.store.life(index);
+        let own = header.uuid == self.store.uuid && header.sequence == self.store.life(index);
+        let right = sealed && rule!("reuse: the victim's slot is of its present life", own, true);
         let (disk, geometry) = (&*self.store.disk, &self.store.geometry);
         right.then(|| summary_entries(disk, geometry, &header, slot))?
     }
@@ -172,7 +201,11 @@ impl Writer {
         match result {
             Ok(()) => next.stage = Stage::Flushing(self.io.want_flush()),
             Err(error) => {
-                next.stage = Stage::Unmarked;
+                next.stage = rule!(
+                    "reuse: a mark that could not be written is not taken for made",
+                    Stage::Unmarked,
+                    Stage::Flushing(self.io.want_flush())
+                );
                 let at = self.store.geometry.slot_at(next.index);
                 self.write_failed("write", Some(at), error);
             }

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use foxy_base::rule;
 use foxy_disk::AlignedBuf;
 use foxy_format::{
     Entry, Geometry, SegmentState, SlotHeader, StoreUuid, UNIT, encode_slot, round_to_block,
@@ -93,7 +94,11 @@ pub(crate) fn summary(
 ) -> Summary {
     // A segment that recovery closes may have been filled without regard to its summary.
     let taken = u64::from(segment.used_units) * UNIT + geometry.spill_bytes(segment.entries.len());
-    let fits = taken <= u64::from(geometry.segment_bytes);
+    let fits = rule!(
+        "seal: a summary that does not fit beside the clusters is left out",
+        taken <= u64::from(geometry.segment_bytes),
+        true
+    );
     let (state, entries) = match (open, fits) {
         (true, _) => (SegmentState::Open, &[][..]),
         (false, true) => (SegmentState::Sealed, &segment.entries[..]),
@@ -131,7 +136,12 @@ impl Writer {
         let geometry = self.store.geometry;
         let condition = &self.store.condition;
         if self.current.as_ref().is_some_and(|s| {
-            s.room_bytes(&geometry, entries) >= need && !condition.is_quarantined(s.index)
+            s.room_bytes(&geometry, entries) >= need
+                && rule!(
+                    "write: a segment in quarantine gets no more clusters",
+                    !condition.is_quarantined(s.index),
+                    true
+                )
         }) {
             return true;
         }
@@ -152,17 +162,33 @@ impl Writer {
     pub(super) fn seal_step(&mut self) {
         let mut sealing = std::mem::take(&mut self.sealing);
         for sealed in &mut sealing {
-            if sealed.stage == Stage::Writing && sealed.segment.writing == 0 {
+            let written = rule!(
+                "seal: the summary waits until all clusters are written",
+                sealed.segment.writing == 0,
+                true
+            );
+            if sealed.stage == Stage::Writing && written {
                 sealed.stage = self.spill(&sealed.segment);
             }
             if let Stage::Flushing(number) = sealed.stage {
-                match self.io.flushed(number) {
+                match rule!(
+                    "seal: the summary is written after the flush",
+                    self.io.flushed(number),
+                    Some(true)
+                ) {
                     Some(true) => {
                         self.write_slot(&sealed.segment);
                         sealed.stage = Stage::Slot;
                     }
                     // The clusters may be gone: the slot must not vouch for them.
-                    Some(false) => sealed.stage = Stage::Done,
+                    Some(false) => rule!(
+                        "seal: no summary vouches for clusters whose flush failed",
+                        sealed.stage = Stage::Done,
+                        {
+                            self.write_slot(&sealed.segment);
+                            sealed.stage = Stage::Slot;
+                        }
+                    ),
                     None => {}
                 }
             }

@@ -4,6 +4,7 @@ use crate::Durable;
 use crate::inbox::SyncRequest;
 use crate::stats::Health;
 use crate::ticket::TicketPart;
+use foxy_base::rule;
 
 use super::Writer;
 use super::gather::Mark;
@@ -61,20 +62,37 @@ impl Writer {
         let mut waiting = std::mem::take(&mut self.waiting);
         for ticket in &mut waiting {
             if let Stage::Gathering(mark) = ticket.stage
-                && self.gather.left.covers(mark)
+                && rule!(
+                    "ticket: it waits for what is still gathered",
+                    self.gather.left.covers(mark),
+                    true
+                )
             {
                 ticket.stage = Stage::Writing(self.chain.last());
             }
             if let Stage::Writing(number) = ticket.stage
-                && first_in_flight > number
+                && rule!(
+                    "ticket: it waits for the clusters under way",
+                    first_in_flight > number,
+                    true
+                )
             {
                 ticket.stage = Stage::Flushing(self.io.want_flush());
             }
             let flushed = match ticket.stage {
-                Stage::Flushing(number) => self.io.flushed(number),
+                Stage::Flushing(number) => rule!(
+                    "ticket: it ends after a flush",
+                    self.io.flushed(number),
+                    Some(true)
+                ),
                 _ => None,
             };
-            let given_up = ticket.failed || self.store.health() != Health::Good;
+            let given_up = ticket.failed
+                || rule!(
+                    "ticket: a store that takes no writes ends it as failed",
+                    self.store.health() != Health::Good,
+                    false
+                );
             let outcome = match flushed {
                 Some(true) if !ticket.failed => Some(Durable::Yes),
                 Some(_) => Some(Durable::Failed),
@@ -93,7 +111,11 @@ impl Writer {
     /// A write failed: nobody who waits may be told that it is durable.
     pub(super) fn fail_tickets(&mut self) {
         for ticket in &mut self.waiting {
-            ticket.failed = true;
+            ticket.failed = rule!(
+                "ticket: one that was open when a write failed ends as failed",
+                true,
+                false
+            );
         }
     }
 

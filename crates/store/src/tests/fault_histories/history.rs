@@ -1,0 +1,372 @@
+//! A random history with faults, and what each key may give.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use foxy_base::{MonoTime, Rng};
+use foxy_disk::{Fault, FaultPlan, Keep};
+
+use super::super::purges::{purge, tagged};
+use super::super::rig::{body, hash, version_of};
+use super::LIMIT;
+use super::bench::{Bench, Plans, plan};
+use crate::*;
+
+/// Starts of a history.
+pub(super) const LIVES: usize = 3;
+const KEYS: u64 = 20;
+const TAGS: u64 = 5;
+const SMALL: u64 = 2_500;
+const LARGE: u64 = 24_000;
+
+/// A fault at one operation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hit {
+    pub(super) life: usize,
+    /// Its number among the operations of that life; odd ones are of the second disk, if there is one.
+    pub(super) at: u64,
+    pub(super) fault: Fault,
+}
+
+/// What is to be done. Everything follows from it.
+#[derive(Clone, Debug)]
+pub(super) struct History {
+    pub(super) seed: u64,
+    pub(super) stores: u64,
+    pub(super) steps: u64,
+    pub(super) hits: Vec<Hit>,
+    /// The lives that end by a power cut, not a kill.
+    pub(super) cuts: [bool; LIVES],
+}
+
+/// What was seen.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// Operations of each life.
+    pub(super) operations: [u64; LIVES],
+    pub(super) faults: u64,
+    pub(super) struck: Vec<String>,
+    /// Answers that were checked.
+    pub(super) given: u64,
+    /// Removals that came undone, and were neither acknowledged nor older than [`LIMIT`].
+    pub(super) young: u64,
+    /// Others: life, key and version.
+    pub(super) returns: Vec<(usize, u64, u64)>,
+}
+
+/// A version that a key held.
+#[derive(Clone, Debug)]
+struct Held {
+    version: u64,
+    /// What ended it; `None`: the key holds it.
+    ended: Option<Removal>,
+    /// The soft purge that covered it.
+    stale: Option<Removal>,
+}
+
+/// Something that must not come undone.
+#[derive(Clone, Copy, Debug)]
+struct Removal {
+    step: u64,
+    when: MonoTime,
+    /// A crash came so soon after it that it may have come undone.
+    young: bool,
+}
+
+struct Run<'a> {
+    history: &'a History,
+    bench: Bench,
+    rng: Rng,
+    life: usize,
+    step: u64,
+    version: u64,
+    keys: HashMap<u64, Vec<Held>>,
+    /// Tickets with the step and the keys that they are about.
+    tickets: Vec<(SyncTicket, u64, Vec<u64>)>,
+    /// Everything of a key up to this step is acknowledged.
+    acknowledged: HashMap<u64, u64>,
+    seen: Seen,
+}
+
+fn name(key: u64) -> String {
+    let variant = if key.is_multiple_of(4) { "\nde" } else { "" };
+    format!("site GET http://h.test/{key}{variant}")
+}
+
+fn max(version: u64) -> u64 {
+    if version.is_multiple_of(9) {
+        LARGE
+    } else {
+        SMALL
+    }
+}
+
+impl History {
+    /// For one fault at every operation.
+    pub(super) fn short(seed: u64) -> Self {
+        Self {
+            seed,
+            stores: 1 + seed % 2,
+            steps: 70,
+            hits: Vec::new(),
+            cuts: [false; LIVES],
+        }
+    }
+
+    /// For many faults.
+    pub(super) fn long(seed: u64) -> Self {
+        Self {
+            steps: 160,
+            ..Self::short(seed)
+        }
+    }
+
+    fn plans(&self, life: usize) -> Plans {
+        let of = |disk: u64| {
+            let hits = self.hits.iter().filter(|hit| hit.life == life);
+            let own = hits.filter(|hit| hit.at % self.stores == disk);
+            plan(own.map(|hit| (hit.at / self.stores, hit.fault)))
+        };
+        (0..self.stores).map(of).collect()
+    }
+
+    pub(super) fn run(&self) -> Seen {
+        let bench = Bench::new(self.stores, self.seed);
+        for (disk, plan) in bench.disks.iter().zip(self.plans(0)) {
+            disk.set_log(true);
+            disk.set_faults(plan);
+        }
+        let mut run = Run {
+            history: self,
+            bench,
+            rng: Rng::new(self.seed).fork("history"),
+            life: 0,
+            step: 0,
+            version: 0,
+            keys: HashMap::new(),
+            tickets: Vec::new(),
+            acknowledged: HashMap::new(),
+            seen: Seen::default(),
+        };
+        for life in 0..LIVES {
+            for _ in 0..self.steps {
+                run.step();
+            }
+            run.end_of(life);
+        }
+        run.bench
+            .disks
+            .iter()
+            .for_each(|disk| disk.set_faults(FaultPlan::none()));
+        run.bench.rest();
+        run.check_all();
+        run.seen
+    }
+}
+
+impl Run<'_> {
+    fn step(&mut self) {
+        self.step += 1;
+        let key = self.rng.below(KEYS);
+        match self.rng.below(100) {
+            0..32 => self.put(key),
+            32..38 => {
+                self.bench
+                    .engine
+                    .supersede(hash(&name(key)), name(key).as_bytes());
+                self.ended(key);
+            }
+            38..44 => {
+                let ticket = self
+                    .bench
+                    .engine
+                    .purge(hash(&name(key)), name(key).as_bytes());
+                self.ended(key);
+                self.tickets.push((ticket, self.step, vec![key]));
+            }
+            44..47 => self.purge_tag(key % TAGS, false),
+            47..49 => self.purge_tag(key % TAGS, true),
+            49..51 => self.refresh(key),
+            51..53 => {
+                let ticket = self.bench.engine.sync();
+                self.tickets.push((ticket, self.step, (0..KEYS).collect()));
+            }
+            53..66 => self.check(key),
+            66..69 => self.bench.engine.clear_memory(),
+            69..72 => self.pass(700),
+            _ => {
+                let millis = self.rng.below(60);
+                self.pass(millis);
+            }
+        }
+    }
+
+    fn pass(&mut self, millis: u64) {
+        self.bench.pass(millis);
+        for (ticket, step, keys) in self.tickets.extract_if(.., |(ticket, ..)| ticket.is_done()) {
+            if ticket.outcome() == Some(Durable::Yes) {
+                for key in keys {
+                    let until = self.acknowledged.entry(key).or_default();
+                    *until = step.max(*until);
+                }
+            }
+        }
+    }
+
+    /// What the key holds has ended.
+    fn ended(&mut self, key: u64) {
+        let now = self.removal();
+        for held in self.keys.entry(key).or_default() {
+            // One that may have come undone is made again.
+            held.ended = held.ended.filter(|ended| !ended.young).or(Some(now));
+        }
+    }
+
+    fn removal(&self) -> Removal {
+        Removal {
+            step: self.step,
+            when: self.bench.now(),
+            young: false,
+        }
+    }
+
+    fn put(&mut self, key: u64) {
+        self.version += 1;
+        let version = self.version;
+        let tag = format!("t{}", key % TAGS);
+        let sequence = self.bench.engine.purge_sequence();
+        let new = tagged(
+            &name(key),
+            &body(key, version, max(version)),
+            &tag,
+            sequence,
+        );
+        let admitted = self.bench.engine.put(new).admitted;
+        self.ended(key);
+        if admitted.is_visible() {
+            let held = Held {
+                version,
+                ended: None,
+                stale: None,
+            };
+            self.keys.entry(key).or_default().push(held);
+        }
+    }
+
+    fn purge_tag(&mut self, tag: u64, soft: bool) {
+        let purge = purge(PurgeKind::Tag, &format!("t{tag}"), soft);
+        let Ok((_, ticket)) = self.bench.engine.purge_many(&purge, Places::Reserved) else {
+            return;
+        };
+        let keys: Vec<_> = (0..KEYS).filter(|key| key % TAGS == tag).collect();
+        let now = self.removal();
+        for key in &keys {
+            match soft {
+                false => self.ended(*key),
+                true => {
+                    for held in self.keys.entry(*key).or_default() {
+                        held.stale = held.stale.filter(|stale| !stale.young).or(Some(now));
+                    }
+                }
+            }
+        }
+        self.tickets.push((ticket, self.step, keys));
+    }
+
+    /// A 304 for what is stored; the version and the body stay.
+    fn refresh(&mut self, key: u64) {
+        if let Some(old) = self.bench.get(&name(key)) {
+            let meta = ObjectMeta {
+                purge_sequence: self.bench.engine.purge_sequence(),
+                ..*old.meta()
+            };
+            let (vary, tags) = (Bytes::new(), old.tags().clone());
+            let fields = old.fields().clone();
+            let put = self.bench.engine.refresh(&old, meta, vary, tags, fields);
+            let visible = put.map(|put| put.admitted.is_visible());
+            let held = self.keys.entry(key).or_default();
+            if let (Some(true), Some(last)) = (visible, held.last_mut()) {
+                last.stale = None;
+            } else if visible == Some(false) {
+                self.ended(key);
+            }
+        }
+    }
+
+    /// The version that a lookup gives, and whether it is stale; checks every byte.
+    fn given(&self, key: u64) -> Option<(u64, bool)> {
+        let object = self.bench.get(&name(key))?;
+        assert_eq!(object.key(), name(key).as_bytes());
+        let mut whole = object.body().to_vec();
+        for n in 0..object.fragment_count() {
+            whole.extend_from_slice(self.bench.fragment(&object, n)?.body());
+        }
+        let text = String::from_utf8_lossy(&whole[..whole.len().min(40)]).into_owned();
+        let version: u64 = text.split('/').nth(1).unwrap().parse().unwrap();
+        assert_eq!(version_of(key, &whole, max(version)), version);
+        Some((version, object.is_soft_purged()))
+    }
+
+    fn check(&mut self, key: u64) {
+        let Some((version, stale)) = self.given(key) else {
+            return;
+        };
+        self.seen.given += 1;
+        let all = self.keys.entry(key).or_default();
+        let at = all.iter().position(|held| held.version == version);
+        let at = at.unwrap_or_else(|| panic!("key {key} gave {version}, which it never held"));
+        let undone = match all[at].ended {
+            None if stale => None,
+            None => all[at].stale,
+            ended => ended,
+        };
+        let Some(removal) = undone else { return };
+        match removal.young {
+            true => self.seen.young += 1,
+            false => self.seen.returns.push((self.life, key, version)),
+        }
+        // From now on that is what it holds.
+        all.truncate(at + 1);
+        (all[at].ended, all[at].stale) = (None, None);
+    }
+
+    fn check_all(&mut self) {
+        (0..KEYS).for_each(|key| self.check(key));
+    }
+
+    fn end_of(&mut self, life: usize) {
+        self.check_all();
+        let bench = &self.bench;
+        let counts = bench.disks.iter().map(|disk| disk.counts());
+        let operations = counts.map(|c| (c.reads + c.writes + c.flushes, c.faults));
+        let (longest, faults) = operations.fold((0, 0), |(a, b), (c, d)| (c.max(a), b + d));
+        self.seen.operations[life] = longest * self.history.stores;
+        self.seen.faults += faults;
+        self.seen.struck.extend(bench.struck());
+        let cut = self.history.cuts[life];
+        let mut seeds = Rng::new(self.history.seed + life as u64).fork("cut");
+        let keep = |_| match cut {
+            true => Keep::Random(seeds.next_u64()),
+            false => Keep::All,
+        };
+        let mut keep: Vec<_> = (0..self.history.stores).map(keep).collect();
+        let plans = match life + 1 {
+            LIVES => vec![FaultPlan::none(); keep.len()],
+            next => self.history.plans(next),
+        };
+        self.bench = bench.restart(&mut keep, &plans, 2 + life as u64);
+        self.life += 1;
+        self.tickets.clear();
+        let now = self.bench.now();
+        for (key, all) in &mut self.keys {
+            let acknowledged = self.acknowledged.get(key).copied().unwrap_or(0);
+            for held in all {
+                for removal in [&mut held.ended, &mut held.stale].into_iter().flatten() {
+                    let young = now.since(removal.when) <= LIMIT;
+                    removal.young |= young && removal.step > acknowledged;
+                }
+            }
+        }
+        self.check_all();
+    }
+}

@@ -1,0 +1,204 @@
+//! What is purged, or void, and where it could still be met: around a read, in explanations, by a late
+//! 304, and after its purge is done with.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use foxy_base::FieldBlock;
+use foxy_disk::{Fault, FaultPlan, FaultRule, Keep, OpClass};
+
+use super::gaps::until_held;
+use super::purges::{purge, tagged};
+use super::rig::{Rig, hash};
+use crate::get::is_fragment_of;
+use crate::*;
+
+const MEMORY: u64 = 8 << 20;
+
+fn publish(rig: &Rig, tag: &str) {
+    let purge = purge(PurgeKind::Tag, tag, false);
+    rig.engine.purge_many(&purge, Places::Reserved).unwrap();
+}
+
+/// Two neighbours on disk, and a read of the first that brings the second along.
+fn neighbours() -> (Rig, ReadPlan) {
+    let mut rig = Rig::new(16, MEMORY, 1);
+    rig.settle();
+    for key in ["x first", "x second"] {
+        let sequence = rig.engine.purge_sequence();
+        rig.engine.put(tagged(key, &[b'b'; 700], key, sequence));
+    }
+    rig.settle();
+    rig.engine.clear_memory();
+    let plan = rig.plan("x first").unwrap();
+    let plan = rig.widen(&plan);
+    (rig, plan)
+}
+
+/// Carries out the read; whether the second came along.
+fn comes_along(rig: &Rig, plan: &ReadPlan, meanwhile: impl FnOnce(&Rig)) -> bool {
+    let buf = rig.read(plan).unwrap();
+    meanwhile(rig);
+    let _ = rig.engine.finish_read(plan, b"x first", buf);
+    let shard = rig.engine.shard(hash("x second")).read();
+    shard.in_memory(hash("x second")).is_some()
+}
+
+#[test]
+fn what_lies_around_a_read_comes_along_only_if_it_may_be_given() {
+    let (rig, plan) = neighbours();
+    assert!(comes_along(&rig, &plan, |_| {}), "as it should be");
+    let (rig, plan) = neighbours();
+    assert!(!comes_along(&rig, &plan, |rig| publish(rig, "x second")));
+    let (rig, plan) = neighbours();
+    assert!(!comes_along(&rig, &plan, |rig| {
+        rig.supersede("x second");
+    }));
+    let (rig, plan) = neighbours();
+    assert!(!comes_along(&rig, &plan, |rig| {
+        let store = rig.engine.store(StoreId(0)).unwrap();
+        store.purge_floor.store(u64::MAX, Ordering::Release);
+    }));
+}
+
+/// Replaced after the index was first asked and before the object is taken in.
+#[test]
+fn an_explanation_gives_nothing_that_is_void() {
+    let (rig, _) = neighbours();
+    let key = "x second";
+    assert!(rig.engine.peek(hash(key), key.as_bytes()).is_some());
+    let store = rig.engine.store(StoreId(0)).unwrap();
+    store.purge_floor.store(u64::MAX, Ordering::Release);
+    assert!(rig.engine.peek(hash(key), key.as_bytes()).is_none());
+}
+
+#[test]
+fn a_late_304_does_not_bring_back_what_is_purged() {
+    let rig = Rig::new(16, MEMORY, 2);
+    let old = rig.engine.put(tagged("x", b"old", "t", 0)).object;
+    publish(&rig, "t");
+    let meta = ObjectMeta {
+        purge_sequence: rig.engine.purge_sequence(),
+        ..*old.meta()
+    };
+    let fields = FieldBlock::empty();
+    let put = (rig.engine).refresh(&old, meta, old.vary().clone(), old.tags().clone(), fields);
+    assert!(put.is_none());
+    assert!(rig.get("x").is_none());
+}
+
+#[test]
+fn what_took_the_place_of_a_purged_object_stays() {
+    let rig = Rig::new(16, MEMORY, 3);
+    let old = rig.engine.put(tagged("x", b"old", "t", 0)).object;
+    publish(&rig, "t");
+    let sequence = rig.engine.purge_sequence();
+    rig.engine.put(tagged("x", b"new", "t", sequence));
+    // A sweep still has the old one in hand.
+    assert!(rig.engine.unless_purged(Arc::clone(&old)).is_none());
+    assert_eq!(rig.text("x").as_deref(), Some("new"));
+}
+
+/// On disk everything of its time was overwritten; in memory it was not.
+#[test]
+fn a_purge_that_no_sweep_went_through_does_not_retire() {
+    let mut rig = Rig::new(8, MEMORY, 4);
+    rig.settle();
+    rig.engine.put(tagged("x", b"old", "t", 0));
+    rig.settle();
+    publish(&rig, "t");
+    rig.fill("round", 600);
+    assert!(rig.counts().reused > 10);
+    drop(rig.engine.sweep());
+    assert_eq!(rig.engine.active_purges(), 1);
+    assert!(rig.get("x").is_none());
+}
+
+#[test]
+fn a_purge_stays_if_its_sweep_could_not_read_everything() {
+    let mut rig = Rig::new(16, MEMORY, 5);
+    rig.settle();
+    rig.engine.put(tagged("x", b"old", "t", 0));
+    rig.settle();
+    rig.engine.clear_memory();
+    publish(&rig, "t");
+    rig.settle();
+    let unreadable = FaultRule::new(OpClass::Read, Fault::EIO).within(rig.segments_at()..u64::MAX);
+    rig.disk.set_faults(FaultPlan::none().and(unreadable));
+    assert!(rig.sweep());
+    rig.disk.set_faults(FaultPlan::none());
+    assert_eq!(rig.engine.active_purges(), 1);
+    assert!(rig.get("x").is_none());
+}
+
+#[test]
+fn what_is_too_long_to_store_takes_the_old_version_away() {
+    let rig = Rig::new(16, MEMORY, 6);
+    rig.put("x", b"old");
+    let mut new = super::rig::object("x", b"new");
+    new.tags = vec![b't'; MAX_KEY_BYTES + 1].into();
+    let admitted = rig.engine.put(new).admitted;
+    assert_eq!(admitted, Admission::Refused(DropReason::TooLarge));
+    assert!(rig.get("x").is_none());
+}
+
+#[test]
+fn a_fragment_is_of_the_version_of_its_head() {
+    let rig = Rig::new(16, MEMORY, 7);
+    rig.put("x", &[b'x'; 40_000]);
+    let head = rig.get("x").unwrap();
+    let fragment = rig.fragment(&head, 0).unwrap();
+    assert!(is_fragment_of(&fragment, &head, 0));
+    let mut other = (*head).clone();
+    other.meta.version ^= 1;
+    assert!(!is_fragment_of(&fragment, &other, 0));
+}
+
+/// A power cut took the record that it is about; another one takes its place.
+#[test]
+fn a_removal_behind_the_end_of_the_log_concerns_nobody() {
+    let mut rig = Rig::new(16, 1 << 20, 8);
+    rig.settle();
+    let segments = rig.segments_at();
+    rig.disk.set_step(true);
+    rig.put("lost", b"12345678");
+    let sync = rig.engine.sync();
+    until_held(&mut rig, OpClass::Write, segments);
+    rig.supersede("lost");
+    assert!(!sync.is_done());
+    let mut kept = |write: &foxy_disk::Unsynced| write.at < segments;
+    let mut again = rig.crash(Keep::Writes(&mut kept));
+    again.put("next", b"12345678");
+    again.settle();
+    assert_eq!(again.kill().text("next").as_deref(), Some("12345678"));
+}
+
+#[test]
+fn a_purge_stays_while_what_it_removed_has_no_durable_tombstones() {
+    let mut rig = Rig::new(16, MEMORY, 9);
+    rig.settle();
+    rig.engine.put(tagged("x", b"old", "t", 0));
+    rig.settle();
+    publish(&rig, "t");
+    rig.settle();
+    let broken = FaultRule::new(OpClass::Write, Fault::EIO).within(rig.segments_at()..u64::MAX);
+    rig.disk.set_faults(FaultPlan::none().and(broken));
+    let mut sweep = rig.engine.sweep().unwrap();
+    while sweep.step() != SweepStep::Done {
+        rig.clock.advance(std::time::Duration::from_millis(50));
+        rig.turns(1);
+    }
+    assert_eq!(rig.engine.active_purges(), 1);
+}
+
+#[test]
+fn no_sweep_begins_while_something_is_being_loaded() {
+    let mut rig = Rig::new(16, MEMORY, 10);
+    rig.settle();
+    rig.engine.put(tagged("x", b"old", "t", 0));
+    rig.fill("over several segments", 100);
+    rig.purge(PurgeKind::Tag, "t", false);
+    let again = rig.crash_unloaded(Keep::All);
+    assert_eq!(again.engine.active_purges(), 1);
+    assert!(again.engine.sweep().is_none());
+}

@@ -1,0 +1,100 @@
+//! Rules that no test can see broken, with the reason.
+
+/// Rule and reason.
+pub(super) const EXPLAINED: &[(&str, &str)] = &[
+    (
+        "journal: a completion ends the tickets of its own write alone",
+        "one write is under way at a time, which is a rule of its own; the number guards that",
+    ),
+    (
+        "leave: a store whose removal log was full comes back empty",
+        "only a removal between two neighbouring statements could fill it there",
+    ),
+    (
+        "purge: the segment after the open one is of its time too",
+        "only a purge between the comparison of a cluster's objects and the move of the log's end, on \
+         another thread, meets it",
+    ),
+    (
+        "drain: what is about to be replaced does not move",
+        "what waits under a key has taken its entry away, which is looked at first",
+    ),
+    (
+        "read around: the index still leads to what is brought along",
+        "it is looked at twice: only a removal between the two, on another thread, meets the second",
+    ),
+    (
+        "write: what was superseded since it was chosen is not written",
+        "only a supersession between the choice and the writing of one cluster, on another thread, \
+         meets it",
+    ),
+    (
+        "removal log: it does not settle before the floor of an overflow is raised",
+        "the floor is raised in the same turn: only a kill between two steps of one turn meets it",
+    ),
+    (
+        "return: a store that missed too much to remember is a stranger",
+        "a full set names every key, so that nothing of it is loaded either",
+    ),
+    (
+        "reuse: a mark whose flush failed is made again",
+        "a store whose flush failed is not written any more, which is a rule of its own",
+    ),
+    (
+        "reuse: the victim's slot is of its present life",
+        "two lost writes of one slot are needed, its seal and its mark",
+    ),
+    (
+        "read: a damaged record leaves a tombstone for its key",
+        "its place becomes void as well, which is enough where the place is known",
+    ),
+    (
+        "read: the record is of the hash that was looked up",
+        "the key in the record is compared too, which is a rule of its own",
+    ),
+    (
+        "reinsert: the record is of the entry's hash",
+        "the record's checksum covers its place, and the entry's its table: they agree",
+    ),
+    (
+        "reinsert: what is being replaced is not written again",
+        "what waits under a key has taken its entry away, which is looked at first",
+    ),
+];
+
+/// Rules for which no test is known yet. `cargo xtask mutants` fails for each of them; the comparison
+/// of the table with the sources does not.
+pub(super) const OPEN: &[&str] = &[
+    "add: a store with contents that comes while something was missed begins empty",
+    "company: a start was cut short only if all of its stores are there",
+    "drain: what is purged does not move",
+    "faults: a store that takes no writes says on its disk that nothing counts",
+    "journal: later blocks are written one at a time",
+    "removal log: a place behind the end of the log does not matter",
+    "removal log: an entry counts until its tombstone is covered",
+    "removal log: an entry counts while its removal is in the inbox",
+    "return: its contents count again when what it missed is durably void",
+    "reuse: a mark that could not be written is not taken for made",
+    "reuse: entries are dropped in sequence",
+    "reuse: it does not begin while the store is being loaded",
+    "reuse: slots are marked in sequence",
+    "reuse: what lay in a segment that is passed over is forgotten with the next mark",
+    "seal: no summary vouches for clusters whose flush failed",
+    "start: a mark from before a lost segment is not gone on with",
+    "start: of several marked segments the oldest comes next",
+    "start: the lives of the open segment and the next one follow each other",
+    "start: what was searched is durable before a summary vouches for it",
+    "start: writing does not go on in a segment from before a lost one",
+    "write: a segment in quarantine gets no more clusters",
+];
+
+/// The reason why no test sees that this rule is broken, if there is one.
+pub(super) fn why(rule: &str) -> Option<&'static str> {
+    let known = EXPLAINED.iter().find(|(name, _)| *name == rule);
+    known.map(|(_, why)| *why)
+}
+
+/// Whether this rule is explained, or known to be open.
+pub(super) fn is_known(rule: &str) -> bool {
+    why(rule).is_some() || OPEN.contains(&rule)
+}

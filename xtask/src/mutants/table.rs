@@ -1,0 +1,104 @@
+//! The table of rules and their killers in docs/recovery.md.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use super::rules::Rule;
+use super::{Killer, explained};
+use crate::workspace::root;
+
+const BEGIN: &str = "<!-- mutants: begin (written by `cargo xtask mutants --write`) -->\n";
+const END: &str = "<!-- mutants: end -->\n";
+const NOBODY: &str = "no test";
+
+fn path() -> PathBuf {
+    root().join("docs/recovery.md")
+}
+
+fn text() -> Result<(String, String, String), String> {
+    let text = std::fs::read_to_string(path());
+    let text = text.map_err(|error| format!("docs/recovery.md cannot be read: {error}"))?;
+    let parts = text.split_once(BEGIN).and_then(|(before, rest)| {
+        let (table, after) = rest.split_once(END)?;
+        Some((before.to_owned(), table.to_owned(), after.to_owned()))
+    });
+    parts.ok_or("docs/recovery.md has no table of mutants between its two marks".to_owned())
+}
+
+/// Rules and killers as the document has them.
+///
+/// # Errors
+/// There is no such table.
+pub(crate) fn read() -> Result<HashMap<String, Killer>, String> {
+    let (_, table, _) = text()?;
+    Ok(rows(&table).collect())
+}
+
+fn rows(table: &str) -> impl Iterator<Item = (String, Killer)> {
+    let rows = table.lines().filter(|line| line.starts_with("| "));
+    rows.skip(1).filter_map(|row| {
+        let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let [name, killer] = cells[..] else {
+            return None;
+        };
+        let test = killer.trim_matches('`').split_once(": ");
+        let killer = match test {
+            _ if killer.starts_with(NOBODY) => Killer::Nobody,
+            Some((package, test)) => Killer::Test(package.to_owned(), test.to_owned()),
+            None => return None,
+        };
+        Some((name.to_owned(), killer))
+    })
+}
+
+/// Writes the table anew.
+///
+/// # Errors
+/// The document cannot be read or written.
+pub(crate) fn write(rules: &[Rule], told: &HashMap<String, Killer>) -> Result<(), String> {
+    let (before, _, after) = text()?;
+    let text = format!("{before}{BEGIN}{}{END}{after}", render(rules, told));
+    std::fs::write(path(), text).map_err(|error| format!("docs/recovery.md: {error}"))
+}
+
+fn render(rules: &[Rule], told: &HashMap<String, Killer>) -> String {
+    let mut out = "| rule | the test that notices when it is broken |\n|---|---|\n".to_owned();
+    for rule in rules {
+        let killer = match told.get(&rule.name) {
+            Some(Killer::Test(package, test)) => format!("`{package}: {test}`"),
+            Some(Killer::Nobody) => {
+                let why = explained::why(&rule.name).unwrap_or("not found yet");
+                format!("{NOBODY}: {why}")
+            }
+            None => continue,
+        };
+        let _ = writeln!(out, "| {} | {killer} |", rule.name);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_read_as_it_was_written() {
+        let names = ["a: one", "b: two"];
+        let rules: Vec<_> = (names.iter())
+            .map(|name| Rule {
+                name: (*name).to_owned(),
+                package: "store".to_owned(),
+                path: String::new(),
+                line: 1,
+            })
+            .collect();
+        let test = Killer::Test("store".to_owned(), "tests::x::y".to_owned());
+        let told = HashMap::from([
+            (names[0].to_owned(), test),
+            (names[1].to_owned(), Killer::Nobody),
+        ]);
+        let read: HashMap<_, _> = rows(&render(&rules, &told)).collect();
+        assert_eq!(read, told);
+    }
+}
