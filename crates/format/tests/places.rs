@@ -1,5 +1,7 @@
 //! Whole tables that do not belong where they are read, and damage behind the first part.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use foxy_base::{KeyHash, crc32c};
 use foxy_format::{
     BLOCK, BODY_BLOCK_BYTES, ChainLink, ClusterHeader, Entry, EntryKind, FormatError, JournalBlock,

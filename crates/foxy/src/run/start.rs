@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use foxy_base::{Budget, Clock, SystemClock};
+use foxy_base::{Budget, Clock, SystemClock, hash64};
 use foxy_disk::Disk;
 use foxy_proxy::{Proxy, Resolver, SystemResolver};
 use foxy_store::{Engine, EngineConfig, StoreOptions};
