@@ -142,3 +142,59 @@ impl Changes {
         decides || order(old) != order(new)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::build;
+
+    const SITE: &str = "[[site]]\nname = \"a\"\nlisten = \"127.0.0.1:8080\"\n";
+
+    /// What a reload from one text to the other applies, what has to wait, and whether fetches go on.
+    fn changes(old: &str, new: &str) -> (Vec<String>, Vec<String>, bool) {
+        let (old, new) = (build(old).unwrap(), build(new).unwrap());
+        let (_, changes) = new.after(&old);
+        (changes.now, changes.later, changes.alike)
+    }
+
+    #[test]
+    fn the_same_text_changes_nothing() {
+        let text = format!("{SITE}origin = \"https://a.test\"\n[[rule]]\nhost = \"*.b.test\"\n");
+        assert_eq!(changes(&text, &text), (vec![], vec![], true));
+    }
+
+    #[test]
+    fn what_decides_about_answers_ends_the_sharing_of_fetches() {
+        let site = format!("{SITE}origin = \"http://a.test\"\n");
+        for (new, name, alike) in [
+            ("[timeouts]\nidle = \"3s\"", "timeouts", true),
+            ("[limits]\nhead_fields = 50", "limits", true),
+            (
+                "[access]\nallow_clients = [\"192.0.2.0/24\"]",
+                "access",
+                false,
+            ),
+            ("[cache]\ndefault_ttl = \"9s\"", "cache", false),
+            ("[[rule]]\nhost = \"a.test\"", "rule", false),
+        ] {
+            let found = changes(&site, &format!("{site}{new}"));
+            assert_eq!(found, (vec![name.to_owned()], vec![], alike), "{new}");
+        }
+        let other = format!("{SITE}origin = \"http://b.test\"\n");
+        assert_eq!(
+            changes(&site, &other),
+            (vec!["site a".to_owned()], vec![], false)
+        );
+        let (now, _, alike) = changes(&site, "");
+        assert!(now.contains(&"site a".to_owned()) && !alike);
+    }
+
+    #[test]
+    fn what_only_a_start_applies_is_named_each_time_and_kept() {
+        let (old, new) = (build("").unwrap(), build("memory = \"100MiB\"").unwrap());
+        let (next, changes) = new.after(&old);
+        assert_eq!(changes.later, ["memory"]);
+        assert_eq!(next.memory, old.memory);
+        let (_, again) = new.after(&next);
+        assert_eq!(again, changes);
+    }
+}
