@@ -43,7 +43,7 @@ impl Mutant {
         }
     }
 
-    /// Whether `FOXY_MUTANT` names it. The environment is read once.
+    /// Returns whether `FOXY_MUTANT` names this rule. The environment is read once.
     #[must_use]
     pub fn is_chosen(&self) -> bool {
         let chosen = || std::env::var("FOXY_MUTANT").is_ok_and(|name| name == self.name);

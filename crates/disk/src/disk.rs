@@ -44,9 +44,9 @@ pub trait Disk: Send + Sync + Debug {
     fn write_at(&self, at: u64, data: &[u8]) -> io::Result<()>;
 
     /// Writes `data` at byte `at` through the operating system's cache; any alignment, any length.
-    /// What was written survives the death of the process at once, and a power cut after a flush
-    /// that began later; without one a power cut may keep any part of it. Takes about a
-    /// microsecond: the device is not waited for.
+    /// Written bytes survive the death of the process at once, and a power cut after a flush that
+    /// began later; without one a power cut may keep any part of them. Takes about a microsecond:
+    /// the device is not waited for.
     ///
     /// Blocks written in this way must never be written or read in any other: direct transfers
     /// and the cache do not see each other.
@@ -55,7 +55,8 @@ pub trait Disk: Send + Sync + Debug {
     /// `InvalidInput` past the end, otherwise what the system says.
     fn write_cached(&self, at: u64, data: &[u8]) -> io::Result<()>;
 
-    /// Fills `into` from byte `at` with what [`write_cached`](Self::write_cached) wrote.
+    /// Fills `into` from byte `at` with what [`write_cached`](Self::write_cached) wrote. What has
+    /// reached the device is read from the device, each time anew.
     ///
     /// # Errors
     /// As `read_at`.
@@ -64,7 +65,7 @@ pub trait Disk: Send + Sync + Debug {
     /// Makes everything durable that was written before this call.
     ///
     /// # Errors
-    /// What the device says; then nothing is known about the writes since the last flush.
+    /// The error of the device; then nothing is known about the writes since the last flush.
     fn flush(&self) -> io::Result<()>;
 
     /// Makes the disk `new_len` bytes long (rounded down to blocks); contents are kept, new room

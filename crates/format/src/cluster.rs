@@ -129,17 +129,7 @@ impl ClusterHeader {
     /// Anything but a whole header and table is refused; a torn table has a wrong checksum.
     pub fn decode(bytes: &[u8], segment_bytes: u32) -> Result<(Self, Vec<Entry>), FormatError> {
         let mut take = Take::new(bytes);
-        check_mark(&mut take, MAGIC, &[1])?;
-        take.zeros(2)?;
-        let header = Self {
-            uuid: StoreUuid(take.array()?),
-            sequence: take.u64()?,
-            segment: take.u32()?,
-            offset_units: take.u32()?,
-            len_units: take.u32()?,
-            entries: take.u32()?,
-            link: ChainLink::decode(&mut take)?,
-        };
+        let header = Self::take(&mut take)?;
         let crc = take.u32()?;
         let table = CLUSTER_HEADER_BYTES + header.entries as usize * ENTRY_BYTES;
         let bytes = bytes.get(..table).ok_or(FormatError::Truncated)?;
@@ -157,6 +147,27 @@ impl ClusterHeader {
             segment_bytes,
         )?;
         Ok((header, entries))
+    }
+
+    /// The header at the beginning of `bytes` as it claims to be, whole or not: its checksum, which
+    /// covers the table too, is not compared. `None` if there is no header.
+    #[must_use]
+    pub fn claimed(bytes: &[u8]) -> Option<Self> {
+        Self::take(&mut Take::new(bytes)).ok()
+    }
+
+    fn take(take: &mut Take<'_>) -> Result<Self, FormatError> {
+        check_mark(take, MAGIC, &[1])?;
+        take.zeros(2)?;
+        Ok(Self {
+            uuid: StoreUuid(take.array()?),
+            sequence: take.u64()?,
+            segment: take.u32()?,
+            offset_units: take.u32()?,
+            len_units: take.u32()?,
+            entries: take.u32()?,
+            link: ChainLink::decode(take)?,
+        })
     }
 
     fn check(&self, table: usize, segment_bytes: u32) -> Result<(), FormatError> {

@@ -40,7 +40,7 @@ fn memory(engine: &Engine, most: u64) {
     );
 }
 
-/// What a removal costs its caller: a replacement's entry in the removal log.
+/// Measures the cost of a removal to its caller: a replacement's entry in the removal log.
 fn removals(engine: &Engine, clock: &SystemClock, objects: u64) {
     let keys: Vec<_> = (0..objects.min(10_000))
         .map(|n| key(objects - 1 - n))

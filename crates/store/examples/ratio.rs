@@ -30,7 +30,7 @@ const MEMORY: u64 = 12 << 20;
 /// Of it, for what waits to be written: nothing may be dropped here.
 const PENDING: u64 = 8 << 20;
 
-/// What is asked for: which object, in which version, of which size.
+/// A request: the object, its version and its size in bytes.
 #[derive(Clone, Copy)]
 struct Asked {
     object: u64,
@@ -222,7 +222,7 @@ impl Replay {
     }
 }
 
-/// What an exact LRU of so many bytes would hit after the first `warm` requests.
+/// Returns the hits and hit bytes of an exact LRU of `bytes` bytes after the first `warm` requests.
 fn lru(stream: &[Asked], bytes: u64, warm: usize) -> (u64, u64) {
     let mut lru = ByteLru::new(bytes);
     let mut versions = std::collections::HashMap::new();
@@ -279,7 +279,7 @@ fn shares(all: &StoreStats) {
     );
 }
 
-/// What units of packing would cost, computed from the stream: mean bytes lost per record.
+/// Prints the cost of units of packing, computed from the stream: mean bytes lost per record.
 fn units(stream: &[Asked]) {
     for unit in [1u64, 8, 16, 64, 512, 4096] {
         let lost: u64 = stream

@@ -133,7 +133,7 @@ impl Engine {
         }
     }
 
-    /// Whether the write budget, or the rule at its end, lets a head or whole object in.
+    /// Returns whether the write budget, or the rule at its end, admits a head or whole object.
     fn is_let_in(&self, object: &Object, bytes: usize) -> bool {
         let bytes = bytes as u64;
         let all = match object.is_large() {
@@ -218,7 +218,7 @@ impl Engine {
         Some(Put { object, admitted })
     }
 
-    /// Whether a lookup would give this very object, as far as memory tells.
+    /// Returns whether a lookup would give this very object, as far as memory tells.
     fn is_current(&self, object: &Object) -> bool {
         let shard = self.shard(object.hash()).read();
         match shard.in_memory(object.hash()) {

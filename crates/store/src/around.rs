@@ -1,7 +1,7 @@
 //! Reading what lies around an object with it, where that saves reads: the rule is
 //! [`foxy_policy::ReadAround`]'s.
 //!
-//! What is brought along goes into the RAM tier under the same conditions as an object that was
+//! An object that is brought along goes into the RAM tier under the same conditions as one that was
 //! asked for: whole, in its place and life, not purged, and the index still leads there.
 
 use std::sync::Arc;
@@ -37,8 +37,8 @@ pub(crate) fn rule(memory_bytes: u64, around: u64) -> ReadAround {
     ReadAround::new(places as usize)
 }
 
-/// What a read of 64 KiB costs more than one of 8 KiB, in those of 8 KiB: measured for SSDs (32
-/// under way) and reckoned for the others.
+/// The extra cost of a read of 64 KiB over one of 8 KiB, in reads of 8 KiB: measured for SSDs (32
+/// under way) and estimated for the others.
 const fn cost(device: Device) -> f64 {
     match device {
         Device::Unknown | Device::Fast => 2.0,
@@ -47,7 +47,7 @@ const fn cost(device: Device) -> f64 {
     }
 }
 
-/// Which store brought an object along, until it is first asked for: its number and 1, or 0.
+/// The store that brought an object along, until it is first asked for: its number and 1, or 0.
 #[derive(Debug, Default)]
 pub(crate) struct Brought(AtomicU32);
 

@@ -22,7 +22,7 @@ pub(crate) struct Away {
     stores: Mutex<HashMap<StoreUuid, Missed>>,
 }
 
-/// What is known of a store that is away.
+/// The state of a store that is away.
 #[derive(Debug)]
 pub(crate) struct Missed {
     /// Keys that were removed or replaced since.
@@ -49,7 +49,7 @@ impl Away {
         }
     }
 
-    /// Whether this store left in this state, and the floor that it had then.
+    /// Returns the floor that this store had when it left; `None` unless it left in this state.
     pub(crate) fn floor_of(&self, uuid: StoreUuid, generation: u64) -> Option<LogPosition> {
         let stores = self.stores.lock();
         let missed = stores.get(&uuid).filter(|missed| {

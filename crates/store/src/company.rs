@@ -1,4 +1,4 @@
-//! Which stores may be believed when they meet at a start.
+//! The rule for which stores are believed when they meet at a start.
 //!
 //! A store says on its disk in which company it was: an *epoch*, which goes up whenever other
 //! stores are open together than before, who they were, and who they had been at the epochs
@@ -17,7 +17,7 @@
 use foxy_base::{hash64, rule};
 use foxy_format::{Company, FORMER_MAX, StoreUuid, Superblock};
 
-/// What a company is to an earlier one, or to another of the same epoch.
+/// The relation of a company to an earlier one, or to another of the same epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Past {
     /// It was that.
@@ -47,7 +47,7 @@ fn next(of: &Company, members: u64) -> Company {
     }
 }
 
-/// Who was in it at that epoch, if it knows.
+/// Returns the hash of the members at that epoch, if the company knows it.
 fn at(of: &Company, epoch: u64) -> Option<u64> {
     match of.epoch.checked_sub(epoch)? {
         0 => Some(of.members),
@@ -72,7 +72,7 @@ fn past(newer: &Company, older: &Company) -> Past {
 /// The stores of an engine, as they say it on their disks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Circle {
-    /// What those say that may be believed.
+    /// The company that the believed stores record.
     now: Company,
     /// A start ended while they said this: those that still say what was before are as good.
     interrupted: bool,
@@ -118,12 +118,12 @@ impl Circle {
         }
     }
 
-    /// What the stores say now.
+    /// Returns the company that the stores record now.
     pub(crate) const fn now(&self) -> &Company {
         &self.now
     }
 
-    /// Whether the contents of a store may be believed that says this.
+    /// Returns whether the contents of a store that says this may be believed.
     pub(crate) fn believes(&self, said: &Company) -> bool {
         rule!(
             "company: a store that was not there is not believed",
@@ -151,5 +151,38 @@ impl Circle {
         if self.now.epoch == 0 {
             self.now = *said;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use foxy_format::{Geometry, LogPosition};
+
+    fn says(company: Company, uuid: u8) -> Superblock {
+        Superblock {
+            extensions: 0,
+            generation: 1,
+            uuid: StoreUuid([uuid; 16]),
+            geometry: Geometry::fit(1 << 24, 64 << 10, 16 << 10, 512).unwrap(),
+            floor: LogPosition(0),
+            company,
+            quarantine: Vec::new(),
+        }
+    }
+
+    /// The second of two stores had not said the new company yet when the start ended. With a disk
+    /// beside them that says nothing, this is another start.
+    #[test]
+    fn a_start_was_cut_short_only_if_the_same_disks_are_there() {
+        let before = Company {
+            epoch: 1,
+            members: 7,
+            ..Company::default()
+        };
+        let both = members([StoreUuid([1; 16]), StoreUuid([2; 16])].into_iter());
+        let found = [says(next(&before, both), 1), says(before, 2)];
+        assert!(Circle::meet(&found, true).believes(&before));
+        assert!(!Circle::meet(&found, false).believes(&before));
     }
 }

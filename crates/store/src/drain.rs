@@ -43,7 +43,7 @@ pub enum DrainStep {
     Done,
 }
 
-/// What became of a record that was to move.
+/// The result of moving a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Moved {
     Yes,
@@ -53,8 +53,8 @@ enum Moved {
     NotYet,
 }
 
-/// Whether a record is worth moving: it may still be used, and either it was used since it was
-/// written or what it needs is not taken from anything else.
+/// Returns whether a record is worth moving: it has not expired, and either it was used since it
+/// was written or its room is not taken from anything else.
 fn is_wanted(expires: WallTime, now: WallTime, uses: u8, free_room: bool) -> bool {
     expires >= now && (uses > 0 || free_room)
 }

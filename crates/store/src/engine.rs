@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use foxy_base::{Clock, KeyHash, hash64};
+use foxy_base::{Clock, KeyHash, hash64, rule};
 use foxy_disk::Disk;
 use foxy_index::Index;
 use foxy_policy::CachePolicy;
@@ -41,9 +41,9 @@ pub struct Engine {
     pub(crate) registry: Registry,
     pub(crate) away: Away,
     pub(crate) trust: Trust,
-    /// Who may be believed, if the stores met.
+    /// The company of the stores that are believed, if the stores met.
     pub(crate) circle: parking_lot::Mutex<Option<Circle>>,
-    /// What every store shall say; 0: they did not meet, or not all are open.
+    /// The epoch that every store shall record; 0: they did not meet, or not all are open.
     pub(crate) epoch: AtomicU64,
     pub(crate) opening: parking_lot::Mutex<()>,
     pub(crate) pending_bytes: AtomicU64,
@@ -220,9 +220,24 @@ impl Engine {
             .unwrap_or(self.config.fragment_bytes)
     }
 
-    /// A ticket for everything put and removed before.
+    /// A ticket for everything put and removed before, purges of many included.
     pub fn sync(&self) -> SyncTicket {
-        self.ticket_of(&self.stores(), true)
+        let stores = self.stores();
+        let (ticket, parts) = SyncTicket::new(2 * stores.len() as u32);
+        let mut parts = parts.into_iter();
+        for (store, part) in stores.iter().zip(parts.by_ref()) {
+            let objects = true;
+            store.inbox.lock().request(SyncRequest { objects, part });
+        }
+        for (store, part) in stores.iter().zip(parts) {
+            rule!(
+                "ticket: one for everything waits for the purges of many",
+                store.journal.lock().ask(part),
+                part.finish(crate::Durable::Yes)
+            );
+            store.bell.ring();
+        }
+        ticket
     }
 
     /// A ticket for a removal.

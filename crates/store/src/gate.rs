@@ -10,20 +10,20 @@ use foxy_base::{KeyHash, MonoTime};
 use foxy_policy::{Admission, Admit, Budgeted, Frequency, SecondUse, SizeLimit, TokenBucket};
 use parking_lot::Mutex;
 
-/// What a budget that was not used may save up for.
+/// The time for which an unused budget may accumulate.
 const BURST: Duration = Duration::from_secs(10);
 /// The part (1/n) of the budget that is kept for what the rule lets in.
 const KEPT: u64 = 4;
 /// The part (1/n) of the memory budget for what is remembered of uses.
 pub const GATE_MEMORY_PART: u64 = 64;
 
-/// What enters when the write budget is spent.
+/// The rule for objects that enter when the write budget is spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum WhenSpent {
-    /// What was asked for before, within memory.
+    /// Objects that were asked for before, within memory.
     #[default]
     SecondUse,
-    /// What was asked for three times lately.
+    /// Objects that were asked for three times lately.
     Frequency,
     /// Whatever comes, as long as the kept part lasts.
     Anything,
@@ -34,7 +34,7 @@ pub enum WhenSpent {
 pub struct AdmissionConfig {
     /// Bytes per second of new contents for all stores together; 0: no limit.
     pub write_budget: u64,
-    /// What enters when it is spent.
+    /// The rule for objects that enter when the budget is spent.
     pub when_spent: WhenSpent,
     /// Larger objects do not enter then.
     pub size_max: u64,
@@ -118,7 +118,7 @@ impl Gate {
         }
     }
 
-    /// Whether an object of so many bytes may be written. The clock is asked only if it matters.
+    /// Returns whether an object of `bytes` bytes may be written. Reads the clock only if needed.
     pub(crate) fn admits(&self, key: KeyHash, bytes: u64, now: impl FnOnce() -> MonoTime) -> bool {
         let Some(rules) = &self.0 else {
             return true;

@@ -17,7 +17,7 @@ use crate::stats::add;
 use crate::{Engine, Lookup, Object, ReadMiss, ReadPlan};
 
 impl Engine {
-    /// What is stored under a key. Memory only: a shared lock, no allocation.
+    /// Looks up the object under a key. Memory only: a shared lock, no allocation.
     pub fn lookup(&self, hash: KeyHash, key: &[u8]) -> Lookup {
         match self.lookup_memory(hash) {
             Some(object)
@@ -59,7 +59,7 @@ impl Engine {
         }
     }
 
-    /// Whether every fragment of a large object can probably be had (memory only).
+    /// Returns whether every fragment of a large object is probably stored (memory only).
     #[must_use]
     pub fn has_all_fragments(&self, head: &Object) -> bool {
         (0..head.fragment_count()).all(|n| {
@@ -244,7 +244,7 @@ impl Engine {
         self.index.remove_if(plan.hash, plan.spot.address).is_some()
     }
 
-    /// What a store missed purges of is void: its journal was damaged, or it was away.
+    /// Refuses an object whose store missed purges: its journal was damaged, or it was away.
     fn refuse_void(&self, plan: &ReadPlan, object: &Object) -> Result<(), ReadMiss> {
         let stores = self.stores();
         let store = stores.by_id(plan.store).ok_or(ReadMiss::Superseded)?;

@@ -78,7 +78,7 @@ impl Engine {
         head
     }
 
-    /// Whether an object is a fragment of a version that somebody reads.
+    /// Returns whether an object is a fragment of a version that somebody reads.
     pub(crate) fn is_held(&self, object: &Object) -> bool {
         let head = foxy_base::key_hash(object.key());
         object.is_fragment() && self.holds.has(head, object.meta().version)
@@ -107,7 +107,7 @@ impl Engine {
         read.iter().flat_map(|(.., hold)| of(hold)).collect()
     }
 
-    /// Who needs a version that is held; `None` if nobody but the memory that has its head does.
+    /// Returns the use of a held version; `None` if only the memory that has its head needs it.
     fn use_of(&self, hold: &Arc<Hold>) -> Option<Use> {
         let shard = self.shard(hold.hash).read();
         let head = shard.in_memory(hold.hash);
@@ -120,7 +120,7 @@ impl Engine {
     }
 }
 
-/// Who reads a version, in order of need.
+/// The readers of a version, in order of need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Use {
     /// Requests that came before it was replaced, as far as memory tells.

@@ -1,4 +1,4 @@
-//! What others hand to the thread that writes a store, and how they wake it.
+//! The inbox of the thread that writes a store, and the bell that wakes it.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use crate::ticket::TicketPart;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item {
     pub(crate) hash: KeyHash,
-    /// Which entry of the pending table is meant; it may have been replaced since.
+    /// The entry of the pending table that is meant; it may have been replaced since.
     pub(crate) ticket: u64,
     pub(crate) group: u64,
     /// Length of the record on disk.
     pub(crate) bytes: u32,
 }
 
-/// What a caller waits for.
+/// A request of a caller that waits until objects and removals are durable.
 #[derive(Debug)]
 pub(crate) struct SyncRequest {
     /// Objects too, or removals only.
@@ -28,7 +28,7 @@ pub(crate) struct SyncRequest {
     pub(crate) part: TicketPart,
 }
 
-/// What network threads hand to the writer.
+/// Objects, removals and requests that network threads hand to the writer.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     pub(crate) items: Vec<Item>,

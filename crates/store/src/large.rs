@@ -152,7 +152,7 @@ impl LargePut {
         self.dropped
     }
 
-    /// What is in fragments so far, to be read while the rest streams in.
+    /// Returns the fragments stored so far, to be read while the rest streams in.
     #[must_use]
     pub const fn stored(&self) -> &Arc<Stored> {
         &self.stored

@@ -27,7 +27,7 @@ pub enum Lookup {
 /// One aligned read that covers a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadPlan {
-    /// Which store's disk.
+    /// The store whose disk is read.
     pub store: StoreId,
     /// Byte offset on that disk, aligned to its logical block.
     pub at: u64,
@@ -35,7 +35,7 @@ pub struct ReadPlan {
     pub len: u32,
     /// Offset of the record in what is read, in bytes.
     pub(crate) skip: u32,
-    /// Whose record is expected.
+    /// Hash of the key whose record is expected.
     pub(crate) hash: KeyHash,
     /// The index entry that this follows.
     pub(crate) spot: Spot,
@@ -71,7 +71,7 @@ pub enum ReadMiss {
     Device,
 }
 
-/// What became of a `put`.
+/// The result of a `put`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Admission {
     /// Visible, and on its way to disk.
@@ -83,7 +83,7 @@ pub enum Admission {
 }
 
 impl Admission {
-    /// Whether a lookup finds the object.
+    /// Returns whether a lookup finds the object.
     #[must_use]
     pub const fn is_visible(self) -> bool {
         !matches!(self, Self::Refused(_))
@@ -112,6 +112,6 @@ pub enum DropReason {
 pub struct Put {
     /// The object as stored (also when it was not admitted, for the requests at hand).
     pub object: Arc<Object>,
-    /// What became of it.
+    /// The result of the admission.
     pub admitted: Admission,
 }

@@ -25,12 +25,12 @@ use crate::shared::StoreShared;
 use crate::stats::Duty;
 use crate::{Durable, Engine, Health, OpenError, StoreId, StoreOptions};
 
-/// What may be believed of a store's contents when it is opened.
+/// The trust in a store's contents when it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// All that its log says.
     Known,
-    /// What its log says from this floor on, but for what was removed while it was away.
+    /// The records of its log from this floor on, except those removed while it was away.
     Back(LogPosition),
     /// It grows: the engine has everything in hand.
     Grows,
@@ -101,7 +101,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether a store that was not there so far can have missed something.
+    /// Returns whether a store that was not there so far can have missed something.
     fn has_changed(&self) -> bool {
         let counters = &self.counters;
         [
@@ -115,7 +115,7 @@ impl Engine {
         .any(|counter| counter.load(Ordering::Relaxed) > 0)
     }
 
-    /// What may be believed of a store that is found with this superblock.
+    /// Returns the trust in the contents of a store that is found with this superblock.
     pub(crate) fn standing(&self, superblock: &Superblock) -> Standing {
         if let Some(floor) = self.away.floor_of(superblock.uuid, superblock.generation) {
             return Standing::Back(floor);
@@ -144,7 +144,7 @@ impl Engine {
         }
     }
 
-    /// What a store without contents says of the company that it is about to join.
+    /// Returns the company that a store without contents records when it is about to join.
     pub(crate) fn company(&self) -> Company {
         let circle = self.circle.lock();
         circle.map_or_else(Company::default, |circle| *circle.now())
@@ -262,9 +262,9 @@ impl Engine {
         self.rebalance();
     }
 
-    /// What memory knows of a store that is not in the list any more: what waits, and its entries.
-    /// Takes the lock of each part of the tables in turn, as [`Engine::barrier`] does: behind the
-    /// first loop nobody works with the former list.
+    /// Forgets all that memory holds of a store that is not in the list any more: pending objects
+    /// and index entries. Takes the lock of each part of the tables in turn, as [`Engine::barrier`]
+    /// does: behind the first loop nobody works with the former list.
     pub(crate) fn forget_contents(&self, store: &StoreShared) {
         for number in 0..self.shard_count() {
             let mut shard = self.shard_at(number).write();

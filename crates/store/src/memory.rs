@@ -12,8 +12,8 @@ const SLACK_PART: u64 = 20;
 const READS_MAX: u64 = 8 << 20;
 
 impl Engine {
-    /// Whether so little waits for a store that the others have room as well: one that does not
-    /// get on may not keep them from storing.
+    /// Returns whether a store has few enough pending bytes to leave room for the others: a store
+    /// that does not get on may not keep them from storing.
     pub(crate) fn has_room(&self, store: &StoreShared, stores: usize) -> bool {
         let waits = store.pending_bytes.load(Ordering::Relaxed);
         stores == 1 || waits < self.config.pending_bytes_max / 4 * 3
@@ -55,7 +55,7 @@ impl Engine {
         }
     }
 
-    /// What longer reads under way may take: half of what is set aside for reads.
+    /// Returns the bytes that longer reads under way may take: half of what is set aside for reads.
     pub(crate) const fn wide_bytes_max(&self) -> u64 {
         let share = self.config.memory_bytes / 128;
         if share < READS_MAX / 2 {

@@ -101,7 +101,7 @@ pub struct Object {
     pub(crate) fragment: u32,
     /// Bytes of memory that all of this keeps alive, overhead included.
     pub(crate) charge: usize,
-    /// Which purges it was compared with.
+    /// The newest purge that it was compared with, and whether a soft one covers it.
     pub(crate) mark: PurgeMark,
     /// It came along with another's read and was not asked for yet.
     pub(crate) brought: Brought,

@@ -1,4 +1,4 @@
-//! What can be chosen: for the engine, and for each store.
+//! Options of the engine, and of each store.
 
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ pub struct StoreOptions {
     pub buffer_bytes: u64,
     /// An object is on its way to disk at the latest so long after it was put.
     pub flush_age: Duration,
-    /// What was written is made durable at the latest so long after it was written.
+    /// Written clusters are made durable at the latest so long after they were written.
     pub sync_interval: Duration,
     /// A removal is on its way to disk at the latest so long after it was made.
     pub tombstone_delay: Duration,
@@ -184,7 +184,7 @@ pub enum OpenError {
     Damaged {
         /// The disk.
         disk: String,
-        /// What is wrong.
+        /// The damage to the superblocks.
         problem: String,
     },
     /// Too little room for a new store.
@@ -194,7 +194,7 @@ pub enum OpenError {
         disk: String,
         /// Its length.
         bytes: u64,
-        /// What would do.
+        /// Bytes that would do.
         needed: u64,
     },
     /// Shorter than the store on it.
@@ -206,7 +206,7 @@ pub enum OpenError {
         disk: String,
         /// Its length.
         bytes: u64,
-        /// What the store needs.
+        /// Bytes that the store needs.
         needed: u64,
     },
     /// A choice out of range.
@@ -214,7 +214,7 @@ pub enum OpenError {
     Options {
         /// The disk.
         disk: String,
-        /// Which choice.
+        /// The name of the option.
         what: &'static str,
     },
     /// The engine has as many stores as it can address.
@@ -236,7 +236,7 @@ pub enum OpenError {
         disk: String,
         /// The step.
         doing: &'static str,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
 }

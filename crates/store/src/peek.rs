@@ -14,7 +14,7 @@ use crate::purge::Verdict;
 use crate::spot::Spot;
 use crate::{Engine, Object};
 
-/// What is stored under a key, and where.
+/// The object stored under a key, and its place.
 #[derive(Clone, Debug)]
 pub struct Peek {
     /// The object.
@@ -40,8 +40,8 @@ pub struct DiskPlace {
 }
 
 impl Engine {
-    /// What is stored under a key. May read the disk and wait for it: not for network threads.
-    /// What cannot be read is `None`, like what is not stored.
+    /// Returns the object stored under a key. May read the disk and wait: not for network threads.
+    /// An object that cannot be read gives `None`, like one that is not stored.
     #[must_use]
     pub fn peek(&self, hash: KeyHash, key: &[u8]) -> Option<Peek> {
         let in_memory = {

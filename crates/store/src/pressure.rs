@@ -1,11 +1,11 @@
-//! What writing waits for, so that an object that finds no room to wait tells why.
+//! The reason why writing waits, so that a dropped object tells why it found no room.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use crate::stats::{StoreCounters, add};
 
-/// What the next cluster of a store waits for.
+/// The reason why the next cluster of a store waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum WaitsFor {
@@ -19,12 +19,12 @@ pub(crate) enum WaitsFor {
     Rate,
 }
 
-/// What writing waits for now; the writer says it, network threads read it.
+/// The present reason why writing waits: the writer sets it, network threads read it.
 #[derive(Debug, Default)]
 pub(crate) struct Pressure(AtomicU8);
 
 impl Pressure {
-    /// What the next cluster waits for, after so much time in which it waited for what was said last.
+    /// Sets the reason why the next cluster waits, and counts the time `passed` for the former one.
     pub(crate) fn say(&self, now: WaitsFor, passed: Duration, counters: &StoreCounters) {
         let nanos = u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX);
         let before = self.0.swap(now as u8, Ordering::Relaxed);

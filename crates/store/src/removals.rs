@@ -6,6 +6,7 @@ use foxy_format::{
     EntryKind, LogPosition, REMOVAL_BYTES, RemovalEntry, Removed, StoreUuid, read_removals,
 };
 
+use crate::recovery::read_agreed;
 use crate::shared::StoreShared;
 use crate::stats::add;
 
@@ -68,6 +69,11 @@ impl RemovalLog {
             hold: None,
             loaded: None,
         }
+    }
+
+    /// Number of the next entry.
+    pub(crate) const fn next(&self) -> u64 {
+        self.next
     }
 
     /// Half of the ring counts: tombstones should not wait any longer.
@@ -229,7 +235,7 @@ impl StoreShared {
         log.loaded = Some(log.next);
     }
 
-    /// What removals of an earlier run removed has durable tombstones.
+    /// Lets go of the removals of an earlier run: what they removed has durable tombstones.
     pub(crate) fn let_go(&self) {
         self.removals.lock().hold = None;
     }
@@ -239,8 +245,8 @@ impl StoreShared {
     /// find: until it has, their entries count.
     pub(crate) fn recall_removals(&self, mut apply: impl FnMut(Removed)) -> std::io::Result<()> {
         let mut bytes = vec![0; self.geometry.removals_bytes as usize];
-        self.disk
-            .read_cached(self.geometry.removals_at(), &mut bytes)?;
+        let at = self.geometry.removals_at();
+        read_agreed(&mut bytes, |into| self.disk.read_cached(at, into))?;
         let (entries, next) = read_removals(&bytes, self.uuid);
         let mut log = self.removals.lock();
         let mut inbox = self.inbox.lock();
@@ -270,7 +276,7 @@ impl StoreShared {
         Ok(())
     }
 
-    /// Whether a record can be at this place: a present life, before the end of the log.
+    /// Returns whether a record can be at this place: a present life, before the end of the log.
     fn is_present(&self, place: LogPosition) -> bool {
         let life = self.life(self.geometry.segment_of(place.sequence()));
         let end = self.log_end.load(std::sync::atomic::Ordering::Acquire);

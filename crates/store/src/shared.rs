@@ -40,7 +40,7 @@ pub(crate) struct StoreShared {
     /// Locked before the inbox. A store that grows keeps it.
     pub(crate) removals: Arc<Mutex<RemovalLog>>,
     pub(crate) inbox: Mutex<Inbox>,
-    /// What the purge journal has to take.
+    /// Notes that the purge journal has to take.
     pub(crate) journal: Mutex<JournalInbox>,
     /// Records fetched when a smaller number was the newest purge are void.
     pub(crate) purge_floor: AtomicU64,
@@ -59,7 +59,7 @@ pub(crate) struct StoreShared {
     pub(crate) pending_bytes: AtomicU64,
     /// Memory that the writer holds, in bytes.
     pub(crate) writer_bytes: AtomicU64,
-    /// What writing waits for.
+    /// The reason why writing waits.
     pub(crate) pressure: Pressure,
     pub(crate) counters: Arc<StoreCounters>,
     /// A [`Duty`].
@@ -77,7 +77,7 @@ pub(crate) struct StoreShared {
     departure: Mutex<DepartureState>,
 }
 
-/// Who waits for a store to go.
+/// The tasks that wait for a store to go.
 #[derive(Debug, Default)]
 struct DepartureState {
     gone: bool,
@@ -149,7 +149,7 @@ impl StoreShared {
         }
     }
 
-    /// Whether it went; if not, `waker` is called when it does.
+    /// Returns whether the store has gone; if not, `waker` is called when it does.
     pub(crate) fn poll_departure(&self, waker: &Waker) -> bool {
         let mut state = self.departure.lock();
         if !state.gone && !state.wakers.iter().any(|w| w.will_wake(waker)) {
@@ -179,8 +179,8 @@ impl StoreShared {
         self.condition.health()
     }
 
-    /// Whether a read of this place is worth trying, of a slow disk only by who is `patient`. The
-    /// clock is asked only if it may matter.
+    /// Returns whether a read of this place is worth trying; on a slow disk it is only for a
+    /// `patient` caller. Reads the clock only if it may matter.
     pub(crate) fn is_readable(
         &self,
         spot: Spot,
@@ -201,7 +201,7 @@ impl StoreShared {
         self.health() == Health::Good
     }
 
-    /// Whether new objects shall go here at the moment.
+    /// Returns whether new objects shall go to this store at the moment.
     pub(crate) fn takes_new(&self, now: impl FnOnce() -> MonoTime) -> bool {
         self.takes_writes() && self.duty() == Duty::Serving && !self.condition.is_slow(now)
     }
@@ -218,7 +218,7 @@ impl StoreShared {
         self.base_sectors + self.geometry.total_bytes() / UNIT_BYTES
     }
 
-    /// Whether an address is of this store.
+    /// Returns whether an address is of this store.
     pub(crate) fn holds(&self, address: Address) -> bool {
         (self.base_sectors..self.end_sectors()).contains(&address.units())
     }
@@ -253,7 +253,7 @@ impl StoreShared {
         lives.filter(|l| l.load(Ordering::Relaxed) != 0).count()
     }
 
-    /// What a record at `spot` was written for, in the segment's present life.
+    /// Returns the place of a record at `spot`, with the segment's present life.
     pub(crate) fn place(&self, spot: Spot) -> Option<RecordPlace> {
         let (index, _) = self.locate(spot)?;
         Some(RecordPlace {

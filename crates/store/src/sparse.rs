@@ -26,7 +26,7 @@ impl Engine {
         }
     }
 
-    /// Whether fragment `n` can probably be had (memory only, counts no use).
+    /// Returns whether fragment `n` is probably stored (memory only, counts no use).
     #[must_use]
     pub fn has_fragment(&self, head: &Object, n: u32) -> bool {
         let hash = fragment_hash(head.hash(), head.meta().version, n);
@@ -37,7 +37,7 @@ impl Engine {
         self.shard(hash).read().in_memory(hash).is_some() || !self.index.lookup(hash).is_empty()
     }
 
-    /// Whether `head` is still what its key holds, as far as memory tells.
+    /// Returns whether `head` is still the version that its key holds, as far as memory tells.
     #[must_use]
     pub fn is_current_version(&self, head: &Object) -> bool {
         let shard = self.shard(head.hash()).read();

@@ -17,7 +17,7 @@ pub(crate) struct Spot {
 }
 
 impl Spot {
-    /// What an index entry leads to.
+    /// Returns the spot that an index entry leads to.
     pub(crate) const fn of(entry: &Entry) -> Self {
         Self {
             address: entry.address,

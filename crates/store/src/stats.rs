@@ -34,7 +34,7 @@ macro_rules! counters {
 }
 
 counters! {
-    /// What the engine counted, over all stores.
+    /// Counters of the engine, over all stores.
     EngineCounters => EngineCounts {
         /// Lookups answered with a disk read to do.
         disk_plans,
@@ -90,7 +90,7 @@ counters! {
 }
 
 counters! {
-    /// What one store counted.
+    /// Counters of one store.
     StoreCounters => StoreCounts {
         /// Clusters written.
         clusters,
@@ -213,7 +213,7 @@ pub(crate) fn add(counter: &AtomicU64, by: u64) {
     counter.fetch_add(by, Ordering::Relaxed);
 }
 
-/// What a store can do at the moment.
+/// The health of a store at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 pub enum Health {
@@ -228,7 +228,7 @@ pub enum Health {
     Offline = 3,
 }
 
-/// What a store is there for at the moment.
+/// The duty of a store at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 pub enum Duty {
@@ -257,15 +257,15 @@ impl Duty {
 /// Figures of one store.
 #[derive(Clone, Debug)]
 pub struct OneStoreStats {
-    /// Which.
+    /// Number of the store.
     pub store: StoreId,
     /// Its identity, as on its disk.
     pub uuid: [u8; 16],
     /// Its disk.
     pub disk: String,
-    /// What it can do.
+    /// Its health.
     pub health: Health,
-    /// What it is there for.
+    /// Its duty.
     pub duty: Duty,
     /// The part of it (0 to 1) that a drain has still to go through.
     pub left: f64,
@@ -273,7 +273,7 @@ pub struct OneStoreStats {
     pub share: f64,
     /// Why that is not everything: what the device said last.
     pub reason: Option<String>,
-    /// What its reads tell of the device.
+    /// The kind of its device, measured by its reads.
     pub device: Device,
     /// Its reads are sorted.
     pub reads_sorted: bool,
@@ -309,7 +309,7 @@ pub struct MemoryShares {
     pub writers: u64,
     /// Buffers of reads under way.
     pub reads: u64,
-    /// What an allocator holds beyond what was asked for: pages of a class not full, freed memory.
+    /// Bytes that an allocator holds beyond the requests: pages of a class not full, freed memory.
     pub slack: u64,
 }
 

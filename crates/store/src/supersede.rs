@@ -37,7 +37,8 @@ impl Engine {
         self.take_away(shard, hash, &found)
     }
 
-    /// What of a key may be on this store must not come back. Before it is taken away.
+    /// Logs the records of a key that this store may hold and that must not come back. Called
+    /// before they are taken away.
     fn log_removal(
         &self,
         store: &StoreShared,

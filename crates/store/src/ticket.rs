@@ -69,7 +69,7 @@ impl SyncTicket {
         })
     }
 
-    /// Whether the writers are through, one way or the other.
+    /// Returns whether the writers are through, one way or the other.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.outcome().is_some()

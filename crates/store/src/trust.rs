@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use crate::Engine;
 
-/// Which stores are out of date, and whether anybody notes what a missing one misses.
+/// Stores that are out of date, and whether nothing notes the removals that a missing one misses.
 #[derive(Debug, Default)]
 pub(crate) struct Trust {
     out_of_date: Mutex<HashSet<[u8; 16]>>,
@@ -20,7 +20,7 @@ pub(crate) struct Trust {
 }
 
 impl Trust {
-    /// Whether the store has to begin empty; that is asked once.
+    /// Returns whether the store has to begin empty, and forgets that it has.
     pub(crate) fn take(&self, uuid: StoreUuid) -> bool {
         self.out_of_date.lock().remove(&uuid.0)
     }

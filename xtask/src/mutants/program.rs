@@ -213,7 +213,7 @@ fn stop(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// What a child writes, as it comes; an empty text at the end.
+/// Returns a channel with the output of a child as it comes; an empty text at the end.
 fn output(child: &mut Child) -> Receiver<String> {
     let (sender, receiver) = channel();
     let out = child.stdout.take();

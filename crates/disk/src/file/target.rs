@@ -1,10 +1,11 @@
 //! The open file, and blocking transfers on it.
 
 use crate::{AlignedBuf, check};
-use rustix::fs::FlockOperation;
+use rustix::fs::{Advice, FlockOperation};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, ErrorKind};
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -114,9 +115,13 @@ impl Target {
         Ok(())
     }
 
-    /// Reads any bytes through the page cache.
+    /// Reads any bytes through the page cache. What the device has as well is read from there, so
+    /// that a second call is a second read of the device.
     pub(crate) fn read_cached(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
         check::range(false, at, into.len() as u64, self.len())?;
+        // Dirty pages stay. Advice may be ignored, and then there is one read of the device.
+        let len = NonZeroU64::new(into.len() as u64);
+        let _ = rustix::fs::fadvise(self.cached(), at, len, Advice::DontNeed);
         let mut done = 0;
         while done < into.len() {
             let place = at + done as u64;

@@ -36,6 +36,7 @@ use state::{Held, State};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 /// Kinds of operations, for rules and logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -173,6 +174,7 @@ impl MemDisk {
             next_id: 0,
             queues: 0,
             head: None,
+            longest_wait: None,
         })))
     }
 
@@ -180,6 +182,14 @@ impl MemDisk {
     #[must_use]
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         self.0.lock().clock = clock;
+        self
+    }
+
+    /// The same disk, whose queues wait no longer than `most` of real time however long they are
+    /// asked to: for tests with one thread, where nothing completes while it waits.
+    #[must_use]
+    pub fn with_longest_wait(self, most: Duration) -> Self {
+        self.0.lock().longest_wait = Some(most);
         self
     }
 

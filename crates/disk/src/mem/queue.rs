@@ -90,7 +90,8 @@ impl Queue for MemQueue {
             return Ok(false);
         }
         self.stats.wait_calls += 1;
-        let mut left = timeout;
+        let longest = self.state.lock().longest_wait;
+        let mut left = longest.map_or(timeout, |longest| timeout.min(longest));
         loop {
             let more = self.state.lock().look(self.owner.queue);
             let pause = if more { left.min(LOOK_EVERY) } else { left };

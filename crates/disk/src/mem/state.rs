@@ -82,6 +82,8 @@ pub(super) struct State {
     pub(super) next_id: u64,
     pub(super) queues: u32,
     pub(super) head: Option<Head>,
+    /// Limit of each real wait of a queue.
+    pub(super) longest_wait: Option<std::time::Duration>,
 }
 
 impl State {

@@ -1,11 +1,11 @@
-//! What a disk did wrong, and how the condition of its store learns of it.
+//! Failures of a disk, and how the condition of its store learns of them.
 
 use std::io;
 
 use crate::shared::StoreShared;
 use crate::stats::add;
 
-/// What the device said, and about what.
+/// A failure of the device: its operation, its place and its error.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failure<'a> {
     /// `read`, `write` or `flush`.

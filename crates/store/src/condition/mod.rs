@@ -36,7 +36,7 @@ const READ_ERRORS_MAX_READ_ONLY: u32 = 16;
 /// Failed writes, with no good one between, after which a store is only read.
 const WRITE_ERRORS_MAX: u32 = 3;
 
-/// What a store went through. Shared by all threads.
+/// The condition of a store after the failures of its disk. Shared by all threads.
 #[derive(Debug)]
 pub(crate) struct Condition {
     /// A [`Health`], without [`Health::Slow`].
@@ -53,7 +53,7 @@ pub(crate) struct Condition {
     /// Left alone until then, in nanoseconds; 0: it was never slow.
     slow_until: AtomicU64,
     slow: Mutex<Slowness>,
-    /// What last changed the condition.
+    /// The reason for the last change of the condition.
     reason: Mutex<Option<String>>,
 }
 
@@ -73,7 +73,7 @@ impl Condition {
         }
     }
 
-    /// What the store can do, slowness aside.
+    /// Returns the health of the store, slowness aside.
     pub(crate) fn health(&self) -> Health {
         match self.health.load(Ordering::Relaxed) {
             h if h == Health::Good as u8 => Health::Good,
@@ -82,7 +82,7 @@ impl Condition {
         }
     }
 
-    /// What last changed the condition, if it is not good.
+    /// Returns the reason for the last change of the condition, if it is not good.
     pub(crate) fn reason(&self) -> Option<String> {
         self.reason.lock().clone()
     }
@@ -203,7 +203,7 @@ impl Condition {
         self.judge(disk, used, failure);
     }
 
-    /// Whether so many segments are in quarantine that the store is of little use, or of none.
+    /// Degrades the store if too many segments are in quarantine: to read-only, or to offline.
     fn judge(&self, disk: &str, used: impl FnOnce() -> usize, failure: &Failure<'_>) {
         let (count, all) = (self.quarantined() as usize, self.segments.len());
         let text = || format!("{failure}; {count} segments are in quarantine");
@@ -235,7 +235,17 @@ impl Condition {
             failure.doing == "flush",
             false
         );
-        if count >= WRITE_ERRORS_MAX || flush {
+        // Room may come back, and nothing is broken: that is tried for ever.
+        let full = matches!(
+            failure.error.kind(),
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
+        );
+        if full && count == WRITE_ERRORS_MAX {
+            tracing::warn!(
+                "{disk}: {failure}: nothing is stored until there is room on the file system"
+            );
+        }
+        if flush || count >= WRITE_ERRORS_MAX && !full {
             let worse = self.degrade(disk, Health::ReadOnly, &failure.to_string());
             if worse {
                 self.judge(disk, used, failure);

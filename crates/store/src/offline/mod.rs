@@ -29,9 +29,9 @@ pub enum OfflineError {
     NoStore {
         /// The disk.
         disk: String,
-        /// What is the matter with superblock A.
+        /// The error of superblock A.
         a: FormatError,
-        /// And with B.
+        /// The error of superblock B.
         b: FormatError,
     },
     /// A start would refuse it.
@@ -42,12 +42,12 @@ pub enum OfflineError {
     Io {
         /// The disk.
         disk: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
-/// What the tables of a store say.
+/// The contents of the tables of a store.
 #[derive(Clone, Debug)]
 pub struct Inspection {
     /// The disk.
@@ -64,10 +64,10 @@ pub struct Inspection {
     pub segments: Vec<SegmentReport>,
 }
 
-/// What the summary slot of a segment says.
+/// The contents of the summary slot of a segment.
 #[derive(Clone, Debug, Default)]
 pub struct SegmentReport {
-    /// Which.
+    /// Index of the segment.
     pub index: u32,
     /// `None`: damaged. An unused one has no life.
     pub state: Option<SegmentWord>,
@@ -80,7 +80,7 @@ pub struct SegmentReport {
     pub entries: [u64; 5],
 }
 
-/// What state a segment is in.
+/// The state of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentWord {
     /// Never used.
@@ -203,7 +203,7 @@ fn segment(
     Ok(report)
 }
 
-/// What reading everything came to.
+/// The result of reading everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verification {
     /// Objects that a restart would bring back, large ones counted once.

@@ -13,7 +13,7 @@ use crate::shared::StoreShared;
 use crate::ticket::TicketPart;
 use crate::{Durable, Engine};
 
-/// What waits to be written to a journal.
+/// Notes that wait to be written to a journal.
 #[derive(Debug, Default)]
 pub(crate) struct JournalInbox {
     pub(super) notes: Vec<PurgeNote>,
@@ -37,7 +37,7 @@ impl JournalInbox {
     }
 
     /// Somebody wants to know when the notes so far are durable.
-    pub(super) fn ask(&mut self, part: TicketPart) {
+    pub(crate) fn ask(&mut self, part: TicketPart) {
         match self.closed {
             Some(outcome) => part.finish(outcome),
             None => self.waiting.push(part),
@@ -210,7 +210,7 @@ impl Journal {
         self.doubled
     }
 
-    /// Whether a turn has something to do or to wait for.
+    /// Returns whether a turn has nothing to do and nothing to wait for.
     pub(crate) fn is_idle(&self, store: &StoreShared) -> bool {
         matches!(self.stage, Stage::Idle) && store.journal.lock().is_empty()
     }

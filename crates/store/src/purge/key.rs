@@ -1,4 +1,4 @@
-//! What a purge looks at: the parts of a key, and the tags among an object's fields.
+//! The input of a purge: the parts of a key, and the tags among an object's fields.
 //!
 //! A key is `<partition> GET <scheme>://<authority><path?query>`, and for a variant a line end and
 //! more. Anything else counts as a URL without a host, in no partition.
@@ -8,7 +8,7 @@ use foxy_base::{Fields, eq_name};
 /// The parts of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyParts<'a> {
-    /// Whose key space.
+    /// The partition of the key.
     pub partition: &'a [u8],
     /// The whole URL.
     pub url: &'a [u8],
@@ -18,7 +18,7 @@ pub struct KeyParts<'a> {
     pub authority: &'a [u8],
     /// Host.
     pub host: &'a [u8],
-    /// What tells a variant from others; empty for the primary.
+    /// The part that tells a variant from others; empty for the primary.
     pub variant: &'a [u8],
 }
 

@@ -1,4 +1,4 @@
-//! What is known about an object and purges, kept with the object in memory.
+//! The newest purge that an object was compared with, kept with the object in memory.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

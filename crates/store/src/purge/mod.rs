@@ -39,10 +39,10 @@ use crate::stats::add;
 use crate::ticket::SyncTicket;
 use crate::{Engine, Object, StoreId};
 
-/// What to purge.
+/// A purge to carry out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Purge {
-    /// What it covers.
+    /// The kind of objects that it covers.
     pub kind: PurgeKind,
     /// Normalised URL, prefix (of URLs, with or without scheme), host (with or without port), tag
     /// or expression; empty for everything.
@@ -99,7 +99,7 @@ pub enum Places {
 pub struct PurgeStatus {
     /// Its number.
     pub number: u64,
-    /// What it covers.
+    /// The kind of objects that it covers.
     pub kind: PurgeKind,
     /// As in [`Purge::text`].
     pub text: String,

@@ -106,7 +106,7 @@ pub(super) struct Patterns {
 /// Compiles an expression within bounds.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The mistake in the expression.
 pub(super) fn compile(text: &[u8]) -> Result<Regex, String> {
     let text = std::str::from_utf8(text).map_err(|e| e.to_string())?;
     RegexBuilder::new(text)

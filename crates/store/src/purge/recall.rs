@@ -9,10 +9,11 @@ use foxy_format::{BLOCK, JournalBlock, JournalHalf, PurgeNote, StoreUuid, read_j
 
 use super::journal::{Journal, block_at, half_blocks};
 use crate::Engine;
+use crate::recovery::read_agreed;
 use crate::shared::StoreShared;
 use crate::stats::add;
 
-/// What a journal says.
+/// The contents of a purge journal.
 #[derive(Debug)]
 pub(crate) struct Recalled {
     pub(crate) journal: Journal,
@@ -37,8 +38,7 @@ pub(crate) fn recall(store: &StoreShared, generation: u64) -> io::Result<Recalle
     for half in 0..2 {
         let mut bytes = vec![0; half_bytes];
         let at = block_at(store, half, 0);
-        let mut attempt = || store.disk.read_at(at, &mut bytes);
-        if let Err(error) = attempt().or_else(|_| attempt()).or_else(|_| attempt()) {
+        if let Err(error) = read_agreed(&mut bytes, |into| store.disk.read_at(at, into)) {
             tracing::warn!(store = %store.disk.describe(), half, %error, "the purge journal cannot be read");
             unreadable = true;
             continue;

@@ -23,7 +23,7 @@ const EXPRESSION_MAX: usize = 512;
 /// Purges whose outcome is remembered.
 const HISTORY_MAX: usize = 4096;
 
-/// What purges say about an object.
+/// The verdict of all purges on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// None covers it.
@@ -68,8 +68,8 @@ pub(super) struct State {
 #[derive(Debug, Default)]
 pub(crate) struct Purges {
     latest: AtomicU64,
-    /// What was fetched under a smaller number is not stored any more: a purge that might cover
-    /// it is done with.
+    /// An object fetched under a smaller number is not stored any more: a purge that might cover it
+    /// is done with.
     barrier: AtomicU64,
     state: RwLock<State>,
 }
@@ -124,7 +124,7 @@ impl Purges {
         }
     }
 
-    /// Whether an object may still be stored: not covered, and fetched recently enough to tell.
+    /// Returns whether an object may be stored: not covered, and fetched recently enough to tell.
     pub(crate) fn may_store(&self, object: &Object) -> bool {
         rule!(
             "purge: nothing is stored that was fetched before a purge that is done with",

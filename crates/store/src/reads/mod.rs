@@ -38,7 +38,7 @@ const GAP: u64 = 16 << 10;
 /// No joined read is longer.
 const JOINED_MAX: u64 = 512 << 10;
 
-/// What the queues on one store share.
+/// State that the read queues on one store share.
 pub(crate) struct StoreReads {
     mode: ReadMode,
     device: AtomicU8,
@@ -86,7 +86,7 @@ impl StoreReads {
         }
     }
 
-    /// Whether reads are sorted now.
+    /// Returns whether reads are sorted now.
     pub(crate) fn sorts(&self) -> bool {
         match self.mode {
             ReadMode::Auto => self.device() == Device::Rotating,
@@ -95,7 +95,7 @@ impl StoreReads {
         }
     }
 
-    /// What the device turned out to be.
+    /// Returns the measured kind of the device.
     pub(crate) fn device(&self) -> Device {
         let device = self.device.load(Ordering::Relaxed);
         let kinds = [Device::Fast, Device::Even, Device::Rotating];

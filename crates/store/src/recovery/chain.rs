@@ -24,7 +24,7 @@ pub(crate) struct Seen {
     pub(crate) link: ChainLink,
 }
 
-/// What is known of the clusters of a life, which must come in order of writing.
+/// The known clusters of a life; they must come in order of writing.
 #[derive(Debug)]
 pub(super) struct Life<'a> {
     pub(super) sequence: u64,
@@ -112,7 +112,7 @@ impl Life<'_> {
     }
 }
 
-/// What comes before a cluster.
+/// The cluster before another one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Before {
     /// 0: not known, or without a number.

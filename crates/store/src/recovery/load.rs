@@ -140,7 +140,7 @@ impl Loader {
         self.lose_if_full(LogPosition(self.store.log_end.load(Ordering::Acquire)));
     }
 
-    /// What to read next, its offset and length in whole blocks.
+    /// Returns the pieces to read next, each with offset and length in whole blocks.
     pub(crate) fn wanted(&mut self) -> Vec<(Piece, u64, usize)> {
         let (geometry, block) = (&self.store.geometry, self.store.block_bytes as usize);
         let mut wanted = Vec::new();

@@ -5,6 +5,7 @@
 //! removals name is left out: removals in the log, and those made while loading. Clean and
 //! unclean starts take the same way. `docs/recovery.md` has the argument.
 
+mod agreed;
 mod chain;
 mod load;
 mod part;
@@ -16,6 +17,7 @@ mod stock;
 mod superblocks;
 mod take;
 
+pub(crate) use agreed::read_agreed;
 pub(crate) use chain::{GivenUp, Judged};
 pub(crate) use load::Loader;
 pub(crate) use part::summary_entries;

@@ -21,7 +21,7 @@ pub(crate) struct Part {
     pub(crate) open: bool,
     /// Its slot, unless its clusters had to tell.
     pub(super) header: Option<SlotHeader>,
-    /// What its clusters told.
+    /// The entries of its clusters, if they were searched.
     pub(crate) entries: Vec<Entry>,
     /// Its clusters, if they were searched for.
     clusters: Vec<Seen>,

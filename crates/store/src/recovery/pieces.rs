@@ -1,4 +1,4 @@
-//! What is read of segments before their turn to be loaded, and what it tells.
+//! Pieces that are read of segments before their turn to be loaded, and their entries.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use super::take::{Told, beside};
 use crate::Engine;
 use crate::shared::StoreShared;
 
-/// What is read of a segment.
+/// A piece that is read of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Piece {
     /// The slot of this life.
     Slot(u64),
-    /// What the slot of this life has no room for.
+    /// The entries that the slot of this life has no room for.
     Spill(u64),
 }
 
@@ -38,7 +38,7 @@ impl Pieces {
         self.read.insert(piece, buf);
     }
 
-    /// Whether everything was read that `part` needs, which may be nothing.
+    /// Returns whether every piece that `part` needs was read; it may need none.
     pub(super) fn has_all_of(&self, part: &Part) -> bool {
         part.header.is_none()
             || self.read.contains_key(&Piece::Slot(part.sequence))

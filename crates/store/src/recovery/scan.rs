@@ -1,4 +1,4 @@
-//! What a segment holds, told by its clusters.
+//! The contents of a segment, found by its clusters.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use crate::stats::add;
 /// The contents of a segment.
 #[derive(Debug)]
 pub(crate) struct Scan {
-    /// Which life.
+    /// The number of the life.
     pub(crate) sequence: u64,
     /// All entries in order of writing.
     pub(crate) entries: Vec<Entry>,
@@ -40,6 +40,47 @@ pub(crate) fn scan_segment(
     let Some(wanted) = sequence.or_else(|| newest_life(store, index, &bytes)) else {
         return Ok(None);
     };
+    let scan = search(store, index, wanted, &bytes);
+    if rule!(
+        "scan: where a cluster is missing the device is asked again",
+        hides_something(store, index, &scan),
+        false
+    ) {
+        let bytes = read_segment(store, index)?;
+        return Ok(Some(search(store, index, wanted, &bytes)));
+    }
+    Ok(Some(scan))
+}
+
+/// Whether a second read shows the beginning of a cluster where the first one showed none. Clusters
+/// lie one behind the other, so the first one that a read hides begins where a whole one ends. (A
+/// torn one may begin there, too: then the segment is read twice.)
+fn hides_something(store: &StoreShared, index: u32, scan: &Scan) -> bool {
+    let geometry = &store.geometry;
+    let ends = scan.clusters.iter().map(|seen| seen.end);
+    let mut begins = scan.clusters.iter().map(|seen| seen.at).peekable();
+    let mut free = [0].into_iter().chain(ends).filter(|end| {
+        while begins.next_if(|at| at < end).is_some() {}
+        begins.peek() != Some(end)
+    });
+    free.any(|end| {
+        let at = u64::from(end) * UNIT;
+        let mut block = [0; BLOCK as usize];
+        at < u64::from(geometry.segment_bytes)
+            && (store
+                .disk
+                .read_at(geometry.segment_at(index) + at, &mut block))
+            .is_ok()
+            && ClusterHeader::claimed(&block).is_some_and(|header| {
+                header.sequence == scan.sequence
+                    && is_own(store, index, &header)
+                    && header.offset_units == end
+            })
+    })
+}
+
+/// Every cluster of the life `wanted` in the bytes of a segment.
+fn search(store: &StoreShared, index: u32, wanted: u64, bytes: &[u8]) -> Scan {
     let mut scan = Scan {
         sequence: wanted,
         entries: Vec::new(),
@@ -48,7 +89,7 @@ pub(crate) fn scan_segment(
     };
     let mut at = 0;
     while at < bytes.len() as u64 {
-        match cluster_at(store, index, &bytes, at) {
+        match cluster_at(store, index, bytes, at) {
             Some((header, mut entries))
                 if rule!(
                     "scan: a cluster of a former life does not count",
@@ -71,13 +112,13 @@ pub(crate) fn scan_segment(
                 at += rule!(
                     "scan: clusters of former lives are searched through, not jumped over",
                     BLOCK,
-                    cluster_at(store, index, &bytes, at)
+                    cluster_at(store, index, bytes, at)
                         .map_or(BLOCK, |(header, _)| u64::from(header.len_units) * UNIT)
                 );
             }
         }
     }
-    Ok(Some(scan))
+    scan
 }
 
 /// All bytes of a segment. What cannot be read costs much, so it is tried again.
@@ -119,18 +160,24 @@ fn cluster_at(
 ) -> Option<(ClusterHeader, Vec<Entry>)> {
     let decoded = ClusterHeader::decode(bytes.get(at as usize..)?, store.geometry.segment_bytes);
     decoded.ok().filter(|(header, _)| {
-        rule!(
-            "scan: a cluster of another store does not count",
-            header.uuid == store.uuid,
-            true
-        ) && rule!(
-            "scan: a cluster of another segment does not count",
-            header.segment == index && store.geometry.segment_of(header.sequence) == index,
-            true
-        ) && rule!(
-            "scan: a cluster that does not lie where it says does not count",
-            u64::from(header.offset_units) * UNIT == at,
-            true
-        )
+        is_own(store, index, header)
+            && rule!(
+                "scan: a cluster that does not lie where it says does not count",
+                u64::from(header.offset_units) * UNIT == at,
+                true
+            )
     })
+}
+
+/// Whether a cluster belongs to this store and segment.
+fn is_own(store: &StoreShared, index: u32, header: &ClusterHeader) -> bool {
+    rule!(
+        "scan: a cluster of another store does not count",
+        header.uuid == store.uuid,
+        true
+    ) && rule!(
+        "scan: a cluster of another segment does not count",
+        header.segment == index && store.geometry.segment_of(header.sequence) == index,
+        true
+    )
 }

@@ -4,6 +4,10 @@
 //! Slots that are short lie so close together that one long read brings the headers of many. What
 //! a long read does not bring is read by itself, so that a bad block costs the slot it is in and
 //! no other: what is found does not depend on how it was read.
+//!
+//! A segment that counts as never used, or as damaged, was read twice: a device that brings bytes from
+//! another place would hide a life. A whole slot of this store names its segment and cannot come from
+//! elsewhere.
 
 use std::io;
 use std::ops::Range;
@@ -36,17 +40,51 @@ pub(crate) enum Found {
     Damaged,
 }
 
-/// What the slots of all segments say, in order of the segments.
+/// Returns the contents of the slots of all segments, in order of the segments.
 pub(crate) fn read_slots(store: &StoreShared) -> Vec<Found> {
+    let silent = |found: &Found| !matches!(found, Found::Slot(_));
+    let mut found = read_all(store, |_| true);
+    let doubtful: Vec<bool> = found.iter().map(silent).collect();
+    if rule!(
+        "slot: a segment without one is looked at twice",
+        doubtful.contains(&true),
+        false
+    ) {
+        let second = read_all(store, |index| doubtful[index as usize]);
+        for (found, second) in found.iter_mut().zip(second) {
+            *found = agreed(*found, second);
+        }
+    }
+    found
+}
+
+/// What two reads of a slot say together; those that were not wanted again say damage.
+fn agreed(first: Found, second: Found) -> Found {
+    match (first, second) {
+        (slot @ Found::Slot(_), _) | (_, slot @ Found::Slot(_)) => slot,
+        (Found::Nothing, Found::Nothing) => Found::Nothing,
+        _ => Found::Damaged,
+    }
+}
+
+/// The slots of the segments that are `wanted`, and of those whose slots the same reads bring;
+/// damage for the others.
+fn read_all(store: &StoreShared, wanted: impl Fn(u32) -> bool) -> Vec<Found> {
     let mut found: Vec<Option<Found>> = Vec::new();
     found.resize_with(store.geometry.segments as usize, || None);
+    let spans = spans(&store.geometry).into_iter();
+    let spans = spans.filter(|span| span.clone().any(&wanted));
     // Without a queue, or with one that fails, all of them are read one by one.
-    if let Err(error) = read_spans(store, &mut found) {
+    if let Err(error) = read_spans(store, spans, &mut found) {
         tracing::debug!(store = %store.disk.describe(), %error, "slots are read one by one");
     }
     let found = found.into_iter().zip(0..);
+    let alone = |index| match wanted(index) {
+        true => read_slot(store, index),
+        false => Found::Damaged,
+    };
     found
-        .map(|(found, index)| found.unwrap_or_else(|| read_slot(store, index)))
+        .map(|(found, index)| found.unwrap_or_else(|| alone(index)))
         .collect()
 }
 
@@ -74,12 +112,15 @@ pub(crate) fn spans(geometry: &Geometry) -> Vec<Range<u32>> {
 }
 
 /// Fills in what reads of several slots, many at once, bring.
-fn read_spans(store: &StoreShared, found: &mut [Option<Found>]) -> io::Result<()> {
+fn read_spans(
+    store: &StoreShared,
+    mut spans: impl Iterator<Item = Range<u32>>,
+    found: &mut [Option<Found>],
+) -> io::Result<()> {
     let slot = store.geometry.slot_bytes as usize;
     // The last one's header, in a whole block.
     let last = SLOT_HEADER_BYTES.next_multiple_of(store.block_bytes as usize);
     let mut queue = store.disk.open_queue(DEPTH as u32)?;
-    let mut spans = spans(&store.geometry).into_iter();
     let mut done = Vec::new();
     loop {
         for span in spans.by_ref().take(DEPTH - queue.in_flight()) {
@@ -107,7 +148,7 @@ fn read_spans(store: &StoreShared, found: &mut [Option<Found>]) -> io::Result<()
     }
 }
 
-/// What one slot says, read by itself.
+/// Returns the contents of one slot, read by itself.
 pub(crate) fn read_slot(store: &StoreShared, index: u32) -> Found {
     let mut bytes = [0; SLOT_HEADER_BYTES];
     let read = store
@@ -120,7 +161,7 @@ pub(crate) fn read_slot(store: &StoreShared, index: u32) -> Found {
     }
 }
 
-/// What the bytes of a slot say of segment `index`.
+/// Decodes the bytes of the slot of segment `index`.
 fn understand(store: &StoreShared, index: u32, bytes: &[u8]) -> Found {
     match SlotHeader::decode(bytes) {
         Ok(h)

@@ -8,6 +8,7 @@ use foxy_base::rule;
 use foxy_disk::Disk;
 use foxy_format::{EXTENSION_CHAIN, Entry, LogPosition, Superblock};
 
+use super::agreed::write_checked;
 use super::chain::{Judged, judge};
 use super::load::Loader;
 use super::part::Part;
@@ -342,11 +343,13 @@ fn go_on(
         true
     ) {
         let mark = summary(&store.geometry, store.uuid, &segment, true).slot;
-        let written = store
-            .disk
-            .write_at(store.geometry.slot_at(segment.index), &mark)
-            .and_then(|()| store.disk.flush());
-        written.ok()?;
+        let at = store.geometry.slot_at(segment.index);
+        rule!(
+            "start: the mark of a segment that is gone on with is read back",
+            write_checked(&*store.disk, at, &mark),
+            (store.disk.write_at(at, &mark)).and_then(|()| store.disk.flush())
+        )
+        .ok()?;
         newest.open = true;
     }
     Some(segment)

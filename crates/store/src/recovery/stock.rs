@@ -1,4 +1,4 @@
-//! What the segments of a store hold, as far as anybody can tell at a start.
+//! The contents of the segments of a store, as far as they are known at a start.
 //!
 //! A segment of which neither the summary nor the clusters can be read is *lost*, and with it more
 //! than its records: older segments may hold what it removed, and what is removed of its own

@@ -9,6 +9,7 @@ use foxy_format::{
     Superblock, may_be_table,
 };
 
+use super::agreed::{read_agreed, write_checked};
 use crate::purge::first_block;
 use crate::{Engine, OpenError, StoreOptions};
 
@@ -28,19 +29,12 @@ pub(super) fn failed(disk: &str, doing: &'static str, source: io::Error) -> Open
 pub(crate) fn write_superblock(disk: &dyn Disk, superblock: &Superblock) -> io::Result<()> {
     let at = Geometry::superblock_at((superblock.generation & 1) as usize);
     let bytes = superblock.encode();
-    disk.write_at(at, &bytes)?;
-    disk.flush()?;
     // Everything that follows relies on it: the other one is written next.
-    let mut found = vec![0; bytes.len()];
-    disk.read_at(at, &mut found)?;
-    match rule!(
+    rule!(
         "superblock: it is read back before anything relies on it",
-        found == bytes,
-        true
-    ) {
-        true => Ok(()),
-        false => Err(io::Error::other("what was written is not there")),
-    }
+        write_checked(disk, at, &bytes),
+        disk.write_at(at, &bytes).and_then(|()| disk.flush())
+    )
 }
 
 /// Writes both, so that neither says what was before. The second is tried though the first failed.
@@ -58,7 +52,7 @@ pub(crate) fn write_both(disk: &dyn Disk, superblock: &mut Superblock) -> io::Re
     first.and(second)
 }
 
-/// What counts of a store that can be opened; `None` for a disk that is to be formatted.
+/// Returns the superblock that counts of a store that can be opened; `None` for a disk to format.
 pub(crate) fn find_superblock(
     disk: &dyn Disk,
     options: &StoreOptions,
@@ -97,7 +91,7 @@ fn read_superblocks(
         return Ok(None);
     }
     let mut bytes = vec![0; 2 * SUPERBLOCK_BYTES];
-    disk.read_at(0, &mut bytes)
+    read_agreed(&mut bytes, |into| disk.read_at(0, into))
         .map_err(|e| failed(&name, "read the superblocks", e))?;
     let [a, b] = Superblock::decode_both(&bytes);
     if !options.force_format
@@ -147,8 +141,8 @@ fn read_superblocks(
     }
 }
 
-/// Whether one of the superblocks was written by another version of Foxy. A later one may have
-/// written only one of them so far; an older one never comes after this.
+/// Returns an error if one of the superblocks was written by another version of Foxy. A later one
+/// may have written only one of them so far; an older one never comes after this.
 pub(crate) fn other_format(
     disk: &str,
     a: &Result<Superblock, FormatError>,

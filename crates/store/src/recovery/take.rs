@@ -49,7 +49,7 @@ pub(super) struct Taken {
     skipped: u64,
 }
 
-/// What became of an entry.
+/// The result of taking in an entry.
 enum Fate {
     Loaded,
     Skipped,
@@ -59,7 +59,7 @@ enum Fate {
     },
 }
 
-/// What both lanes work with.
+/// The input of both lanes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taker<'a> {
     pub(super) engine: &'a Engine,
@@ -172,8 +172,8 @@ impl Taker<'_> {
         self.insert(told.part.index, entry)
     }
 
-    /// Whether the removal log removes this record by its key. Then the place takes over: the
-    /// record is void, and through it everything older of the key.
+    /// Returns whether the removal log removes this record by its key. Then the place takes over:
+    /// the record is void, and through it everything older of the key.
     fn removed(self, entry: &Entry, at: LogPosition, keys: &mut Keys) -> bool {
         let before = keys.get(&entry.hash);
         if rule!(

@@ -34,7 +34,7 @@ fn pages() -> Rig {
     rig
 }
 
-/// What a request gets that reads around; without `widen`, alone.
+/// Returns the object for a request that reads around; without `widen`, alone.
 fn get(rig: &Rig, key: &str, widen: bool) -> Option<Arc<Object>> {
     for _ in 0..2 {
         let plan = match rig.engine.lookup(hash(key), key.as_bytes()) {

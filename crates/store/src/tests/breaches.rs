@@ -221,7 +221,7 @@ fn a_store_that_was_taken_out_says_so_on_its_disk() {
     }
 }
 
-/// What is removed while it is away is told from what it holds by its log, which must be complete.
+/// Removals while the store is away are told from its records by its log, which must be complete.
 #[test]
 fn a_store_that_leaves_with_something_unwritten_or_unloaded_comes_back_empty() {
     let mut live = two_filled();

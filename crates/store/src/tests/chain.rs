@@ -70,7 +70,7 @@ fn clusters_are_numbered_without_gaps_and_name_the_one_before() {
     assert_eq!(rig.kill().counts().damaged, 0);
 }
 
-/// What was written to it is told again elsewhere, and a later cluster says so.
+/// Its contents are told again elsewhere, and a later cluster says so.
 #[test]
 fn a_cluster_that_could_not_be_written_is_no_damage() {
     let mut rig = settled(2);

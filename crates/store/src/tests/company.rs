@@ -222,8 +222,8 @@ fn a_store_whose_superblocks_cannot_be_read_is_not_taken_for_a_new_one() {
     alone.run(60);
     // The one that knows cannot be asked at first, and could when it is opened.
     let disks = [alone.disks[0].kill(), away.kill()];
-    let once = FaultRule::new(OpClass::Read, Fault::EIO).times(1);
-    disks[0].set_faults(FaultPlan::none().and(once));
+    let attempts = FaultRule::new(OpClass::Read, Fault::EIO).times(4);
+    disks[0].set_faults(FaultPlan::none().and(attempts));
     let problem = alone.try_kill(disks.to_vec()).map(|_| ()).unwrap_err();
     assert!(matches!(problem, OpenError::Io { .. }), "{problem}");
     assert_eq!(
@@ -232,8 +232,8 @@ fn a_store_whose_superblocks_cannot_be_read_is_not_taken_for_a_new_one() {
     );
 }
 
-/// Which stores a run has, in which order: at least one of those of the last run, which knows
-/// what the last run did.
+/// The stores of a run, in their order: at least one of those of the last run, which knows what the
+/// last run did.
 fn some_of(rng: &mut Rng, last: &BTreeSet<usize>, all: usize) -> Vec<usize> {
     let known: Vec<_> = last.iter().copied().collect();
     let sure = known[rng.below(known.len() as u64) as usize];

@@ -14,7 +14,7 @@ const SUBSETS_OF: usize = 3;
 const MEMORY: u64 = 1 << 20;
 const KEYS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
-/// What each key may hold after a power cut, and after a kill.
+/// The contents that each key may hold after a power cut, and after a kill.
 #[derive(Clone, Default)]
 struct Allowed {
     power: HashMap<&'static str, Vec<Option<String>>>,
@@ -26,7 +26,7 @@ impl Allowed {
         states.push(text.map(str::to_owned));
     }
 
-    /// What is the case now was made durable.
+    /// The present state was made durable.
     fn durable(&mut self) {
         for states in self.power.values_mut() {
             states.drain(..states.len() - 1);
@@ -138,7 +138,7 @@ fn every_crash_point_of_a_short_workload_keeps_to_the_oracle() {
     for round in 0..rounds {
         for key in KEYS {
             // The last one stays for some rounds, and is written again by reuse.
-            if key != "f" || round % 4 == 0 {
+            if key != "f" || round % 6 == 0 {
                 cut.put(key, &format!("{key} {round}"));
             }
         }

@@ -29,8 +29,8 @@ fn text(n: u32, version: u32) -> Vec<u8> {
 }
 
 /// A store and what each key may give.
-struct Killed {
-    image: MemDisk,
+pub(super) struct Killed {
+    pub(super) image: MemDisk,
     latest: HashMap<String, Option<Vec<u8>>>,
 }
 
@@ -61,7 +61,7 @@ fn acknowledged(rig: &mut Rig, ticket: &SyncTicket) {
 impl Killed {
     /// Objects in sealed and open segments, replaced, superseded and purged in all of them; killed
     /// `pause` after the last purge was acknowledged.
-    fn new(pause: Duration) -> Self {
+    pub(super) fn new(pause: Duration) -> Self {
         let mut rig = Rig::new(10, MEMORY, 77);
         rig.settle();
         let mut latest = HashMap::new();
@@ -122,7 +122,7 @@ impl Killed {
         }
     }
 
-    /// What a start gives after bit `bit` of byte `at` was flipped: how many keys are found.
+    /// Starts after bit `bit` of byte `at` was flipped, and returns how many keys are found.
     fn flip(&self, at: u64, bit: u64) -> u64 {
         let disk = self.image.kill();
         disk.corrupt(at, 1, |b| b[0] ^= 1 << bit);
@@ -139,7 +139,7 @@ impl Killed {
         found
     }
 
-    fn check(&self, rig: &Rig, when: &str) -> u64 {
+    pub(super) fn check(&self, rig: &Rig, when: &str) -> u64 {
         let keys = self.latest.iter().filter(|(key, latest)| {
             let found = rig.get(key).map(|object| object.body().to_vec());
             assert!(

@@ -105,8 +105,8 @@ fn a_purge_of_a_url_is_noted_for_a_store_that_is_away() {
     assert!(away.iter().all(|key| !again.on_disk().contains(key)));
 }
 
-/// What it removed is not known, so nothing older counts; and it does not come back when the
-/// segment can be read again.
+/// Its removals are not known, so nothing older counts; and nothing comes back when the segment can
+/// be read again.
 #[test]
 fn an_open_segment_that_cannot_be_read_undoes_no_purge() {
     let mut rig = Rig::new(40, MEMORY, 4);

@@ -113,7 +113,7 @@ fn make() -> MemDisk {
     live.slots[0].disk.kill()
 }
 
-/// What [`frozen::unhex`] reads.
+/// The text form that [`frozen::unhex`] reads.
 fn hex(disk: &MemDisk) -> String {
     let bytes = disk.peek(0, disk.len() as usize);
     let mut text = format!("length {}\n", bytes.len());

@@ -41,7 +41,7 @@ pub(super) struct Live {
     /// The newest purge that was known when a version was asked for.
     sequences: HashMap<u64, u64>,
     pub(super) purges: Vec<Made>,
-    /// What answers were given that a soft purge made stale.
+    /// Number of answers that a soft purge had made stale.
     pub(super) stale: Cell<u64>,
 }
 
@@ -261,7 +261,7 @@ impl Live {
         self.latest.remove(&key);
     }
 
-    /// Whether a purge covers this version of which it is sure that it was not lost.
+    /// Returns whether a purge that was surely not lost covers this version.
     fn covered(&self, key: u64, version: u64, soft: bool) -> bool {
         let sequence = self.sequences[&version];
         self.purges.iter().any(|made| {
@@ -276,7 +276,7 @@ impl Live {
         self.latest.remove(&key);
     }
 
-    /// What a request gets; it must be the latest.
+    /// Returns whether a request gets the object; it must be the latest.
     pub(super) fn check(&self, key: u64) -> bool {
         let name = Self::name(key);
         let found = match self.engine.lookup(hash(&name), name.as_bytes()) {

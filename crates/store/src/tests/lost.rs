@@ -15,7 +15,7 @@ fn name(key: u64) -> String {
     format!("{key} key")
 }
 
-/// What a lookup may give: the even ones were replaced, every fifth was removed.
+/// The version that a lookup may give: the even ones were replaced, every fifth was removed.
 fn latest(key: u64) -> Option<String> {
     match key {
         key if key.is_multiple_of(5) => None,
@@ -49,7 +49,7 @@ fn unreadable(disk: &MemDisk, from: u64, to: u64) {
     disk.set_faults(FaultPlan::none().and(rule));
 }
 
-/// What is wrong with a segment.
+/// The damage to a segment.
 #[derive(Clone, Copy, Debug)]
 enum Damage {
     /// The entries of its summary, and it cannot be read: its life is known.
@@ -114,6 +114,7 @@ fn what_a_lost_segment_removed_stays_removed_and_what_is_removed_of_it_too() {
             damage.strike(&geometry, index, &disk);
             let mut run = Rig::open(disk.clone(), MEMORY, 4, options());
             run.settle();
+            run.put("after", b"body");
             let now = hits(&run, &when);
             total += now;
             lossy += u64::from(now < all);
@@ -125,6 +126,7 @@ fn what_a_lost_segment_removed_stays_removed_and_what_is_removed_of_it_too() {
             disk.set_faults(FaultPlan::none());
             for keep in [Keep::All, Keep::Nothing] {
                 let again = run.crash(keep);
+                assert_eq!(again.text("after").as_deref(), Some("body"), "{when}");
                 for key in 0..KEYS {
                     assert_eq!(again.text(&name(key)), None, "{when}: key {key} is back");
                 }

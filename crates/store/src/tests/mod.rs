@@ -4,7 +4,7 @@
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Whether many more seeds are wanted (`cargo xtask check --long`).
+/// Returns whether many more seeds are wanted (`cargo xtask check --long`).
 fn is_long() -> bool {
     std::env::var_os("FOXY_LONG").is_some()
 }
@@ -21,11 +21,13 @@ mod flips;
 mod gaps;
 mod gate;
 mod golden;
+mod kept;
 mod live;
 mod live_random;
 mod live_rig;
 mod loading;
 mod lost;
+mod misread;
 mod model;
 mod offline;
 mod order;

@@ -234,7 +234,7 @@ impl Model {
         self.turn_done();
     }
 
-    /// What a crash at this moment would leave keeps to the oracle.
+    /// Checks that the state that a crash at this moment would leave keeps to the oracle.
     fn crash_here(&mut self, power: bool) {
         let seed = self.rng.next_u64();
         let mut torn = Rng::new(seed);

@@ -1,4 +1,4 @@
-//! What has to be on the disk before something else may be, and what is read until then.
+//! The order of writes: data that has to be on the disk before other data, and reads until then.
 
 use foxy_disk::OpClass;
 

@@ -1,5 +1,7 @@
 //! The purge journal beside other work of its writer: every ticket ends with its own write.
 
+use std::time::Duration;
+
 use foxy_base::Rng;
 use foxy_disk::{Fault, FaultPlan, FaultRule, Keep, OpClass};
 
@@ -75,7 +77,7 @@ fn purges_beside_other_writes_are_all_acknowledged_but_not_early() {
                 }
                 _ => {
                     let time = rng.below(30);
-                    rig.clock.advance(std::time::Duration::from_millis(time));
+                    rig.clock.advance(Duration::from_millis(time));
                     rig.turns(1);
                 }
             }
@@ -119,7 +121,7 @@ fn a_journal_write_that_was_lost_is_not_acknowledged() {
         assert_eq!(ticket.outcome(), Some(Durable::Failed));
         assert!(rig.counts().write_errors > 0);
         // After a pause.
-        rig.clock.advance(std::time::Duration::from_secs(1));
+        rig.clock.advance(Duration::from_secs(1));
         rig.turns(10);
         rig.settle();
         assert!(survives(&rig, number), "it was written again all the same");
@@ -128,4 +130,27 @@ fn a_journal_write_that_was_lost_is_not_acknowledged() {
         assert_eq!(ticket.outcome(), Some(Durable::Yes));
         assert!(survives(&rig, number));
     }
+}
+
+/// A disk that does not answer for its journal does not let a ticket for everything end.
+#[test]
+fn a_ticket_for_everything_waits_for_the_purges_of_many() {
+    let mut rig = Rig::new(16, 1 << 20, 41);
+    rig.settle();
+    rig.put("k", b"old");
+    rig.settle();
+    let geometry = rig.engine.store(StoreId(0)).unwrap().geometry;
+    let journal = geometry.journal_at()..geometry.removals_at();
+    let stuck = FaultRule::new(OpClass::Write, Fault::Stuck).within(journal);
+    rig.disk.set_faults(FaultPlan::from(stuck.times(1)));
+    begin(&rig, "t");
+    let ticket = rig.engine.sync();
+    for _ in 0..40 {
+        rig.clock.advance(Duration::from_millis(100));
+        rig.turns(2);
+    }
+    assert_eq!(ticket.outcome(), None);
+    rig.disk.unstick();
+    rig.turns(10);
+    assert_eq!(ticket.outcome(), Some(Durable::Yes));
 }

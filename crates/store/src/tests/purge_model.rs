@@ -171,7 +171,7 @@ impl Model {
             .insert(self.version, Fetched { tags, sequence });
     }
 
-    /// Whether a purge that counts covers it; `None`: only one that a crash may have lost.
+    /// Returns whether a purge covers it; `None`: only purges that a crash may have lost cover it.
     fn covered(&self, key: &str, tags: &[u64], sequence: u64, soft: bool) -> Option<bool> {
         let mut newer = self.made.iter().filter(|made| {
             made.purge.soft == soft && made.number > sequence && covers(&made.purge, key, tags)

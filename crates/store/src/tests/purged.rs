@@ -1,5 +1,5 @@
-//! What is purged, or void, and where it could still be met: around a read, in explanations, by a late
-//! 304, and after its purge is done with.
+//! Purged and void objects, and the places where they could still be met: around a read, in
+//! explanations, by a late 304, and after the purge is done with.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

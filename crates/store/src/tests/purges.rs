@@ -82,7 +82,7 @@ const KEYS: [&str; 6] = [
     "forward GET https://c.test/y",
 ];
 
-/// What is left of the keys after a purge.
+/// Returns the state of each key after a purge: gone, stale or present.
 fn left(rig: &Rig) -> String {
     KEYS.iter()
         .map(|key| match rig.get(key) {

@@ -28,7 +28,7 @@ fn touched(several: &mut Several, region: &Range<u64>, rng: &mut Rng) -> usize {
 }
 
 /// A store with a segment in quarantine, and where that lies. Its device is in good order again.
-fn quarantined(rng: &mut Rng) -> (Several, Range<u64>) {
+pub(super) fn quarantined(rng: &mut Rng) -> (Several, Range<u64>) {
     let mut several = Several::open(vec![disk(16, 3)]);
     several.work(rng, 300);
     several.run(40);

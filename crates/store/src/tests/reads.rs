@@ -44,7 +44,7 @@ fn key(n: u64) -> String {
     format!("{} key {n}", n % 7)
 }
 
-/// What threads have under way: (queue, token) leads to plan and object.
+/// Reads that threads have under way: (queue, token) leads to plan and object.
 struct Run<'a> {
     rig: &'a Rig,
     queues: Vec<Box<dyn Queue>>,
@@ -197,7 +197,7 @@ fn a_failed_joined_read_fails_only_those_it_must() {
     assert!(run.failed < 20, "{} failed", run.failed);
 }
 
-/// What one thread has taken over for another it hands over even when it ends.
+/// A read that one thread has taken over for another is handed over even when the thread ends.
 #[test]
 fn a_thread_that_ends_leaves_nobody_without_an_answer() {
     let rig = rig(SSD, ReadMode::Sorted);

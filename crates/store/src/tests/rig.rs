@@ -118,7 +118,7 @@ impl Rig {
         self.engine.supersede(hash(key), key.as_bytes())
     }
 
-    /// What a request would get.
+    /// Returns the object that a request would get.
     pub(super) fn get(&self, key: &str) -> Option<Arc<Object>> {
         let lookup = self.engine.lookup(hash(key), key.as_bytes());
         self.resolve(lookup, |plan, buf| {

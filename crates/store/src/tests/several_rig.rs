@@ -165,7 +165,7 @@ impl Several {
         self.latest.remove(&key);
     }
 
-    /// What a request gets; it must be the latest.
+    /// Returns whether a request gets the object; it must be the latest.
     pub(super) fn check(&mut self, key: u64) -> bool {
         let name = Self::name(key);
         let found = match self.engine.lookup(hash(&name), name.as_bytes()) {

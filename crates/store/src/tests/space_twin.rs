@@ -2,8 +2,8 @@
 //! 0031): a log of segments reused in sequence, and a budget for writing used records again. The
 //! store must give the same hits, request by request.
 //!
-//! What the twin leaves out is held still here: one locality buffer, nothing in the RAM tier, and
-//! the writer comes to rest after every cluster.
+//! The parts that the twin leaves out are held still here: one locality buffer, nothing in the RAM
+//! tier, and the writer comes to rest after every cluster.
 
 use std::collections::HashMap;
 

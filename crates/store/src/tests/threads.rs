@@ -21,7 +21,7 @@ const MAX: u64 = 2_000;
 const CHANGERS: usize = 2;
 const AT_MOST: Duration = Duration::from_secs(60);
 
-/// What answers under a key may be.
+/// The versions that answers under a key may have.
 #[derive(Default)]
 struct Window {
     /// The newest version that somebody began to store.
@@ -30,13 +30,13 @@ struct Window {
     oldest: AtomicU64,
 }
 
-/// What all threads share.
+/// State that all threads share.
 struct World {
     engine: Arc<Engine>,
     keys: Vec<Window>,
-    /// What was asked for before this purge is gone.
+    /// Objects that were asked for before this purge are gone.
     purged: AtomicU64,
-    /// What became of the purges.
+    /// The numbers and tickets of the purges.
     tickets: Mutex<Vec<(u64, SyncTicket)>>,
     stop: AtomicBool,
     hits: AtomicU64,
@@ -129,9 +129,9 @@ impl World {
         self.engine.finish_read(plan, name.as_bytes(), buf).ok()
     }
 
-    /// Whether what is removed now finds room in the removal logs, which of stores this small hold
-    /// four hundred. A writer that is waiting for a processor must not be overtaken: a removal
-    /// without room may come undone by a kill, which is counted and `removal_log.rs` tests.
+    /// Returns whether a removal made now finds room in the removal logs, which of stores this
+    /// small hold four hundred. A writer that is waiting for a processor must not be overtaken: a
+    /// removal without room may come undone by a kill, which is counted and `removal_log.rs` tests.
     fn has_room_for_removals(&self) -> bool {
         let stores = self.engine.stores();
         stores.iter().all(|s| !s.removals.lock().is_pressed())

@@ -143,7 +143,7 @@ fn a_twin_pushed_out_of_the_index_does_not_come_back_out_of_date() {
     assert_eq!(rig.crash(Keep::Nothing).text("twin"), None);
 }
 
-/// What the index cannot tell apart without a secret is apart with one.
+/// Keys that the index cannot tell apart without a secret are apart with one.
 #[test]
 fn the_secret_of_the_engine_is_the_index_s() {
     let flip = twin_flip();

@@ -25,8 +25,8 @@ pub(super) struct Chain {
     given_up: Vec<GivenUp>,
     /// The log is durable up to this number.
     durable: u64,
-    /// What the flush that begins next makes durable, and what the one before it does: number of
-    /// the flush, number of the cluster.
+    /// The clusters that the flush that begins next makes durable, and that the one before it does:
+    /// number of the flush, number of the cluster.
     flushes: [(u64, u64); 2],
     /// Clusters with removals that are not covered: number, and the lowest number in the removal
     /// log that it or a later one has.
@@ -171,7 +171,7 @@ impl Chain {
         self.removals.front().map(|(_, first)| *first)
     }
 
-    /// Whether another cluster would cover removals that none covers that was made so far: all of
+    /// Returns whether another cluster would cover removals that no cluster so far covers: all of
     /// them, or (`some`) at least one.
     fn is_due(&self, some: bool) -> bool {
         let cluster = match some {

@@ -10,8 +10,8 @@ use crate::StoreOptions;
 use crate::inbox::Item;
 use crate::removals::Numbered;
 
-/// What waits to be assembled. Counts everything that passes, so that a ticket can tell when
-/// what came before it has left.
+/// Objects and removals that wait to be assembled. Counts everything that passes, so that a ticket
+/// can tell when everything before it has left.
 #[derive(Debug)]
 pub(super) struct Gather {
     locality: LocalityBuffers,

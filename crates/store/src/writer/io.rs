@@ -11,17 +11,19 @@ use crate::recovery::Piece;
 use crate::shared::StoreShared;
 use crate::stats::add;
 
-/// What an operation is for.
+/// The purpose of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// The cluster of this number.
     Cluster(u64),
-    /// What the slot of the sealed life of this sequence has no room for.
+    /// The entries that the slot of the sealed life of this sequence has no room for.
     Spill(u64),
     /// The summary of the sealed life of this sequence.
     SealSlot(u64),
     /// The mark that a segment begins the life of this sequence.
     OpenSlot(u64),
+    /// That mark, read back.
+    MarkCheck(u64),
     /// The flush of this number.
     Flush(u64),
     /// The summary slot of the victim of this sequence.
@@ -151,7 +153,7 @@ impl Io {
         }
     }
 
-    /// What has finished; flushes are taken care of here and reported too.
+    /// Returns the finished operations. Flushes are taken care of here and returned too.
     pub(crate) fn reap(&mut self) -> Vec<Done> {
         self.queue.reap(&mut self.completions);
         let completions = std::mem::take(&mut self.completions);

@@ -106,8 +106,8 @@ impl Writer {
 }
 
 impl Engine {
-    /// Whether every store that belongs to the company says so. One that takes no writes cannot:
-    /// the others note that it misses everything.
+    /// Returns whether every store that belongs to the company has recorded this epoch. A store
+    /// that takes no writes cannot: the others note that it misses everything.
     fn others_say(&self, epoch: u64, but: crate::StoreId) -> bool {
         let stores = self.stores();
         let mut others = stores.iter().filter(|s| {

@@ -27,9 +27,9 @@ pub enum GrowError {
         "{bytes} bytes hold no segment more than the store has; it needs at least {needed} bytes"
     )]
     TooSmall {
-        /// What it was to be.
+        /// The length that it was to have, in bytes.
         bytes: u64,
-        /// What would do.
+        /// Bytes that would do.
         needed: u64,
     },
     /// It grew as often as it can.
@@ -42,7 +42,7 @@ pub enum GrowError {
     Io {
         /// The step.
         doing: &'static str,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// It is longer now, but could not be opened again.
@@ -50,7 +50,7 @@ pub enum GrowError {
     Lost(#[from] OpenError),
 }
 
-/// What became of a store that was to grow.
+/// The result of growing a store.
 #[derive(Debug)]
 pub struct Grown {
     /// Its writer; `None` if the store was lost: then it is not among the open ones any more.

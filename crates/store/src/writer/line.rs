@@ -31,7 +31,7 @@ pub(crate) fn segments_ahead(geometry: &Geometry) -> u32 {
 pub(super) struct Preparing {
     pub(super) index: u32,
     pub(super) sequence: u64,
-    /// What its old life holds.
+    /// The entries of its old life.
     pub(super) victim: Vec<Entry>,
     pub(super) work: Reinsertion,
     /// Segments in quarantine that were passed over to come to this one.
@@ -52,6 +52,10 @@ pub(super) enum Stage {
     Marking,
     /// The mark waits for this flush.
     Flushing(u64),
+    /// The mark is being read back.
+    Checking,
+    /// The mark is there, durably.
+    Marked,
     /// Index entries are being dropped; the old life (0: none).
     Dropping(u64),
     /// May be overwritten.
@@ -70,7 +74,7 @@ impl Preparing {
         }
     }
 
-    /// What is wanted of it has been chosen and read, so that the next one may choose.
+    /// Returns whether its wanted records are chosen and read, so that the next one may choose.
     pub(super) fn has_chosen(&self) -> bool {
         match self.stage {
             Stage::Reading => false,

@@ -97,6 +97,8 @@ pub struct Writer {
     tables_damaged: bool,
     waiting: Vec<Waiting>,
     sync_interval: Duration,
+    /// Entries of the removal log with lower numbers were written when the last periodic flush began.
+    removals_flushed: u64,
     pace: Option<TokenBucket>,
     pub(crate) loader: Option<Loader>,
     journal: Journal,
@@ -159,6 +161,7 @@ impl Writer {
             journal,
             tables_damaged,
         } = crate::recovery::open(engine, disk, options, grows)?;
+        let removals_flushed = store.removals.lock().next();
         let burst = u64::from(store.geometry.cluster_bytes) * 4;
         Ok(Self {
             engine: engine.clone(),
@@ -178,6 +181,7 @@ impl Writer {
             tables_damaged,
             waiting: Vec::new(),
             sync_interval: options.sync_interval,
+            removals_flushed,
             pace: options
                 .write_rate
                 .map(|rate| TokenBucket::new(rate, burst, now)),
@@ -237,6 +241,9 @@ impl Writer {
                 Purpose::Spill(sequence) => self.spill_done(sequence, &result),
                 Purpose::SealSlot(sequence) => self.slot_done(sequence, &result),
                 Purpose::OpenSlot(sequence) => self.mark_done(sequence, &result),
+                Purpose::MarkCheck(sequence) => {
+                    self.mark_checked(sequence, &result, buf.as_ref());
+                }
                 Purpose::VictimSlot(sequence) => self.victim_slot_done(sequence, &result, buf),
                 Purpose::VictimPart(sequence) => self.victim_part_done(sequence, &result, buf),
                 Purpose::Load(piece) => self.load_piece_done(piece, &result, buf),
@@ -406,7 +413,7 @@ impl Writer {
         WakeHandle(self.store.clone())
     }
 
-    /// Which store this is the writer of.
+    /// Returns the number of the store that this writer writes.
     #[must_use]
     pub fn store_id(&self) -> crate::StoreId {
         self.store.id

@@ -49,7 +49,7 @@ impl Writer {
         }
     }
 
-    /// What such a segment held is lost: its records become misses.
+    /// Tries segments in quarantine again. Their contents are lost: the records become misses.
     fn retry_quarantine(&self) {
         let disk = self.store.disk.describe();
         for segment in self.store.condition.bad_segments() {

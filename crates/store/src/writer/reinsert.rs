@@ -103,7 +103,8 @@ impl Writer {
         }
     }
 
-    /// What readers still need: not within the budget, since nobody else may have these bytes.
+    /// Returns the records that readers still need. They do not count against the budget, since
+    /// nobody else may have these bytes.
     fn held(&self, index: u32, victim: &[Entry]) -> Vec<Entry> {
         let is_fragment = |e: &&Entry| e.kind == EntryKind::Fragment;
         if !victim.iter().any(|e| is_fragment(&e)) {
@@ -159,7 +160,8 @@ impl Writer {
         work.is_read() && (hurry || work.outstanding.is_empty())
     }
 
-    /// What is read faster than it is written would find no room among the pending objects.
+    /// Returns whether another record may be read: records that are read faster than they are
+    /// written would find no room among the pending objects.
     fn has_room_for(&self, work: &Reinsertion) -> bool {
         let pending = self.engine.pending_bytes.load(Ordering::Relaxed);
         work.outstanding.is_empty() || pending < self.engine.config.pending_bytes_max / 4 * 3

@@ -1,7 +1,7 @@
 //! Reuse of segments, strictly in sequence.
 //!
 //! Order: read the victim and write again what was used since it was written; mark the slot with
-//! the new life; flush; drop the index entries; only then overwrite. Until the mark is durable the
+//! the new life; flush; read the mark back; drop the index entries; only then overwrite. Until the mark is durable the
 //! index still knows every record of the victim, so a supersession leaves its removal in the log;
 //! afterwards a restart rejects the old life. Several segments may be on their way at once: each
 //! keeps this order, they choose, are marked and dropped in sequence, and their marks share flushes.
@@ -56,10 +56,7 @@ impl Writer {
                 Some(true)
             ) {
                 None => {}
-                Some(true) if rule!("reuse: entries are dropped in sequence", ready, true) => {
-                    next.stage = Stage::Dropping(self.store.life(next.index));
-                }
-                Some(true) => {}
+                Some(true) => self.check_mark(next),
                 // Not durable: the mark has to be made again, later.
                 Some(false) => rule!(
                     "reuse: a mark whose flush failed is made again",
@@ -67,6 +64,9 @@ impl Writer {
                     next.stage = Stage::Dropping(self.store.life(next.index))
                 ),
             },
+            Stage::Marked if rule!("reuse: entries are dropped in sequence", ready, true) => {
+                next.stage = Stage::Dropping(self.store.life(next.index));
+            }
             Stage::Dropping(old) => self.drop_entries(next, old),
             _ => {}
         }
@@ -139,7 +139,8 @@ impl Writer {
         None
     }
 
-    /// What lay in segments that were passed over is gone now: the next start does not load it.
+    /// Forgets the segments that were passed over: their contents are gone, and the next start does
+    /// not load them.
     fn forget_passed_over(&self, passed_over: Vec<u32>) {
         for index in passed_over {
             self.sweep_segment(index);
@@ -181,10 +182,15 @@ impl Writer {
         right.then(|| summary_entries(disk, geometry, &header, slot))?
     }
 
+    /// The bytes of the slot of a segment that begins a life.
+    fn mark_of(&self, index: u32, sequence: u64) -> AlignedBuf {
+        let unused = OpenSegment::empty(index, sequence);
+        summary(&self.store.geometry, self.store.uuid, &unused, true).slot
+    }
+
     fn mark(&mut self, next: &mut Preparing) {
         let geometry = self.store.geometry;
-        let unused = OpenSegment::empty(next.index, next.sequence);
-        let buf = summary(&geometry, self.store.uuid, &unused, true).slot;
+        let buf = self.mark_of(next.index, next.sequence);
         let len = buf.len();
         add(&self.store.counters.meta_bytes, len as u64);
         let purpose = Purpose::OpenSlot(next.sequence);
@@ -209,6 +215,46 @@ impl Writer {
                 let at = self.store.geometry.slot_at(next.index);
                 self.write_failed("write", Some(at), error);
             }
+        }
+    }
+
+    /// Reads the mark back. A start that found the old slot would take the old life for present, and
+    /// what is removed of that life from now on leaves no trace.
+    fn check_mark(&mut self, next: &mut Preparing) {
+        let len = self.mark_of(next.index, next.sequence).len();
+        let at = self.store.geometry.slot_at(next.index);
+        self.io.read(Purpose::MarkCheck(next.sequence), at, len);
+        next.stage = Stage::Checking;
+    }
+
+    /// The mark was read back: if it is not there, it has to be made again.
+    pub(super) fn mark_checked(
+        &mut self,
+        sequence: u64,
+        result: &std::io::Result<()>,
+        buf: Option<&AlignedBuf>,
+    ) {
+        let Some(index) = self.line.find(sequence).map(|next| next.index) else {
+            return;
+        };
+        let made = self.mark_of(index, sequence);
+        let found = buf.filter(|_| result.is_ok());
+        let right = rule!(
+            "reuse: the mark is read back before anything relies on it",
+            found.is_some_and(|found| found[..] == made[..]),
+            true
+        );
+        if let Some(next) = self.line.find(sequence) {
+            next.stage = if right {
+                Stage::Marked
+            } else {
+                Stage::Unmarked
+            };
+        }
+        if !right {
+            let at = self.store.geometry.slot_at(index);
+            let lost = std::io::Error::other("what was written is not there");
+            self.write_failed("write", Some(at), &lost);
         }
     }
 

@@ -19,7 +19,7 @@ pub(super) struct Waiting {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// What it is about has not all been assembled.
+    /// The objects and removals before the ticket have not all been assembled.
     Gathering(Mark),
     /// Clusters up to this number have to be written.
     Writing(u64),
@@ -44,7 +44,7 @@ impl Writer {
         });
     }
 
-    /// Whether something is wanted on disk right now.
+    /// Returns whether a ticket waits for objects or removals that have not left the gatherer.
     pub(super) fn tickets_gathering(&self) -> bool {
         self.waiting
             .iter()
@@ -119,9 +119,20 @@ impl Writer {
         }
     }
 
-    /// Makes what was written durable every now and then.
+    /// Makes what was written durable every now and then; entries of the removal log too, for their
+    /// tombstones may have to wait for a segment.
     pub(super) fn periodic_flush(&mut self) {
-        if self.io.dirty && self.now >= self.io.flushed_at + self.sync_interval {
+        if self.now < self.io.flushed_at + self.sync_interval {
+            return;
+        }
+        let logged = self.store.removals.lock().next();
+        let unflushed = rule!(
+            "flush: what the removal log got asks for one too",
+            logged != self.removals_flushed && self.store.takes_writes(),
+            false
+        );
+        if self.io.dirty || unflushed {
+            self.removals_flushed = logged;
             self.io.want_flush();
         }
     }

@@ -24,9 +24,9 @@ pub enum Place {
     Pending,
     /// On disk.
     Store {
-        /// Which store.
+        /// The store.
         store: StoreId,
-        /// Which segment.
+        /// The index of the segment.
         segment: u32,
         /// Where in the segment, in bytes.
         offset: u64,
@@ -67,9 +67,9 @@ pub struct Walk {
     /// Fragments and dead records too.
     thorough: bool,
     damages: Damages,
-    /// What a thorough walk found bad and nobody has taken yet.
+    /// Faults that a thorough walk found and nobody has taken yet.
     faults: Vec<WalkFault>,
-    /// What is found is kept for a while: it does not hold what was read with it.
+    /// Found objects are kept for a while, so they do not share the buffers of their reads.
     copies: bool,
     /// Stores that had gone when it was last looked.
     departures: u64,
@@ -93,7 +93,7 @@ pub(crate) enum WalkFault {
     },
 }
 
-/// What a walk could not read as it should.
+/// Counts of the records and bytes that a walk could not read as it should.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Damages {
     /// Records that lookups can find.
@@ -154,7 +154,7 @@ impl Walk {
         self.damages
     }
 
-    /// What was found bad since the last call.
+    /// Takes the faults that were found since the last call.
     pub(crate) fn take_faults(&mut self) -> Vec<WalkFault> {
         std::mem::take(&mut self.faults)
     }

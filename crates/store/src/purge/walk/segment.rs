@@ -144,7 +144,7 @@ impl Walk {
         found.any(|e| Spot::of(&e) == spot)
     }
 
-    /// Whether the index leads to where no cluster could be read.
+    /// Returns whether the index leads to a place where no cluster could be read.
     pub(super) fn holds_something(&self, segment: &Segment) -> bool {
         let store = &segment.store;
         if store.life(segment.index) != segment.sequence {

@@ -44,7 +44,10 @@ impl Bench {
 
     fn start(disks: Vec<MemDisk>, clock: Arc<ManualClock>, seed: u64) -> Result<Self, OpenError> {
         let disks: Vec<_> = (disks.into_iter())
-            .map(|disk| disk.with_clock(clock.clone()))
+            .map(|disk| {
+                disk.with_clock(clock.clone())
+                    .with_longest_wait(Duration::from_millis(5))
+            })
             .collect();
         let config = EngineConfig {
             pending_bytes_max: MEMORY / 2,
@@ -73,8 +76,8 @@ impl Bench {
     }
 
     /// The next start, after a kill or a power cut. One that the faults prevent is made again
-    /// without them: nothing was served meanwhile.
-    pub(super) fn restart(&self, keep: &mut [Keep<'_>], plans: &Plans, seed: u64) -> Self {
+    /// without them: nothing was served meanwhile. `None` if it fails again: that serves nothing.
+    pub(super) fn restart(&self, keep: &mut [Keep<'_>], plans: &Plans, seed: u64) -> Option<Self> {
         let left: Vec<_> = (self.disks.iter().zip(keep))
             .map(|(disk, keep)| disk.crash(std::mem::replace(keep, Keep::All)))
             .collect();
@@ -82,13 +85,15 @@ impl Bench {
             disk.set_log(true);
             disk.set_faults(plan.clone());
         }
-        Self::start(left.clone(), self.clock.clone(), seed).unwrap_or_else(|_| {
-            left.iter()
-                .for_each(|disk| disk.set_faults(FaultPlan::none()));
-            let again: Vec<_> = left.iter().map(MemDisk::kill).collect();
-            again.iter().for_each(|disk| disk.set_log(true));
-            Self::start(again, self.clock.clone(), seed).unwrap()
-        })
+        Self::start(left.clone(), self.clock.clone(), seed)
+            .or_else(|_| {
+                left.iter()
+                    .for_each(|disk| disk.set_faults(FaultPlan::none()));
+                let again: Vec<_> = left.iter().map(MemDisk::kill).collect();
+                again.iter().for_each(|disk| disk.set_log(true));
+                Self::start(again, self.clock.clone(), seed)
+            })
+            .ok()
     }
 
     pub(super) fn now(&self) -> MonoTime {

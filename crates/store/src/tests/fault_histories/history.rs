@@ -28,7 +28,7 @@ pub(super) struct Hit {
     pub(super) fault: Fault,
 }
 
-/// What is to be done. Everything follows from it.
+/// The steps and faults of a history. Everything follows from it.
 #[derive(Clone, Debug)]
 pub(super) struct History {
     pub(super) seed: u64,
@@ -39,7 +39,7 @@ pub(super) struct History {
     pub(super) cuts: [bool; LIVES],
 }
 
-/// What was seen.
+/// Counts of a history.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     /// Operations of each life.
@@ -48,6 +48,8 @@ pub(super) struct Seen {
     pub(super) struck: Vec<String>,
     /// Answers that were checked.
     pub(super) given: u64,
+    /// A store could not be opened any more, and the history ended.
+    pub(super) refused: bool,
     /// Removals that came undone, and were neither acknowledged nor older than [`LIMIT`].
     pub(super) young: u64,
     /// Others: life, key and version.
@@ -58,7 +60,7 @@ pub(super) struct Seen {
 #[derive(Clone, Debug)]
 struct Held {
     version: u64,
-    /// What ended it; `None`: the key holds it.
+    /// The removal that ended it; `None`: the key holds it.
     ended: Option<Removal>,
     /// The soft purge that covered it.
     stale: Option<Removal>,
@@ -69,6 +71,8 @@ struct Held {
 struct Removal {
     step: u64,
     when: MonoTime,
+    /// A purge of many: the journal of a disk that does not answer tells nobody of it.
+    noted: bool,
     /// A crash came so soon after it that it may have come undone.
     young: bool,
 }
@@ -152,7 +156,10 @@ impl History {
             for _ in 0..self.steps {
                 run.step();
             }
-            run.end_of(life);
+            if !run.end_of(life) {
+                run.seen.refused = true;
+                return run.seen;
+            }
         }
         run.bench
             .disks
@@ -213,9 +220,12 @@ impl Run<'_> {
         }
     }
 
-    /// What the key holds has ended.
+    /// Notes that the versions that the key holds have ended.
     fn ended(&mut self, key: u64) {
-        let now = self.removal();
+        self.ended_by(key, self.removal());
+    }
+
+    fn ended_by(&mut self, key: u64, now: Removal) {
         for held in self.keys.entry(key).or_default() {
             // One that may have come undone is made again.
             held.ended = held.ended.filter(|ended| !ended.young).or(Some(now));
@@ -226,6 +236,7 @@ impl Run<'_> {
         Removal {
             step: self.step,
             when: self.bench.now(),
+            noted: false,
             young: false,
         }
     }
@@ -259,10 +270,13 @@ impl Run<'_> {
             return;
         };
         let keys: Vec<_> = (0..KEYS).filter(|key| key % TAGS == tag).collect();
-        let now = self.removal();
+        let now = Removal {
+            noted: true,
+            ..self.removal()
+        };
         for key in &keys {
             match soft {
-                false => self.ended(*key),
+                false => self.ended_by(*key, now),
                 true => {
                     for held in self.keys.entry(*key).or_default() {
                         held.stale = held.stale.filter(|stale| !stale.young).or(Some(now));
@@ -334,7 +348,8 @@ impl Run<'_> {
         (0..KEYS).for_each(|key| self.check(key));
     }
 
-    fn end_of(&mut self, life: usize) {
+    /// False if the stores cannot be opened any more.
+    fn end_of(&mut self, life: usize) -> bool {
         self.check_all();
         let bench = &self.bench;
         let counts = bench.disks.iter().map(|disk| disk.counts());
@@ -354,19 +369,26 @@ impl Run<'_> {
             LIVES => vec![FaultPlan::none(); keep.len()],
             next => self.history.plans(next),
         };
-        self.bench = bench.restart(&mut keep, &plans, 2 + life as u64);
+        let Some(again) = bench.restart(&mut keep, &plans, 2 + life as u64) else {
+            return false;
+        };
+        self.bench = again;
         self.life += 1;
         self.tickets.clear();
         let now = self.bench.now();
+        let hits = self.history.hits.iter();
+        let stuck = (hits.filter(|hit| hit.life == life)).any(|hit| hit.fault == Fault::Stuck);
         for (key, all) in &mut self.keys {
             let acknowledged = self.acknowledged.get(key).copied().unwrap_or(0);
             for held in all {
                 for removal in [&mut held.ended, &mut held.stale].into_iter().flatten() {
-                    let young = now.since(removal.when) <= LIMIT;
+                    let unheard = stuck && removal.noted;
+                    let young = unheard || now.since(removal.when) <= LIMIT;
                     removal.young |= young && removal.step > acknowledged;
                 }
             }
         }
         self.check_all();
+        true
     }
 }

@@ -60,6 +60,7 @@ fn one_fault_anywhere_undoes_no_removal_that_counts() {
         let clean = History::short(seed).run();
         assert!(clean.returns.is_empty(), "seed {seed}: {:?}", clean.returns);
         assert!(clean.given > 40, "seed {seed}: {}", clean.given);
+        assert!(!clean.refused);
         for (number, fault) in SILENT.into_iter().chain(HONEST).enumerate() {
             for (life, operations) in clean.operations.iter().enumerate() {
                 let first = (number as u64 * 5 + seed) % step;
@@ -97,6 +98,7 @@ fn one_fault_anywhere_undoes_no_removal_that_counts() {
 fn what_many_faults_bring_back_needs_two_of_them() {
     let seeds = if super::is_long() { 10_000 } else { 250 };
     let (mut faults, mut young, mut given, mut kinds) = (0, 0, 0, BTreeMap::new());
+    let mut refused = 0;
     let mut wrong = Vec::new();
     for seed in 0..seeds {
         let history = many(seed);
@@ -104,6 +106,7 @@ fn what_many_faults_bring_back_needs_two_of_them() {
         faults += seen.faults;
         young += seen.young;
         given += seen.given;
+        refused += u32::from(seen.refused);
         let Some(first) = seen.returns.first() else {
             continue;
         };
@@ -120,8 +123,8 @@ fn what_many_faults_bring_back_needs_two_of_them() {
     }
     let returns: u32 = kinds.values().sum();
     println!(
-        "{seeds} histories with {faults} faults: {given} answers, none wrong; {young} young removals \
-         undone; in {returns} histories more came back:\n{report}"
+        "{seeds} histories with {faults} faults: {given} answers, none wrong; {refused} ended with a store \
+         that cannot be opened; {young} young removals undone; in {returns} histories more came back:\n{report}"
     );
     assert!(wrong.is_empty(), "one fault is enough: {wrong:#?}");
     assert!(given > seeds * 60 && faults > seeds * 4, "{given} {faults}");

@@ -1,0 +1,81 @@
+//! Reads and writes that removals depend on, while a store is being opened.
+//!
+//! Absence decides there: a block that is not shown as written counts as never written. A device that
+//! brings bytes from another place once, without an error, would hide a removal so. Tables that carry
+//! no place of their own are therefore read until two reads agree.
+
+use std::io;
+
+use foxy_base::rule;
+use foxy_disk::Disk;
+
+/// Attempts before a place counts as one that cannot be read.
+const ATTEMPTS: usize = 4;
+
+/// Fills `into` by `read`, as two reads of at most four have it.
+///
+/// # Errors
+/// No two reads agree; the last error, if there was one.
+pub(crate) fn read_agreed(
+    into: &mut [u8],
+    mut read: impl FnMut(&mut [u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut seen: Vec<Vec<u8>> = Vec::new();
+    let mut problem = io::Error::other("no two reads bring the same bytes");
+    for _ in 0..ATTEMPTS {
+        match read(into) {
+            Ok(())
+                if rule!(
+                    "start: a read counts if a second one agrees",
+                    seen.iter().any(|earlier| earlier == into),
+                    true
+                ) =>
+            {
+                return Ok(());
+            }
+            Ok(()) => seen.push(into.to_vec()),
+            Err(error) => problem = error,
+        }
+    }
+    Err(problem)
+}
+
+/// Writes blocks, durably, and reads them back.
+///
+/// # Errors
+/// As the device says; or something else is there.
+pub(crate) fn write_checked(disk: &dyn Disk, at: u64, bytes: &[u8]) -> io::Result<()> {
+    disk.write_at(at, bytes)?;
+    disk.flush()?;
+    let mut found = vec![0; bytes.len()];
+    disk.read_at(at, &mut found)?;
+    match found == bytes {
+        true => Ok(()),
+        false => Err(io::Error::other("what was written is not there")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agreed(reads: &[Option<u8>]) -> Option<u8> {
+        let mut reads = reads.iter();
+        let mut byte = [0];
+        let read = read_agreed(&mut byte, |into| {
+            let read = reads.next().copied().flatten();
+            into[0] = read.ok_or(io::ErrorKind::Other)?;
+            Ok(())
+        });
+        read.ok().map(|()| byte[0])
+    }
+
+    #[test]
+    fn two_reads_of_four_have_to_agree() {
+        assert_eq!(agreed(&[Some(7), Some(7)]), Some(7));
+        assert_eq!(agreed(&[Some(1), Some(7), Some(7)]), Some(7));
+        assert_eq!(agreed(&[Some(7), None, None, Some(7)]), Some(7));
+        assert_eq!(agreed(&[Some(1), Some(2), Some(3), Some(4)]), None);
+        assert_eq!(agreed(&[Some(7), None, None, None]), None);
+    }
+}
