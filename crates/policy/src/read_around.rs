@@ -1,10 +1,10 @@
 //! Decides about reading an object's neighbours with it.
 //!
-//! What was asked for together was written together, so one longer read may save several later
-//! ones (whole clusters in UCFS and Hummingbird). Whether it does is measured: while it is off, by
-//! a memory of the places read lately, which tells how many reads a longer one before would have
-//! saved; while it is on, by how many of the objects brought along are asked for. It is on only
-//! while the reads saved outweigh what the longer ones cost more.
+//! Objects that were asked for together were written together, so one longer read may save several
+//! later ones (whole clusters in UCFS and Hummingbird). Whether it does is measured: while it is
+//! off, by a memory of the places read lately, which tells how many reads a longer one before would
+//! have saved; while it is on, by how many of the objects brought along are asked for. It is on
+//! only while the reads saved outweigh what the longer ones cost more.
 
 /// Reads after which the rule judges.
 const WINDOW: u32 = 64;

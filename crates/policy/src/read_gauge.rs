@@ -1,10 +1,10 @@
 //! Detects the kind of a device from the times of its reads.
 //!
-//! What the system says of a device is wrong in many virtual machines, and a probe would cost reads
-//! that nobody wants. So the first real reads are timed. A rotating disk gives itself away twice:
-//! among several reads at once it still needs milliseconds for each, since there is one head; and
-//! reads that are alone take longer the further the head has to go. A device behind a network or a
-//! throttle may be as slow, but its times have nothing to do with the distance.
+//! The system's description of a device is wrong in many virtual machines, and a probe would cost
+//! reads that nobody wants. So the first real reads are timed. A rotating disk gives itself away
+//! twice: among several reads at once it still needs milliseconds for each, since there is one
+//! head; and reads that are alone take longer the further the head has to go. A device behind a
+//! network or a throttle may be as slow, but its times have nothing to do with the distance.
 
 use std::time::Duration;
 

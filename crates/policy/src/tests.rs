@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use foxy_base::Rng;
 
-use crate::reference::{Kind, Lfu, Naive, Queue, S3};
+use crate::reference::{Kind, Lfu, Naive, Queue, S3, Tiny};
 use crate::*;
 
 mod admission;
@@ -116,6 +116,47 @@ fn lfu_aging_equals_its_twin() {
         let cache = Cache::with_rule(CAPACITY, LfuAgingRule::new(count_max, mean_max));
         let naive = Lfu::new(CAPACITY, u64::from(count_max), mean_max);
         assert!(compare(cache, naive, seed) > 1000);
+    }
+}
+
+/// W-TinyLFU with a sketch for this many objects: so many that no two keys of the tests share all
+/// four counters, which the twin does not know.
+fn tiny(objects: usize) -> (WTinyLfu<u64, u64>, Tiny) {
+    let config = WTinyLfuConfig {
+        objects,
+        ..WTinyLfuConfig::default()
+    };
+    (
+        Cache::with_rule(CAPACITY, WTinyLfuRule::new(config)),
+        Tiny::new(CAPACITY, objects as u64),
+    )
+}
+
+#[test]
+fn w_tiny_lfu_equals_its_twin() {
+    for seed in 0..8 {
+        let (cache, naive) = tiny(1 << 14);
+        assert!(compare(cache, naive, seed) > 1000);
+    }
+}
+
+#[test]
+fn w_tiny_lfu_ages_as_its_twin_does() {
+    let (mut cache, mut naive) = tiny(2_048);
+    let mut rng = Rng::new(9);
+    let mut evicted = Vec::new();
+    // Five times the uses after which counts are halved; favourites change on the way.
+    for number in 0..100_000u64 {
+        let favourite = number / 10_000 * 40;
+        let key = favourite + rng.below(rng.clone().below(120) + 1);
+        let hit = cache.get(&key).is_some();
+        assert_eq!(hit, naive.get(key), "request {number}");
+        if !hit {
+            evicted.clear();
+            let _ = cache.insert(key, key, 1 + key % 50, &mut evicted);
+            let gone: Vec<u64> = evicted.iter().map(|e| e.key).collect();
+            assert_eq!(gone, naive.insert(key, 1 + key % 50), "request {number}");
+        }
     }
 }
 

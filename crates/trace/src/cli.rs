@@ -10,10 +10,11 @@ use std::process::ExitCode;
 use crate::analysis::{IdleTime, SiteSets, Summary};
 use crate::clean::{Clean, Rule};
 use crate::compact::CompactWriter;
+use crate::export::{Export, Form};
 use crate::generate::{
     Polygraph, PolygraphConfig, SessionConfig, Sessions, ZipfWeb, ZipfWebConfig, check,
 };
-use crate::{Format, Options, Progress, Request, TraceError, open};
+use crate::{FieldMap, Format, Options, Progress, Request, TraceError, open};
 
 /// Read, convert and generate access logs.
 #[derive(Debug, clap::Subcommand)]
@@ -25,11 +26,14 @@ pub enum TraceCommand {
         /// Its format, if it is not to be detected
         #[arg(long)]
         format: Option<Format>,
+        /// Members of a JSON log, such as url=request_uri,size=body_bytes_sent
+        #[arg(long, value_name = "WHAT=MEMBER,..")]
+        fields: Option<FieldMap>,
         /// Further analyses
         #[command(flatten)]
         more: More,
     },
-    /// Convert a log to the compact form
+    /// Convert a log to the compact form, to CSV or to libCacheSim's oracleGeneral
     Convert {
         /// The log
         file: PathBuf,
@@ -38,6 +42,12 @@ pub enum TraceCommand {
         /// Its format, if it is not to be detected
         #[arg(long)]
         format: Option<Format>,
+        /// Members of a JSON log, such as url=request_uri,size=body_bytes_sent
+        #[arg(long, value_name = "WHAT=MEMBER,..")]
+        fields: Option<FieldMap>,
+        /// Form of the output
+        #[arg(long, value_enum, default_value_t)]
+        to: Form,
         /// Prepare it as a paper did, and print what was dropped
         #[arg(long, value_enum)]
         clean: Option<Rule>,
@@ -96,6 +106,8 @@ pub enum Kind {
     Dec,
     /// A national ISP of 1999 (Hummingbird)
     Isp,
+    /// Four proxies at the root of a hierarchy, 1997 (NLANR)
+    Nlanr,
     /// The Polygraph mix of the Foxy paper
     Polygraph,
     /// 200 servers, Zipf 0.75, median 3 KB with a heavy tail
@@ -128,13 +140,23 @@ impl TraceCommand {
     /// The log cannot be read (to its end), or the output cannot be written.
     pub fn text(&self, out: &mut String) -> Result<(), TraceError> {
         match self {
-            Self::Info { file, format, more } => info(file, *format, more, out),
+            Self::Info {
+                file,
+                format,
+                fields,
+                more,
+            } => info(file, options(*format, fields.as_ref()), more, out),
             Self::Convert {
                 file,
                 output,
                 format,
+                fields,
+                to,
                 clean,
-            } => convert(file, output, *format, *clean, out),
+            } => {
+                let options = options(*format, fields.as_ref());
+                convert((file, options), (output, *to), *clean, out)
+            }
             Self::Generate {
                 kind,
                 output,
@@ -164,9 +186,10 @@ fn show(progress: Progress) {
     }
 }
 
-fn options(format: Option<Format>) -> Options {
+fn options(format: Option<Format>, fields: Option<&FieldMap>) -> Options {
     Options {
         format,
+        fields: fields.cloned(),
         progress: Some(Box::new(show)),
     }
 }
@@ -176,13 +199,8 @@ fn line(out: &mut String, text: impl std::fmt::Display) {
     let _ = writeln!(out, "{text}");
 }
 
-fn info(
-    file: &Path,
-    format: Option<Format>,
-    more: &More,
-    out: &mut String,
-) -> Result<(), TraceError> {
-    let mut reader = open(file, options(format))?;
+fn info(file: &Path, options: Options, more: &More, out: &mut String) -> Result<(), TraceError> {
+    let mut reader = open(file, options)?;
     let (mut summary, mut idle) = (Summary::default(), IdleTime::default());
     let mut sets: Vec<SiteSets> = more.sets.iter().map(|m| SiteSets::new(*m)).collect();
     let (mut left_out, mut failed) = (0u64, None);
@@ -231,9 +249,8 @@ const fn counts(request: &Request) -> bool {
 }
 
 fn convert(
-    file: &Path,
-    output: &Path,
-    format: Option<Format>,
+    (file, options): (&Path, Options),
+    (output, form): (&Path, Form),
     clean: Option<Rule>,
     out: &mut String,
 ) -> Result<(), TraceError> {
@@ -241,12 +258,12 @@ fn convert(
         path: output.to_owned(),
         source,
     };
-    let mut reader = open(file, options(format))?;
+    let mut reader = open(file, options)?;
     if is_same(file, output) {
         let path = output.to_owned();
         return Err(TraceError::SameFile { path });
     }
-    let mut writer = CompactWriter::new(File::create(output).map_err(io)?).map_err(io)?;
+    let mut writer = Export::new(form, File::create(output).map_err(io)?).map_err(io)?;
     let mut clean = clean.map(Clean::new);
     let mut failed = None;
     for request in reader.by_ref() {
@@ -305,6 +322,7 @@ fn generate(
     match kind {
         Kind::Dec => line(out, check::dec(stream)),
         Kind::Isp => line(out, check::isp(stream)),
+        Kind::Nlanr => line(out, check::nlanr(stream)),
         Kind::Polygraph | Kind::Web => {
             let mut summary = Summary::default();
             stream.for_each(|request| summary.add(&request));
@@ -333,6 +351,7 @@ fn stream(kind: Kind, requests: Option<u64>, seed: u64) -> Box<dyn Iterator<Item
     match kind {
         Kind::Dec => sessions(SessionConfig::dec()),
         Kind::Isp => sessions(SessionConfig::isp()),
+        Kind::Nlanr => sessions(SessionConfig::nlanr()),
         Kind::Polygraph => {
             let requests = requests.unwrap_or(1_000_000);
             Box::new(Polygraph::new(
@@ -355,6 +374,10 @@ fn stream(kind: Kind, requests: Option<u64>, seed: u64) -> Box<dyn Iterator<Item
 mod tests {
     use super::*;
 
+    fn plain() -> Options {
+        options(None, None)
+    }
+
     #[test]
     fn what_is_generated_can_be_read_and_converted() {
         let folder = std::env::temp_dir().join(format!("foxy-trace-cli-{}", std::process::id()));
@@ -363,13 +386,13 @@ mod tests {
         let mut text = String::new();
         let out = &mut text;
         generate(Kind::Isp, Some(&first), Some(3_000), 5, out).unwrap();
-        convert(&first, &second, None, None, out).unwrap();
+        convert((&first, plain()), (&second, Form::Foxy), None, out).unwrap();
         let more = More {
             idle: vec![12.0, 25.0],
             sets: vec![1.0, 10.0],
             ..More::default()
         };
-        info(&second, None, &more, out).unwrap();
+        info(&second, plain(), &more, out).unwrap();
         for part in [
             "\n12 ms: least",
             "\n25 ms: least",
@@ -393,13 +416,13 @@ mod tests {
         let link = folder.join("link");
         std::os::unix::fs::symlink(&first, &link).unwrap();
         for same in [&first, &link] {
-            let refused = convert(&first, same, None, None, out);
+            let refused = convert((&first, plain()), (same, Form::Foxy), None, out);
             assert!(matches!(refused, Err(TraceError::SameFile { .. })));
         }
         assert_eq!(read(&first).len(), 3_000);
         std::fs::write(&second, "nothing known\n").unwrap();
         assert!(matches!(
-            info(&second, None, &more, &mut String::new()),
+            info(&second, plain(), &more, &mut String::new()),
             Err(TraceError::Unknown { .. })
         ));
         std::fs::remove_dir_all(&folder).unwrap();

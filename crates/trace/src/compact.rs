@@ -37,7 +37,7 @@ impl<W: Write> CompactWriter<W> {
     /// Starts a trace.
     ///
     /// # Errors
-    /// What `output` says.
+    /// An error of `output`.
     pub fn new(output: W) -> std::io::Result<Self> {
         let mut output = zstd::Encoder::new(output, 3)?;
         output.include_checksum(true)?;
@@ -53,7 +53,7 @@ impl<W: Write> CompactWriter<W> {
     /// Appends a request.
     ///
     /// # Errors
-    /// What the output says.
+    /// An error of the output.
     pub fn write(&mut self, request: &Request) -> std::io::Result<()> {
         self.record.clear();
         let plain = request.object >= 1 << 56;
@@ -87,7 +87,7 @@ impl<W: Write> CompactWriter<W> {
     /// Writes what is left and gives the output back.
     ///
     /// # Errors
-    /// What the output says.
+    /// An error of the output.
     pub fn finish(self) -> std::io::Result<W> {
         self.output.finish()
     }

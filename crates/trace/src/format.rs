@@ -22,11 +22,15 @@ pub enum Format {
     Webcachesim,
     /// Tab-separated with a header line naming the columns (the NASA files).
     Tsv,
+    /// W3C extended log format: columns as the line `#Fields:` names them.
+    W3c,
+    /// One JSON object a line (see [`crate::FieldMap`]).
+    Json,
     /// Our own compact binary form.
     Foxy,
 }
 
-const ALL: [(Format, &str); 8] = [
+const ALL: [(Format, &str); 10] = [
     (Format::Foxy, "foxy"),
     (Format::Squid, "squid"),
     (Format::Apache, "apache"),
@@ -35,6 +39,8 @@ const ALL: [(Format, &str); 8] = [
     (Format::DecBinary, "dec"),
     (Format::Webcachesim, "webcachesim"),
     (Format::Tsv, "tsv"),
+    (Format::W3c, "w3c"),
+    (Format::Json, "json"),
 ];
 
 impl Format {
@@ -54,6 +60,9 @@ impl Format {
         if read::dec::looks_binary(start) {
             return Some(Self::DecBinary);
         }
+        if has_fields_line(start) {
+            return Some(Self::W3c);
+        }
         let lines: Vec<&[u8]> = whole_lines(start).take(32).collect();
         let score = |format: Self| {
             let mut parser = read::line_parser(format)?;
@@ -67,6 +76,7 @@ impl Format {
             Self::Apache,
             Self::DecText,
             Self::Webcachesim,
+            Self::Json,
         ];
         let mut best = None;
         for format in text {
@@ -78,6 +88,12 @@ impl Format {
         }
         best.map(|(format, _)| format)
     }
+}
+
+/// True if a line names the columns of W3C's extended format.
+fn has_fields_line(start: &[u8]) -> bool {
+    let mut lines = start.split(|b| *b == b'\n').take(32);
+    lines.any(|line| line.starts_with(read::w3c::FIELDS))
 }
 
 /// Lines that end within `start`; the whole of it if there is no line end at all.

@@ -14,6 +14,8 @@ use crate::{BadLines, Format, Request, TraceError, compact};
 pub struct Options {
     /// The format; `None` detects it.
     pub format: Option<Format>,
+    /// Members of a JSON log; those that are not named are looked for under usual names.
+    pub fields: Option<crate::FieldMap>,
     /// Called every [`PROGRESS_EVERY`] requests and at the end.
     pub progress: Option<Box<dyn FnMut(Progress) + Send>>,
 }
@@ -125,7 +127,11 @@ impl Reader {
                 None => TraceError::Empty { path },
             });
         }
-        let Some(format) = options.format.or_else(|| Format::detect(&start)) else {
+        // A map is given for JSON alone.
+        let named = options
+            .format
+            .or(options.fields.as_ref().map(|_| Format::Json));
+        let Some(format) = named.or_else(|| Format::detect(&start)) else {
             return Err(unknown(path, &start));
         };
         // What could be read before a failure counts; the failure comes after it.
@@ -134,12 +140,13 @@ impl Reader {
             None => input,
         };
         let input: Box<dyn BufRead + Send> = Box::new(std::io::Cursor::new(start).chain(rest));
-        let source = source_for(format, input).map_err(|problem| TraceError::Damaged {
-            path: path.to_owned(),
-            offset: 0,
-            records: 0,
-            problem,
-        })?;
+        let source =
+            source_for(format, input, options.fields).map_err(|problem| TraceError::Damaged {
+                path: path.to_owned(),
+                offset: 0,
+                records: 0,
+                problem,
+            })?;
         Ok(Self {
             path: path.to_owned(),
             format,
@@ -217,7 +224,11 @@ impl Reader {
             }
             *number += 1;
             let text = trimmed(line);
-            if text.is_empty() || text.starts_with(b"#") {
+            if text.starts_with(b"#") {
+                parser.comment(text);
+                continue;
+            }
+            if text.is_empty() {
                 continue;
             }
             let reason = if length > LINE_MAX {
@@ -299,13 +310,20 @@ fn hopeless(path: &Path, format: Format, bad: &BadLines, lines: u64) -> TraceErr
     }
 }
 
-fn source_for(format: Format, input: Box<dyn BufRead + Send>) -> Result<Source, &'static str> {
+fn source_for(
+    format: Format,
+    input: Box<dyn BufRead + Send>,
+    fields: Option<crate::FieldMap>,
+) -> Result<Source, &'static str> {
     Ok(match format {
         Format::Foxy => Source::Compact(Box::new(compact::CompactReader::new(input)?)),
         Format::DecBinary => Source::Dec(read::dec::Binary::new(input)?),
         _ => Source::Lines {
             input,
-            parser: read::line_parser(format).ok_or("not a format of lines")?,
+            parser: match fields.filter(|_| format == Format::Json) {
+                Some(fields) => LineParser::Json(fields),
+                None => read::line_parser(format).ok_or("not a format of lines")?,
+            },
             line: Vec::new(),
             number: 0,
         },

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use foxy_trace::{Method, Options, files::Known, open};
 
-use crate::reference::{Kind, Naive, Queue, S3};
+use crate::reference::{Kind, Lfu, Limited, Naive, Queue, S3, Tiny};
 use crate::*;
 
 /// Object and size of each GET answered by 200, 206 or 304. A size that the log does not tell is
@@ -47,7 +47,7 @@ fn equal(
             hits += 1;
             continue;
         }
-        if size > cache.capacity() {
+        if size > cache.capacity() || !naive.takes(size) {
             naive.replace(key);
             let refused = cache.insert(key, size, size, &mut evicted);
             assert!(!refused.stored && evicted.is_empty());
@@ -63,14 +63,49 @@ fn equal(
     hits
 }
 
-/// Hits of LRU, FIFO, SIEVE and S3-FIFO at one capacity, each equal to its twin's.
-fn hits(requests: &[(u64, u64)], capacity: u64) -> [usize; 4] {
+/// Hits of LRU, FIFO, SIEVE, S3-FIFO, S3-FIFO that refuses what its small queue cannot hold (as
+/// its authors' simulator does), LRU-TH, LFU with ageing and W-TinyLFU at one capacity, each equal
+/// to its twin's.
+fn hits(requests: &[(u64, u64)], capacity: u64) -> [usize; 8] {
     let queue = |kind| Queue::new(kind, capacity);
+    let (small, threshold) = ((capacity / 10).max(2) - 1, capacity / 50 + 1);
+    // So many that no two keys share all four counters, which the twin does not know.
+    let objects = 1 << 22;
+    let tiny = WTinyLfuConfig {
+        objects,
+        ..WTinyLfuConfig::default()
+    };
     [
         equal(Lru::new(capacity), queue(Kind::Lru), requests),
         equal(Fifo::new(capacity), queue(Kind::Fifo), requests),
         equal(Sieve::new(capacity), queue(Kind::Sieve), requests),
         equal(S3Fifo::new(capacity), S3::new(capacity), requests),
+        equal(
+            SizeLimited::with_cache(S3Fifo::new(capacity), small, "s3-fifo"),
+            Limited {
+                naive: S3::new(capacity),
+                most: small,
+            },
+            requests,
+        ),
+        equal(
+            LruTh::new(capacity, threshold),
+            Limited {
+                naive: queue(Kind::Lru),
+                most: threshold,
+            },
+            requests,
+        ),
+        equal(
+            LfuAging::with_rule(capacity, LfuAgingRule::new(255, 10)),
+            Lfu::new(capacity, 255, 10),
+            requests,
+        ),
+        equal(
+            WTinyLfu::with_rule(capacity, WTinyLfuRule::new(tiny)),
+            Tiny::new(capacity, objects as u64),
+            requests,
+        ),
     ]
 }
 

@@ -12,7 +12,7 @@ use foxy_base::ByteSize;
 
 use super::Form;
 use crate::{
-    layout::LayoutSpec,
+    layout::{Calls, LayoutSpec},
     levels::LevelsConfig,
     report::{Align, Table},
     run::{Backend, OpStream, RunConfig, RunError, RunResult, run_ops},
@@ -68,6 +68,7 @@ impl DisksArgs {
         let config = |layout, dir: Option<PathBuf>| RunConfig {
             levels: LevelsConfig::lru(self.ram.bytes(), self.disk.bytes()),
             ops: self.ops,
+            calls: Calls::Write,
             backend: Backend {
                 dir,
                 ..Backend::default()

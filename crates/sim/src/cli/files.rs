@@ -78,7 +78,13 @@ impl FilesArgs {
             all.push((dir.display().to_string(), self.round(files, bytes, order)?));
         }
         if self.dir.is_empty() {
-            for fs in [FsKind::Ufs, FsKind::Async, FsKind::Soft, FsKind::Journal] {
+            for fs in [
+                FsKind::Ufs,
+                FsKind::Ffs,
+                FsKind::Async,
+                FsKind::Soft,
+                FsKind::Journal,
+            ] {
                 let backend = Backend {
                     fs,
                     ..Backend::default()

@@ -3,7 +3,7 @@
 use foxy_base::ByteSize;
 
 use crate::{
-    layout::LayoutSpec,
+    layout::{Calls, LayoutSpec},
     levels::{LevelsConfig, PolicyKind, Watermarks},
     run::{Backend, FsKind, RunConfig, RunError, Workload},
 };
@@ -11,7 +11,7 @@ use crate::{
 /// Each list is one axis of a sweep; `run` wants a single value in each.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Parameters {
-    /// dec, dec-large, isp, polygraph or zipf (with :REQUESTS), or an access log
+    /// dec, dec-large, isp, nlanr, polygraph or zipf (with :REQUESTS), or an access log
     #[arg(long, default_value = "dec:4000000")]
     pub(super) workload: Workload,
     /// Seed of generated requests
@@ -66,13 +66,18 @@ pub(super) struct Parameters {
     /// Longest that a lazy read waits, in milliseconds
     #[arg(long, default_value_t = 500.0, allow_negative_numbers = true)]
     pub(super) timeout_ms: f64,
-    /// The STREAM family's file grows as it is written; else it is there at full size beforehand
+    /// The calls that write into files that objects share: mmap or write. If not given, mmap for
+    /// the STREAM family on a modelled drive, else write
     #[arg(long)]
-    pub(super) file_grows: bool,
+    pub(super) calls: Option<Calls>,
+    /// Files that objects share are there at full size before the first operation, or grow. If
+    /// not given, the STREAM family's is there and BUDDY's grow
+    #[arg(long, value_enum)]
+    pub(super) files: Option<SharedFiles>,
     /// A modelled drive
     #[arg(long, value_delimiter = ',', default_value = "st15150wc")]
     pub(super) drive: Vec<String>,
-    /// ufs, ufs-async, ufs-soft, journal or raw
+    /// ufs (of Solaris), ffs, ffs-async, ffs-soft, journal or raw
     #[arg(long, value_delimiter = ',', default_value = "ufs")]
     pub(super) fs: Vec<FsKind>,
     /// Real files below this folder instead of a modelled drive; give it a file system of its own
@@ -81,6 +86,15 @@ pub(super) struct Parameters {
     /// Memory for file pages
     #[arg(long, default_value = "320MiB")]
     pub(super) page_cache: ByteSize,
+}
+
+/// Files that objects share, before the first operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum SharedFiles {
+    /// They have their full size and contents.
+    There,
+    /// They are empty and grow as they are written.
+    Grow,
 }
 
 impl Parameters {
@@ -104,7 +118,8 @@ impl Parameters {
                             page: self.page.bytes(),
                             buffer: buffer.bytes(),
                             timeout_ms: self.timeout_ms,
-                            file_exists: !self.file_grows,
+                            file_exists: self.file_exists(*layout),
+                            calls: self.calls_of(*layout),
                             backend: backend.clone(),
                         }));
                     }
@@ -116,6 +131,19 @@ impl Parameters {
             config.backend.check_room(config.levels.disk)?;
         }
         Ok(configs)
+    }
+
+    fn file_exists(&self, layout: LayoutSpec) -> bool {
+        let given = self.files.map(|files| files == SharedFiles::There);
+        given.unwrap_or_else(|| layout.is_stream())
+    }
+
+    fn calls_of(&self, layout: LayoutSpec) -> Calls {
+        let usual = match self.dir {
+            Some(_) => Calls::Write,
+            None => RunConfig::calls(layout),
+        };
+        self.calls.unwrap_or(usual)
     }
 
     fn backends(&self) -> Vec<Backend> {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use foxy_base::ByteSize;
-use foxy_trace::{Format, Options, Progress, TraceError};
+use foxy_trace::{FieldMap, Format, Options, Progress, TraceError};
 
 use super::{Form, bar, threads, with_files};
 use crate::{
@@ -20,18 +20,18 @@ pub struct SizeArgs {
     /// Its format, if it is not to be detected
     #[arg(long)]
     log_format: Option<Format>,
+    /// Members of a JSON log, such as url=request_uri,size=body_bytes_sent
+    #[arg(long, value_name = "WHAT=MEMBER,..")]
+    fields: Option<FieldMap>,
     /// Sizes of memory or disk to try; powers of two if not given
     #[arg(long, value_delimiter = ',')]
     sizes: Vec<ByteSize>,
     /// Candidates: foxy as it is (its records, segments, reinsertion, and the memory of --memory
     /// before it), the same with a disk that takes only what foxy:second-use, foxy:frequency or
     /// foxy:max_size:SIZE let in, as when a write budget is always spent, or policies over bare
-    /// objects
-    #[arg(
-        long,
-        value_delimiter = ',',
-        default_value = "foxy,foxy:second-use,lru,s3-fifo"
-    )]
+    /// objects. If not given: foxy, foxy:second-use, foxy:max_size of up to three sizes that matter
+    /// in the log, lru and s3-fifo
+    #[arg(long, value_delimiter = ',')]
     policies: Vec<Candidate>,
     /// Memory budget of foxy, as its setting `memory`; without it its disk alone is looked at
     #[arg(long, default_value = "0")]
@@ -60,7 +60,11 @@ impl SizeArgs {
         let mut sizes: Vec<u64> = self.sizes.iter().map(|s| s.bytes()).collect();
         sizes.sort_unstable();
         let options = SizeOptions {
-            policies: self.policies.clone(),
+            policies: if self.policies.is_empty() {
+                Candidate::usual(&sampler)
+            } else {
+                self.policies.clone()
+            },
             sizes,
             sample: self.sample,
             threads: threads(self.threads),
@@ -112,6 +116,7 @@ impl SizeArgs {
         };
         let options = Options {
             format: self.log_format,
+            fields: self.fields.clone(),
             progress: Some(Box::new(progress)),
         };
         let mut reader = foxy_trace::open(&self.log, options)?;
@@ -137,6 +142,9 @@ impl SizeArgs {
 }
 
 fn tables(report: &SizeReport, bad: &str) -> String {
+    if report.curves.iter().all(|c| c.points.is_empty()) {
+        return format!("{}\n{}\n", head(report, bad), wrapped(&report.advice));
+    }
     format!(
         "{}\nhits, % of requests\n{}\nhits, % of bytes\n{}\nwritten to the disk, % of bytes asked \
          for\n{}\n{}\n",

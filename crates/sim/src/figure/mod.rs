@@ -5,6 +5,7 @@
 
 mod bars;
 mod legend;
+mod letters;
 mod lines;
 mod log_axis;
 mod maps;
@@ -132,7 +133,8 @@ impl Figure {
         };
         std::fs::write(&svg, self.svg()?).map_err(|source| output(&svg, source))?;
         style::register();
-        let root = BitMapBackend::new(&png, SIZE).into_drawing_area();
+        let picture = letters::Letters(BitMapBackend::new(&png, SIZE));
+        let root = picture.into_drawing_area();
         self.draw(&root)?;
         root.present()
             .map_err(|error| output(&png, std::io::Error::other(cause(&error.to_string()))))?;

@@ -1,6 +1,6 @@
 //! The space that a slotted layout writes to: one large file, or a raw partition.
 
-use super::LayoutError;
+use super::{Calls, LayoutError};
 use crate::model::{FileId, Files, FsCounters, Raw, SimTime};
 
 /// One linear space of bytes with a process that reads and writes it.
@@ -39,11 +39,21 @@ pub trait Area {
     fn counters(&self) -> FsCounters;
 }
 
+/// Writes an empty file front to back, `bytes` bytes.
+pub(super) fn fill<F: Files>(files: &mut F, file: FileId, bytes: u64) -> Result<(), LayoutError> {
+    const PIECE: u64 = 1 << 20;
+    for at in (0..bytes).step_by(PIECE as usize) {
+        files.write(file, at, PIECE.min(bytes - at))?;
+    }
+    Ok(())
+}
+
 /// One file of a file system: it grows as it is written, or all of it is there before.
 #[derive(Clone, Debug)]
 pub struct FileArea<F> {
     files: F,
     file: FileId,
+    calls: Calls,
 }
 
 impl<F: Files> FileArea<F> {
@@ -53,22 +63,29 @@ impl<F: Files> FileArea<F> {
     /// [`LayoutError::Full`], [`LayoutError::Fs`].
     pub fn new(mut files: F) -> Result<Self, LayoutError> {
         let file = files.create(files.root(), 1)?;
-        Ok(Self { files, file })
+        Ok(Self {
+            files,
+            file,
+            calls: Calls::Write,
+        })
     }
 
-    /// The same with a file of `bytes` bytes that was written before, front to back. Whoever then
-    /// writes a part of a page that is not in memory has it read first.
+    /// The same with a file of `bytes` bytes that was written before, front to back. A later write
+    /// of a part of a page that is not in memory has to read it first.
     ///
     /// # Errors
     /// [`LayoutError::Full`], [`LayoutError::Fs`].
     pub fn existing(files: F, bytes: u64) -> Result<Self, LayoutError> {
-        const PIECE: u64 = 1 << 20;
         let mut area = Self::new(files)?;
-        for at in (0..bytes).step_by(PIECE as usize) {
-            area.files.write(area.file, at, PIECE.min(bytes - at))?;
-        }
+        fill(&mut area.files, area.file, bytes)?;
         area.files.sync();
         Ok(area)
+    }
+
+    /// The same, written by these calls from now on.
+    #[must_use]
+    pub fn by(self, calls: Calls) -> Self {
+        Self { calls, ..self }
     }
 
     /// The file system.
@@ -88,7 +105,7 @@ impl<F: Files> Area for FileArea<F> {
     }
 
     fn write(&mut self, at: u64, len: u64) -> Result<(), LayoutError> {
-        Ok(self.files.write(self.file, at, len)?)
+        Ok(self.calls.write(&mut self.files, self.file, at, len)?)
     }
 
     fn sync(&mut self) {

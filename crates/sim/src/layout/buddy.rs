@@ -4,13 +4,20 @@
 //! bytes and holds the objects that need k blocks. Write = the first free slot of the class's
 //! file; delete = the slot is marked free; read = the slot is read. An object of more than
 //! THRESHOLD blocks (256 = 128 KB) has a file of its own. An object is always contiguous.
+//! Whether the class files grow or are there beforehand is not told: both are possible here.
 
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap},
+};
 
 use hashbrown::HashMap;
 
-use super::{BLOCK, Layout, LayoutError, LayoutStats, Place};
-use crate::model::{DirId, FileId, Files, FsCounters, SimTime};
+use super::{BLOCK, Calls, Layout, LayoutError, LayoutStats, Place, area::fill};
+use crate::{
+    levels::{DiskOp, DiskOpKind},
+    model::{DirId, FileId, Files, FsCounters, SimTime},
+};
 
 /// The paper's threshold, blocks.
 pub const THRESHOLD: u32 = 256;
@@ -35,6 +42,7 @@ struct Entry {
 #[derive(Debug)]
 pub struct Buddy<F> {
     files: F,
+    calls: Calls,
     threshold: u64,
     /// For class files, named by k.
     classes_dir: DirId,
@@ -55,6 +63,7 @@ impl<F: Files> Buddy<F> {
         let own_dir = files.mkdir(files.root(), 1)?;
         Ok(Self {
             files,
+            calls: Calls::Write,
             threshold: u64::from(threshold),
             classes_dir,
             own_dir,
@@ -64,10 +73,23 @@ impl<F: Files> Buddy<F> {
         })
     }
 
-    /// The class of a size: blocks needed; `None` beyond the threshold.
-    fn class_of(&self, size: u64) -> Option<u64> {
-        let blocks = size.div_ceil(BLOCK).max(1);
-        (blocks <= self.threshold).then_some(blocks)
+    /// The same, written by these calls from now on.
+    #[must_use]
+    pub fn by(self, calls: Calls) -> Self {
+        Self { calls, ..self }
+    }
+
+    /// Makes and writes the class files as long as these operations will need them.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn prepare(&mut self, coming: &[DiskOp]) -> Result<(), LayoutError> {
+        for (k, slots) in slots_needed(coming, self.threshold) {
+            let file = self.class(k)?.file;
+            fill(&mut self.files, file, slots * k * BLOCK)?;
+        }
+        self.files.sync();
+        Ok(())
     }
 
     fn class(&mut self, k: u64) -> Result<&mut Class, LayoutError> {
@@ -95,7 +117,8 @@ impl<F: Files> Buddy<F> {
                 class.slots - 1
             }
         };
-        if let Err(error) = self.files.write(file, slot * k * BLOCK, k * BLOCK) {
+        let (at, len) = (slot * k * BLOCK, k * BLOCK);
+        if let Err(error) = self.calls.write(&mut self.files, file, at, len) {
             self.class(k)?.free.push(Reverse(slot));
             return Err(error.into());
         }
@@ -125,13 +148,47 @@ impl<F: Files> Buddy<F> {
     }
 }
 
+/// The class of a size: blocks needed; `None` beyond the threshold.
+fn class_of(size: u64, threshold: u64) -> Option<u64> {
+    let blocks = size.div_ceil(BLOCK).max(1);
+    (blocks <= threshold).then_some(blocks)
+}
+
+/// By class, the most slots that are in use at one time: the first free slot is always taken, so
+/// that a file has no more.
+fn slots_needed(ops: &[DiskOp], threshold: u64) -> BTreeMap<u64, u64> {
+    let mut objects = HashMap::new();
+    let mut used: HashMap<u64, u64> = HashMap::new();
+    let mut most = BTreeMap::new();
+    for op in ops {
+        match op.kind {
+            DiskOpKind::Read => {}
+            DiskOpKind::Write => {
+                if let Some(k) = class_of(op.size, threshold) {
+                    objects.insert(op.object, k);
+                    let used = used.entry(k).or_insert(0);
+                    *used += 1;
+                    let most = most.entry(k).or_insert(0);
+                    *most = (*most).max(*used);
+                }
+            }
+            DiskOpKind::Delete => {
+                if let Some(used) = objects.remove(&op.object).and_then(|k| used.get_mut(&k)) {
+                    *used -= 1;
+                }
+            }
+        }
+    }
+    most
+}
+
 impl<F: Files> Layout for Buddy<F> {
     fn write(&mut self, object: u64, size: u64, _server: u32) -> Result<(), LayoutError> {
         if self.objects.contains_key(&object) {
             return Err(LayoutError::Exists);
         }
         let size = size.max(1);
-        let slot = match self.class_of(size) {
+        let slot = match class_of(size, self.threshold) {
             Some(k) => Some((k, self.write_slot(k)?)),
             None => {
                 self.write_own(object, size)?;
@@ -233,6 +290,49 @@ mod tests {
             Some(Place::Shared { ranges, .. }) => Some(ranges[0]),
             _ => None,
         }
+    }
+
+    #[test]
+    fn class_files_that_are_there_beforehand_never_grow() {
+        let mut rng = foxy_base::Rng::new(3);
+        let mut live = Vec::new();
+        let mut ops = Vec::new();
+        for object in 0..400 {
+            let op = |kind, object, size| DiskOp {
+                kind,
+                object,
+                size,
+                server: 1,
+            };
+            ops.push(op(DiskOpKind::Write, object, rng.below(3_000)));
+            live.push(object);
+            if live.len() > 60 {
+                let gone = live.swap_remove(rng.below(live.len() as u64) as usize);
+                ops.push(op(DiskOpKind::Delete, gone, 0));
+            }
+        }
+        let files = FakeFiles::new();
+        let mut buddy = Buddy::new(files.clone(), 4).unwrap();
+        buddy.prepare(&ops).unwrap();
+        let sizes = || -> Vec<u64> {
+            let class = |k| {
+                buddy
+                    .classes
+                    .get(&k)
+                    .map_or(0, |c: &Class| files.size(c.file))
+            };
+            (1..=4).map(class).collect()
+        };
+        let before = sizes();
+        assert!(before.iter().all(|bytes| *bytes > 0));
+        for op in &ops {
+            buddy.apply(op).unwrap();
+        }
+        let used = |k: u64| buddy.classes[&k].slots * k * BLOCK;
+        let class = |k| files.size(buddy.classes[&k].file);
+        let after: Vec<_> = (1..=4).map(class).collect();
+        assert_eq!(after, before);
+        assert_eq!(before, (1..=4).map(used).collect::<Vec<_>>());
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 pub mod area;
 pub mod buddy;
+mod calls;
 pub mod lazy_reads;
 pub mod locality;
 pub mod multiple_dirs;
@@ -20,6 +21,7 @@ mod stats;
 pub mod stream;
 
 pub use area::{Area, FileArea};
+pub use calls::Calls;
 pub use spec::LayoutSpec;
 pub use stats::{LayoutStats, ReadDistances};
 

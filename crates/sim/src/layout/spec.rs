@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use serde::{Serialize, Serializer};
 
 use super::{
-    Area, FileArea, Layout, LayoutError,
+    Area, Calls, FileArea, Layout, LayoutError,
     buddy::{self, Buddy},
     lazy_reads::LazyConfig,
     locality::LocConfig,
@@ -14,7 +14,10 @@ use super::{
     squid::Squid,
     stream::{Stream, StreamConfig},
 };
-use crate::model::{Files, Raw};
+use crate::{
+    levels::DiskOp,
+    model::{Files, Raw},
+};
 
 /// A layout by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,8 +53,10 @@ pub struct LayoutSizes {
     pub buffer: u64,
     /// Longest that a lazy read waits.
     pub timeout: crate::model::SimTime,
-    /// The one file is there, at full size, before the first operation.
+    /// The shared files are there, at full size, before the first operation.
     pub exists: bool,
+    /// Calls that write into shared files.
+    pub calls: Calls,
 }
 
 impl LayoutSizes {
@@ -64,6 +69,7 @@ impl LayoutSizes {
             buffer: 64 << 10,
             timeout: LazyConfig::default().timeout,
             exists: false,
+            calls: Calls::Write,
         }
     }
 }
@@ -131,22 +137,33 @@ impl LayoutSpec {
         }
     }
 
-    /// The layout over a file system.
+    /// The layout over a file system. `coming` are the operations that it will get, as far as
+    /// they are known: BUDDY's class files are made for them, if they are to be there beforehand.
     ///
     /// # Errors
-    /// Those of the file system, while directories are made.
+    /// Those of the file system, while directories and files are made.
     pub fn build<F: Files + 'static>(
         self,
         files: F,
         sizes: LayoutSizes,
+        coming: &[DiskOp],
     ) -> Result<Box<dyn Layout>, LayoutError> {
         Ok(match self {
             Self::Simple => Box::new(Simple::new(files)?),
             Self::Squid => Box::new(Squid::new(files)?),
             Self::MultipleDirs => Box::new(MultipleDirs::new(files)),
-            Self::Buddy(threshold) => Box::new(Buddy::new(files, threshold)?),
-            _ if sizes.exists => self.stream(FileArea::existing(files, sizes.bytes)?, sizes),
-            _ => self.stream(FileArea::new(files)?, sizes),
+            Self::Buddy(threshold) => {
+                let mut buddy = Buddy::new(files, threshold)?.by(sizes.calls);
+                if sizes.exists {
+                    buddy.prepare(coming)?;
+                }
+                Box::new(buddy)
+            }
+            _ if sizes.exists => {
+                let area = FileArea::existing(files, sizes.bytes)?;
+                self.stream(area.by(sizes.calls), sizes)
+            }
+            _ => self.stream(FileArea::new(files)?.by(sizes.calls), sizes),
         })
     }
 

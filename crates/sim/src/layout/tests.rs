@@ -55,7 +55,7 @@ fn sizes(bytes: u64) -> LayoutSizes {
 impl Harness {
     fn new(spec: LayoutSpec, bytes: u64) -> Self {
         let files = FakeFiles::new();
-        let layout = spec.build(files.clone(), sizes(bytes)).unwrap();
+        let layout = spec.build(files.clone(), sizes(bytes), &[]).unwrap();
         Self {
             layout,
             files,
@@ -327,7 +327,7 @@ fn lazy_reads_cover_all_objects_sorted_and_before_their_deletion() {
 #[test]
 fn misuse_is_refused_and_changes_nothing() {
     for spec in SPECS {
-        let mut layout = spec.build(FakeFiles::new(), sizes(64 << 10)).unwrap();
+        let mut layout = spec.build(FakeFiles::new(), sizes(64 << 10), &[]).unwrap();
         assert_eq!(layout.read(1), Err(LayoutError::Missing), "{spec}");
         assert_eq!(layout.delete(1), Err(LayoutError::Missing), "{spec}");
         layout.write(1, 700, 3).unwrap();
@@ -347,7 +347,7 @@ fn a_full_file_system_refuses_and_recovers() {
         LayoutSpec::Buddy(8),
         LayoutSpec::Buddy(256),
     ] {
-        let mut layout = spec.build(FakeFiles::limited(20), sizes(0)).unwrap();
+        let mut layout = spec.build(FakeFiles::limited(20), sizes(0), &[]).unwrap();
         layout.write(1, 9_000, 1).unwrap();
         assert_eq!(layout.write(2, 9_000, 1), Err(LayoutError::Full), "{spec}");
         layout.delete(1).unwrap();

@@ -4,8 +4,8 @@ use std::{fmt, str::FromStr};
 
 use foxy_base::ByteSize;
 use foxy_policy::{
-    CachePolicy, Clock, Fifo, LfuAging, Lru, LruTh, S3Fifo, Sieve, WTinyLfu, WTinyLfuConfig,
-    WTinyLfuRule,
+    CachePolicy, Clock, Fifo, LfuAging, Lru, LruTh, S3Fifo, Sieve, SizeLimited, WTinyLfu,
+    WTinyLfuConfig, WTinyLfuRule,
 };
 use serde::{Serialize, Serializer};
 
@@ -42,13 +42,25 @@ impl PolicyKind {
     /// An empty cache of `capacity` bytes.
     #[must_use]
     pub fn build<V: Send + 'static>(self, capacity: u64) -> AnyCache<V> {
+        self.build_part(capacity, capacity)
+    }
+
+    /// An empty cache of `capacity` bytes that stands for one of `whole` bytes: limits on the size of
+    /// an object are those of the whole.
+    #[must_use]
+    pub fn build_part<V: Send + 'static>(self, capacity: u64, whole: u64) -> AnyCache<V> {
         match self {
             Self::Lru => Box::new(Lru::new(capacity)),
             Self::LruTh(most) => Box::new(LruTh::new(capacity, most)),
             Self::Fifo => Box::new(Fifo::new(capacity)),
             Self::Clock => Box::new(Clock::new(capacity)),
             Self::Sieve => Box::new(Sieve::new(capacity)),
-            Self::S3Fifo => Box::new(S3Fifo::new(capacity)),
+            // As its authors' simulator: what the small queue cannot hold is refused.
+            Self::S3Fifo => {
+                let small = (whole / 10).saturating_sub(1);
+                let cache = S3Fifo::new(capacity);
+                Box::new(SizeLimited::with_cache(cache, small, "s3-fifo"))
+            }
             Self::LfuAging => Box::new(LfuAging::new(capacity)),
             Self::WTinyLfu => {
                 let objects = (capacity / MEAN_OBJECT).clamp(64, 1 << 28) as usize;

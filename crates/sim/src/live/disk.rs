@@ -43,7 +43,7 @@ pub(super) fn spawn(
     let disk = thread
         .spawn(move || {
             // A layout stays on the thread that made it.
-            let layout = config.build()?;
+            let layout = config.build(&[])?;
             // Nobody waits any more only if the caller is gone.
             let _gone = ready.send(());
             serve(layout, &take)

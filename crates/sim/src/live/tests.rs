@@ -8,6 +8,7 @@ use crate::{levels::LevelsConfig, run::Backend};
 fn config(layout: LayoutSpec, dir: &std::path::Path) -> RunConfig {
     RunConfig {
         levels: LevelsConfig::lru(20_000, 200_000),
+        calls: crate::layout::Calls::Write,
         backend: Backend {
             dir: Some(dir.to_owned()),
             ..Backend::default()

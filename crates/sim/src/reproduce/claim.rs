@@ -47,6 +47,12 @@ pub struct Claim {
     pub ours: f64,
     /// Value of the comparison.
     pub comparison: Comparison,
+    /// The least and the greatest that were published, where it is a range.
+    #[serde(default)]
+    pub range: Option<(f64, f64)>,
+    /// The note that tells why it is missed; none for what is met.
+    #[serde(default)]
+    pub reason: Option<String>,
 }
 
 impl Claim {
@@ -64,7 +70,32 @@ impl Claim {
             published,
             ours,
             comparison,
+            range: None,
+            reason: None,
         }
+    }
+
+    /// The same with a published range: anything in it is met.
+    #[must_use]
+    pub fn within(self, least: f64, most: f64) -> Self {
+        Self {
+            range: Some((least, most)),
+            ..self
+        }
+    }
+
+    /// The same where only a bound was published.
+    #[must_use]
+    pub fn at_least(self) -> Self {
+        let least = self.published;
+        self.within(least, f64::MAX)
+    }
+
+    /// As [`Self::at_least`].
+    #[must_use]
+    pub fn at_most(self) -> Self {
+        let most = self.published;
+        self.within(0.0, most)
     }
 
     /// Ours over published; not a number where nothing was published.
@@ -100,7 +131,14 @@ impl Claim {
     /// Result of the comparison.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        let off = (self.ratio() - 1.0).abs();
+        if self.published == 0.0 {
+            return Verdict::Shown;
+        }
+        let in_range = |(least, most)| (least..=most).contains(&self.ours);
+        if self.range.is_some_and(in_range) {
+            return Verdict::Met;
+        }
+        let off = (self.nearest_ratio() - 1.0).abs();
         let within = |most: f64| {
             if off <= most {
                 Verdict::Met
@@ -109,13 +147,27 @@ impl Claim {
             }
         };
         match self.comparison {
-            // Nothing was published: there is nothing to be off from.
-            Comparison::Shape | Comparison::Order => Verdict::Shown,
             _ if off.is_nan() => Verdict::Off,
             Comparison::Exact => within(1e-9),
             Comparison::Input => within(0.1),
-            Comparison::Band => within(BAND),
+            Comparison::Band | Comparison::Shape | Comparison::Order => within(BAND),
         }
+    }
+
+    /// Ours over the published figure, or over the bound of the range that is nearer.
+    fn nearest_ratio(&self) -> f64 {
+        match self.range {
+            Some((least, _)) if self.ours < least => self.ours / least,
+            Some((_, most)) if self.ours > most => self.ours / most,
+            Some(_) => 1.0,
+            None => self.ratio(),
+        }
+    }
+
+    /// True if it is missed.
+    #[must_use]
+    pub fn is_missed(&self) -> bool {
+        self.verdict() == Verdict::Off
     }
 }
 
@@ -125,12 +177,24 @@ pub const BAND: f64 = 0.25;
 /// Result of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Equal, within a tenth (calibration input), or within the band.
+    /// Equal, within a tenth (calibration input), within the band, or within the published range.
     Met,
     /// Not so.
     Off,
-    /// Not to be judged by a number.
+    /// Nothing was published.
     Shown,
+}
+
+impl Verdict {
+    /// Its name in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::Off => "missed",
+            Self::Shown => "-",
+        }
+    }
 }
 
 /// All claims as a table.
@@ -143,6 +207,7 @@ pub fn claims_table<'a>(claims: impl IntoIterator<Item = &'a Claim>) -> Table {
         ("ours", Align::Right),
         ("ratio", Align::Right),
         ("comparison", Align::Left),
+        ("verdict", Align::Left),
     ]);
     for claim in claims {
         table.row([
@@ -152,6 +217,7 @@ pub fn claims_table<'a>(claims: impl IntoIterator<Item = &'a Claim>) -> Table {
             digits(claim.ours),
             claim.ratio_text(),
             claim.comparison.name().to_owned(),
+            claim.verdict().name().to_owned(),
         ]);
     }
     table
@@ -178,15 +244,37 @@ mod tests {
         ];
         let csv = claims_table(&claims).csv();
         assert!(
-            csv.contains("table 2,\"STREAM, ops/s\",295.0,290.5,0.98,band"),
+            csv.contains("table 2,\"STREAM, ops/s\",295.0,290.5,0.98,band,met"),
             "{csv}"
         );
-        assert!(csv.contains("x,y,-,1.00,-,shape") && !csv.contains("NaN"));
+        assert!(csv.contains("x,y,-,1.00,-,shape,-") && !csv.contains("NaN"));
         let verdict = |ours, comparison| Claim::new("", "", 100.0, ours, comparison).verdict();
         assert_eq!(verdict(124.0, Comparison::Band), Verdict::Met);
         assert_eq!(verdict(74.0, Comparison::Band), Verdict::Off);
         assert_eq!(verdict(111.0, Comparison::Input), Verdict::Off);
         assert_eq!(verdict(100.5, Comparison::Exact), Verdict::Off);
-        assert_eq!(verdict(9.0, Comparison::Shape), Verdict::Shown);
+        assert_eq!(verdict(80.0, Comparison::Shape), Verdict::Met);
+        assert_eq!(verdict(9.0, Comparison::Order), Verdict::Off);
+        let nothing = Claim::new("", "", 0.0, 1.0, Comparison::Band);
+        assert_eq!(nothing.verdict(), Verdict::Shown);
+        let ranged = |ours| {
+            let claim = Claim::new("", "", 12.0, ours, Comparison::Order).within(8.0, 19.0);
+            claim.verdict()
+        };
+        assert_eq!(
+            [5.9, 6.1, 12.0, 19.0, 23.7, 23.8].map(ranged),
+            [
+                Verdict::Off,
+                Verdict::Met,
+                Verdict::Met,
+                Verdict::Met,
+                Verdict::Met,
+                Verdict::Off
+            ]
+        );
+        let bound = |ours| Claim::new("", "", 20.0, ours, Comparison::Input);
+        assert_eq!(bound(90.0).at_least().verdict(), Verdict::Met);
+        assert_eq!(bound(17.0).at_least().verdict(), Verdict::Off);
+        assert_eq!(bound(1.0).at_most().verdict(), Verdict::Met);
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::{
-    layout::LayoutSpec,
+    layout::{Calls, LayoutSpec},
     levels::LevelsConfig,
     run::{Made, RunConfig, SweepOptions, Workload},
 };
@@ -92,12 +92,13 @@ impl Conditions {
     }
 
     /// A run of the second reading: objects of 10.5 KB on average, as the bytes moved in the
-    /// published experiment say (both figures are in the two papers).
+    /// published experiment say (both figures are in the two papers), written by write().
     #[must_use]
     pub fn second(&self, layout: LayoutSpec, disk_gib: f64, ops: u64) -> RunConfig {
         let workload = Workload::Made(Made::DecLarge, u64::MAX);
         RunConfig {
             workload,
+            calls: Calls::Write,
             ..self.config(layout, disk_gib, ops)
         }
     }

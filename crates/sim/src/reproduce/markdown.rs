@@ -8,18 +8,19 @@ use std::{
 use super::{Reproduction, Section, claims_table, html::is_heavy, save::output};
 use crate::run::RunError;
 
-const HEAD: &str = "\
-# The papers, done again
+const TITLE: &str = "# The papers, done again\n\n";
 
+const HEAD: &str = "
 This page is written by `foxy sim reproduce --write-docs`; its figures are in `reproduction/`.
 All times are simulated: the same command gives the same figures on every machine. How the models
-were made, and that nothing was fitted to these results, is in
-[decision 10](decisions/0010-frozen-model-constants.md).
+were made is in decisions [10](decisions/0010-frozen-model-constants.md), 11 and
+[130](decisions/0130-calls-that-write-shared-files.md) to 134. No constant was fitted to a result; two
+choices were made with results in view, and say so (130 and [133](decisions/0133-isp-stream.md)).
 
 What a comparison is worth: *exact* is a rule or arithmetic; *calibration input* is what generator or
-model were made to meet; *band* is a modelled drive under a generated stream, where a quarter more or
-less counts as met; *shape* is a plot without axes, or a figure whose digits are partly lost; *order
-only* says who comes before whom, and by about what factor.
+model were made to meet, within a tenth; *band* is a modelled drive under a generated stream; *shape* is a
+plot without axes, or a figure whose digits are partly lost; *order only* says who comes before whom, and
+by about what factor. These three count as met within a quarter of the published value or range.
 
 Figures 18 to 20 of the Foxy paper are not simulated but measured, with the real proxies; they stand
 [beside the other figures of Foxy](performance.md#the-figures-18-to-20-of-the-foxy-paper).
@@ -33,7 +34,11 @@ impl Reproduction {
     pub fn write_docs(&self, docs: &Path) -> Result<Vec<PathBuf>, RunError> {
         let folder = docs.join("reproduction");
         std::fs::create_dir_all(&folder).map_err(|source| output(&folder, source))?;
-        let mut text = HEAD.to_owned();
+        let mut text = format!(
+            "{TITLE}{}\n\n{}{HEAD}",
+            self.summary(),
+            self.verdicts().markdown()
+        );
         let mut files = Vec::new();
         for section in &self.sections {
             text += &words(section);

@@ -13,6 +13,7 @@ mod save;
 mod section;
 mod systems;
 mod usits;
+mod verdicts;
 
 pub use claim::{BAND, Claim, Comparison, Verdict, claims_table};
 pub use conditions::Conditions;
@@ -28,6 +29,7 @@ pub const PARTS: &[Part] = &[
     usits::WORKLOAD,
     usits::FILES,
     usits::STREAM,
+    usits::CALLS,
     usits::SECOND,
     usits::DISK,
     systems::HUMMINGBIRD,
@@ -48,14 +50,14 @@ pub struct Reproduction {
 
 impl Reproduction {
     /// Every claim.
-    pub fn claims(&self) -> impl Iterator<Item = &Claim> {
+    pub fn claims(&self) -> impl Iterator<Item = &Claim> + Clone {
         self.sections.iter().flat_map(|s| &s.claims)
     }
 
     /// Everything as text: the comparison, then tables of ours alone.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut text = self.table().to_string();
+        let mut text = format!("{}\n{}\n{}", self.table(), self.verdicts(), self.summary());
         for (heading, table) in self.sections.iter().flat_map(|s| &s.tables) {
             text += &format!("\n{heading}\n\n{table}");
         }

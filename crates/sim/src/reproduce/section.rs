@@ -50,6 +50,17 @@ impl Section {
         });
     }
 
+    /// Names the note that tells why claims are missed: those of `source` whose name contains one of
+    /// `parts`. What is met, or has a reason already, is left alone.
+    pub fn because(&mut self, source: &str, parts: &[&str], note: &str) {
+        for claim in &mut self.claims {
+            let named = parts.iter().any(|part| claim.what.contains(part));
+            if claim.source == source && named && claim.is_missed() && claim.reason.is_none() {
+                claim.reason = Some(note.to_owned());
+            }
+        }
+    }
+
     /// Adds a paragraph on a difference.
     pub fn note(&mut self, heading: &str, text: impl Into<String>) {
         self.notes.push((heading.into(), text.into()));

@@ -23,6 +23,7 @@ fn a_small_reproduction_has_every_claim_and_figure() {
         usits::WORKLOAD,
         usits::FILES,
         usits::STREAM,
+        usits::CALLS,
         usits::SECOND,
         usits::DISK,
     ];
@@ -38,7 +39,7 @@ fn a_small_reproduction_has_every_claim_and_figure() {
         },
     )
     .unwrap();
-    assert_eq!(finished, [1, 2, 3, 4, 5]);
+    assert_eq!(finished, [1, 2, 3, 4, 5, 6]);
     for source in [
         "cascade",
         "figure 2",
@@ -66,6 +67,19 @@ fn a_small_reproduction_has_every_claim_and_figure() {
     assert_eq!(csv.lines().count(), done.claims().count() + 1);
     let page = std::fs::read_to_string(folder.path().join("index.html")).unwrap();
     assert!(page.contains("A quick look") && page.matches("<figure>").count() == figures);
+    // The verdicts come first, and every reason is a note that can be read.
+    let verdicts = page.find("All verdicts").unwrap();
+    assert!(verdicts < page.find("<nav>").unwrap());
+    let notes: Vec<&str> = done
+        .sections
+        .iter()
+        .flat_map(|s| s.notes.iter().map(|(heading, _)| heading.as_str()))
+        .collect();
+    let reasons = done.claims().filter_map(|c| c.reason.as_deref());
+    assert!(reasons.clone().count() > 0);
+    for reason in reasons {
+        assert!(notes.contains(&reason), "{reason}");
+    }
     assert!(!page.contains("http://") || !page.contains("src=\"http"));
     let docs = done.write_docs(&folder.path().join("docs")).unwrap();
     assert_eq!(docs.len(), figures + 1);

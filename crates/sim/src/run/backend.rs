@@ -11,6 +11,7 @@ use serde::{Serialize, Serializer};
 use super::{RealFiles, RunError};
 use crate::{
     layout::{Area, FileArea, Layout, LayoutSpec, spec::LayoutSizes},
+    levels::DiskOp,
     model::{Drive, FsConfig, Raw, Schedule, Ufs},
     report::readable,
 };
@@ -18,12 +19,14 @@ use crate::{
 /// A file system, or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FsKind {
-    /// `ufs`: metadata written at once.
+    /// `ufs`: the UFS of Solaris, metadata written at once.
     #[default]
     Ufs,
-    /// `ufs-async`: metadata written later.
+    /// `ffs`: the textbook FFS, metadata written at once.
+    Ffs,
+    /// `ffs-async`: metadata written later.
     Async,
-    /// `ufs-soft`: soft updates.
+    /// `ffs-soft`: soft updates.
     Soft,
     /// `journal`: metadata in a log.
     Journal,
@@ -31,10 +34,11 @@ pub enum FsKind {
     Raw,
 }
 
-const KINDS: [(&str, FsKind); 5] = [
+const KINDS: [(&str, FsKind); 6] = [
     ("ufs", FsKind::Ufs),
-    ("ufs-async", FsKind::Async),
-    ("ufs-soft", FsKind::Soft),
+    ("ffs", FsKind::Ffs),
+    ("ffs-async", FsKind::Async),
+    ("ffs-soft", FsKind::Soft),
     ("journal", FsKind::Journal),
     ("raw", FsKind::Raw),
 ];
@@ -43,6 +47,7 @@ impl FsKind {
     fn config(self, page_cache: u64) -> FsConfig {
         match self {
             Self::Ufs | Self::Raw => FsConfig::ufs(page_cache),
+            Self::Ffs => FsConfig::ffs_sync(page_cache),
             Self::Async => FsConfig::ffs_async(page_cache),
             Self::Soft => FsConfig::ffs_soft(page_cache),
             Self::Journal => FsConfig::xfs(page_cache),
@@ -161,7 +166,7 @@ impl Backend {
         Ok(Raw::new(self.drive()?, Schedule::CLook))
     }
 
-    /// An empty layout on it.
+    /// An empty layout on it, for these operations as far as they are known.
     ///
     /// # Errors
     /// The drive is not known, the space is too small, or the layout needs a file system.
@@ -169,12 +174,17 @@ impl Backend {
         &self,
         spec: LayoutSpec,
         sizes: LayoutSizes,
+        coming: &[DiskOp],
     ) -> Result<Box<dyn Layout>, RunError> {
         if let Some(dir) = &self.dir {
-            return spec.build(real(dir)?, sizes).map_err(RunError::Layout);
+            return spec
+                .build(real(dir)?, sizes, coming)
+                .map_err(RunError::Layout);
         }
         if self.fs != FsKind::Raw {
-            return spec.build(self.ufs()?, sizes).map_err(RunError::Layout);
+            return spec
+                .build(self.ufs()?, sizes, coming)
+                .map_err(RunError::Layout);
         }
         spec.build_raw(self.raw()?, sizes)
             .ok_or_else(|| RunError::Config(format!("layout {spec} needs a file system")))
@@ -248,8 +258,8 @@ mod tests {
             ..Backend::default()
         };
         let sizes = LayoutSizes::of(1 << 20);
-        assert!(raw.layout(LayoutSpec::Squid, sizes).is_err());
-        assert!(raw.layout(LayoutSpec::Stream, sizes).is_ok());
+        assert!(raw.layout(LayoutSpec::Squid, sizes, &[]).is_err());
+        assert!(raw.layout(LayoutSpec::Stream, sizes, &[]).is_ok());
         assert!(raw.sequential().unwrap() > 0.0);
     }
 }

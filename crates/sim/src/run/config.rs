@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::{Backend, RunError, Workload};
 use crate::{
-    layout::{Layout, LayoutSpec, lazy_reads::LazyConfig, spec::LayoutSizes},
-    levels::LevelsConfig,
+    layout::{Calls, Layout, LayoutSpec, lazy_reads::LazyConfig, spec::LayoutSizes},
+    levels::{DiskOp, LevelsConfig},
     model::SimTime,
 };
 
@@ -31,16 +31,18 @@ pub struct RunConfig {
     pub buffer: u64,
     /// Longest that a lazy read waits, milliseconds.
     pub timeout_ms: f64,
-    /// The STREAM family's file is there, at full size, before the first operation.
+    /// The files that objects share are there, at full size, before the first operation.
     pub file_exists: bool,
+    /// Calls that write into files that objects share.
+    pub calls: Calls,
     /// Drive and file system.
     pub backend: Backend,
 }
 
 impl RunConfig {
     /// The published conditions of the STREAM family: DEC stream, 512 MB of memory, 2 GB of
-    /// disk, a million operations, 71 % of the file in use. The file is there beforehand: small
-    /// writes were seen to cause reads even without URL-reads, which needs pages with contents.
+    /// disk, a million operations, 71 % of the file in use. The file is there beforehand and
+    /// written through a mapping; BUDDY's class files grow, by write() (decision 130).
     #[must_use]
     pub fn published(layout: LayoutSpec) -> Self {
         Self {
@@ -53,8 +55,19 @@ impl RunConfig {
             page: 8 << 10,
             buffer: 64 << 10,
             timeout_ms: LazyConfig::default().timeout.as_millis(),
-            file_exists: true,
+            file_exists: layout.is_stream(),
+            calls: Self::calls(layout),
             backend: Backend::default(),
+        }
+    }
+
+    /// The reading of the published calls for a layout (decision 130).
+    #[must_use]
+    pub const fn calls(layout: LayoutSpec) -> Calls {
+        if layout.is_stream() {
+            Calls::Mmap
+        } else {
+            Calls::Write
         }
     }
 
@@ -76,6 +89,15 @@ impl RunConfig {
         if !(self.timeout_ms.is_finite() && self.timeout_ms >= 0.0) {
             return bad("the timeout of lazy reads must be a number of milliseconds from 0 on");
         }
+        if self.calls == Calls::Mmap && self.backend.dir.is_some() {
+            return bad("real files are written by write(); --calls mmap is for modelled ones");
+        }
+        if self.file_exists && self.ops == 0 && matches!(self.layout, LayoutSpec::Buddy(_)) {
+            return bad(
+                "how long BUDDY's class files must be is not known before the workload ends; give \
+                 a number of operations by --ops, or let the files grow",
+            );
+        }
         if self.buffer < 512 {
             return bad("a locality buffer needs at least 512 bytes");
         }
@@ -88,9 +110,10 @@ impl RunConfig {
         (self.levels.disk as f64 / self.utilisation) as u64 / 512 * 512
     }
 
-    pub(crate) fn build(&self) -> Result<Box<dyn Layout>, RunError> {
+    /// The layout, for these operations as far as they are known.
+    pub(crate) fn build(&self, coming: &[DiskOp]) -> Result<Box<dyn Layout>, RunError> {
         self.check()?;
-        self.backend.layout(self.layout, self.sizes())
+        self.backend.layout(self.layout, self.sizes(), coming)
     }
 
     pub(crate) fn sizes(&self) -> LayoutSizes {
@@ -100,6 +123,7 @@ impl RunConfig {
             buffer: self.buffer,
             timeout: SimTime::from_millis(self.timeout_ms),
             exists: self.file_exists,
+            calls: self.calls,
         }
     }
 }

@@ -44,7 +44,7 @@ pub fn run(config: &RunConfig) -> Result<RunResult, RunError> {
     if config.ops > 0 {
         return run_ops(config, &OpStream::make(config)?);
     }
-    let mut running = Running::new(config, config.build()?);
+    let mut running = Running::new(config, config.build(&[])?);
     let (counts, sums) = running.workload()?;
     running.result(&counts, sums)
 }
@@ -54,7 +54,7 @@ pub fn run(config: &RunConfig) -> Result<RunResult, RunError> {
 /// # Errors
 /// As [`run`].
 pub fn run_ops(config: &RunConfig, ops: &OpStream) -> Result<RunResult, RunError> {
-    let mut running = Running::new(config, config.build()?);
+    let mut running = Running::new(config, config.build(&ops.ops)?);
     running.list(ops)?;
     running.result(&ops.counts, ops.sums())
 }

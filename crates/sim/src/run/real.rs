@@ -244,7 +244,7 @@ mod tests {
         }
         for spec in LayoutSpec::PUBLISHED {
             let files = RealFiles::new(place.path()).unwrap();
-            let mut layout = spec.build(files, LayoutSizes::of(4 << 20)).unwrap();
+            let mut layout = spec.build(files, LayoutSizes::of(4 << 20), &[]).unwrap();
             for op in &ops {
                 let done = layout.apply(op);
                 assert!(done.is_ok(), "{spec}: {op:?} {done:?}");

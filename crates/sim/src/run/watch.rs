@@ -36,7 +36,7 @@ pub fn watch(config: &RunConfig, ops: &OpStream, cells: usize) -> Result<Watched
     config.check()?;
     let mut files = config.backend.ufs()?;
     files.drive_mut().stats_mut().record(RECORDED);
-    let layout = config.layout.build(files, config.sizes());
+    let layout = config.layout.build(files, config.sizes(), &ops.ops);
     let mut running = Running::new(config, layout.map_err(RunError::Layout)?);
     running.list(ops)?;
     let result = running.result(&ops.counts, ops.sums())?;

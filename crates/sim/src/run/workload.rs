@@ -10,7 +10,7 @@ use foxy_trace::{
 };
 use serde::{Serialize, Serializer};
 
-/// A source of requests: `dec`, `dec-large`, `isp`, `polygraph` or `zipf`, each with an optional
+/// A source of requests: `dec`, `dec-large`, `isp`, `nlanr`, `polygraph` or `zipf`, each with an optional
 /// number of requests (`dec:5000000`), or the path of an access log.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Workload {
@@ -30,16 +30,19 @@ pub enum Made {
     DecLarge,
     /// The stream of a national ISP (Hummingbird).
     Isp,
+    /// The stream of the NLANR proxies.
+    Nlanr,
     /// The Polygraph mix.
     Polygraph,
     /// Zipf popularity over many servers.
     Zipf,
 }
 
-const MADE: [(&str, Made, u64); 5] = [
+const MADE: [(&str, Made, u64); 6] = [
     ("dec", Made::Dec, 1_058_206),
     ("dec-large", Made::DecLarge, 1_058_206),
     ("isp", Made::Isp, 4_800_000),
+    ("nlanr", Made::Nlanr, 1_766_409),
     ("polygraph", Made::Polygraph, 1_000_000),
     ("zipf", Made::Zipf, 2_000_000),
 ];
@@ -85,6 +88,13 @@ impl Made {
                 let config = SessionConfig {
                     requests,
                     ..SessionConfig::isp()
+                };
+                Box::new(Sessions::new(config, seed).map(Ok))
+            }
+            Self::Nlanr => {
+                let config = SessionConfig {
+                    requests,
+                    ..SessionConfig::nlanr()
                 };
                 Box::new(Sessions::new(config, seed).map(Ok))
             }

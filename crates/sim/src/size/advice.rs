@@ -3,7 +3,9 @@
 //! Rule: of the policies, Foxy if it is among them, else the one with the most hits over all sizes;
 //! for memory the best of the others, because Foxy's curve has its memory in it. Disk: the smallest size of
 //! which a doubling adds less than one point of hits. Memory: the smallest size that alone gives
-//! at least half of the disk's hits. No promise beyond the log is made.
+//! at least half of the disk's hits. The cheapest step is a setting that adds a point, else a
+//! doubling of the disk that does, for requests and for bytes apart. A curve that falls while the cache
+//! grows is explained. No promise beyond the log is made.
 
 use super::candidate::{FOXY, GATED};
 use super::{Curve, Point, SizeReport};
@@ -15,7 +17,11 @@ const WORTH: f64 = 0.01;
 pub(super) fn sentences(report: &SizeReport) -> String {
     let untold = report.curves.iter().all(|c| c.points.is_empty());
     if untold && !report.too_small.is_empty() {
-        return "All sizes that were asked for are too small to be told by this log.".to_owned();
+        return format!(
+            "All sizes that were asked for are too small to be told by this log; try --sizes {} or \
+             more, or leave --sizes out.",
+            readable(report.least.next_power_of_two())
+        );
     }
     let Some(best) = best(&report.curves).filter(|_| report.requests > 0) else {
         return "The log has too few cacheable requests to advise anything.".to_owned();
@@ -36,7 +42,7 @@ pub(super) fn sentences(report: &SizeReport) -> String {
     );
     format!(
         "With {} a cache of {} answers {:.1} % of the requests and {:.1} % of the bytes, saving \
-         {} of {} fetched ({more}){memory}; no cache could answer more than {:.1} %.{}",
+         {} of {} fetched ({more}){memory}; no cache could answer more than {:.1} %.{}{}{}",
         best.policy,
         readable(disk.bytes),
         100.0 * disk.hit_ratio,
@@ -45,6 +51,8 @@ pub(super) fn sentences(report: &SizeReport) -> String {
         readable(report.request_bytes),
         100.0 * report.ceiling,
         gates(&report.curves, &disk),
+        steps(report, best, &disk),
+        falling(report),
     )
 }
 
@@ -63,6 +71,65 @@ fn gates(curves: &[Curve], disk: &Point) -> String {
         ))
     });
     said.collect()
+}
+
+/// The cheapest step from this size that adds a point of requests, and of bytes: a setting costs
+/// nothing, a doubling a disk.
+fn steps(report: &SizeReport, best: &Curve, disk: &Point) -> String {
+    let by = |what: &str, value: fn(&Point) -> f64| {
+        let now = value(disk);
+        let at_size = |c: &Curve| c.points.iter().find(|p| p.bytes == disk.bytes).map(value);
+        let gated = report.curves.iter().filter(|c| c.policy.starts_with(GATED));
+        let setting = gated
+            .filter_map(|c| Some((c.policy.as_str(), at_size(c)?)))
+            .filter(|(_, then)| then - now >= WORTH)
+            .max_by(|a, b| a.1.total_cmp(&b.1));
+        if let Some((policy, then)) = setting {
+            let rule = policy.trim_start_matches(GATED);
+            return format!(
+                " For {what} the cheapest step is a setting, not hardware: admission {rule} gives \
+                 {:.1} % in place of {:.1} %.",
+                100.0 * then,
+                100.0 * now
+            );
+        }
+        let larger = best.points.iter().find(|p| p.bytes >= 2 * disk.bytes);
+        match larger.filter(|p| value(p) - now >= WORTH) {
+            Some(point) => format!(
+                " For {what} the cheapest step is a disk of {}: {:.1} % in place of {:.1} %.",
+                readable(point.bytes),
+                100.0 * value(point),
+                100.0 * now
+            ),
+            None => String::new(),
+        }
+    };
+    by("requests", |p| p.hit_ratio) + &by("bytes", |p| p.byte_hit_ratio)
+}
+
+/// Curves that fall while the cache grows, and why that is.
+fn falling(report: &SizeReport) -> String {
+    let falls = |c: &&Curve| {
+        let pairs = c.points.windows(2);
+        pairs
+            .into_iter()
+            .any(|w| w[1].hit_ratio < w[0].hit_ratio - WORTH / 2.0)
+    };
+    let names: Vec<&str> = report
+        .curves
+        .iter()
+        .filter(falls)
+        .map(|c| c.policy.as_str())
+        .collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!(
+        " The curve of {} falls where the cache grows: an object larger than a cache is not stored in it, \
+         but one that just fits pushes out many small ones. A limit (max_size) keeps such objects \
+         out.",
+        names.join(", ")
+    )
 }
 
 /// Effect of memory alone: the smallest size that has half of the disk's hits.
@@ -191,5 +258,78 @@ mod tests {
             ..report
         };
         assert!(sentences(&untold).contains("too few"));
+    }
+    fn with_curves(curves: Vec<Curve>) -> SizeReport {
+        SizeReport {
+            requests: 100,
+            request_bytes: 10 << 30,
+            left_out: super::super::LeftOut::default(),
+            sampled: 1.0,
+            sample_requests: 100,
+            objects: 50,
+            object_bytes: 8 << 20,
+            ceiling: 0.9,
+            byte_ceiling: 0.5,
+            load: super::super::Load::default(),
+            least: 1,
+            too_small: Vec::new(),
+            curves,
+            advice: String::new(),
+        }
+    }
+
+    #[test]
+    fn the_cheapest_step_is_a_setting_before_a_disk() {
+        let curve = |policy: &str, hits: &[f64]| Curve {
+            policy: policy.into(),
+            points: points(hits),
+        };
+        let both = with_curves(vec![
+            curve("foxy", &[0.2, 0.5, 0.505, 0.506]),
+            curve("foxy:max_size:1MiB", &[0.3, 0.7, 0.7, 0.7]),
+            curve("foxy:second-use", &[0.2, 0.52, 0.5, 0.5]),
+        ]);
+        let text = sentences(&both);
+        assert!(
+            text.contains(
+                "For requests the cheapest step is a setting, not hardware: admission max_size:1MiB \
+                 gives 70.0 % in place of 50.0 %."
+            ),
+            "{text}"
+        );
+        assert!(
+            text.contains("For bytes the cheapest step is a setting"),
+            "{text}"
+        );
+        // A disk, where no setting helps: bytes go on to rise behind the knee of requests.
+        let mut rising = points(&[0.2, 0.5, 0.505]);
+        rising[2].byte_hit_ratio = 0.4;
+        let alone = with_curves(vec![Curve {
+            policy: "foxy".into(),
+            points: rising,
+        }]);
+        let text = sentences(&alone);
+        assert!(!text.contains("For requests"), "{text}");
+        assert!(
+            text.contains(
+                "For bytes the cheapest step is a disk of 4 MiB: 40.0 % in place of 25.0 %."
+            ),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_curve_that_falls_is_explained() {
+        let curve = |hits: &[f64]| Curve {
+            policy: "lru".into(),
+            points: points(hits),
+        };
+        let odd = sentences(&with_curves(vec![curve(&[0.4, 0.3, 0.5])]));
+        assert!(
+            odd.contains("The curve of lru falls where the cache grows"),
+            "{odd}"
+        );
+        let plain = sentences(&with_curves(vec![curve(&[0.3, 0.4, 0.5])]));
+        assert!(!plain.contains("falls"), "{plain}");
     }
 }

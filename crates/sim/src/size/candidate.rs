@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use super::Gate;
+use super::{Gate, Sampler};
 use crate::levels::PolicyKind;
 
 /// A policy over this many bytes of objects, or `foxy`: memory before the production store, with
@@ -18,6 +18,19 @@ pub enum Candidate {
 impl Candidate {
     /// Foxy as it is set up.
     pub const FOXY: Self = Self::Foxy(Gate::Open);
+
+    /// What is compared if nothing is asked for: Foxy, its admission rules (limits on the size where
+    /// objects of that size matter in the log), LRU and S3-FIFO.
+    #[must_use]
+    pub fn usual(sampler: &Sampler) -> Vec<Self> {
+        let limits = sampler.limits().into_iter();
+        let limits = limits.map(|bytes| Self::Foxy(Gate::MaxSize(bytes)));
+        [Self::FOXY, Self::Foxy(Gate::SecondUse)]
+            .into_iter()
+            .chain(limits)
+            .chain([PolicyKind::Lru, PolicyKind::S3Fifo].map(Self::Policy))
+            .collect()
+    }
 }
 
 /// Name of Foxy, and prefix of a gate's name.

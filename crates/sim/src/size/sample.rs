@@ -55,6 +55,8 @@ pub(crate) struct Totals {
 #[derive(Debug)]
 pub struct Sampler {
     most: usize,
+    /// Seed of the hashes that choose objects.
+    seed: u64,
     /// Objects with a hash below this are sampled; 2^32: all.
     threshold: u64,
     sample: Vec<Sampled>,
@@ -115,8 +117,14 @@ impl Sampler {
     /// An empty sample of at most `most` requests (at least 1,000).
     #[must_use]
     pub fn new(most: usize) -> Self {
+        Self::seeded(most, SEED)
+    }
+
+    /// As [`Self::new`], for the sample of another seed.
+    pub(crate) fn seeded(most: usize, seed: u64) -> Self {
         Self {
             most: most.max(1_000),
+            seed,
             threshold: ALL,
             sample: Vec::new(),
             totals: Totals::default(),
@@ -135,7 +143,7 @@ impl Sampler {
         self.totals.requests += 1;
         self.totals.bytes += sent;
         self.minutes.add(request.time_ms, sent);
-        let hash = (hash64(SEED, &request.object.to_le_bytes()) >> 32) as u32;
+        let hash = (hash64(self.seed, &request.object.to_le_bytes()) >> 32) as u32;
         if u64::from(hash) >= self.threshold {
             return;
         }
@@ -183,6 +191,21 @@ impl Sampler {
         self.threshold as f64 / ALL as f64
     }
 
+    /// Limits on the size of an object that are worth trying: those of 1, 4 and 16 MiB above which the
+    /// objects have a tenth of the bytes that were asked for.
+    pub(crate) fn limits(&self) -> Vec<u64> {
+        const TRIED: [u64; 3] = [1 << 20, 4 << 20, 16 << 20];
+        let all: u64 = self.sample.iter().map(Sampled::sent).sum();
+        let above = |limit: &u64| {
+            let large = self.sample.iter().filter(|s| u64::from(s.size) > *limit);
+            large.map(Sampled::sent).sum::<u64>()
+        };
+        TRIED
+            .into_iter()
+            .filter(|limit| above(limit) > all / 10)
+            .collect()
+    }
+
     pub(crate) fn sample(&self) -> &[Sampled] {
         &self.sample
     }
@@ -204,10 +227,15 @@ impl Sampler {
         self.totals
     }
 
+    /// Requests that a sample of this share has on average.
+    pub(crate) fn expected(&self) -> f64 {
+        self.totals.requests as f64 * self.rate()
+    }
+
     /// The hit ratio that this many hits of the sample stand for: requests that were sampled too
     /// few, or too many, are those of the most popular objects.
     pub(crate) fn corrected(&self, hits: u64) -> f64 {
-        let expected = self.totals.requests as f64 * self.rate();
+        let expected = self.expected();
         if expected <= 0.0 {
             return 0.0;
         }

@@ -84,6 +84,79 @@ fn a_sample_comes_close_and_stays_bounded() {
 }
 
 #[test]
+fn the_bars_of_a_sampled_log_cover_the_exact_answer() {
+    let log = log(60_000);
+    let options = |sample| SizeOptions {
+        policies: vec!["lru".parse().unwrap(), "s3-fifo".parse().unwrap()],
+        sizes: vec![24 << 20, 96 << 20],
+        sample,
+        threads: 2,
+        ..Default::default()
+    };
+    let answer = |sample, seed| {
+        let mut sampler = Sampler::seeded(sample, seed);
+        log.iter().for_each(|r| sampler.add(r));
+        SizeReport::new(&mut sampler, &options(sample), &|_, _| {})
+    };
+    let exact = answer(100_000, 0);
+    let (mut covered, mut all, mut width) = ([[0u32; 2]; 2], 0, 0.0);
+    for seed in 1..=200 {
+        let sampled = answer(8_000, seed);
+        assert!(sampled.sampled < 0.2);
+        all += 1;
+        for (c, curve) in sampled.curves.iter().enumerate() {
+            for (p, point) in curve.points.iter().enumerate() {
+                let truth = exact.curves[c].points[p].hit_ratio;
+                let (low, high) = point.between;
+                covered[c][p] += u32::from((low..=high).contains(&truth));
+                width += (high - low) / 800.0;
+            }
+        }
+    }
+    println!("covered {covered:?} of {all}, mean width {width:.4}");
+    for covered in covered.into_iter().flatten() {
+        assert!((180..=196).contains(&covered), "{covered} of {all}");
+    }
+}
+
+#[test]
+fn limits_are_tried_where_large_objects_matter() {
+    let small = log(20_000);
+    let mut sampler = Sampler::new(1 << 20);
+    small.iter().for_each(|r| sampler.add(r));
+    let large = |n: u64| Request {
+        object: 1 << 40 | n,
+        size: 40 << 20,
+        ..whole()
+    };
+    (0..20).for_each(|n| sampler.add(&large(n)));
+    let names: Vec<_> = Candidate::usual(&sampler)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "foxy",
+            "foxy:second-use",
+            "foxy:max_size:1MiB",
+            "foxy:max_size:4MiB",
+            "foxy:max_size:16MiB",
+            "lru",
+            "s3-fifo"
+        ]
+    );
+    let mut without = Sampler::new(1 << 20);
+    (0..100).for_each(|n| {
+        without.add(&Request {
+            object: n,
+            ..whole()
+        });
+    });
+    assert!(without.limits().is_empty());
+}
+
+#[test]
 fn table_figure_and_an_empty_log() {
     let report = report(&log(60_000), 100_000);
     assert_eq!(report.table().rows().len(), 2);

@@ -37,8 +37,8 @@ pub trait CacheSystem {
     /// One request, until the object is read (a hit) or handed to the system (a miss).
     ///
     /// # Errors
-    /// What the file system or partition below refuses; [`FsError::NoSpace`] only where the
-    /// system's rules say that it stops (Hummingbird without a free cluster).
+    /// An error of the file system or partition below; [`FsError::NoSpace`] only where the system's
+    /// rules say that it stops (Hummingbird without a free cluster).
     fn request(&mut self, request: &Request) -> Result<Outcome, FsError>;
 
     /// Nothing is asked before `until`: time for daemons.

@@ -96,8 +96,8 @@ impl fmt::Display for SummaryReport {
         writeln!(
             f,
             "clients {}, servers {}, time span {:.0} s",
-            self.clients,
-            self.servers,
+            known(self.clients),
+            known(self.servers),
             self.span_ms as f64 / 1000.0
         )?;
         writeln!(
@@ -167,5 +167,13 @@ impl SummaryReport {
             )?;
         }
         Ok(())
+    }
+}
+/// A number of names, where the log has any.
+fn known(number: usize) -> String {
+    if number == 0 {
+        "not in the log".into()
+    } else {
+        number.to_string()
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! A client draws a page (Zipf, or one visited lately by anyone); the page fixes a server and a
 //! set of embedded objects, some of them shared by the server's pages. A first visit asks for
-//! the whole set, a later one for each embedded object with a fixed probability. Clients
-//! interleave by their own think times, so neighbours in the stream rarely share a server.
+//! the whole set, a later one for each embedded object with a fixed probability. Within a visit
+//! an embedded object may be asked for again at once (quick repeats). Clients interleave by their own think times, so neighbours in the stream rarely share a server.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
@@ -37,6 +37,8 @@ pub struct SessionConfig {
     pub recency: f64,
     /// As above.
     pub recent: usize,
+    /// Probability that a request repeats an embedded object of the same visit.
+    pub quick: f64,
     /// Probability per repeat that an object has been modified.
     pub modified: f64,
     /// Sizes of popular and of unpopular objects (drawn by the page's rank).
@@ -50,8 +52,10 @@ pub struct SessionConfig {
 
 /// 10,089 clients made 3,543,968 requests in a week: 5.86 a second, 3.36 in each visit.
 const THINK_DEC: f64 = 5_800_000.0;
-/// 4.8 million requests in four days: 13.9 a second, 7.55 in each visit.
-const THINK_ISP: f64 = 1_630_000.0;
+/// 4.8 million requests in four days: 13.9 a second, about 11 in each visit.
+const THINK_ISP: f64 = 2_350_000.0;
+/// 1.77 million requests in a day: 20.4 a second, about 9 in each visit.
+const THINK_NLANR: f64 = 1_270_000.0;
 /// An answer took 3 to 4 seconds then (USITS'99 3.1), and browsers asked for four at a time.
 const SPACING: f64 = 900.0;
 
@@ -78,6 +82,7 @@ impl SessionConfig {
             again: 0.47,
             recency: 0.30,
             recent: 5_000,
+            quick: 0.0,
             modified: 0.01,
             sizes: [sizes, sizes],
             think_ms: THINK_DEC,
@@ -85,40 +90,77 @@ impl SessionConfig {
         }
     }
 
-    /// The stream of a national ISP in 1999 (Hummingbird): 4.8 million requests.
+    /// The stream of a national ISP in 1999 (Hummingbird): 4.8 million requests. Sizes, sets and
+    /// quick repeats as decision 133 has them.
     #[must_use]
     pub const fn isp() -> Self {
         let popular = Sizes::Heavy {
-            median: 1_900.0,
-            sigma: 0.95,
-            tail: 0.012,
+            median: 1_500.0,
+            sigma: 0.9,
+            tail: 0.005,
             from: 16_384.0,
-            alpha: 1.6,
+            alpha: 1.4,
             most: 16 << 20,
         };
         let rare = Sizes::Heavy {
-            median: 2_000.0,
-            sigma: 1.2,
-            tail: 0.062,
-            from: 32_768.0,
+            median: 1_950.0,
+            sigma: 1.4,
+            tail: 0.11,
+            from: 24_000.0,
             alpha: 1.5,
             most: 16 << 20,
         };
         Self {
             requests: 4_800_000,
             clients: 3_000,
-            pages: 300_000,
-            alpha: 0.85,
+            pages: 450_000,
+            alpha: 0.90,
             servers: 30_000,
-            embedded: (8.0, 0.75),
+            embedded: (9.2, 0.92),
             shared: 0.3,
             again: 0.35,
             recency: 0.10,
             recent: 50_000,
+            quick: 0.22,
             modified: 0.01,
             sizes: [popular, rare],
             think_ms: THINK_ISP,
             spacing_ms: SPACING,
+        }
+    }
+
+    /// A day of four proxies at the root of a hierarchy (NLANR, 22 December 1997): 1.77 million
+    /// requests, of which an endless cache answers 36 %, in bytes 27 %, and grows to 13.7 GB (Fan,
+    /// Cao, Almeida and Broder, "Summary cache", table 1). Caches below them keep quick repeats and
+    /// what was visited lately, so that there are none (decision 134).
+    #[must_use]
+    pub const fn nlanr() -> Self {
+        let popular = Sizes::Heavy {
+            median: 2_300.0,
+            sigma: 1.0,
+            tail: 0.02,
+            from: 32_768.0,
+            alpha: 1.4,
+            most: 16 << 20,
+        };
+        let rare = Sizes::Heavy {
+            median: 3_000.0,
+            sigma: 1.25,
+            tail: 0.06,
+            from: 32_768.0,
+            alpha: 1.3,
+            most: 16 << 20,
+        };
+        Self {
+            requests: 1_766_409,
+            pages: 750_000,
+            alpha: 0.75,
+            embedded: (8.0, 0.75),
+            recency: 0.0,
+            quick: 0.0,
+            sizes: [popular, rare],
+            think_ms: THINK_NLANR,
+            ..Self::isp()
         }
     }
 }
@@ -133,6 +175,8 @@ pub struct Sessions {
     servers: Zipf,
     clients: BinaryHeap<Reverse<(u64, u32)>>,
     pending: HashMap<u32, VecDeque<Wanted>>,
+    /// Embedded objects that a client has asked for in its visit (with quick repeats only).
+    had: HashMap<u32, Vec<Wanted>>,
     visited: HashSet<u64>,
     recent: VecDeque<u64>,
     versions: HashMap<u64, u32>,
@@ -171,6 +215,7 @@ impl Sessions {
             rng,
             clients,
             pending: HashMap::new(),
+            had: HashMap::new(),
             visited: HashSet::new(),
             recent: VecDeque::new(),
             versions: HashMap::new(),
@@ -229,6 +274,31 @@ impl Sessions {
         wanted
     }
 
+    /// One of the embedded objects that the client had in this visit, again.
+    fn again(&mut self, client: u32) -> Option<Wanted> {
+        if self.config.quick <= 0.0 {
+            return None;
+        }
+        let had = self.had.get(&client).filter(|had| !had.is_empty())?;
+        if !self.rng.chance(self.config.quick) {
+            return None;
+        }
+        had.get(self.rng.below(had.len() as u64) as usize).copied()
+    }
+
+    /// Remembers what a client asked for, from its page on.
+    fn remember(&mut self, client: u32, wanted: Wanted) {
+        if self.config.quick <= 0.0 {
+            return;
+        }
+        let had = self.had.entry(client).or_default();
+        if wanted.class == Class::Html {
+            had.clear();
+        } else {
+            had.push(wanted);
+        }
+    }
+
     fn request(&mut self, time: u64, client: u32, wanted: Wanted) -> Request {
         let repeat = !self.seen.insert(wanted.object);
         if repeat && self.rng.chance(self.config.modified) {
@@ -262,10 +332,18 @@ impl Iterator for Sessions {
         let Reverse((time, client)) = self.clients.pop()?;
         let mut queue = self.pending.remove(&client).unwrap_or_default();
         if queue.is_empty() {
+            self.had.remove(&client);
             let page = self.page();
             queue = self.visit(page);
         }
-        let wanted = queue.pop_front()?;
+        let wanted = match self.again(client) {
+            Some(wanted) => wanted,
+            None => {
+                let wanted = queue.pop_front()?;
+                self.remember(client, wanted);
+                wanted
+            }
+        };
         // Embedded objects follow at once; the next page after a pause to read.
         let pause = if queue.is_empty() {
             self.config.think_ms

@@ -4,10 +4,12 @@
 mod apache;
 mod date;
 pub(crate) mod dec;
+pub(crate) mod json;
 mod netscape;
 mod squid;
 mod tsv;
 mod url;
+pub(crate) mod w3c;
 mod webcachesim;
 mod words;
 
@@ -25,6 +27,8 @@ pub(crate) enum LineParser {
     DecText,
     Webcachesim,
     Tsv(tsv::Columns),
+    W3c(w3c::Columns),
+    Json(json::FieldMap),
 }
 
 impl LineParser {
@@ -37,6 +41,15 @@ impl LineParser {
             Self::DecText => dec::parse_text(line),
             Self::Webcachesim => webcachesim::parse(line).map(Some),
             Self::Tsv(columns) => columns.parse(line),
+            Self::W3c(columns) => columns.parse(line).map(Some),
+            Self::Json(fields) => json::parse(fields, line).map(Some),
+        }
+    }
+
+    /// A line that begins with `#`, which is no request.
+    pub(crate) fn comment(&mut self, line: &[u8]) {
+        if let Self::W3c(columns) = self {
+            columns.comment(line);
         }
     }
 
@@ -47,7 +60,8 @@ impl LineParser {
             Self::Apache => apache::url(line),
             Self::Netscape2 => netscape::url(line),
             Self::Tsv(columns) => columns.url(line),
-            Self::DecText | Self::Webcachesim => None,
+            // Not whole, or not as it was sent, in their lines.
+            Self::DecText | Self::Webcachesim | Self::W3c(_) | Self::Json(_) => None,
         }
     }
 }
@@ -61,6 +75,8 @@ pub(crate) fn line_parser(format: Format) -> Option<LineParser> {
         Format::DecText => LineParser::DecText,
         Format::Webcachesim => LineParser::Webcachesim,
         Format::Tsv => LineParser::Tsv(tsv::Columns::default()),
+        Format::W3c => LineParser::W3c(w3c::Columns::default()),
+        Format::Json => LineParser::Json(json::FieldMap::default()),
         Format::DecBinary | Format::Foxy => return None,
     })
 }

@@ -38,6 +38,14 @@ fn every_text_format_is_detected() {
     for (text, format) in [
         (SQUID.to_owned(), Format::Squid),
         ("h - - [01/Jul/1995:00:00:01 -0400] \"GET / HTTP/1.0\" 200 5\n".to_owned(), Format::Apache),
+        ("h [30:00:00:02] \"GET / HTTP/1.0\" 200 5\n".to_owned(), Format::Apache),
+        (
+            "#Version: 1.0\n#Fields: date time cs-method cs-uri-stem sc-status sc-bytes\n\
+             2026-11-23 00:00:01 GET / 200 5\n"
+                .to_owned(),
+            Format::W3c,
+        ),
+        ("{\"url\":\"/\",\"size\":5,\"status\":200}\n".to_owned(), Format::Json),
         ("1 7 68\n2 8 70\n".to_owned(), Format::Webcachesim),
         ("host\ttime\tmethod\turl\tresponse\tbytes\na\t1\tGET\t/\t200\t5\nb\t2\tGET\t/\t200\t5\n"
             .to_owned(), Format::Tsv),

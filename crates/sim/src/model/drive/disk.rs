@@ -124,7 +124,7 @@ impl Disk {
         };
         let end = match request.op {
             Op::Read => self.read(begin, first, count, stats),
-            Op::Write => self.write(begin, first, count, stats),
+            Op::Write => self.write(begin, (first, count), request.through, stats),
         };
         self.ready_at = end;
         (start, end)
@@ -184,11 +184,25 @@ impl Disk {
         media.max(sent)
     }
 
-    fn write(&mut self, begin: SimTime, first: u64, count: u64, stats: &mut DriveStats) -> SimTime {
+    fn write(
+        &mut self,
+        begin: SimTime,
+        (first, count): (u64, u64),
+        through: bool,
+        stats: &mut DriveStats,
+    ) -> SimTime {
         self.stop_ahead(begin);
         self.buffer.forget(first, first + count);
         let sent = begin + self.bus(count);
         let room = self.params.write_cache / SECTOR;
+        if through {
+            // An older cached write of the same sectors must not come after it.
+            while self.dirty_overlaps(first, count) {
+                self.destage(begin, stats);
+            }
+            self.idle_at = self.access(begin, Op::Write, first, count, stats);
+            return self.idle_at.max(sent);
+        }
         if count > room {
             while !self.dirty.is_empty() {
                 self.destage(begin, stats);
@@ -210,6 +224,12 @@ impl Disk {
         self.dirty
             .iter()
             .any(|(at, len)| *at <= first && first + count <= at + len)
+    }
+
+    fn dirty_overlaps(&self, first: u64, count: u64) -> bool {
+        self.dirty
+            .iter()
+            .any(|(at, len)| *at < first + count && first < at + len)
     }
 
     fn destage_until(&mut self, now: SimTime, stats: &mut DriveStats) {

@@ -18,6 +18,8 @@ pub struct Request {
     pub at: u64,
     /// Bytes; rounded up to whole sectors, and cut at the end of the drive.
     pub len: u64,
+    /// A write that is done when it is on the medium, whatever the drive's cache holds.
+    pub through: bool,
 }
 
 impl Request {
@@ -28,6 +30,7 @@ impl Request {
             op: Op::Read,
             at,
             len,
+            through: false,
         }
     }
 
@@ -38,6 +41,16 @@ impl Request {
             op: Op::Write,
             at,
             len,
+            through: false,
+        }
+    }
+
+    /// The same past the drive's write cache.
+    #[must_use]
+    pub const fn through(self) -> Self {
+        Self {
+            through: true,
+            ..self
         }
     }
 

@@ -15,7 +15,10 @@ impl Ufs {
 
     fn request(&self, op: Op, address: u32, bytes: u64) -> Request {
         let at = self.config.start + u64::from(address) * self.config.fragment;
-        Request { op, at, len: bytes }
+        match op {
+            Op::Read => Request::read(at, bytes),
+            Op::Write => Request::write(at, bytes),
+        }
     }
 
     /// The process waits until the request is done.
@@ -23,6 +26,16 @@ impl Ufs {
         self.counters.add(kind, op, bytes);
         self.counters.waited += 1;
         let end = self.queue.wait(self.now, self.request(op, address, bytes));
+        self.wait_until(end);
+    }
+
+    /// As [`Self::wait_io`] for a write of the log, which counts when it is on the medium: what
+    /// only the drive's cache holds is lost with the power (decision 132).
+    fn wait_log(&mut self, address: u32, bytes: u64) {
+        self.counters.add(IoKind::Log, Op::Write, bytes);
+        self.counters.waited += 1;
+        let request = self.request(Op::Write, address, bytes).through();
+        let end = self.queue.wait(self.now, request);
         self.wait_until(end);
     }
 
@@ -134,7 +147,7 @@ impl Ufs {
         self.log_fill += self.config.log_record;
         if forced && self.config.log_sync {
             let (address, bytes) = self.next_log();
-            self.wait_io(IoKind::Log, Op::Write, address, bytes);
+            self.wait_log(address, bytes);
             self.cpu(self.config.sync_cpu);
         } else if self.log_fill >= self.config.log_buffer {
             let (address, bytes) = self.next_log();

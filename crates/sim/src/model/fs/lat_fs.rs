@@ -30,7 +30,7 @@ pub struct LatFs {
 /// Creates `count` files of `bytes` in `dir` and deletes them, `rounds` times.
 ///
 /// # Errors
-/// What the file system refuses.
+/// An error of the file system.
 pub fn lat_fs(
     files: &mut dyn Files,
     dir: super::DirId,

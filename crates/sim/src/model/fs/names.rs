@@ -140,10 +140,10 @@ impl Ufs {
         }
     }
 
-    /// The inode without its blocks, written before the blocks are given to others. A kernel
-    /// thread frees them, so the process does not wait; the drive is busy all the same.
+    /// The inode without its blocks, written before the blocks are given to others. Where a kernel
+    /// thread frees them the process does not wait; the drive is busy all the same.
     fn write_emptied(&mut self, slot: u32) {
-        if self.config.metadata != Metadata::Sync {
+        if self.config.metadata != Metadata::Sync || !self.config.frees_behind {
             return self.write_inode(slot);
         }
         let block = self.groups.inode_block(self.inodes[slot as usize].number);

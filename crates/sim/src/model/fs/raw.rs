@@ -219,7 +219,11 @@ impl Raw {
         let span = match &mut self.under {
             Under::Model { queue, start } => {
                 let at = *start + at;
-                queue.wait(self.now, Request { op, at, len }) - self.now
+                let request = match op {
+                    Op::Read => Request::read(at, len),
+                    Op::Write => Request::write(at, len),
+                };
+                queue.wait(self.now, request) - self.now
             }
             Under::Real(partition) => partition.lock().wait(op, &[(at, len)]),
         };

@@ -21,6 +21,9 @@ const POINTS: usize = 2_000;
 pub(super) fn page(all: &Reproduction, folder: &Path) -> Result<String, RunError> {
     let mut text = head();
     text += &tiles(all);
+    // Its stars are for Markdown.
+    let verdicts = grid("All verdicts", &all.verdicts()).replace('*', "");
+    let _ = write!(text, "<section class=\"verdicts\">{verdicts}</section>");
     text += "<nav>";
     for (number, section) in all.sections.iter().enumerate() {
         let _ = write!(
@@ -64,7 +67,7 @@ fn head() -> String {
 fn tiles(all: &Reproduction) -> String {
     let count = |comparison: &[Comparison], met: bool| {
         all.claims()
-            .filter(|c| comparison.contains(&c.comparison))
+            .filter(|c| comparison.contains(&c.comparison) && c.verdict() != Verdict::Shown)
             .filter(|c| !met || c.verdict() == Verdict::Met)
             .count()
     };
@@ -78,16 +81,16 @@ fn tiles(all: &Reproduction) -> String {
             count(classes, false)
         )
     };
-    let shown = count(&[Comparison::Shape, Comparison::Order], false);
     let mut text = String::from("<div class=\"tiles\">");
     let band = format!("within {:.0} % of a published figure", 100.0 * BAND);
     text += &tile(&[Comparison::Band], &band);
     text += &tile(&[Comparison::Exact], "rules and arithmetic met exactly");
     text += &tile(&[Comparison::Input], "inputs as published (within a tenth)");
-    let _ = write!(
-        text,
-        "<div class=\"tile\"><b>{shown}</b><span>comparisons of shape or order alone</span></div></div>"
+    text += &tile(
+        &[Comparison::Shape, Comparison::Order],
+        "comparisons of shape or order met",
     );
+    text += "</div>";
     if all.scale > 1 {
         let _ = write!(
             text,
@@ -108,7 +111,7 @@ fn one(number: usize, section: &Section, folder: &Path) -> Result<String, RunErr
     if !section.claims.is_empty() {
         text += "<div class=\"scroll\"><table><thead><tr><th>source</th><th>figure</th>\
                  <th class=\"n\">published</th><th class=\"n\">ours</th><th class=\"n\">ratio</th>\
-                 <th></th><th>comparison</th></tr></thead><tbody>\n";
+                 <th></th><th>comparison</th><th>verdict</th></tr></thead><tbody>\n";
         section.claims.iter().for_each(|claim| text += &row(claim));
         text += "</tbody></table></div>\n";
     }
@@ -135,26 +138,32 @@ fn one(number: usize, section: &Section, folder: &Path) -> Result<String, RunErr
 
 /// A table of ours alone.
 fn grid(heading: &str, table: &Table) -> String {
-    let cell = |tag: &str, text: &str, align: Align| {
+    let cell = |tag: &str, name: &str, text: &str, align: Align| {
         let class = if align == Align::Right {
             " class=\"n\""
         } else {
             ""
         };
-        format!("<{tag}{class}>{}</{tag}>", escaped(text))
+        // On a phone a row is a card, in which each value has its name.
+        let name = if tag == "td" {
+            format!(" data-name=\"{}\"", escaped(name))
+        } else {
+            String::new()
+        };
+        format!("<{tag}{class}{name}>{}</{tag}>", escaped(text))
     };
     let mut text = format!(
-        "<h3>{}</h3><div class=\"scroll\"><table><thead><tr>",
+        "<h3>{}</h3><div class=\"scroll grid\"><table><thead><tr>",
         escaped(heading)
     );
     for (name, align) in table.columns() {
-        text += &cell("th", name, *align);
+        text += &cell("th", name, name, *align);
     }
     text += "</tr></thead><tbody>\n";
     for row in table.rows() {
         text += "<tr>";
-        for (value, (_, align)) in row.iter().zip(table.columns()) {
-            text += &cell("td", value, *align);
+        for (value, (name, align)) in row.iter().zip(table.columns()) {
+            text += &cell("td", name, value, *align);
         }
         text += "</tr>\n";
     }
@@ -179,14 +188,24 @@ fn row(claim: &Claim) -> String {
         (String::new(), "-".to_owned())
     };
     format!(
-        "<tr><td class=\"s\">{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
-         <td class=\"n {class}\">{ratio}</td><td>{bar}</td><td><span class=\"tag\">{}</span></td></tr>\n",
+        "<tr><td class=\"s\">{}</td><td>{}</td><td class=\"n\" data-name=\"published\">{}</td>\
+         <td class=\"n\" data-name=\"ours\">{}</td><td class=\"n {class}\" data-name=\"ratio\">{ratio}</td>\
+         <td>{bar}</td><td><span class=\"tag\">{}</span></td><td class=\"{class}\">{}</td></tr>\n",
         escaped(&claim.source),
         escaped(&claim.what),
         claim.published_text(),
         digits(claim.ours),
         claim.comparison.name(),
+        said(claim),
     )
+}
+
+/// The verdict, and the note that tells why a value is missed.
+fn said(claim: &Claim) -> String {
+    match (&claim.reason, claim.verdict()) {
+        (Some(reason), Verdict::Off) => format!("missed: {}", escaped(reason)),
+        (_, verdict) => verdict.name().to_owned(),
+    }
 }
 
 fn picture(drawn: &Drawn, folder: &Path) -> Result<String, RunError> {
@@ -226,7 +245,7 @@ mod tests {
         let row_of = |ours, comparison| row(&Claim::new("t", "a < b", 100.0, ours, comparison));
         assert!(row_of(120.0, Comparison::Band).contains("dot-met"));
         assert!(row_of(140.0, Comparison::Band).contains("dot-off"));
-        assert!(row_of(900.0, Comparison::Shape).contains("dot-shown"));
+        assert!(row_of(900.0, Comparison::Shape).contains("dot-off"));
         assert!(row_of(100.0, Comparison::Exact).contains("left:50.0%"));
         assert!(row_of(1.0, Comparison::Band).contains("a &lt; b"));
         let nothing = row(&Claim::new("t", "x", 0.0, 1.0, Comparison::Band));

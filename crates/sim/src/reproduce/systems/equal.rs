@@ -36,7 +36,7 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
         ..SystemConfig::hummingbird(spec)
     };
     let mut configs = vec![
-        config(SystemSpec::Squid, FsKind::Ufs),
+        config(SystemSpec::Squid, FsKind::Ffs),
         config(SystemSpec::Squid, FsKind::Async),
         config(SystemSpec::Squid, FsKind::Soft),
         config(SystemSpec::Squid, FsKind::Journal),
@@ -44,7 +44,7 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
     let others = SystemSpec::ALL
         .into_iter()
         .filter(|s| *s != SystemSpec::Squid);
-    configs.extend(others.map(|spec| config(spec, FsKind::Ufs)));
+    configs.extend(others.map(|spec| config(spec, FsKind::Ffs)));
     let configs: Vec<_> = configs.into_iter().map(|c| scaled(c, conditions)).collect();
     let results = runs(conditions, progress, "all systems", &configs)?;
     table(&configs, &results, out);
@@ -105,8 +105,8 @@ fn table(configs: &[SystemConfig], results: &[SystemResult], out: &mut Section) 
 /// A name that fits below a bar.
 fn short(label: &str) -> String {
     label
-        .replace("squid on ufs-", "squid ")
+        .replace("squid on ffs-", "squid ")
         .replace("squid on ", "squid ")
-        .replace(" on ufs", "")
+        .replace(" on ffs", "")
         .replace("hummingbird", "humming.")
 }

@@ -137,7 +137,23 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
             figure(title, note, "files in the set", "share", series),
         ),
     );
+    words(out);
     Ok(section)
+}
+
+fn words(out: &mut Section) {
+    out.note(
+        "What the stream meets",
+        "The generator has fewer parameters than there are figures: small sets are a little too small \
+         for the sizes that objects must have on average, and the mean object is a tenth too large. \
+         Repeats within 100 objects are those of the DEC stream (decision 133).",
+    );
+    out.note(
+        "Idle time",
+        "The least of all minutes is one minute of four days: it depends on the one busiest minute.",
+    );
+    out.because("ISP stream", &[""], "What the stream meets");
+    out.because("Hummingbird table 1", &[""], "Idle time");
 }
 
 /// Goals of the generator.

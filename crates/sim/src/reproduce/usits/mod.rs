@@ -6,12 +6,14 @@
 //! vary the file: 2 GB over utilisation. The published "URL-gets/s" of table 2 equal operations
 //! over completion time, so operations per second are compared.
 
+mod calls;
 mod disk;
 mod one_gigabyte;
 mod second;
 mod two_gigabytes;
 mod workload;
 
+pub(super) use calls::CALLS;
 pub(super) use disk::DISK;
 pub(super) use one_gigabyte::FILES;
 pub(super) use second::SECOND;

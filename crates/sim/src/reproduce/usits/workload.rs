@@ -27,9 +27,11 @@ fn all(conditions: &Conditions, progress: Progress<'_>) -> Result<Section, RunEr
         "What the stream was made to meet",
         "The generator was set to the published counts of the cascade, to 10,089 clients with \
          5.86 requests a second, and to sizes that leave 398,165 objects in 2 GB. These rows say \
-         that the input is right, nothing about the layouts. Figure 2 is the same stream, five \
+         that the input is right, nothing about the layouts. Hits on disk are a ninth too few: what \
+         memory misses comes back a little too seldom. Figure 2 is the same stream, five \
          times as long, and has no published axes beyond the three sentences quoted here.",
     );
+    out.because("cascade", &[""], "What the stream was made to meet");
     Ok(out)
 }
 
@@ -105,30 +107,25 @@ fn figure_2(
             .find(|p| p.0 >= 2.0)
             .map_or(0.0, |p| p.1 * scale)
     };
-    let mut claim = |what: &str, published, ours| {
-        out.claims.push(Claim::new(
-            "figure 2",
-            what,
-            published,
-            ours,
-            Comparison::Shape,
-        ));
+    let claim = |what: &str, published, ours| {
+        Claim::new("figure 2", what, published, ours, Comparison::Shape)
     };
-    claim(
+    let wrote = claim(
         "URL-writes of 5 M gets, millions (about)",
         3.0,
         at_2_gib(&writes),
     );
-    claim(
+    let read = claim(
         "URL-reads of 5 M gets, millions (less than)",
         0.5,
         at_2_gib(&reads),
     );
-    claim(
+    let both = claim(
         "reads and writes together, millions",
         3.4,
         at_2_gib(&reads) + at_2_gib(&writes),
     );
+    out.claims.extend([wrote, read.at_most(), both]);
     let title = "Figure 2: operations of 5 million requests by disk size";
     out.draw(
         "figure-2",

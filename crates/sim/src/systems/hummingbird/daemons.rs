@@ -4,6 +4,9 @@
 use super::{Hummingbird, HummingbirdError, Placement};
 use crate::model::SimTime;
 
+/// Packing, freeing memory, freeing disk space, the logs.
+const DAEMONS: u8 = 4;
+
 impl Hummingbird {
     /// The client has done one more event: at each thousandth (a knob) one daemon runs.
     ///
@@ -17,30 +20,40 @@ impl Hummingbird {
         Ok(())
     }
 
-    /// The client is idle until `until`: daemons run, one after the other, as long as there is
-    /// time, each once.
+    /// The client is idle until `until`. Rule of the draft: when all requests of one second of the
+    /// log were done in less than that, one daemon is called, the daemons in turn. A pause of many
+    /// seconds has one call for each, until all of them had their turn twice. The scan after a
+    /// crash uses all idle time.
     ///
     /// # Errors
     /// Those of the partition.
     pub fn idle(&mut self, until: SimTime) -> Result<(), HummingbirdError> {
-        for _ in 0..4 {
+        while self.scan_at.is_some() && self.now() < until {
+            self.scan_some()?;
+        }
+        for _ in 0..2 * DAEMONS {
+            let second = self.now().as_secs() as u64;
             if self.now() >= until {
                 return Ok(());
             }
-            if self.scan_at.is_some() {
-                self.scan_some()?;
-            } else {
+            if self.idle_second != Some(second) {
+                self.idle_second = Some(second);
                 self.run_daemon()?;
             }
+            let next = SimTime::from_secs((second + 1) as f64).min(until);
+            if next > self.now() {
+                self.advance(next - self.now());
+            }
         }
-        let now = self.now();
-        self.advance(until - now);
+        if until > self.now() {
+            self.advance(until - self.now());
+        }
         Ok(())
     }
 
     /// The next daemon, round robin.
     fn run_daemon(&mut self) -> Result<(), HummingbirdError> {
-        self.daemon = (self.daemon + 1) % 4;
+        self.daemon = (self.daemon + 1) % DAEMONS;
         let done = match self.daemon {
             1 => self.pack_files(),
             2 => self.free_main_memory_data(),

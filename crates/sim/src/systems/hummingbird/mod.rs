@@ -50,6 +50,8 @@ pub struct Hummingbird {
     tick: u64,
     calls: u64,
     daemon: u8,
+    /// The second of the run in which a daemon ran because the client was idle.
+    idle_second: Option<u64>,
     /// After a crash: the next cluster to scan. Nothing is written until all were scanned.
     scan_at: Option<u32>,
 }
@@ -67,6 +69,7 @@ impl Hummingbird {
             tick: 0,
             calls: 0,
             daemon: 0,
+            idle_second: None,
             scan_at: None,
             disk,
             config,

@@ -77,6 +77,7 @@ impl Hummingbird {
             tick: 0,
             calls: 0,
             daemon: 0,
+            idle_second: None,
             scan_at: Some(0),
             disk,
             config,

@@ -249,6 +249,34 @@ fn clusters_live_as_long_as_their_files_are_used() {
 }
 
 #[test]
+fn one_daemon_runs_in_a_second_that_has_idle_time() {
+    // Only the hot-cluster log writes here: each fourth daemon.
+    let mut library = library(64, config());
+    for name in 0..40 {
+        library.write_file(name, 8_000, 0).unwrap();
+    }
+    read(&mut library, 0).unwrap();
+    let start = library.now();
+    let mut logs = library.log_bytes();
+    let mut writes = Vec::new();
+    for tenth in 1..=160u64 {
+        library
+            .idle(start + SimTime::from_millis(100.0 * tenth as f64))
+            .unwrap();
+        if library.log_bytes() != logs {
+            logs = library.log_bytes();
+            writes.push(tenth);
+        }
+    }
+    assert!((3..=5).contains(&writes.len()), "{writes:?}");
+    let apart = writes.windows(2).map(|w| w[1] - w[0]);
+    assert!(
+        apart.clone().all(|tenths| (30..=50).contains(&tenths)),
+        "{writes:?}"
+    );
+}
+
+#[test]
 fn without_a_free_cluster_it_says_so() {
     let mut library = library(10, config());
     let failed = (0..1_000).find_map(|name| library.write_file(name, 4_000, 0).err());

@@ -51,7 +51,7 @@ impl Store {
     /// An empty store of `bytes` on a drive, with `memory` bytes for everything.
     ///
     /// # Errors
-    /// What the engine says about sizes.
+    /// An error of the engine about sizes.
     pub fn new(drive: Drive, memory: u64, bytes: u64, seed: u64) -> Result<Self, String> {
         let clock = Arc::new(SimClock::default());
         let disk = ModelDisk::new(drive, bytes, clock.clone());

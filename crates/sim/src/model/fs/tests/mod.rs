@@ -198,6 +198,47 @@ fn metadata_modes_differ_in_what_a_process_waits_for() {
 }
 
 #[test]
+fn the_textbook_file_system_waits_twice_for_a_create_and_twice_for_a_delete() {
+    let mut fs = fs(FsConfig::ffs_sync(64 << 20));
+    let root = fs.root();
+    // The directory's and the inodes' blocks are in memory after the first file.
+    fs.create(root, 0).unwrap();
+    let waited = |fs: &Ufs, before: &FsCounters| {
+        let now = fs.counters();
+        let kind = |kind| now.of(kind, Op::Write) - before.of(kind, Op::Write);
+        (
+            now.waited - before.waited,
+            kind(IoKind::Inode),
+            kind(IoKind::Directory),
+        )
+    };
+    let before = fs.counters();
+    let file = fs.create(root, 1).unwrap();
+    assert_eq!(waited(&fs, &before), (2, 1, 1));
+    fs.write(file, 0, 5_000).unwrap();
+    fs.close(file);
+    let before = fs.counters();
+    fs.delete(root, 1).unwrap();
+    assert_eq!(waited(&fs, &before), (2, 1, 1));
+}
+
+#[test]
+fn a_change_of_names_waits_until_its_log_record_is_on_the_medium() {
+    // This drive's write cache is on: another write is done in a fraction of a turn.
+    let drive = Drive::named("st118202fc").unwrap();
+    let turn = drive.turn();
+    let mut fs = Ufs::new(drive, FsConfig::xfs(64 << 20));
+    let root = fs.root();
+    fs.create(root, 0).unwrap();
+    let begin = fs.now();
+    for name in 1..=50 {
+        fs.create(root, name).unwrap();
+    }
+    let each = (fs.now() - begin).as_millis() / 50.0;
+    assert!(each > 0.4 * turn.as_millis(), "{each} ms");
+}
+
+#[test]
 fn a_create_waits_for_inode_directory_and_its_inode() {
     let mut fs = ufs();
     let root = fs.root();
@@ -252,6 +293,7 @@ fn the_daemon_writes_what_is_old_and_nothing_else() {
 fn large_directories_cost_scans_and_the_name_cache_saves_them() {
     let mut fs = fs(FsConfig {
         name_cache: 100,
+        entry_cpu: SimTime::from_nanos(250),
         ..FsConfig::ffs_async(64 << 20)
     });
     let root = fs.root();

@@ -97,7 +97,7 @@ type Known = HashMap<u64, u32>;
 
 /// Sums for each way, in the order of the table.
 fn one(config: &RunConfig, ops: &OpStream, points: &[usize]) -> Result<Vec<Outcome>, RunError> {
-    let mut layout = config.build()?;
+    let mut layout = config.build(&ops.ops)?;
     let sequential = config.backend.sequential()?;
     let mut sums = vec![Outcome::default(); EVERY.len() + 2];
     let mut live = Known::new();

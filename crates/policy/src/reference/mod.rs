@@ -1,6 +1,10 @@
 //! The same rules once more, slow and plain, written from their sources: vectors, linear
 //! searches, no sharing with the real ones. They are the judges of the property tests.
 
+mod tiny;
+
+pub(crate) use tiny::Tiny;
+
 /// A plain model of a policy: handles one request.
 pub(crate) trait Naive {
     /// True on a hit.
@@ -14,6 +18,39 @@ pub(crate) trait Naive {
         self.remove(key);
     }
     fn evict(&mut self) -> Option<u64>;
+    /// True if objects of that size are let in.
+    fn takes(&self, _size: u64) -> bool {
+        true
+    }
+}
+
+/// A policy that refuses objects of more than `most` bytes.
+#[derive(Debug)]
+pub(crate) struct Limited<N> {
+    pub(crate) naive: N,
+    pub(crate) most: u64,
+}
+
+impl<N: Naive> Naive for Limited<N> {
+    fn get(&mut self, key: u64) -> bool {
+        self.naive.get(key)
+    }
+
+    fn insert(&mut self, key: u64, size: u64) -> Vec<u64> {
+        self.naive.insert(key, size)
+    }
+
+    fn remove(&mut self, key: u64) {
+        self.naive.remove(key);
+    }
+
+    fn evict(&mut self) -> Option<u64> {
+        self.naive.evict()
+    }
+
+    fn takes(&self, size: u64) -> bool {
+        size <= self.most
+    }
 }
 
 #[derive(Clone, Copy, Debug)]

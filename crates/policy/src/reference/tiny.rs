@@ -1,0 +1,125 @@
+//! W-TinyLFU from its definition (Einziger, Friedman, Manes, ACM ToS 2017), slow and plain.
+//!
+//! A window of 1 % under LRU takes every new object. Behind it is a segmented LRU: a hit moves an
+//! object from probation to the protected part (80 %), whose oldest goes back to probation. The
+//! oldest of a window that is too long enters probation while there is room. When the cache is
+//! over its capacity that object and the oldest of probation (of the protected part, if probation
+//! is empty) are compared: the newcomer stays if it was asked for more often. Uses are counted up to
+//! 15, and all are halved after ten times as many as there are counters' objects.
+
+use std::collections::HashMap;
+
+use super::{Item, Naive, bytes, item, place};
+
+/// Exact counts in place of the sketch: equal as long as no two keys share all four counters.
+#[derive(Debug)]
+pub(crate) struct Tiny {
+    capacity: u64,
+    window: Vec<Item>,
+    probation: Vec<Item>,
+    protected: Vec<Item>,
+    counts: HashMap<u64, u64>,
+    counted: u64,
+    halve_at: u64,
+}
+
+impl Tiny {
+    /// `objects`: a power of two, as the sketch is made for.
+    pub(crate) fn new(capacity: u64, objects: u64) -> Self {
+        Self {
+            capacity,
+            window: Vec::new(),
+            probation: Vec::new(),
+            protected: Vec::new(),
+            counts: HashMap::new(),
+            counted: 0,
+            halve_at: 10 * objects,
+        }
+    }
+
+    const fn window_most(&self) -> u64 {
+        self.capacity / 100
+    }
+
+    const fn main_most(&self) -> u64 {
+        self.capacity - self.window_most()
+    }
+
+    fn main_bytes(&self) -> u64 {
+        bytes(&self.probation) + bytes(&self.protected)
+    }
+
+    fn count(&mut self, key: u64) {
+        let count = self.counts.entry(key).or_insert(0);
+        *count = (*count + 1).min(15);
+        self.counted += 1;
+        if self.counted >= self.halve_at {
+            self.counts.values_mut().for_each(|count| *count /= 2);
+            self.counted /= 2;
+        }
+    }
+
+    fn window_is_long(&self) -> bool {
+        bytes(&self.window) > self.window_most()
+    }
+
+    fn settle(&mut self) {
+        while self.window_is_long() && self.main_bytes() + self.window[0].size <= self.main_most() {
+            let item = self.window.remove(0);
+            self.probation.push(item);
+        }
+    }
+}
+
+impl Naive for Tiny {
+    fn get(&mut self, key: u64) -> bool {
+        self.count(key);
+        if let Some(at) = place(&self.window, key) {
+            let item = self.window.remove(at);
+            self.window.push(item);
+            return true;
+        }
+        let found = match (place(&self.probation, key), place(&self.protected, key)) {
+            (Some(at), _) => self.probation.remove(at),
+            (None, Some(at)) => self.protected.remove(at),
+            (None, None) => return false,
+        };
+        self.protected.push(found);
+        while bytes(&self.protected) > self.main_most() * 80 / 100 {
+            let oldest = self.protected.remove(0);
+            self.probation.push(oldest);
+        }
+        true
+    }
+
+    fn insert(&mut self, key: u64, size: u64) -> Vec<u64> {
+        let mut evicted = Vec::new();
+        self.window.push(item(key, size));
+        self.settle();
+        while bytes(&self.window) + self.main_bytes() > self.capacity {
+            evicted.extend(self.evict());
+        }
+        evicted
+    }
+
+    fn remove(&mut self, key: u64) {
+        for queue in [&mut self.window, &mut self.probation, &mut self.protected] {
+            queue.retain(|i| i.key != key);
+        }
+    }
+
+    fn evict(&mut self) -> Option<u64> {
+        self.settle();
+        let new = self.window.first().filter(|_| self.window_is_long());
+        let old = self.probation.first().or_else(|| self.protected.first());
+        let asked = |item: &Item| self.counts.get(&item.key).copied().unwrap_or(0);
+        let key = match (new, old) {
+            (Some(new), Some(old)) if asked(new) > asked(old) => old.key,
+            (Some(new), _) => new.key,
+            (None, Some(old)) => old.key,
+            (None, None) => self.window.first()?.key,
+        };
+        self.remove(key);
+        Some(key)
+    }
+}
