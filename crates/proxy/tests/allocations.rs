@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper outside a test function")]
 
+#[path = "it/common/mod.rs"]
 mod common;
 
 use std::alloc::System;

@@ -58,7 +58,7 @@ fn a_reproduction_keeps_the_parts_that_were_finished() {
     let (code, out, error) = interrupted(line, folder.path(), || first.exists());
     assert_eq!(code, 130, "{error}");
     assert!(
-        error.contains("of 10 parts are finished; the same command goes on"),
+        error.contains(" parts are finished; the same command goes on"),
         "{error}"
     );
     assert!(out.contains("RAM hits, %") && folder.path().join("index.html").exists());

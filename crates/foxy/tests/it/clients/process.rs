@@ -1,0 +1,175 @@
+//! Foxy as a child process, and the clients as commands.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+/// A Foxy with a store of its own; killed when dropped.
+pub(crate) struct Foxy {
+    child: Child,
+    pub(crate) proxy: SocketAddr,
+    admin: SocketAddr,
+    dir: tempfile::TempDir,
+}
+
+impl Foxy {
+    /// A forward proxy; `connect_ports` are the ports that CONNECT may reach.
+    pub(crate) fn forward(connect_ports: &[u16]) -> Self {
+        Self::start(
+            &[],
+            &format!("[access]\nconnect_ports = {connect_ports:?}\n"),
+        )
+    }
+
+    /// A reverse proxy in front of `origin`.
+    pub(crate) fn reverse(origin: &str) -> Self {
+        Self::start(&["--origin", origin], "")
+    }
+
+    /// A forward proxy that asks these name servers.
+    pub(crate) fn asking(name_servers: &[SocketAddr]) -> Self {
+        let servers: Vec<_> = name_servers.iter().map(ToString::to_string).collect();
+        Self::start(
+            &[],
+            &format!("[upstream]\nname_servers = {servers:?}\n[timeouts]\nconnect = \"20s\"\n"),
+        )
+    }
+
+    fn start(extra: &[&str], settings: &str) -> Self {
+        // Others look for free ports at the same time, and one may be taken before Foxy has it.
+        let started = (0..5).find_map(|_| Self::try_start(extra, settings));
+        started.expect("foxy goes on running, with one of five pairs of addresses")
+    }
+
+    /// `None` if it ended before it listened, which its messages explain.
+    fn try_start(extra: &[&str], settings: &str) -> Option<Self> {
+        let dir = tempfile::tempdir().expect("a scratch directory");
+        let [proxy, admin] = free_addresses();
+        let config = dir.path().join("foxy.toml");
+        std::fs::write(&config, settings).expect("config");
+        let child = Command::new(env!("CARGO_BIN_EXE_foxy"))
+            .arg("serve")
+            .args(["--config".as_ref(), config.as_os_str()])
+            .args([
+                "--listen",
+                &proxy.to_string(),
+                "--admin",
+                &admin.to_string(),
+            ])
+            .args(["--store".as_ref(), dir.path().join("store").as_os_str()])
+            .args([
+                "--store-size",
+                "512MiB",
+                "--memory",
+                "64MiB",
+                "--access-log",
+                "off",
+            ])
+            .args(extra)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("foxy starts");
+        let mut foxy = Self {
+            child,
+            proxy,
+            admin,
+            dir,
+        };
+        foxy.listens().then_some(foxy)
+    }
+
+    /// Waits until it listens; false if it ends instead.
+    fn listens(&mut self) -> bool {
+        for _ in 0..500 {
+            if self.child.try_wait().expect("a child").is_some() {
+                return false;
+            }
+            if TcpStream::connect(self.proxy).is_ok() {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("foxy does not listen on {} after 10 s", self.proxy);
+    }
+
+    /// Returns the URL to give a client as its proxy.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.proxy)
+    }
+
+    /// Bytes that it received from origins, heads included.
+    pub(crate) fn fetched_bytes(&self) -> u64 {
+        let mut stream = TcpStream::connect(self.admin).expect("the admin address");
+        let request = format!("GET /stats HTTP/1.0\r\nHost: {}\r\n\r\n", self.admin);
+        stream.write_all(request.as_bytes()).expect("a request");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("statistics");
+        let (_, json) = answer.split_once("\r\n\r\n").expect("a body");
+        let stats: serde_json::Value = serde_json::from_str(json).expect("JSON");
+        let bytes = stats["events"]["origin_bytes_in"].as_u64();
+        bytes.unwrap_or_else(|| panic!("no origin_bytes_in in {json}"))
+    }
+
+    /// Where it is administered.
+    pub(crate) const fn admin(&self) -> SocketAddr {
+        self.admin
+    }
+
+    /// A directory that goes with this Foxy.
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+}
+
+impl Drop for Foxy {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Two loopback addresses that were free a moment ago.
+fn free_addresses() -> [SocketAddr; 2] {
+    let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
+    listeners.map(|listener| listener.local_addr().expect("its address"))
+}
+
+/// The tool at `path`, or `None` after saying how to get it. With `FOXY_CLIENTS=required` (as in
+/// the full check) a missing tool fails the test.
+pub(crate) fn tool(name: &str, package: &str) -> Option<Command> {
+    let found = Command::new(name)
+        .arg("--version")
+        .output()
+        .is_ok_and(|o| o.status.success());
+    if found {
+        return Some(Command::new(name));
+    }
+    let hint =
+        format!("{name} is not installed: not tried. Get it with: apt-get install -y {package}");
+    assert!(
+        std::env::var("FOXY_CLIENTS").as_deref() != Ok("required"),
+        "{hint}"
+    );
+    eprintln!("{hint}");
+    None
+}
+
+/// Runs a command that must succeed; its output is in the failure message.
+pub(crate) fn run(command: &mut Command) -> Output {
+    let output = command.output().expect("the command starts");
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{}\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output
+}
+
+/// As [`run`], standard output as text.
+pub(crate) fn text(command: &mut Command) -> String {
+    String::from_utf8_lossy(&run(command).stdout).into_owned()
+}

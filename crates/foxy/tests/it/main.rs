@@ -1,0 +1,24 @@
+//! Tests of the programs `foxy` and `foxy-lab` as their users start them. One test program, since
+//! each costs seconds to link.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "what fails in a helper or in an origin's thread fails the test"
+)]
+
+mod bounds;
+mod clients;
+mod common;
+mod formats;
+#[path = "../../../../golden/read.rs"]
+mod frozen;
+mod lab;
+mod linear;
+mod log_details;
+mod monitoring;
+mod old_rules;
+mod output;
+mod privacy;
+mod reload;
+mod service;
+mod starts;

@@ -1,0 +1,206 @@
+//! Reloads of the program itself: by command and by signal, right files and wrong ones.
+
+#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::Duration;
+
+/// An origin whose answers are not stored.
+fn origin(body: &'static str) -> String {
+    crate::common::origin("Cache-Control: no-store\r\n", body).0
+}
+
+fn free() -> SocketAddr {
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    socket.local_addr().unwrap()
+}
+
+struct Foxy {
+    child: Child,
+    messages: BufReader<ChildStderr>,
+    folder: tempfile::TempDir,
+    admin: SocketAddr,
+}
+
+impl Drop for Foxy {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn program(folder: &tempfile::TempDir) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_foxy"));
+    command
+        .env_clear()
+        .env("XDG_CACHE_HOME", folder.path())
+        .env("FOXY_LOG", "info");
+    command
+}
+
+impl Foxy {
+    fn start(config: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let admin = free();
+        std::fs::write(folder.path().join("foxy.toml"), with_admin(config, admin)).unwrap();
+        let mut command = program(&folder);
+        command.arg("--config").arg(folder.path().join("foxy.toml"));
+        command.stderr(Stdio::piped()).stdout(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let messages = BufReader::new(child.stderr.take().unwrap());
+        let mut foxy = Self {
+            child,
+            messages,
+            folder,
+            admin,
+        };
+        foxy.until("foxy 0.");
+        foxy
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.path().join("foxy.toml")
+    }
+
+    /// Reads messages up to one that contains `text`.
+    fn until(&mut self, text: &str) -> String {
+        loop {
+            let mut line = String::new();
+            assert!(self.messages.read_line(&mut line).unwrap() > 0, "no {text}");
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
+    /// Replaces the file and runs `foxy reload`; success, and what it printed.
+    fn reload(&self, config: &str) -> (bool, String) {
+        std::fs::write(self.file(), with_admin(config, self.admin)).unwrap();
+        let mut command = program(&self.folder);
+        let output = command
+            .args(["reload", "--admin", &self.admin.to_string()])
+            .output()
+            .unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(text).unwrap())
+    }
+}
+
+fn with_admin(config: &str, admin: SocketAddr) -> String {
+    format!("admin = \"{admin}\"\nworkers = 2\nmemory = \"64MiB\"\n{config}")
+}
+
+fn site(name: &str, listen: SocketAddr, origin: &str, more: &str) -> String {
+    format!("[[site]]\nname = \"{name}\"\nlisten = \"{listen}\"\norigin = \"{origin}\"\n{more}\n")
+}
+
+/// Body of a GET; the status where it is not 200; nothing without a connection.
+fn get(to: SocketAddr) -> Option<String> {
+    let mut stream = TcpStream::connect(to).ok()?;
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    let request = format!("GET /page HTTP/1.1\r\nHost: {to}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap();
+    Some(if status == "200" { body } else { status }.to_owned())
+}
+
+#[test]
+fn sites_come_change_and_go() {
+    let (one, two) = (origin("one"), origin("two"));
+    let (first, second) = (free(), free());
+    let foxy = Foxy::start(&site("a", first, &one, ""));
+    assert_eq!(get(first).as_deref(), Some("one"));
+
+    // Another origin, and a further site.
+    let both = format!(
+        "{}{}",
+        site("a", first, &two, ""),
+        site("b", second, &one, "")
+    );
+    let (done, words) = foxy.reload(&both);
+    assert!(
+        done && words.contains("site a") && words.contains("site b"),
+        "{words}"
+    );
+    assert_eq!(get(first).as_deref(), Some("two"));
+    assert_eq!(get(second).as_deref(), Some("one"));
+
+    let (done, words) = foxy.reload(&both);
+    assert!(done && words.contains("nothing changed"), "{words}");
+
+    // Access is withdrawn.
+    let closed = "allow_clients = [\"192.0.2.1/32\"]";
+    let (done, words) = foxy.reload(&format!(
+        "{}{}",
+        site("a", first, &two, closed),
+        site("b", second, &one, "")
+    ));
+    assert!(done, "{words}");
+    assert_eq!(get(first).as_deref(), Some("403"));
+
+    // The first site goes, with its listener.
+    let (done, words) = foxy.reload(&site("b", second, &one, ""));
+    assert!(done && words.contains("site a"), "{words}");
+    assert_eq!(get(second).as_deref(), Some("one"));
+    let gone = (0..200).any(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        TcpStream::connect(first).is_err()
+    });
+    assert!(gone, "the listener is still there");
+}
+
+#[test]
+fn a_wrong_file_changes_nothing_and_is_explained() {
+    let one = origin("one");
+    let first = free();
+    let foxy = Foxy::start(&site("a", first, &one, ""));
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap();
+    for (wrong, word) in [
+        ("nonsense = 1".to_owned(), "nonsense"),
+        ("[[site]]\nname = \"x\"".to_owned(), "origin"),
+        ("not toml at all [".to_owned(), "foxy.toml"),
+        (site("a", foxy.admin, &one, ""), "in use"),
+        (site("a", first, "gopher://x", ""), "gopher"),
+        (
+            format!("{}[timeouts]\nidle = \"never\"", site("a", first, &one, "")),
+            "idle",
+        ),
+    ] {
+        let (done, words) = foxy.reload(&wrong);
+        assert!(!done, "{wrong}: {words}");
+        assert!(words.contains(word), "{wrong}: {words}");
+        assert!(words.contains("old one stays in use"), "{words}");
+        assert_eq!(get(first).as_deref(), Some("one"), "{wrong}");
+    }
+    let _ = taken;
+}
+
+#[test]
+fn a_signal_reloads_and_names_what_needs_a_restart() {
+    let (one, two) = (origin("one"), origin("two"));
+    let first = free();
+    let mut foxy = Foxy::start(&site("a", first, &one, ""));
+    let new = format!(
+        "[scrub]\nrate = \"1MiB\"\n{}[timeouts]\nidle = \"9s\"\n",
+        site("a", first, &two, "")
+    );
+    std::fs::write(foxy.file(), with_admin(&new, foxy.admin)).unwrap();
+    let id = rustix::process::Pid::from_child(&foxy.child);
+    rustix::process::kill_process(id, rustix::process::Signal::HUP).unwrap();
+    let line = foxy.until("reloaded");
+    assert!(
+        line.contains("site a") && line.contains("timeouts"),
+        "{line}"
+    );
+    assert!(line.contains("restart: scrub"), "{line}");
+    assert_eq!(get(first).as_deref(), Some("two"));
+}

@@ -1,0 +1,302 @@
+//! A proxy on one thread, an origin made of a closure, and a client that shows raw answers.
+
+#![allow(
+    dead_code,
+    unused_imports,
+    unreachable_pub,
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::wrong_self_convention,
+    clippy::needless_pass_by_value,
+    reason = "helpers of tests; each test file uses its part"
+)]
+
+pub mod over_tls;
+pub mod tls;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use foxy_base::{ManualClock, WallTime, key_hash};
+use foxy_disk::MemDisk;
+use foxy_proxy::{
+    Config, FixedNames, Listener, LogRecord, LogSink, Proxy, Renewal, Renewals, RenewedListener,
+    Renewer, Role, Serves, Worker, bind,
+};
+use foxy_store::{Engine, EngineConfig, Lookup, Object, StoreOptions};
+
+mod client;
+mod origin;
+
+pub use client::{Answer, Client};
+pub use origin::{Asked, Origin};
+
+/// 2026-11-20 12:00:00 UTC.
+pub const NOON: i64 = 1_795_176_000;
+
+/// Everything logged, as "outcome status reason target".
+#[derive(Clone, Debug, Default)]
+pub struct Log(pub Arc<Mutex<Vec<String>>>);
+
+impl LogSink for Log {
+    fn record(&mut self, r: &LogRecord<'_>) {
+        let line = format!(
+            "{} {} {} {}",
+            r.outcome.word(),
+            r.status,
+            r.reason,
+            String::from_utf8_lossy(r.target)
+        );
+        self.0.lock().unwrap().push(line);
+    }
+    fn flush(&mut self) {}
+}
+
+/// A running proxy.
+pub struct Foxy {
+    pub addr: SocketAddr,
+    pub proxy: Arc<Proxy>,
+    pub engine: Arc<Engine>,
+    pub clock: Arc<ManualClock>,
+    pub log: Log,
+    renewers: Vec<Renewer>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Foxy {
+    pub fn forward() -> Self {
+        Self::start(Role::Forward, Config::default(), 1)
+    }
+
+    pub fn start(role: Role, config: Config, workers: usize) -> Self {
+        let clock = Arc::new(ManualClock::new(WallTime::from_secs(NOON)));
+        let engine = Engine::new(EngineConfig::new(64 << 20, 7), clock.clone());
+        Self::with_engine(role, config, workers, engine, clock)
+    }
+
+    pub fn with_engine(
+        role: Role,
+        config: Config,
+        workers: usize,
+        engine: Arc<Engine>,
+        clock: Arc<ManualClock>,
+    ) -> Self {
+        Self::listening((role, None), config, workers, engine, clock)
+    }
+
+    /// As `with_engine`, with certificates.
+    pub fn listening(
+        (role, tls): (Role, Option<foxy_tls::ServerTls>),
+        config: Config,
+        workers: usize,
+        engine: Arc<Engine>,
+        clock: Arc<ManualClock>,
+    ) -> Self {
+        let listener = (Serves::One(role), tls.map(Into::into), false);
+        Self::serving(listener, config, workers, engine, clock)
+    }
+
+    /// As `listening`, for several sites.
+    pub fn serving(
+        (serves, tls, proxy_protocol): (Serves, Option<foxy_tls::ListenerTls>, bool),
+        config: Config,
+        workers: usize,
+        engine: Arc<Engine>,
+        clock: Arc<ManualClock>,
+    ) -> Self {
+        let (serves, tls, config) = match over_tls::is_on() {
+            false => (serves, tls, config),
+            true => {
+                let mut config = config;
+                config.upstream.tls = over_tls::trusted();
+                let tls = over_tls::certificates().into();
+                (over_tls::secured(serves), Some(tls), config)
+            }
+        };
+        let names = FixedNames::default()
+            .with("origin.test", &[IpAddr::from([127, 0, 0, 1])])
+            .with("metadata.test", &[IpAddr::from([169, 254, 169, 254])])
+            .with("rebound.test", &[IpAddr::from([192, 0, 2, 7])]);
+        let proxy = Proxy::new(
+            config,
+            engine.clone(),
+            clock.clone(),
+            Arc::new(names),
+            workers,
+        );
+        let log = Log::default();
+        let sockets = bind("127.0.0.1:0".parse().unwrap(), workers).unwrap();
+        let mut addr = sockets[0].local_addr().unwrap();
+        if over_tls::is_on() {
+            addr = over_tls::relay(addr);
+        }
+        let mut renewers = Vec::new();
+        let threads = sockets
+            .into_iter()
+            .enumerate()
+            .map(|(index, socket)| {
+                let (renewer, renewals) = Renewals::channel();
+                renewers.push(renewer);
+                let worker = Worker {
+                    proxy: proxy.clone(),
+                    index,
+                    listeners: vec![Listener {
+                        socket,
+                        serves: serves.clone(),
+                        tls: tls.clone(),
+                        proxy_protocol,
+                    }],
+                    log: Box::new(log.clone()),
+                    renewals,
+                };
+                std::thread::spawn(move || worker.run().unwrap())
+            })
+            .collect();
+        Self {
+            addr,
+            proxy,
+            engine,
+            clock,
+            log,
+            renewers,
+            threads,
+        }
+    }
+
+    /// New settings for all workers, on listeners that each worker opens or has.
+    pub fn renew(&mut self, config: Config, alike: bool, listeners: &[(SocketAddr, Serves)]) {
+        self.proxy = self.proxy.renewed(config, alike);
+        let new = listeners
+            .iter()
+            .filter(|(address, _)| *address != self.addr);
+        let mut sockets: Vec<_> = new
+            .map(|(address, _)| (*address, bind(*address, self.renewers.len()).unwrap()))
+            .collect();
+        for renewer in &self.renewers {
+            let listeners = listeners.iter().map(|(address, serves)| RenewedListener {
+                address: *address,
+                socket: sockets
+                    .iter_mut()
+                    .find(|(bound, _)| bound == address)
+                    .and_then(|(_, sockets)| sockets.pop()),
+                serves: serves.clone(),
+                tls: None,
+                proxy_protocol: false,
+            });
+            let renewal = Renewal {
+                proxy: self.proxy.clone(),
+                listeners: listeners.collect(),
+            };
+            renewer.send(renewal).recv().unwrap();
+        }
+    }
+
+    pub fn connect(&self) -> Client {
+        Client::to(self.addr)
+    }
+
+    /// One request on a connection of its own; the whole answer.
+    pub fn ask(&self, request: &str) -> Answer {
+        let mut client = self.connect();
+        client.send(request);
+        client.answer()
+    }
+
+    /// GET of a path at the origin.
+    pub fn get(&self, origin: &Origin, path: &str) -> Answer {
+        self.get_with(origin, path, "")
+    }
+
+    pub fn get_with(&self, origin: &Origin, path: &str, fields: &str) -> Answer {
+        let port = origin.addr.port();
+        self.ask(&format!(
+            "GET http://origin.test:{port}{path} HTTP/1.1\r\nHost: origin.test:{port}\r\n{fields}\r\n"
+        ))
+    }
+
+    pub fn logged(&self) -> Vec<String> {
+        self.log.0.lock().unwrap().clone()
+    }
+}
+
+impl Foxy {
+    /// The stored head or whole object of a path.
+    pub fn stored(&self, origin: &Origin, path: &str) -> Option<Arc<Object>> {
+        let scheme = if over_tls::is_on() { "https" } else { "http" };
+        let key = format!("forward GET {scheme}://{}{path}", origin.authority());
+        match self.engine.lookup(key_hash(key.as_bytes()), key.as_bytes()) {
+            Lookup::Memory(object) => Some(object),
+            _ => None,
+        }
+    }
+}
+
+/// A proxy with a store, whose writer is driven by a thread.
+pub struct Stored {
+    pub foxy: Foxy,
+    pub disk: Arc<MemDisk>,
+    stop: Arc<AtomicBool>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl Stored {
+    /// `memory` bytes for the engine, `disk` bytes of store.
+    pub fn start(memory: u64, disk: u64, workers: usize) -> Self {
+        Self::start_as(Config::default(), memory, disk, workers)
+    }
+
+    pub fn start_as(config: Config, memory: u64, disk: u64, workers: usize) -> Self {
+        let clock = Arc::new(ManualClock::new(WallTime::from_secs(NOON)));
+        let engine = Engine::new(EngineConfig::new(memory, 3), clock.clone());
+        let disk = Arc::new(MemDisk::new(disk, 512, 1));
+        let mut writer = engine
+            .open_store(disk.clone(), StoreOptions::default())
+            .unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let (stopped, time) = (stop.clone(), clock.clone());
+        let thread = std::thread::spawn(move || {
+            while !stopped.load(Ordering::SeqCst) {
+                writer.turn();
+                time.advance(Duration::from_millis(1));
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        Self {
+            foxy: Foxy::with_engine(Role::Forward, config, workers, engine, clock),
+            disk,
+            stop,
+            writer: Some(thread),
+        }
+    }
+
+    /// Until at most so many bytes wait to be written.
+    pub fn settle(&self, bytes: u64) {
+        while self.foxy.engine.stats().pending_bytes > bytes {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Drop for Stored {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
+    }
+}
+
+impl Drop for Foxy {
+    fn drop(&mut self) {
+        self.proxy.shutdown();
+        for thread in self.threads.drain(..) {
+            let ended = thread.join();
+            if !std::thread::panicking() {
+                ended.unwrap();
+            }
+        }
+    }
+}

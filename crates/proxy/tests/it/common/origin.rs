@@ -1,0 +1,101 @@
+//! An origin made of a closure.
+
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::{Client, over_tls};
+
+/// One request at the origin.
+pub struct Asked {
+    pub head: String,
+    pub client: Client,
+}
+
+impl Asked {
+    pub fn path(&self) -> &str {
+        self.head.split(' ').nth(1).unwrap_or_default()
+    }
+
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.head.lines().skip(1).find_map(|line| {
+            let (n, value) = line.split_once(':')?;
+            n.eq_ignore_ascii_case(name).then(|| value.trim())
+        })
+    }
+
+    /// Answers with these fields (each line ended by CRLF) and this body.
+    pub fn reply(&mut self, status: &str, fields: &str, body: impl AsRef<[u8]>) {
+        let body = body.as_ref();
+        let head = format!(
+            "HTTP/1.1 {status}\r\n{fields}Content-Length: {}\r\n\r\n",
+            body.len()
+        );
+        // The proxy may have given up.
+        let _ = self
+            .client
+            .stream
+            .write_all(&[head.as_bytes(), body].concat());
+    }
+
+    pub fn raw(&mut self, text: impl AsRef<[u8]>) {
+        let _ = self.client.stream.write_all(text.as_ref());
+    }
+}
+
+/// An origin: a thread per connection, which calls a closure for each request.
+pub struct Origin {
+    pub addr: SocketAddr,
+    pub requests: Arc<AtomicUsize>,
+    pub connections: Arc<AtomicUsize>,
+}
+
+impl Origin {
+    /// `serve` returns whether the connection stays open.
+    pub fn start(serve: impl Fn(&mut Asked) -> bool + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut addr = listener.local_addr().unwrap();
+        if over_tls::is_on() {
+            addr = over_tls::front(addr);
+        }
+        let requests = Arc::new(AtomicUsize::new(0));
+        let connections = Arc::new(AtomicUsize::new(0));
+        let (count, opened) = (requests.clone(), connections.clone());
+        let serve = Arc::new(serve);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                opened.fetch_add(1, Ordering::SeqCst);
+                let (serve, count) = (serve.clone(), count.clone());
+                std::thread::spawn(move || {
+                    let mut client = Client::of(stream);
+                    loop {
+                        let head = client.head();
+                        if head.is_empty() {
+                            return;
+                        }
+                        count.fetch_add(1, Ordering::SeqCst);
+                        let mut asked = Asked { head, client };
+                        if !serve(&mut asked) {
+                            return;
+                        }
+                        client = asked.client;
+                    }
+                });
+            }
+        });
+        Self {
+            addr,
+            requests,
+            connections,
+        }
+    }
+
+    pub fn asked(&self) -> usize {
+        self.requests.load(Ordering::SeqCst)
+    }
+
+    pub fn authority(&self) -> String {
+        format!("origin.test:{}", self.addr.port())
+    }
+}

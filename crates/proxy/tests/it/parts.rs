@@ -1,0 +1,247 @@
+//! Stored parts on real sockets: reused, combined, completed, and never mixed.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::common::{Asked, Foxy, Origin};
+
+const BODY: &str = "0123456789ABCDEFGHIJ";
+
+/// Serves ranges of [`BODY`] under the current ETag and remembers what it gave. It gives no more
+/// than the client wants, which X-Part says: Foxy itself asks for more.
+fn ranged(etag: Arc<Mutex<String>>) -> (Origin, Arc<Mutex<Vec<String>>>) {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let seen = log.clone();
+    let origin = Origin::start(move |asked| {
+        let etag = etag.lock().unwrap().clone();
+        let range = asked.field("X-Part").or(asked.field("Range"));
+        let range = range.unwrap_or("whole").to_owned();
+        let if_range = asked.field("If-Range").map(str::to_owned);
+        seen.lock().unwrap().push(range.clone());
+        let fields = format!("Cache-Control: max-age=60\r\nETag: {etag}\r\n");
+        let same = if_range.is_none_or(|tag| tag == etag);
+        match range.strip_prefix("bytes=").filter(|_| same) {
+            Some(range) => part(asked, range, &fields),
+            None => asked.reply("200 OK", &fields, BODY),
+        }
+        true
+    });
+    (origin, log)
+}
+
+fn part(asked: &mut Asked, range: &str, fields: &str) {
+    let (from, to) = range.split_once('-').unwrap();
+    let from: usize = from.parse().unwrap();
+    let to = to.parse().map_or(BODY.len(), |to: usize| to + 1);
+    let range = format!(
+        "{fields}Content-Range: bytes {from}-{}/{}\r\n",
+        to - 1,
+        BODY.len()
+    );
+    asked.reply("206 Partial Content", &range, &BODY[from..to]);
+}
+
+fn tag(text: &str) -> Arc<Mutex<String>> {
+    Arc::new(Mutex::new(text.to_owned()))
+}
+
+fn range(foxy: &Foxy, origin: &Origin, range: &str) -> (u16, String, String) {
+    let answer = foxy.get_with(
+        origin,
+        "/x",
+        &format!("Range: bytes={range}\r\nX-Part: bytes={range}\r\n"),
+    );
+    let said = answer.field("Content-Range").unwrap_or_default().to_owned();
+    (answer.status, answer.text(), said)
+}
+
+#[test]
+fn a_stored_part_answers_ranges_inside_it_and_others_grow_it() {
+    let foxy = Foxy::forward();
+    let (origin, log) = ranged(tag("\"v1\""));
+    let first = range(&foxy, &origin, "2-9");
+    assert_eq!(first, (206, "23456789".into(), "bytes 2-9/20".into()));
+    let inside = range(&foxy, &origin, "4-5");
+    assert_eq!(inside, (206, "45".into(), "bytes 4-5/20".into()));
+    assert_eq!(origin.asked(), 1);
+    // Touching: both are one part afterwards.
+    range(&foxy, &origin, "10-14");
+    assert_eq!(range(&foxy, &origin, "8-12").1, "89ABC");
+    assert_eq!(*log.lock().unwrap(), ["bytes=2-9", "bytes=10-14"]);
+}
+
+#[test]
+fn a_stored_beginning_is_completed_by_asking_for_the_rest() {
+    let foxy = Foxy::forward();
+    let (origin, log) = ranged(tag("\"v1\""));
+    range(&foxy, &origin, "0-7");
+    let whole = foxy.get(&origin, "/x");
+    assert_eq!((whole.status, whole.text().as_str()), (200, BODY));
+    assert_eq!(whole.field("Content-Range"), None);
+    assert_eq!(whole.field("Content-Length"), Some("20"));
+    assert!(whole.cache().contains("fwd=partial"), "{whole:?}");
+    let hit = foxy.get(&origin, "/x");
+    assert_eq!((hit.status, hit.text().as_str()), (200, BODY));
+    assert!(hit.cache().contains("hit"), "{hit:?}");
+    assert_eq!(*log.lock().unwrap(), ["bytes=0-7", "bytes=8-"]);
+}
+
+#[test]
+fn ranges_that_make_all_of_it_make_the_whole() {
+    let foxy = Foxy::forward();
+    let (origin, _) = ranged(tag("\"v1\""));
+    range(&foxy, &origin, "10-19");
+    range(&foxy, &origin, "0-9");
+    assert_eq!(foxy.get(&origin, "/x").text(), BODY);
+    assert_eq!(origin.asked(), 2);
+}
+
+#[test]
+fn versions_are_never_mixed() {
+    let etag = tag("\"v1\"");
+    let foxy = Foxy::forward();
+    let (origin, log) = ranged(etag.clone());
+    range(&foxy, &origin, "0-7");
+    *etag.lock().unwrap() = "\"v2\"".into();
+    // Of another version: the first part is gone, not combined.
+    range(&foxy, &origin, "8-9");
+    range(&foxy, &origin, "6-7");
+    assert_eq!(log.lock().unwrap().len(), 3);
+    // A beginning of another version: If-Range fails, the whole comes.
+    range(&foxy, &origin, "0-3");
+    *etag.lock().unwrap() = "\"v3\"".into();
+    let whole = foxy.get(&origin, "/x");
+    assert_eq!(
+        (whole.text().as_str(), whole.field("ETag")),
+        (BODY, Some("\"v3\""))
+    );
+}
+
+#[test]
+fn parts_without_a_strong_validator_are_not_combined() {
+    let foxy = Foxy::forward();
+    let (origin, log) = ranged(tag("W/\"v1\""));
+    range(&foxy, &origin, "0-7");
+    range(&foxy, &origin, "8-9");
+    assert_eq!(range(&foxy, &origin, "8-9").1, "89");
+    range(&foxy, &origin, "6-7");
+    assert_eq!(foxy.get(&origin, "/x").text(), BODY);
+    assert_eq!(
+        *log.lock().unwrap(),
+        ["bytes=0-7", "bytes=8-9", "bytes=6-7", "whole"]
+    );
+}
+
+#[test]
+fn an_origin_that_answers_with_another_part_is_asked_for_the_whole() {
+    let foxy = Foxy::forward();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    let origin = Origin::start(move |asked| {
+        let fields = "Cache-Control: max-age=60\r\nETag: \"v1\"\r\n";
+        match count.fetch_add(1, Ordering::SeqCst) {
+            0 => part(asked, "0-7", fields),
+            1 => part(asked, "9-19", fields),
+            _ => asked.reply("200 OK", fields, BODY),
+        }
+        true
+    });
+    range(&foxy, &origin, "0-7");
+    assert_eq!(foxy.get(&origin, "/x").text(), BODY);
+    assert_eq!(asked.load(Ordering::SeqCst), 3);
+}
+
+#[test]
+fn a_body_that_breaks_off_is_continued_at_once() {
+    let foxy = Foxy::forward();
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let seen = log.clone();
+    let origin = Origin::start(move |asked| {
+        let fields = "Cache-Control: max-age=60\r\nETag: \"v1\"\r\n";
+        let range = asked.field("Range").unwrap_or("whole").to_owned();
+        seen.lock().unwrap().push(range.clone());
+        match range.strip_prefix("bytes=") {
+            Some(range) => part(asked, range, fields),
+            None => {
+                let head = format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 20\r\n\r\n");
+                asked.raw(head + &BODY[..12]);
+                return false;
+            }
+        }
+        true
+    });
+    // The fetch itself goes on, for the client and for the store.
+    assert_eq!(foxy.get(&origin, "/x").text(), BODY);
+    let whole = foxy.get(&origin, "/x");
+    assert_eq!((whole.status, whole.text().as_str()), (200, BODY));
+    assert!(whole.cache().contains("; hit"), "{}", whole.cache());
+    assert_eq!(*log.lock().unwrap(), ["whole", "bytes=12-19"]);
+}
+
+#[test]
+fn a_body_that_cannot_be_continued_at_once_is_completed_later() {
+    let foxy = Foxy::forward();
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let seen = log.clone();
+    let origin = Origin::start(move |asked| {
+        let fields = "Cache-Control: max-age=60\r\nETag: \"v1\"\r\n";
+        let range = asked.field("Range").unwrap_or("whole").to_owned();
+        let mut log = seen.lock().unwrap();
+        log.push(range.clone());
+        match (log.len(), range.strip_prefix("bytes=")) {
+            (5.., Some(range)) => part(asked, range, fields),
+            (1, None) => {
+                let head = format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 20\r\n\r\n");
+                asked.raw(head + &BODY[..12]);
+                return false;
+            }
+            _ => return false,
+        }
+        true
+    });
+    let cut = foxy.get(&origin, "/x");
+    assert!(!cut.whole && cut.text() == BODY[..12], "{cut:?}");
+    let whole = foxy.get(&origin, "/x");
+    assert_eq!((whole.status, whole.text().as_str()), (200, BODY));
+    let log = log.lock().unwrap();
+    assert_eq!(
+        (log[0].as_str(), log.last().unwrap().as_str()),
+        ("whole", "bytes=12-")
+    );
+}
+
+#[test]
+fn a_purge_takes_parts_too_and_head_is_not_answered_from_one() {
+    let foxy = Foxy::forward();
+    let (origin, _) = ranged(tag("\"v1\""));
+    range(&foxy, &origin, "0-7");
+    let url = format!("http://{}/x", origin.authority());
+    let mut client = foxy.connect();
+    client.send(format!("HEAD {url} HTTP/1.1\r\nHost: x\r\n\r\n"));
+    assert_eq!(client.answer_to("HEAD").field("Content-Length"), Some("20"));
+    assert_eq!(origin.asked(), 2);
+    client.send(format!("DELETE {url} HTTP/1.1\r\nHost: x\r\n\r\n"));
+    client.answer();
+    range(&foxy, &origin, "0-7");
+    assert_eq!(origin.asked(), 4);
+}
+
+#[test]
+fn a_part_shorter_than_announced_is_passed_on_with_its_real_length() {
+    let origin = Origin::start(|asked| {
+        // Six bytes by Content-Range, five by Content-Length.
+        let fields = "Cache-Control: max-age=60\r\nContent-Range: bytes 4-9/10\r\n";
+        asked.reply("206 Partial Content", fields, "45678");
+        true
+    });
+    let foxy = Foxy::forward();
+    let answer = foxy.get_with(&origin, "/x", "Range: bytes=-5\r\n");
+    assert_eq!((answer.status, answer.text()), (206, "45678".to_owned()));
+    assert!(answer.whole);
+    assert_eq!(answer.field("Content-Range"), Some("bytes 4-9/10"));
+    assert_eq!(origin.asked(), 1, "it was the client's own question");
+    // What came is known to begin at byte 4.
+    let answer = foxy.get_with(&origin, "/x", "Range: bytes=6-8\r\n");
+    assert_eq!((answer.status, answer.text()), (206, "678".to_owned()));
+    assert_eq!(origin.asked(), 1);
+}

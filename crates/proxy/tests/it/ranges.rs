@@ -1,0 +1,431 @@
+//! Ranges of large objects: only what is needed is fetched, in whole fragments, no byte twice, and
+//! what the client gets is right whatever the origin does.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::common::{Answer, Asked, Foxy, Origin, Stored};
+use foxy_base::Rng;
+use foxy_proxy::Event;
+
+const LEN: u64 = 1_900_017;
+
+/// The byte at `at` of version `version`.
+fn byte(version: u8, at: u64) -> u8 {
+    ((at * 7 + at / 251) % 253) as u8 ^ version
+}
+
+fn bytes(version: u8, from: u64, to: u64) -> Vec<u8> {
+    (from..to).map(|at| byte(version, at)).collect()
+}
+
+/// The behaviour of an origin, and the ranges that it gave.
+#[derive(Default)]
+struct Media {
+    version: Mutex<u8>,
+    given: Mutex<Vec<(u64, u64)>>,
+    ignores_ranges: AtomicBool,
+    length: Mutex<Option<u64>>,
+}
+
+impl Media {
+    fn given(&self) -> Vec<(u64, u64)> {
+        self.given.lock().unwrap().clone()
+    }
+    fn total(&self) -> u64 {
+        self.given().iter().map(|(from, to)| to - from).sum()
+    }
+    /// No byte was given twice.
+    fn none_twice(&self) {
+        let mut given = self.given();
+        given.sort_unstable();
+        for pair in given.windows(2) {
+            assert!(pair[0].1 <= pair[1].0, "{pair:?} of {given:?}");
+        }
+    }
+    fn serve(&self, asked: &mut Asked) -> bool {
+        let version = *self.version.lock().unwrap();
+        let length = self.length.lock().unwrap().unwrap_or(LEN);
+        let etag = format!("\"v{version}\"");
+        let fields = format!("Cache-Control: max-age=60\r\nETag: {etag}\r\n");
+        let same = asked.field("If-Range").is_none_or(|tag| tag == etag);
+        if asked.field("If-None-Match") == Some(&etag) {
+            asked.raw(format!("HTTP/1.1 304 Not Modified\r\n{fields}\r\n"));
+            return true;
+        }
+        let range = asked.field("Range").and_then(|r| r.strip_prefix("bytes="));
+        let range = range.filter(|_| same && !self.ignores_ranges.load(Ordering::SeqCst));
+        let Some((from, to)) = range.and_then(|range| resolve(range, length)) else {
+            self.given.lock().unwrap().push((0, length));
+            asked.reply("200 OK", &fields, bytes(version, 0, length));
+            return true;
+        };
+        self.given.lock().unwrap().push((from, to));
+        let range = format!(
+            "{fields}Content-Range: bytes {from}-{}/{length}\r\n",
+            to - 1
+        );
+        asked.reply("206 Partial Content", &range, bytes(version, from, to));
+        true
+    }
+}
+
+fn resolve(range: &str, length: u64) -> Option<(u64, u64)> {
+    let (from, to) = range.split_once('-')?;
+    if from.is_empty() {
+        return Some((length.saturating_sub(to.parse().ok()?), length));
+    }
+    let to = to.parse().map_or(length, |to: u64| (to + 1).min(length));
+    Some((from.parse().ok()?, to))
+}
+
+fn media() -> (Origin, Arc<Media>) {
+    let media = Arc::new(Media::default());
+    let served = media.clone();
+    (Origin::start(move |asked| served.serve(asked)), media)
+}
+
+fn range(foxy: &Foxy, origin: &Origin, range: &str) -> Answer {
+    foxy.get_with(origin, "/film", &format!("Range: bytes={range}\r\n"))
+}
+
+fn check(answer: &Answer, version: u8, from: u64, to: u64) {
+    let said = format!("bytes {from}-{}/{LEN}", to - 1);
+    assert_eq!(
+        answer.field("Content-Range"),
+        Some(&*said),
+        "{}",
+        answer.head
+    );
+    assert_eq!(answer.status, 206);
+    assert!(answer.whole && answer.body == bytes(version, from, to));
+}
+
+fn unit(foxy: &Foxy) -> u64 {
+    u64::from(foxy.engine.fragment_bytes())
+}
+
+#[test]
+fn a_range_costs_its_fragments_and_later_ones_what_is_missing() {
+    let (foxy, (origin, media)) = (Foxy::forward(), media());
+    let unit = unit(&foxy);
+    check(
+        &range(&foxy, &origin, "1000000-1000099"),
+        0,
+        1_000_000,
+        1_000_100,
+    );
+    let first = 1_000_000 / unit * unit;
+    assert_eq!(media.given(), [(first, first + unit)]);
+    let inside = range(&foxy, &origin, "1000050-1000060");
+    check(&inside, 0, 1_000_050, 1_000_061);
+    assert!(inside.cache().contains("hit"), "{}", inside.cache());
+    assert_eq!(origin.asked(), 1);
+    // Around it: two gaps.
+    let around = range(
+        &foxy,
+        &origin,
+        &format!("{}-{}", first - 10, first + unit + 9),
+    );
+    check(&around, 0, first - 10, first + unit + 10);
+    assert!(around.cache().contains("fwd=partial"), "{}", around.cache());
+    // The end, and then all of it, which makes it an ordinary object.
+    check(&range(&foxy, &origin, "-5"), 0, LEN - 5, LEN);
+    let whole = foxy.get(&origin, "/film");
+    assert!(whole.status == 200 && whole.whole && whole.body == bytes(0, 0, LEN));
+    media.none_twice();
+    assert_eq!(media.total(), LEN);
+    let hit = foxy.get(&origin, "/film");
+    assert!(hit.cache().contains("hit") && hit.body == bytes(0, 0, LEN));
+}
+
+#[test]
+fn a_suffix_of_unknown_length_is_asked_for_as_it_is() {
+    let (foxy, (origin, media)) = (Foxy::forward(), media());
+    check(&range(&foxy, &origin, "-100"), 0, LEN - 100, LEN);
+    assert_eq!(media.given(), [(LEN - 100, LEN)]);
+    check(&range(&foxy, &origin, "7-9"), 0, 7, 10);
+    let past = range(&foxy, &origin, &format!("{LEN}-"));
+    assert_eq!((past.status, origin.asked()), (416, 2));
+}
+
+#[test]
+fn several_ranges_come_as_parts_and_only_their_fragments_are_fetched() {
+    let (foxy, (origin, media)) = (Foxy::forward(), media());
+    let wanted = [(10u64, 20u64), (1_600_000, 1_600_100), (LEN - 7, LEN)];
+    let answer = range(&foxy, &origin, "10-19,1600000-1600099,-7");
+    assert_eq!(answer.status, 206);
+    let kind = answer.field("Content-Type").unwrap();
+    let boundary = kind
+        .strip_prefix("multipart/byteranges; boundary=")
+        .unwrap();
+    let mut expected = Vec::new();
+    for (i, (from, to)) in wanted.iter().enumerate() {
+        let line = if i == 0 { "" } else { "\r\n" };
+        let text = format!(
+            "{line}--{boundary}\r\nContent-Range: bytes {from}-{}/{LEN}\r\n\r\n",
+            to - 1
+        );
+        expected.extend(text.bytes());
+        expected.extend(bytes(0, *from, *to));
+    }
+    expected.extend(format!("\r\n--{boundary}--\r\n").bytes());
+    assert!(answer.whole && answer.body == expected);
+    media.none_twice();
+    assert!(media.total() <= 3 * unit(&foxy));
+}
+
+#[test]
+fn random_readers_fetch_no_byte_twice_and_see_no_wrong_one() {
+    let (foxy, (origin, media)) = (
+        Foxy::start(foxy_proxy::Role::Forward, foxy_proxy::Config::default(), 2),
+        media(),
+    );
+    check(&range(&foxy, &origin, "0-0"), 0, 0, 1);
+    std::thread::scope(|scope| {
+        for reader in 0..6 {
+            let (foxy, origin) = (&foxy, &origin);
+            scope.spawn(move || {
+                let mut rng = Rng::new(0x5eed ^ reader << 8);
+                for _ in 0..25 {
+                    let from = rng.below(LEN);
+                    let to = (from + 1 + rng.below(400_000)).min(LEN);
+                    let answer = range(foxy, origin, &format!("{from}-{}", to - 1));
+                    check(&answer, 0, from, to);
+                }
+            });
+        }
+    });
+    media.none_twice();
+}
+
+#[test]
+fn first_ranges_that_come_together_share_one_fetch() {
+    let (foxy, (origin, media)) = (Foxy::forward(), media());
+    std::thread::scope(|scope| {
+        for reader in 0..8u64 {
+            let (foxy, origin) = (&foxy, &origin);
+            scope.spawn(move || {
+                let from = reader * 1000;
+                let answer = range(foxy, origin, &format!("{from}-{}", from + 99));
+                check(&answer, 0, from, from + 100);
+            });
+        }
+    });
+    media.none_twice();
+    assert_eq!(media.total(), unit(&foxy));
+}
+
+#[test]
+fn another_version_ends_the_life_of_the_old_fragments() {
+    let (foxy, (origin, media)) = (Foxy::forward(), media());
+    check(&range(&foxy, &origin, "0-99"), 0, 0, 100);
+    *media.version.lock().unwrap() = 1;
+    // What is stored is still fresh; what is missing shows that it is out of date.
+    check(&range(&foxy, &origin, "0-99"), 0, 0, 100);
+    let other = range(&foxy, &origin, "1600000-1600099");
+    assert_eq!(
+        (other.status, other.body.len()),
+        (206, 100),
+        "{}",
+        other.head
+    );
+    assert!(other.body == bytes(1, 1_600_000, 1_600_100));
+    check(&range(&foxy, &origin, "0-99"), 1, 0, 100);
+    // The same across an expiry: validated with the range, not fetched whole.
+    let before = media.total();
+    foxy.clock.advance(Duration::from_secs(100));
+    *media.version.lock().unwrap() = 2;
+    check(&range(&foxy, &origin, "0-99"), 2, 0, 100);
+    assert!(media.total() - before <= unit(&foxy), "{:?}", media.given());
+    check(
+        &range(&foxy, &origin, "1600000-1600099"),
+        2,
+        1_600_000,
+        1_600_100,
+    );
+}
+
+#[test]
+fn a_length_that_changes_under_one_tag_is_another_version() {
+    let (foxy, (origin, media)) = (Foxy::forward(), media());
+    check(&range(&foxy, &origin, "0-99"), 0, 0, 100);
+    *media.length.lock().unwrap() = Some(LEN - 1000);
+    let other = range(&foxy, &origin, "1600000-1600099");
+    let said = format!("bytes 1600000-1600099/{}", LEN - 1000);
+    assert_eq!(other.field("Content-Range"), Some(&*said));
+    assert!(other.body == bytes(0, 1_600_000, 1_600_100));
+}
+
+#[test]
+fn an_origin_without_ranges_is_believed() {
+    let (foxy, (origin, media)) = (Foxy::forward(), media());
+    media.ignores_ranges.store(true, Ordering::SeqCst);
+    let whole = range(&foxy, &origin, "5-9");
+    assert!(whole.status == 200 && whole.whole && whole.body == bytes(0, 0, LEN));
+    check(&range(&foxy, &origin, "5-9"), 0, 5, 10);
+    assert_eq!(origin.asked(), 1);
+}
+
+#[test]
+fn an_origin_that_forgets_about_ranges_is_asked_for_the_whole() {
+    let (foxy, (origin, media)) = (Foxy::forward(), media());
+    check(&range(&foxy, &origin, "0-9"), 0, 0, 10);
+    media.ignores_ranges.store(true, Ordering::SeqCst);
+    let whole = range(&foxy, &origin, "1600000-1600009");
+    assert!(whole.status == 200 && whole.whole && whole.body == bytes(0, 0, LEN));
+}
+
+/// An origin whose 206 is wrong in one way.
+fn liar(lie: impl Fn(u64, u64) -> (String, Vec<u8>) + Send + Sync + 'static) -> Origin {
+    let first = AtomicBool::new(true);
+    Origin::start(move |asked| {
+        let fields = "Cache-Control: max-age=60\r\nETag: \"v0\"\r\n";
+        let range = asked.field("Range").and_then(|r| r.strip_prefix("bytes="));
+        let Some((from, to)) = range.and_then(|range| resolve(range, LEN)) else {
+            asked.reply("200 OK", fields, bytes(0, 0, LEN));
+            return true;
+        };
+        let (said, body) = if first.swap(false, Ordering::SeqCst) {
+            (format!("bytes {from}-{}/{LEN}", to - 1), bytes(0, from, to))
+        } else {
+            lie(from, to)
+        };
+        let fields = format!("{fields}Content-Range: {said}\r\n");
+        asked.reply("206 Partial Content", &fields, body);
+        true
+    })
+}
+
+#[test]
+fn wrong_parts_are_never_taken_for_right_ones() {
+    type Lie = fn(u64, u64) -> (String, Vec<u8>);
+    let lies: [(&str, Lie); 4] = [
+        ("elsewhere", |from, to| {
+            let (from, to) = (from + 5, to + 5);
+            (format!("bytes {from}-{}/{LEN}", to - 1), bytes(0, from, to))
+        }),
+        ("longer than said", |from, to| {
+            (
+                format!("bytes {from}-{}/{LEN}", to - 1),
+                bytes(0, from, to + 500),
+            )
+        }),
+        ("shorter than said", |from, to| {
+            (
+                format!("bytes {from}-{}/{LEN}", to - 1),
+                bytes(0, from, to - 500),
+            )
+        }),
+        ("nonsense", |from, to| {
+            ("bytes 9-2/1".into(), bytes(0, from, to))
+        }),
+    ];
+    for (name, lie) in lies {
+        let (foxy, origin) = (Foxy::forward(), liar(lie));
+        check(&range(&foxy, &origin, "0-9"), 0, 0, 10);
+        let other = range(&foxy, &origin, "1600000-1600009");
+        let said = other.field("Content-Range").map(str::to_owned);
+        let honest = said.as_deref() == Some(&*format!("bytes 1600000-1600009/{LEN}"));
+        // The origin's own Content-Range, if it sends no byte of it.
+        let nothing = other.field("Content-Length") == Some("0");
+        if other.status == 206 && other.whole && honest && !nothing {
+            assert!(other.body == bytes(0, 1_600_000, 1_600_010), "{name}");
+        }
+        check(&range(&foxy, &origin, "0-9"), 0, 0, 10);
+    }
+}
+
+#[test]
+fn a_part_that_is_shorter_than_asked_for_is_gone_on_with() {
+    let origin = liar(|from, to| {
+        let to = to.min(from + 300_000);
+        (format!("bytes {from}-{}/{LEN}", to - 1), bytes(0, from, to))
+    });
+    let foxy = Foxy::forward();
+    check(&range(&foxy, &origin, "0-9"), 0, 0, 10);
+    check(
+        &range(&foxy, &origin, "500000-1200000"),
+        0,
+        500_000,
+        1_200_001,
+    );
+}
+
+#[test]
+fn late_and_slow_clients_of_a_large_fill_read_back_what_they_missed() {
+    let go = Arc::new(AtomicBool::new(false));
+    let waits = go.clone();
+    let origin = Origin::start(move |asked| {
+        let fields = "Cache-Control: max-age=60\r\nETag: \"v0\"\r\n";
+        let chunked = asked.path() == "/chunked";
+        let framing = match chunked {
+            true => "Transfer-Encoding: chunked".to_owned(),
+            false => format!("Content-Length: {LEN}"),
+        };
+        asked.raw(format!("HTTP/1.1 200 OK\r\n{fields}{framing}\r\n\r\n"));
+        for from in (0..LEN).step_by(50_000) {
+            if from == 1_500_000 {
+                while !waits.load(Ordering::SeqCst) {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+            }
+            let piece = bytes(0, from, (from + 50_000).min(LEN));
+            let size = format!("{:x}\r\n", piece.len());
+            if chunked {
+                asked.raw(size);
+            }
+            asked.raw(&piece);
+            if chunked {
+                asked.raw("\r\n");
+            }
+        }
+        if chunked {
+            asked.raw("0\r\n\r\n");
+        }
+        true
+    });
+    for path in ["/plain", "/chunked"] {
+        go.store(false, Ordering::SeqCst);
+        let foxy = Foxy::start(foxy_proxy::Role::Forward, foxy_proxy::Config::default(), 2);
+        let before = origin.asked();
+        std::thread::scope(|scope| {
+            let slow = scope.spawn(|| foxy.get(&origin, path));
+            while foxy.proxy.totals().event(Event::OriginBytesIn) < 1
+                && foxy.engine.stats().ram_bytes < 1_000_000
+            {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            let late = scope.spawn(|| foxy.get(&origin, path));
+            while foxy.proxy.connections() < 2 {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+            go.store(true, Ordering::SeqCst);
+            for client in [slow, late] {
+                let answer = client.join().unwrap();
+                assert!(answer.whole && answer.body == bytes(0, 0, LEN), "{path}");
+            }
+        });
+        assert_eq!(origin.asked() - before, 1, "{path}");
+    }
+}
+
+#[test]
+fn sparse_objects_live_on_disk() {
+    let (stored, (origin, media)) = (Stored::start(16 << 20, 64 << 20, 1), media());
+    let foxy = &stored.foxy;
+    for from in [1_600_000u64, 0, 1_000_000] {
+        let answer = range(foxy, &origin, &format!("{from}-{}", from + 99));
+        check(&answer, 0, from, from + 100);
+    }
+    stored.settle(0);
+    for from in [0u64, 1_000_000, 1_600_000] {
+        let answer = range(foxy, &origin, &format!("{from}-{}", from + 99));
+        check(&answer, 0, from, from + 100);
+        assert!(answer.cache().contains("hit"), "{}", answer.cache());
+    }
+    assert_eq!(origin.asked(), 3);
+    media.none_twice();
+}

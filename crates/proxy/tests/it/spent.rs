@@ -1,0 +1,174 @@
+//! Requests while the memory for requests is spent, and clients beyond their places.
+
+use std::io::{ErrorKind, Read};
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::common::{Foxy, Origin};
+use foxy_proxy::{Config, Event, Role};
+
+fn origin(size: usize) -> Origin {
+    Origin::start(move |asked| {
+        asked.reply("200 OK", "Cache-Control: max-age=600\r\n", "x".repeat(size));
+        true
+    })
+}
+
+/// A proxy with this many bytes for requests.
+fn with_memory(bytes: usize) -> Foxy {
+    let mut config = Config::default();
+    config.limits.memory = bytes;
+    config.fill.memory = bytes / 2;
+    Foxy::start(Role::Forward, config, 1)
+}
+
+fn get(origin: &Origin, path: &str) -> String {
+    let authority = origin.authority();
+    format!("GET http://{authority}{path} HTTP/1.1\r\nHost: {authority}\r\n\r\n")
+}
+
+#[test]
+fn work_that_finds_no_memory_is_refused_with_the_time_to_come_back() {
+    let (origin, foxy) = (origin(10), with_memory(1));
+    let mut client = foxy.connect();
+    client.send(get(&origin, "/a"));
+    let answer = client.answer();
+    assert_eq!(answer.status, 503);
+    assert_eq!(answer.field("Retry-After"), Some("1"));
+    assert!(foxy.proxy.totals().event(Event::MemoryRefused) > 0);
+    // It had no body: the connection can carry the next request.
+    client.send(get(&origin, "/b"));
+    assert_eq!(client.answer().status, 503);
+}
+
+#[test]
+fn the_body_of_a_refused_request_is_no_request() {
+    let (origin, foxy) = (origin(10), with_memory(1));
+    let authority = origin.authority();
+    let hidden = get(&origin, "/hidden");
+    let mut client = foxy.connect();
+    client.send(format!(
+        "POST http://{authority}/a HTTP/1.1\r\nHost: {authority}\r\nContent-Length: {}\r\n\r\n{hidden}",
+        hidden.len()
+    ));
+    assert_eq!(client.answer().status, 503);
+    let mut rest = Vec::new();
+    let _ = client.stream.read_to_end(&mut rest);
+    let rest = String::from_utf8_lossy(&rest);
+    assert!(!rest.contains("HTTP/1.1"), "a second answer: {rest}");
+}
+
+#[test]
+fn an_idle_connection_makes_room_for_a_new_one() {
+    let origin = origin(10);
+    let mut config = Config::default();
+    config.limits.connections = 1;
+    let foxy = Foxy::start(Role::Forward, config, 1);
+    let mut idle = foxy.connect();
+    idle.send(get(&origin, "/a"));
+    assert_eq!(idle.answer().status, 200);
+    sleep(Duration::from_secs(1));
+    let mut new = foxy.connect();
+    new.send(get(&origin, "/a"));
+    assert_eq!(new.answer().status, 200);
+    assert_eq!(idle.to_end(), b"", "the idle connection is closed");
+    assert_eq!(foxy.proxy.totals().event(Event::ConnectionsShed), 1);
+}
+
+#[test]
+fn a_connection_with_a_request_is_not_closed_for_a_new_one() {
+    let origin = Origin::start(|asked| {
+        sleep(Duration::from_secs(2));
+        asked.reply("200 OK", "", "late");
+        true
+    });
+    let mut config = Config::default();
+    config.limits.connections = 1;
+    let foxy = Foxy::start(Role::Forward, config, 1);
+    let mut busy = foxy.connect();
+    busy.send(get(&origin, "/a"));
+    sleep(Duration::from_secs(1));
+    let mut new = foxy.connect();
+    let mut byte = [0];
+    assert!(!matches!(new.stream.read(&mut byte), Ok(1..)), "refused");
+    assert_eq!(busy.answer().text(), "late");
+}
+
+#[test]
+fn a_client_has_its_places_and_no_more() {
+    let origin = origin(10);
+    let mut config = Config::default();
+    config.limits.client_connections = 2;
+    let foxy = Foxy::start(Role::Forward, config, 1);
+    let mut clients: Vec<_> = (0..2).map(|_| foxy.connect()).collect();
+    for client in &mut clients {
+        client.send(get(&origin, "/a"));
+        assert_eq!(client.answer().status, 200);
+    }
+    let mut third = foxy.connect();
+    let mut byte = [0];
+    assert!(!matches!(third.stream.read(&mut byte), Ok(1..)), "refused");
+    clients.clear();
+    let mut tries = 100;
+    while foxy.proxy.connections() > 0 && tries > 0 {
+        tries -= 1;
+        sleep(Duration::from_millis(20));
+    }
+    let mut again = foxy.connect();
+    again.send(get(&origin, "/a"));
+    assert_eq!(again.answer().status, 200);
+}
+
+#[test]
+fn a_large_answer_waits_for_a_place_and_small_ones_do_not() {
+    const LARGE: usize = 8 << 20;
+    let large = origin(LARGE);
+    let small = origin(10);
+    // One place: three eighths of this is more than 64 KiB and less than twice that.
+    let foxy = with_memory(200 << 10);
+    let mut first = foxy.connect();
+    first.send(get(&large, "/1"));
+    let mut byte = [0];
+    assert_eq!(first.stream.read(&mut byte).unwrap(), 1);
+    let mut second = foxy.connect();
+    second.send(get(&large, "/2"));
+    let wait = Some(Duration::from_millis(700));
+    second.stream.set_read_timeout(wait).unwrap();
+    let nothing = second.stream.read(&mut byte).unwrap_err().kind();
+    assert!(matches!(
+        nothing,
+        ErrorKind::WouldBlock | ErrorKind::TimedOut
+    ));
+    assert_eq!(foxy.get(&small, "/s").status, 200);
+    drop(first);
+    let patience = Some(Duration::from_secs(20));
+    second.stream.set_read_timeout(patience).unwrap();
+    assert_eq!(second.answer().body.len(), LARGE);
+}
+
+/// Clients wait for a place while the fill that they follow goes past them: each starts over and gets
+/// the whole.
+#[test]
+fn a_crowd_that_waits_for_places_gets_whole_answers() {
+    const LARGE: usize = 4 << 20;
+    let origin = origin(LARGE);
+    let mut config = Config::default();
+    config.limits.memory = 200 << 10;
+    config.fill.memory = 100 << 10;
+    config.fill.lag = Duration::from_millis(50);
+    let foxy = Foxy::start(Role::Forward, config, 1);
+    let mut clients: Vec<_> = (0..6).map(|_| foxy.connect()).collect();
+    for client in &mut clients {
+        client.send(get(&origin, "/crowd"));
+    }
+    // All read at the same time: a client that does not read may be closed for the others.
+    std::thread::scope(|scope| {
+        for mut client in clients {
+            scope.spawn(move || {
+                let patience = Some(Duration::from_secs(20));
+                client.stream.set_read_timeout(patience).unwrap();
+                assert_eq!(client.answer().body.len(), LARGE);
+            });
+        }
+    });
+}

@@ -1,0 +1,91 @@
+//! Requests that come together: who waits for whom, who does not, and who leaves.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::common::{Foxy, Origin};
+use foxy_proxy::Event;
+
+#[test]
+fn uncacheable_answers_are_remembered_and_not_waited_for() {
+    let busy = Arc::new(Mutex::new((0usize, 0usize)));
+    let seen = busy.clone();
+    let origin = Origin::start(move |asked| {
+        {
+            let mut busy = seen.lock().unwrap();
+            busy.0 += 1;
+            busy.1 = busy.1.max(busy.0);
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        seen.lock().unwrap().0 -= 1;
+        asked.reply("200 OK", "Cache-Control: no-store\r\n", "own");
+        true
+    });
+    let foxy = Foxy::forward();
+    foxy.get(&origin, "/own");
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| assert_eq!(foxy.get(&origin, "/own").text(), "own"));
+        }
+    });
+    assert_eq!(foxy.proxy.totals().event(Event::Followers), 0);
+    assert!(busy.lock().unwrap().1 > 1, "one after the other");
+}
+
+#[test]
+fn variants_that_come_together_are_stored_beside_each_other() {
+    let origin = Origin::start(|asked| {
+        std::thread::sleep(Duration::from_millis(50));
+        let cookie = asked.field("Cookie").unwrap_or("none").to_owned();
+        asked.reply(
+            "200 OK",
+            "Cache-Control: max-age=60\r\nVary: Cookie\r\n",
+            cookie,
+        );
+        true
+    });
+    let foxy = Foxy::forward();
+    let get = |n: usize| {
+        let cookie = format!("Cookie: c={n}\r\n");
+        let answer = foxy.get_with(&origin, "/page", &cookie);
+        assert_eq!(answer.text(), format!("c={n}"));
+        answer
+    };
+    std::thread::scope(|scope| {
+        for n in 0..8 {
+            scope.spawn(move || get(n));
+        }
+    });
+    let asked = origin.asked();
+    for n in 0..8 {
+        assert!(get(n).cache().contains("hit"), "variant {n}");
+    }
+    assert_eq!(origin.asked(), asked);
+}
+
+#[test]
+fn a_client_that_resets_ends_a_fetch_that_says_nothing() {
+    let origin = Origin::start(|_| {
+        std::thread::sleep(Duration::from_secs(30));
+        false
+    });
+    let foxy = Foxy::forward();
+    let client = foxy.connect();
+    let socket = socket2::SockRef::from(&client.stream);
+    socket.set_linger(Some(Duration::ZERO)).unwrap();
+    let mut sending = client.stream.try_clone().unwrap();
+    let authority = origin.authority();
+    let text = format!("GET http://{authority}/silent HTTP/1.1\r\nHost: x\r\n\r\n");
+    std::io::Write::write_all(&mut sending, text.as_bytes()).unwrap();
+    while origin.asked() == 0 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(foxy.proxy.fills(), 1);
+    drop((client, sending));
+    let mut tries = 100;
+    while foxy.proxy.fills() > 0 {
+        tries -= 1;
+        assert!(tries > 0, "the fetch goes on for nobody");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

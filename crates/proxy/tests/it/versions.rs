@@ -1,0 +1,230 @@
+//! The order of versions: an answer that arrives late is older than one that was asked for later
+//! (RFC 9111 section 4).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::common::{Foxy, Origin};
+
+const RELOAD: &str = "Cache-Control: no-cache\r\n";
+
+fn wait_for(flag: &AtomicBool) {
+    for _ in 0..5000 {
+        if flag.load(Ordering::SeqCst) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    panic!("not within ten seconds");
+}
+
+/// Two reloads overlap: the slow one is sent first and answered last. Its Date is `slow`; all other
+/// Dates are noon. Returns the answer to a request after both.
+fn crossing(slow_date: &'static str) -> (crate::common::Answer, usize) {
+    let (first_asked, release) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicBool::new(false)),
+    );
+    let (asked_flag, released) = (first_asked.clone(), release.clone());
+    let origin = Origin::start(move |asked| {
+        let slow = asked.field("X-Speed") == Some("slow");
+        if slow {
+            asked_flag.store(true, Ordering::SeqCst);
+            wait_for(&released);
+        }
+        let (body, time) = if slow {
+            ("one", slow_date)
+        } else {
+            ("two", "12:00:00")
+        };
+        let fields = format!(
+            "ETag: \"{body}\"\r\nDate: Fri, 20 Nov 2026 {time} GMT\r\nCache-Control: max-age=600\r\n"
+        );
+        asked.reply("200 OK", &fields, body);
+        true
+    });
+    let foxy = Foxy::start(foxy_proxy::Role::Forward, foxy_proxy::Config::default(), 2);
+    // A fresh object is stored, so that a reload is a separate request.
+    foxy.get(&origin, "/");
+    std::thread::scope(|scope| {
+        let slow =
+            scope.spawn(|| foxy.get_with(&origin, "/", &format!("{RELOAD}X-Speed: slow\r\n")));
+        wait_for(&first_asked);
+        let quick = foxy.get_with(&origin, "/", RELOAD);
+        assert_eq!(quick.text(), "two");
+        release.store(true, Ordering::SeqCst);
+        let slow = slow.join().unwrap();
+        assert_eq!(slow.text(), "one", "its own answer: {}", slow.head);
+    });
+    let asked = origin.asked();
+    let now = foxy.get(&origin, "/");
+    (now, origin.asked() - asked)
+}
+
+#[test]
+fn a_late_answer_neither_replaces_nor_is_stored() {
+    let (now, asked) = crossing("11:59:59");
+    assert_eq!((now.text().as_str(), asked), ("two", 0), "{}", now.head);
+    assert!(now.cache().contains("; hit"), "{}", now.cache());
+}
+
+#[test]
+fn the_origin_is_asked_after_answers_of_unclear_order() {
+    let (now, asked) = crossing("12:00:00");
+    assert_eq!((now.text().as_str(), asked), ("two", 1), "{}", now.head);
+}
+
+#[test]
+fn a_late_answer_that_was_made_later_is_the_newer_one() {
+    let (now, asked) = crossing("12:00:01");
+    assert_eq!((now.text().as_str(), asked), ("one", 0), "{}", now.head);
+}
+
+#[test]
+fn a_late_304_does_not_bring_an_older_version_back() {
+    let (first_asked, release) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicBool::new(false)),
+    );
+    let (asked_flag, released) = (first_asked.clone(), release.clone());
+    let origin = Origin::start(move |asked| {
+        match asked.field("X-Speed") {
+            Some("slow") => {
+                asked_flag.store(true, Ordering::SeqCst);
+                wait_for(&released);
+                assert_eq!(asked.field("If-None-Match"), Some("\"one\""));
+                asked.raw("HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=600\r\n\r\n");
+            }
+            Some("quick") => {
+                asked.reply(
+                    "200 OK",
+                    "ETag: \"two\"\r\nCache-Control: max-age=600\r\n",
+                    "two",
+                );
+            }
+            _ => asked.reply(
+                "200 OK",
+                "ETag: \"one\"\r\nCache-Control: max-age=60\r\n",
+                "one",
+            ),
+        }
+        true
+    });
+    let foxy = Foxy::start(foxy_proxy::Role::Forward, foxy_proxy::Config::default(), 2);
+    foxy.get(&origin, "/");
+    std::thread::scope(|scope| {
+        let slow =
+            scope.spawn(|| foxy.get_with(&origin, "/", &format!("{RELOAD}X-Speed: slow\r\n")));
+        wait_for(&first_asked);
+        let quick = foxy.get_with(&origin, "/", &format!("{RELOAD}X-Speed: quick\r\n"));
+        assert_eq!(quick.text(), "two");
+        release.store(true, Ordering::SeqCst);
+        assert_eq!(slow.join().unwrap().text(), "one");
+    });
+    let now = foxy.get(&origin, "/");
+    assert_eq!(now.text(), "two", "{}", now.head);
+}
+
+#[test]
+fn a_later_request_does_not_join_an_older_question() {
+    let (first_asked, release) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicBool::new(false)),
+    );
+    let (asked_flag, released) = (first_asked.clone(), release.clone());
+    let origin = Origin::start(move |asked| {
+        let slow = asked.field("X-Speed") == Some("slow");
+        if slow {
+            asked_flag.store(true, Ordering::SeqCst);
+            wait_for(&released);
+        }
+        let body = if slow { "one" } else { "two" };
+        let fields = format!("ETag: \"{body}\"\r\nCache-Control: public, max-age=600\r\n");
+        asked.reply("200 OK", &fields, body);
+        true
+    });
+    let foxy = Foxy::start(foxy_proxy::Role::Forward, foxy_proxy::Config::default(), 2);
+    std::thread::scope(|scope| {
+        let slow = scope.spawn(|| foxy.get_with(&origin, "/", "X-Speed: slow\r\n"));
+        wait_for(&first_asked);
+        // With credentials it is fetched alone, and its answer may be shared.
+        let quick = foxy.get_with(&origin, "/", "Authorization: x\r\n");
+        assert_eq!(quick.text(), "two");
+        let later = foxy.get(&origin, "/");
+        assert_eq!(
+            later.text(),
+            "two",
+            "what was served whole does not go back"
+        );
+        release.store(true, Ordering::SeqCst);
+        assert_eq!(slow.join().unwrap().text(), "one");
+    });
+    assert_eq!(foxy.get(&origin, "/").text(), "two");
+}
+
+/// Requests to an origin and its permitted answers, by number.
+#[derive(Default)]
+struct Steps {
+    asked: [AtomicBool; 3],
+    may: [AtomicBool; 3],
+}
+
+impl Steps {
+    fn hold(&self, n: usize) {
+        self.asked[n].store(true, Ordering::SeqCst);
+        wait_for(&self.may[n]);
+    }
+}
+
+#[test]
+fn an_answer_asked_anew_after_a_change_ends_the_life_of_what_came_before_it() {
+    const CHECK: usize = 0;
+    const SECOND: usize = 1;
+    const ANEW: usize = 2;
+    let steps = Arc::new(Steps::default());
+    let held = steps.clone();
+    let origin = Origin::start(move |asked| {
+        let body = match (asked.field("X-Speed"), asked.field("If-None-Match")) {
+            (Some("slow"), Some(_)) => {
+                held.hold(CHECK);
+                asked.raw("HTTP/1.1 304 Not Modified\r\nETag: \"one\"\r\n\r\n");
+                return true;
+            }
+            (Some("slow"), None) => {
+                held.hold(ANEW);
+                "three"
+            }
+            (Some(_), _) => {
+                held.hold(SECOND);
+                "two"
+            }
+            (None, _) if held.may[ANEW].load(Ordering::SeqCst) => "three",
+            (None, _) => "one",
+        };
+        let fields = format!("ETag: \"{body}\"\r\nCache-Control: max-age=600\r\n");
+        asked.reply("200 OK", &fields, body);
+        true
+    });
+    let foxy = Foxy::start(foxy_proxy::Role::Forward, foxy_proxy::Config::default(), 2);
+    foxy.get(&origin, "/");
+    let (foxy, origin) = (&foxy, &origin);
+    std::thread::scope(|scope| {
+        let slow =
+            scope.spawn(|| foxy.get_with(origin, "/", &format!("{RELOAD}X-Speed: slow\r\n")));
+        wait_for(&steps.asked[CHECK]);
+        let to = origin.authority();
+        let put = format!("PUT http://{to}/ HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!(foxy.ask(&put).status, 200);
+        let second = scope.spawn(|| foxy.get_with(origin, "/", "X-Speed: usual\r\n"));
+        wait_for(&steps.asked[SECOND]);
+        // The change has invalidated the version that the 304 names: the whole is fetched.
+        steps.may[CHECK].store(true, Ordering::SeqCst);
+        wait_for(&steps.asked[ANEW]);
+        steps.may[SECOND].store(true, Ordering::SeqCst);
+        assert_eq!(second.join().unwrap().text(), "two");
+        steps.may[ANEW].store(true, Ordering::SeqCst);
+        assert_eq!(slow.join().unwrap().text(), "three");
+    });
+    assert_eq!(foxy.get(origin, "/").text(), "three");
+}
