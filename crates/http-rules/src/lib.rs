@@ -11,6 +11,7 @@
 
 pub mod cache_control;
 pub mod cache_status;
+pub mod coding;
 pub mod conditional;
 mod config;
 pub mod date;
@@ -32,6 +33,7 @@ pub mod range;
 mod reason;
 mod relevant;
 mod request;
+pub mod rewrite;
 pub mod rules;
 pub mod status;
 mod storing;

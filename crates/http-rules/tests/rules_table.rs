@@ -39,10 +39,17 @@ fn source(about: About, module: &[&str]) -> Option<String> {
         About::Rules => crate_dir().join("src"),
         About::Proxy => crate_dir().join("../proxy"),
     };
-    if matches!(about, About::Proxy) && module.first() != Some(&"tests") {
-        path.push("src");
+    match (about, module) {
+        (About::Rules, _) => path.extend(module),
+        (About::Proxy, ["tests", rest @ ..]) => {
+            path.push("tests/it");
+            path.extend(rest);
+        }
+        (About::Proxy, _) => {
+            path.push("src");
+            path.extend(module);
+        }
     }
-    path.extend(module);
     let file = fs::read_to_string(path.with_extension("rs")).ok();
     file.or_else(|| fs::read_to_string(path.join("mod.rs")).ok())
 }

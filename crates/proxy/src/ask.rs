@@ -11,6 +11,7 @@ use foxy_http1::{FieldSlots, RequestHead, RequestParts, Url};
 use crate::asker::Asker;
 use crate::conn::past_the_cache;
 use crate::local::Local;
+use crate::rewriting::Recipient;
 use crate::route::{self, destination};
 use crate::sent::Sent;
 use crate::upstream::Destination;
@@ -27,9 +28,11 @@ pub(crate) struct Ask {
     pub(crate) client: Asker,
     pub(crate) digest: RequestDigest,
     pub(crate) to: Destination,
-    /// Path and query sent to the origin.
+    /// Path and query of the client's URL, as the rules of the operator have them.
     target: Bytes,
-    /// The target equals the one in the key: the answer may be stored under the key, and may update
+    /// Path and query sent to the origin, if the site rewrites them.
+    rewritten: Option<Vec<u8>>,
+    /// The target equals the one in the key, and the origin knows what it gets by it: the answer may be stored under the key, and may update
     /// what is stored there.
     pub(crate) by_key: bool,
     /// The primary key.
@@ -45,12 +48,12 @@ pub(crate) struct Ask {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Who<'a> {
     pub(crate) role: &'a Rc<Role>,
-    pub(crate) client: Asker,
+    pub(crate) client: &'a Asker,
     pub(crate) local: &'a Local,
 }
 
 impl<'a> Who<'a> {
-    pub(crate) const fn new(role: &'a Rc<Role>, client: Asker, local: &'a Local) -> Self {
+    pub(crate) const fn new(role: &'a Rc<Role>, client: &'a Asker, local: &'a Local) -> Self {
         Self {
             role,
             client,
@@ -74,14 +77,18 @@ impl Ask {
         let head = parts.head(&bytes, &slots);
         let mut base = Vec::with_capacity(parts.len());
         let rule = key::primary(rules, role.partition(), url, &mut base);
-        let digest = RequestDigest::new(head.method_text(), &head).under(proxy.rules(rule));
+        let digest = Recipient::new(role, who.client).digest(&head, proxy.rules(rule));
         // Judged by the fields that the client sent: a bypassing request cannot harm the cache.
         let bypass = rules.get(rule).and_then(|rule| rule.bypass.of(&head));
         let base = Bytes::from(base);
         // A request past the cache keeps the client's query.
         let cached = bypass.is_none() && past_the_cache(&parts).is_none();
         let of_key = key::target_at(role.partition(), &base).map(|at| base.slice(at..));
-        let (target, by_key) = match of_key {
+        let rewrite = |target: &[u8]| match role.rewriting() {
+            Some(rewriting) if target.starts_with(b"/") => rewriting.paths.map(target),
+            _ => None,
+        };
+        let (target, by_key): (Bytes, _) = match of_key {
             Some(of_key) if cached => (of_key, true),
             of_key => {
                 let mut target = Vec::new();
@@ -92,14 +99,18 @@ impl Ask {
                 (target.into(), by_key)
             }
         };
+        let rewritten = rewrite(&target);
+        // Past the cache, fields of the answer speak of the origin's URLs.
+        let by_key = by_key && (cached || rewritten.is_none());
         Self {
             target,
+            rewritten,
             by_key,
             bytes,
             slots,
             parts,
             role: Rc::clone(role),
-            client: who.client,
+            client: who.client.clone(),
             digest,
             to: destination(role, url, &proxy.config.upstream.tls),
             base_hash: key_hash(&base),
@@ -147,7 +158,7 @@ impl Ask {
         }
     }
 
-    /// Path and query sent to the origin, or `*`.
+    /// Path and query of the client's URL, or `*`.
     pub(crate) fn target(&self) -> &[u8] {
         &self.target
     }
@@ -159,9 +170,10 @@ impl Ask {
     /// The head of the request for the origin.
     pub(crate) fn upstream_head(&self, local: &Local, changes: &Changes<'_>) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.bytes.len() + 128);
-        let hop = Hop::of(local, &self.role, self.client);
+        let hop = Hop::of(local, &self.role, &self.client);
         if let Some(url) = self.url() {
-            let to = (url.authority, url.scheme, self.target());
+            let target = self.rewritten.as_deref().unwrap_or(&self.target);
+            let to = (url.authority, url.scheme, target);
             via::request(&mut out, &self.head(), to, &hop, changes);
         }
         out

@@ -2,14 +2,18 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use std::sync::Arc;
+
 use foxy_base::{Fields, FieldsIter, eq_name, first, tokens};
+use foxy_http_rules::rules::Pattern;
+use foxy_tls::ClientCertificate;
 use ipnet::IpNet;
 
 use crate::access::{Access, contains};
 use crate::{Role, Site};
 
 /// Sender of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asker {
     /// Address of the connection's peer.
     pub(crate) peer: SocketAddr,
@@ -19,6 +23,20 @@ pub(crate) struct Asker {
     pub(crate) trusted: bool,
     /// The client may use the listener.
     pub(crate) allowed: bool,
+    pub(crate) arrival: Arrival,
+}
+
+/// The way of a request to Foxy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    /// The client speaks TLS.
+    pub(crate) secure: bool,
+    /// Number of the connection on its worker.
+    pub(crate) connection: u64,
+    /// Number of the request on its connection.
+    pub(crate) request: u64,
+    /// The verified certificate of the client.
+    pub(crate) certificate: Option<Arc<ClientCertificate>>,
 }
 
 impl Asker {
@@ -29,7 +47,8 @@ impl Asker {
             peer,
             client,
             trusted: contains(&access.trusted_proxies, peer.ip()),
-            allowed: allowed(access, role, client),
+            allowed: allowed(access, role, client, None),
+            arrival: Arrival::default(),
         }
     }
 
@@ -40,6 +59,7 @@ impl Asker {
             client: Some(client.to_canonical()),
             trusted: false,
             allowed: true,
+            arrival: Arrival::default(),
         }
     }
 
@@ -54,15 +74,16 @@ impl Asker {
         };
         Self {
             client,
-            allowed: allowed(access, role, client),
+            allowed: allowed(access, role, client, self.arrival.certificate.as_deref()),
             ..self
         }
     }
 
     /// The same client at another site of the listener.
     pub(crate) fn at(self, access: &Access, role: &Role) -> Self {
+        let certificate = self.arrival.certificate.as_deref();
         Self {
-            allowed: allowed(access, role, self.client),
+            allowed: allowed(access, role, self.client, certificate),
             ..self
         }
     }
@@ -82,7 +103,18 @@ impl Asker {
 }
 
 /// True if this client may use a listener. An unknown client may use a listener without a list.
-fn allowed(access: &Access, role: &Role, client: Option<IpAddr>) -> bool {
+fn allowed(
+    access: &Access,
+    role: &Role,
+    client: Option<IpAddr>,
+    certificate: Option<&ClientCertificate>,
+) -> bool {
+    if let Role::Site(site) = role
+        && let Some(names) = &site.allow_client_names
+        && !certificate.is_some_and(|certificate| is_named(certificate, names))
+    {
+        return false;
+    }
     let list = match role {
         Role::Forward => &access.allow_clients,
         Role::Site(Site {
@@ -92,6 +124,12 @@ fn allowed(access: &Access, role: &Role, client: Option<IpAddr>) -> bool {
         Role::Site(_) | Role::Undecided => return true,
     };
     client.is_some_and(|client| contains(list, client))
+}
+
+/// True if the certificate has one of these names, as its subject or as an alternative name.
+fn is_named(certificate: &ClientCertificate, names: &[Pattern]) -> bool {
+    let mut own = certificate.names.iter().chain([&certificate.subject]);
+    own.any(|own| names.iter().any(|name| name.fits(own.as_bytes())))
 }
 
 /// The client named by the forwarding fields, if any: the last address that is no trusted proxy,

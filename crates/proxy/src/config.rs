@@ -1,13 +1,16 @@
-//! What can be set about the proxy. Defaults suit a small machine and are safe on the Internet.
+//! Settings of the proxy. Defaults suit a small machine and are safe on the Internet.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use foxy_http_rules::rewrite::Rewriting;
+use foxy_http_rules::rules::Pattern;
 use foxy_http1::Scheme;
-use foxy_tls::OriginTls;
+use foxy_tls::{OriginTls, ServerTls};
 use ipnet::IpNet;
 
-use crate::{Access, Maintenance, Manner, OriginTimeouts, Origins};
+use crate::{Access, Compress, Maintenance, Manner, OriginTimeouts, Origins};
 
 /// Everything the proxy needs to know. Plain data: reading files and flags is the binary's work.
 #[derive(Clone, Debug, Default)]
@@ -20,13 +23,13 @@ pub struct Config {
     pub upstream: UpstreamConfig,
     /// Fetches that serve many clients.
     pub fill: FillConfig,
-    /// Who may do what, and which destinations may be reached.
+    /// The rules for clients and their destinations.
     pub access: Access,
     /// Fields that Foxy adds.
     pub headers: HeaderConfig,
     /// The caching rules.
     pub rules: foxy_http_rules::Config,
-    /// What is ruled otherwise for some hosts and paths.
+    /// Rules of the operator for some hosts and paths.
     pub user_rules: foxy_http_rules::RuleSet,
     /// Random numbers follow from it and the time of the start. Draw it at random in production.
     pub seed: u64,
@@ -171,7 +174,7 @@ impl Default for FillConfig {
     }
 }
 
-/// What to do with a field that tells the origin about the client.
+/// The treatment of a field that tells the origin about the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForwardedMode {
     /// Pass on what the client sent, add nothing.
@@ -189,16 +192,16 @@ pub enum ForwardedMode {
 pub struct HeaderConfig {
     /// Foxy's name in `Cache-Status`.
     pub name: String,
-    /// What tells this Foxy from others of the same name. `Via` says `name-instance`, and a request
-    /// that comes back with exactly that is a loop. Empty: eight hexadecimal digits drawn at the
-    /// start.
+    /// The part of the name that tells this Foxy from others of the same name. `Via` says
+    /// `name-instance`, and a request that comes back with exactly that is a loop. Empty: eight
+    /// hexadecimal digits drawn at the start.
     pub instance: String,
     /// `X-Forwarded-For`. `None`: append, but replace the field of an untrusted client of a site.
     pub x_forwarded_for: Option<ForwardedMode>,
     /// `Forwarded` (RFC 7239). `None`: pass on, but remove the field of an untrusted client of a
     /// site.
     pub forwarded: Option<ForwardedMode>,
-    /// Whether answers carry `Cache-Status` (RFC 9211).
+    /// Answers carry `Cache-Status` (RFC 9211).
     pub cache_status: bool,
 }
 
@@ -215,7 +218,11 @@ impl Default for HeaderConfig {
 }
 
 /// What a listener is for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "roles are few, and requests share them"
+)]
 pub enum Role {
     /// A forward proxy: absolute-form requests and `CONNECT`.
     Forward,
@@ -246,6 +253,24 @@ impl Role {
         }
     }
 
+    /// What its site rewrites.
+    #[inline]
+    pub(crate) fn rewriting(&self) -> Option<&Rewriting> {
+        match self {
+            Self::Site(site) => site.rewriting.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// How its site compresses.
+    #[inline]
+    pub(crate) fn compress(&self) -> Option<&Compress> {
+        match self {
+            Self::Site(site) => site.compress.as_deref(),
+            _ => None,
+        }
+    }
+
     /// True if its origins are not asked now.
     pub(crate) fn is_closed(&self) -> bool {
         self.manner()
@@ -254,7 +279,7 @@ impl Role {
 }
 
 /// One origin behind a reverse listener.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Site {
     /// The partition's name: letters, digits, `-`, `.`, `:`; not `forward`.
     pub name: String,
@@ -264,18 +289,27 @@ pub struct Site {
     pub port: u16,
     /// How TLS is spoken to the origin; `None`: it is not.
     pub tls: Option<OriginTls>,
-    /// Who is asked, if that is more than the one origin. All are asked under its name.
+    /// All origins, if there are several. All are asked under the name `host`.
     pub origins: Option<Origins>,
     /// How long it waits for its origins.
     pub timeouts: OriginTimeouts,
     /// How it answers apart from its origins.
     pub manner: Manner,
+    /// Rewriting of fields and URLs, if there is any.
+    pub rewriting: Option<Arc<Rewriting>>,
+    /// Compression of what is stored plain, if it is wanted.
+    pub compress: Option<Arc<Compress>>,
     /// Whether the origin receives the client's `Host` (true) or its own name (false).
     pub preserve_host: bool,
-    /// Which waiting requests take the answer of a running fetch.
+    /// Waiting requests that take the answer of a running fetch.
     pub collapse: Collapse,
     /// Clients that may use it; `None`: all.
     pub allow_clients: Option<Vec<IpNet>>,
+    /// Names of clients' certificates that may use it; `None`: all.
+    pub allow_client_names: Option<Vec<Pattern>>,
+    /// Connections to it must have been made with these certificates, because clients show their own
+    /// there.
+    pub verified_by: Option<ServerTls>,
 }
 
 impl Site {

@@ -63,6 +63,8 @@ events! {
     FillsStarted = "fills_started",
     /// Fills whose object was stored.
     FillsStored = "fills_stored",
+    /// Compressed forms that were begun to be made.
+    Compressed = "compressed",
     /// Fills that failed or ended early.
     FillsFailed = "fills_failed",
     /// Requests that joined a running fill.
@@ -85,6 +87,8 @@ events! {
     TlsFailedName = "tls_failed_name",
     /// Clients that speak neither TLS 1.2 nor TLS 1.3.
     TlsFailedVersion = "tls_failed_version",
+    /// Clients without the certificate that is required, or with a bad one.
+    TlsFailedCertificate = "tls_failed_certificate",
     /// Clients that did not end their handshake in time.
     TlsFailedTimeout = "tls_failed_timeout",
     /// Clients whose handshake failed otherwise.

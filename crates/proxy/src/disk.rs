@@ -27,7 +27,7 @@ const BACKLOG_MAX: Duration = Duration::from_millis(250);
 /// Equal for reads that can be shared.
 type Same = (u64, u32, u128);
 
-/// What a reader gets.
+/// The result that a reader gets.
 type Answer = Result<Arc<Object>, ReadMiss>;
 /// Checks what was read and takes it in.
 type Finish = Box<dyn FnOnce(&Engine, &ReadPlan, AlignedBuf) -> Answer>;
@@ -62,9 +62,9 @@ struct Inner {
 }
 
 struct Read {
-    /// What is carried out: what was asked for, or more.
+    /// The read that is carried out: the one that was asked for, or a longer one.
     plan: ReadPlan,
-    /// What was asked for.
+    /// The read that was asked for.
     same: Same,
     finish: Finish,
     waiters: Vec<Rc<RefCell<Slot>>>,
@@ -94,8 +94,8 @@ impl DiskReader {
         }
     }
 
-    /// Whether the disk is asked for so much that whoever can do without this read should: fetching
-    /// is sooner then, and the disk has enough to do.
+    /// Returns whether the disk has so many reads waiting that a caller that can do without this
+    /// one should: fetching is sooner then, and the disk has enough to do.
     pub(crate) fn declines(&self, plan: &ReadPlan) -> bool {
         let queues = self.queues.borrow();
         let Some(Some(queue)) = queues.get(&plan.store) else {

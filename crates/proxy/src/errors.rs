@@ -2,7 +2,7 @@
 
 use foxy_http1::write;
 
-/// What went wrong, in words for people, by reason word; the status phrase otherwise.
+/// Returns the explanation of a reason word for people; empty: the status phrase is used instead.
 fn explain(reason: &str) -> &'static str {
     match reason {
         "not-a-proxy-request" => {

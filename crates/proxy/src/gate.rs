@@ -13,6 +13,7 @@ use foxy_http_rules::{
 };
 
 use crate::fill::Own;
+use crate::rewriting::Recipient;
 use crate::serve::find::Tier;
 use crate::{Outcome, Proxy};
 
@@ -211,7 +212,7 @@ impl Shown {
     }
 
     /// Data for the answer's head.
-    pub(crate) fn hit<'a>(&self, proxy: &'a Proxy, keep: bool) -> Hit<'a> {
+    pub(crate) fn hit<'a>(&self, proxy: &'a Proxy, to: Recipient<'a>, keep: bool) -> Hit<'a> {
         let none = CacheStatus {
             cache: &proxy.config.headers.name,
             ttl: Some(self.grant.ttl),
@@ -236,6 +237,7 @@ impl Shown {
             age: self.grant.age,
             cache,
             keep,
+            to,
             _grant: self.grant,
         }
     }
@@ -249,6 +251,7 @@ pub(crate) struct Hit<'a> {
     pub(crate) cache: CacheStatus<'a>,
     /// The connection can carry another request.
     pub(crate) keep: bool,
+    pub(crate) to: Recipient<'a>,
     _grant: Grant,
 }
 

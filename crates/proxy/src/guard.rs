@@ -1,4 +1,4 @@
-//! Which addresses the forward proxy may connect to.
+//! The rule for the addresses that the forward proxy may connect to.
 //!
 //! Judged on the *resolved* address, right before connecting to it, so that neither a name nor a
 //! change of its addresses gets around the rule. A site's own origin is exempt.
@@ -42,7 +42,7 @@ enum Class {
     Special,
 }
 
-/// Whether the forward proxy may connect to `to`.
+/// Checks that the forward proxy may connect to `to`.
 pub(crate) fn check(access: &Access, to: SocketAddr) -> Result<(), Forbidden> {
     if is_own(access, to) {
         return Err(Forbidden::Own);

@@ -42,6 +42,7 @@ mod recent;
 mod renewal;
 mod reply;
 mod request_id;
+mod rewriting;
 mod route;
 mod sent;
 mod serve;
@@ -78,6 +79,7 @@ pub use purge::{Began, Purged, normalised};
 pub use recent::Recent;
 pub use renewal::{Renewal, Renewals, RenewedListener, Renewer};
 pub use request_id::RequestId;
+pub use serve::coded::Compress;
 pub use shared::Shared;
 pub use sites::{Clash, NoSite, SiteNames, SiteTable};
 #[cfg(feature = "stand-in")]

@@ -17,7 +17,7 @@ const BACKLOG: i32 = 4096;
 pub struct Listener {
     /// Bound, listening, non-blocking.
     pub socket: TcpListener,
-    /// What its connections may ask for.
+    /// The roles that its connections may ask for.
     pub serves: Serves,
     /// Certificates, if its clients speak TLS.
     pub tls: Option<ListenerTls>,
@@ -25,7 +25,7 @@ pub struct Listener {
     pub proxy_protocol: bool,
 }
 
-/// What the connections of a listener may ask for.
+/// The roles that the connections of a listener may ask for.
 #[derive(Clone, Debug)]
 pub enum Serves {
     /// All requests are for one role.

@@ -1,4 +1,4 @@
-//! What is stored, told for people: the facts of an object as the caching rules see them.
+//! The facts of a stored object for people, as the caching rules see them.
 
 use foxy_base::WallTime;
 use foxy_http_rules::freshness;

@@ -1,4 +1,4 @@
-//! What one worker has for itself: no lock, no sharing.
+//! State of one worker: no lock, no sharing.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;

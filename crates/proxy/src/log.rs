@@ -1,4 +1,4 @@
-//! What is known about a finished request, handed to a sink without allocation.
+//! The record of a finished request, handed to a sink without allocation.
 
 use std::fmt::Debug;
 use std::net::SocketAddr;
@@ -30,7 +30,7 @@ pub struct LogRecord<'a> {
     pub minor: u8,
     /// Status sent to the client; 0 if none was.
     pub status: u16,
-    /// What happened.
+    /// The outcome of the request.
     pub outcome: Outcome,
     /// Why, in a stable word; may be empty.
     pub reason: &'static str,
@@ -50,11 +50,11 @@ pub struct LogRecord<'a> {
     pub referer: &'a [u8],
     /// `User-Agent` of the request.
     pub user_agent: &'a [u8],
-    /// What only some formats use; `None` unless the sink wants it.
+    /// Details that only some formats use; `None` unless the sink wants them.
     pub details: Option<Details<'a>>,
 }
 
-/// What is found out about a request for a sink that wants details.
+/// Facts about a request for a sink that wants details.
 #[derive(Clone, Copy, Debug)]
 pub struct Details<'a> {
     /// Name of the request.
@@ -62,8 +62,7 @@ pub struct Details<'a> {
     /// From the parsed head to the first byte handed to the kernel, interim answers included;
     /// `None` if nothing was sent.
     pub first_byte: Option<Duration>,
-    /// What is left of the answer's lifetime in seconds; below 0 if it is stale, `None` if the
-    /// answer may not be stored.
+    /// Seconds left of the answer's lifetime: below 0 if stale, `None` if it may not be stored.
     pub ttl: Option<i64>,
     /// Name of the operator's rule that decided, or empty.
     pub rule: &'a str,
@@ -76,11 +75,11 @@ pub struct Details<'a> {
 pub trait LogSink: Debug + Send {
     /// Takes one record.
     fn record(&mut self, record: &LogRecord<'_>);
-    /// Whether records are wanted at all; asked once, when the worker starts.
+    /// Returns whether records are wanted at all; asked once, when the worker starts.
     fn wanted(&self) -> bool {
         true
     }
-    /// Whether records shall have [`Details`]; asked once, when the worker starts.
+    /// Returns whether records shall have [`Details`]; asked once, when the worker starts.
     fn wants_details(&self) -> bool {
         false
     }

@@ -19,9 +19,9 @@ pub(crate) const MAINTENANCE: Refusal = Refusal {
 pub struct Manner {
     /// Where clients go that do not speak TLS.
     pub to_https: Option<ToHttps>,
-    /// Whether the origins are asked.
+    /// The state of maintenance, which decides whether the origins are asked.
     pub maintenance: Maintenance,
-    /// What clients are told to wait during maintenance.
+    /// Time that clients are told to wait during maintenance.
     pub retry_after: Duration,
     /// Pages in place of Foxy's own, by status.
     pub pages: Arc<[ErrorPage]>,
@@ -36,7 +36,7 @@ pub struct ToHttps {
     pub port: u16,
 }
 
-/// Whether the origins of a site are asked.
+/// The state of maintenance of a site, which decides whether its origins are asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Maintenance {
     /// They are.
@@ -70,7 +70,7 @@ pub struct OriginTimeouts {
     pub progress: Option<Duration>,
 }
 
-/// What becomes of a request before the cache is asked.
+/// The treatment of a request before the cache is asked.
 pub(crate) enum Aside {
     /// Nothing.
     No,
@@ -81,7 +81,7 @@ pub(crate) enum Aside {
 }
 
 impl Manner {
-    /// What becomes of a request that came with or without TLS.
+    /// Returns the treatment of a request that came with or without TLS.
     #[inline]
     pub(crate) fn aside(&self, secure: bool) -> Aside {
         match (self.to_https, self.maintenance) {

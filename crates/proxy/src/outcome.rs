@@ -1,6 +1,6 @@
 //! One word for what happened to a request, alike in `Cache-Status`, log and counters.
 
-/// What happened to a request. The words are stable: scripts depend on them.
+/// The outcome of a request. The words are stable: scripts depend on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Outcome {
@@ -94,7 +94,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the answer's body came out of the cache.
+    /// Returns whether the answer's body came out of the cache.
     #[must_use]
     pub const fn is_hit(self) -> bool {
         matches!(

@@ -1,4 +1,4 @@
-//! What all workers share.
+//! State that all workers share.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -153,7 +153,7 @@ impl Proxy {
         self.shutdown.send_replace(true);
     }
 
-    /// Whether [`shutdown`](Self::shutdown) was called.
+    /// Returns whether [`shutdown`](Self::shutdown) was called.
     #[must_use]
     pub fn is_shutting_down(&self) -> bool {
         *self.shutdown.borrow()
@@ -192,8 +192,8 @@ impl Proxy {
         self.engine.supersede(base, key);
     }
 
-    /// What is being fetched under this primary key, by rules of now or of before a reload, is
-    /// neither stored nor joined by later requests.
+    /// Invalidates the fetches under this primary key, by rules of now or of before a reload: their
+    /// results are neither stored nor joined by later requests.
     pub(crate) fn invalidate(&self, base: foxy_base::KeyHash) {
         for fills in self.all_fills() {
             fills.invalidate(base);

@@ -25,7 +25,7 @@ const CLIENTS_ACTIVE: usize = 64;
 /// Numbers of purges since the start are below this; those of earlier purges are not.
 const SMALL: u64 = 1 << 32;
 
-/// What the purge of a URL did.
+/// The result of the purge of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Purged {
     /// Objects that were stored under the URL, variants included; without them if `counting`.
@@ -36,7 +36,7 @@ pub struct Purged {
     pub durable: bool,
 }
 
-/// What a purge of many began.
+/// The start of a purge of many objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Began {
     /// Its number: what to ask for its progress with.
@@ -196,8 +196,8 @@ async fn durable(ticket: SyncTicket) -> bool {
     matches!(ended, Ok(Durable::Yes))
 }
 
-/// Whether a purge may cover what a fill brings. Tags are known when its head is; expressions are
-/// not tried for a moment's sake.
+/// Returns whether a purge may cover the object that a fill brings. Tags are known when its head
+/// is; expressions are not tried for a moment's sake.
 fn covers(purge: &Purge, fill: &Fill<FillHead>) -> bool {
     let key = KeyParts::of(fill.key());
     let text = &purge.text[..];

@@ -1,4 +1,4 @@
-//! What became of recent requests that were more than a hit, by key: for `foxy why`. A table of
+//! The results of recent requests that were more than a hit, by key: for `foxy why`. A table of
 //! fixed size in which newer ones push out older ones. Hits do not come here: they cost nothing.
 
 use std::sync::{Mutex, PoisonError};
@@ -15,7 +15,7 @@ const PLACES: usize = 4096;
 pub struct Recent {
     /// When the answer was complete.
     pub at: WallTime,
-    /// What happened.
+    /// The outcome of the request.
     pub outcome: Outcome,
     /// Why, in a stable word; may be empty.
     pub reason: &'static str,

@@ -26,7 +26,7 @@ pub struct RenewedListener {
     pub address: SocketAddr,
     /// A new listening socket; `None` if the worker has one for this address.
     pub socket: Option<TcpListener>,
-    /// What its connections may ask for.
+    /// The roles that its connections may ask for.
     pub serves: Serves,
     /// Certificates, if its clients speak TLS.
     pub tls: Option<ListenerTls>,

@@ -6,11 +6,11 @@ use std::io::{self, IoSlice};
 use foxy_http_rules::CacheStatus;
 use foxy_http1::{RequestHead, Version, write};
 
-use crate::Role;
 use crate::errors;
 use crate::local::Local;
 use crate::manner::MAINTENANCE;
 use crate::net::{Io, Transport};
+use crate::rewriting::{Facts, Recipient};
 use crate::route::Refusal;
 
 /// Buffers of one connection, reused from request to request.
@@ -48,7 +48,7 @@ impl Mode {
     }
 }
 
-/// What Foxy adds to an answer's fields.
+/// The fields that Foxy adds to an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Own<'a> {
     pub(crate) mode: Mode,
@@ -56,11 +56,16 @@ pub(crate) struct Own<'a> {
     pub(crate) cache: Option<CacheStatus<'a>>,
     /// The connection lasts.
     pub(crate) keep: bool,
-    /// The client's version.
-    pub(crate) version: Version,
+    /// Other requests may get a compressed answer.
+    pub(crate) varies: bool,
+    /// The request; `None` if it could not be read.
+    pub(crate) head: Option<&'a RequestHead<'a>>,
+    /// The client and its site; `None`: nothing is rewritten.
+    pub(crate) to: Option<Recipient<'a>>,
 }
 
-/// Appends Foxy's own fields and the blank line.
+/// Appends Foxy's own fields and the blank line. Then `out` has the whole head, and the rules of the
+/// site change its fields.
 pub(crate) fn own_fields(out: &mut Vec<u8>, local: &Local, own: &Own<'_>) {
     match own.mode {
         Mode::Length(n) => write::number_field(out, b"Content-Length", n),
@@ -70,18 +75,27 @@ pub(crate) fn own_fields(out: &mut Vec<u8>, local: &Local, own: &Own<'_>) {
     if let Some(age) = own.age {
         write::number_field(out, b"Age", u64::from(age));
     }
+    if own.varies {
+        out.extend_from_slice(b"Vary: Accept-Encoding\r\n");
+    }
     out.extend_from_slice(&local.proxy.via_line);
     if let Some(cache) = &own.cache
         && local.proxy.config.headers.cache_status
     {
         push_cache_status(out, &local.proxy.hit_line, cache);
     }
-    match (own.keep, own.version) {
+    let version = own.head.map_or(Version::Http11, |head| head.version());
+    match (own.keep, version) {
         (false, _) => out.extend_from_slice(b"Connection: close\r\n"),
         (true, Version::Http10) => out.extend_from_slice(b"Connection: keep-alive\r\n"),
         (true, Version::Http11) => {}
     }
     out.extend_from_slice(b"\r\n");
+    if let Some(to) = own.to
+        && let Some(rules) = to.rules()
+    {
+        rules.change_head(out, &Facts::of(local, to, own.head.copied(), own.cache));
+    }
 }
 
 const CACHE_STATUS: &[u8] = b"Cache-Status: ";
@@ -137,7 +151,7 @@ pub(crate) async fn send_page<T: Transport>(
     local: &Local,
     io: &Io<T>,
     scratch: &mut Scratch,
-    page: (Refusal, &Role),
+    page: (Refusal, Recipient<'_>),
     head: Option<&RequestHead<'_>>,
     keep: bool,
 ) -> io::Result<u64> {
@@ -149,13 +163,13 @@ pub(crate) async fn send_page_with<T: Transport>(
     local: &Local,
     io: &Io<T>,
     scratch: &mut Scratch,
-    (refusal, role): (Refusal, &Role),
+    (refusal, to): (Refusal, Recipient<'_>),
     fields: &[u8],
     head: Option<&RequestHead<'_>>,
     keep: bool,
 ) -> io::Result<u64> {
     let Refusal { status, reason } = refusal;
-    let manner = role.manner();
+    let manner = to.role.manner();
     let own_page = manner.and_then(|manner| manner.page(status));
     let (content_type, body) = match own_page {
         Some(page) => (page.content_type, Cow::Borrowed(&page.body[..])),
@@ -190,7 +204,9 @@ pub(crate) async fn send_page_with<T: Transport>(
         age: None,
         cache: Some(cache),
         keep,
-        version: head.map_or(Version::Http11, |head| head.version()),
+        head,
+        varies: false,
+        to: Some(to),
     };
     own_fields(out, local, &own);
     let no_body = head.is_some_and(|head| head.method() == foxy_http1::Method::Head);
@@ -207,7 +223,7 @@ pub(crate) async fn send_plain<T: Transport>(
     scratch: &mut Scratch,
     fields: &str,
     body: &[u8],
-    own: (bool, Version),
+    (keep, head): (bool, &RequestHead<'_>),
 ) -> io::Result<u64> {
     let out = &mut scratch.head;
     out.clear();
@@ -218,8 +234,10 @@ pub(crate) async fn send_plain<T: Transport>(
         mode: Mode::Length(body.len() as u64),
         age: None,
         cache: None,
-        keep: own.0,
-        version: own.1,
+        keep,
+        head: Some(head),
+        varies: false,
+        to: None,
     };
     own_fields(out, local, &own);
     let mut slices = [IoSlice::new(out), IoSlice::new(body)];

@@ -4,6 +4,8 @@ use std::fmt;
 
 use foxy_base::{Fields, first, hash64};
 
+use crate::asker::Asker;
+
 /// Field that carries it.
 const FIELD: &str = "X-Request-Id";
 /// Longest id that is taken from a proxy.
@@ -30,16 +32,30 @@ impl fmt::Display for RequestId<'_> {
 impl<'a> RequestId<'a> {
     /// The id in a request's field. Clients can write anything there, so the caller asks only for
     /// requests of trusted proxies.
-    pub(crate) fn given<F: Fields + ?Sized>(head: &'a F) -> Option<Self> {
+    fn given<F: Fields + ?Sized>(head: &'a F) -> Option<Self> {
         let text = std::str::from_utf8(first(head, FIELD)?).ok()?;
         let fits = |b: u8| b.is_ascii_alphanumeric() || b"-_.:/+=~@".contains(&b);
         let usable = !text.is_empty() && text.len() <= LONGEST && text.bytes().all(fits);
         usable.then_some(Self::Given(text))
     }
 
+    /// The id of a request of this client, as `worker` has it.
+    pub(crate) fn of<F: Fields + ?Sized>(
+        head: Option<&'a F>,
+        client: &Asker,
+        seed: u64,
+        worker: usize,
+    ) -> Self {
+        let given = head.filter(|_| client.trusted).and_then(Self::given);
+        let arrival = &client.arrival;
+        given.unwrap_or_else(|| {
+            Self::made(seed, [worker as u64, arrival.connection, arrival.request])
+        })
+    }
+
     /// The id of a request, by worker, connection of the worker and request of the connection.
     /// `seed` differs from process to process.
-    pub(crate) fn made(seed: u64, place: [u64; 3]) -> Self {
+    fn made(seed: u64, place: [u64; 3]) -> Self {
         let mut bytes = [0; 24];
         for (into, number) in bytes.chunks_exact_mut(8).zip(place) {
             into.copy_from_slice(&number.to_le_bytes());

@@ -1,4 +1,4 @@
-//! What a request is about: where it goes, or why it goes nowhere.
+//! The destination of a request, or the reason why it has none.
 
 use foxy_base::{Fields, first, tokens};
 use foxy_http1::{Authority, Host, Method, Reject, RequestHead, Scheme, TargetForm, Url};

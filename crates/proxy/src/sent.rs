@@ -9,11 +9,12 @@ use std::borrow::Borrow;
 
 use foxy_base::{FieldBlock, FieldBlockBuilder, Fields, FieldsIter, eq_name};
 use foxy_http_rules::vary;
-use foxy_http1::{Method, RequestHead, Version, goes_on};
+use foxy_http1::{Method, RequestHead, Version, goes_on, write};
 
 use crate::Role;
 use crate::asker::Asker;
 use crate::local::Local;
+use crate::rewriting::Requested;
 use crate::via::{self, Changes, Forwarding, Hop};
 
 /// Kind of the cache's request: for the whole, with the cache's own conditions.
@@ -44,8 +45,16 @@ enum Way<'a> {
 impl<'a> Way<'a> {
     fn hop(&self) -> Hop<'a> {
         match *self {
-            Self::Client(local, role, asker) => Hop::of(local, role, *asker),
+            Self::Client(local, role, asker) => Hop::of(local, role, asker),
             Self::Made(hop) => *hop,
+        }
+    }
+
+    /// True if the site may change fields.
+    fn changes(&self) -> bool {
+        match self {
+            Self::Client(_, role, _) => role.rewriting().is_some(),
+            Self::Made(hop) => hop.changed.is_some(),
         }
     }
 }
@@ -78,7 +87,7 @@ impl<'a, 'b> Sent<'a, &'b FieldBlock> {
     }
 }
 
-impl<F: Fields> Sent<'_, F> {
+impl<F: Requested> Sent<'_, F> {
     /// True if the request selects the variant stored with `values` under `list`.
     pub(crate) fn matches(&self, list: &[u8], values: &[u8]) -> bool {
         match self.written(list) {
@@ -110,11 +119,14 @@ impl<F: Fields> Sent<'_, F> {
 
     /// Fields for the origin; `None` if those in `list` are the client's own.
     fn written(&self, list: &[u8]) -> Option<FieldBlock> {
-        if list == b"accept-encoding" && !self.lists_names {
+        if list == b"accept-encoding" && !self.lists_names && !self.way.changes() {
             return None;
         }
         let hop = self.way.hop();
-        let changes = |name| via::is_own(name) || !self.passes(name, &hop.forwarding);
+        let changes = |name| {
+            let touched = hop.changed.is_some_and(|changed| changed.touches(name));
+            touched || via::is_own(name) || !self.passes(name, &hop.forwarding)
+        };
         vary::field_names(list)
             .any(changes)
             .then(|| self.write(&hop))
@@ -126,15 +138,18 @@ impl<F: Fields> Sent<'_, F> {
 
     /// All fields except Host, which is part of the key.
     fn write(&self, hop: &Hop<'_>) -> FieldBlock {
-        let mut sent = FieldBlockBuilder::default();
+        let mut text = Vec::new();
         for (name, value) in FieldsIter::new(&self.fields) {
             if self.passes(name, &hop.forwarding) && !eq_name(name, b"host") {
-                sent.push_any(name, value);
+                write::field(&mut text, name, value);
             }
         }
-        let mut own = Vec::new();
-        via::own_fields(&mut own, &self.fields, (Method::Get, self.version), hop);
-        let lines = own.split_inclusive(|b| *b == b'\n');
+        via::own_fields(&mut text, &self.fields, (Method::Get, self.version), hop);
+        if let Some(changed) = &hop.changed {
+            text = changed.lines(&text, hop.asker, self.fields.head());
+        }
+        let mut sent = FieldBlockBuilder::default();
+        let lines = text.split_inclusive(|b| *b == b'\n');
         for line in lines.filter_map(|line| line.strip_suffix(b"\r\n")) {
             if let Some(colon) = line.iter().position(|b| *b == b':') {
                 sent.push_any(&line[..colon], line[colon + 1..].trim_ascii());
@@ -169,7 +184,8 @@ mod tests {
         Hop {
             instance: "me",
             forwarding: Forwarding::of(config, &Role::Forward, false),
-            asker: Asker::imagined(client.parse().unwrap()),
+            asker: Box::leak(Box::new(Asker::imagined(client.parse().unwrap()))),
+            changed: None,
             surrogate: Some("foxy"),
         }
     }

@@ -1,4 +1,4 @@
-//! What outlives a reload.
+//! State that outlives a reload.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Weak};
@@ -14,6 +14,7 @@ use crate::ledger::Ledger;
 use crate::places::Places;
 use crate::purge_rate::PurgeRate;
 use crate::recent::RecentTable;
+use crate::serve::coded::Making;
 use crate::upstream::dns::DnsCache;
 use crate::upstream::limit::OriginLimit;
 use crate::variants::Variants;
@@ -38,9 +39,11 @@ pub struct Shared {
     pub(crate) origins: OriginLimit,
     /// Large objects whose last fetch of a missing run failed.
     pub(crate) broken: Remembered,
+    /// Compressed forms that are being made.
+    pub(crate) making: Making,
     /// What became of requests that were more than a hit.
     pub(crate) recent: RecentTable,
-    /// Which variants URLs have.
+    /// The variants that URLs have.
     pub(crate) variants: Variants,
     /// Limits of purges on listeners.
     pub(crate) purge_rate: PurgeRate,
@@ -80,6 +83,7 @@ impl Shared {
             clock,
             resolver,
             connections: AtomicUsize::new(0),
+            making: Making::new(),
             recent: RecentTable::default(),
             variants: Variants::default(),
             #[cfg(feature = "stand-in")]

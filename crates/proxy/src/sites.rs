@@ -188,7 +188,7 @@ impl Paths {
 }
 
 /// True if a segment is `.` or `..` for some reader: `\` and `;` end a segment for some.
-fn has_dots(path: &[u8]) -> bool {
+pub(crate) fn has_dots(path: &[u8]) -> bool {
     // Dots since the beginning of the segment; `None` after another byte.
     let mut dots = None;
     for byte in (Decoded { path, after: 0 }).chain([b'/']) {

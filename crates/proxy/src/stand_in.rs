@@ -15,7 +15,7 @@ use crate::Proxy;
 use crate::local::Local;
 use crate::serve::find::Tier;
 
-/// What another cache says of an object that is asked for.
+/// The reply of another cache about an object that is asked for.
 #[derive(Debug)]
 pub enum Asked {
     /// It has it in memory.
@@ -43,7 +43,7 @@ impl Proxy {
     }
 }
 
-/// What the engine has in memory, if the stand-in (when there is one) has it too.
+/// Returns an object that the engine has in memory, if the stand-in (when there is one) has it too.
 pub(crate) async fn confirmed(local: &Local, object: Arc<Object>) -> Option<(Arc<Object>, Tier)> {
     let Some(stand_in) = local.proxy.stand_in.get() else {
         return Some((object, Tier::Memory));

@@ -1,4 +1,4 @@
-//! Which variants a URL has, so that purging it can say how many objects went.
+//! The variants that a URL has, so that purging it can say how many objects went.
 //!
 //! Noted when a response that varies is stored. Bounded, and gone after a restart: what is not
 //! known here is counted by a sweep instead.

@@ -3,13 +3,15 @@
 use std::net::IpAddr;
 
 use foxy_base::{Fields, eq_name, values};
+use foxy_http_rules::rewrite::Rewriting;
 use foxy_http1::{Authority, BodyFraming, Method, RequestHead, Scheme, Upgrade, Version, write};
 
 use crate::asker::{Asker, begins};
 use crate::local::Local;
+use crate::rewriting::Changed;
 use crate::{ForwardedMode, HeaderConfig, Proxy, Role, TOKEN_FIELD};
 
-/// What is different from the client's request.
+/// The differences from the client's request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Changes<'a> {
     /// Leave the client's conditions out.
@@ -51,37 +53,52 @@ impl Forwarding {
     }
 }
 
-/// Who asks, by which way.
+/// This proxy as a hop of the request: its names, its forwarding, and the client that it asks for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hop<'a> {
     pub(crate) instance: &'a str,
     pub(crate) forwarding: Forwarding,
-    pub(crate) asker: Asker,
+    pub(crate) asker: &'a Asker,
+    /// What the site changes about its fields.
+    pub(crate) changed: Option<Changed<'a>>,
     /// The name by which origins may address this cache in Surrogate-Control.
     pub(crate) surrogate: Option<&'a str>,
 }
 
 impl<'a> Hop<'a> {
     /// The hop that a client's request takes.
-    pub(crate) fn of(local: &'a Local, role: &Role, asker: Asker) -> Self {
-        let forwarding = Forwarding::of(&local.proxy.config.headers, role, asker.trusted);
-        Self::through(&local.proxy, forwarding, asker)
+    pub(crate) fn of(local: &'a Local, role: &'a Role, asker: &'a Asker) -> Self {
+        let proxy = &local.proxy;
+        let forwarding = Forwarding::of(&proxy.config.headers, role, asker.trusted);
+        let changed = Changed::of(role.rewriting(), proxy, local.index, role.partition());
+        Self::through(proxy, forwarding, asker, changed)
     }
 
     /// The hop of a request to this partition that no client has sent.
-    pub(crate) fn imagined(proxy: &'a Proxy, partition: &str, client: IpAddr) -> Self {
+    pub(crate) fn imagined(
+        proxy: &'a Proxy,
+        (partition, rewriting): (&'a str, Option<&'a Rewriting>),
+        asker: &'a Asker,
+    ) -> Self {
         let site = partition != Role::Forward.partition();
         let forwarding = Forwarding::new(&proxy.config.headers, site);
-        Self::through(proxy, forwarding, Asker::imagined(client))
+        let changed = Changed::of(rewriting, proxy, 0, partition);
+        Self::through(proxy, forwarding, asker, changed)
     }
 
-    fn through(proxy: &'a Proxy, forwarding: Forwarding, asker: Asker) -> Self {
+    fn through(
+        proxy: &'a Proxy,
+        forwarding: Forwarding,
+        asker: &'a Asker,
+        changed: Option<Changed<'a>>,
+    ) -> Self {
         let rules = &proxy.config.rules;
         let surrogate = rules.surrogate_control;
         Self {
             instance: &proxy.instance,
             forwarding,
             asker,
+            changed,
             surrogate: surrogate.then_some(&rules.surrogate_token),
         }
     }
@@ -122,6 +139,9 @@ pub(crate) fn request(
         body_fields(out, head);
     }
     write::end(out);
+    if let Some(changed) = &hop.changed {
+        changed.apply(out, hop.asker, head);
+    }
 }
 
 /// True if this client field passes unchanged. This is the only place that decides it (fields that
@@ -309,7 +329,8 @@ mod tests {
         let hop = Hop {
             instance: "me",
             forwarding: Forwarding::of(config, role, asker.trusted),
-            asker,
+            asker: &asker,
+            changed: None,
             surrogate,
         };
         let mut out = Vec::new();

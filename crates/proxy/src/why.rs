@@ -1,11 +1,12 @@
-//! What would happen to a request now, and why: for people. It looks without touching: nothing is
-//! fetched, counted, moved between memory and disk or marked as used.
+//! The fate of a request made now, and the reasons: for people. It looks without touching: nothing
+//! is fetched, counted, moved between memory and disk or marked as used.
 
 use std::net::Ipv4Addr;
 
 use foxy_base::{FieldBlock, KeyHash, WallTime, key_hash};
 use foxy_http_rules::conditional::{self, Condition};
 use foxy_http_rules::range::{Ranges, Span};
+use foxy_http_rules::rewrite::Rewriting;
 use foxy_http_rules::rules::FORWARD;
 use foxy_http_rules::{
     Config, Decision, Digest, Flags, Method, Miss, RequestDigest, RuleId, decide, decide_miss,
@@ -14,6 +15,7 @@ use foxy_http_rules::{
 use foxy_http1::{Scheme, Url};
 use foxy_store::{DiskPlace, Object, Peek};
 
+use crate::asker::Asker;
 use crate::recent::Recent;
 use crate::sent::Sent;
 use crate::via::Hop;
@@ -34,31 +36,33 @@ pub struct WhyRequest<'a> {
     pub method: &'a str,
     /// The request's fields.
     pub fields: &'a FieldBlock,
+    /// What the site rewrites.
+    pub rewriting: Option<&'a Rewriting>,
 }
 
 /// The answer.
 #[derive(Clone, Debug)]
 pub struct Why {
-    /// What would happen, in a stable word: `hit`, `stale-hit`, `revalidate`, `fetch`, `pass` or
+    /// The decision, in a stable word: `hit`, `stale-hit`, `revalidate`, `fetch`, `pass` or
     /// `only-if-cached`.
     pub decision: &'static str,
     /// Why the origin would be asked: a word of RFC 9211; empty if it would not.
     pub fwd: &'static str,
-    /// What decided, in sentences.
+    /// The reasons for the decision, in sentences.
     pub because: Vec<String>,
     /// The primary key.
     pub key: String,
     /// The rule of the operator that decides.
     pub rule: Option<String>,
-    /// What is stored for this request.
+    /// The object stored for this request.
     pub stored: Option<StoredWhy>,
     /// The last time that more than a lookup was needed; `None` if that is forgotten.
     pub last: Option<Recent>,
-    /// What the last reason means.
+    /// The meaning of the last reason.
     pub last_words: Option<&'static str>,
 }
 
-/// What is stored.
+/// The facts of the stored object.
 #[derive(Clone, Debug)]
 pub struct StoredWhy {
     /// Status code.
@@ -83,7 +87,7 @@ pub struct StoredWhy {
     pub place: Option<DiskPlace>,
 }
 
-/// What was found for a request.
+/// The findings for a request.
 struct Looked {
     peek: Option<Peek>,
     other_variants: bool,
@@ -201,7 +205,9 @@ impl Proxy {
         config: &Config,
     ) -> Looked {
         // As a client on this machine.
-        let hop = Hop::imagined(self, request.partition, Ipv4Addr::LOCALHOST.into());
+        let asker = Asker::imagined(Ipv4Addr::LOCALHOST.into());
+        let site = (request.partition, request.rewriting);
+        let hop = Hop::imagined(self, site, &asker);
         let sent = Sent::imagined(request.fields, &hop);
         let mut looked = Looked {
             peek: None,
@@ -237,7 +243,7 @@ impl Proxy {
     }
 }
 
-/// Whether the cache has nothing to do with the request.
+/// Returns whether the cache has nothing to do with the request.
 fn passes(
     request: &WhyRequest<'_>,
     digest: &RequestDigest,

@@ -26,10 +26,10 @@ use crate::{Event, Listener, LogSink, Proxy, Renewals};
 /// Connections of one client that are closed at a time for another one of the same client.
 const OF_ONE: usize = 8;
 
-/// What a worker is started with.
+/// The input of a worker at its start.
 #[derive(Debug)]
 pub struct Worker {
-    /// What all workers share.
+    /// State that all workers share.
     pub proxy: Arc<Proxy>,
     /// This worker's number, from 0; chooses its counters.
     pub index: usize,

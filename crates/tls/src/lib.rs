@@ -4,6 +4,7 @@
 //! There is one provider of cryptography (aws-lc-rs), and no option that switches checks off.
 
 mod certificate;
+mod client;
 mod error;
 mod failure;
 mod files;
@@ -15,6 +16,7 @@ mod session;
 mod table;
 
 pub use certificate::Certificate;
+pub use client::{ClientCertificate, ClientOptions};
 pub use error::TlsError;
 pub use failure::Failure;
 pub use listener::ListenerTls;

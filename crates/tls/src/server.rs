@@ -11,8 +11,8 @@ use parking_lot::{Mutex, RwLock};
 use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::server::ProducesTickets;
 
-use crate::TlsError;
 use crate::table::{Pair, Served, Stamp, Table};
+use crate::{ClientOptions, TlsError};
 
 /// Certificates of one or more sites.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub struct ServerOptions {
     /// The name whose certificate clients get that ask for none, or for one that has none; `None`:
     /// they are refused.
     pub default: Option<String>,
+    /// Certificates that clients are asked for; `None`: they are not.
+    pub clients: Option<ClientOptions>,
 }
 
 /// Certificates that can be used. Copies share them.
@@ -41,7 +43,7 @@ struct Inner {
     bad: Mutex<HashMap<Pair, Option<Stamp>>>,
 }
 
-/// What a look at the files came to.
+/// The result of a look at the files.
 #[derive(Debug, Default)]
 pub struct Renewed {
     /// Certificates that are new.
@@ -159,6 +161,12 @@ impl ServerTls {
         self.0.set == served.set
     }
 
+    /// The certificates that clients are asked for.
+    #[must_use]
+    pub fn clients(&self) -> Option<&ClientOptions> {
+        self.0.options.clients.as_ref()
+    }
+
     /// True if clients without a name get a certificate.
     #[must_use]
     pub fn has_default(&self) -> bool {
@@ -171,7 +179,7 @@ impl ServerTls {
         self.0.table.read().served.clone()
     }
 
-    /// What should be changed about the files, in words, `now` in seconds since 1970.
+    /// Returns the advised changes to the files, in words; `now` is in seconds since 1970.
     #[must_use]
     pub fn warnings(&self, now: i64) -> Vec<String> {
         let served = self.served();
@@ -215,6 +223,7 @@ fn pairs(options: &ServerOptions) -> Result<Vec<Pair>, TlsError> {
         pairs.push(Pair {
             certificate: certificate.clone(),
             key: key.clone(),
+            clients: options.clients.clone(),
         });
     }
     if let Some(folder) = &options.folder {
@@ -227,15 +236,23 @@ fn pairs(options: &ServerOptions) -> Result<Vec<Pair>, TlsError> {
             paths.push(entry.map_err(fail)?.path());
         }
         paths.sort();
-        pairs.extend(paths.iter().filter_map(|path| pair_at(path)));
+        pairs.extend(
+            paths
+                .iter()
+                .filter_map(|path| pair_at(path, &options.clients)),
+        );
     }
     Ok(pairs)
 }
 
 /// The pair that an entry of a folder stands for.
-fn pair_at(path: &Path) -> Option<Pair> {
+fn pair_at(path: &Path, clients: &Option<ClientOptions>) -> Option<Pair> {
     let pair = |certificate: PathBuf, key: PathBuf| {
-        (certificate.is_file() && key.is_file()).then_some(Pair { certificate, key })
+        (certificate.is_file() && key.is_file()).then_some(Pair {
+            certificate,
+            key,
+            clients: clients.clone(),
+        })
     };
     if path.is_dir() {
         let inside = |certificate, key| pair(path.join(certificate), path.join(key));

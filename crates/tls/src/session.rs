@@ -9,7 +9,7 @@ use rustls::server::Acceptor;
 use rustls::{Connection, Error, HandshakeKind};
 
 use crate::received::Received;
-use crate::{Failure, ListenerTls, Served};
+use crate::{ClientCertificate, Failure, ListenerTls, Served};
 
 /// Most bytes that are encrypted ahead of the socket: a body of 64 KiB and its head.
 const AHEAD: usize = 72 << 10;
@@ -36,8 +36,8 @@ pub trait Wire {
 pub struct Session {
     state: RefCell<State>,
     failure: Cell<Option<Failure>>,
-    /// The certificate that the client got, if it asked for a name of it.
-    served: RefCell<Option<Arc<Served>>>,
+    /// The certificate that the client got, and whether it asked for a name of it.
+    served: RefCell<Option<(Arc<Served>, bool)>>,
 }
 
 struct State {
@@ -122,7 +122,24 @@ impl Session {
 
     /// The certificate that the client got because it asked for a name of it.
     pub fn served(&self) -> Option<Arc<Served>> {
-        self.served.borrow().clone()
+        let served = self.served.borrow();
+        let named = served.as_ref().filter(|(_, named)| *named);
+        named.map(|(served, _)| Arc::clone(served))
+    }
+
+    /// The certificate that the client got, whatever it asked for.
+    pub fn given(&self) -> Option<Arc<Served>> {
+        let served = self.served.borrow();
+        served.as_ref().map(|(served, _)| Arc::clone(served))
+    }
+
+    /// The certificate that the client has shown, after the handshake, which has verified it.
+    pub fn client(&self) -> Option<ClientCertificate> {
+        let Stage::Running(connection) = &self.state.borrow().stage else {
+            return None;
+        };
+        let shown = connection.peer_certificates()?.first()?;
+        (!connection.is_handshaking()).then(|| ClientCertificate::read(shown))
     }
 
     /// True if the handshake continued an earlier session.
@@ -194,7 +211,7 @@ impl Session {
         self.state.borrow_mut().flush(wire)
     }
 
-    /// Whether something waits to be sent.
+    /// Returns whether something waits to be sent.
     pub fn wants_write(&self) -> bool {
         self.state.borrow().wants_write()
     }
@@ -223,7 +240,7 @@ impl Session {
         self.has_announced(state)
     }
 
-    /// Whether the end was announced, and is sent.
+    /// Returns whether the end was announced, and is sent.
     pub fn is_closed(&self) -> bool {
         self.has_announced(&self.state.borrow())
     }
@@ -259,9 +276,9 @@ impl State {
         }
     }
 
-    /// Reads what a new client wants, and chooses the certificate; it comes back if the client asked
-    /// for a name of it.
-    fn accept<W: Wire>(&mut self, wire: &W) -> io::Result<Option<Arc<Served>>> {
+    /// Reads what a new client wants, and chooses the certificate; it comes back with whether the
+    /// client asked for a name of it.
+    fn accept<W: Wire>(&mut self, wire: &W) -> io::Result<Option<(Arc<Served>, bool)>> {
         let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
         loop {
             let Stage::Accepting(acceptor, tls) = &mut self.stage else {
@@ -292,7 +309,7 @@ impl State {
             })?;
             connection.set_buffer_limit(Some(AHEAD));
             self.stage = Stage::Running(connection.into());
-            return Ok(named.then_some(served));
+            return Ok(Some((served, named)));
         }
     }
 

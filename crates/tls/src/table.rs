@@ -1,4 +1,4 @@
-//! Which certificate a client gets.
+//! The choice of the certificate that a client gets.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -9,18 +9,20 @@ use rustls::ServerConfig;
 use rustls::server::ProducesTickets;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 
-use crate::{ALPN, Certificate, TlsError, files, provider};
+use crate::{ALPN, Certificate, ClientOptions, TlsError, files, provider};
 
 /// PEM files of a certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Pair {
     pub(crate) certificate: PathBuf,
     pub(crate) key: PathBuf,
+    /// Certificates that clients have to show.
+    pub(crate) clients: Option<ClientOptions>,
 }
 
-/// What tells one version of a pair from the next. Links are followed: they may be exchanged.
+/// The mark that tells two versions of a pair apart. Links are followed: they may be exchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp([(u64, i64, i64, u64); 2]);
+pub(crate) struct Stamp([(u64, i64, i64, u64); 3]);
 
 impl Pair {
     pub(crate) fn stamp(&self) -> Result<Stamp, TlsError> {
@@ -31,7 +33,11 @@ impl Pair {
             })?;
             Ok((file.ino(), file.mtime(), file.mtime_nsec(), file.size()))
         };
-        Ok(Stamp([of(&self.certificate)?, of(&self.key)?]))
+        let authorities = match &self.clients {
+            Some(clients) => of(&clients.authorities)?,
+            None => Default::default(),
+        };
+        Ok(Stamp([of(&self.certificate)?, of(&self.key)?, authorities]))
     }
 }
 
@@ -70,13 +76,20 @@ impl Served {
                 pair.key.display()
             ))
         })?;
-        let mut config = ServerConfig::builder_with_provider(provider())
+        let builder = ServerConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
-            .map_err(|error| content(error.to_string()))?
-            .with_no_client_auth()
-            .with_cert_resolver(Arc::new(SingleCertAndKey::from(key)));
+            .map_err(|error| content(error.to_string()))?;
+        let builder = match &pair.clients {
+            None => builder.with_no_client_auth(),
+            Some(clients) => builder.with_client_cert_verifier(clients.verifier()?),
+        };
+        let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(key)));
         config.alpn_protocols = vec![ALPN.to_vec()];
-        config.ticketer = Arc::clone(tickets);
+        match pair.clients {
+            None => config.ticketer = Arc::clone(tickets),
+            // A session that continues an earlier one would not be checked again.
+            Some(_) => config.send_tls13_tickets = 0,
+        }
         config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
         Ok(Self {
             pair: pair.clone(),
@@ -87,7 +100,7 @@ impl Served {
         })
     }
 
-    /// What the certificate says.
+    /// Returns the facts of the certificate.
     #[must_use]
     pub const fn certificate(&self) -> &Certificate {
         &self.certificate
@@ -157,7 +170,7 @@ impl Table {
         Some(Arc::clone(&self.served[self.default?]))
     }
 
-    /// Whether there is a default certificate.
+    /// Returns whether there is a default certificate.
     pub(crate) const fn has_default(&self) -> bool {
         self.default.is_some()
     }

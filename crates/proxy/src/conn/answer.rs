@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use foxy_base::WallTime;
+use foxy_http_rules::coding::Coding;
 use foxy_http_rules::{Decision, Digest, Flags, Fwd, Miss, RequestDigest, decide_miss};
 use foxy_http1::{BodyFraming, Method, RequestHead, RequestParts, Upgrade, Url};
 use foxy_store::Object;
@@ -11,21 +12,22 @@ use foxy_store::Object;
 use super::join::{self, Want};
 use super::{Conn, Finish};
 use crate::ask::{Ask, Who};
-use crate::asker::Asker;
 use crate::gate::{Grant, Shown};
 use crate::ledger::Pressure;
 use crate::local::Local;
 use crate::manner::{Aside, MAINTENANCE, ToHttps};
 use crate::net::{Io, Transport};
 use crate::reply::{Scratch, send_page};
+use crate::rewriting::{Recipient, Turned, turned};
 use crate::route::{Refusal, Route, route};
 use crate::sent::Sent;
+use crate::serve::coded;
 use crate::serve::find::{Found, Primary, find};
 use crate::serve::memory::{self, Shape};
 use crate::serve::part;
-use crate::{Outcome, Proxy, Role, admit, key};
+use crate::{Outcome, admit, key};
 
-/// What the short way came to.
+/// The result of the short way.
 enum Short {
     /// Answered.
     Done(Finish),
@@ -35,11 +37,13 @@ enum Short {
     Long(Long),
 }
 
-/// What the long way is to do.
+/// The task of the long way.
 pub(super) enum Long {
     Tunnel,
     /// To the same URL with https.
     Moved(ToHttps),
+    /// With this status, to this URL.
+    Redirected(u16, Vec<u8>),
     Purge,
     Options,
     Trace,
@@ -89,19 +93,12 @@ impl<T: Transport> Conn<T> {
                     local,
                     io,
                     scratch,
-                    (refusal, &*self.role),
+                    (refusal, Recipient::new(&self.role, &self.client)),
                     Some(&head),
                     keep,
                 )
                 .await;
-                let finish = Finish {
-                    outcome,
-                    reason: refusal.reason,
-                    status: refusal.status,
-                    keep: keep && sent.is_ok(),
-                    body: sent.unwrap_or(0),
-                    ..Finish::default()
-                };
+                let finish = Finish::refused(refusal, outcome, keep, sent);
                 self.finished(Some(&head), started, &finish);
                 self.buf.consume(parts.len());
                 finish.keep
@@ -120,11 +117,11 @@ impl<T: Transport> Conn<T> {
             scratch,
             role,
             client,
-            noted,
             ..
         } = self;
         let head = parts.head(buf.filled(), slots);
-        let url = match to_fetch(&head, role, &local.proxy, (client, T::SECURE)) {
+        let to = Recipient::new(role, client);
+        let url = match to_fetch(&head, to, local, T::SECURE) {
             Ok(url) => url,
             Err(other) => return other,
         };
@@ -133,7 +130,7 @@ impl<T: Transport> Conn<T> {
         }
         let user_rules = &local.proxy.config.user_rules;
         let rule = key::primary(user_rules, role.partition(), &url, &mut scratch.key);
-        noted.rule = rule;
+        self.noted.rule = rule;
         if user_rules.bypasses(rule, &head) {
             return Short::Long(Long::Pass(Fwd::Bypass));
         }
@@ -141,8 +138,7 @@ impl<T: Transport> Conn<T> {
         let sent = Sent::of(&head, local, role, client);
         let Found { object, primary } =
             find(local, &mut scratch.key, &sent, &rules.key_parts).await;
-        let request = RequestDigest::new(head.method_text(), &head).under(rules);
-        let now = local.wall();
+        let (request, now) = (to.digest(&head, rules), local.wall());
         let miss = |decision, known| missed(&parts, (&request, now), decision, known);
         let Some((object, tier)) = object else {
             let other = primary.as_ref().map_or(Miss::Uri, |_| Miss::Vary);
@@ -152,13 +148,13 @@ impl<T: Transport> Conn<T> {
             return miss(decide_miss(&request, Miss::Uri), Known::nothing(None));
         };
         if stored.flags.has(Flags::PARTIAL) {
-            let slice = part::slice(rules, &head, &request, &object, &stored, now);
-            let Some((slice, grant)) = slice else {
+            let Some((slice, grant)) = part::slice(rules, &head, &request, &object, &stored, now)
+            else {
                 let decision = decide_miss(&request, Miss::Partial);
                 return miss(decision, Known::part(object, primary));
             };
             let shown = Shown::hit_in(grant, tier, rule);
-            let hit = shown.hit(&local.proxy, keep);
+            let hit = shown.hit(&local.proxy, to, keep);
             let finish = part::send(local, io, scratch, &head, &object, &slice, &hit).await;
             return Short::Done(finish.if_sent(shown.outcome));
         }
@@ -167,7 +163,7 @@ impl<T: Transport> Conn<T> {
             Err(decision) => return miss(decision, Known::whole(object, primary)),
         };
         if shown.asks_in_background() {
-            let who = Who::new(role, *client, local);
+            let who = Who::new(role, client, local);
             let ask = Ask::new(buf.filled(), slots, parts, &url, &who);
             join::revalidate(local, Rc::new(ask), &object, primary.clone(), &scratch.key);
         }
@@ -178,6 +174,7 @@ impl<T: Transport> Conn<T> {
             stored: &stored,
             shown,
             primary,
+            to,
         };
         hot.send(local, io, scratch, keep).await
     }
@@ -192,6 +189,9 @@ impl<T: Transport> Conn<T> {
         let here = match long {
             Long::Tunnel => return Box::pin(self.connect(parts, started)).await,
             Long::Moved(to) => Some(self.moved(parts, keep, to).await),
+            Long::Redirected(status, ref url) => {
+                Some(self.redirected(parts, keep, (status, url)).await)
+            }
             Long::Options => Some(self.options(parts, keep).await),
             Long::Trace => Some(self.trace(parts, keep).await),
             _ => None,
@@ -206,7 +206,7 @@ impl<T: Transport> Conn<T> {
             return false;
         };
         let bytes = self.buf.filled();
-        let who = Who::new(&self.role, self.client, &self.local);
+        let who = Who::new(&self.role, &self.client, &self.local);
         let ask = Ask::new(bytes, &self.slots, parts, &url, &who);
         let ask = Rc::new(ask);
         self.buf.consume(parts.len());
@@ -230,7 +230,9 @@ impl<T: Transport> Conn<T> {
             Long::Large(hit) => Box::pin(self.large_hit(&ask, *hit, keep)).await,
             Long::Pass(reason) => Box::pin(self.pass(&ask, reason, keep)).await,
             Long::Head(want) => Box::pin(self.pass_head(&ask, &want, keep)).await,
-            Long::Tunnel | Long::Moved(_) | Long::Options | Long::Trace => Finish::default(),
+            Long::Tunnel | Long::Moved(_) | Long::Redirected(..) | Long::Options | Long::Trace => {
+                Finish::default()
+            }
         };
         self.local
             .proxy
@@ -270,6 +272,7 @@ struct Hot<'a> {
     stored: &'a Digest,
     shown: Shown,
     primary: Option<Primary>,
+    to: Recipient<'a>,
 }
 
 impl Hot<'_> {
@@ -281,6 +284,13 @@ impl Hot<'_> {
         scratch: &mut Scratch,
         keep: bool,
     ) -> Short {
+        if let Some(compress) = self.to.role.compress()
+            && let Some(coding) = coded::choose(compress, self.head, self.request, &self.object)
+            && let Some(form) = Box::pin(coded::find(local, &self.object, coding)).await
+        {
+            let sent = self.send_form(local, io, scratch, (&form, coding), keep);
+            return Box::pin(sent).await;
+        }
         let (head, request, object) = (self.head, self.request, self.object);
         let shape = if request.range || request.conditional || request.precondition {
             memory::shape(local, head, request, &object, self.stored, local.wall())
@@ -298,7 +308,7 @@ impl Hot<'_> {
                 primary: self.primary,
             })));
         }
-        let hit = self.shown.hit(&local.proxy, keep);
+        let hit = self.shown.hit(&local.proxy, self.to, keep);
         let sent = memory::send(local, io, scratch, head, &object, &shape, &hit).await;
         Short::Done(match sent {
             Ok(sent) => Finish {
@@ -314,11 +324,44 @@ impl Hot<'_> {
     }
 }
 
+impl Hot<'_> {
+    /// Sends the compressed form of the object.
+    async fn send_form<T: Transport>(
+        self,
+        local: &Local,
+        io: &Io<T>,
+        scratch: &mut Scratch,
+        (form, coding): (&Object, Coding),
+        keep: bool,
+    ) -> Short {
+        let hit = self.shown.hit(&local.proxy, self.to, keep);
+        let asked = (self.head, self.request);
+        let given = (&*self.object, self.stored, form, coding);
+        let sent = coded::send(local, io, scratch, asked, given, &hit).await;
+        Short::Done(match sent {
+            Ok(sent) => Finish {
+                outcome: self.shown.outcome,
+                status: sent.status,
+                body: sent.body,
+                object: Some(self.object),
+                keep,
+                ..Finish::default()
+            },
+            Err(_) => Finish::gone(self.stored.status),
+        })
+    }
+}
+
 /// What becomes of a request whatever is stored, as its site says.
 #[inline]
-fn aside(role: &Role, secure: bool) -> Option<Short> {
-    match role.manner()?.aside(secure) {
-        Aside::No => None,
+fn aside(head: &RequestHead<'_>, to: Recipient<'_>, local: &Local, secure: bool) -> Option<Short> {
+    match to.role.manner()?.aside(secure) {
+        Aside::No if to.role.rewriting().is_none() => None,
+        Aside::No => match turned(local, to, head) {
+            Turned::No => None,
+            Turned::Away(status, url) => Some(Short::Long(Long::Redirected(status, url))),
+            Turned::Refused(refusal) => Some(Short::Refuse(refusal, Outcome::BadRequest)),
+        },
         Aside::Moved(to) => Some(Short::Long(Long::Moved(to))),
         Aside::Closed => Some(Short::Refuse(MAINTENANCE, Outcome::Local)),
     }
@@ -327,16 +370,17 @@ fn aside(role: &Role, secure: bool) -> Option<Short> {
 /// The URL to fetch, if this client may; otherwise the reason for another answer.
 fn to_fetch<'b>(
     head: &RequestHead<'b>,
-    role: &'b Role,
-    proxy: &Proxy,
-    (client, secure): (&Asker, bool),
+    to: Recipient<'b>,
+    local: &Local,
+    secure: bool,
 ) -> Result<Url<'b>, Short> {
-    if !client.allowed {
+    let (role, proxy) = (to.role, &local.proxy);
+    if !to.client.allowed {
         return Err(Short::Refuse(admit::CLIENT, Outcome::Denied));
     }
     Err(Short::Long(match route(head, role, &proxy.instance) {
         Route::Fetch(url) if admit::port(&proxy.config.access, role, &url) => {
-            return aside(role, secure).map_or(Ok(url), Err);
+            return aside(head, to, local, secure).map_or(Ok(url), Err);
         }
         Route::Fetch(_) => return Err(Short::Refuse(admit::PORT, Outcome::Denied)),
         Route::Refuse(refusal) => return Err(Short::Refuse(refusal, Outcome::BadRequest)),
@@ -362,7 +406,7 @@ pub(crate) fn past_the_cache(parts: &RequestParts) -> Option<Fwd> {
     (!plain).then_some(Fwd::Bypass)
 }
 
-/// What a lookup found that does not answer the request.
+/// The findings of a lookup that does not answer the request.
 struct Known {
     stored: Option<Arc<Object>>,
     part: Option<Arc<Object>>,

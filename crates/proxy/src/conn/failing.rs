@@ -14,6 +14,7 @@ use crate::gate::{Grant, Shown};
 use crate::net::Transport;
 use crate::purge::stored_digest;
 use crate::reply::{send_page, send_page_with};
+use crate::rewriting::Recipient;
 use crate::route::Refusal;
 use crate::serve::find::Tier;
 use crate::upstream::UpstreamError;
@@ -62,21 +63,16 @@ impl<T: Transport> Conn<T> {
             local,
             io,
             scratch,
-            (refusal, &*self.role),
+            (refusal, Recipient::new(&self.role, &self.client)),
             &fields,
             Some(&request),
             keep,
         )
         .await;
         Finish {
-            outcome: Outcome::OriginError,
-            reason: refusal.reason,
-            status: refusal.status,
             origin_status: head.status,
             origin: Some(head.origin),
-            keep: keep && sent.is_ok(),
-            body: sent.unwrap_or(0),
-            ..Finish::default()
+            ..Finish::refused(refusal, Outcome::OriginError, keep, sent)
         }
     }
 
@@ -108,19 +104,12 @@ impl<T: Transport> Conn<T> {
             local,
             io,
             scratch,
-            (refusal, &*self.role),
+            (refusal, Recipient::new(&self.role, &self.client)),
             Some(&head),
             keep,
         )
         .await;
-        Finish {
-            outcome,
-            reason: refusal.reason,
-            status: refusal.status,
-            keep: keep && sent.is_ok(),
-            body: sent.unwrap_or(0),
-            ..Finish::default()
-        }
+        Finish::refused(refusal, outcome, keep, sent)
     }
 
     /// Refuses a request because memory is spent. Nothing of its body was read: if it has one, the

@@ -1,5 +1,6 @@
 //! The end of a request: log record and counters.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -11,18 +12,19 @@ use foxy_store::Object;
 use super::Conn;
 use crate::net::Transport;
 use crate::purge::stored_digest;
+use crate::route::Refusal;
 use crate::{Details, LogRecord, Outcome, Recent, RequestId};
 
-/// What is noted about the current request for the log.
+/// Notes about the current request for the log.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Noted {
-    /// What was left of the lifetime of an answer that was fetched, in seconds.
+    /// Seconds that were left of the lifetime of an answer that was fetched.
     pub(crate) ttl: Option<i64>,
     /// The operator's rule that decided.
     pub(crate) rule: RuleId,
 }
 
-/// What became of a request.
+/// The result of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Finish {
     pub(crate) outcome: Outcome,
@@ -58,7 +60,26 @@ impl Default for Finish {
 }
 
 impl Finish {
-    /// What is remembered of it.
+    /// The end of a request that was answered with a page of Foxy; `sent` is the result of sending it.
+    pub(crate) fn refused(
+        refusal: Refusal,
+        outcome: Outcome,
+        keep: bool,
+        sent: io::Result<u64>,
+    ) -> Self {
+        Self {
+            outcome,
+            reason: refusal.reason,
+            status: refusal.status,
+            keep: keep && sent.is_ok(),
+            body: sent.unwrap_or(0),
+            ..Self::default()
+        }
+    }
+}
+
+impl Finish {
+    /// Returns the part of it that is remembered.
     pub(crate) const fn recent(&self, at: WallTime) -> Recent {
         Recent {
             at,
@@ -131,7 +152,7 @@ impl<T: Transport> Conn<T> {
         local.log.borrow_mut().record(&record);
     }
 
-    /// What only a log with details needs.
+    /// Returns the details of a request, which only some logs need.
     fn details<'a>(
         &'a self,
         head: Option<&'a RequestHead<'_>>,
@@ -139,19 +160,14 @@ impl<T: Transport> Conn<T> {
         finish: &Finish,
     ) -> Details<'a> {
         let local = &self.local;
-        let number = self.requests.get();
-        self.requests.set(number + 1);
-        let given = head.filter(|_| self.client.trusted);
-        let place = [local.index as u64, self.number, number];
+        let seed = local.proxy.config.seed;
         let stored = finish
             .object
             .as_ref()
             .and_then(|object| stored_digest(object));
         let ttl = stored.map(|stored| freshness::ttl_ms(&stored, local.wall()).div_euclid(1000));
         Details {
-            id: given
-                .and_then(RequestId::given)
-                .unwrap_or_else(|| RequestId::made(local.proxy.config.seed, place)),
+            id: RequestId::of(head, &self.client, seed, local.index),
             first_byte: self.io.take_first_byte().map(|first| first.since(started)),
             ttl: ttl.or(self.noted.ttl),
             rule: local.proxy.rule_name(self.noted.rule).unwrap_or_default(),

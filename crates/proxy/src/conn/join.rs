@@ -45,7 +45,7 @@ pub(crate) struct Want {
     pub(crate) arrived: WallTime,
 }
 
-/// What a request does with the head it received.
+/// The next step of a request after it received a head.
 pub(super) enum Verdict {
     /// Send an answer, with this permission.
     Send(Grant, Arc<FillHead>, Source),

@@ -11,6 +11,7 @@ use super::{Conn, Finish, purge_method};
 use crate::ask::Ask;
 use crate::net::Transport;
 use crate::reply::{send_page, send_plain};
+use crate::rewriting::Recipient;
 use crate::route::Refusal;
 use crate::{Outcome, TOKEN_FIELD};
 
@@ -25,7 +26,8 @@ impl<T: Transport> Conn<T> {
         let keep = keep && parts.framing().is_empty();
         let fields =
             "Allow: GET, HEAD, POST, PUT, DELETE, CONNECT, OPTIONS, TRACE, PATCH, PURGE\r\n";
-        let own = (keep, parts.version());
+        let head = parts.head(self.buf.filled(), &self.slots);
+        let own = (keep, &head);
         let (local, io, scratch) = (&self.local, &self.io, &mut self.scratch);
         let sent = send_plain(local, io, scratch, fields, b"", own).await;
         Finish {
@@ -61,7 +63,7 @@ impl<T: Transport> Conn<T> {
             }
         }
         write::end(&mut echo);
-        let own = (keep, parts.version());
+        let own = (keep, &head);
         let fields = "Content-Type: message/http\r\n";
         let (local, io, scratch) = (&self.local, &self.io, &mut self.scratch);
         let sent = send_plain(local, io, scratch, fields, &echo, own).await;
@@ -95,23 +97,21 @@ impl<T: Transport> Conn<T> {
             local,
             io,
             scratch,
-            (refusal, &*self.role),
+            (refusal, Recipient::new(&self.role, &self.client)),
             Some(&ask.head()),
             keep,
         )
         .await;
-        Finish {
-            outcome: match refusal.status {
+        Finish::refused(
+            refusal,
+            match refusal.status {
                 400 => Outcome::BadRequest,
                 403 | 429 => Outcome::Denied,
                 _ => Outcome::Purge,
             },
-            reason: refusal.reason,
-            status: refusal.status,
-            keep: keep && sent.is_ok(),
-            body: sent.unwrap_or(0),
-            ..Finish::default()
-        }
+            keep,
+            sent,
+        )
     }
 
     /// The purger and the purge; `None` means a hard purge of the URL itself.
@@ -156,7 +156,8 @@ impl<T: Transport> Conn<T> {
     }
 
     async fn purged(&mut self, ask: &Ask, body: &str, keep: bool) -> Finish {
-        let own = (keep, ask.head().version());
+        let head = ask.head();
+        let own = (keep, &head);
         let fields = "Content-Type: application/json\r\n";
         let (local, io, scratch) = (&self.local, &self.io, &mut self.scratch);
         let sent = send_plain(local, io, scratch, fields, body.as_bytes(), own).await;

@@ -31,12 +31,13 @@ use std::time::Duration;
 use foxy_http1::{FieldSlots, HeadScanner, RequestHead, RequestParts};
 use foxy_tls::{Served, ServerTls};
 
-use crate::asker::Asker;
+use crate::asker::{Arrival, Asker};
 use crate::ledger::{Entry, Pressure, Use};
 use crate::local::Local;
 use crate::net::{Doing, Io, ReadBuf, Ticks, Transport};
 use crate::post::{Post, Posted};
 use crate::reply::{Scratch, send_page};
+use crate::rewriting::Recipient;
 use crate::route::Refusal;
 use crate::{Event, Outcome, Role, SiteTable};
 
@@ -91,14 +92,13 @@ pub(crate) struct Conn<T> {
     pub(crate) role: Rc<Role>,
     /// The sites of the listener, if there are several.
     sites: Option<Rc<Sites>>,
+    /// The certificate that the client got.
+    given: Option<Arc<Served>>,
     /// The certificate whose names alone the client may ask for.
     served: Option<Arc<Served>>,
     counted: (u64, u64),
     /// No request came yet.
     fresh: bool,
-    /// Number of the connection and of its finished requests, for ids in the log.
-    number: u64,
-    requests: Cell<u64>,
     noted: Noted,
     /// Entry of the connection, without its read buffer.
     memory: Entry,
@@ -106,7 +106,7 @@ pub(crate) struct Conn<T> {
     aborted: Cell<bool>,
 }
 
-/// What the connections of a listener may ask for.
+/// The roles that the connections of a listener may ask for.
 #[derive(Clone, Debug)]
 pub(crate) struct Door {
     /// The role of every request; for a listener of several sites, of one without a site.
@@ -137,7 +137,16 @@ impl<T: Transport> Conn<T> {
     pub(crate) fn new(post: &Rc<Post>, transport: T, peer: SocketAddr) -> Self {
         let Posted { local, door, .. } = post.current();
         let Door { role, sites } = door;
-        let client = Asker::new(&local.proxy.config.access, &role, peer);
+        let arrival = Arrival {
+            secure: T::SECURE,
+            connection: local.next_connection(),
+            request: 0,
+            certificate: None,
+        };
+        let client = Asker {
+            arrival,
+            ..Asker::new(&local.proxy.config.access, &role, peer)
+        };
         let mut io = Io::new(transport, &local.sweep);
         io.set_closed(post.closed());
         if local.details {
@@ -145,8 +154,6 @@ impl<T: Transport> Conn<T> {
         }
         Self {
             io,
-            number: local.next_connection(),
-            requests: Cell::new(0),
             noted: Noted::default(),
             buf: ReadBuf::new(),
             slots: FieldSlots::new(),
@@ -155,6 +162,7 @@ impl<T: Transport> Conn<T> {
             counted: (0, 0),
             aborted: Cell::new(false),
             memory: local.proxy.ledger.take(Use::Connections, ACTIVE_BYTES),
+            given: None,
             served: None,
             settings: post.number(),
             post: Rc::clone(post),
@@ -190,6 +198,7 @@ impl<T: Transport> Conn<T> {
                 }
             };
             self.count_bytes();
+            self.client.arrival.request += 1;
             if !keep {
                 // After an orderly end a cut body could be taken for a whole one.
                 if !self.aborted.get() {
@@ -213,7 +222,12 @@ impl<T: Transport> Conn<T> {
     fn take_settings(&mut self) {
         let Posted { local, door, .. } = self.post.current();
         self.settings = self.post.number();
-        self.client = Asker::new(&local.proxy.config.access, &door.role, self.client.peer);
+        let access = &local.proxy.config.access;
+        let client = Asker {
+            arrival: self.client.arrival.clone(),
+            ..Asker::new(access, &door.role, self.client.peer)
+        };
+        self.client = client.at(access, &door.role);
         (self.role, self.sites) = (door.role, door.sites);
         self.local = local;
     }
@@ -223,11 +237,11 @@ impl<T: Transport> Conn<T> {
         if self.client.trusted {
             let head = parts.head(self.buf.filled(), &self.slots);
             let access = &self.local.proxy.config.access;
-            self.client = self.client.of(access, &self.role, &head);
+            self.client = self.client.clone().of(access, &self.role, &head);
         }
     }
 
-    /// Whether the connection may be kept after this request, as far as the request says.
+    /// Returns whether the connection may be kept after this request, as far as the request says.
     pub(crate) fn may_keep(&self, parts: &RequestParts) -> bool {
         parts.persistent() && !self.local.proxy.is_shutting_down() && !self.post.is_closed()
     }
@@ -370,18 +384,12 @@ impl<T: Transport> Conn<T> {
             &self.local,
             &self.io,
             &mut self.scratch,
-            (refusal, &*self.role),
+            (refusal, Recipient::new(&self.role, &self.client)),
             None,
             false,
         )
         .await;
-        let finish = Finish {
-            outcome: Outcome::BadRequest,
-            reason: refusal.reason,
-            status: refusal.status,
-            body: sent.unwrap_or(0),
-            ..Finish::default()
-        };
+        let finish = Finish::refused(refusal, Outcome::BadRequest, false, sent);
         self.finished(None, started, &finish);
     }
 

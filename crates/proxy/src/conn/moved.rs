@@ -1,12 +1,14 @@
-//! The redirect of a site from http to https.
+//! Redirects of a site: from http to https, and those that its rules say.
 
-use foxy_http1::{Authority, RequestParts, Scheme};
+use foxy_http1::{Authority, RequestHead, RequestParts, Scheme};
 
 use super::{Conn, Finish};
 use crate::Outcome;
+use crate::local::Local;
 use crate::manner::ToHttps;
-use crate::net::Transport;
-use crate::reply::send_page_with;
+use crate::net::{Io, Transport};
+use crate::reply::{Scratch, send_page_with};
+use crate::rewriting::Recipient;
 use crate::route::Refusal;
 
 impl<T: Transport> Conn<T> {
@@ -35,16 +37,46 @@ impl<T: Transport> Conn<T> {
                 (refusal.status, refusal.reason) = (400, "missing-host");
             }
         }
-        let (local, io, scratch) = (&self.local, &self.io, &mut self.scratch);
-        let page = (refusal, &*self.role);
-        let sent = send_page_with(local, io, scratch, page, &fields, Some(&head), keep).await;
-        Finish {
-            outcome: Outcome::Local,
-            reason: refusal.reason,
-            status: refusal.status,
-            keep: keep && sent.is_ok(),
-            body: sent.unwrap_or(0),
-            ..Finish::default()
-        }
+        Self::send_away(
+            (&self.local, &self.io, &mut self.scratch),
+            (refusal, Recipient::new(&self.role, &self.client)),
+            (&head, &fields),
+            keep,
+        )
+        .await
+    }
+
+    /// Sends the client to another URL, as a rule of its site says.
+    pub(super) async fn redirected(
+        &mut self,
+        parts: RequestParts,
+        keep: bool,
+        (status, url): (u16, &[u8]),
+    ) -> Finish {
+        let head = parts.head(self.buf.filled(), &self.slots);
+        let keep = keep && parts.framing().is_empty();
+        let refusal = Refusal {
+            status,
+            reason: "redirect",
+        };
+        let mut fields = Vec::new();
+        foxy_http1::write::field(&mut fields, b"Location", url);
+        Self::send_away(
+            (&self.local, &self.io, &mut self.scratch),
+            (refusal, Recipient::new(&self.role, &self.client)),
+            (&head, &fields),
+            keep,
+        )
+        .await
+    }
+
+    async fn send_away(
+        (local, io, scratch): (&Local, &Io<T>, &mut Scratch),
+        page: (Refusal, Recipient<'_>),
+        (head, fields): (&RequestHead<'_>, &[u8]),
+        keep: bool,
+    ) -> Finish {
+        let sent = send_page_with(local, io, scratch, page, fields, Some(head), keep).await;
+        Finish::refused(page.0, Outcome::Local, keep, sent)
     }
 }

@@ -13,6 +13,7 @@ use crate::ask::Ask;
 use crate::fetch::FillHead;
 use crate::net::Transport;
 use crate::reply::{Mode, Own, own_fields};
+use crate::rewriting::Recipient;
 
 impl<T: Transport> Conn<T> {
     /// True if the client's condition names the version that replaces the stored one.
@@ -51,12 +52,15 @@ impl<T: Transport> Conn<T> {
             rule: local.proxy.rule_name(ask.rule),
             ..CacheStatus::default()
         };
+        let to = Recipient::new(&ask.role, &ask.client);
         let own = Own {
             mode: Mode::Bare,
             age: None,
             cache: Some(cache),
             keep: how.keep,
-            version: ask.head().version(),
+            head: Some(&ask.head()),
+            to: Some(to),
+            varies: to.varies(&head.fields),
         };
         own_fields(out, local, &own);
         let sent = self.io.write(out, local.patience.progress).await;

@@ -1,5 +1,5 @@
-//! What a `PURGE` request asks for: its URL, or what the fields say that users of other caches
-//! send along.
+//! The meaning of a `PURGE` request: it purges its URL, or the objects named by fields that users
+//! of other caches send along.
 //!
 //! | field | purges |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Which range is asked for on behalf of a client, and what of the answer is sent to it.
+//! The range that is asked for on behalf of a client, and the part of the answer sent to it.
 
 use foxy_base::{KeyHash, first};
 use foxy_http_rules::range::{ContentRange, RangeSpec, Ranges, Span};
@@ -36,7 +36,7 @@ pub(super) fn ranged(local: &Local, ask: &Ask, want: &Want, hash: KeyHash) -> Ra
         .map_or(unable, |range| Ranged::Aligned(range.to_string()))
 }
 
-/// What of a widened range's answer goes to one client.
+/// The part of a widened range's answer that goes to one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cut {
     /// All of it, as it is.
@@ -45,7 +45,7 @@ pub(super) enum Cut {
     Slice {
         /// Bytes to leave out at the start.
         skip: u64,
-        /// What is sent, of the whole.
+        /// The range that is sent, of the whole.
         range: ContentRange,
     },
     /// It does not have what was asked for.

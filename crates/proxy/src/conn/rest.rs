@@ -15,7 +15,7 @@ use crate::upstream::UpstreamError;
 use crate::upstream::exchange::Leased;
 use crate::via::Changes;
 
-/// What is missing.
+/// The missing bytes of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rest {
     /// First byte wanted.

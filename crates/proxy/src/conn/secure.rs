@@ -1,6 +1,7 @@
 //! Clients that speak TLS: the handshake, and the hosts that they may then ask for.
 
 use std::io;
+use std::sync::Arc;
 
 use foxy_http1::{RequestParts, Scheme};
 use foxy_tls::{Certificate, Failure};
@@ -38,6 +39,12 @@ impl Conn<TlsStream> {
             Ok(()) => Event::TlsHandshakes,
             Err(Failure::UnknownName) => Event::TlsFailedName,
             Err(Failure::Version) => Event::TlsFailedVersion,
+            Err(
+                Failure::Expired
+                | Failure::NotYetValid
+                | Failure::UnknownIssuer
+                | Failure::BadCertificate,
+            ) => Event::TlsFailedCertificate,
             Err(_) => Event::TlsFailedHandshake,
         });
         let stream = self.io.transport();
@@ -47,6 +54,12 @@ impl Conn<TlsStream> {
         if !matches!(*self.role, Role::Forward) {
             self.served = stream.served();
         }
+        self.given = stream.given();
+        if let Some(certificate) = stream.client() {
+            self.client.arrival.certificate = Some(Arc::new(certificate));
+        }
+        let access = &self.local.proxy.config.access;
+        self.client = self.client.clone().at(access, &self.role);
         done.is_ok()
     }
 }

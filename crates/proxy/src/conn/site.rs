@@ -5,9 +5,9 @@ use std::rc::Rc;
 use foxy_http1::{RequestParts, Scheme, TargetForm};
 
 use super::{Conn, Sites};
-use crate::NoSite;
 use crate::net::Transport;
 use crate::route::Refusal;
+use crate::{NoSite, Role, admit};
 
 /// The certificate of the connection belongs to other sites.
 const OTHER_CERTIFICATE: Refusal = Refusal {
@@ -24,9 +24,24 @@ impl<T: Transport> Conn<T> {
     /// Why this request is not answered here. On a listener of several sites, sets the role.
     #[inline]
     pub(super) fn misplaced(&mut self, parts: &RequestParts) -> Option<Refusal> {
-        match self.sites.clone() {
+        let misplaced = match self.sites.clone() {
             None => self.misdirected(parts),
             Some(sites) => self.site(&sites, parts).err(),
+        };
+        misplaced.or_else(|| self.unverified())
+    }
+
+    /// Clients of some sites show a certificate, and this connection was not made for such a site.
+    #[inline]
+    fn unverified(&self) -> Option<Refusal> {
+        let Role::Site(site) = &*self.role else {
+            return None;
+        };
+        let set = site.verified_by.as_ref()?;
+        match &self.given {
+            Some(given) if set.has(given) => None,
+            Some(_) => Some(OTHER_CERTIFICATE),
+            None => Some(admit::CLIENT),
         }
     }
 
@@ -34,7 +49,7 @@ impl<T: Transport> Conn<T> {
     fn site(&mut self, sites: &Sites, parts: &RequestParts) -> Result<(), Refusal> {
         self.role = Rc::clone(&sites.none);
         let access = &self.local.proxy.config.access;
-        self.client = self.client.at(access, &self.role);
+        self.client = self.client.clone().at(access, &self.role);
         let head = parts.head(self.buf.filled(), &self.slots);
         let target = head.target();
         if target.form == TargetForm::Authority {
@@ -61,7 +76,7 @@ impl<T: Transport> Conn<T> {
             return Err(OTHER_CERTIFICATE);
         }
         self.role = Rc::clone(role);
-        self.client = self.client.at(access, &self.role);
+        self.client = self.client.clone().at(access, &self.role);
         Ok(())
     }
 

@@ -21,6 +21,7 @@ use crate::fill::{Follower, Next, Released};
 use crate::gate::Grant;
 use crate::net::{Io, Ticks, Transport};
 use crate::reply::{Mode, Own, own_fields};
+use crate::rewriting::Recipient;
 use crate::serve::supply::{Missing, Piece, Supply};
 use crate::{Event, Outcome};
 
@@ -235,12 +236,15 @@ impl<T: Transport> Conn<T> {
             rule: local.proxy.rule_name(ask.rule),
             ..CacheStatus::default()
         };
+        let to = Recipient::new(&ask.role, &ask.client);
         let own = Own {
             mode,
             age: age.filter(|age| *age > 0),
             cache: Some(cache),
             keep: how.keep,
-            version: ask.head().version(),
+            head: Some(&ask.head()),
+            to: Some(to),
+            varies: to.varies(&head.fields),
         };
         own_fields(out, local, &own);
     }
@@ -332,7 +336,7 @@ impl<T: Transport> Conn<T> {
     }
 }
 
-/// What of a piece belongs to the part that is sent.
+/// Returns the bytes of a piece that belong to the part that is sent.
 fn sliced(bytes: &Bytes, skip: &mut u64, left: &mut u64) -> Bytes {
     let bound = |n: u64| usize::try_from(n).unwrap_or(usize::MAX).min(bytes.len());
     let from = bound(*skip);
@@ -346,7 +350,7 @@ fn sliced(bytes: &Bytes, skip: &mut u64, left: &mut u64) -> Bytes {
     bytes.slice(from..until)
 }
 
-/// What a fetched answer counts as.
+/// Returns the outcome of a fetched answer.
 pub(super) fn streamed_outcome(want: &Want, collapsed: bool) -> Outcome {
     match (collapsed, &want.stored) {
         (true, _) => Outcome::Collapsed,
@@ -355,7 +359,7 @@ pub(super) fn streamed_outcome(want: &Want, collapsed: bool) -> Outcome {
     }
 }
 
-/// What is to be logged about a streamed answer.
+/// Returns the entry for the log about a streamed answer.
 fn streamed(want: &Want, head: &FillHead, collapsed: bool, keep: bool) -> Finish {
     Finish {
         outcome: streamed_outcome(want, collapsed),

@@ -11,6 +11,7 @@ use crate::Outcome;
 use crate::local::Local;
 use crate::net::{Io, ReadBuf, Ticks, Transport};
 use crate::reply::send_page;
+use crate::rewriting::Recipient;
 use crate::route::{Refusal, host_text};
 use crate::upstream::Destination;
 use crate::upstream::exchange::Leased;
@@ -50,18 +51,12 @@ impl<T: Transport> Conn<T> {
                     local,
                     io,
                     scratch,
-                    (refusal, &*self.role),
+                    (refusal, Recipient::new(&self.role, &self.client)),
                     Some(&head),
                     false,
                 )
                 .await;
-                Finish {
-                    outcome,
-                    reason,
-                    status,
-                    body: sent.unwrap_or(0),
-                    ..Finish::default()
-                }
+                Finish::refused(refusal, outcome, false, sent)
             }
         };
         let head = parts.head(self.buf.filled(), &self.slots);

@@ -25,7 +25,7 @@ pub(super) enum Ended {
     Overtaken,
 }
 
-/// What `work` comes to; `None` if everybody leaves before that.
+/// Returns the result of `work`; `None` if everybody leaves before that.
 pub(super) async fn unless_abandoned<F: Future + Unpin>(
     writer: &FillWriter<FillHead>,
     mut work: F,

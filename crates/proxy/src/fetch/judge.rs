@@ -57,7 +57,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) ask: &'a Ask,
     /// The request as it was sent.
     pub(crate) digest: RequestDigest,
-    /// What is stored whole and may still be of use.
+    /// The object that is stored whole and may still be of use.
     pub(crate) stored: Option<&'a Arc<Object>>,
     /// The primary entry, if it has a Vary list.
     pub(crate) primary: Option<&'a Primary>,
@@ -73,7 +73,7 @@ pub(crate) struct Asked<'a> {
 /// How long a validator keeps an expired object useful.
 const VALIDATOR_DAYS: i64 = 7;
 
-/// Whether this answer ends the life of what is stored under the same key.
+/// Returns whether this answer ends the life of the object stored under the same key.
 pub(super) fn superseded(asked: &Asked<'_>, status: u16) -> bool {
     rules::supersedes(&asked.digest, status)
 }

@@ -31,7 +31,7 @@ pub(crate) struct Keeper {
     sizes: (u64, u64),
     /// Nobody follows any more: up to here it goes on.
     goal: Option<u64>,
-    /// What is stored stays long enough for followers to read it back.
+    /// The stored bytes stay long enough for followers to read them back.
     lasting: bool,
 }
 
@@ -55,7 +55,7 @@ enum Kept {
 #[derive(Debug)]
 struct Sparse {
     put: FragmentPut,
-    /// What is missing can be fetched later.
+    /// The missing bytes can be fetched later.
     divisible: bool,
 }
 
@@ -198,7 +198,7 @@ impl Keeper {
         }
     }
 
-    /// Which bytes of a stored object this brings; the whole of them unless it is a part.
+    /// Returns the bytes of a stored object that this brings; `None`: the whole of an object.
     pub(super) fn cover(&self, end: Option<u64>) -> Option<Cover> {
         let Kept::Sparse(sparse) = &self.kept else {
             return None;
@@ -326,7 +326,7 @@ impl Keeper {
         self.goal = None;
     }
 
-    /// Whether a fill without followers goes on.
+    /// Checks whether a fill without followers goes on.
     ///
     /// # Errors
     /// [`UpstreamError::GivenUp`] if it does not.

@@ -44,7 +44,7 @@ use pace::Pace;
 use part::Completion;
 use rest::{Beside, Source};
 
-/// Which range a fill asks for.
+/// The range that a fill asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ranged {
     /// The whole.
@@ -55,10 +55,10 @@ pub(crate) enum Ranged {
     Aligned(String),
 }
 
-/// What a fill is to do.
+/// The task of a fill.
 pub(crate) struct Job {
     pub(crate) ask: Rc<Ask>,
-    /// What is stored whole and cannot be used as it is.
+    /// The object that is stored whole and cannot be used as it is.
     pub(crate) stored: Option<Arc<Object>>,
     /// Ask with its validators.
     pub(crate) validate: bool,
@@ -106,7 +106,7 @@ pub(crate) fn spawn(local: &Rc<Local>, job: Job, writer: FillWriter<FillHead>) {
 /// Memory of a fetch without its read buffer and its body: the task and the connection. An estimate.
 const FETCH_BYTES: usize = 24 << 10;
 
-/// What an attempt to fetch builds on.
+/// The stored objects and the running answer that an attempt to fetch builds on.
 struct Base<'a> {
     /// To be revalidated.
     stale: Option<&'a Arc<Object>>,

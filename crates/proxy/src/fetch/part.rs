@@ -22,7 +22,7 @@ use crate::local::Local;
 
 const FIELD: &str = "Content-Range";
 
-/// What a stored part is a part of; `None` if the object is no part.
+/// Returns the range that a stored part holds; `None` if the object is no part.
 pub(crate) fn held(object: &Object) -> Option<ContentRange> {
     let digest = Digest::decode(&object.meta().rules)?;
     if !digest.flags.has(Flags::PARTIAL) {
@@ -36,7 +36,7 @@ pub(crate) fn held(object: &Object) -> Option<ContentRange> {
 /// How the body of a 206 becomes part of what is stored.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
-    /// Which part the body is.
+    /// The range of the body.
     range: ContentRange,
     /// A stored part under the same strong validator.
     old: Option<(Span, Bytes)>,
@@ -123,8 +123,8 @@ fn merge(
     Ok(Some(place))
 }
 
-/// Whether a 206 to a widened range begins a sparse object: one of more than a fragment, of known
-/// length, under a strong validator.
+/// Returns whether a 206 to a widened range begins a sparse object: one of more than a fragment, of
+/// known length, under a strong validator.
 pub(super) fn is_sparse(
     local: &Local,
     asked: &Asked<'_>,
@@ -140,7 +140,7 @@ pub(super) fn is_sparse(
     asked.aligned && large && fits && strong_etag(head).is_some()
 }
 
-/// Whether an answer is of the version that is stored.
+/// Returns whether an answer is of the version that is stored.
 pub(super) fn same_version<F: foxy_base::Fields>(old: &Object, fields: &F) -> bool {
     let tag = strong_etag(fields);
     tag.is_some() && tag == strong_etag(old.fields())
@@ -150,7 +150,7 @@ fn without_range(fields: &FieldBlock) -> FieldBlock {
     fields.filtered(|name, _| !foxy_base::eq_name(name, FIELD.as_bytes()))
 }
 
-/// Whether a 206 ends the life of the stored part: it takes its place, or is of another version.
+/// Returns whether a 206 ends the life of the stored part: by replacing it, or by another version.
 pub(super) fn ends_stored(asked: &Asked<'_>, head: &ResponseHead<'_>, stored: bool) -> bool {
     let Some(object) = asked.part.filter(|_| head.status() == 206) else {
         return false;

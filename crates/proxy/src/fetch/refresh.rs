@@ -123,8 +123,8 @@ pub(super) fn running(
     })
 }
 
-/// What a 304, or a HEAD's answer that agrees, makes of a stored object's head; `None` if it may
-/// not be kept under it. Where that is for good, the object is gone.
+/// Returns the head of a stored object after a 304, or after a HEAD's answer that agrees; `None` if
+/// the object may not be kept under it. Where that is for good, the object is gone.
 pub(crate) fn updated<F: Fields>(
     local: &Local,
     asked: &Asked<'_>,
@@ -188,7 +188,7 @@ impl<F: Fields> Fields for Dated<'_, F> {
     }
 }
 
-/// What the followers are told.
+/// Returns the head that the followers receive.
 pub(super) fn head(object: Arc<Object>, origin: SocketAddr) -> FillHead {
     let fields = object.fields().clone();
     FillHead {

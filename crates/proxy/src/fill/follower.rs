@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::{End, Fill, FillMap, Released};
 
-/// What a follower sees before the body.
+/// An event before the body, as a follower sees it.
 #[derive(Debug)]
 pub(crate) enum HeadEvent<H> {
     /// An interim response, as text to pass on.
@@ -16,7 +16,7 @@ pub(crate) enum HeadEvent<H> {
     Head(Arc<H>),
 }
 
-/// What a follower sees of the body.
+/// An event of the body, as a follower sees it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// More bytes.
@@ -116,7 +116,7 @@ impl<H> Follower<H> {
         Poll::Pending
     }
 
-    /// Whether bytes come: when the first are there, or it is clear that none will.
+    /// Polls until the first bytes are there, or until it is clear that none will come.
     pub(crate) fn poll_begun(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Released>> {
         let mut state = self.fill.state.lock();
         if state.window.end() > state.start {
@@ -153,7 +153,7 @@ impl<H> Follower<H> {
         }
     }
 
-    /// What is there now, without waiting.
+    /// Returns the bytes that are there now, without waiting.
     pub(crate) fn try_next(&mut self) -> Option<Result<Next, Released>> {
         let mut guard = self.fill.state.lock();
         let state = &mut *guard;
@@ -235,7 +235,7 @@ impl<H> Follower<H> {
         behind.then_some(base)
     }
 
-    /// Whether more may come.
+    /// Returns whether more may come.
     pub(crate) fn is_running(&self) -> bool {
         self.fill.state.lock().end.is_none()
     }

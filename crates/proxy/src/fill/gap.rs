@@ -1,5 +1,5 @@
-//! Who fetches which bytes of a large object: a byte that a running fill will bring is waited for,
-//! not fetched again.
+//! The rule for who fetches which bytes of a large object: a byte that a running fill will bring is
+//! waited for, not fetched again.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use foxy_base::KeyHash;
 
 use super::{End, Fill, FillMap, FillWriter, Follower, State};
 
-/// Which bytes of a stored large object a fill brings.
+/// The bytes of a stored large object that a fill brings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cover {
     /// Key of the object.
@@ -41,7 +41,7 @@ pub(crate) struct GapWanted<'a> {
     pub(crate) unit: u64,
 }
 
-/// What came of it.
+/// The result of asking for a missing byte.
 #[derive(Debug)]
 pub(crate) enum Gap<H> {
     /// A running fill brings the byte.
@@ -56,7 +56,7 @@ const FAR: u64 = 4 << 20;
 const RUN_MAX: u64 = 256 << 20;
 
 impl<H> State<H> {
-    /// Whether a follower can begin at `at`.
+    /// Returns whether a follower can begin at `at`.
     pub(super) fn can_follow(&self, at: u64) -> bool {
         let comes = match self.end {
             None => self.cover.is_none_or(|cover| at < cover.end),
@@ -102,7 +102,7 @@ impl<H> Fill<H> {
 }
 
 impl<H> FillMap<H> {
-    /// Whether a running fill brings the byte at `wanted.at`, or has it in memory.
+    /// Returns whether a running fill brings the byte at `wanted.at`, or has it in memory.
     pub(crate) fn brings(&self, wanted: &GapWanted<'_>) -> bool {
         let same = |cover: &Cover| {
             cover.hash == wanted.hash

@@ -1,4 +1,4 @@
-//! Which fills are running, by key.
+//! The running fills, by key.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -35,7 +35,7 @@ pub(super) struct Shard<H> {
     pub(super) by_base: HashMap<KeyHash, Family<H>>,
 }
 
-/// What a request got from the map.
+/// The place of a request in the map: with a running fill or with a new one.
 #[derive(Debug)]
 pub(crate) enum Joined<H> {
     /// A running fill.
@@ -150,7 +150,7 @@ impl<H> FillMap<H> {
         }
     }
 
-    /// Whether a fill that can be joined is running under this key.
+    /// Returns whether a fill that can be joined is running under this key.
     pub(crate) fn contains(&self, hash: KeyHash) -> bool {
         self.shard(hash).lock().open.contains_key(&hash)
     }
@@ -177,8 +177,8 @@ impl<H> FillMap<H> {
         }
     }
 
-    /// What is being fetched under the primary key `base`, all variants included, is not valid
-    /// any more: later requests do not join it, and its result is not stored.
+    /// Invalidates the fills under the primary key `base`, all variants included: later requests do
+    /// not join them, and their results are not stored.
     pub(crate) fn invalidate(&self, base: KeyHash) {
         for fill in self.of(base) {
             self.close(&fill);

@@ -70,7 +70,7 @@ pub(crate) struct Fill<H> {
     /// Hash of the primary key: what a purge or an unsafe request names.
     base: KeyHash,
     state: Mutex<State<H>>,
-    /// Whether the result may be stored; held while it is being stored.
+    /// The result may be stored; held while it is being stored.
     storable: Mutex<bool>,
     /// Later requests do not join it: it is outdated, or its key was purged.
     closed: AtomicBool,
@@ -95,7 +95,7 @@ struct State<H> {
     keep: usize,
     /// All before this can be read back from the store.
     free: u64,
-    /// Which bytes of a stored large object this brings.
+    /// The bytes of a stored large object that this brings.
     cover: Option<Cover>,
     end: Option<End>,
     readers: Vec<Option<Reader>>,
@@ -207,7 +207,7 @@ impl<H> Fill<H> {
         self.second || self.state.lock().seconds > 0
     }
 
-    /// Whether the result may be stored, as far as is known now.
+    /// Returns whether the result may be stored, as far as is known now.
     #[cfg(test)]
     pub(crate) fn is_storable(&self) -> bool {
         *self.storable.lock()

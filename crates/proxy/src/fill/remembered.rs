@@ -1,5 +1,5 @@
-//! What fetches taught about keys, for a while: a bounded table that may forget and, seldom, take
-//! one key for another. Both cost a request its company, never its answer.
+//! Properties of keys that fetches taught, for a while: a bounded table that may forget and,
+//! seldom, take one key for another. Both cost a request its company, never its answer.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -41,7 +41,7 @@ impl Remembered {
         }
     }
 
-    /// Whether the key had the property not long ago.
+    /// Returns whether the key had the property not long ago.
     pub(crate) fn has(&self, key: KeyHash, now: WallTime) -> bool {
         let (slot, tag) = self.slot(key);
         let entry = slot.load(Ordering::Relaxed);

@@ -26,7 +26,7 @@ impl<H> FillWriter<H> {
         &self.fill
     }
 
-    /// What was published at header time.
+    /// Returns the head that was published at header time.
     pub(crate) fn published(&self) -> Option<Arc<H>> {
         self.fill.published()
     }

@@ -18,7 +18,7 @@ pub(crate) struct Piece {
     pub(crate) consumed: usize,
     /// The body bytes; the trailer section if this is the end.
     pub(crate) range: Range<usize>,
-    /// Whether the body is over.
+    /// The body is over.
     pub(crate) end: bool,
 }
 

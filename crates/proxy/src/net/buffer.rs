@@ -31,7 +31,7 @@ impl ReadBuf {
         }
     }
 
-    /// What is there.
+    /// Returns the bytes that are there.
     pub(crate) fn filled(&self) -> &[u8] {
         &self.data[self.start..self.end]
     }

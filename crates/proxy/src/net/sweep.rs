@@ -35,7 +35,7 @@ impl Ticks {
     }
 }
 
-/// Which direction waits.
+/// The direction that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Read,
@@ -107,7 +107,7 @@ impl Watch {
         self.cell(side).set(Ticks::NEVER);
     }
 
-    /// Whether the deadline of `side` has passed.
+    /// Returns whether the deadline of `side` has passed.
     pub(crate) fn expired(&self, side: Side) -> bool {
         self.cell(side).get() <= self.now.get()
             || self.doomed.get()
@@ -152,7 +152,7 @@ impl Watch {
         &self.ledger
     }
 
-    /// Who is to be woken when a deadline passes. All waits of one connection are in one task.
+    /// Sets the task to wake when a deadline passes. All waits of one connection are in one task.
     pub(crate) fn register(&self, waker: &Waker) {
         let mut slot = self.waker.borrow_mut();
         match &mut *slot {

@@ -6,7 +6,7 @@ use std::io::{self, IoSlice};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use foxy_tls::{Failure, Served, Session, Wire};
+use foxy_tls::{ClientCertificate, Failure, Served, Session, Wire};
 use tokio::net::TcpStream;
 
 use super::Transport;
@@ -74,6 +74,16 @@ impl TlsStream {
     /// The certificate that the client got because it asked for a name of it.
     pub(crate) fn served(&self) -> Option<Arc<Served>> {
         self.session.served()
+    }
+
+    /// The certificate that the client got, whatever it asked for.
+    pub(crate) fn given(&self) -> Option<Arc<Served>> {
+        self.session.given()
+    }
+
+    /// The certificate that the client has shown.
+    pub(crate) fn client(&self) -> Option<ClientCertificate> {
+        self.session.client()
     }
 
     /// True if the handshake continued an earlier session.

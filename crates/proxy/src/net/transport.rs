@@ -1,5 +1,5 @@
-//! What a connection needs from a socket. Another implementation (a ring, TLS) replaces this
-//! and nothing else.
+//! The methods that a connection needs of a socket. Another implementation (a ring, TLS) replaces
+//! this and nothing else.
 
 use std::io::{self, IoSlice, Read as _};
 use std::task::{Context, Poll};
@@ -8,7 +8,7 @@ use socket2::SockRef;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-/// Whether the runtime waits by epoll, edge-triggered.
+/// True if the runtime waits by epoll, edge-triggered.
 const EDGE_TRIGGERED: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
 /// Receive buffer for a body, where that of the listener is small.

@@ -1,4 +1,4 @@
-//! Which of the origins that may be asked is asked. Pure.
+//! The choice among the origins that may be asked. Pure.
 
 use foxy_base::hash64;
 

@@ -27,7 +27,7 @@ impl Tried {
     }
 }
 
-/// What an attempt came to.
+/// The result of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Result {
     /// An answer below 500.

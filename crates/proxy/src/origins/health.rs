@@ -76,7 +76,7 @@ impl Standing {
     }
 }
 
-/// What is known of one origin.
+/// The state of one origin.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Health {
     /// Errors in a row.

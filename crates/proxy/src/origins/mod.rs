@@ -40,7 +40,7 @@ pub struct Origin {
     pub weight: u32,
     /// Requests that may be under way there; `None`: no limit.
     pub connections: Option<u32>,
-    /// What people call it: its URL.
+    /// The name for people: its URL.
     pub name: String,
 }
 
@@ -77,12 +77,12 @@ struct Inner {
     freed: Notify,
 }
 
-/// What is known of one origin now.
+/// The present state of one origin.
 #[derive(Clone, Debug)]
 pub struct OriginState {
     /// Its URL.
     pub origin: String,
-    /// Whether it gets requests.
+    /// The standing, which decides whether it gets requests.
     pub standing: Standing,
     /// Requests under way.
     pub outstanding: u32,
@@ -124,7 +124,7 @@ impl Origins {
         &self.0.site
     }
 
-    /// What is known of each origin now, in the order of the configuration.
+    /// Returns the present state of each origin, in the order of the configuration.
     #[must_use]
     pub fn states(&self, now: MonoTime) -> Vec<OriginState> {
         let group = self.0.group.lock();

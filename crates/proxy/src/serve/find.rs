@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use foxy_base::{Fields, KeyHash, key_hash};
+use foxy_base::{KeyHash, key_hash};
 use foxy_http_rules::vary;
 use foxy_store::{Lookup, Object, ReadMiss};
 
 use crate::Event;
 use crate::key;
 use crate::local::Local;
+use crate::rewriting::Requested;
 use crate::sent::Sent;
 
 /// How long a request waits for a disk before it goes to the origin instead.
@@ -25,14 +26,14 @@ pub(crate) enum Tier {
     Disk,
 }
 
-/// What is known of the primary entry: what a variant's key is made with.
+/// The facts of the primary entry that a variant's key is made with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Primary {
     pub(crate) nonce: u64,
     pub(crate) list: Bytes,
 }
 
-/// What a lookup came to.
+/// The result of a lookup.
 #[derive(Debug)]
 pub(crate) struct Found {
     /// The object whose key and selecting values match.
@@ -44,7 +45,7 @@ pub(crate) struct Found {
 /// Looks up the primary key in `key`; if its values do not match, `key` becomes the variant's
 /// and that is looked up too. What was stored without the key `parts` that a rule wants is
 /// nothing.
-pub(crate) async fn find<F: Fields>(
+pub(crate) async fn find<F: Requested>(
     local: &Local,
     key: &mut Vec<u8>,
     request: &Sent<'_, F>,

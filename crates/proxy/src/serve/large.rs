@@ -8,7 +8,7 @@ use bytes::Bytes;
 use foxy_http_rules::range::Span;
 use foxy_store::Object;
 
-use super::memory::{self, Shape, write_heads};
+use super::memory::{self, Shape, stored_text, write_heads};
 use super::multipart::Multipart;
 use super::supply::{Missing, Piece, Supply};
 use crate::Outcome;
@@ -19,6 +19,7 @@ use crate::fill::Follower;
 use crate::gate::{Hit, Shown};
 use crate::ledger::Entry;
 use crate::net::Transport;
+use crate::rewriting::Recipient;
 
 /// Why not everything was sent.
 enum Broken {
@@ -92,7 +93,10 @@ impl<T: Transport> Conn<T> {
             (true, false) => shown.partly(Outcome::Miss, false),
             (true, true) => shown.partly(Outcome::Collapsed, true),
         };
-        let (hit, outcome) = (shown.hit(&local.proxy, keep), shown.outcome);
+        let (hit, outcome) = (
+            shown.hit(&local.proxy, Recipient::new(&ask.role, &ask.client), keep),
+            shown.outcome,
+        );
         let (pending, parts, status) = self.heads(ask, object, shape, &spans, &hit);
         let mut finish = Finish {
             outcome,
@@ -135,7 +139,7 @@ impl<T: Transport> Conn<T> {
         keep: bool,
     ) -> Finish {
         let (local, io, scratch) = (&self.local, &self.io, &mut self.scratch);
-        let hit = shown.hit(&local.proxy, keep);
+        let hit = shown.hit(&local.proxy, Recipient::new(&ask.role, &ask.client), keep);
         let sent = memory::send(local, io, scratch, &ask.head(), object, shape, &hit).await;
         match sent {
             Ok(sent) => Finish {
@@ -168,7 +172,7 @@ impl<T: Transport> Conn<T> {
         }
         let status = write_heads(local, &mut self.scratch, &head, object, shape, hit);
         text.extend_from_slice(&self.scratch.head);
-        text.extend_from_slice(object.fields().text());
+        text.extend_from_slice(stored_text(object, shape, hit));
         text.extend_from_slice(&self.scratch.tail);
         (text, None, status)
     }

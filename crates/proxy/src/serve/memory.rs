@@ -16,7 +16,7 @@ use crate::local::Local;
 use crate::net::{Io, Transport};
 use crate::reply::{Mode, Own, Scratch, own_fields};
 
-/// What to send of an object.
+/// The part of an object to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// All of it.
@@ -33,7 +33,7 @@ pub(crate) enum Shape {
     AskOrigin,
 }
 
-/// What a request's conditions and ranges make of an object of this length.
+/// Returns the shape that a request's conditions and ranges give to the answer from this object.
 pub(crate) fn shape(
     local: &Local,
     head: &RequestHead<'_>,
@@ -59,15 +59,15 @@ pub(crate) fn shape(
     }
 }
 
-/// What was sent.
+/// The status and the body bytes that were sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub(crate) status: u16,
     pub(crate) body: u64,
 }
 
-/// Writes status line and own fields for `shape` into `scratch`: `scratch.head`, then the stored
-/// fields, then `scratch.tail`. Returns the status.
+/// Writes status line and own fields for `shape` into `scratch`: `scratch.head`, then what
+/// [`stored_text`] says, then `scratch.tail`. Returns the status.
 pub(crate) fn write_heads(
     local: &Local,
     scratch: &mut Scratch,
@@ -105,10 +105,35 @@ pub(crate) fn write_heads(
         age: Some(hit.age),
         cache: Some(hit.cache),
         keep: hit.keep,
-        version: head.version(),
+        head: Some(head),
+        to: Some(hit.to),
+        varies: hit.to.varies(object.fields()),
     };
-    own_fields(&mut scratch.tail, local, &own);
+    if matches!(shape, Shape::NotModified) {
+        push_304_fields(scratch, object);
+    }
+    if hit.to.rules().is_some() {
+        // Rules see the whole head.
+        scratch.head.extend_from_slice(match shape {
+            Shape::NotModified => &[],
+            _ => object.fields().text(),
+        });
+        scratch.head.append(&mut scratch.tail);
+        own_fields(&mut scratch.head, local, &own);
+    } else {
+        own_fields(&mut scratch.tail, local, &own);
+    }
     status
+}
+
+/// Stored fields that stand between the two texts of [`write_heads`].
+#[inline]
+pub(crate) fn stored_text<'o>(object: &'o Object, shape: &Shape, hit: &Hit<'_>) -> &'o [u8] {
+    match shape {
+        Shape::NotModified => &[],
+        _ if hit.to.rules().is_some() => &[],
+        _ => object.fields().text(),
+    }
 }
 
 /// Sends an object whose body is in memory (not the head of a large one).
@@ -126,7 +151,6 @@ pub(crate) async fn send<T: Transport>(
     }
     let status = write_heads(local, scratch, head, object, shape, hit);
     if matches!(shape, Shape::NotModified) {
-        push_304_fields(scratch, object);
         let mut slices = [IoSlice::new(&scratch.head), IoSlice::new(&scratch.tail)];
         io.write_all(&mut slices, local.patience.progress).await?;
         return Ok(Sent { status, body: 0 });
@@ -140,7 +164,7 @@ pub(crate) async fn send<T: Transport>(
     };
     let mut slices = [
         IoSlice::new(&scratch.head),
-        IoSlice::new(object.fields().text()),
+        IoSlice::new(stored_text(object, shape, hit)),
         IoSlice::new(&scratch.tail),
         IoSlice::new(body),
     ];

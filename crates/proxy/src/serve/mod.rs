@@ -1,5 +1,6 @@
 //! Answers out of the cache.
 
+pub(crate) mod coded;
 pub(crate) mod find;
 pub(crate) mod large;
 pub(crate) mod memory;

@@ -23,7 +23,7 @@ impl Multipart {
         }
     }
 
-    /// What comes before the bytes of `span`.
+    /// Returns the text before the bytes of `span`.
     pub(crate) fn before(&self, object: &Object, span: Span, is_first: bool) -> Vec<u8> {
         let mut text = Vec::new();
         if !is_first {
@@ -43,7 +43,7 @@ impl Multipart {
         text
     }
 
-    /// What comes after the last part.
+    /// Returns the text after the last part.
     pub(crate) fn end(&self) -> Vec<u8> {
         format!("\r\n--{}--\r\n", self.boundary).into_bytes()
     }
@@ -82,7 +82,9 @@ impl Multipart {
             age: Some(hit.age),
             cache: Some(hit.cache),
             keep: hit.keep,
-            version: head.version(),
+            head: Some(head),
+            to: Some(hit.to),
+            varies: hit.to.varies(object.fields()),
         };
         own_fields(out, local, &own);
     }

@@ -17,7 +17,7 @@ use crate::local::Local;
 use crate::net::{Io, Transport};
 use crate::reply::{Mode, Own, Scratch, own_fields};
 
-/// What a stored part gives.
+/// The bytes that a stored part gives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slice {
     held: ContentRange,
@@ -83,7 +83,9 @@ pub(crate) async fn send<T: Transport>(
         age: Some(hit.age),
         cache: Some(hit.cache),
         keep: hit.keep,
-        version: head.version(),
+        head: Some(head),
+        to: Some(hit.to),
+        varies: hit.to.varies(object.fields()),
     };
     own_fields(out, local, &own);
     let mut slices = [IoSlice::new(out), IoSlice::new(body)];

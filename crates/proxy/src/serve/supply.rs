@@ -34,12 +34,12 @@ pub(crate) struct Supply {
     behind: bool,
     /// Where that fill goes on for this request.
     position: u64,
-    /// What is missing may be asked for.
+    /// Missing bytes may be asked for.
     divisible: bool,
     /// The fragment that is needed next.
     ahead: Option<(u32, Reading)>,
-    /// Which byte a fill was wanted for last, and how often: without progress it is not tried for
-    /// ever.
+    /// The byte for which a fill was last wanted, and the number of tries: without progress it is
+    /// not tried for ever.
     asked: (u64, u8),
     /// Said to be there, but cannot be read.
     unreadable: Option<u32>,
@@ -136,7 +136,7 @@ impl Supply {
         Some(span.start.max(u64::from(absent) * self.unit()))
     }
 
-    /// Whether all of `span` can be promised: it is stored, on its way, or may be asked for.
+    /// Returns whether all of `span` can be promised: it is stored, on its way, or can be fetched.
     pub(crate) fn can_promise(&self, local: &Local, span: Span) -> bool {
         if self.divisible {
             return true;
@@ -265,7 +265,7 @@ impl Supply {
         bytes.map(Piece::Bytes).ok_or(Missing)
     }
 
-    /// What a fragment has of `at..until`.
+    /// Returns the bytes of a fragment within `at..until`.
     fn clipped(&self, fragment: &Object, at: u64, until: u64) -> Option<Bytes> {
         let skip = usize::try_from(at % self.unit()).ok()?;
         let bytes = fragment.body().get(skip..).filter(|b| !b.is_empty())?;

@@ -19,7 +19,7 @@ const MAX_NEGATIVE_TTL: Duration = Duration::from_secs(60);
 /// How long name servers that do not answer are left alone for one name.
 const UNAVAILABLE_TTL: Duration = Duration::from_secs(1);
 
-/// What a name resolved to; failures are answers too.
+/// The addresses of a name; failures are answers too.
 pub(crate) type Answer = Result<Arc<[IpAddr]>, ResolveError>;
 
 /// Bounded cache of answers.

@@ -18,11 +18,12 @@ use crate::conn::Finish;
 use crate::local::Local;
 use crate::net::{Io, Transport};
 use crate::reply::{Mode, Own, Scratch, own_fields};
+use crate::rewriting::Recipient;
 use crate::upstream::UpstreamError;
 use crate::upstream::exchange::Upstream;
 use crate::{Event, Outcome};
 
-/// What is needed to pass an answer on.
+/// The input for passing an answer on.
 pub(super) struct Download<'a, T> {
     pub(super) local: &'a Local,
     pub(super) io: &'a Io<T>,
@@ -34,7 +35,7 @@ pub(super) struct Download<'a, T> {
     pub(super) scratch: &'a mut Scratch,
 }
 
-/// What came back.
+/// The result of passing an answer on.
 #[derive(Debug)]
 pub(super) struct Answered {
     pub(super) finish: Finish,
@@ -182,12 +183,15 @@ impl<T: Transport> Download<'_, T> {
             rule: self.local.proxy.rule_name(self.ask.rule),
             ..CacheStatus::default()
         };
+        let to = Recipient::new(&self.ask.role, &self.ask.client);
         let own = Own {
             mode,
             age: None,
             cache: Some(cache),
             keep: self.keep || framing == BodyFraming::Tunnel,
-            version: self.ask.head().version(),
+            head: Some(&self.ask.head()),
+            to: Some(to),
+            varies: to.varies(head),
         };
         own_fields(out, self.local, &own);
         Some(kept.finish())

@@ -253,7 +253,7 @@ impl<T: Transport> Conn<T> {
     }
 }
 
-/// What a successful unsafe request changed is not served any more (RFC 9111 section 4.4).
+/// Invalidates the stored objects that a successful unsafe request changed (RFC 9111 section 4.4).
 fn invalidate(local: &Local, ask: &Ask, head: &ResponseHead<'_>) {
     let request = ask.head();
     let method = foxy_http_rules::Method::of(request.method_text());

@@ -1,5 +1,5 @@
-//! What the cache learns from answers that pass by: a POST's may be one to GET as well (RFC 9110
-//! section 9.3.3), a HEAD's speaks of what GET stored (RFC 9111 section 4.3.5).
+//! Answers that pass by and teach the cache: a POST's may be one to GET as well (RFC 9110 section
+//! 9.3.3), a HEAD's speaks of the object that GET stored (RFC 9111 section 4.3.5).
 
 use bytes::Bytes;
 use foxy_base::WallTime;

@@ -71,7 +71,7 @@ impl Upload {
         }
     }
 
-    /// Whether the upload is under way, or was until so recently that the origin cannot be
+    /// Returns whether the upload is under way, or was until so recently that the origin cannot be
     /// blamed for silence yet.
     pub(super) fn excuses(&self, local: &Local, patience: Ticks) -> bool {
         !self.done.get() || local.sweep.now().since(self.moved.get()) < patience

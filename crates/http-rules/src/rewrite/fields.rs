@@ -1,0 +1,397 @@
+//! Changes of fields: set, add, remove, rename, in their order.
+
+use std::borrow::Cow;
+
+use foxy_base::eq_name;
+
+use super::template::{Template, Use, Values};
+
+/// Messages whose fields are changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Requests to origins.
+    Request,
+    /// Answers to clients.
+    Answer,
+}
+
+/// Fields that belong to one connection or delimit a message. `Via` finds loops in requests.
+const FRAMING: &[&str] = &[
+    "connection",
+    "content-length",
+    "content-range",
+    "host",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authentication-info",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Fields of requests that Foxy uses itself: loops, conditions, parts.
+const OF_FOXY: &[&str] = &[
+    "expect",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-range",
+    "if-unmodified-since",
+    "max-forwards",
+    "range",
+    "via",
+    "x-foxy-token",
+];
+
+/// Fields of answers by which a body is read.
+const OF_BODIES: &[&str] = &["content-encoding"];
+
+/// Fields by which origins know users: their answers are shared only if the cache sees them.
+const OF_USERS: [&str; 2] = ["authorization", "cookie"];
+
+/// Changes of the fields of one kind of message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldRules {
+    changes: Vec<Change>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Change {
+    /// In place of all fields of that name.
+    Set(String, Template),
+    /// Beside those that are there.
+    Add(String, Template),
+    Remove(String),
+    Rename(String, String),
+}
+
+/// A field of a message under change.
+type Line<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
+
+impl FieldRules {
+    /// Reads entries such as `set NAME: VALUE`, `add NAME: VALUE`, `remove NAME`, `rename OLD NEW`.
+    ///
+    /// # Errors
+    /// The entry, and what is wrong with it.
+    pub fn parse(entries: &[String], direction: Direction) -> Result<Self, String> {
+        let change = |entry: &String| {
+            change(entry, direction).map_err(|wrong| format!("`{entry}`: {wrong}"))
+        };
+        let changes: Result<_, _> = entries.iter().map(change).collect();
+        Ok(Self { changes: changes? })
+    }
+
+    /// True if nothing is changed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// True if fields of this name may be changed.
+    #[must_use]
+    pub fn touches(&self, name: &[u8]) -> bool {
+        let is = |known: &str| eq_name(name, known.as_bytes());
+        self.changes.iter().any(|change| match change {
+            Change::Set(name, _) | Change::Add(name, _) | Change::Remove(name) => is(name),
+            Change::Rename(old, new) => is(old) || is(new),
+        })
+    }
+
+    /// True if a field names the client by its certificate: then its requests have credentials, as
+    /// those with `Authorization` do.
+    #[must_use]
+    pub fn names_user(&self) -> bool {
+        self.changes.iter().any(|change| match change {
+            Change::Set(_, value) | Change::Add(_, value) => value.names_user(),
+            Change::Remove(_) | Change::Rename(..) => false,
+        })
+    }
+
+    /// Changes the fields of a head: its first line and the blank line stay.
+    pub fn change_head(&self, head: &mut Vec<u8>, values: &dyn Values) {
+        let Some(first) = head.iter().position(|b| *b == b'\n') else {
+            return;
+        };
+        let mut out = head[..=first].to_vec();
+        self.change_lines(&head[first + 1..], values, &mut out);
+        out.extend_from_slice(b"\r\n");
+        *head = out;
+    }
+
+    /// Appends field lines to `out` as they are after the changes. A blank line ends them.
+    pub fn change_lines(&self, lines: &[u8], values: &dyn Values, out: &mut Vec<u8>) {
+        let lines = lines.split(|b| *b == b'\n');
+        let lines = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+        let mut fields: Vec<Line<'_>> = lines
+            .take_while(|line| !line.is_empty())
+            .filter_map(|line| {
+                let colon = line.iter().position(|b| *b == b':')?;
+                Some((line[..colon].into(), line[colon + 1..].trim_ascii().into()))
+            })
+            .collect();
+        for change in &self.changes {
+            change.apply(&mut fields, values);
+        }
+        for (name, value) in &fields {
+            for piece in [name, &b": "[..], value, b"\r\n"] {
+                out.extend_from_slice(piece);
+            }
+        }
+    }
+}
+
+impl Change {
+    fn apply<'a>(&'a self, fields: &mut Vec<Line<'a>>, values: &dyn Values) {
+        let is = |name: &str, line: &Line<'_>| eq_name(&line.0, name.as_bytes());
+        match self {
+            Self::Set(name, value) => {
+                fields.retain(|line| !is(name, line));
+                fields.push(written(name, value, values));
+            }
+            Self::Add(name, value) => fields.push(written(name, value, values)),
+            Self::Remove(name) => fields.retain(|line| !is(name, line)),
+            Self::Rename(old, new) => {
+                for line in fields.iter_mut().filter(|line| is(old, line)) {
+                    line.0 = new.as_bytes().into();
+                }
+            }
+        }
+    }
+}
+
+fn written<'a>(name: &'a str, value: &Template, values: &dyn Values) -> Line<'a> {
+    let mut text = Vec::new();
+    value.write(values, &mut text);
+    (name.as_bytes().into(), text.trim_ascii().to_vec().into())
+}
+
+fn change(entry: &str, direction: Direction) -> Result<Change, String> {
+    let (verb, rest) = entry.trim().split_once(' ').unwrap_or((entry.trim(), ""));
+    let rest = rest.trim();
+    let valued = || {
+        let (name, value) = rest
+            .split_once(':')
+            .ok_or("a value is missing; write NAME: VALUE")?;
+        let name = name_of(name, direction)?;
+        let purpose = match direction {
+            Direction::Request => Use::Request,
+            Direction::Answer => Use::Answer,
+        };
+        let value = Template::parse(value.trim(), purpose)?;
+        if direction == Direction::Request && is_of_users(&name) && !value.is_constant() {
+            return Err(format!(
+                "{name} must not depend on the request: the cache would give one user's answer to others; write a text without variables"
+            ));
+        }
+        Ok::<_, String>((name, value))
+    };
+    match verb {
+        "set" => valued().map(|(name, value)| Change::Set(name, value)),
+        "add" => valued().map(|(name, value)| Change::Add(name, value)),
+        "remove" => Ok(Change::Remove(name_of(rest, direction)?)),
+        "rename" => {
+            let mut names = rest.split_ascii_whitespace();
+            let (Some(old), Some(new), None) = (names.next(), names.next(), names.next()) else {
+                return Err("two names are expected; write rename OLD NEW".to_owned());
+            };
+            let (old, new) = (name_of(old, direction)?, name_of(new, direction)?);
+            if direction == Direction::Request && is_of_users(&new) {
+                return Err(format!(
+                    "no other field may become {new}: the cache would give one user's answer to others"
+                ));
+            }
+            Ok(Change::Rename(old, new))
+        }
+        _ => Err("it begins with none of set, add, remove and rename".to_owned()),
+    }
+}
+
+fn is_of_users(name: &str) -> bool {
+    OF_USERS.iter().any(|of| name.eq_ignore_ascii_case(of))
+}
+
+/// A name that may be changed.
+fn name_of(text: &str, direction: Direction) -> Result<String, String> {
+    let text = text.trim();
+    let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    if text.is_empty() || !text.bytes().all(is_token) {
+        return Err(format!("`{text}` is not the name of a field"));
+    }
+    let in_list = |list: &[&str]| list.iter().any(|name| text.eq_ignore_ascii_case(name));
+    let own = match direction {
+        Direction::Request => OF_FOXY,
+        Direction::Answer => OF_BODIES,
+    };
+    if in_list(FRAMING) || in_list(own) {
+        return Err(format!(
+            "{text} cannot be changed: it belongs to the connection, the framing or the checks of Foxy itself"
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::template::Variable;
+    use super::*;
+
+    struct Fixed;
+
+    impl Values for Fixed {
+        fn push(&self, variable: Variable, out: &mut Vec<u8>) {
+            if variable == Variable::ClientIp {
+                out.extend_from_slice(b"192.0.2.9");
+            }
+        }
+    }
+
+    fn changed(entries: &[&str], lines: &str) -> String {
+        let entries: Vec<String> = entries.iter().map(|e| (*e).to_owned()).collect();
+        let rules = FieldRules::parse(&entries, Direction::Request).unwrap();
+        let mut head = format!("GET / HTTP/1.1\n{lines}\n")
+            .replace('\n', "\r\n")
+            .into_bytes();
+        rules.change_head(&mut head, &Fixed);
+        let text = String::from_utf8(head).unwrap().replace("\r\n", "\n");
+        let text = text.strip_prefix("GET / HTTP/1.1\n").unwrap();
+        text.strip_suffix('\n').unwrap().to_owned()
+    }
+
+    #[test]
+    fn changes_follow_each_other() {
+        for (entries, before, after) in [
+            (&["set X-A: 1"][..], "", "X-A: 1\n"),
+            (
+                &["set X-A: {client_ip}"],
+                "x-a: 5\nB: 2\nX-A: 6\n",
+                "B: 2\nX-A: 192.0.2.9\n",
+            ),
+            (&["set X-A: {request_id}"], "X-A: forged\n", "X-A: \n"),
+            (&["add X-A: 1"], "X-A: 5\n", "X-A: 5\nX-A: 1\n"),
+            (&["remove x-a"], "X-A: 5\nB: 2\nX-A: 6\n", "B: 2\n"),
+            (
+                &["rename B C"],
+                "A: 1\nb: 2\nC: 3\nB: 4\n",
+                "A: 1\nC: 2\nC: 3\nC: 4\n",
+            ),
+            (
+                &["remove C", "rename B C", "add C: 9"],
+                "B: 2\nC: 3\n",
+                "C: 2\nC: 9\n",
+            ),
+            (
+                &["set Authorization: Basic eDp5"],
+                "Authorization: own\n",
+                "Authorization: Basic eDp5\n",
+            ),
+            (
+                &["rename Authorization X-Own"],
+                "Authorization: own\n",
+                "X-Own: own\n",
+            ),
+        ] {
+            assert_eq!(changed(entries, before), after, "{entries:?}");
+        }
+    }
+
+    #[test]
+    fn names_that_are_touched_are_known() {
+        let entries = ["set A: 1", "add B: 1", "remove C", "rename D E"].map(str::to_owned);
+        let rules = FieldRules::parse(&entries, Direction::Request).unwrap();
+        for name in ["a", "B", "c", "D", "e"] {
+            assert!(rules.touches(name.as_bytes()), "{name}");
+        }
+        assert!(!rules.touches(b"f"));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (entry, direction, part) in [
+            ("put A: 1", Direction::Request, "begins with none of"),
+            ("set A", Direction::Request, "write NAME: VALUE"),
+            (
+                "set A b: 1",
+                Direction::Request,
+                "`A b` is not the name of a field",
+            ),
+            (
+                "set A: {nothing}",
+                Direction::Request,
+                "there is no variable `{nothing}`",
+            ),
+            (
+                "set A: {cache_status}",
+                Direction::Request,
+                "is not known here",
+            ),
+            ("rename A B C", Direction::Answer, "write rename OLD NEW"),
+            ("remove ", Direction::Answer, "is not the name of a field"),
+            (
+                "set Content-Length: 1",
+                Direction::Answer,
+                "cannot be changed",
+            ),
+            (
+                "set Content-Length: 1",
+                Direction::Request,
+                "cannot be changed",
+            ),
+            (
+                "remove transfer-encoding",
+                Direction::Answer,
+                "cannot be changed",
+            ),
+            ("add Connection: x", Direction::Request, "cannot be changed"),
+            ("set Host: a", Direction::Request, "cannot be changed"),
+            ("remove Via", Direction::Request, "cannot be changed"),
+            (
+                "rename X-A If-None-Match",
+                Direction::Request,
+                "cannot be changed",
+            ),
+            (
+                "set Content-Encoding: br",
+                Direction::Answer,
+                "cannot be changed",
+            ),
+            (
+                "set Authorization: {client_ip}",
+                Direction::Request,
+                "must not depend",
+            ),
+            (
+                "add Cookie: a={query}",
+                Direction::Request,
+                "must not depend",
+            ),
+            (
+                "rename X-User Authorization",
+                Direction::Request,
+                "no other field may become",
+            ),
+        ] {
+            let wrong = FieldRules::parse(&[entry.to_owned()], direction).unwrap_err();
+            assert!(
+                wrong.contains(part) && wrong.contains(entry),
+                "{entry}: {wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_not_of_the_framing_may_be_changed() {
+        for (entry, direction) in [
+            ("set Cookie: a=b", Direction::Request),
+            ("remove Via", Direction::Answer),
+            ("set Set-Cookie: a={request_id}", Direction::Answer),
+        ] {
+            assert!(
+                FieldRules::parse(&[entry.to_owned()], direction).is_ok(),
+                "{entry}"
+            );
+        }
+    }
+}
