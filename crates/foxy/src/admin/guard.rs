@@ -25,7 +25,7 @@ pub(super) fn refuse(head: &RequestHead<'_>, state: &State) -> Option<&'static s
     None
 }
 
-/// Whether a changing request may change.
+/// Returns whether a changing request may change.
 pub(super) fn may_change(head: &RequestHead<'_>, state: &State) -> bool {
     first(&head, FIELD) == Some(b"1") || has_token(head, state)
 }

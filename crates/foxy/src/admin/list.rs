@@ -128,7 +128,7 @@ pub(super) fn answer(query: &str, state: &State) -> Answer {
     }
 }
 
-/// Whether a URL has `pattern` in it, or with stars is made of its parts.
+/// Returns whether a URL contains `pattern`, or with stars is made of its parts.
 fn matches(pattern: &str, url: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();

@@ -34,6 +34,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use foxy_base::{Clock, MonoTime};
+use foxy_proxy::rules::rewrite::Rewriting;
 use foxy_proxy::{Origins, Proxy, Token};
 use foxy_store::Engine;
 use foxy_tls::ServerTls;
@@ -52,7 +53,7 @@ const CONNECTIONS: usize = 64;
 /// Open connections if all are busy; more wait.
 const CONNECTIONS_MAX: usize = 256;
 
-/// What the answers are made of.
+/// The state that the answers are made of.
 #[derive(Debug)]
 pub(crate) struct State {
     proxy: Arc<Proxy>,
@@ -100,6 +101,7 @@ impl State {
                 origins: own_names(config),
                 secure: secure(config),
                 shared: shared(config),
+                rewriting: rewriting(config),
             },
             token,
             addresses: addresses.clone(),
@@ -126,6 +128,12 @@ fn own_names(config: &Config) -> Vec<(String, String)> {
 fn secure(config: &Config) -> Vec<String> {
     let secure = config.sites.iter().filter(|site| site.origin.secure);
     secure.map(|site| site.name.clone()).collect()
+}
+
+fn rewriting(config: &Config) -> Vec<(String, Arc<Rewriting>)> {
+    let sites = config.sites.iter();
+    let own = sites.filter_map(|site| Some((site.name.clone(), site.rewriting.clone()?)));
+    own.collect()
 }
 
 fn shared(config: &Config) -> Vec<names::Shared> {

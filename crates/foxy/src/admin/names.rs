@@ -5,8 +5,11 @@
 //!
 //! Where sites share a listener, a public URL belongs to the site that requests for it go to.
 
+use std::sync::Arc;
+
 use foxy_http1::{Authority, Scheme, Url};
 use foxy_proxy::SiteTable;
+use foxy_proxy::rules::rewrite::Rewriting;
 
 /// A listener of several sites: their hosts and paths, and their names in that order.
 pub(super) type Shared = (SiteTable, Vec<String>);
@@ -22,6 +25,8 @@ pub(super) struct Names {
     pub(super) secure: Vec<String>,
     /// Listeners of several sites.
     pub(super) shared: Vec<Shared>,
+    /// What sites rewrite.
+    pub(super) rewriting: Vec<(String, Arc<Rewriting>)>,
 }
 
 impl Names {
@@ -29,6 +34,12 @@ impl Names {
         let mut origins = self.origins.iter();
         let found = origins.find(|(site, _)| site == partition);
         found.map(|(_, authority)| &authority[..])
+    }
+
+    /// What the site rewrites.
+    pub(super) fn rewriting(&self, site: &str) -> Option<&Rewriting> {
+        let own = self.rewriting.iter().find(|(name, _)| name == site);
+        own.map(|(_, rewriting)| &**rewriting)
     }
 
     /// Sites that requests for this URL go to where hosts choose the site, each once. `named`: only
@@ -154,7 +165,7 @@ mod tests {
                 origin("vault", "vault.internal"),
             ],
             secure: text(&["vault"]),
-            shared: Vec::new(),
+            ..Names::default()
         }
     }
 
@@ -179,6 +190,7 @@ mod tests {
                 (both, text(&["a", "b", "api"])),
                 (other, text(&["c", "rest"])),
             ],
+            rewriting: Vec::new(),
         }
     }
 

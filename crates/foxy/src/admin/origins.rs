@@ -1,4 +1,4 @@
-//! What is known of the several origins of sites, for `/stats`, `/metrics` and `/readyz`.
+//! The state of each origin of sites with several, for `/stats`, `/metrics` and `/readyz`.
 
 use foxy_proxy::{OriginState, Standing};
 use serde::{Deserialize, Serialize};
@@ -47,8 +47,8 @@ pub(super) fn lines(state: &State) -> Vec<OriginLine> {
     all(state).map(line).collect()
 }
 
-/// What `/readyz` says about origins that are left out, and whether any site can still ask one: a
-/// site alone does not make Foxy unready, because the others go on.
+/// Returns the lines of `/readyz` about origins that are left out, and whether any site can still
+/// ask one: a site alone does not make Foxy unready, because the others go on.
 pub(super) fn sick(state: &State) -> (String, bool) {
     let (mut text, mut left) = (String::new(), state.origins.len() < state.sites());
     for (site, of) in all(state) {

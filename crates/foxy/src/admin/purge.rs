@@ -13,7 +13,7 @@ use super::routes::{json, parameter};
 /// Purges in a list.
 const LISTED: usize = 100;
 
-/// What to purge, from the query or a JSON body.
+/// The purge that is asked for, from the query or a JSON body.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Wanted {
@@ -27,7 +27,7 @@ struct Wanted {
     site: Option<String>,
 }
 
-/// What the purge of a URL did.
+/// The result of the purge of a URL.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Removed {
     pub(crate) url: String,
@@ -41,7 +41,7 @@ pub(crate) struct Removed {
     pub(crate) durable: bool,
 }
 
-/// What a purge of many began.
+/// The start of a purge of many objects.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Started {
     pub(crate) purge: u64,
@@ -219,7 +219,7 @@ fn of_query(query: &str) -> Wanted {
 }
 
 impl Wanted {
-    /// What it names, if that is one thing.
+    /// Returns the kind and text of the purge, if the request names exactly one.
     fn one(self) -> Option<(PurgeKind, String)> {
         let all = self.all.then(String::new);
         let mut named = [

@@ -18,7 +18,7 @@ pub struct Stats {
     pub version: String,
     /// Seconds since the start.
     pub uptime_seconds: f64,
-    /// Whether it accepts requests.
+    /// True if it accepts requests.
     pub ready: bool,
     /// Where it listens.
     pub listen: Vec<String>,
@@ -74,7 +74,7 @@ pub struct Durations {
 pub struct Memory {
     /// The budget.
     pub budget_bytes: u64,
-    /// What the system says the process has; 0 if it does not say.
+    /// Resident memory of the process as the system reports it; 0 if it does not.
     pub resident_bytes: u64,
     /// Objects in the RAM tier.
     pub ram_objects: u64,
@@ -84,7 +84,7 @@ pub struct Memory {
     pub ram_capacity_bytes: u64,
     /// Index of what is on disk.
     pub index_bytes: u64,
-    /// What waits to be written.
+    /// Bytes that wait to be written.
     pub pending_bytes: u64,
     /// Bytes that requests use, by purpose.
     #[serde(default)]
@@ -107,19 +107,19 @@ pub struct Store {
     pub left_percent: f64,
     /// `good`, `slow`, `read-only` or `offline`.
     pub health: String,
-    /// What the device said, or did, that last changed this.
+    /// The last error or act of the device that changed its state.
     #[serde(default)]
     pub reason: Option<String>,
-    /// What its reads tell of the disk: `unknown`, `fast`, `even` or `rotating`.
+    /// The kind of the disk, measured by its reads: `unknown`, `fast`, `even` or `rotating`.
     #[serde(default)]
     pub device: String,
-    /// Whether its reads are sorted.
+    /// True if its reads are sorted.
     #[serde(default)]
     pub reads_sorted: bool,
     /// Segments that are not used because reading them failed.
     #[serde(default)]
     pub quarantined_segments: u32,
-    /// Whether older contents are still being loaded.
+    /// True while older contents are still being loaded.
     pub loading: bool,
     /// Bytes for contents.
     pub capacity_bytes: u64,

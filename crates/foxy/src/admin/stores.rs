@@ -39,13 +39,13 @@ pub(crate) struct StoreLine {
     pub(crate) quarantined_segments: u32,
 }
 
-/// What became of a change.
+/// The result of a change.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Changed {
     pub(crate) store: u16,
-    /// What was done.
+    /// The change, in words.
     pub(crate) done: String,
-    /// What the configuration file needs for the next start to do the same.
+    /// The change of the configuration file that makes the next start do the same.
     pub(crate) configuration: String,
 }
 

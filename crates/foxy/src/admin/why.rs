@@ -21,19 +21,19 @@ pub struct Why {
     pub decision: String,
     /// Why the origin would be asked: a word of RFC 9211, or empty.
     pub fwd: String,
-    /// What decided, in sentences.
+    /// The reasons for the decision, in sentences.
     pub because: Vec<String>,
     /// The cache key.
     pub key: String,
     /// The rule that decides.
     pub rule: Option<String>,
-    /// What is stored for the request.
+    /// The object stored for the request.
     pub stored: Option<Stored>,
     /// The last time that the origin or more than a lookup was needed.
     pub last: Option<Last>,
 }
 
-/// What is stored.
+/// The facts of the stored object.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Stored {
     /// Status code.
@@ -50,7 +50,7 @@ pub struct Stored {
     pub length: u64,
     /// Only a part of it is stored.
     pub partial: bool,
-    /// What selects it, one per line.
+    /// The values that select it, one per line.
     pub variant: String,
     /// `memory` or `disk`.
     pub tier: String,
@@ -71,7 +71,7 @@ pub struct Place {
     pub expected_seconds: Option<u64>,
 }
 
-/// What happened last.
+/// The last request that needed the origin or more than a lookup.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Last {
     /// Seconds ago.
@@ -80,7 +80,7 @@ pub struct Last {
     pub outcome: String,
     /// Why, in a word; may be empty.
     pub reason: String,
-    /// What that means.
+    /// The meaning of that word.
     pub words: Option<String>,
     /// Status sent to the client.
     pub status: u16,
@@ -112,6 +112,7 @@ fn why(query: &str, state: &State) -> Result<Why, (u16, String)> {
         url,
         method: &method,
         fields: &fields,
+        rewriting: state.names.rewriting(&site),
     });
     let mut normalised = Vec::new();
     url.write_normalised(&mut normalised);

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::args;
-use crate::config::{AllGiven, ThisMachine, TokenFile};
+use crate::config::{self, ThisMachine, TokenFile};
 use crate::run::token;
 
 /// Default admin address.
@@ -42,13 +41,10 @@ impl AdminArgs {
     /// # Errors
     /// A file that was named cannot be read.
     pub(super) fn resolve(&self) -> Result<Admin, String> {
-        let given = match &self.config {
-            Some(path) => args::read(path).map_err(|problems| {
-                let texts: Vec<_> = problems.iter().map(ToString::to_string).collect();
-                texts.join("; ")
-            })?,
-            None => AllGiven::default(),
-        };
+        let given = config::read(self.config.as_deref()).map_err(|problems| {
+            let texts: Vec<_> = problems.iter().map(ToString::to_string).collect();
+            texts.join("; ")
+        })?;
         let setting = |section: &str, name: &str| {
             let given = given.single.get(section)?.get(name)?;
             given.texts.first().cloned()

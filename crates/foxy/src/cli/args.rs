@@ -1,7 +1,7 @@
 //! Arguments, and how they replace what the configuration file says.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -320,10 +320,7 @@ impl ServeArgs {
     /// # Errors
     /// All problems with either.
     pub fn configuration(&self, machine: &dyn Machine) -> Result<Config, Vec<Problem>> {
-        let mut given = match &self.config {
-            Some(path) => read(path)?,
-            None => AllGiven::default(),
-        };
+        let mut given = config::read(self.config.as_deref())?;
         self.overlay(&mut given)?;
         Config::build(&given, machine)
     }
@@ -411,15 +408,4 @@ fn one(text: &str, place: &str) -> Given {
         list: false,
         place: place.to_owned(),
     }
-}
-
-pub(super) fn read(path: &Path) -> Result<AllGiven, Vec<Problem>> {
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        vec![Problem::conflict(
-            "--config",
-            format!("cannot read {name}: {error}"),
-        )]
-    })?;
-    config::parse(&text, &name)
 }

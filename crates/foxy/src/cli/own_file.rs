@@ -4,7 +4,7 @@ use std::fs::File;
 
 use rustix::fs::{Advice, fadvise};
 
-/// What the system reads for one advice; it cuts longer ones short.
+/// Bytes that the system reads for one advice; it cuts longer ones short.
 const STEP_BYTES: u64 = 512 << 10;
 
 /// Asks the system to read all of the program that is mapped, in order and while it goes on: after

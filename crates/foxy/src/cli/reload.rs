@@ -1,4 +1,4 @@
-//! What Foxy says about itself, and reloads of its configuration.
+//! `foxy reload`: the running Foxy reads its configuration again and lists the changes.
 
 use std::process::ExitCode;
 

@@ -122,7 +122,7 @@ fn memory(page: &mut String, memory: &Memory) {
     let _ = writeln!(page, "  requests   {}", parts.join(", "));
 }
 
-/// What is special about a store's work at present.
+/// Returns a text on the special duty of a store at present.
 fn duty(store: &Store) -> String {
     match &store.duty[..] {
         "draining" => format!(", draining, {} % left", store.left_percent),

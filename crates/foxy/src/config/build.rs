@@ -2,9 +2,12 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use foxy_base::ByteSize;
-use foxy_proxy::{Manner, OriginTimeouts, OriginsConfig, SiteNames};
+use foxy_proxy::rules::rewrite::Rewriting;
+use foxy_proxy::rules::rules::Pattern;
+use foxy_proxy::{Compress, Manner, OriginTimeouts, OriginsConfig, SiteNames};
 use foxy_tls::{OriginTls, ServerTls};
 use ipnet::IpNet;
 
@@ -38,7 +41,7 @@ pub struct Config {
     pub memory: u64,
     /// Network threads, at least one.
     pub workers: usize,
-    /// Whether each network thread gets a core of its own.
+    /// Each network thread gets a core of its own.
     pub pin_workers: bool,
     /// Disks; none means memory alone.
     pub stores: Vec<StoreConfig>,
@@ -65,7 +68,7 @@ pub struct StoreConfig {
     pub named: bool,
     /// Bytes to use.
     pub size: u64,
-    /// Whether the user named the size; otherwise an existing store keeps its own.
+    /// The user named the size; otherwise an existing store keeps its own.
     pub size_given: bool,
     /// In which order it is read.
     pub reads: foxy_store::ReadMode,
@@ -95,9 +98,9 @@ pub struct SiteConfig {
     pub proxy_protocol: bool,
     /// Hosts and paths that it is for; without hosts: all.
     pub names: SiteNames,
-    /// Whom it asks; of several the first, under whose name all are asked.
+    /// The origin of the site. With several: the first one, whose name all of them are sent.
     pub origin: OriginUrl,
-    /// All whom it asks, if that is more than the one origin.
+    /// All origins of the site, if it has more than one.
     pub origins: Option<OriginsConfig>,
     /// How TLS is spoken to the origin; `None`: it is not.
     pub origin_tls: Option<OriginTls>,
@@ -105,6 +108,10 @@ pub struct SiteConfig {
     pub timeouts: OriginTimeouts,
     /// How it answers apart from its origins.
     pub manner: Manner,
+    /// Rewriting of fields and URLs, if there is any.
+    pub rewriting: Option<Arc<Rewriting>>,
+    /// Compression of what is stored plain, if it is wanted.
+    pub compress: Option<Arc<Compress>>,
     /// Whether the origin sees the client's `Host`.
     pub preserve_host: bool,
     /// Waiting requests that take the answer of a running fetch.
@@ -115,6 +122,8 @@ pub struct SiteConfig {
     pub normalise: Option<bool>,
     /// Clients that may use it; `None`: all.
     pub allow_clients: Option<Vec<IpNet>>,
+    /// Names of clients' certificates that may use it; `None`: all.
+    pub allow_client_names: Option<Vec<Pattern>>,
 }
 
 /// Logs.
@@ -329,7 +338,7 @@ fn log(section: Option<&Section>, problems: &mut Vec<Problem>) -> LogConfig {
     }
 }
 
-/// What single values cannot show: addresses, names and paths that occur twice.
+/// Finds mistakes that single values cannot show: addresses, names and paths that occur twice.
 fn check_together(config: &Config, problems: &mut Vec<Problem>) {
     shared::check(config, problems);
     let mut addresses: Vec<(SocketAddr, String)> = Vec::new();

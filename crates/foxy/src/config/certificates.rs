@@ -4,9 +4,9 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use foxy_base::{Clock, SystemClock};
-use foxy_tls::{ServerOptions, ServerTls};
+use foxy_tls::{ClientOptions, ServerOptions, ServerTls};
 
-use super::build::Config;
+use super::build::{Config, SiteConfig};
 use super::given::Section;
 use super::kind::Value;
 use super::problem::Problem;
@@ -15,7 +15,7 @@ use super::values::Values;
 /// The certificates that a section names; `None` if it names none.
 ///
 /// # Errors
-/// What is wrong with them.
+/// The mistake in the settings or in the files.
 pub(super) fn read(values: &Values<'_>) -> Result<Option<ServerTls>, String> {
     let text = |name: &str| match values.given(name) {
         Some(Value::Text(text)) => Some(text.clone()),
@@ -26,12 +26,21 @@ pub(super) fn read(values: &Values<'_>) -> Result<Option<ServerTls>, String> {
     if certificate.is_some() != key.is_some() {
         return Err("certificate and key belong together; give both or none".to_owned());
     }
+    let clients = path("client_ca").map(|authorities| ClientOptions {
+        authorities,
+        required: !matches!(values.given("client_certificate"), Some(Value::Text(word)) if word == "request"),
+    });
     let options = ServerOptions {
+        clients,
         certificate: certificate.zip(key),
         folder: path("certificates"),
         default: text("default_certificate"),
     };
     if options.certificate.is_none() && options.folder.is_none() {
+        if options.clients.is_some() {
+            let text = "client_ca needs certificates of its own here: give certificate and key, or certificates";
+            return Err(text.to_owned());
+        }
         return match options.default {
             None => Ok(None),
             Some(_) => Err("default_certificate needs certificates to choose from".to_owned()),
@@ -58,6 +67,7 @@ pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
         problems.push(Problem::conflict("listen_tls", text));
     }
     for site in &config.sites {
+        client_certificates(site, problems);
         if !site.listen_tls.is_empty() && site.tls.is_none() {
             let text = format!(
                 "there is no certificate for the site {}; give its certificate and key",
@@ -65,6 +75,27 @@ pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
             );
             problems.push(Problem::conflict("site.listen_tls", text));
         }
+    }
+}
+
+/// Clients show certificates over TLS only.
+fn client_certificates(site: &SiteConfig, problems: &mut Vec<Problem>) {
+    let asked = site.tls.as_ref().and_then(ServerTls::clients);
+    let required = asked.is_some_and(|clients| clients.required);
+    let plain = site.listen.len() > site.listen_tls.len();
+    if required && plain {
+        let text = format!(
+            "the site {} wants certificates of clients and also listens without TLS, where there are none; take its `listen` out, or set client_certificate to \"request\"",
+            site.name
+        );
+        problems.push(Problem::conflict("site.client_ca", text));
+    }
+    if asked.is_none() && site.allow_client_names.is_some() {
+        let text = format!(
+            "the site {} asks no client for a certificate, so nobody could use it; give client_ca",
+            site.name
+        );
+        problems.push(Problem::conflict("site.allow_client_names", text));
     }
 }
 
@@ -118,6 +149,14 @@ impl Config {
                     certificate.names.join(", "),
                     certificate.issuer,
                     certificate.days_left(now)
+                );
+            }
+            if let Some(clients) = tls.clients() {
+                let word = if clients.required { "must" } else { "may" };
+                let path = clients.authorities.display();
+                let _ = writeln!(
+                    text,
+                    "               clients {word} show a certificate of {path}"
                 );
             }
             for warning in tls.warnings(now) {

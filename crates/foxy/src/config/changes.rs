@@ -153,7 +153,8 @@ mod tests {
 
     const SITE: &str = "[[site]]\nname = \"a\"\nlisten = \"127.0.0.1:8080\"\n";
 
-    /// What a reload from one text to the other applies, what has to wait, and whether fetches go on.
+    /// Returns the settings that a reload from one text to the other applies, those that have to
+    /// wait, and whether fetches go on.
     fn changes(old: &str, new: &str) -> (Vec<String>, Vec<String>, bool) {
         let (old, new) = (build(old).unwrap(), build(new).unwrap());
         let (_, changes) = new.after(&old);
@@ -182,6 +183,24 @@ mod tests {
         ] {
             let found = changes(&site, &format!("{site}{new}"));
             assert_eq!(found, (vec![name.to_owned()], vec![], alike), "{new}");
+        }
+        for rules in [
+            "request_headers = [\"set A: 1\"]",
+            "response_headers = [\"set A: 1\"]",
+            "rewrite = [\"prefix /a /b\"]",
+            "redirects = [\"301 prefix /a /b\"]",
+            "compress = [\"br\"]",
+        ] {
+            let old = format!("{site}{rules}\n");
+            assert_eq!(changes(&old, &old), (vec![], vec![], true));
+            let decides = (vec!["site a".to_owned()], vec![], false);
+            let other = old
+                .replace("/b", "/c")
+                .replace("A: 1", "A: 2")
+                .replace("\"br\"", "\"gzip\"");
+            for (old, new) in [(&site, &old), (&old, &site), (&old, &other)] {
+                assert_eq!(changes(old, new), decides, "{rules}");
+            }
         }
         let other = format!("{SITE}origin = \"http://b.test\"\n");
         assert_eq!(

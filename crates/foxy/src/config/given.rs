@@ -1,4 +1,4 @@
-//! What a user gave: texts from the file and the command line, each with its place, by setting.
+//! What a user gave: texts from files, variables and the command line, each with its place, by setting.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,9 @@ use super::table::{REPEATED, SETTINGS, Setting};
 pub struct Given {
     /// As written, quotes left out.
     pub texts: Vec<String>,
-    /// Whether it was written as a list.
+    /// It was written as a list.
     pub list: bool,
-    /// `foxy.toml:3` or `--memory`.
+    /// `foxy.toml:3`, `FOXY__MEMORY` or `--memory`.
     pub place: String,
 }
 
@@ -193,7 +193,7 @@ pub(crate) fn full_name(section: &str, name: &str) -> String {
     }
 }
 
-fn unknown(place: String, section: &str, name: &str) -> Problem {
+pub(super) fn unknown(place: String, section: &str, name: &str) -> Problem {
     let here: Vec<String> = SETTINGS
         .iter()
         .filter(|setting| setting.section == section)
@@ -211,6 +211,17 @@ fn unknown(place: String, section: &str, name: &str) -> Problem {
         .or_else(|| nearest(&key, &here))
         .or_else(|| nearest(&key, &all));
     Problem::unknown(place, &key, suggestion.as_deref())
+}
+
+/// Texts of a value outside of a file: a list in TOML's form, or the text as it is. `None` if a list
+/// begins and is none.
+pub(super) fn list_or_text(value: &str) -> Option<(Vec<String>, bool)> {
+    if !value.trim_start().starts_with('[') {
+        return Some((vec![value.to_owned()], false));
+    }
+    let line = format!("value = {value}");
+    let table = DeTable::parse(&line).ok()?;
+    texts(table.get_ref().get("value")?.get_ref())
 }
 
 fn texts(value: &DeValue<'_>) -> Option<(Vec<String>, bool)> {

@@ -9,8 +9,9 @@ use ipnet::IpNet;
 
 use super::origin::OriginEntry;
 use super::pattern::Of;
+use super::rewriting;
 
-/// What a setting accepts.
+/// The kind of value that a setting accepts.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// A number of bytes between the two.
@@ -27,8 +28,12 @@ pub enum Kind {
     Flag,
     /// One of these words.
     Word(&'static [&'static str]),
+    /// Some of these words, each once.
+    Words(&'static [&'static str]),
     /// A path.
     Path,
+    /// Paths of files; `*` stands for any part of a name.
+    Files,
     /// A path, or `stdout`, or `off`.
     LogTarget,
     /// A name of letters, digits, `.`, `-` and `_`.
@@ -63,6 +68,8 @@ pub enum Kind {
     ErrorPages,
     /// Names or patterns of a rule.
     Patterns(Of),
+    /// Rules of rewriting.
+    Rewrites(rewriting::Of),
 }
 
 /// A value that was read and found right.
@@ -95,12 +102,13 @@ pub enum Value {
 }
 
 impl Kind {
-    /// Whether the value is written as a list.
+    /// Returns whether the value is written as a list.
     #[must_use]
     pub fn is_list(self) -> bool {
         matches!(
             self,
-            Self::FieldNames
+            Self::Files
+                | Self::FieldNames
                 | Self::HostNames
                 | Self::SiteHosts
                 | Self::Origins
@@ -112,10 +120,12 @@ impl Kind {
                 | Self::Ports
                 | Self::PortRanges
                 | Self::Patterns(_)
+                | Self::Rewrites(_)
+                | Self::Words(_)
         )
     }
 
-    /// What is allowed, for messages and the reference.
+    /// Returns the allowed values, for messages and the reference.
     #[must_use]
     pub fn allowed(self) -> String {
         match self {
@@ -138,11 +148,16 @@ impl Kind {
             }
             Self::Count(min, max) => format!("a whole number from {min} to {max}"),
             Self::Flag => "true or false".to_owned(),
+            Self::Words(words) => {
+                let quoted: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
+                format!("a list of {}", quoted.join(", "))
+            }
             Self::Word(words) => {
                 let quoted: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
                 format!("one of {}", quoted.join(", "))
             }
             Self::Path => "a path".to_owned(),
+            Self::Files => "a list of paths, `*` for any part of a name".to_owned(),
             Self::LogTarget => "\"stdout\", \"off\" or the path of a file".to_owned(),
             Self::Name => "1 to 64 letters, digits, `.`, `-` or `_`".to_owned(),
             Self::FieldNames => "a list of field names".to_owned(),
@@ -161,6 +176,7 @@ impl Kind {
                 "a list of ports and ranges such as 1025-65535, or \"all\"".to_owned()
             }
             Self::Patterns(of) => of.allowed().to_owned(),
+            Self::Rewrites(of) => of.allowed().to_owned(),
             Self::Origins => {
                 "a URL of scheme http or https, host and port, without a path; or a list of them, each \
                  with weight=N and connections=N behind it if wanted"
@@ -174,7 +190,7 @@ impl Kind {
     /// Reads what a user wrote; list kinds take one entry per element.
     ///
     /// # Errors
-    /// What is wrong with it, in a few words; [`allowed`](Self::allowed) says the rest.
+    /// The mistake, in a few words; [`allowed`](Self::allowed) says the rest.
     pub fn read(self, given: &[String]) -> Result<Value, String> {
         let one = given.first().map_or("", String::as_str);
         match self {
@@ -199,8 +215,10 @@ impl Kind {
                 .map_err(|_| "it is neither".to_owned()),
             Self::Word(words) if words.contains(&one) => Ok(Value::Text(one.to_owned())),
             Self::Word(_) => Err("there is no such word".to_owned()),
+            Self::Words(words) => some_of(words, given).map(Value::Texts),
             Self::Path | Self::LogTarget if one.is_empty() => Err("it is empty".to_owned()),
             Self::Path | Self::LogTarget => Ok(Value::Text(one.to_owned())),
+            Self::Files => each(given, not_empty).map(Value::Texts),
             Self::Name => name(one).map(Value::Text),
             Self::FieldNames => each(given, token).map(Value::Texts),
             Self::HostName => host_name(one).map(Value::Text),
@@ -222,10 +240,32 @@ impl Kind {
             Self::Origins => each(given, str::parse).map(Value::Origins),
             Self::ErrorPages => each(given, error_page).map(Value::Texts),
             Self::RequestPath => request_path(one).map(Value::Text),
-            Self::Patterns(_) if given.is_empty() => Err("the list is empty".to_owned()),
+            Self::Patterns(_) | Self::Rewrites(_) if given.is_empty() => {
+                Err("the list is empty".to_owned())
+            }
             Self::Patterns(of) => each(given, |text| of.read(text)).map(Value::Texts),
+            Self::Rewrites(of) => of.check(given).map(|()| Value::Texts(given.to_vec())),
         }
     }
+}
+
+fn not_empty(text: &str) -> Result<String, String> {
+    match text.is_empty() {
+        true => Err("it is empty".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}
+
+fn some_of(words: &[&str], given: &[String]) -> Result<Vec<String>, String> {
+    for (i, word) in given.iter().enumerate() {
+        if !words.contains(&&word[..]) {
+            return Err(format!("`{word}` is none of them"));
+        }
+        if given[..i].contains(word) {
+            return Err(format!("`{word}` is there twice"));
+        }
+    }
+    Ok(given.to_vec())
 }
 
 fn host_name(text: &str) -> Result<String, String> {

@@ -1,4 +1,4 @@
-//! What the machine offers: memory, cores, free space. Behind a trait, so that plans are testable.
+//! Resources of the machine: memory, cores, free space. Behind a trait, so that plans are testable.
 
 use std::ffi::OsString;
 use std::fmt::Debug;

@@ -1,12 +1,14 @@
-//! Configuration: texts from a file and flags become one typed tree, or all problems at once.
+//! Configuration: texts from files, variables and flags become one typed tree, or all problems at once.
 //!
 //! Everything is driven by [`SETTINGS`]: reading, messages, defaults and `docs/config.md` cannot
-//! disagree. Nothing reads files or the environment after [`Config::build`].
+//! disagree. Nothing reads files or the environment after [`Config::build`], but [`read`] does before it.
 
 mod build;
 mod certificates;
 mod changes;
 mod clients;
+mod environment;
+mod files;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzzing;
 mod given;
@@ -23,6 +25,7 @@ mod plan;
 mod problem;
 mod proxy_settings;
 mod reference;
+mod rewriting;
 mod rules;
 mod shared;
 mod site;
@@ -36,6 +39,7 @@ pub use build::{
     Config, LogConfig, LogFormat, LogLevel, LogTarget, ScrubConfig, SiteConfig, StoreConfig,
 };
 pub(crate) use clients::Users;
+pub use files::read;
 pub use given::{AllGiven, Given, Section, parse};
 pub use group::{GroupUse, MemoryGroup};
 pub use kind::{Kind, Value};

@@ -70,7 +70,7 @@ pub(super) fn read(
     })
 }
 
-/// What is wrong with the list.
+/// Returns the first mistake in the list.
 fn wrong(all: &[OriginEntry]) -> Option<String> {
     if all.len() > ORIGINS_MAX {
         return Some(format!(

@@ -2,7 +2,7 @@
 
 use super::kind::{name, token};
 
-/// What a pattern is of.
+/// The kind of name that a pattern is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
     /// Names of sites; no patterns.
@@ -19,10 +19,12 @@ pub enum Of {
     CookiePattern,
     /// Request fields, with or without a pattern for the value.
     Field,
+    /// Names in certificates of clients.
+    ClientName,
 }
 
 impl Of {
-    /// What is allowed, for messages and the reference.
+    /// Returns the allowed values, for messages and the reference.
     pub(super) const fn allowed(self) -> &'static str {
         match self {
             Self::Site => "a list of names of sites, or \"forward\"",
@@ -33,6 +35,7 @@ impl Of {
             Self::Parameter => "a list of parameter names such as id or utm_*",
             Self::Cookie => "a list of cookie names",
             Self::CookiePattern => "a list of cookie names such as session or sess*",
+            Self::ClientName => "a list of names such as *.nodes.example.com or \"CN=node 1\"",
             Self::Field => "a list of field names, or NAME: VALUE such as \"User-Agent: *curl*\"",
         }
     }
@@ -40,7 +43,7 @@ impl Of {
     /// Reads one.
     ///
     /// # Errors
-    /// What is wrong with it, in a few words.
+    /// The mistake, in a few words.
     pub(super) fn read(self, text: &str) -> Result<String, String> {
         match self {
             Self::Site => name(text),
@@ -52,6 +55,8 @@ impl Of {
             }
             Self::Cookie | Self::CookiePattern => token(text).map_err(|_| cookie_wrong()),
             Self::Field => field(text),
+            Self::ClientName if text.trim().is_empty() => Err("it is empty".to_owned()),
+            Self::ClientName => Ok(text.to_owned()),
         }
     }
 }
@@ -120,6 +125,7 @@ mod tests {
             (Of::Parameter, &["id", "utm_*", "*"], &["", "a=b", "a&b"]),
             (Of::Cookie, &["session"], &["s*", "", "a b"]),
             (Of::CookiePattern, &["s*"], &["", "a=b"]),
+            (Of::ClientName, &["*.a.b", "CN=x y"], &["", " "]),
             (
                 Of::Field,
                 &["X-A", "User-Agent: *curl*"],

@@ -1,4 +1,4 @@
-//! What a configuration amounts to on this machine, in words: `foxy check` prints it.
+//! The plan of a configuration on this machine, in words: `foxy check` prints it.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use foxy_store::ReadMode;
 use super::build::{Config, LogTarget, SiteConfig};
 use super::clients::{Users, users};
 use super::machine::Machine;
-use super::{manner, origins};
+use super::{manner, origins, rewriting};
 
 impl Config {
     /// A few lines that say what would be started.
@@ -25,26 +25,7 @@ impl Config {
             let _ = writeln!(text, "clients        {}", users.words);
         }
         for site in &self.sites {
-            let listen = join(&site.listen);
-            let _ = writeln!(
-                text,
-                "site           {} on {listen} for {}",
-                site.name, site.origin
-            );
-            if site.proxy_protocol {
-                text.push_str(
-                    "               trusted proxies name clients by the PROXY protocol\n",
-                );
-            }
-            text.push_str(&manner::lines(&site.manner));
-            if let Some(origins) = &site.origins {
-                text.push_str(&origins::lines(origins));
-            }
-            for (word, list) in [("hosts", &site.names.hosts), ("paths", &site.names.paths)] {
-                if !list.is_empty() {
-                    let _ = writeln!(text, "               {word} {}", list.join(", "));
-                }
-            }
+            text.push_str(&site_lines(site));
         }
         text.push_str(&self.certificate_lines());
         let admin = self
@@ -88,7 +69,7 @@ impl Config {
         text
     }
 
-    /// Whether every proxy listener can be reached from this machine only.
+    /// Returns whether every proxy listener can be reached from this machine only.
     #[must_use]
     pub fn loopback_only(&self) -> bool {
         let sites = self.sites.iter().flat_map(|site| &site.listen);
@@ -138,6 +119,32 @@ impl Config {
             LogTarget::File(path) => path.display().to_string(),
         }
     }
+}
+
+/// Lines on one site.
+fn site_lines(site: &SiteConfig) -> String {
+    let mut text = String::new();
+    let listen = join(&site.listen);
+    let _ = writeln!(
+        text,
+        "site           {} on {listen} for {}",
+        site.name, site.origin
+    );
+    if site.proxy_protocol {
+        text.push_str("               trusted proxies name clients by the PROXY protocol\n");
+    }
+    text.push_str(&manner::lines(&site.manner));
+    let (rewriting, compress) = (site.rewriting.as_deref(), site.compress.as_deref());
+    text.push_str(&rewriting::lines(rewriting, compress));
+    if let Some(origins) = &site.origins {
+        text.push_str(&origins::lines(origins));
+    }
+    for (word, list) in [("hosts", &site.names.hosts), ("paths", &site.names.paths)] {
+        if !list.is_empty() {
+            let _ = writeln!(text, "               {word} {}", list.join(", "));
+        }
+    }
+    text
 }
 
 fn join(addresses: &[SocketAddr]) -> String {

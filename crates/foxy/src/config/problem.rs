@@ -1,4 +1,4 @@
-//! What is wrong with a configuration: where, what was given, what is allowed, how to mend it.
+//! A mistake in a configuration: its place, the given value, the allowed values, the way to mend it.
 
 use std::fmt;
 

@@ -74,7 +74,7 @@ fn fill(values: &mut Values<'_>) -> FillConfig {
     }
 }
 
-/// What the proxy may do for whom.
+/// Returns the rules for clients and their destinations.
 pub(super) fn access(values: &mut Values<'_>) -> Access {
     Access {
         allow_clients: values.networks("allow_clients"),

@@ -13,6 +13,12 @@ given by `foxy --config FILE` and is TOML. `foxy check --config FILE` reads it, 
 mistake at once with its line, and prints what would be done. Flags of the command line
 (`foxy --help`) replace what the file says.
 
+Every setting can also be given by a variable of the environment, which replaces what the file says
+and is replaced by a flag: `FOXY__MEMORY=1GiB`, `FOXY__CACHE__OBJECT_MAX=1GiB` for a setting of
+`[cache]`, `FOXY__SITE__1__ORIGIN=http://app:8000` for one of the first site, lists as in the file:
+`FOXY__LISTEN='[\"*:3128\", \"*:8080\"]'`. In a file, `${NAME}` stands for a variable and
+`${file:PATH}` for the first line of a file.
+
 Sizes are written `4096`, `64MB` (powers of ten) or `8GiB` (powers of two), durations `250ms`, `5s`,
 `10m`, `2h` or `7d`. A list of one entry may be written without brackets.
 ";

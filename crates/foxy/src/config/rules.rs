@@ -96,7 +96,7 @@ fn at(section: &Section, name: &str, place: &str) -> String {
     given.map_or_else(|| place.to_owned(), |given| given.place.clone())
 }
 
-/// Whether everything that `later` is for is decided by `first`: told for the plain cases.
+/// Returns whether `first` decides everything that `later` is for: told for the plain cases.
 fn covers(first: &Rule, later: &Rule) -> bool {
     let within = |first: &[Pattern], later: &[Pattern]| {
         let fits = |p: &Pattern| first.iter().any(|f| f.fits(p.as_bytes()));

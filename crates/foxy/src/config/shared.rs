@@ -84,7 +84,7 @@ impl Config {
     }
 }
 
-/// What cannot be decided where sites share an address.
+/// Finds settings that cannot be decided where sites share an address.
 pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
     for listener in config.shared_listeners() {
         let address = listener.address;
@@ -118,7 +118,8 @@ pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
     }
 }
 
-/// What comes before the host of a request, and so must be the same for the sites of an address.
+/// Finds differences in settings that apply before the host of a request is known, and so must be
+/// the same for the sites of an address.
 fn before_the_host(listener: &SharedListener<'_>, mut problem: impl FnMut(&str, String)) {
     let (address, sites) = (listener.address, &listener.sites);
     let plain = sites.iter().find(|s| !s.listen_tls.contains(&address));

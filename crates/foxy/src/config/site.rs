@@ -1,6 +1,7 @@
 //! The `[[site]]` sections.
 
 use foxy_proxy::SiteNames;
+use foxy_proxy::rules::rules::Pattern;
 use foxy_tls::ServerTls;
 
 use super::build::SiteConfig;
@@ -9,7 +10,7 @@ use super::kind::Value;
 use super::origin::OriginUrl;
 use super::problem::Problem;
 use super::values::Values;
-use super::{certificates, manner, origin_tls, origins};
+use super::{certificates, manner, origin_tls, origins, rewriting};
 
 /// One site; `None` if too little of it can be read.
 pub(super) fn read(
@@ -30,10 +31,7 @@ pub(super) fn read(
         _ => foxy_proxy::Collapse::Fresh,
     };
     let obey_request = values.given_flag("obey_request");
-    let normalise = match values.given("normalise") {
-        Some(Value::Flag(normalise)) => Some(*normalise),
-        _ => None,
-    };
+    let normalise = values.given_flag("normalise");
     let all = values.origins("origin");
     if all.is_empty() && !section.contains_key("origin") {
         let text = "site.origin is missing; name the server, such as \"http://127.0.0.1:8080\"";
@@ -62,10 +60,13 @@ pub(super) fn read(
     let origins = origins::read(&mut values, (&name, host), all, tls_to, &place);
     let plain = section.contains_key("listen");
     let manner = manner::read(&mut values, (plain, &listen_tls), &place);
+    let rewriting = rewriting::read(&values);
+    let compress = rewriting::compress(&mut values);
     let allow_clients = match values.given("allow_clients") {
         Some(Value::Networks(networks)) => Some(networks.clone()),
         _ => None,
     };
+    let allow_client_names = client_names(&values);
     Some(SiteConfig {
         name,
         listen,
@@ -77,13 +78,24 @@ pub(super) fn read(
         origins,
         timeouts,
         manner,
+        rewriting,
+        compress,
         origin_tls,
         preserve_host,
         collapse,
         obey_request,
         normalise,
         allow_clients,
+        allow_client_names,
     })
+}
+
+/// Names of clients' certificates that may use it.
+fn client_names(values: &Values<'_>) -> Option<Vec<Pattern>> {
+    match values.given("allow_client_names") {
+        Some(Value::Texts(names)) => Some(names.iter().map(|name| Pattern::new(name)).collect()),
+        _ => None,
+    }
 }
 
 /// Its hosts and paths.

@@ -69,7 +69,7 @@ fn store(
 /// A store that is named while Foxy runs, as the configuration would name it.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The mistake in the path or the size.
 pub(crate) fn one_store(path: &str, size: Option<&str>) -> Result<StoreConfig, String> {
     let given = |text: &str, place: &str| super::Given {
         texts: vec![text.to_owned()],

@@ -3,6 +3,7 @@
 use super::build::MEMORY_MIN;
 use super::kind::Kind::{self, *};
 use super::pattern::Of;
+use super::rewriting;
 
 /// One setting.
 #[derive(Clone, Copy, Debug)]
@@ -11,7 +12,7 @@ pub struct Setting {
     pub section: &'static str,
     /// Its name inside the section.
     pub name: &'static str,
-    /// What it accepts.
+    /// The kind of value that it accepts.
     pub kind: Kind,
     /// The default as a user would write it (entries of a list separated by spaces), or `None` if
     /// it depends on the machine or there is none.
@@ -72,6 +73,8 @@ const FORWARDED: Kind = Word(&["transparent", "append", "replace", "remove"]);
 /// The table, in the order of the reference.
 #[rustfmt::skip]
 pub const SETTINGS: &[Setting] = &[
+    free("", "include", Files, "none",
+        "Further files, read after this one in the order of their names: \"conf.d/*.toml\". Paths are relative to the folder of this file. Their sites, rules and stores are added; a setting that is given twice is refused. A list without `*` names files that must be there."),
     fixed("", "listen", Addresses, "127.0.0.1:3128",
         "Where the forward proxy listens. With addresses other than loopback, private and loopback destinations are refused unless `access.allow_destinations` names them."),
     free("", "listen_tls", Addresses, "nowhere",
@@ -97,6 +100,8 @@ pub const SETTINGS: &[Setting] = &[
     free("tls", "key", Path, "none", KEY),
     free("tls", "certificates", Path, "none", CERTIFICATES),
     free("tls", "default_certificate", HostName, "none: such clients are refused", DEFAULT_CERTIFICATE),
+    free("tls", "client_ca", Path, "clients are not asked for certificates", CLIENT_CA),
+    fixed("tls", "client_certificate", CLIENT_CERTIFICATE, "require", CLIENT_CERTIFICATE_ABOUT),
 
     fixed("admission", "write_budget", Size(0, 1 << 50), "0",
         "Bytes per second of new contents that are written to all stores together, on average; what was not used for up to ten seconds may be used later, so that longer objects than ten seconds' worth do not enter. 0 sets no limit. For disks that wear out, or that others need as well."),
@@ -125,6 +130,10 @@ pub const SETTINGS: &[Setting] = &[
     free("site", "key", Path, "none", KEY),
     free("site", "certificates", Path, "those of `[tls]`", CERTIFICATES),
     free("site", "default_certificate", HostName, "none: such clients are refused", DEFAULT_CERTIFICATE),
+    free("site", "client_ca", Path, "as the certificates say: those of `[tls]`, or none", CLIENT_CA),
+    fixed("site", "client_certificate", CLIENT_CERTIFICATE, "require", CLIENT_CERTIFICATE_ABOUT),
+    free("site", "allow_client_names", Patterns(Of::ClientName), "everybody",
+        "Certificates that may use the site, by subject (such as \"CN=node 1, O=Example\") or by an alternative name (host, address of mail, URI), `*` standing for anything; others get 403."),
     free("site", "origin", Origins, "required",
         "Who is asked for what is not cached: one server or a list, such as [\"http://10.0.0.1:8080\", \"http://10.0.0.2:8080 weight=2 connections=50\"]. `connections` are requests that may be under way there. All are asked for the same host: that of the first, or the client's with `preserve_host`. With `https://` certificates are always checked."),
     fixed("site", "balance", Word(&["least_outstanding", "round_robin", "hash"]), "least_outstanding",
@@ -157,6 +166,18 @@ pub const SETTINGS: &[Setting] = &[
         "What clients are told to wait during maintenance (`Retry-After`)."),
     free("site", "error_pages", ErrorPages, "Foxy's own pages",
         "Pages for answers that Foxy makes itself, such as [\"502 /etc/foxy/502.html\", \"503 /etc/foxy/503.html\"]: .html, .json or .txt files of at most 256KiB, read at the start. Error pages of origins pass unchanged."),
+    free("site", "request_headers", Rewrites(rewriting::Of::Requests), "none",
+        "Changes of the fields of requests to the origin, in this order, such as [\"set X-Client: {client_ip}\", \"add X-Tag: a\", \"remove X-Debug\", \"rename X-Old X-New\"]. Variables are {client_ip}, {scheme}, {host}, {path}, {query}, {site} and {request_id}; `{{` is a brace. `Vary` selects by the changed request. Fields of the connection, of framing and of Foxy's own checks cannot be changed, and `Authorization` and `Cookie` get fixed texts only."),
+    free("site", "response_headers", Rewrites(rewriting::Of::Answers), "none",
+        "Changes of the fields of final answers on their way to clients, Foxy's own pages included. Also {cache_status} is known. What is stored is the origin's answer, so a change holds at once for everything."),
+    free("site", "rewrite", Rewrites(rewriting::Of::Paths), "the client's path",
+        "Paths at the origin; the first entry that fits the path decides: [\"prefix /shop /\", \"regex ^/u/([0-9]+)$ /user?id={1}\"]. A prefix ends at a `/`, and what follows it stays. The query stays, unless the new path has one (where {query} is the client's). Keys, `[[rule]]`, purges and `foxy why` use the client's URL. Paths with a segment `.` or `..` get 400."),
+    free("site", "redirects", Rewrites(rewriting::Of::Redirects), "none",
+        "URLs that clients are sent elsewhere for, before the cache is asked: [\"301 prefix /old /new\", \"308 regex ^/(.*)$ https://www.example.com/{1}\"]. The variables of `request_headers` and captures are known. `PURGE` is not redirected."),
+    fixed("site", "compress", Words(&["br", "gzip"]), "",
+        "Codings that stored answers are compressed by, the preferred one first, such as [\"br\", \"gzip\"]. The first client that asks for a form gets the plain answer while the form is made; each form is made once for each version and stored. Text, scripts, JSON, XML, SVG, fonts and the like with status 200 and no coding of their own, up to a fragment (about 250KiB), get `Vary: Accept-Encoding`, and compressed forms a weak `ETag`. Never ranges, `no-transform`, answers with `Set-Cookie` or `private` or chosen by cookies, or requests with `Authorization`; with `Cookie` only style sheets, scripts, images and fonts (BREACH)."),
+    fixed("site", "compress_min_size", Size(1, MIB), "1KiB",
+        "Shorter answers stay plain."),
     free("site", "connect_timeout", Duration(1, DAY), "as `timeouts.connect`",
         "To resolve and connect to an origin of this site."),
     free("site", "first_byte_timeout", Duration(1, DAY), "as `timeouts.first_byte`",
@@ -347,6 +368,10 @@ const KEY: &str = "PEM file with the key of `certificate`.";
 const CERTIFICATES: &str = "Folder with further certificates: `NAME.crt` or `NAME.pem` with `NAME.key`, and folders that contain `tls.crt` with `tls.key`, or `fullchain.pem` with `privkey.pem`.";
 const DEFAULT_CERTIFICATE: &str =
     "A name of the certificate for clients that ask for none, or for a name without certificate.";
+
+const CLIENT_CERTIFICATE: Kind = Word(&["require", "request"]);
+const CLIENT_CA: &str = "PEM file with the authorities whose certificates clients show in the handshake with these certificates. What a client shows is always verified; {client_subject} and {client_names} tell the origin of it (see `site.request_headers`). Sessions are not continued, so each connection is checked. A request over a connection that was made for another site gets 421.";
+const CLIENT_CERTIFICATE_ABOUT: &str = "`require`: clients without a certificate are refused in the handshake. `request`: they may come without one.";
 
 const AS_IN_CACHE: &str = "as in `[cache]`";
 const SEE_CACHE: &str = "As in `[cache]`, for what the rule is for.";

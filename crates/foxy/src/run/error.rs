@@ -12,7 +12,7 @@ pub enum StartError {
     /// A file or device cannot be used.
     #[error("store {0}")]
     Disk(#[from] DiskError),
-    /// What is on it is not a usable store.
+    /// The file or device does not hold a usable store.
     #[error("store {0}")]
     Store(#[from] OpenError),
     /// The folder of a new store cannot be made.
@@ -20,7 +20,7 @@ pub enum StartError {
     Folder {
         /// The store's path.
         path: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// An address cannot be listened on.
@@ -30,15 +30,15 @@ pub enum StartError {
         address: SocketAddr,
         /// `forward proxy`, `admin` or the site's name.
         user: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
-        /// What to do.
+        /// The way to mend it.
         advice: &'static str,
     },
     /// Sites of one address cannot be told apart.
     #[error("{0}")]
     Sites(String),
-    /// What the service manager passes is no listening TCP socket.
+    /// The socket that the service manager passes is no listening TCP socket.
     #[error(
         "a socket of the service manager cannot be used: {0}; ListenStream= in foxy.socket makes TCP sockets from ADDRESS:PORT"
     )]
@@ -53,7 +53,7 @@ pub enum StartError {
     AccessLog {
         /// Its path.
         target: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The admin token cannot be read or created.
@@ -69,9 +69,9 @@ pub enum StartError {
     /// The system refuses a thread or runtime.
     #[error("cannot start a {what} thread: {source}; the limit on processes or memory is too low")]
     Thread {
-        /// Which.
+        /// The kind of thread.
         what: &'static str,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }

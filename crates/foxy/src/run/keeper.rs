@@ -29,7 +29,7 @@ const CLOSE_MAX: Duration = Duration::from_secs(10);
 const LET_GO: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What a store's thread shall do besides driving it.
+/// A command for a store's thread, besides driving the store.
 enum Command {
     /// Write everything out, and end.
     Drain,
@@ -72,7 +72,7 @@ pub(crate) enum KeeperError {
     Grow(#[from] GrowError),
 }
 
-/// What became of a store that was taken out.
+/// The result of taking a store out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TakenOut {
     /// Everything that waited was written.
@@ -279,7 +279,7 @@ fn join(thread: JoinHandle<()>) {
     }
 }
 
-/// Whether two paths name one file.
+/// Returns whether two paths name one file.
 fn is_same(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| std::fs::canonicalize(path).ok();
     one == other || real(one).is_some_and(|one| Some(one) == real(other))

@@ -1,5 +1,5 @@
-//! What a reload replaces: the proxy with its settings, its listeners, what the admin listener
-//! answers from.
+//! The parts that a reload replaces: the proxy with its settings, its listeners, and the state that
+//! the admin listener answers from.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(crate) type ReloadWish = oneshot::Sender<Result<String, Vec<String>>>;
 /// Wishes that may wait.
 const WISHES: usize = 8;
 
-/// What only a start decides.
+/// Settings that only a start decides.
 #[derive(Debug)]
 pub(super) struct Fixed {
     pub(super) seed: u64,
@@ -86,7 +86,7 @@ pub(super) struct Renewable {
     wished: Mutex<Option<mpsc::Receiver<ReloadWish>>>,
 }
 
-/// What the admin listener needs beside it.
+/// The parts that the admin listener needs beside the proxy.
 pub(super) type Around<'a> = (&'a Arc<Engine>, &'a Arc<StoreKeeper>, Option<LogHandle>);
 
 impl Renewable {

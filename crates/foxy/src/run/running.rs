@@ -70,7 +70,7 @@ impl Running {
         self.stores.absent()
     }
 
-    /// What the workers share, with the settings of now.
+    /// Returns the state that the workers share, with the settings of now.
     #[must_use]
     pub fn proxy(&self) -> Arc<Proxy> {
         self.renewable.proxy()

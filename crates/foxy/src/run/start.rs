@@ -22,7 +22,7 @@ use crate::access_log;
 use crate::admin;
 use crate::config::{Config, LogTarget};
 
-/// What Foxy takes from outside, so that tests can hold it.
+/// The parts that Foxy takes from outside, so that tests can control them.
 #[derive(Debug)]
 pub struct Parts {
     /// The time.
@@ -79,7 +79,7 @@ fn give_back(memory: u64) -> Duration {
 /// Starts Foxy. Blocks until it serves.
 ///
 /// # Errors
-/// What prevents the start, with what to do about it; nothing is left running.
+/// The reason that prevents the start, with the way to mend it; nothing is left running.
 pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     let budget = Budget::of(config.memory);
     foxy_disk::give_back_after(give_back(config.memory));

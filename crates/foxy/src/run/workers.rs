@@ -128,7 +128,7 @@ impl Bound {
     }
 }
 
-/// What the connections of a listener may ask for.
+/// Returns the roles that the connections of a listener may ask for.
 fn serves(listener: &SharedListener<'_>, origins: &[Origins]) -> Result<Serves, StartError> {
     if let (true, [only]) = (listener.is_one(), &listener.sites[..]) {
         return Ok(Serves::One(Role::Site(site(only, origins))));
@@ -157,9 +157,16 @@ fn site(site: &SiteConfig, origins: &[Origins]) -> Site {
         tls: site.origin_tls.clone(),
         timeouts: site.timeouts,
         manner: site.manner.clone(),
+        rewriting: site.rewriting.clone(),
+        compress: site.compress.clone(),
         preserve_host: site.preserve_host,
         collapse: site.collapse,
         allow_clients: site.allow_clients.clone(),
+        allow_client_names: site.allow_client_names.clone(),
+        verified_by: site.tls.clone().filter(|tls| {
+            let clients = tls.clients();
+            clients.is_some_and(|clients| clients.required)
+        }),
     }
 }
 

@@ -16,7 +16,7 @@ use crate::run::stores::open_disk;
 pub struct Absent {
     /// Its path.
     pub path: String,
-    /// What is wrong with it.
+    /// The reason why it cannot be opened.
     pub reason: String,
 }
 
@@ -51,7 +51,7 @@ impl StoreKeeper {
     }
 
     /// Opens the configured stores. Those whose disks are at fault are left out, unless `strict`.
-    /// What `state` remembers of the last run tells which stores are out of date.
+    /// The list of the last run, in the folder `state`, tells which stores are out of date.
     fn open_configured(
         &self,
         configs: &[StoreConfig],

@@ -1,0 +1,148 @@
+//! The configuration file, the files that it includes, and values from elsewhere in them.
+
+use std::path::{Path, PathBuf};
+
+use super::given::{AllGiven, parse};
+use super::problem::Problem;
+
+/// Reads a configuration file, the files of its `include`, and the `FOXY__` variables of the
+/// process, which replace what files say.
+///
+/// # Errors
+/// A file cannot be read or is not TOML. Other mistakes are in [`AllGiven::problems`].
+pub fn read(path: Option<&Path>) -> Result<AllGiven, Vec<Problem>> {
+    let mut given = match path {
+        Some(path) => with_included(path)?,
+        None => AllGiven::default(),
+    };
+    given.overlay_environment(std::env::vars_os());
+    Ok(given)
+}
+
+fn with_included(path: &Path) -> Result<AllGiven, Vec<Problem>> {
+    let mut given = one(path, "--config")?;
+    let Some(include) = given.single.get("").and_then(|top| top.get("include")) else {
+        return Ok(given);
+    };
+    let include = include.clone();
+    let folder = path.parent().unwrap_or(Path::new(""));
+    for pattern in &include.texts {
+        let files = match matching(&folder.join(pattern)) {
+            Ok(files) => files,
+            Err(text) => {
+                let problem = Problem::conflict(&include.place, format!("{pattern}: {text}"));
+                given.problems.push(problem);
+                continue;
+            }
+        };
+        for file in files {
+            let part = one(&file, &include.place)?;
+            given.merge(part);
+        }
+    }
+    Ok(given)
+}
+
+fn one(path: &Path, named_by: &str) -> Result<AllGiven, Vec<Problem>> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let text = format!("cannot read {name}: {error}");
+        vec![Problem::conflict(named_by, text)]
+    })?;
+    let mut given = parse(&text, &name)?;
+    given.expand(&elsewhere);
+    Ok(given)
+}
+
+/// Files that fit, in the order of their names. A name without `*` must be there.
+fn matching(pattern: &Path) -> Result<Vec<PathBuf>, String> {
+    let text = pattern.to_str().ok_or("it is not UTF-8 text")?;
+    let found = glob::glob(text).map_err(|error| error.to_string())?;
+    let files: Vec<_> = found.collect::<Result<_, _>>().map_err(|e| e.to_string())?;
+    match files.is_empty() && !text.contains(['*', '?', '[']) {
+        true => Err("there is no such file".to_owned()),
+        false => Ok(files),
+    }
+}
+
+/// The value of `NAME` in the environment, or the first line of the file in `file:PATH`.
+fn elsewhere(name: &str) -> Result<String, String> {
+    match name.strip_prefix("file:") {
+        Some(path) => std::fs::read_to_string(path)
+            .map(|text| text.lines().next().unwrap_or_default().to_owned())
+            .map_err(|error| format!("cannot read {path}: {error}")),
+        None => std::env::var(name).map_err(|_| format!("the variable {name} is not set")),
+    }
+}
+
+impl AllGiven {
+    /// Adds an included file: its repeated sections come after those before; a setting that both
+    /// have is a problem, because neither is the obvious one.
+    fn merge(&mut self, part: Self) {
+        self.problems.extend(part.problems);
+        for (name, section) in part.single {
+            let into = self.single.entry(name.clone()).or_default();
+            for (setting, given) in section {
+                let key = super::given::full_name(&name, &setting);
+                if key == "include" {
+                    let text = "an included file includes no others".to_owned();
+                    self.problems.push(Problem::conflict(&given.place, text));
+                } else if let Some(first) = into.get(&setting) {
+                    let text = format!("{key} is also set at {}; keep one of them", first.place);
+                    self.problems.push(Problem::conflict(&given.place, text));
+                } else {
+                    into.insert(setting, given);
+                }
+            }
+        }
+        for (name, sections) in part.repeated {
+            self.repeated.entry(name).or_default().extend(sections);
+        }
+    }
+
+    /// Replaces `${NAME}` and `${file:PATH}` in values by what `elsewhere` returns. Other text that
+    /// begins with `$` stays: names of variables have capitals, digits and `_` only, no digit first.
+    fn expand(&mut self, elsewhere: &dyn Fn(&str) -> Result<String, String>) {
+        let repeated = self.repeated.values_mut().flatten();
+        for section in self.single.values_mut().chain(repeated) {
+            for given in section.values_mut() {
+                for text in &mut given.texts {
+                    match expanded(text, elsewhere) {
+                        Ok(new) => *text = new,
+                        Err(why) => self.problems.push(Problem::conflict(&given.place, why)),
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn expanded(
+    text: &str,
+    elsewhere: &dyn Fn(&str) -> Result<String, String>,
+) -> Result<String, String> {
+    let (mut done, mut rest) = (String::new(), text);
+    while let Some(start) = rest.find("${") {
+        let (before, from) = rest.split_at(start);
+        done.push_str(before);
+        let name = from[2..].split('}').next().unwrap_or_default();
+        let closed = from.len() > name.len() + 2;
+        if closed && (name.starts_with("file:") || is_variable(name)) {
+            done.push_str(&elsewhere(name)?);
+            rest = &from[name.len() + 3..];
+        } else {
+            done.push_str("${");
+            rest = &from[2..];
+        }
+    }
+    done.push_str(rest);
+    Ok(done)
+}
+
+fn is_variable(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    name.starts_with(|c: char| !c.is_ascii_digit()) && name.chars().all(fits)
+}
+
+#[cfg(test)]
+mod tests;

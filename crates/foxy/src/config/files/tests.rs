@@ -1,0 +1,115 @@
+//! Included files, and values from the environment and from files.
+
+use std::fs;
+
+use super::{expanded, with_included};
+use crate::config::AllGiven;
+
+fn written(files: &[(&str, &str)]) -> (tempfile::TempDir, Result<AllGiven, String>) {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let given = with_included(&folder.path().join("foxy.toml"));
+    let given = given.map_err(|problems| problems[0].to_string());
+    (folder, given)
+}
+
+fn problems(given: &AllGiven) -> String {
+    let texts: Vec<_> = given.problems.iter().map(ToString::to_string).collect();
+    texts.join("\n")
+}
+
+#[test]
+fn files_are_included_in_the_order_of_their_names() {
+    let (_folder, given) = written(&[
+        (
+            "foxy.toml",
+            "include = \"conf.d/*.toml\"\nmemory = \"1GiB\"\n[[site]]\nname = \"first\"\n",
+        ),
+        ("conf.d/20.toml", "[[site]]\nname = \"third\"\n"),
+        (
+            "conf.d/10.toml",
+            "[log]\nlevel = \"debug\"\n[[site]]\nname = \"second\"\n",
+        ),
+        ("conf.d/README", "not toml ["),
+    ]);
+    let given = given.unwrap();
+    assert_eq!(problems(&given), "");
+    let names: Vec<_> = given.repeated["site"]
+        .iter()
+        .map(|site| site["name"].texts[0].as_str())
+        .collect();
+    assert_eq!(names, ["first", "second", "third"]);
+    assert!(given.single["log"]["level"].place.ends_with("10.toml:2"));
+}
+
+#[test]
+fn mistakes_of_includes_are_told() {
+    for (main, part, words) in [
+        ("include = \"absent.toml\"", "", "there is no such file"),
+        (
+            "include = \"a.toml\"\nmemory = \"1GiB\"",
+            "memory = \"2GiB\"",
+            "memory is also set at",
+        ),
+        (
+            "include = \"a.toml\"",
+            "include = \"b.toml\"",
+            "includes no others",
+        ),
+        (
+            "include = \"a.toml\"",
+            "nonsense = 1",
+            "a.toml:1: `nonsense` is not a setting",
+        ),
+    ] {
+        let (_folder, given) = written(&[("foxy.toml", main), ("a.toml", part)]);
+        let found = problems(&given.unwrap());
+        assert!(found.contains(words), "{main}: {found}");
+    }
+    let (_folder, given) = written(&[("foxy.toml", "include = \"*.inc\""), ("a.inc", "[[[")]);
+    assert!(given.unwrap_err().contains("a.inc:1: not valid TOML"));
+    let (_folder, given) = written(&[("foxy.toml", "include = \"conf.d/*.toml\"")]);
+    assert_eq!(
+        problems(&given.unwrap()),
+        "",
+        "an empty folder is no mistake"
+    );
+}
+
+#[test]
+fn variables_and_files_are_put_into_values() {
+    let elsewhere = |name: &str| match name {
+        "HOST" => Ok("cache.example".to_owned()),
+        "file:/run/secret" => Ok("word".to_owned()),
+        _ => Err(format!("the variable {name} is not set")),
+    };
+    for (text, wanted) in [
+        ("http://${HOST}:80/", "http://cache.example:80/"),
+        ("${HOST}${HOST}", "cache.examplecache.example"),
+        ("${file:/run/secret}", "word"),
+        ("${1} $HOST ${host} ${", "${1} $HOST ${host} ${"),
+        ("${HOST", "${HOST"),
+    ] {
+        assert_eq!(expanded(text, &elsewhere).unwrap(), wanted);
+    }
+    assert!(
+        expanded("${ABSENT}", &elsewhere)
+            .unwrap_err()
+            .contains("ABSENT")
+    );
+
+    let secret = tempfile::NamedTempFile::new().unwrap();
+    fs::write(secret.path(), "a-name\nsecond line\n").unwrap();
+    let main = format!(
+        "[[site]]\nname = \"${{file:{}}}\"\norigin = \"${{file:/absent}}\"\n",
+        secret.path().display()
+    );
+    let (_folder, given) = written(&[("foxy.toml", &main)]);
+    let given = given.unwrap();
+    assert_eq!(given.repeated["site"][0]["name"].texts, ["a-name"]);
+    assert!(problems(&given).contains("foxy.toml:3: cannot read /absent"));
+}
