@@ -39,6 +39,11 @@ pub(crate) fn run(scope: Scope) -> Outcome {
     if scope == Scope::Long {
         command.env("FOXY_LONG", "1");
     }
+    // Most tests of the proxy wait for a socket or a timer, not for a core.
+    if std::env::var_os("RUST_TEST_THREADS").is_none() {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        command.env("RUST_TEST_THREADS", (2 * cores).to_string());
+    }
     tallied(command)
 }
 

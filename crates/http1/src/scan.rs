@@ -47,7 +47,7 @@ impl HeadScanner {
     /// before and may only have grown.
     ///
     /// # Errors
-    /// What the prefix seen so far can be refused for: limits, bare LF, a bad first byte.
+    /// The reason to refuse the prefix seen so far: limits, bare LF, a bad first byte.
     pub fn request(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<usize>, Reject> {
         self.advance(bytes, limits, Kind::Request)
     }

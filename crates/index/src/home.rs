@@ -15,9 +15,9 @@ pub(crate) struct Place<'a> {
 
 /// Both places of a fingerprint.
 ///
-/// What a lookup costs is the memory that it waits for, and a processor that has few instructions
-/// to go until the next lookup begins asks for that one's lines meanwhile. So what lookups do here
-/// is straight: no branch that follows from which slot it is, nothing that goes through memory.
+/// The cost of a lookup is the memory that it waits for, and a processor that has few instructions
+/// to go until the next lookup begins asks for that one's lines meanwhile. So lookups here are
+/// straight code: no branch that follows from which slot it is, nothing that goes through memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Home<'a>(pub(crate) [Place<'a>; 2]);
 

@@ -12,6 +12,8 @@ pub(crate) enum Bench {
     Peers(peers::Wanted),
     /// Instructions per call of the hot paths, held against bench/micro/baseline.toml
     Micro(micro::Wanted),
+    /// Two builds of Foxy under S1 to S4, alternately, as ratios of medians
+    Versions(peers::versions::Wanted),
     /// A process per request and a file per URL beside Foxy, with and without a cache
     Fork(peers::fork::Wanted),
 }
@@ -21,6 +23,9 @@ pub(crate) fn run(report: &mut Report, bench: &Bench) {
     match bench {
         Bench::Peers(wanted) => report.step("bench peers", || outcome(peers::run(wanted))),
         Bench::Fork(wanted) => report.step("bench fork", || outcome(peers::fork::run(wanted))),
+        Bench::Versions(wanted) => {
+            report.step("bench versions", || outcome(peers::versions::run(wanted)));
+        }
         Bench::Micro(wanted) => report.step("bench micro", || outcome(micro::run(wanted))),
     }
 }

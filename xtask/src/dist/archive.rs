@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::workspace::root;
 
-/// What is at a path.
+/// The contents of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Node {
     /// A folder.
@@ -61,7 +61,7 @@ impl Tree {
         })
     }
 
-    /// What the tree takes on a disk, in KiB, as Debian counts it.
+    /// Returns the room that the tree takes on a disk, in KiB, as Debian counts it.
     pub(super) fn installed_kib(&self) -> u64 {
         let size = |entry: &Entry| match &entry.node {
             Node::File(bytes) => (bytes.len() as u64).div_ceil(1024),

@@ -9,7 +9,7 @@ use super::archive::{Tree, gzip, source_time, xz};
 use super::program::Program;
 use super::{VERSION, Wanted, at, contents, source, text};
 
-/// Who is asked about the package.
+/// The contact for questions about the package.
 const MAINTAINER: &str = "The Foxy project <authors@foxy.invalid>";
 /// Scripts that run at installation and removal.
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
@@ -74,7 +74,7 @@ fn control(contents: &Tree, version: &str, program: &Program) -> Result<Tree, St
     Ok(tree)
 }
 
-/// What changed, in Debian's form; the project's own list says more.
+/// Returns the list of changes in Debian's form; the project's own list says more.
 fn changes(version: &str) -> String {
     let at = SystemTime::UNIX_EPOCH + Duration::from_secs(source_time());
     let date = httpdate::fmt_http_date(at).replace("GMT", "+0000");

@@ -11,11 +11,11 @@ use super::{Wanted, at, deb, image, read};
 use crate::report::{Outcome, Report};
 use crate::workspace::root;
 
-/// What a newcomer does.
+/// The steps of a newcomer.
 const NEWCOMER: &str = include_str!("newcomer.sh");
 /// A first connection that starts Foxy.
 const ACTIVATED: &str = include_str!("activated.sh");
-/// What the image's program must do where the system refuses io_uring.
+/// The checks of the image's program where the system refuses io_uring.
 const IN_IMAGE: &str = include_str!("in_image.sh");
 /// Packages of the new system besides the smallest set.
 const PACKAGES: &str = "adduser,ca-certificates,curl,init-system-helpers,iproute2,logrotate,procps";

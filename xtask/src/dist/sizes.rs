@@ -1,5 +1,5 @@
-//! What takes the room in the program, by part, from its symbols. Data without symbols (texts, tables
-//! for unwinding) is the rest.
+//! The room that each part takes in the program, from its symbols. Data without symbols (texts,
+//! tables for unwinding) is the rest.
 
 use std::collections::BTreeMap;
 use std::process::Command;

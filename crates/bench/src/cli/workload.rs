@@ -56,7 +56,7 @@ pub struct WorkloadArgs {
     /// Largest body; larger ones are cut
     #[arg(long, default_value = "64MiB", value_name = "SIZE")]
     pub largest: ByteSize,
-    /// Leave out this many requests at the beginning: goes on where an earlier run ended
+    /// Number of requests to skip at the beginning: the run continues where an earlier one ended
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub skip: u64,
 }
@@ -234,6 +234,7 @@ impl WorkloadArgs {
         let options = Options {
             format: self.format,
             progress: None,
+            ..Options::default()
         };
         let reader = foxy_trace::open(path, options).map_err(|e| invalid(e.to_string()))?;
         let requests = reader.map_while(|request| {

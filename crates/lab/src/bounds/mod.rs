@@ -29,7 +29,7 @@ use foxy_base::ByteSize;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
-use crate::kit::beside;
+use crate::kit::{self, beside};
 use load::{LOADS, Scale};
 use run::{Backend, Bench, filled};
 use subject::{Limit, Setup};
@@ -94,25 +94,16 @@ impl Bounds {
     /// Measures, prints and judges.
     #[must_use]
     pub fn run(&self) -> ExitCode {
-        match self.measure() {
-            Ok(report) => {
-                if self.json {
-                    println!("{}", json!({"rows": report.rows, "broken": report.broken}));
-                } else {
-                    for broken in &report.broken {
-                        println!("BROKEN {broken}");
-                    }
-                }
-                match report.broken.is_empty() {
-                    true => ExitCode::SUCCESS,
-                    false => ExitCode::FAILURE,
+        kit::exit(self.measure().map(|report| {
+            if self.json {
+                println!("{}", json!({"rows": report.rows, "broken": report.broken}));
+            } else {
+                for broken in &report.broken {
+                    println!("BROKEN {broken}");
                 }
             }
-            Err(problem) => {
-                eprintln!("foxy-lab: {problem}");
-                ExitCode::from(2)
-            }
-        }
+            report.broken.is_empty()
+        }))
     }
 
     /// Measures; prints every line as it is known, unless JSON is wanted.

@@ -44,7 +44,7 @@ pub(super) fn fill(
     let budget = Limit::Budget(ByteSize::mib(512));
     let subject = Subject::start(setup, budget, folder)?;
     let scene = Scene::new(subject.proxy(), subject.admin(), origin);
-    let runtime = super::run::runtime()?;
+    let runtime = crate::kit::runtime()?;
     runtime.block_on(async {
         let mut running = JoinSet::new();
         for number in 0..CLIENTS {

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio::net::TcpListener;
-use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -22,16 +21,10 @@ use super::sockets::Sockets;
 use super::subject::{Limit, Setup, Subject};
 use super::watch::{Summary, Watch};
 use super::{greedy, objects};
-use crate::kit::serve;
+use crate::kit::{runtime, serve};
 
 /// Time for prepared objects to reach the disk.
 const SETTLE: Duration = Duration::from_millis(1500);
-
-/// A runtime for one thread.
-pub(super) fn runtime() -> Result<Runtime, String> {
-    let runtime = Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| format!("no runtime: {error}"))
-}
 
 /// The origin, on a thread of its own until this is dropped.
 #[derive(Debug)]

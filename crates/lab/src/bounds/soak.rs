@@ -16,12 +16,12 @@ use super::load::{self, Load, Scale};
 use super::loads::{LARGE, LARGE_OBJECTS, SMALL, large, small};
 use super::memory::Memory;
 use super::row::mebibytes;
-use super::run::{Backend, runtime};
+use super::run::Backend;
 use super::scene::{Client, Scene};
 use super::subject::{Limit, Setup, Subject};
 use super::tally::Tally;
 use super::{objects, raise_files};
-use crate::kit::beside;
+use crate::kit::{self, beside, runtime};
 
 /// Loads of a round. Each client that misbehaves is followed by clients that do not.
 const ROUND: [Load; 7] = [
@@ -63,7 +63,7 @@ pub struct Soak {
     pub foxy: Option<PathBuf>,
 }
 
-/// What the process holds between two rounds.
+/// The resources that the process holds between two rounds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
     /// Resident bytes.
@@ -84,19 +84,12 @@ impl Soak {
     /// Runs, prints and judges.
     #[must_use]
     pub fn run(&self) -> ExitCode {
-        match self.measure() {
-            Ok(broken) if broken.is_empty() => ExitCode::SUCCESS,
-            Ok(broken) => {
-                for broken in broken {
-                    println!("BROKEN {broken}");
-                }
-                ExitCode::FAILURE
+        kit::exit(self.measure().map(|broken| {
+            for broken in &broken {
+                println!("BROKEN {broken}");
             }
-            Err(problem) => {
-                eprintln!("foxy-lab: {problem}");
-                ExitCode::from(2)
-            }
-        }
+            broken.is_empty()
+        }))
     }
 
     fn measure(&self) -> Result<Vec<String>, String> {

@@ -15,7 +15,7 @@ use super::loads::{SMALL, small};
 use super::origin::plain;
 use super::scene::{Client, Scene};
 use super::tally::Tally;
-use crate::kit::{Ask, Door};
+use crate::kit::{Ask, Door, runtime};
 
 /// Time between two turns; in each, one request on a new and one on a kept connection.
 const TURN: Duration = Duration::from_millis(20);
@@ -101,10 +101,7 @@ impl Watch {
             // Delays of the scheduler beside the load's own thread are no delays of the proxy.
             // Without the privilege, they are measured too.
             let _ = rustix::process::nice(-15);
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build();
-            let Ok(runtime) = runtime else {
+            let Ok(runtime) = runtime() else {
                 return Watched::default();
             };
             runtime.block_on(async {

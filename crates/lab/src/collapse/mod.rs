@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::kit::{Answer, Ask, Child, Door, Mode, Progress, beside, foxy, serve};
+use crate::kit::{self, Answer, Ask, Child, Door, Mode, Progress, beside, foxy, serve};
 use object::Origin;
 
 /// Measure request collapsing and failing leaders. Exit code 1 if a row fails
@@ -73,18 +73,11 @@ impl Collapse {
     /// Measures, prints and judges.
     #[must_use]
     pub fn run(&self) -> ExitCode {
-        match self.all() {
-            Ok(true) => ExitCode::SUCCESS,
-            Ok(false) => ExitCode::FAILURE,
-            Err(problem) => {
-                eprintln!("foxy-lab: {problem}");
-                ExitCode::from(2)
-            }
-        }
+        kit::exit(self.all())
     }
 
     fn all(&self) -> Result<bool, String> {
-        let folder = tempfile::tempdir().map_err(|error| format!("no folder: {error}"))?;
+        let folder = kit::folder()?;
         let program = self.foxy.clone().unwrap_or_else(beside);
         let mut good = true;
         let mut reports = Vec::new();
@@ -118,10 +111,7 @@ impl Collapse {
         mode: Mode,
         folder: &Path,
     ) -> Result<Vec<Row>, String> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| format!("no runtime: {error}"))?;
+        let runtime = kit::runtime()?;
         let listener = runtime
             .block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
             .map_err(|error| format!("the origin has no port: {error}"))?;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep};
 
-use crate::kit::{Ask, Child, Door, Launch, beside, free_port, serve};
+use crate::kit::{self, Ask, Child, Door, Launch, beside, free_port, serve};
 use origin::Origin;
 
 /// The longest time of an operator's purge that counts as met.
@@ -67,22 +67,12 @@ impl Flood {
     /// Measures, prints and judges.
     #[must_use]
     pub fn run(&self) -> ExitCode {
-        match self.measure() {
-            Ok(true) => ExitCode::SUCCESS,
-            Ok(false) => ExitCode::FAILURE,
-            Err(problem) => {
-                eprintln!("foxy-lab: {problem}");
-                ExitCode::from(2)
-            }
-        }
+        kit::exit(self.measure())
     }
 
     fn measure(&self) -> Result<bool, String> {
-        let folder = tempfile::tempdir().map_err(|error| format!("no folder: {error}"))?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| format!("no runtime: {error}"))?;
+        let folder = kit::folder()?;
+        let runtime = kit::runtime()?;
         runtime.block_on(async {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
                 .await

@@ -7,6 +7,7 @@ mod foxy;
 mod head;
 pub mod peers;
 mod report;
+mod run;
 mod server;
 mod wire;
 
@@ -15,5 +16,6 @@ pub use client::{Answer, Ask, Door, Progress};
 pub use foxy::{Mode, beside, foxy};
 pub use head::Head;
 pub use report::{number, report_of};
+pub use run::{exit, folder, runtime};
 pub use server::{Asked, Play, Then, serve};
 pub use wire::Wire;

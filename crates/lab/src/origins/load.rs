@@ -13,7 +13,7 @@ use crate::kit::Wire;
 /// An answer that takes longer counts as none.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the clients got since the last look.
+/// Counts of the answers that the clients got since the last look.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     good: AtomicU64,
@@ -41,7 +41,7 @@ impl Got {
 }
 
 impl Counts {
-    /// What was counted since the last call.
+    /// Takes the counts since the last call.
     pub(super) fn take(&self) -> Got {
         let take = |count: &AtomicU64| count.swap(0, Ordering::Relaxed);
         Got {

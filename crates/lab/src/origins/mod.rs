@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use crate::kit::{Ask, Child, Door, Launch, beside, free_port};
+use crate::kit::{self, Ask, Child, Door, Launch, beside, free_port};
 use load::{Got, Load};
 use server::{Mode, Server};
 
@@ -56,22 +56,12 @@ impl Origins {
     /// Measures, prints and judges.
     #[must_use]
     pub fn run(&self) -> ExitCode {
-        match self.measure() {
-            Ok(true) => ExitCode::SUCCESS,
-            Ok(false) => ExitCode::FAILURE,
-            Err(problem) => {
-                eprintln!("foxy-lab: {problem}");
-                ExitCode::from(2)
-            }
-        }
+        kit::exit(self.measure())
     }
 
     fn measure(&self) -> Result<bool, String> {
-        let folder = tempfile::tempdir().map_err(|error| format!("no folder: {error}"))?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| format!("no runtime: {error}"))?;
+        let folder = kit::folder()?;
+        let runtime = kit::runtime()?;
         runtime.block_on(self.phases(folder.path()))
     }
 

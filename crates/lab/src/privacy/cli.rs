@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{Extent, Findings, json, measure, text};
 use crate::kit::peers::Peer;
-use crate::kit::{Mode, beside, foxy};
+use crate::kit::{self, Mode, beside, foxy};
 
 /// Check that no user gets an answer that was fetched for another. Exit code 1 if one does
 #[derive(Clone, Debug, clap::Args)]
@@ -39,14 +39,7 @@ impl Privacy {
     /// Measures, prints and judges.
     #[must_use]
     pub fn run(&self) -> ExitCode {
-        match self.all() {
-            Ok(true) => ExitCode::SUCCESS,
-            Ok(false) => ExitCode::FAILURE,
-            Err(problem) => {
-                eprintln!("foxy-lab: {problem}");
-                ExitCode::from(2)
-            }
-        }
+        kit::exit(self.all())
     }
 
     fn extent(&self) -> Extent {
@@ -62,7 +55,7 @@ impl Privacy {
 
     /// True if no answer belonged to another user.
     fn all(&self) -> Result<bool, String> {
-        let folder = tempfile::tempdir().map_err(|error| format!("no folder: {error}"))?;
+        let folder = kit::folder()?;
         let subjects = self.subjects();
         let measure = &|subject: &Subject| {
             let place = folder.path().join(subject.name());

@@ -22,7 +22,7 @@ use std::time::Duration;
 use foxy_base::{Clock, Rng, SystemClock};
 use tokio::net::TcpListener;
 
-use crate::kit::{Child, Door, serve};
+use crate::kit::{self, Child, Door, serve};
 use cell::Stage;
 use site::Site;
 
@@ -107,10 +107,7 @@ pub fn measure<F: Front>(
     absolute: bool,
     start: impl FnOnce(u16) -> Result<F, String>,
 ) -> Result<Findings, String> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| format!("no runtime: {error}"))?;
+    let runtime = kit::runtime()?;
     let sets: Vec<_> = table()?.into_iter().map(Arc::new).collect();
     let clock = SystemClock::default();
     let now = u64::try_from(clock.wall().secs()).map_err(|_| "the clock is not set")?;

@@ -14,6 +14,7 @@ mod scenario;
 mod servers;
 mod table;
 mod tools;
+pub(crate) mod versions;
 
 use std::path::{Path, PathBuf};
 

@@ -13,7 +13,7 @@ use foxy::Parts;
 use foxy::cli::{ServeArgs, serve};
 use foxy_base::{ByteSize, KeyHash};
 use foxy_proxy::{Asked, StandIn};
-use foxy_sim::layout::LayoutSpec;
+use foxy_sim::layout::{Calls, LayoutSpec};
 use foxy_sim::levels::{LevelsConfig, PolicyKind, Watermarks};
 use foxy_sim::live::{Found, Live, Worked};
 use foxy_sim::run::{Backend, RunConfig, RunError};
@@ -130,6 +130,8 @@ fn config(args: &BenchProxyArgs) -> Result<RunConfig, String> {
             disk_policy: args.disk_policy,
             watermarks: Some(args.watermarks),
         },
+        // Real files are written by write().
+        calls: Calls::Write,
         backend: Backend {
             dir: Some(args.dir.clone()),
             ..Backend::default()

@@ -1,0 +1,37 @@
+//! The frame of every measurement: a folder, a runtime on this thread, an exit code.
+
+use std::process::ExitCode;
+
+use tokio::runtime::{Builder, Runtime};
+
+/// The exit code of a measurement: 0 if all is as it must be, 1 if not, 2 if nothing was measured,
+/// which is told on standard error.
+#[must_use]
+pub fn exit(outcome: Result<bool, String>) -> ExitCode {
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(problem) => {
+            eprintln!("foxy-lab: {problem}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// A folder for the files of a measurement, removed when it is dropped.
+///
+/// # Errors
+/// The system gives no folder.
+pub fn folder() -> Result<tempfile::TempDir, String> {
+    tempfile::tempdir().map_err(|error| format!("no folder: {error}"))
+}
+
+/// A runtime on the calling thread.
+///
+/// # Errors
+/// The system gives no event queue.
+pub fn runtime() -> Result<Runtime, String> {
+    let mut builder = Builder::new_current_thread();
+    let built = builder.enable_all().build();
+    built.map_err(|error| format!("no runtime: {error}"))
+}

@@ -1,0 +1,152 @@
+//! `cargo xtask bench versions`: two builds of Foxy under S1 to S4, run alternately.
+//!
+//! A shared machine changes its speed from minute to minute. So the builds take turns, the medians
+//! are compared, and the older build runs twice a round: the ratio of its two medians is the noise.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::results::Results;
+use super::scenario::{self, Scenario};
+use super::servers::Kind;
+use crate::report::Outcome;
+use crate::workspace::target_folder;
+
+/// Figures that are compared, by the end of their names.
+const FIGURES: [&str; 3] = [" cpu", " rate", " hits p99"];
+/// The older build has two turns in a round.
+const TURNS: [&str; 3] = ["old", "new", "old again"];
+
+/// Builds to compare.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Wanted {
+    /// The older Foxy, with a `foxy-lab` beside it if there is one
+    #[arg(long, value_name = "FILE")]
+    old: PathBuf,
+    /// The newer Foxy; default: a release build of this tree
+    #[arg(long, value_name = "FILE")]
+    new: Option<PathBuf>,
+    /// Rounds; each runs the older build twice and the newer one once
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    rounds: usize,
+    /// Only these scenarios: s1 to s4
+    #[arg(long, value_delimiter = ',', value_name = "SCENARIO")]
+    only: Vec<Scenario>,
+    /// Short measurements
+    #[arg(long)]
+    quick: bool,
+    /// Folder for stores
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+/// Values by scenario and figure, then by turn.
+type Values = BTreeMap<String, [Vec<f64>; TURNS.len()]>;
+
+/// Measures and prints; fails if a run has errors or wrong answers.
+pub(crate) fn run(wanted: &Wanted) -> Result<Outcome, String> {
+    let (mut values, mut outcome) = (Values::new(), Outcome::default());
+    for round in 0..wanted.rounds {
+        // The order turns around, so that a slow drift favours no build.
+        let mut turns: Vec<_> = (0..TURNS.len()).collect();
+        if round % 2 == 1 {
+            turns.reverse();
+        }
+        for turn in turns {
+            println!("   round {}: {}", round + 1, TURNS[turn]);
+            let results = wanted.once(turn == 1)?;
+            for cell in &results.cells {
+                for (name, value) in &cell.figures {
+                    if FIGURES.iter().any(|end| name.ends_with(end)) {
+                        let name = format!("{} {name}", cell.scenario);
+                        values.entry(name).or_default()[turn].push(*value);
+                    }
+                }
+                outcome.note(match cell.problems.as_slice() {
+                    [] => Ok(()),
+                    problems => Err(format!("{}: {}", cell.scenario, problems.join("; "))),
+                });
+            }
+        }
+    }
+    println!("{}", table(&values));
+    Ok(outcome)
+}
+
+impl Wanted {
+    fn once(&self, new: bool) -> Result<Results, String> {
+        let target = target_folder()?;
+        let all = [Scenario::S1, Scenario::S2, Scenario::S3, Scenario::S4];
+        let only = match self.only.as_slice() {
+            [] => &all[..],
+            some => some,
+        };
+        let wanted = super::Wanted {
+            only: only.to_vec(),
+            proxies: vec![Kind::Foxy],
+            quick: self.quick,
+            resume: false,
+            dir: self.dir.clone(),
+            out: None,
+            foxy: match new {
+                true => self.new.clone(),
+                false => Some(self.old.clone()),
+            },
+            keep: false,
+            write_docs: false,
+            print: false,
+        };
+        let mut results = Results::open(&folder(&target), false)?;
+        let jobs = scenario::jobs(only, &[Kind::Foxy]);
+        super::measure(&wanted, &jobs, &mut results, &target)?;
+        Ok(results)
+    }
+}
+
+fn folder(target: &Path) -> PathBuf {
+    target.join("bench/versions")
+}
+
+/// The middle value; 0 without values.
+fn median(values: &[f64]) -> f64 {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
+
+fn table(values: &Values) -> String {
+    let mut text = String::from(
+        "| figure | old | new | new / old | old / old (noise) |\n| --- | --- | --- | --- | --- |\n",
+    );
+    for (name, [old, new, again]) in values {
+        let (first, second) = (median(old), median(again));
+        let both = median(&[old.as_slice(), again.as_slice()].concat());
+        text += &format!(
+            "| {name} | {both:.2} | {:.2} | {:.3} | {:.3} |\n",
+            median(new),
+            median(new) / both,
+            second / first
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_are_compared_and_the_noise_is_shown() {
+        let runs = [
+            vec![1.0, 2.0, 9.0],
+            vec![3.0, 3.0, 1.0],
+            vec![4.0, 2.0, 1.0],
+        ];
+        let values = BTreeMap::from([("s1 closed cpu".to_owned(), runs)]);
+        let text = table(&values);
+        assert!(
+            text.contains("| s1 closed cpu | 2.00 | 3.00 | 1.500 | 1.000 |"),
+            "{text}"
+        );
+    }
+}
