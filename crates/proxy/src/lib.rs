@@ -65,7 +65,7 @@ pub use config::{
 pub use counters::{BUCKETS, Counters, Event, Latency, Totals};
 pub use foxy_http_rules as rules;
 pub use ledger::Use;
-pub use listener::{Listener, Serves, bind};
+pub use listener::{Listener, Serves, bind, can_bind};
 pub use listing::Listed;
 pub use log::{Details, LogRecord, LogSink, NoLog};
 pub use manner::{ErrorPage, Maintenance, Manner, OriginTimeouts, ToHttps};
