@@ -12,7 +12,7 @@ use std::path::Path;
 use foxy_disk::{DiskError, ring_refusal};
 use rustix::fs::{Access, access};
 
-use super::{Passed, StartError, limits};
+use super::{Parts, Passed, StartError, limits};
 use crate::config::{Config, LogTarget, Machine, StoreConfig, human};
 
 /// Something on this machine that differs from what the configuration needs.
@@ -59,13 +59,14 @@ pub(crate) fn examine(config: &Config, machine: &dyn Machine) -> Vec<Finding> {
     all
 }
 
-/// Fails with the first thing that would stop the start. Addresses with a socket in `passed` are
-/// there already.
-pub(super) fn refuse(config: &Config, passed: &Passed) -> Result<(), StartError> {
-    what_stops(config, passed)
-        .into_iter()
-        .next()
-        .map_or(Ok(()), Err)
+/// Fails with the first thing that would stop the start. Addresses whose sockets were passed are
+/// open already; a start on given disks is a test's.
+pub(super) fn refuse(config: &Config, parts: &Parts) -> Result<(), StartError> {
+    if parts.disks.is_some() {
+        return Ok(());
+    }
+    let first = what_stops(config, &parts.passed).into_iter().next();
+    first.map_or(Ok(()), Err)
 }
 
 fn what_stops(config: &Config, passed: &Passed) -> Vec<StartError> {

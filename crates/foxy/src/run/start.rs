@@ -81,9 +81,7 @@ fn give_back(memory: u64) -> Duration {
 /// # Errors
 /// The reason that prevents the start, with the way to mend it; nothing is left running.
 pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
-    if parts.disks.is_none() {
-        preflight::refuse(config, &parts.passed)?;
-    }
+    preflight::refuse(config, &parts)?;
     let budget = Budget::of(config.memory);
     foxy_disk::give_back_after(give_back(config.memory));
     let engine = engine(config, budget, &parts);
