@@ -62,7 +62,7 @@ pub use config::{
     Collapse, Config, FillConfig, ForwardedMode, HeaderConfig, Limits, Role, Site, Timeouts,
     UpstreamConfig,
 };
-pub use counters::{BUCKETS, Counters, Event, Latency, Totals};
+pub use counters::{BUCKETS, CLASSES, Counters, Event, Latency, OriginTotals, Totals, Trouble};
 pub use foxy_http_rules as rules;
 pub use ledger::Use;
 pub use listener::{Listener, Serves, bind, can_bind};

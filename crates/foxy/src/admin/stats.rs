@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::State;
 use super::origins::{self, OriginLine};
 use super::stores::duty_word;
+use super::traffic::{Answers, Origins};
 use crate::run::Absent;
 
 /// All figures of this moment. Counts are since the start.
@@ -32,6 +33,12 @@ pub struct Stats {
     pub hits: Durations,
     /// Duration of everything else.
     pub misses: Durations,
+    /// Classes of status and bytes of the answers.
+    #[serde(default)]
+    pub answers: Answers,
+    /// Answers, failures and times of origins.
+    #[serde(default)]
+    pub origin: Origins,
     /// Client connections open.
     pub connections: usize,
     /// Further counts, by name.
@@ -163,6 +170,8 @@ impl Stats {
                 .collect(),
             hits: durations(&totals.hits),
             misses: durations(&totals.misses),
+            answers: Answers::of(&totals),
+            origin: Origins::of(&totals.origin),
             connections: state.proxy.connections(),
             events: Event::ALL
                 .iter()
@@ -253,25 +262,15 @@ fn device_word(device: Device) -> &'static str {
 
 /// Hits among the requests that the cache was asked about.
 fn hit_ratio(totals: &Totals) -> Option<f64> {
-    let asked = |outcome: &Outcome| {
-        outcome.is_hit()
-            || matches!(
-                outcome,
-                Outcome::Collapsed | Outcome::Miss | Outcome::Refreshed | Outcome::Bypass
-            )
+    let sum = |wanted: &dyn Fn(Outcome) -> bool| -> u64 {
+        let all = Outcome::ALL.into_iter().filter(|outcome| wanted(*outcome));
+        all.map(|outcome| totals.outcome(outcome)).sum()
     };
-    let sum = |wanted: &dyn Fn(&Outcome) -> bool| -> u64 {
-        Outcome::ALL
-            .iter()
-            .filter(|o| wanted(o))
-            .map(|o| totals.outcome(*o))
-            .sum()
-    };
-    let all = sum(&asked);
-    (all > 0).then(|| sum(&|o| o.is_hit()) as f64 / all as f64)
+    let all = sum(&|outcome| outcome.asks_cache());
+    (all > 0).then(|| sum(&|outcome| outcome.is_hit()) as f64 / all as f64)
 }
 
-fn durations(latency: &Latency) -> Durations {
+pub(super) fn durations(latency: &Latency) -> Durations {
     let count: u64 = latency.buckets.iter().sum();
     if count == 0 {
         return Durations::default();
