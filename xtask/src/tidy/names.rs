@@ -7,8 +7,9 @@ use crate::workspace::Source;
 const GUIDES: [&str; 3] = ["docs/operating.md", "README.md", "SECURITY.md"];
 /// Code that the names come from.
 const PRODUCT: [&str; 6] = ["foxy", "proxy", "store", "http-rules", "disk", "tls"];
-const METRICS: &str = "crates/foxy/src/admin/metrics.rs";
-const EVENTS: &str = "crates/proxy/src/counters.rs";
+/// Folders and files, by the beginning of their paths.
+const METRICS: &str = "crates/foxy/src/admin/metrics/";
+const EVENTS: &str = "crates/proxy/src/counters/";
 const SETTINGS: &str = "crates/foxy/src/config/table.rs";
 
 /// Metrics, settings, options and words of log and statistics: each one that a guide names is in
@@ -77,17 +78,19 @@ fn said(guide: &Source, name: &str, exists: bool, kind: &str) -> Result<(), Stri
 
 /// The sources that names are looked up in.
 struct Code<'a> {
-    metrics: &'a str,
-    events: &'a str,
-    settings: &'a str,
+    metrics: String,
+    events: String,
+    settings: String,
     product: Vec<&'a Source>,
     files: &'a [Source],
 }
 
 impl<'a> Code<'a> {
     fn of(files: &'a [Source]) -> Self {
-        let text = |path: &str| files.iter().find(|f| f.path == path);
-        let text = |path| text(path).map_or("", |file| &file.text[..]);
+        let text = |path: &str| -> String {
+            let found = files.iter().filter(|file| file.path.starts_with(path));
+            found.map(|file| &file.text[..]).collect()
+        };
         let of_product = |file: &&Source| {
             let folder = |name: &str| file.path.starts_with(&format!("crates/{name}/src/"));
             PRODUCT.into_iter().any(folder)
@@ -125,7 +128,7 @@ impl<'a> Code<'a> {
         match word.strip_suffix("_total") {
             Some(event) => {
                 self.events.contains(&format!(" = \"{event}\","))
-                    || self.metrics.contains(&format!("named(\"{event}\""))
+                    || self.metrics.contains(&format!(" => \"{event}\","))
             }
             None => whole(word),
         }

@@ -152,11 +152,11 @@ fn unused_dependencies_are_found() {
 fn names_in_guides_exist() {
     let code = [
         file(
-            "crates/foxy/src/admin/metrics.rs",
-            "named(\"client_sent_bytes\" (\"ram_bytes\" \"foxy_up_seconds\"",
+            "crates/foxy/src/admin/metrics/mod.rs",
+            "BytesOut => \"client_sent_bytes\", (\"ram_bytes\" \"foxy_up_seconds\"",
         ),
         file(
-            "crates/proxy/src/counters.rs",
+            "crates/proxy/src/counters/mod.rs",
             "    A = \"fills_started\",\n",
         ),
         file(
