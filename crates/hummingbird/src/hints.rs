@@ -20,7 +20,7 @@ pub enum Hint {
     /// The second file goes to the set of the first.
     Taken,
     /// It stays where it is: it is packed already and cannot be written again, as it is not in memory,
-    /// is longer than half a cluster, past memory, or [`crate::Config::replicas`] is off.
+    /// is longer than half a cluster, or [`crate::Config::replicas`] is off; or the disks do not keep up.
     TooLate,
 }
 
