@@ -19,8 +19,7 @@ impl Escapes {
     /// Appends a path with its query, which begins at the first `?`.
     pub fn write(self, text: &[u8], out: &mut Vec<u8>) {
         // Most paths have no escape: one vectorised search and one copy.
-        let escaped = text.iter().fold(false, |found, b| found | (*b == b'%'));
-        if self == Self::AsReceived || !escaped {
+        if self == Self::AsReceived || memchr::memchr(b'%', text).is_none() {
             out.extend_from_slice(text);
             return;
         }

@@ -210,8 +210,8 @@ impl<T: Transport> Conn<T> {
         let ask = Ask::new(bytes, &self.slots, parts, &url, &who);
         let ask = Rc::new(ask);
         self.buf.consume(parts.len());
-        if self.io.ledger().pressure() > Pressure::Low {
-            // The request has its own copy now.
+        // The request has its own copy now. A large answer may wait long for its client.
+        if matches!(long, Long::Large(_)) || self.io.ledger().pressure() > Pressure::Low {
             self.buf.release();
         }
         let works = !matches!(long, Long::Large(_) | Long::Purge);
