@@ -10,7 +10,8 @@ pub(crate) struct Library(Hummingbird);
 impl Library {
     pub(crate) fn open(folder: &str, disk: u64, memory: u64) -> Result<Self, Failure> {
         let config = Config {
-            memory_bytes: memory,
+            // The rest is for the program, and the little that goes through the page cache.
+            memory_bytes: memory / 4 * 3,
             ..Config::on(format!("{folder}/hummingbird"), disk / 10 * 8)
         };
         Ok(Self(Hummingbird::open(&config)?))

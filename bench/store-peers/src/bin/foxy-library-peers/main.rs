@@ -10,9 +10,9 @@ mod sqlite;
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
-use std::time::Instant;
 
 use engines::Engine;
+use foxy_base::{Clock as _, SystemClock};
 use generator::{Generator, Request};
 
 #[global_allocator]
@@ -47,15 +47,16 @@ fn main() -> Result<(), Failure> {
 fn measure(engine: Box<dyn Engine>, requests: &[u8]) -> Result<String, Failure> {
     let mut generator = Generator::new(engine);
     let mut times = Vec::with_capacity(requests.len() / Request::BYTES);
-    let begun = Instant::now();
+    let clock = SystemClock::default();
+    let begun = clock.mono();
     for bytes in requests.chunks_exact(Request::BYTES) {
         let request = Request::parse(bytes)?;
-        let since = Instant::now();
+        let since = clock.mono();
         generator.request(&request)?;
-        times.push(since.elapsed().as_nanos() as u32);
+        times.push(clock.mono().since(since).as_nanos() as u32);
     }
     let counts = generator.finish()?;
-    let seconds = begun.elapsed().as_secs_f64();
+    let seconds = clock.mono().since(begun).as_secs_f64();
     times.sort_unstable();
     let quantile = |q: f64| {
         let place = (times.len() as f64 * q) as usize;

@@ -15,7 +15,7 @@ pub(crate) struct Rocks {
 impl Rocks {
     pub(crate) fn open(folder: &str, disk: u64, memory: u64, blobs: bool) -> Result<Self, Failure> {
         let mut table = BlockBasedOptions::default();
-        let cache = Cache::new_lru_cache(usize::try_from(memory / 4 * 3)?)?;
+        let cache = Cache::new_lru_cache(usize::try_from(memory / 16 * 9)?)?;
         table.set_block_cache(&cache);
         table.set_cache_index_and_filter_blocks(true);
         table.set_bloom_filter(10.0, false);
@@ -25,8 +25,12 @@ impl Rocks {
         options.set_use_direct_reads(true);
         options.set_use_direct_io_for_flush_and_compaction(true);
         options.set_compression_type(rocksdb::DBCompressionType::None);
-        options.set_write_buffer_size(usize::try_from(memory / 16)?);
+        options.set_write_buffer_size(usize::try_from(memory / 64)?);
         options.set_max_background_jobs(2);
+        // Levels in proportion to so small a device: with the usual ones what was deleted stays.
+        options.set_target_file_size_base(memory / 64);
+        options.set_max_bytes_for_level_base(memory / 16);
+        options.set_level_compaction_dynamic_level_bytes(true);
         if blobs {
             options.set_enable_blob_files(true);
             options.set_min_blob_size(512);
@@ -39,7 +43,7 @@ impl Rocks {
             db: DB::open(&options, format!("{folder}/rocksdb"))?,
             write,
             // Compaction writes anew what is there before it deletes: with more it runs out of space.
-            kept: Kept::within(disk / 2),
+            kept: Kept::within(if blobs { disk / 3 } else { disk / 2 }),
         })
     }
 }

@@ -26,7 +26,7 @@ impl Sqlite {
             "PRAGMA page_size=8192; PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF; \
              PRAGMA cache_size=-{}; \
              CREATE TABLE files (name INTEGER PRIMARY KEY, contents BLOB NOT NULL);",
-            memory / 2 / 1024
+            memory / 8 / 1024
         ))?;
         Ok(Self {
             db,
