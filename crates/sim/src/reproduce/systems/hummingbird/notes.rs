@@ -77,10 +77,9 @@ fn factor_note(rows: &Rows<'_>, out: &mut Section) {
             "Squid on XFS does {xfs:.0} requests a second here, so a factor of 8 needs Hummingbird at {:.0} a \
              second: {:.2} ms for each request. The published run has 2.06 ms (9,926 s / 4,809,895), the \
              model {:.2} ms, of which {hits:.2} are hits: {:.0} % of the hits come from memory, and a request to the \
-             disk takes {:.1} ms while the clusters lie in the first third of it (published: 9.9). At the most that 4 GB \
-             hold for 30 minutes (820 a second, above) the factor is {:.1}, at the published 485 a second {:.1}. \
-             It is met once the drive is as slow as published over the whole stream, as on 9 GB; to \
-             slow it down for this run alone would be a fit.",
+             disk takes {:.1} ms (published: 9.9). At the most that 4 GB hold for 30 minutes (820 a second, \
+             above) the factor is {:.1}, at the published 485 a second {:.1}. \
+             To slow the drive down for this run alone would be a fit.",
             8.0 * xfs,
             1000.0 / (8.0 * xfs),
             1000.0 / four.requests_per_s,
