@@ -187,46 +187,17 @@ fn is_one_head(bytes: &[u8], limits: &Limits, kind: Kind) -> bool {
         return false;
     }
     let (mut lines, mut line_start) = (0, 0);
-    // True or false if the line feed at `at` decides.
-    let mut end_line = |at: usize| {
+    for at in memchr::memchr_iter(b'\n', bytes) {
         if at == 0 || bytes[at - 1] != b'\r' {
-            return Some(false);
+            return false;
         }
         if at == line_start + 1 {
-            return Some(at + 1 == bytes.len() && lines <= limits.fields_max() + 1);
+            return at + 1 == bytes.len() && lines <= limits.fields_max() + 1;
         }
         lines += 1;
         line_start = at + 1;
-        None
-    };
-    // Lines are short: a search that is called for each of them costs more than its work.
-    let (words, rest) = bytes.as_chunks::<8>();
-    for (index, word) in words.iter().enumerate() {
-        let mut found = line_feeds(*word);
-        while found != 0 {
-            let within = found.trailing_zeros() as usize / 8;
-            if let Some(is_one) = end_line(index * 8 + within) {
-                return is_one;
-            }
-            found &= found - 1;
-        }
-    }
-    let line_feeds = rest.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
-    for (within, _) in line_feeds {
-        if let Some(is_one) = end_line(words.len() * 8 + within) {
-            return is_one;
-        }
     }
     false
-}
-
-/// The highest bit of each byte that is a line feed; the first byte is the lowest.
-const fn line_feeds(word: [u8; 8]) -> u64 {
-    const LOW: u64 = u64::from_ne_bytes([0x7f; 8]);
-    const LINE_FEEDS: u64 = u64::from_ne_bytes([b'\n'; 8]);
-    let differs = u64::from_le_bytes(word) ^ LINE_FEEDS;
-    // No carry leaves a byte, so each bit tells of its own byte alone.
-    !(((differs & LOW) + LOW) | differs | LOW)
 }
 
 /// RFC 9110 section 5.6.2.
@@ -250,24 +221,4 @@ const fn token_table() -> [bool; 256] {
         i += 1;
     }
     table
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn line_feeds_are_found_in_every_place_beside_every_byte() {
-        for byte in 0..=u8::MAX {
-            for at in 0..8 {
-                let mut word = [byte; 8];
-                word[at] = b'\n';
-                let wanted = match byte {
-                    b'\n' => u64::from_ne_bytes([0x80; 8]),
-                    _ => 0x80 << (8 * at),
-                };
-                assert_eq!(line_feeds(word), wanted, "{byte:#x} at {at}");
-            }
-        }
-    }
 }

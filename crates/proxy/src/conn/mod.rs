@@ -189,7 +189,7 @@ impl<T: Transport> Conn<T> {
                 Ok(parts) => {
                     self.fresh = false;
                     self.renew();
-                    self.answer(parts).await
+                    self.answer(&parts).await
                 }
                 Err(NoRequest::Closed) => break,
                 Err(NoRequest::Refused(refusal)) => {
