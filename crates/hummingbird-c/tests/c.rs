@@ -1,5 +1,7 @@
 //! The header, both libraries and the installation, as a program in C uses them.
 
+#![expect(clippy::unwrap_used, reason = "tests may")]
+
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
