@@ -20,6 +20,8 @@ const PRODUCT: Arrows = &[
         "proxy",
         &["http1", "http-rules", "store", "disk", "tls", "base"],
     ),
+    ("hummingbird-c", &["hummingbird"]),
+    ("hummingbird", &["store", "disk", "base"]),
     ("store", &["format", "index", "policy", "disk", "base"]),
     ("disk", &["base"]),
     ("policy", &["base"]),

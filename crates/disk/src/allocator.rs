@@ -1,4 +1,4 @@
-//! Settings of the process's allocator. They are here because this is the only crate with `unsafe`.
+//! Settings of the process's allocator. They are here because this is the proxy's only crate with `unsafe`.
 
 use std::ffi::c_long;
 use std::time::Duration;

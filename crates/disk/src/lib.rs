@@ -15,7 +15,7 @@
 //! - A cached write outlives the process as soon as it returns, and is durable like any other write.
 //! - Operations in flight together are not ordered, also when they overlap.
 //!
-//! This is the only crate of Foxy with `unsafe`; every block says why it is sound.
+//! This is the only crate of the proxy with `unsafe`; every block says why it is sound.
 
 mod allocator;
 mod buf;

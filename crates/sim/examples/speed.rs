@@ -1,17 +1,27 @@
 //! Measures the simulator itself, on one core:
 //! requests per second through the cache levels, by policy; operations per second through each
-//! layout on the modelled disk; and a stream end to end. The clock is this machine's, so the
-//! figures are of a quiet one.
+//! layout on the modelled disk; a stream end to end; and libCacheSim beside the policies on the same
+//! log (`pip install libcachesim`; the environment variable `PYTHON` names another interpreter than
+//! `python3`). The clock is this machine's, so the figures are of a quiet one.
 //!
-//! `cargo run --release -p foxy-sim --example speed [million requests, default 4] [levels|POLICY|layouts|LAYOUT|stream ...]`
+//! `cargo run --release -p foxy-sim --example speed [million requests, default 4] [levels|POLICY|layouts|LAYOUT|stream|libcachesim ...]`
+
+use std::io::Write as _;
+use std::process::Command;
 
 use foxy_base::{Clock as _, SystemClock};
+use foxy_policy::{CachePolicy, Fifo, Lru, S3Fifo, Sieve};
 use foxy_sim::{
     layout::LayoutSpec,
     levels::{Levels, LevelsConfig, PolicyKind},
     run::{OpStream, RunConfig, RunError, Workload, run, run_ops},
 };
-use foxy_trace::Request;
+use foxy_trace::{
+    Request,
+    export::{Export, Form},
+};
+
+const SCRIPT: &str = include_str!("speed.py");
 
 const LAYOUTS: [&str; 9] = [
     "simple",
@@ -49,11 +59,15 @@ fn main() -> Result<(), RunError> {
     if !names.is_empty() {
         layouts(millions, &names)?;
     }
+    let beside = chosen(&["libcachesim"], "libcachesim", &words);
+    if !beside.is_empty() {
+        libcachesim(millions)?;
+    }
     let whole = chosen(&["stream"], "stream", &words);
     if !whole.is_empty() {
         stream(25)?;
     }
-    if policies.is_empty() && names.is_empty() && whole.is_empty() {
+    if policies.is_empty() && names.is_empty() && whole.is_empty() && beside.is_empty() {
         let text = format!("nothing is named {}", words.join(" or "));
         return Err(RunError::Config(text));
     }
@@ -101,6 +115,78 @@ fn levels(millions: u64, policies: &[PolicyKind]) -> Result<(), RunError> {
         );
     }
     Ok(())
+}
+
+/// One level of 2 GB under each policy, and libCacheSim's, on one log in one file: reading included.
+fn libcachesim(millions: u64) -> Result<(), RunError> {
+    const CAPACITY: u64 = 2 << 30;
+    let failed = |error: std::io::Error| RunError::Config(error.to_string());
+    let folder = tempfile::tempdir().map_err(failed)?;
+    let (log, script) = (folder.path().join("log"), folder.path().join("speed.py"));
+    std::fs::write(&script, SCRIPT).map_err(failed)?;
+    let file = std::fs::File::create(&log).map_err(failed)?;
+    let mut export = Export::new(Form::OracleGeneral, file).map_err(failed)?;
+    for request in Workload::dec(millions * 1_000_000).open(1)? {
+        export.write(&request?).map_err(failed)?;
+    }
+    export.finish().map_err(failed)?;
+    let rules = ["lru", "fifo", "sieve", "s3-fifo"];
+    println!(
+        "One level of 2 GB, {millions} M requests of the DEC stream read from a file: ours, libCacheSim"
+    );
+    for _ in 0..2 {
+        let theirs = Command::new(std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into()))
+            .args([script.as_os_str(), log.as_os_str()])
+            .arg(CAPACITY.to_string())
+            .args(rules)
+            .output()
+            .map_err(failed)?;
+        let theirs = String::from_utf8_lossy(&theirs.stdout).into_owned();
+        for rule in rules {
+            let (seconds, (requests, hits)) = timed(|| pass(rule, CAPACITY, &log));
+            let line = theirs.lines().find_map(|line| line.strip_prefix(rule));
+            let mut words = line.unwrap_or_default().split_whitespace();
+            let mut number = || words.next().and_then(|word| word.parse::<f64>().ok());
+            let (their_seconds, missed) = (number().unwrap_or(f64::NAN), number());
+            let count = requests as f64 / 1e6;
+            println!(
+                "{rule:>20}: {:5.2} and {:5.2} M requests/s, hit ratio {:.4} and {:.4}",
+                count / seconds,
+                count / their_seconds,
+                hits as f64 / requests as f64,
+                1.0 - missed.unwrap_or(f64::NAN)
+            );
+        }
+        std::io::stdout().flush().map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// A log through a cache, read from its file; requests and hits. A hit changes nothing, as there.
+fn pass(rule: &str, capacity: u64, log: &std::path::Path) -> (u64, u64) {
+    match rule {
+        "lru" => through(Lru::new(capacity), log),
+        "fifo" => through(Fifo::new(capacity), log),
+        "sieve" => through(Sieve::new(capacity), log),
+        _ => through(S3Fifo::new(capacity), log),
+    }
+}
+
+fn through(mut cache: impl CachePolicy<u64, ()>, log: &std::path::Path) -> (u64, u64) {
+    const RECORD: usize = 24;
+    let log = std::fs::read(log).unwrap_or_default();
+    let (mut evicted, mut hits) = (Vec::new(), 0);
+    for record in log.chunks_exact(RECORD) {
+        let word = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|n| record[at + n]));
+        let object = u64::from(word(4)) | u64::from(word(8)) << 32;
+        if cache.get(&object).is_some() {
+            hits += 1;
+            continue;
+        }
+        evicted.clear();
+        let _ = cache.insert(object, (), u64::from(word(12)), &mut evicted);
+    }
+    ((log.len() / RECORD) as u64, hits)
 }
 
 fn layouts(millions: u64, names: &[&str]) -> Result<(), RunError> {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use foxy_base::{FieldBlock, rule};
 
 use crate::inbox::Item;
-use crate::large::NewLarge;
+use crate::large::{LargePut, NewLarge};
 use crate::object::place_mark;
 use crate::purge::{PurgeMark, Verdict};
 use crate::shard::{Pending, Stage};
@@ -28,9 +28,25 @@ impl Engine {
         Put { object, admitted }
     }
 
+    /// As [`Engine::put`], past the RAM tier: the object waits for its cluster in memory and takes no
+    /// place there afterwards. What does not go to a disk is not stored at all. The caller keeps it
+    /// out when it is read, too: [`Engine::finish_read_if`].
+    pub fn put_past_memory(self: &Arc<Self>, new: NewObject) -> Put {
+        if new.body.len() > self.fragment_bytes() as usize {
+            return self.fragmented(new, |put| put.past_memory());
+        }
+        let object = Arc::new(Object::from_new(new, self.next_version()));
+        let admitted = self.store_in(&object, false, false);
+        Put { object, admitted }
+    }
+
     fn put_in_fragments(self: &Arc<Self>, new: NewObject) -> Put {
+        self.fragmented(new, |put| put)
+    }
+
+    fn fragmented(self: &Arc<Self>, new: NewObject, how: impl FnOnce(LargePut) -> LargePut) -> Put {
         let body = new.body.clone();
-        let mut large = self.put_large(NewLarge {
+        let mut large = how(self.put_large(NewLarge {
             key: new.key,
             hash: new.hash,
             group: new.group,
@@ -39,7 +55,7 @@ impl Engine {
             tags: new.tags,
             fields: new.fields,
             length: Some(body.len() as u64),
-        });
+        }));
         large.append(&body);
         large.finish()
     }
@@ -51,6 +67,10 @@ impl Engine {
 
     /// As [`Engine::store_object`]; the gate was asked before if it is `paid`.
     pub(crate) fn store_object_as(&self, object: &Arc<Object>, paid: bool) -> Admission {
+        self.store_in(object, true, paid)
+    }
+
+    fn store_in(&self, object: &Arc<Object>, ram: bool, paid: bool) -> Admission {
         add(&self.counters.puts, 1);
         let length = if object.is_large() {
             0
@@ -74,7 +94,7 @@ impl Engine {
             add(&self.counters.drop_too_large, 1);
             return Admission::Refused(DropReason::TooLarge);
         }
-        self.admit(object, true, paid)
+        self.admit(object, ram, paid)
     }
 
     /// Replaces what the key held; the RAM tier takes it if `ram`, a store if one can.

@@ -120,14 +120,29 @@ impl Engine {
         key: &[u8],
         buf: AlignedBuf,
     ) -> Result<Arc<Object>, ReadMiss> {
-        self.finish(plan, buf, |object| {
+        self.finish_read_if(plan, key, buf, |_| true)
+    }
+
+    /// As [`Engine::finish_read`]; the RAM tier takes the object only if `keep` says so.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn finish_read_if(
+        &self,
+        plan: &ReadPlan,
+        key: &[u8],
+        buf: AlignedBuf,
+        keep: impl Fn(&Object) -> bool,
+    ) -> Result<Arc<Object>, ReadMiss> {
+        let wanted = |object: &Object| {
             !object.is_fragment()
                 && rule!(
                     "read: the key in the record is compared",
                     object.key() == key,
                     true
                 )
-        })
+        };
+        self.finish(plan, buf, wanted, keep)
     }
 
     /// As [`Engine::finish_read`], for fragment `n` of `head`.
@@ -141,7 +156,22 @@ impl Engine {
         n: u32,
         buf: AlignedBuf,
     ) -> Result<Arc<Object>, ReadMiss> {
-        self.finish(plan, buf, |object| is_fragment_of(object, head, n))
+        self.finish_fragment_if(plan, head, n, buf, |_| true)
+    }
+
+    /// As [`Engine::finish_fragment`]; the RAM tier takes the fragment only if `keep` says so.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn finish_fragment_if(
+        &self,
+        plan: &ReadPlan,
+        head: &Object,
+        n: u32,
+        buf: AlignedBuf,
+        keep: impl Fn(&Object) -> bool,
+    ) -> Result<Arc<Object>, ReadMiss> {
+        self.finish(plan, buf, |object| is_fragment_of(object, head, n), keep)
     }
 
     fn finish(
@@ -149,6 +179,7 @@ impl Engine {
         plan: &ReadPlan,
         buf: AlignedBuf,
         wanted: impl Fn(&Object) -> bool,
+        keep: impl Fn(&Object) -> bool,
     ) -> Result<Arc<Object>, ReadMiss> {
         let capacity = buf.capacity();
         let bytes = buf.into_bytes();
@@ -165,7 +196,7 @@ impl Engine {
                 self.refuse_void(plan, &object),
                 Ok(())
             )?;
-            let object = self.promote(plan, object, &wanted)?;
+            let object = self.promote(plan, object, &wanted, &keep)?;
             rule!(
                 "read: what comes from a disk is compared with the purges",
                 self.unless_purged(object),
@@ -260,6 +291,7 @@ impl Engine {
         plan: &ReadPlan,
         object: Object,
         wanted: &impl Fn(&Object) -> bool,
+        keep: &impl Fn(&Object) -> bool,
     ) -> Result<Arc<Object>, ReadMiss> {
         let mut shard = self.shard(plan.hash).write();
         if let Some(newer) = rule!(
@@ -291,9 +323,9 @@ impl Engine {
         }
         self.index.touch(plan.hash, plan.spot.address);
         let object = Arc::new(object);
-        let keep =
+        let short =
             object.kind != RecordKind::Fragment || object.total_length() <= self.large_in_ram();
-        if keep {
+        if short && keep(&object) {
             let (_, evicted) = shard.insert_ram(object.clone());
             add(&self.counters.ram_evictions, evicted);
         }

@@ -44,6 +44,8 @@ pub struct LargePut {
     stored: Arc<Stored>,
     length: u64,
     dropped: Option<DropReason>,
+    /// The RAM tier may take its fragments.
+    ram: bool,
 }
 
 /// The fragments of an object that has no head yet. They are forgotten with the last one who holds
@@ -103,6 +105,7 @@ impl Engine {
             stored: Arc::new(stored),
             length: 0,
             dropped: None,
+            ram: true,
             new,
         };
         if let Some(length) = put.new.length {
@@ -126,6 +129,13 @@ impl Engine {
 }
 
 impl LargePut {
+    /// The same past the RAM tier: no fragment takes a place there, however short the object is.
+    #[must_use]
+    pub const fn past_memory(mut self) -> Self {
+        self.ram = false;
+        self
+    }
+
     /// Adds bytes. Cheap once the object was dropped. The answer is whether it is still being stored.
     pub fn append(&mut self, mut data: &[u8]) -> bool {
         self.length += data.len() as u64;
@@ -204,7 +214,10 @@ impl LargePut {
             fields: self.new.fields,
             body: exact(self.filling),
         };
-        self.engine.put(new)
+        match self.ram {
+            true => self.engine.put(new),
+            false => self.engine.put_past_memory(new),
+        }
     }
 
     fn check_length(&mut self, length: u64) {
@@ -224,7 +237,10 @@ impl LargePut {
         let body = exact(std::mem::take(&mut self.filling));
         let n = self.stored.fragments.load(Ordering::Relaxed);
         let length = self.new.length.unwrap_or(self.length);
-        match self.engine.put_piece(&self.stored.head, n, length, body) {
+        match self
+            .engine
+            .put_piece(&self.stored.head, n, length, body, self.ram)
+        {
             Ok(()) => self.stored.fragments.store(n + 1, Ordering::Release),
             Err(reason) => self.drop_it(reason),
         }
@@ -237,7 +253,8 @@ impl LargePut {
 }
 
 impl Engine {
-    /// Puts fragment `n` of an object that is `length` bytes long as far as is known.
+    /// Puts fragment `n` of an object that is `length` bytes long as far as is known; into the RAM
+    /// tier too if `ram` and it is short enough.
     ///
     /// # Errors
     /// Why it is not stored for long enough to rely on it.
@@ -247,6 +264,7 @@ impl Engine {
         n: u32,
         length: u64,
         body: Bytes,
+        ram: bool,
     ) -> Result<(), DropReason> {
         let new = NewObject {
             key: head.key.clone(),
@@ -268,7 +286,7 @@ impl Engine {
         add(&self.counters.fragments, 1);
         add(&self.counters.put_bytes, object.body.len() as u64);
         let no_store = self.route(object.route()).is_none();
-        let in_ram = length <= self.large_in_ram() || no_store;
+        let in_ram = ram && (length <= self.large_in_ram() || no_store);
         match self.admit(&Arc::new(object), in_ram, true) {
             Admission::Refused(reason) => Err(reason),
             // In RAM only it would soon have holes, unless RAM is all there is.

@@ -11,6 +11,7 @@ use foxy_format::parse_record;
 use foxy_index::Entry;
 
 use crate::purge::Verdict;
+use crate::shard::Stage;
 use crate::spot::Spot;
 use crate::{Engine, Object};
 
@@ -77,6 +78,25 @@ impl Engine {
             in_memory: false,
             place,
         })
+    }
+
+    /// Returns the object of a key that memory has, and whether it still waits for its cluster: until
+    /// then another object of the key takes its place without a trace on any disk.
+    #[must_use]
+    pub fn in_memory(&self, hash: KeyHash, key: &[u8]) -> Option<(Arc<Object>, bool)> {
+        let shard = self.shard(hash).read();
+        let object = shard.in_memory(hash)?.clone();
+        let pending = shard.pending.get(&hash);
+        let waits = pending.is_some_and(|p| p.stage == Stage::Waiting);
+        drop(shard);
+        let same = object.key() == key && self.may_be_given(&object);
+        same.then_some((object, waits))
+    }
+
+    /// Returns whether a key is probably stored (memory only, counts no use).
+    #[must_use]
+    pub fn is_stored(&self, hash: KeyHash) -> bool {
+        self.is_known(hash)
     }
 
     fn may_be_given(&self, object: &Object) -> bool {

@@ -142,7 +142,8 @@ impl FragmentPut {
         let length = self.head.total_length();
         // What a purge took is not written, so it could not be relied upon.
         let purged = matches!(self.engine.purges.verdict(&self.head), Verdict::Gone(_));
-        if !purged && self.engine.put_piece(&self.head, n, length, body).is_ok() {
+        let put = |body| self.engine.put_piece(&self.head, n, length, body, true);
+        if !purged && put(body).is_ok() {
             self.reliable = self.reliable.map(|_| self.at);
         } else {
             self.reliable = None;

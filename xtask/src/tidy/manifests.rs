@@ -3,6 +3,9 @@
 use crate::report::Outcome;
 use crate::workspace::Source;
 
+/// The crates that may contain `unsafe`: disks and the allocator, and the boundary to C.
+const UNSAFE: &[&str] = &["crates/disk/Cargo.toml", "crates/hummingbird-c/Cargo.toml"];
+
 /// Settings come from the workspace, versions too.
 pub(super) fn shared_settings(file: &Source) -> Vec<String> {
     // A workspace of its own has nothing to inherit.
@@ -16,8 +19,9 @@ pub(super) fn shared_settings(file: &Source) -> Vec<String> {
             complaints.push(format!("write `{key}.workspace = true`"));
         }
     }
-    // `forbid` cannot be relaxed by a crate, so the one crate with `unsafe` lists its lints itself.
-    if !file.text.contains("[lints]\nworkspace = true") && file.path != "crates/disk/Cargo.toml" {
+    // `forbid` cannot be relaxed by a crate, so those with `unsafe` list their lints themselves.
+    let unsafe_too = UNSAFE.contains(&file.path.as_str());
+    if !file.text.contains("[lints]\nworkspace = true") && !unsafe_too {
         complaints.push("write `[lints]` and `workspace = true` below it".to_owned());
     }
     for (section, line) in dependency_lines(&file.text) {

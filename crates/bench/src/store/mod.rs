@@ -6,6 +6,7 @@
 mod files;
 mod fio;
 mod index;
+mod library;
 mod mixed;
 mod one_file;
 mod operations;
@@ -48,6 +49,8 @@ pub enum StoreCommand {
     Trace(StoreArgs),
     /// One stream of reads, writes and deletions beside one file per object on ext4 and XFS
     Files(StoreArgs),
+    /// A proxy's calls through the library Hummingbird, beside RocksDB, SQLite and files (root)
+    Library(StoreArgs),
     /// One store against two of half the size, each on a device as slow as a rotating disk (root)
     Stores(StoreArgs),
     /// All of them
@@ -75,10 +78,10 @@ pub struct StoreArgs {
     /// Objects (index: 50 million; recover: 1 million)
     #[arg(long, value_name = "N", value_parser = count)]
     pub objects: Option<u64>,
-    /// Requests (trace: 10 million; files: 300,000)
+    /// Requests (trace: 10 million; files: 300,000; library: 1 million)
     #[arg(long, value_name = "N", value_parser = count)]
     pub requests: Option<u64>,
-    /// The program of the peer engine for `trace` (default: what `cargo build --release
+    /// The program of the peer engine for `trace`, with that for `library` beside it (default: what `cargo build --release
     /// --manifest-path bench/store-peers/Cargo.toml` has built)
     #[arg(long, value_name = "PROGRAM")]
     pub peers: Option<PathBuf>,
@@ -138,6 +141,7 @@ const ALL: &[(&str, Measurement)] = &[
     ("recover", recover::recover),
     ("trace", trace::trace),
     ("files", files::files),
+    ("library", library::library),
     ("stores", stores::stores),
 ];
 
@@ -157,6 +161,7 @@ impl StoreCommand {
             Self::Recover(args) => ("recover", args),
             Self::Trace(args) => ("trace", args),
             Self::Files(args) => ("files", args),
+            Self::Library(args) => ("library", args),
             Self::Stores(args) => ("stores", args),
             Self::All(args) => ("all", args),
         };

@@ -122,7 +122,7 @@ impl Drop for Loop {
 #[derive(Debug)]
 pub(super) struct Mounted {
     pub(super) at: PathBuf,
-    _device: Loop,
+    device: Loop,
 }
 
 impl Mounted {
@@ -143,10 +143,12 @@ impl Mounted {
             "mount",
             &["-o", "noatime", &name, &at.display().to_string()],
         )?;
-        Ok(Self {
-            at,
-            _device: device,
-        })
+        Ok(Self { at, device })
+    }
+
+    /// The device that it is on.
+    pub(super) fn device(&self) -> &Path {
+        &self.device.device
     }
 }
 

@@ -31,6 +31,7 @@ mod misread;
 mod model;
 mod offline;
 mod order;
+mod past_memory;
 mod pressure;
 mod purge_journal;
 mod purge_limits;

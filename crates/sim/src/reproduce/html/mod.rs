@@ -136,6 +136,9 @@ fn one(number: usize, section: &Section, folder: &Path) -> Result<String, RunErr
     Ok(text + "</section>\n")
 }
 
+/// Longest name of a value that is not cut on a phone, in bytes.
+const NAME_MAX: usize = 40;
+
 /// A table of ours alone.
 fn grid(heading: &str, table: &Table) -> String {
     let cell = |tag: &str, name: &str, text: &str, align: Align| {
@@ -144,8 +147,10 @@ fn grid(heading: &str, table: &Table) -> String {
         } else {
             ""
         };
-        // On a phone a row is a card, in which each value has its name.
+        // On a phone a row is a card, in which each value has its name; the beginning of a long one.
         let name = if tag == "td" {
+            let short = name.split_once(" (").filter(|_| name.len() > NAME_MAX);
+            let name = short.map_or(name, |(short, _)| short);
             format!(" data-name=\"{}\"", escaped(name))
         } else {
             String::new()

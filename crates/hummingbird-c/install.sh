@@ -1,0 +1,13 @@
+#!/bin/sh
+# Installs header, libraries and pkg-config file below PREFIX, from a folder with built libraries:
+#   cargo build --release -p foxy-hummingbird-c && crates/hummingbird-c/install.sh PREFIX [target/release]
+set -eu
+prefix=${1:?usage: install.sh PREFIX [FOLDER-OF-THE-LIBRARIES]}
+here=$(cd "$(dirname "$0")" && pwd)
+built=${2:-$here/../../target/release}
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$here/../../Cargo.toml" | head -1)
+mkdir -p "$prefix/include" "$prefix/lib/pkgconfig"
+cp "$here/include/hummingbird.h" "$prefix/include/"
+cp "$built/libhummingbird.so" "$built/libhummingbird.a" "$prefix/lib/"
+sed -e "s|@PREFIX@|$prefix|" -e "s|@VERSION@|$version|" "$here/hummingbird.pc.in" \
+    >"$prefix/lib/pkgconfig/hummingbird.pc"

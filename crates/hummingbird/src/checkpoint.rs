@@ -1,0 +1,65 @@
+//! Waiting until everything is durable (section 4.6).
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+
+use foxy_store::{Durable, SyncTicket};
+
+use crate::{Error, Hummingbird};
+
+/// Everything that was written and deleted before it began. Dropping it cancels nothing.
+#[derive(Clone, Debug)]
+pub struct Checkpoint(SyncTicket);
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+impl Checkpoint {
+    /// Returns whether the daemons are through, one way or the other.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.0.is_done()
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Errors
+    /// [`Error::NotDurable`].
+    pub fn wait(self) -> Result<(), Error> {
+        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+        let mut context = Context::from_waker(&waker);
+        let mut ticket = pin!(self.0);
+        loop {
+            match ticket.as_mut().poll(&mut context) {
+                Poll::Ready(Durable::Yes) => return Ok(()),
+                Poll::Ready(Durable::Failed) => return Err(Error::NotDurable),
+                Poll::Pending => std::thread::park(),
+            }
+        }
+    }
+}
+
+impl Hummingbird {
+    /// Packs all files that wait into clusters now, and makes these and all deletions durable
+    /// (section 4.5: the pack daemon "can be synchronously called"; 4.6: the log of changes). Returns
+    /// at once: [`Checkpoint::wait`] waits for it.
+    pub fn begin_checkpoint(&self) -> Checkpoint {
+        Checkpoint(self.inner.engine.sync())
+    }
+
+    /// The same, waiting for it. Not on the thread that turns a [`crate::Driver`].
+    ///
+    /// # Errors
+    /// [`Error::NotDurable`].
+    pub fn checkpoint(&self) -> Result<(), Error> {
+        self.begin_checkpoint().wait()
+    }
+}

@@ -1,0 +1,103 @@
+//! Knobs (sections 4 and 4.4: cluster size, memory, lifetimes, disks).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use foxy_base::hash64;
+use foxy_store::{EngineConfig, StoreOptions};
+
+use crate::Error;
+
+/// A file or block device that holds files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskPath {
+    /// Its path. A file is created if it is missing.
+    pub path: PathBuf,
+    /// Bytes of it that are used; `None`: all of a device, or of a file that is there.
+    pub bytes: Option<u64>,
+}
+
+/// Choices at the start. Sizes in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Disks; files are spread over them (section 4: "size and name of the disks").
+    pub disks: Vec<DiskPath>,
+    /// Memory for everything: contents of files, those that wait for their cluster, the index. What
+    /// [`crate::File`]s hold that a caller keeps is on top.
+    pub memory_bytes: u64,
+    /// Bytes of files that are gathered in one place and read together (section 4.3: "the size of a
+    /// cluster is tunable"; the paper's best is 64 KB).
+    pub cluster_bytes: u32,
+    /// Files are packed into a cluster at the latest so long after they were written (section 4.3:
+    /// "as late as possible"). A crash loses what is not packed.
+    pub pack_age: Duration,
+    /// A cluster is durable at the latest so long after it was written.
+    pub sync_interval: Duration,
+    /// A hint for a file that is in a cluster already writes it once more, beside the other (section
+    /// 4.3: "it can still be added to the current cluster if the file is in memory").
+    pub replicas: bool,
+    /// A file is not found any more so long after it was written (section 4.5); `None`: no limit.
+    pub file_lifetime: Option<Duration>,
+    /// A file is not found any more so long after the last file of its cluster was written, which is
+    /// [`Config::pack_age`] after its own writing at the latest (section 4.5); `None`: no limit.
+    pub cluster_lifetime: Option<Duration>,
+    /// Formats a disk even if it holds something else. Destroys what is there.
+    pub force_format: bool,
+}
+
+/// The least memory with which the parts have room.
+const MEMORY_MIN: u64 = 4 << 20;
+
+impl Config {
+    /// The usual choices for one disk of which `bytes` are used.
+    #[must_use]
+    pub fn on(path: impl Into<PathBuf>, bytes: u64) -> Self {
+        let path = path.into();
+        Self {
+            disks: vec![DiskPath {
+                path,
+                bytes: Some(bytes),
+            }],
+            memory_bytes: 256 << 20,
+            cluster_bytes: 64 << 10,
+            pack_age: Duration::from_secs(10),
+            sync_interval: Duration::from_secs(2),
+            replicas: true,
+            file_lifetime: None,
+            cluster_lifetime: None,
+            force_format: false,
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let out = |what, why| Err(Error::Config { what, why });
+        if self.memory_bytes < MEMORY_MIN {
+            return out("memory_bytes", "4 MiB at least");
+        }
+        if !(4 << 10..=256 << 10).contains(&self.cluster_bytes) {
+            return out("cluster_bytes", "4 KiB to 256 KiB");
+        }
+        Ok(())
+    }
+
+    pub(crate) fn engine(&self, seed: u64) -> EngineConfig {
+        EngineConfig {
+            index_secret: hash64(seed, b"index"),
+            ..EngineConfig::new(self.memory_bytes, seed)
+        }
+    }
+
+    pub(crate) fn store(&self) -> StoreOptions {
+        // What gathers may take an eighth of what may wait: the rest is for clusters under way.
+        let waiting = EngineConfig::new(self.memory_bytes, 0).pending_bytes_max;
+        let buffers = waiting / 8 / u64::from(self.cluster_bytes);
+        StoreOptions {
+            buffers: u32::try_from(buffers.clamp(4, 4096)).unwrap_or(4096),
+            buffer_bytes: u64::from(self.cluster_bytes),
+            flush_age: self.pack_age,
+            sync_interval: self.sync_interval,
+            force_format: self.force_format,
+            ..StoreOptions::default()
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Files that are wanted together (sections 4.1 and 4.3).
+//!
+//! A set has the name of its first file. Files of a set gather in one locality buffer of the store,
+//! which leaves as one piece when it is full, when another set needs it (the one used longest ago
+//! goes), or when it is old. Files without a hint gather in one for all of them, in the order of
+//! writing.
+
+use foxy_base::hash64;
+
+use crate::library::{Inner, Name};
+use crate::stats::count;
+use crate::{Error, Hummingbird};
+
+/// The set of files without a hint.
+pub(crate) const LOOSE: u64 = 0;
+
+/// An answer to a hint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hint {
+    /// The second file goes to the set of the first.
+    Taken,
+    /// It stays where it is: it is packed already and cannot be written again, as it is not in memory,
+    /// is longer than half a cluster, or [`crate::Config::replicas`] is off; or the disks do not keep up.
+    TooLate,
+}
+
+/// The set that a file begins.
+pub(crate) fn set_of(name: Name<'_>) -> u64 {
+    hash64(0x7365_7473, name.bytes).max(LOOSE + 1)
+}
+
+impl Hummingbird {
+    /// A hint: `second` should lie beside `first` (section 4.1). Both must have been written. It may be
+    /// without effect, as the paper says; a caller may ignore the answer. If `second` is packed
+    /// already and in memory, it is written once more and read from there ([`crate::Config::replicas`]).
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Name`].
+    pub fn collocate_files(&self, first: &[u8], second: &[u8]) -> Result<Hint, Error> {
+        let (first, second) = (Name::new(first)?, Name::new(second)?);
+        let set = self.inner.open_set(first)?;
+        let hint = self.inner.move_to(second, set)?;
+        count(match hint {
+            Hint::Taken => &self.inner.counters.hints_taken,
+            Hint::TooLate => &self.inner.counters.hints_late,
+        });
+        Ok(hint)
+    }
+}
+
+impl Inner {
+    /// The set of a file; one without begins its own, and goes there while that costs nothing.
+    fn open_set(self: &std::sync::Arc<Self>, name: Name<'_>) -> Result<u64, Error> {
+        let set = set_of(name);
+        let _held = self.names.hold(name.hash);
+        match self.engine.in_memory(name.hash, name.bytes) {
+            Some((file, _)) if file.group() != LOOSE => Ok(file.group()),
+            Some((file, waits)) => {
+                if waits && !file.is_large() {
+                    self.put_again(&file, set);
+                }
+                Ok(set)
+            }
+            None if self.engine.is_stored(name.hash) => Ok(set),
+            None => Err(Error::NotFound),
+        }
+    }
+
+    fn move_to(self: &std::sync::Arc<Self>, name: Name<'_>, set: u64) -> Result<Hint, Error> {
+        let _held = self.names.hold(name.hash);
+        let Some((file, waits)) = self.engine.in_memory(name.hash, name.bytes) else {
+            let known = self.engine.is_stored(name.hash);
+            return known.then_some(Hint::TooLate).ok_or(Error::NotFound);
+        };
+        if file.group() == set {
+            return Ok(Hint::Taken);
+        }
+        if file.is_large() || !(waits || self.replicas) || self.engine.is_congested() {
+            return Ok(Hint::TooLate);
+        }
+        if !waits {
+            count(&self.counters.replicas);
+        }
+        self.put_again(&file, set);
+        Ok(Hint::Taken)
+    }
+}

@@ -1,0 +1,187 @@
+//! The library: opening, closing, lifetimes.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use foxy_base::{Clock, KeyHash, SystemClock, key_hash};
+use foxy_disk::{Disk, FileDisk, OpenOptions};
+use foxy_store::{Engine, Object, Writer};
+use parking_lot::Mutex;
+
+use crate::driver::Threads;
+use crate::file::Names;
+use crate::stats::Counters;
+use crate::{Config, DiskPath, Driver, Error, MAX_NAME_BYTES};
+
+/// The file system. Clones are the same one. It ends with the last of them, as by
+/// [`Hummingbird::close`].
+#[derive(Clone, Debug)]
+pub struct Hummingbird {
+    pub(crate) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) names: Arc<Names>,
+    pub(crate) counters: Counters,
+    pub(crate) replicas: bool,
+    /// Threads of its own drive it.
+    pub(crate) driven: bool,
+    pack_age: Duration,
+    /// Milliseconds; 0: no limit.
+    file_lifetime: AtomicU64,
+    cluster_lifetime: AtomicU64,
+    threads: Mutex<Option<Threads>>,
+}
+
+/// A name with its hash.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Name<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) hash: KeyHash,
+}
+
+impl<'a> Name<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Result<Self, Error> {
+        if bytes.is_empty() || bytes.len() > MAX_NAME_BYTES {
+            return Err(Error::Name);
+        }
+        let hash = key_hash(bytes);
+        Ok(Self { bytes, hash })
+    }
+}
+
+impl Hummingbird {
+    /// Opens the disks, formats empty ones, recovers what is on them (section 4.6) and starts the
+    /// daemons (4.5), one thread for each disk. When it returns, files are found as far as they are
+    /// loaded already ([`crate::Statistics::recovering`]), and none is given that was deleted or replaced.
+    ///
+    /// # Errors
+    /// [`Error::Config`], [`Error::Disk`], [`Error::Store`], [`Error::Thread`]; the texts say what to do.
+    pub fn open(config: &Config) -> Result<Self, Error> {
+        config.check()?;
+        let open = |disk: &DiskPath| -> Result<Arc<dyn Disk>, Error> {
+            let options = OpenOptions {
+                create_len: disk.bytes,
+                ..OpenOptions::default()
+            };
+            Ok(Arc::new(FileDisk::open(&disk.path, &options)?))
+        };
+        let disks = config
+            .disks
+            .iter()
+            .map(open)
+            .collect::<Result<Vec<_>, _>>()?;
+        // The standard library keys its hash maps from the system's randomness.
+        let seed = RandomState::new().build_hasher().finish();
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+        let (library, writers) = Self::assemble(config, &disks, clock, seed, true)?;
+        *library.inner.threads.lock() = Some(Threads::start(writers)?);
+        Ok(library)
+    }
+
+    /// The library on disks that are open, without threads: the caller turns the drivers, one for each
+    /// disk. Everything random follows from `seed`, so that a run can be repeated.
+    ///
+    /// # Errors
+    /// [`Error::Config`], [`Error::Store`].
+    pub fn on_disks(
+        config: &Config,
+        disks: &[Arc<dyn Disk>],
+        clock: Arc<dyn Clock>,
+        seed: u64,
+    ) -> Result<(Self, Vec<Driver>), Error> {
+        config.check()?;
+        let (library, writers) = Self::assemble(config, disks, clock, seed, false)?;
+        Ok((library, writers.into_iter().map(Driver::new).collect()))
+    }
+
+    fn assemble(
+        config: &Config,
+        disks: &[Arc<dyn Disk>],
+        clock: Arc<dyn Clock>,
+        seed: u64,
+        driven: bool,
+    ) -> Result<(Self, Vec<Writer>), Error> {
+        if disks.is_empty() {
+            let (what, why) = ("disks", "one at least");
+            return Err(Error::Config { what, why });
+        }
+        let options = config.store();
+        let engine = Engine::new(config.engine(seed), Arc::clone(&clock));
+        engine.meet(disks, &options)?;
+        let open = |disk: &Arc<dyn Disk>| engine.open_store(Arc::clone(disk), options.clone());
+        let mut writers = disks.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        engine.join(&mut writers)?;
+        let library = Self {
+            inner: Arc::new(Inner {
+                engine,
+                clock,
+                names: Names::new(),
+                counters: Counters::default(),
+                replicas: config.replicas,
+                driven,
+                pack_age: config.pack_age,
+                file_lifetime: AtomicU64::new(0),
+                cluster_lifetime: AtomicU64::new(0),
+                threads: Mutex::new(None),
+            }),
+        };
+        library.update_file_lifetime(config.file_lifetime);
+        library.update_cluster_lifetime(config.cluster_lifetime);
+        Ok((library, writers))
+    }
+
+    /// Packs and writes everything, and ends the daemons. True if all of it is durable; false after 20
+    /// seconds, or if a disk refuses. Calls on clones afterwards work on memory and on what is
+    /// on the disks; what they write is not packed any more.
+    #[must_use]
+    pub fn close(self) -> bool {
+        let threads = self.inner.threads.lock().take();
+        threads.is_none_or(|mut threads| threads.end())
+    }
+
+    /// Changes the lifetime of files (section 4.2), for those that are there, too.
+    pub fn update_file_lifetime(&self, lifetime: Option<Duration>) {
+        let millis = millis(lifetime);
+        self.inner.file_lifetime.store(millis, Ordering::Relaxed);
+    }
+
+    /// Changes the lifetime of clusters (section 4.2), for those that are there, too.
+    pub fn update_cluster_lifetime(&self, lifetime: Option<Duration>) {
+        let millis = millis(lifetime);
+        self.inner.cluster_lifetime.store(millis, Ordering::Relaxed);
+    }
+}
+
+/// At least one millisecond: 0 stands for none.
+fn millis(lifetime: Option<Duration>) -> u64 {
+    lifetime.map_or(0, |life| {
+        u64::try_from(life.as_millis()).unwrap_or(u64::MAX).max(1)
+    })
+}
+
+impl Inner {
+    /// Milliseconds that a file lives after it was written.
+    pub(crate) fn life(&self) -> Option<i64> {
+        let files = self.file_lifetime.load(Ordering::Relaxed);
+        let clusters = self.cluster_lifetime.load(Ordering::Relaxed);
+        let pack = u64::try_from(self.pack_age.as_millis()).unwrap_or(u64::MAX);
+        let files = (files > 0).then_some(files);
+        let clusters = (clusters > 0).then(|| clusters.saturating_add(pack));
+        let least = files.into_iter().chain(clusters).min()?;
+        Some(i64::try_from(least).unwrap_or(i64::MAX))
+    }
+
+    /// Returns whether a file is past its lifetime.
+    pub(crate) fn is_over(&self, file: &Object) -> bool {
+        let written = file.meta().response_time.millis();
+        let age = self.clock.wall().millis().saturating_sub(written);
+        self.life().is_some_and(|life| age >= life)
+    }
+}

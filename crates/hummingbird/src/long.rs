@@ -1,0 +1,47 @@
+//! Files longer than half a cluster of the store: written part by part, found as a whole.
+
+use std::sync::Arc;
+
+use foxy_store::{DropReason, NewLarge, NewObject, Put};
+
+use crate::library::Inner;
+use crate::write::NOMEM;
+
+/// Attempts to write a long file where others take the room that it waited for.
+const ATTEMPTS: u32 = 8;
+
+impl Inner {
+    /// Stores it; lookups find the older file of the name until the last part is there.
+    pub(crate) fn put_long(self: &Arc<Self>, new: &NewObject) -> Put {
+        let mut attempt = 1;
+        loop {
+            let large = self.engine.put_large(NewLarge {
+                key: new.key.clone(),
+                hash: new.hash,
+                group: new.group,
+                meta: new.meta,
+                vary: new.vary.clone(),
+                tags: new.tags.clone(),
+                fields: new.fields.clone(),
+                length: Some(new.body.len() as u64),
+            });
+            let mut large = if new.meta.flags & NOMEM != 0 {
+                large.past_memory()
+            } else {
+                large
+            };
+            for part in new.body.chunks(self.engine.fragment_bytes() as usize) {
+                self.wait_for_room();
+                if !large.append(part) {
+                    break;
+                }
+            }
+            if attempt < ATTEMPTS && large.dropped() == Some(DropReason::PendingFull) {
+                attempt += 1;
+                continue;
+            }
+            let _held = self.names.hold(new.hash);
+            return large.finish();
+        }
+    }
+}

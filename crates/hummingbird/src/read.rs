@@ -1,0 +1,143 @@
+//! Reading files (sections 4.1 and 4.2).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use foxy_disk::AlignedBuf;
+use foxy_store::{Lookup, Object, ReadMiss, ReadPlan};
+
+use crate::library::{Inner, Name};
+use crate::stats::count;
+use crate::write::is_nomem;
+use crate::{Error, File, Hummingbird};
+
+/// Looks of one read: another follows where the file was moved or replaced during the last.
+const LOOKS: u32 = 8;
+
+impl Hummingbird {
+    /// Finds a file and lends its contents (section 4.1). Reads the disk where memory has none, and where
+    /// that was measured to pay what lies around it as well, which brings the rest of its set into
+    /// memory (4.3). Blocks until then.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], also for a file whose disk fails: it may be forgotten, and a damaged one is.
+    /// [`Error::Name`].
+    pub fn read_file(&self, name: &[u8]) -> Result<File, Error> {
+        self.read(name, true)
+    }
+
+    /// The same, without a place in memory for what a disk has to be asked for (section 4.2).
+    ///
+    /// # Errors
+    /// As [`Hummingbird::read_file`].
+    pub fn read_nomem_file(&self, name: &[u8]) -> Result<File, Error> {
+        self.read(name, false)
+    }
+
+    fn read(&self, name: &[u8], keep: bool) -> Result<File, Error> {
+        let inner = &self.inner;
+        let name = Name::new(name)?;
+        let reader = inner.names.read(name.hash);
+        let found = inner.find(name, keep).filter(|(f, _)| !inner.is_over(f));
+        let lent = found.and_then(|(file, from_memory)| {
+            if file.is_large() {
+                let (contents, memory) = inner.read_long(&file, keep)?;
+                return Some((contents, from_memory && memory));
+            }
+            Some((file.body().clone(), from_memory))
+        });
+        let Some((contents, from_memory)) = lent else {
+            count(&inner.counters.misses);
+            return Err(Error::NotFound);
+        };
+        count(if from_memory {
+            &inner.counters.memory_hits
+        } else {
+            &inner.counters.disk_hits
+        });
+        Ok(File::new(contents, from_memory, reader))
+    }
+}
+
+impl Inner {
+    /// The file, or the head of a long one, and whether memory had it.
+    fn find(&self, name: Name<'_>, keep: bool) -> Option<(Arc<Object>, bool)> {
+        let engine = &self.engine;
+        for look in 0..LOOKS {
+            let plan = match engine.lookup(name.hash, name.bytes) {
+                Lookup::Memory(file) => return Some((file, true)),
+                Lookup::Disk(plan) => plan,
+                Lookup::Miss => return None,
+            };
+            // A longer read that failed says nothing about the file alone.
+            let plan = if look == 0 && keep {
+                engine.widen(&plan)
+            } else {
+                plan
+            };
+            let keep = |file: &Object| keep && !is_nomem(file);
+            let read = self.carry_out(&plan, |buf| {
+                engine.finish_read_if(&plan, name.bytes, buf, keep)
+            });
+            match read {
+                Ok(file) => return Some((file, false)),
+                Err(ReadMiss::Moved | ReadMiss::Superseded) => {}
+                Err(_) => return None,
+            }
+        }
+        None
+    }
+
+    /// Reads what a plan says and hands it on.
+    pub(crate) fn carry_out<T>(
+        &self,
+        plan: &ReadPlan,
+        finish: impl FnOnce(AlignedBuf) -> Result<T, ReadMiss>,
+    ) -> Result<T, ReadMiss> {
+        let mut buf = AlignedBuf::new(plan.len as usize);
+        let Some(disk) = self.engine.disk(plan.store) else {
+            return Err(self
+                .engine
+                .fail_read(plan, &std::io::ErrorKind::NotFound.into()));
+        };
+        match disk.read_at(plan.at, &mut buf) {
+            Ok(()) => finish(buf),
+            Err(error) => Err(self.engine.fail_read(plan, &error)),
+        }
+    }
+
+    /// All of a long file, in one piece; `None` if a part is not there any more.
+    fn read_long(&self, head: &Arc<Object>, keep: bool) -> Option<(Bytes, bool)> {
+        let length = usize::try_from(head.total_length()).ok()?;
+        let mut contents = Vec::new();
+        contents.try_reserve_exact(length).ok()?;
+        let mut from_memory = true;
+        for n in 0..head.fragment_count() {
+            let (part, memory) = self.part(head, n, keep)?;
+            contents.extend_from_slice(part.body());
+            from_memory &= memory;
+        }
+        (contents.len() == length).then(|| (contents.into(), from_memory))
+    }
+
+    fn part(&self, head: &Arc<Object>, n: u32, keep: bool) -> Option<(Arc<Object>, bool)> {
+        let engine = &self.engine;
+        let keep = |part: &Object| keep && !is_nomem(part);
+        for _ in 0..LOOKS {
+            let plan = match engine.fragment_lookup_patient(head, n) {
+                Lookup::Memory(part) => return Some((part, true)),
+                Lookup::Disk(plan) => plan,
+                Lookup::Miss => return None,
+            };
+            let read = self.carry_out(&plan, |buf| {
+                engine.finish_fragment_if(&plan, head, n, buf, keep)
+            });
+            match read {
+                Ok(part) => return Some((part, false)),
+                Err(ReadMiss::Moved) => {}
+                Err(_) => return None,
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,175 @@
+//! Writing and deleting files (sections 4.1 and 4.2).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use foxy_base::{FieldBlock, WallTime};
+use foxy_store::{Admission, DropReason, NewObject, Object, ObjectMeta, Put};
+
+use crate::hints::{LOOSE, set_of};
+use crate::library::{Inner, Name};
+use crate::stats::count;
+use crate::{Error, Hummingbird};
+
+/// Flag of a file that takes no place in memory; kept with it on disk.
+pub(crate) const NOMEM: u16 = 1;
+
+/// Longest wait of a write for room, and the steps of it.
+const PATIENCE: Duration = Duration::from_secs(10);
+const STEP: Duration = Duration::from_millis(1);
+
+pub(crate) const fn is_nomem(file: &Object) -> bool {
+    file.meta().flags & NOMEM != 0
+}
+
+impl Hummingbird {
+    /// Stores a file in place of an older one of its name, and returns its size (section 4.1). It is
+    /// found at once, and goes to a disk later, packed with others. Readers of an older one keep that.
+    ///
+    /// `contents` that are `Bytes` or a `Vec` change hands without a copy up to half a cluster of the
+    /// store (254 KiB); they should be memory of their own length. A write waits at most ten seconds
+    /// where the disks do not keep up.
+    ///
+    /// # Errors
+    /// [`Error::Name`], [`Error::TooLarge`], [`Error::NoRoom`]. Afterwards no file of the name is there.
+    pub fn write_file(&self, name: &[u8], contents: impl Into<Bytes>) -> Result<u64, Error> {
+        self.write(Name::new(name)?, contents.into(), LOOSE, 0)
+    }
+
+    /// As [`Hummingbird::write_file`], beside another file: the hint of
+    /// [`Hummingbird::collocate_files`] given at once, which nothing can make too late.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn write_file_beside(
+        &self,
+        name: &[u8],
+        contents: impl Into<Bytes>,
+        beside: &[u8],
+    ) -> Result<u64, Error> {
+        let set = set_of(Name::new(beside)?);
+        self.write(Name::new(name)?, contents.into(), set, 0)
+    }
+
+    /// Stores a file past memory (section 4.2, for large ones): it waits for its cluster there, and
+    /// takes no place afterwards, nor when it is read.
+    ///
+    /// # Errors
+    /// As [`Hummingbird::write_file`].
+    pub fn write_nomem_file(&self, name: &[u8], contents: impl Into<Bytes>) -> Result<u64, Error> {
+        self.write(Name::new(name)?, contents.into(), LOOSE, NOMEM)
+    }
+
+    /// Deletes a file (section 4.1). A crash of the program does not bring it back, a power cut does
+    /// not either once a checkpoint that began later has ended.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::Busy`] while somebody reads it, [`Error::Name`]. (A file that
+    /// recovery has not loaded yet counts as not found, and is deleted.)
+    pub fn delete_file(&self, name: &[u8]) -> Result<(), Error> {
+        let name = Name::new(name)?;
+        let held = self.inner.names.hold(name.hash);
+        if held.has_readers(name.hash) {
+            return Err(Error::Busy);
+        }
+        if !self.inner.engine.supersede(name.hash, name.bytes) {
+            return Err(Error::NotFound);
+        }
+        count(&self.inner.counters.deletes);
+        Ok(())
+    }
+
+    fn write(&self, name: Name<'_>, contents: Bytes, set: u64, flags: u16) -> Result<u64, Error> {
+        let inner = &self.inner;
+        let size = contents.len() as u64;
+        if size > inner.engine.object_bytes_max() {
+            let _held = inner.names.hold(name.hash);
+            inner.engine.supersede(name.hash, name.bytes);
+            return Err(Error::TooLarge);
+        }
+        let new = inner.new_file(name, contents, set, flags);
+        inner.wait_for_room();
+        let put = if size > u64::from(inner.engine.fragment_bytes()) {
+            inner.put_long(&new)
+        } else {
+            let _held = inner.names.hold(name.hash);
+            inner.put(new)
+        };
+        inner.admitted(put.admitted)?;
+        count(&inner.counters.writes);
+        Ok(size)
+    }
+}
+
+impl Inner {
+    fn new_file(&self, name: Name<'_>, body: Bytes, set: u64, flags: u16) -> NewObject {
+        let now = self.clock.wall();
+        let end = self.life().map(|life| now.millis().saturating_add(life));
+        NewObject {
+            key: Bytes::copy_from_slice(name.bytes),
+            hash: name.hash,
+            group: set,
+            meta: ObjectMeta {
+                flags,
+                request_time: now,
+                response_time: now,
+                expires: WallTime(end.unwrap_or(i64::MAX)),
+                ..ObjectMeta::default()
+            },
+            vary: Bytes::new(),
+            tags: Bytes::new(),
+            fields: FieldBlock::empty(),
+            body,
+        }
+    }
+
+    /// Stores a file that fits into a cluster.
+    fn put(self: &Arc<Self>, new: NewObject) -> Put {
+        if new.meta.flags & NOMEM != 0 {
+            self.engine.put_past_memory(new)
+        } else {
+            self.engine.put(new)
+        }
+    }
+
+    /// The same contents in another set. The caller holds the name.
+    pub(crate) fn put_again(self: &Arc<Self>, file: &Object, set: u64) -> bool {
+        let put = self.put(NewObject {
+            key: file.key().clone(),
+            hash: file.hash(),
+            group: set,
+            meta: *file.meta(),
+            vary: Bytes::new(),
+            tags: Bytes::new(),
+            fields: FieldBlock::empty(),
+            body: file.body().clone(),
+        });
+        put.admitted == Admission::Disk
+    }
+
+    /// Waits while so much waits to be written that files may be refused.
+    pub(crate) fn wait_for_room(&self) {
+        if !self.driven || !self.engine.is_congested() {
+            return;
+        }
+        count(&self.counters.waits);
+        let begun = self.clock.mono();
+        while self.engine.is_congested() && self.clock.mono().since(begun) < PATIENCE {
+            std::thread::sleep(STEP);
+        }
+    }
+
+    fn admitted(&self, admitted: Admission) -> Result<(), Error> {
+        match admitted {
+            Admission::Disk => Ok(()),
+            // It may be forgotten before it reaches a disk, as any file may.
+            Admission::Memory(_) => {
+                count(&self.counters.memory_only);
+                Ok(())
+            }
+            Admission::Refused(DropReason::TooLarge) => Err(Error::TooLarge),
+            Admission::Refused(_) => Err(Error::NoRoom),
+        }
+    }
+}

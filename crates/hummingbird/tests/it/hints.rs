@@ -1,0 +1,152 @@
+//! Packing by hint: seen by where the disk is read afterwards.
+
+use foxy_disk::OpClass;
+use foxy_hummingbird::{Error, Hint};
+
+use super::rig::{Rig, config};
+
+const DISK: u64 = 8 << 20;
+/// Filler between two files that belong together: more than a cluster of the store.
+const FILLER: usize = 90;
+
+/// Where the disk is read for each of these, after a restart.
+fn places(rig: &mut Rig, names: &[&[u8]]) -> Vec<u64> {
+    let again = rig.restart();
+    let place = |name: &&[u8]| {
+        again.disk.set_log(true);
+        assert!(!again.fs.read_nomem_file(name).unwrap().from_memory());
+        let log = again.disk.log();
+        let read = log.iter().find(|op| op.class == OpClass::Read);
+        read.unwrap().at
+    };
+    names.iter().map(place).collect()
+}
+
+fn fill(rig: &Rig, label: &str) {
+    for n in 0..FILLER {
+        let name = format!("{label} {n}");
+        rig.fs
+            .write_file(name.as_bytes(), vec![b'f'; 2000])
+            .unwrap();
+    }
+}
+
+fn page(rig: &Rig) {
+    rig.fs.write_file(b"page", vec![b'p'; 2000]).unwrap();
+}
+
+/// Within one locality buffer and the block that a read begins with.
+fn near(a: u64, b: u64) -> bool {
+    a.abs_diff(b) < 16 << 10
+}
+
+#[test]
+fn without_a_hint_files_lie_in_the_order_of_writing() {
+    let mut rig = Rig::new(DISK, config());
+    page(&rig);
+    fill(&rig, "x");
+    rig.fs.write_file(b"logo", vec![b'l'; 2000]).unwrap();
+    let at = places(&mut rig, &[b"page", b"logo"]);
+    assert!(!near(at[0], at[1]), "{at:?}");
+}
+
+#[test]
+fn a_hint_puts_two_files_side_by_side() {
+    let mut rig = Rig::new(DISK, config());
+    page(&rig);
+    fill(&rig, "x");
+    rig.fs.write_file(b"logo", vec![b'l'; 2000]).unwrap();
+    let hint = rig.fs.collocate_files(b"page", b"logo").unwrap();
+    assert_eq!(hint, Hint::Taken);
+    // The same hint again, and a third file beside the second: one set.
+    rig.fs.collocate_files(b"page", b"logo").unwrap();
+    rig.fs.write_file(b"third", vec![b't'; 2000]).unwrap();
+    rig.fs.collocate_files(b"logo", b"third").unwrap();
+    let at = places(&mut rig, &[b"page", b"logo", b"third"]);
+    assert!(near(at[0], at[1]) && near(at[0], at[2]), "{at:?}");
+    assert_eq!(rig.fs.statistics().hints_taken, 3);
+    assert_eq!(rig.fs.statistics().replicas, 0);
+}
+
+#[test]
+fn a_hint_given_with_the_write_does_the_same() {
+    let mut rig = Rig::new(DISK, config());
+    rig.fs
+        .write_file_beside(b"logo", vec![b'l'; 2000], b"page")
+        .unwrap();
+    fill(&rig, "x");
+    rig.fs
+        .write_file_beside(b"page", vec![b'p'; 2000], b"page")
+        .unwrap();
+    let at = places(&mut rig, &[b"page", b"logo"]);
+    assert!(near(at[0], at[1]), "{at:?}");
+}
+
+#[test]
+fn a_packed_file_in_memory_is_written_once_more_if_replicas_are_wanted() {
+    for replicas in [true, false] {
+        let knobs = foxy_hummingbird::Config {
+            replicas,
+            ..config()
+        };
+        let mut rig = Rig::new(DISK, knobs);
+        rig.fs.write_file(b"logo", vec![b'l'; 2000]).unwrap();
+        rig.checkpoint();
+        fill(&rig, "x");
+        page(&rig);
+        let written = rig.fs.statistics().stored_bytes;
+        let hint = rig.fs.collocate_files(b"page", b"logo").unwrap();
+        assert_eq!(hint == Hint::Taken, replicas);
+        assert_eq!(rig.fs.statistics().replicas, u64::from(replicas));
+        let at = places(&mut rig, &[b"page", b"logo"]);
+        assert_eq!(near(at[0], at[1]), replicas, "{at:?}");
+        assert!(rig.fs.statistics().stored_bytes > written);
+    }
+}
+
+#[test]
+fn a_file_that_is_on_disk_alone_or_unknown_cannot_be_moved() {
+    let mut rig = Rig::new(DISK, config());
+    rig.fs.write_file(b"logo", vec![b'l'; 2000]).unwrap();
+    let again = rig.restart();
+    page(&again);
+    let hint = again.fs.collocate_files(b"page", b"logo").unwrap();
+    assert_eq!(hint, Hint::TooLate);
+    // Beside a page that is on disk alone others still gather.
+    let hint = again.fs.collocate_files(b"logo", b"page").unwrap();
+    assert_eq!(hint, Hint::Taken);
+    let unknown = again.fs.collocate_files(b"page", b"none");
+    assert!(matches!(unknown, Err(Error::NotFound)));
+    let unknown = again.fs.collocate_files(b"none", b"page");
+    assert!(matches!(unknown, Err(Error::NotFound)));
+    assert_eq!(again.fs.statistics().hints_late, 1);
+}
+
+#[test]
+fn a_hint_never_brings_older_contents_back() {
+    let mut rig = Rig::new(DISK, config());
+    page(&rig);
+    rig.fs.write_file(b"logo", &b"older"[..]).unwrap();
+    rig.fs.collocate_files(b"page", b"logo").unwrap();
+    rig.fs.write_file(b"logo", &b"newer"[..]).unwrap();
+    rig.fs.collocate_files(b"page", b"logo").unwrap();
+    assert_eq!(rig.read(b"logo").unwrap(), b"newer");
+    rig.fs.delete_file(b"logo").unwrap();
+    let gone = rig.fs.collocate_files(b"page", b"logo");
+    assert!(matches!(gone, Err(Error::NotFound)));
+    let again = rig.restart();
+    assert!(again.read(b"logo").is_none());
+    assert_eq!(again.read(b"page").unwrap().len(), 2000);
+}
+
+#[test]
+fn a_file_past_memory_stays_so_when_it_is_moved() {
+    let mut rig = Rig::new(DISK, config());
+    page(&rig);
+    rig.fs.write_nomem_file(b"logo", vec![b'l'; 2000]).unwrap();
+    rig.fs.collocate_files(b"page", b"logo").unwrap();
+    let again = rig.restart();
+    for _ in 0..2 {
+        assert!(!again.fs.read_file(b"logo").unwrap().from_memory());
+    }
+}

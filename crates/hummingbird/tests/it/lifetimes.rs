@@ -1,0 +1,48 @@
+//! Lifetimes, changed while it runs.
+
+use std::time::Duration;
+
+use foxy_hummingbird::{Config, Error};
+
+use super::rig::{Rig, config};
+
+const DISK: u64 = 4 << 20;
+
+#[test]
+fn a_file_is_not_found_after_its_lifetime() {
+    let mut rig = Rig::new(DISK, config());
+    rig.fs.write_file(b"a", &b"1"[..]).unwrap();
+    rig.clock.advance(Duration::from_secs(100));
+    assert!(rig.read(b"a").is_some());
+    rig.fs.update_file_lifetime(Some(Duration::from_secs(101)));
+    assert!(rig.read(b"a").is_some());
+    rig.clock.advance(Duration::from_secs(1));
+    assert!(matches!(rig.fs.read_file(b"a"), Err(Error::NotFound)));
+    // It was not deleted: a longer life finds it again, also after a restart.
+    rig.fs.update_file_lifetime(None);
+    assert!(rig.read(b"a").is_some());
+    let again = rig.restart();
+    assert!(again.read(b"a").is_some());
+    again.fs.update_file_lifetime(Some(Duration::from_secs(50)));
+    assert!(again.read(b"a").is_none());
+    again.fs.write_file(b"a", &b"2"[..]).unwrap();
+    assert_eq!(again.read(b"a").unwrap(), b"2");
+}
+
+#[test]
+fn a_cluster_lives_until_its_last_file_is_over() {
+    let config = Config {
+        pack_age: Duration::from_secs(10),
+        cluster_lifetime: Some(Duration::from_secs(60)),
+        ..config()
+    };
+    let rig = Rig::new(DISK, config);
+    rig.fs.write_file(b"a", &b"1"[..]).unwrap();
+    // Others may have come into its cluster ten seconds later.
+    rig.clock.advance(Duration::from_secs(69));
+    assert!(rig.read(b"a").is_some());
+    rig.clock.advance(Duration::from_secs(1));
+    assert!(rig.read(b"a").is_none());
+    rig.fs.update_cluster_lifetime(None);
+    assert!(rig.read(b"a").is_some());
+}

@@ -1,0 +1,55 @@
+//! Files of several parts.
+
+use foxy_hummingbird::Error;
+
+use super::rig::{Rig, config};
+
+fn contents(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|n| (n * 7 % 251) as u8).collect()
+}
+
+#[test]
+fn a_long_file_is_one_piece_again() {
+    let mut rig = Rig::new(64 << 20, config());
+    let long = contents(1_500_001);
+    rig.fs.write_file(b"long", long.clone()).unwrap();
+    rig.checkpoint();
+    rig.fs.write_nomem_file(b"past", long.clone()).unwrap();
+    assert_eq!(rig.read(b"long").unwrap(), long);
+    let again = rig.restart();
+    for _ in 0..2 {
+        for name in [&b"long"[..], b"past"] {
+            assert_eq!(again.read(name).unwrap(), long);
+        }
+        assert!(!again.fs.read_file(b"past").unwrap().from_memory());
+    }
+    again.fs.delete_file(b"long").unwrap();
+    assert!(again.read(b"long").is_none());
+}
+
+#[test]
+fn too_long_a_file_is_refused_and_its_older_contents_are_gone() {
+    let rig = Rig::new(8 << 20, config());
+    rig.fs.write_file(b"a", &b"older"[..]).unwrap();
+    let refused = rig.fs.write_file(b"a", contents(3 << 20));
+    assert!(matches!(refused, Err(Error::TooLarge)));
+    assert!(rig.read(b"a").is_none());
+}
+
+#[test]
+fn one_that_finds_no_room_is_refused_whole() {
+    let rig = Rig::new(64 << 20, config());
+    rig.fs.write_file(b"a", &b"older"[..]).unwrap();
+    // Nobody turns the driver: what waits only grows.
+    let mut refused = 0;
+    for n in 0..8u8 {
+        match rig.fs.write_nomem_file(&[n], contents(700_000)) {
+            Ok(size) => assert_eq!(size, 700_000),
+            Err(Error::NoRoom) => refused += 1,
+            Err(error) => panic!("{error}"),
+        }
+        let found = rig.read(&[n]);
+        assert!(found.is_none_or(|file| file == contents(700_000)));
+    }
+    assert!(refused > 0);
+}

@@ -1,0 +1,87 @@
+//! The library on one disk in memory, driven by hand.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use foxy_base::{Clock, ManualClock, WallTime};
+use foxy_disk::{Disk, Keep, MemDisk};
+use foxy_hummingbird::{Config, Driver, Hummingbird};
+
+pub(crate) struct Rig {
+    pub(crate) fs: Hummingbird,
+    pub(crate) driver: Driver,
+    pub(crate) disk: MemDisk,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) config: Config,
+}
+
+/// Knobs for little data; the disks are given apart.
+pub(crate) fn config() -> Config {
+    Config {
+        memory_bytes: 4 << 20,
+        cluster_bytes: 16 << 10,
+        ..Config::on("", 0)
+    }
+}
+
+impl Rig {
+    pub(crate) fn new(bytes: u64, config: Config) -> Self {
+        Self::on(MemDisk::new(bytes, 512, 7), config, 7)
+    }
+
+    pub(crate) fn on(disk: MemDisk, config: Config, seed: u64) -> Self {
+        let clock = Arc::new(ManualClock::new(WallTime::from_secs(1_000_000)));
+        Self::at(disk, config, seed, clock)
+    }
+
+    fn at(disk: MemDisk, config: Config, seed: u64, clock: Arc<ManualClock>) -> Self {
+        let disks = [Arc::new(disk.clone()) as Arc<dyn Disk>];
+        let time = Arc::clone(&clock) as Arc<dyn Clock>;
+        let (fs, mut drivers) = Hummingbird::on_disks(&config, &disks, time, seed).unwrap();
+        Self {
+            fs,
+            driver: drivers.remove(0),
+            disk,
+            clock,
+            config,
+        }
+    }
+
+    /// The same disk after a crash, opened at the same time and loaded.
+    pub(crate) fn crash(&self, keep: Keep<'_>) -> Self {
+        let clock = Arc::new(ManualClock::new(self.clock.wall()));
+        let mut again = Self::at(self.disk.crash(keep), self.config.clone(), 8, clock);
+        again.settle();
+        again
+    }
+
+    /// Turns, and time, until nothing is left to do.
+    pub(crate) fn settle(&mut self) {
+        for _ in 0..20_000 {
+            self.driver.turn();
+            if self.driver.is_idle() {
+                return;
+            }
+            self.clock.advance(Duration::from_millis(20));
+        }
+        panic!("the daemons do not come to rest: {:?}", self.driver);
+    }
+
+    /// Packs and writes everything.
+    pub(crate) fn checkpoint(&mut self) {
+        let checkpoint = self.fs.begin_checkpoint();
+        self.settle();
+        assert!(checkpoint.is_done());
+        checkpoint.wait().unwrap();
+    }
+
+    /// Everything packed, then opened again: nothing is in memory.
+    pub(crate) fn restart(&mut self) -> Self {
+        self.checkpoint();
+        self.crash(Keep::All)
+    }
+
+    pub(crate) fn read(&self, name: &[u8]) -> Option<Vec<u8>> {
+        self.fs.read_file(name).ok().map(|file| file.to_vec())
+    }
+}
