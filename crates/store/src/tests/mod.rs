@@ -47,6 +47,7 @@ mod routing;
 mod rules;
 mod scan;
 mod scrub;
+mod seeds;
 mod several;
 mod several_rig;
 mod slots;
