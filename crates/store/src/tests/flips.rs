@@ -167,7 +167,9 @@ impl Killed {
     /// Bytes that are not records, by what they belong to, and those of records.
     fn parts(&self) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
         let rig = Rig::open(self.image.kill(), MEMORY, 1, options());
-        let geometry = rig.engine.store(StoreId(0)).unwrap().geometry;
+        let store = rig.engine.store(StoreId(0)).unwrap();
+        assert!(store.used_segments() >= 8, "{}", store.used_segments());
+        let geometry = store.geometry;
         let mut ranges = vec![
             0..geometry.journal_at(),
             geometry.journal_at()..geometry.removals_at(),

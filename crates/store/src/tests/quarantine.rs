@@ -125,3 +125,30 @@ fn what_lay_in_a_segment_that_reuse_passes_over_is_forgotten_when_its_turn_is_ov
     assert_eq!(store.lives[BAD as usize].load(Ordering::Relaxed), 0);
     assert_eq!(entries(&several), 0);
 }
+
+/// The mark of the segment behind it is on its way: a start would still load what lies in the one that is
+/// passed over.
+#[test]
+fn a_segment_that_is_passed_over_is_known_until_the_next_mark_is_durable() {
+    let mut rng = Rng::new(9);
+    let (mut several, _) = quarantined(&mut rng);
+    let store = several.engine.store(StoreId(0)).unwrap();
+    let life = store.life(BAD);
+    assert!(life > 0);
+    let mark = store.geometry.slot_at(BAD + 1);
+    let disk = several.disks[0].clone();
+    disk.set_step(true);
+    for _ in 0..200_000 {
+        several.work(&mut rng, 1);
+        several.run(1);
+        for op in disk.held() {
+            if op.class == OpClass::Write && op.at == mark {
+                assert_eq!(store.life(BAD), life, "its turn is not over");
+                disk.set_step(false);
+                return;
+            }
+            disk.release(op.id);
+        }
+    }
+    panic!("the mark does not come");
+}
