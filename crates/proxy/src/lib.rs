@@ -62,10 +62,10 @@ pub use config::{
     Collapse, Config, FillConfig, ForwardedMode, HeaderConfig, Limits, Role, Site, Timeouts,
     UpstreamConfig,
 };
-pub use counters::{BUCKETS, Counters, Event, Latency, Totals};
+pub use counters::{BUCKETS, CLASSES, Counters, Event, Latency, OriginTotals, Totals, Trouble};
 pub use foxy_http_rules as rules;
 pub use ledger::Use;
-pub use listener::{Listener, Serves, bind};
+pub use listener::{Listener, Serves, bind, can_bind};
 pub use listing::Listed;
 pub use log::{Details, LogRecord, LogSink, NoLog};
 pub use manner::{ErrorPage, Maintenance, Manner, OriginTimeouts, ToHttps};

@@ -37,7 +37,7 @@ pub struct Cli {
 pub enum Command {
     /// Run the proxy (this is also what happens without a command)
     Serve(ServeArgs),
-    /// Check the configuration and print the plan
+    /// Check the configuration and this machine, and print the plan
     Check(CheckArgs),
     /// Show the figures of a running Foxy
     Stats(StatsArgs),
@@ -121,6 +121,9 @@ pub struct CheckArgs {
     /// The configuration, as for `serve`
     #[command(flatten)]
     pub serve: ServeArgs,
+    /// Check the configuration alone, not the space, folders and addresses of this machine
+    #[arg(long)]
+    pub config_only: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

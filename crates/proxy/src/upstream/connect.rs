@@ -46,6 +46,7 @@ pub(crate) async fn connect(
     counters: &Counters,
     to: &Destination,
 ) -> Result<(OriginStream, SocketAddr), UpstreamError> {
+    let began = proxy.clock.mono();
     let named = Cell::new(false);
     let attempt = async {
         let addresses = resolve(proxy, counters, &to.host).await?;
@@ -63,7 +64,10 @@ pub(crate) async fn connect(
         Err(_) => Err(UpstreamError::NameService),
     };
     match &result {
-        Ok(_) => counters.add(Event::UpstreamNew, 1),
+        Ok(_) => {
+            counters.add(Event::UpstreamNew, 1);
+            counters.origin.connected(proxy.clock.mono().since(began));
+        }
         Err(_) => counters.add(Event::UpstreamFailed, 1),
     }
     result
