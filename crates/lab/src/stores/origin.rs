@@ -2,8 +2,9 @@
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, UNIX_EPOCH};
 
+use foxy_base::{Clock, SystemClock};
 use tokio::net::TcpListener;
 
 use crate::kit::{Asked, Play, Then, Wire, serve};
@@ -14,16 +15,20 @@ pub(super) async fn start() -> Result<u16, String> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
     let listener = listener.map_err(problem)?;
     let port = listener.local_addr().map_err(problem)?.port();
-    tokio::spawn(serve(listener, Arc::new(Lengths)));
+    tokio::spawn(serve(listener, Arc::new(Lengths::default())));
     Ok(port)
 }
 
-struct Lengths;
+#[derive(Default)]
+struct Lengths {
+    clock: SystemClock,
+}
 
 impl Play for Lengths {
     async fn play(&self, asked: &Asked, wire: &mut Wire) -> Then {
         let length = length_of(&asked.path);
-        let date = httpdate::fmt_http_date(SystemTime::now());
+        let now = u64::try_from(self.clock.wall().millis()).unwrap_or(0);
+        let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_millis(now));
         // The fields of a usual server.
         let head = format!(
             "HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: {date}\r\nContent-Type: application/json\r\n\
