@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crc_fast::{CrcAlgorithm, Digest};
-use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128};
+use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 
 /// The 128-bit hash of a full cache key. The full key itself is in the record and is compared
 /// on every disk hit, so two keys that share a hash cost a miss and nothing else.
@@ -45,10 +45,23 @@ impl fmt::Display for KeyHash {
     }
 }
 
-/// Hash of a full key. Stable: it is part of the on-disk format (XXH3, 128 bits, seed 0).
+/// Seed of the hashes of keys. One for all stores that are open together; whoever does not know it
+/// cannot choose keys whose hashes agree. 0: none, as in stores from before there were seeds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeySeed(pub u64);
+
+impl KeySeed {
+    /// Hash of a full key. Stable: it is part of the on-disk format (XXH3, 128 bits).
+    #[must_use]
+    pub fn hash(self, key: &[u8]) -> KeyHash {
+        KeyHash(xxh3_128_with_seed(key, self.0))
+    }
+}
+
+/// Hash of a full key with seed 0.
 #[must_use]
 pub fn key_hash(key: &[u8]) -> KeyHash {
-    KeyHash(xxh3_128(key))
+    KeySeed::default().hash(key)
 }
 
 /// A 64-bit hash for tables and routing; stable for a seed.
@@ -82,6 +95,18 @@ mod tests {
         assert_eq!(
             key_hash(b"").to_string(),
             "99aa06d3014798d86001c324468d497f"
+        );
+        let (key, seed) = (
+            b"forward GET http://example.com/",
+            KeySeed(0x0123_4567_89ab_cdef),
+        );
+        assert_eq!(
+            key_hash(key).to_string(),
+            "c92ad7ba29402468c8a03230f2d46d07"
+        );
+        assert_eq!(
+            seed.hash(key).to_string(),
+            "7b11acd19436865de388e8e784bce915"
         );
         assert_eq!(
             crc32c_append(crc32c(b"1234"), b"56789"),

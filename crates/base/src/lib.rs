@@ -17,7 +17,7 @@ pub use byte_size::{ByteSize, ByteSizeError};
 pub use clock::{Clock, ManualClock, MonoTime, SystemClock, WallTime};
 pub use field_block::{FieldBlock, FieldBlockBuilder, FieldBlockError};
 pub use fields::{Fields, FieldsIter, eq_name, first, tokens, values};
-pub use hash::{KeyHash, crc32c, crc32c_append, hash64, key_hash};
+pub use hash::{KeyHash, KeySeed, crc32c, crc32c_append, hash64, key_hash};
 #[cfg(feature = "mutants")]
 pub use mutants::Mutant;
 pub use rng::Rng;

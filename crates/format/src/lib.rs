@@ -43,8 +43,11 @@ pub const FORMAT_VERSION: u16 = 1;
 /// Extension `chain`: clusters are numbered and name the one before, see [`ChainLink`].
 pub const EXTENSION_CHAIN: u16 = 1;
 
+/// Extension `seed`: keys are hashed with a seed that the superblock names.
+pub const EXTENSION_SEED: u16 = 2;
+
 /// Extensions of the format that this code knows, by bit.
-pub const EXTENSIONS: u16 = EXTENSION_CHAIN;
+pub const EXTENSIONS: u16 = EXTENSION_CHAIN | EXTENSION_SEED;
 
 /// The unit of addresses and of record packing, in bytes. Measured: `docs/decisions`.
 pub const UNIT: u64 = 16;

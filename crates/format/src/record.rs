@@ -10,7 +10,7 @@ use std::ops::Range;
 use crate::bytes_io::Take;
 use crate::words::{Words, put_words, words_len, words_max};
 use crate::{FormatError, StoreUuid, round_to_unit};
-use foxy_base::{KeyHash, WallTime, crc32c, crc32c_append, key_hash, rule};
+use foxy_base::{KeyHash, KeySeed, WallTime, crc32c, crc32c_append, key_hash, rule};
 
 /// Length of the fixed part of a record's header: checksum, mark, kind, codes of the numbers.
 pub const RECORD_HEADER_BYTES: usize = FIXED_BYTES + NUMBERS.div_ceil(2);
@@ -36,8 +36,8 @@ pub enum RecordKind {
     Fragment = 3,
 }
 
-/// Store, life and position of a record. A record that is read with another place than it was
-/// written with has a wrong checksum.
+/// Store, life and position of a record, and what keys are hashed with there. A record that is read
+/// with another place than it was written with has a wrong checksum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordPlace {
     /// The store.
@@ -46,6 +46,8 @@ pub struct RecordPlace {
     pub sequence: u64,
     /// Offset from the beginning of the store, in units.
     pub address_units: u64,
+    /// The store's seed. Not under the checksum: the hash of the key shows it.
+    pub seed: KeySeed,
 }
 
 /// The fixed fields of a record.
@@ -300,12 +302,12 @@ pub fn parse_record(
         return Err(FormatError::Checksum);
     }
     head.place = *place;
-    head.hash = hash_of(&head, &record[layout.key.clone()]);
+    head.hash = hash_of(place.seed, &head, &record[layout.key.clone()]);
     Ok((head, layout))
 }
 
-fn hash_of(head: &RecordHead, key: &[u8]) -> KeyHash {
-    let hash = key_hash(key);
+fn hash_of(seed: KeySeed, head: &RecordHead, key: &[u8]) -> KeyHash {
+    let hash = seed.hash(key);
     if head.kind == RecordKind::Fragment {
         fragment_hash(hash, head.version, head.fragment)
     } else {
@@ -313,7 +315,8 @@ fn hash_of(head: &RecordHead, key: &[u8]) -> KeyHash {
     }
 }
 
-/// Hash of fragment `n` of version `version` of an object: 28 bytes hashed.
+/// Hash of fragment `n` of version `version` of an object: 28 bytes hashed, without a seed, because
+/// nobody who does not know the head's hash can choose them.
 #[must_use]
 pub fn fragment_hash(head: KeyHash, version: u64, n: u32) -> KeyHash {
     let mut bytes = [0u8; 28];

@@ -2,9 +2,10 @@
 
 use crate::bytes_io::{Put, Take, check_crc, check_mark};
 use crate::{
-    EXTENSIONS, FORMAT_VERSION, FormatError, GROWTHS_MAX, Geometry, Growth, LogPosition, StoreUuid,
+    EXTENSION_SEED, EXTENSIONS, FORMAT_VERSION, FormatError, GROWTHS_MAX, Geometry, Growth,
+    LogPosition, StoreUuid,
 };
-use foxy_base::rule;
+use foxy_base::{KeySeed, rule};
 
 /// Length of a superblock.
 pub const SUPERBLOCK_BYTES: usize = 4096;
@@ -13,7 +14,7 @@ const MAGIC: [u8; 4] = *b"FOXY";
 pub const QUARANTINE_MAX: usize = 512;
 /// Earlier companies that a store remembers.
 pub const FORMER_MAX: usize = 32;
-const USED: usize = 168 + 8 * FORMER_MAX + 4 * QUARANTINE_MAX;
+const USED: usize = 176 + 8 * FORMER_MAX + 4 * QUARANTINE_MAX;
 
 /// The stores that are open together. Each says the same of it, so that what one of them missed
 /// can be told when they meet again.
@@ -44,9 +45,20 @@ pub struct Superblock {
     pub company: Company,
     /// Segments that could not be read, ascending; at most [`QUARANTINE_MAX`] are remembered.
     pub quarantine: Vec<u32>,
+    /// What keys are hashed with in this store; not 0 exactly if [`EXTENSION_SEED`] is set.
+    pub seed: KeySeed,
 }
 
 impl Superblock {
+    /// From now on keys are hashed with this seed.
+    pub fn set_seed(&mut self, seed: KeySeed) {
+        self.seed = seed;
+        self.extensions &= !EXTENSION_SEED;
+        if seed != KeySeed::default() {
+            self.extensions |= EXTENSION_SEED;
+        }
+    }
+
     /// The bytes on disk.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
@@ -81,6 +93,7 @@ impl Superblock {
         for place in 0..QUARANTINE_MAX {
             put.u32(bad.get(place).copied().unwrap_or(0));
         }
+        put.u64(self.seed.0);
         debug_assert_eq!(put.0.len(), USED);
         put.pad_to(SUPERBLOCK_BYTES - 4);
         let crc = foxy_base::crc32c(&out);
@@ -161,6 +174,10 @@ impl Superblock {
         }
         geometry.check()?;
         let quarantine = quarantine(&mut take, geometry.segments)?;
+        let seed = KeySeed(take.u64()?);
+        if (seed.0 != 0) != (extensions & EXTENSION_SEED != 0) {
+            return Err(FormatError::Invalid("seed of hashes"));
+        }
         take.zeros(SUPERBLOCK_BYTES - 4 - USED)?;
         Ok(Self {
             extensions,
@@ -170,6 +187,7 @@ impl Superblock {
             floor,
             company,
             quarantine,
+            seed,
         })
     }
 }

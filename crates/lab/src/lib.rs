@@ -8,3 +8,4 @@ pub mod kit;
 pub mod linear;
 pub mod origins;
 pub mod privacy;
+pub mod stores;

@@ -113,7 +113,7 @@ impl Ask {
             client: who.client.clone(),
             digest,
             to: destination(role, url, &proxy.config.upstream.tls),
-            base_hash: key_hash(&base),
+            base_hash: proxy.engine.key_hash(&base),
             base,
             rule,
             bypass,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use foxy_base::{KeyHash, key_hash};
+use foxy_base::KeyHash;
 use foxy_http_rules::{Digest, Flags, old};
 use foxy_http1::{Escapes, Url};
 use foxy_store::{
@@ -52,7 +52,8 @@ impl Proxy {
     pub async fn purge(&self, partition: &str, url: &Url<'_>) -> Purged {
         let mut bytes = Vec::new();
         key::primary(&self.config.user_rules, partition, url, &mut bytes);
-        self.purge_key(key_hash(&bytes), &bytes, true).await
+        let hash = self.engine.key_hash(&bytes);
+        self.purge_key(hash, &bytes, true).await
     }
 
     /// True if purges of single URLs by clients leave enough room for operators: all clients share

@@ -3,7 +3,7 @@
 
 use std::net::Ipv4Addr;
 
-use foxy_base::{FieldBlock, KeyHash, WallTime, key_hash};
+use foxy_base::{FieldBlock, KeyHash, WallTime};
 use foxy_http_rules::conditional::{self, Condition};
 use foxy_http_rules::range::{Ranges, Span};
 use foxy_http_rules::rewrite::Rewriting;
@@ -101,7 +101,7 @@ impl Proxy {
         let mut bytes = Vec::new();
         let rules = &self.config.user_rules;
         let rule = key::primary(rules, request.partition, &request.url, &mut bytes);
-        let hash = key_hash(&bytes);
+        let hash = self.engine.key_hash(&bytes);
         let last = self.recent.of(hash);
         let mut why = Why {
             decision: "pass",
@@ -234,11 +234,14 @@ impl Proxy {
         let (mut key, mut wanted) = (key, Vec::new());
         sent.selecting_values(list, &mut wanted);
         key::push_variant(peek.object.meta().nonce, &wanted, &mut key);
-        looked.peek = self.engine.peek(key_hash(&key), &key).or_else(|| {
-            let object = peek.object.fields();
-            sent.satisfied_by_language(list, values, object)
-                .then(|| peek.clone())
-        });
+        looked.peek = self
+            .engine
+            .peek(self.engine.key_hash(&key), &key)
+            .or_else(|| {
+                let object = peek.object.fields();
+                sent.satisfied_by_language(list, values, object)
+                    .then(|| peek.clone())
+            });
         looked
     }
 }

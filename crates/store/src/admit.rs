@@ -20,6 +20,10 @@ impl Engine {
     /// admitted, on disk soon. The old one is gone even if the new one is refused. Bodies longer
     /// than [`Engine::fragment_bytes`] are stored as large objects. Never blocks on a disk.
     pub fn put(self: &Arc<Self>, new: NewObject) -> Put {
+        debug_assert!(
+            self.is_hash_of(new.hash, &new.key),
+            "hashed with another seed"
+        );
         if new.body.len() > self.fragment_bytes() as usize {
             return self.put_in_fragments(new);
         }

@@ -168,6 +168,7 @@ mod tests {
             floor: LogPosition(0),
             company,
             quarantine: Vec::new(),
+            seed: foxy_base::KeySeed::default(),
         }
     }
 

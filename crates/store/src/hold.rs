@@ -80,7 +80,7 @@ impl Engine {
 
     /// Returns whether an object is a fragment of a version that somebody reads.
     pub(crate) fn is_held(&self, object: &Object) -> bool {
-        let head = foxy_base::key_hash(object.key());
+        let head = self.key_hash(object.key());
         object.is_fragment() && self.holds.has(head, object.meta().version)
     }
 

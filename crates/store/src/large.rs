@@ -16,7 +16,7 @@ use crate::{Admission, DropReason, Engine, NewObject, Object, ObjectMeta, Put};
 pub struct NewLarge {
     /// Full key.
     pub key: Bytes,
-    /// `key_hash(key)`.
+    /// [`Engine::key_hash`] of the key.
     pub hash: KeyHash,
     /// Hash of what it is placed together with.
     pub group: u64,
@@ -89,6 +89,10 @@ impl Engine {
     /// Begins to store a large object. The key's present entry stays as it is until `finish`;
     /// call [`Engine::supersede`] at header time.
     pub fn put_large(self: &Arc<Self>, new: NewLarge) -> LargePut {
+        debug_assert!(
+            self.is_hash_of(new.hash, &new.key),
+            "hashed with another seed"
+        );
         let (version, fragment_size) = (self.next_version(), self.fragment_bytes());
         let head = Arc::new(head_of(&new, version, fragment_size, u64::MAX));
         let stored = Stored {

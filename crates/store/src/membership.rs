@@ -20,7 +20,7 @@ use foxy_disk::Disk;
 use foxy_format::{Company, LogPosition, Superblock};
 
 use crate::company::Circle;
-use crate::recovery::{Loader, find_superblock, write_superblock};
+use crate::recovery::{Loader, find_superblock, write_both, write_superblock};
 use crate::shared::StoreShared;
 use crate::stats::Duty;
 use crate::{Durable, Engine, Health, OpenError, StoreId, StoreOptions};
@@ -60,13 +60,24 @@ pub(crate) fn believe(
             // In one write: it says what they say only when nothing of its contents counts.
             superblock.company = company;
             superblock.floor = end;
-            superblock.generation += 1;
             rule!(
                 "add: nothing counts that a stranger holds",
                 loader.raise_floor(end),
                 ()
             );
-            write_superblock(&*store.disk, superblock)
+            if superblock.seed == store.seed {
+                superblock.generation += 1;
+                return write_superblock(&*store.disk, superblock);
+            }
+            superblock.set_seed(store.seed);
+            rule!(
+                "seed: neither superblock says what keys were hashed with before",
+                write_both(&*store.disk, superblock),
+                {
+                    superblock.generation += 1;
+                    write_superblock(&*store.disk, superblock)
+                }
+            )
         }
     }
 }
@@ -97,7 +108,12 @@ impl Engine {
             found.extend(find_superblock(&**disk, options)?);
         }
         let all = found.len() == disks.len();
-        *self.circle.lock() = Some(Circle::meet(&found, all));
+        let circle = Circle::meet(&found, all);
+        let believed = found.iter().find(|found| circle.believes(&found.company));
+        if let Some(found) = believed.or(found.first()) {
+            self.agree_on_seed(found.seed);
+        }
+        *self.circle.lock() = Some(circle);
         Ok(())
     }
 

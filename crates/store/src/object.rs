@@ -64,7 +64,7 @@ impl Default for ObjectMeta {
 pub struct NewObject {
     /// Full key; at most [`MAX_KEY_BYTES`].
     pub key: Bytes,
-    /// `key_hash(key)`.
+    /// [`Engine::key_hash`](crate::Engine::key_hash) of the key.
     pub hash: KeyHash,
     /// Hash of what it is placed together with (page or origin).
     pub group: u64,

@@ -20,6 +20,9 @@ pub struct EngineConfig {
     /// Mixed into the places of keys in the index, so that nobody can choose keys that crowd one
     /// place; 0: not mixed, so that a run can be repeated. Draw it at random in production.
     pub index_secret: u64,
+    /// Seed of the hashes of keys, if no store on disk says another; 0: none. Draw it at random in
+    /// production, so that nobody can choose keys whose hashes agree.
+    pub key_seed: u64,
     /// Payload of a fragment and largest object stored whole while there is no store, in bytes.
     pub fragment_bytes: u32,
     /// Limits on what goes to disks.
@@ -36,6 +39,7 @@ impl EngineConfig {
             shards: 64,
             seed,
             index_secret: 0,
+            key_seed: 0,
             fragment_bytes: 250 << 10,
             admission: AdmissionConfig {
                 write_budget: 0,

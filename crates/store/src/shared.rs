@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::task::Waker;
 
-use foxy_base::{KeyHash, MonoTime, rule};
+use foxy_base::{KeyHash, KeySeed, MonoTime, rule};
 use foxy_disk::Disk;
 use foxy_format::{Geometry, LogPosition, RecordPlace, StoreUuid, Superblock, UNIT};
 use foxy_index::{Address, Entry, UNIT_BYTES};
@@ -29,6 +29,8 @@ pub(crate) struct StoreShared {
     /// First sector of this store in the engine's address space.
     pub(crate) base_sectors: u64,
     pub(crate) uuid: StoreUuid,
+    /// What the engine hashes keys with: the superblock may say another until it is written anew.
+    pub(crate) seed: KeySeed,
     pub(crate) geometry: Geometry,
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) block_bytes: u64,
@@ -100,6 +102,7 @@ impl StoreShared {
             id,
             base_sectors,
             uuid: superblock.uuid,
+            seed: superblock.seed,
             geometry,
             block_bytes: u64::from(disk.block_bytes()),
             disk,
@@ -260,6 +263,7 @@ impl StoreShared {
             uuid: self.uuid,
             sequence: self.life(index),
             address_units: spot.units() - self.base_units(),
+            seed: self.seed,
         })
     }
 

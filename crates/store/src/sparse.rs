@@ -17,6 +17,10 @@ impl Engine {
     /// Stores the head of a large object of which no byte is there yet, in place of what its key
     /// held: lookups give it from now on. `length` is that of the whole body.
     pub fn put_sparse(self: &Arc<Self>, new: &NewLarge, length: u64) -> Put {
+        debug_assert!(
+            self.is_hash_of(new.hash, &new.key),
+            "hashed with another seed"
+        );
         let head = head_of(new, self.next_version(), self.fragment_bytes(), length);
         let head = Arc::new(self.held(head));
         let admitted = self.store_object(&head);

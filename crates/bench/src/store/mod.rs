@@ -30,6 +30,8 @@ use foxy_base::{ByteSize, Clock};
 
 pub use recover::VictimArgs;
 pub use report::{Goal, Row, Section};
+pub use system::Loop;
+pub use throttle::{Limit, Throttle};
 pub use trace::ReplayArgs;
 
 /// Kind of measurement.

@@ -80,7 +80,7 @@ impl Drop for Scratch {
 
 /// A loop device over a file.
 #[derive(Debug)]
-pub(super) struct Loop {
+pub struct Loop {
     pub(super) device: PathBuf,
     _file: Scratch,
 }
@@ -90,7 +90,7 @@ impl Loop {
     ///
     /// # Errors
     /// Not root, or the system has none to give.
-    pub(super) fn new(folder: &Path, name: &str, bytes: u64, block: u32) -> io::Result<Self> {
+    pub fn new(folder: &Path, name: &str, bytes: u64, block: u32) -> io::Result<Self> {
         if !is_root() {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
@@ -109,6 +109,12 @@ impl Loop {
             device: device.into(),
             _file: file,
         })
+    }
+
+    /// Path of the device.
+    #[must_use]
+    pub fn device(&self) -> &Path {
+        &self.device
     }
 }
 

@@ -7,7 +7,7 @@ use super::system::Loop;
 
 /// Limit of a device, for each second.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Limit {
+pub enum Limit {
     /// Reads.
     Reads(u64),
     /// Bytes read.
@@ -29,7 +29,7 @@ impl Limit {
 
 /// A control group (version 1) that this process, and what it starts, is in as long as this lives.
 #[derive(Debug)]
-pub(super) struct Throttle(PathBuf);
+pub struct Throttle(PathBuf);
 
 const ROOT: &str = "/sys/fs/cgroup/blkio";
 
@@ -38,7 +38,7 @@ impl Throttle {
     ///
     /// # Errors
     /// Not root, or no such control group.
-    pub(super) fn new(devices: &[Loop], limits: &[Limit]) -> io::Result<Self> {
+    pub fn new(devices: &[Loop], limits: &[Limit]) -> io::Result<Self> {
         let group = Path::new(ROOT).join(format!("foxy-bench-{}", std::process::id()));
         std::fs::create_dir(&group).map_err(|error| {
             io::Error::other(format!(
@@ -48,17 +48,25 @@ impl Throttle {
         })?;
         let throttle = Self(group);
         for device in devices {
-            let name = device.device.file_name().unwrap_or_default();
-            let number = Path::new("/sys/block").join(name).join("dev");
-            let number = std::fs::read_to_string(number)?;
             for limit in limits {
-                let (file, most) = limit.rule();
-                std::fs::write(throttle.0.join(file), format!("{} {most}", number.trim()))?;
+                throttle.hold(device, *limit)?;
             }
         }
         let me = std::process::id().to_string();
         std::fs::write(throttle.0.join("cgroup.procs"), me)?;
         Ok(throttle)
+    }
+
+    /// Holds one device to a limit.
+    ///
+    /// # Errors
+    /// The system does not take it.
+    pub fn hold(&self, device: &Loop, limit: Limit) -> io::Result<()> {
+        let name = device.device.file_name().unwrap_or_default();
+        let number = Path::new("/sys/block").join(name).join("dev");
+        let number = std::fs::read_to_string(number)?;
+        let (file, most) = limit.rule();
+        std::fs::write(self.0.join(file), format!("{} {most}", number.trim()))
     }
 }
 

@@ -1,6 +1,6 @@
 //! A structure of every kind, as the golden files hold it, and what decodes to it.
 
-use foxy_base::{KeyHash, WallTime, key_hash};
+use foxy_base::{KeyHash, KeySeed, WallTime, key_hash};
 use foxy_format::*;
 
 pub(crate) fn uuid() -> StoreUuid {
@@ -66,7 +66,15 @@ pub(crate) fn superblock() -> Superblock {
             former: std::array::from_fn(|n| 0x0102_0304_0506_0700 + n as u64),
         },
         quarantine: vec![2, 9, 63],
+        seed: KeySeed::default(),
     }
+}
+
+/// With extensions `chain` and `seed`.
+pub(crate) fn superblock_seeded() -> Superblock {
+    let mut superblock = superblock_chained();
+    superblock.set_seed(KeySeed(0x1234_5678_9abc_def0));
+    superblock
 }
 
 pub(crate) fn slot_header() -> SlotHeader {
@@ -203,6 +211,7 @@ pub(crate) fn record_head() -> RecordHead {
             uuid: uuid(),
             sequence: 69,
             address_units: 8201,
+            seed: KeySeed::default(),
         },
         hash: key_hash(b"forward GET http://example.com/"),
         group: 0x1122_3344_5566_7788,
@@ -331,6 +340,11 @@ pub(crate) fn all() -> Vec<(&'static str, Vec<u8>, String)> {
             format!("{:#?}", superblock_chained()),
         ),
         (
+            "superblock-seeded",
+            superblock_seeded().encode(),
+            format!("{:#?}", superblock_seeded()),
+        ),
+        (
             "slot-chained",
             encode_slot(&slot_chained(), &entries_chained()),
             format!("{:#?}\n{:#?}", slot_chained(), entries_chained()),
@@ -348,6 +362,7 @@ pub(crate) fn decodes(name: &str, bytes: &[u8]) -> bool {
     match name {
         "superblock" => Superblock::decode(bytes) == Ok(superblock()),
         "superblock-chained" => Superblock::decode(bytes) == Ok(superblock_chained()),
+        "superblock-seeded" => Superblock::decode(bytes) == Ok(superblock_seeded()),
         "slot" => slot_decodes(bytes, slot_header(), &entries()),
         "slot-chained" => slot_decodes(bytes, slot_chained(), &entries_chained()),
         "cluster-chained" => {

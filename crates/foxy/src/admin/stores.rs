@@ -13,7 +13,7 @@ use super::connection::Answer;
 use super::routes::{json, parameter};
 use super::stats::health_word;
 use crate::config::one_store;
-use crate::run::{KeeperError, StoreKeeper};
+use crate::run::{Absent, KeeperError, StoreKeeper};
 
 /// Longest wait for a change; it goes on after that.
 const TIME: Duration = Duration::from_secs(12);
@@ -21,12 +21,14 @@ const TIME: Duration = Duration::from_secs(12);
 /// A store as the list shows it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct StoreLine {
-    /// Its number in this run.
-    pub(crate) store: u16,
+    /// Its number in this run; none for one that Foxy serves without.
+    pub(crate) store: Option<u16>,
     pub(crate) path: String,
-    /// `good`, `slow`, `read-only` or `offline`.
+    /// `good`, `slow`, `read-only`, `offline` or `absent`.
     pub(crate) health: String,
-    /// `serving`, `draining`, `drained` or `leaving`.
+    /// Why it does not read and write as it should.
+    pub(crate) reason: Option<String>,
+    /// `serving`, `draining`, `drained` or `leaving`; `none` without it.
     pub(crate) duty: String,
     /// Per cent of it that a drain has still to go through.
     pub(crate) left_percent: f64,
@@ -59,7 +61,26 @@ pub(super) const fn duty_word(duty: Duty) -> &'static str {
     }
 }
 
-/// All stores.
+impl StoreLine {
+    /// A store of the configuration that could not be opened.
+    fn absent(absent: Absent) -> Self {
+        Self {
+            store: None,
+            path: absent.path,
+            health: "absent".to_owned(),
+            reason: Some(absent.reason),
+            duty: "none".to_owned(),
+            left_percent: 0.0,
+            capacity_bytes: 0,
+            used_bytes: 0,
+            loading: false,
+            share_percent: 0.0,
+            quarantined_segments: 0,
+        }
+    }
+}
+
+/// All stores: those that are open, then those that Foxy serves without.
 pub(super) fn list(state: &State) -> Answer {
     let stores = state.engine.stats().stores;
     let all: f64 = stores
@@ -68,9 +89,10 @@ pub(super) fn list(state: &State) -> Answer {
         .map(|s| s.share)
         .sum();
     let line = |s: &OneStoreStats| StoreLine {
-        store: s.store.0,
+        store: Some(s.store.0),
         path: state.stores.path(s.store).display().to_string(),
         health: health_word(s.health).to_owned(),
+        reason: s.reason.clone(),
         duty: duty_word(s.duty).to_owned(),
         left_percent: (s.left * 1000.0).round() / 10.0,
         capacity_bytes: u64::from(s.segments) * u64::from(s.segment_bytes),
@@ -82,7 +104,11 @@ pub(super) fn list(state: &State) -> Answer {
         },
         quarantined_segments: s.quarantined,
     };
-    json(200, &stores.iter().map(line).collect::<Vec<_>>())
+    let absent = state.stores.absent().into_iter().map(StoreLine::absent);
+    json(
+        200,
+        &stores.iter().map(line).chain(absent).collect::<Vec<_>>(),
+    )
 }
 
 fn takes_new(store: &OneStoreStats) -> bool {

@@ -122,7 +122,7 @@ fn table(stores: &[StoreLine]) -> String {
     let mut page = "STORE  STATE                    NEW        USED    CAPACITY  PATH\n".to_owned();
     for store in stores {
         let mut state = match &store.duty[..] {
-            "serving" => store.health.clone(),
+            "serving" | "none" => store.health.clone(),
             "draining" => format!("draining, {} % left", store.left_percent),
             other => other.to_owned(),
         };
@@ -132,12 +132,17 @@ fn table(stores: &[StoreLine]) -> String {
         let _ = writeln!(
             page,
             "{:>5}  {state:<20} {:>5.1} %  {:>10}  {:>10}  {}",
-            store.store,
+            store
+                .store
+                .map_or_else(|| "-".to_owned(), |n| n.to_string()),
             store.share_percent,
             human(store.used_bytes),
             human(store.capacity_bytes),
             store.path
         );
+        if let Some(reason) = &store.reason {
+            let _ = writeln!(page, "       {reason}");
+        }
         if store.quarantined_segments > 0 {
             let _ = writeln!(
                 page,
@@ -156,7 +161,7 @@ fn wait(which: &OneStore) -> ExitCode {
         let found = match stores(&which.admin) {
             Ok((stores, _)) => stores
                 .into_iter()
-                .find(|s| s.path == name || s.store.to_string() == name),
+                .find(|s| s.path == name || s.store.is_some_and(|n| n.to_string() == name)),
             Err(error) => return failed(error),
         };
         match found.as_ref().map(|store| &store.duty[..]) {
@@ -177,9 +182,10 @@ mod tests {
     #[test]
     fn the_table_says_what_a_store_does() {
         let line = |duty: &str, left_percent| StoreLine {
-            store: 3,
+            store: Some(3),
             path: "/disk/a".to_owned(),
             health: "good".to_owned(),
+            reason: None,
             duty: duty.to_owned(),
             left_percent,
             capacity_bytes: 1 << 30,
@@ -192,12 +198,20 @@ mod tests {
             line("serving", 0.0),
             line("draining", 40.5),
             line("drained", 0.0),
+            StoreLine {
+                store: None,
+                health: "absent".to_owned(),
+                reason: Some("/disk/b: was cut short".to_owned()),
+                ..line("none", 0.0)
+            },
         ]);
         for words in [
             "good ",
             "draining, 40.5 % left",
             "drained ",
             "33.3 %",
+            "    -  absent ",
+            "       /disk/b: was cut short\n",
             "/disk/a",
         ] {
             assert!(page.contains(words), "{words} in\n{page}");

@@ -177,6 +177,7 @@ fn engine(config: &Config, budget: Budget, parts: &Parts) -> Arc<Engine> {
     let settings = EngineConfig {
         admission: config.admission,
         index_secret: hash64(parts.seed, b"index"),
+        key_seed: hash64(parts.seed, b"keys").max(1),
         ..EngineConfig::new(budget.engine, parts.seed)
     };
     Engine::new(settings, Arc::clone(&parts.clock))

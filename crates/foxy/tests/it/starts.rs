@@ -8,6 +8,8 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use serde_json::json;
+
 use crate::common::origin;
 
 /// A folder with all that the runs of one configuration share.
@@ -181,6 +183,25 @@ fn costs_its_contents(what: &str, place: &Place) {
     assert!(metrics.contains("\nfoxy_stores_absent 1\n"), "{what}");
     let stats = foxy.admin("/stats");
     assert!(!stats.contains("\"absent_stores\": []"), "{what}: {stats}");
+    let list = foxy.admin("/stores");
+    let (_, lines) = list.split_once("\r\n\r\n").unwrap();
+    let lines: serde_json::Value = serde_json::from_str(lines).unwrap();
+    let of = |name: &str| {
+        let mut lines = lines.as_array().unwrap().iter();
+        let found = lines.find(|line| line["path"].as_str().unwrap().ends_with(name));
+        found.unwrap_or_else(|| panic!("{what}: {name} in {list}"))
+    };
+    let (good, bad) = (of(STORES[0]), of(STORES[1]));
+    assert!(good["store"].is_number(), "{what}: {list}");
+    assert_ne!(good["health"], "absent", "{what}: {list}");
+    assert_eq!(
+        (&bad["health"], &bad["store"]),
+        (&json!("absent"), &json!(null))
+    );
+    assert!(
+        bad["reason"].as_str().unwrap().contains(STORES[1]),
+        "{what}: {list}"
+    );
     assert!(foxy.purge("/3").starts_with("HTTP/1.1 200"), "{what}");
 }
 

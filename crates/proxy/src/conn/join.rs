@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use foxy_base::{WallTime, key_hash};
+use foxy_base::WallTime;
 use foxy_http_rules::{Decision, Fwd};
 use foxy_http1::Version;
 use foxy_store::Object;
@@ -89,7 +89,7 @@ pub(crate) fn revalidate(
     primary: Option<Primary>,
     key: &[u8],
 ) {
-    let hash = key_hash(key);
+    let hash = local.proxy.engine.key_hash(key);
     if local.proxy.fills.contains(hash) {
         return;
     }
@@ -110,7 +110,7 @@ impl<T: Transport> Conn<T> {
     pub(super) fn enter(&self, ask: &Rc<Ask>, want: &Want) -> Follower<FillHead> {
         let local = &self.local;
         let key = fill_key(&self.local, ask, want);
-        let hash = key_hash(&key);
+        let hash = local.proxy.engine.key_hash(&key);
         let range = ranged(local, ask, want, hash);
         let digest = &ask.digest;
         let if_range = || foxy_base::first(&ask.head(), "If-Range").is_some();
@@ -126,7 +126,10 @@ impl<T: Transport> Conn<T> {
             return self.alone(ask, want);
         }
         let slot = match &range {
-            Ranged::Aligned(_) if !want.validate => key_hash(&[&key, &b" ranges"[..]].concat()),
+            Ranged::Aligned(_) if !want.validate => local
+                .proxy
+                .engine
+                .key_hash(&[&key, &b" ranges"[..]].concat()),
             _ => hash,
         };
         match local.proxy.fills.join_at(slot, hash, &key, ask.base_hash) {
@@ -144,7 +147,8 @@ impl<T: Transport> Conn<T> {
     /// Starts a fill that no other request joins.
     pub(super) fn alone(&self, ask: &Rc<Ask>, want: &Want) -> Follower<FillHead> {
         let key = fill_key(&self.local, ask, want);
-        let range = ranged(&self.local, ask, want, key_hash(&key));
+        let hash = self.local.proxy.engine.key_hash(&key);
+        let range = ranged(&self.local, ask, want, hash);
         self.start(ask, &key, job(ask, want, range))
     }
 
@@ -176,20 +180,18 @@ impl<T: Transport> Conn<T> {
         want: &Want,
         follower: &Follower<FillHead>,
     ) -> Follower<FillHead> {
-        let range = ranged(
-            &self.local,
-            ask,
-            want,
-            key_hash(&fill_key(&self.local, ask, want)),
-        );
+        let key = fill_key(&self.local, ask, want);
+        let hash = self.local.proxy.engine.key_hash(&key);
+        let range = ranged(&self.local, ask, want, hash);
         let (writer, second) = self.local.proxy.fills.second(follower);
         fetch::spawn(&self.local, job(ask, want, range), writer);
         second
     }
 
     fn start(&self, ask: &Rc<Ask>, key: &[u8], job: Job) -> Follower<FillHead> {
-        let fills = &self.local.proxy.fills;
-        let (writer, follower) = fills.alone(key_hash(key), key, ask.base_hash);
+        let proxy = &self.local.proxy;
+        let hash = proxy.engine.key_hash(key);
+        let (writer, follower) = proxy.fills.alone(hash, key, ask.base_hash);
         fetch::spawn(&self.local, job, writer);
         follower
     }

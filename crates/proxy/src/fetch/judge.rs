@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use foxy_base::{
     FieldBlock, FieldBlockBuilder, FieldBlockError, Fields, KeyHash, WallTime, eq_name, first,
-    hash64, key_hash, values,
+    hash64, values,
 };
 use foxy_http_rules as rules;
 use foxy_http_rules::range::ContentRange;
@@ -382,7 +382,7 @@ fn place(
         _ if vary.is_some() => (asked.ask.base.clone(), local.nonce()),
         _ => (asked.ask.base.clone(), 0),
     };
-    let hash = key_hash(&key);
+    let hash = local.proxy.engine.key_hash(&key);
     let fields = stored_fields(local, head, plan, asked.times.response)?;
     if vary.is_some() {
         let (variants, base) = (&local.proxy.variants, asked.ask.base_hash);

@@ -9,7 +9,7 @@ use std::io::{self, IoSlice, Write};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use foxy_base::{Fields, KeyHash, WallTime, hash64, key_hash};
+use foxy_base::{Fields, KeyHash, WallTime, hash64};
 use foxy_http_rules::coding::{Coding, coded_fields, is_compressible, is_for_all, wanted};
 use foxy_http_rules::conditional::{self, Condition};
 use foxy_http_rules::{Digest, RequestDigest};
@@ -121,7 +121,7 @@ pub(crate) async fn find(
     coding: Coding,
 ) -> Option<Arc<Object>> {
     let key = form_key(object, coding);
-    let hash = key_hash(&key);
+    let hash = local.proxy.engine.key_hash(&key);
     match get(local, hash, &key).await {
         // An empty one says that the plain body is as short.
         Some((form, _)) => (!form.body().is_empty()).then_some(form),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use foxy_base::{KeyHash, key_hash};
+use foxy_base::KeyHash;
 use foxy_http_rules::vary;
 use foxy_store::{Lookup, Object, ReadMiss};
 
@@ -51,7 +51,7 @@ pub(crate) async fn find<F: Requested>(
     request: &Sent<'_, F>,
     parts: &[String],
 ) -> Found {
-    let hash = key_hash(key);
+    let hash = local.proxy.engine.key_hash(key);
     let found = get(local, hash, key).await;
     let Some((object, tier)) = found.filter(|(object, _)| has_parts(object, parts)) else {
         return Found {
@@ -80,7 +80,7 @@ pub(crate) async fn find<F: Requested>(
     let mut wanted = Vec::new();
     request.selecting_values(list, &mut wanted);
     key::push_variant(object.meta().nonce, &wanted, key);
-    let variant = get(local, key_hash(key), key).await;
+    let variant = get(local, local.proxy.engine.key_hash(key), key).await;
     // Its key says that the values match; the list may have changed since.
     let variant = variant
         .filter(|(object, _)| key::split_vary(object).is_some_and(|(l, v)| request.matches(l, v)));

@@ -62,6 +62,15 @@ pub(crate) fn open(
         Some(found) => found,
         None => format(engine, &*disk, options)?,
     };
+    let seed = engine.agree_on_seed(superblock.seed);
+    let standing = match rule!(
+        "seed: a store whose keys are hashed otherwise begins empty",
+        superblock.seed == seed,
+        true
+    ) {
+        true => standing,
+        false => Standing::Stranger,
+    };
     let needed = superblock.geometry.total_bytes();
     let open_already = engine.stores().iter().any(|s| s.uuid == superblock.uuid);
     if open_already && grows.is_none() {
@@ -77,6 +86,7 @@ pub(crate) fn open(
         .unwrap_or(u32::try_from(needed >> 20).unwrap_or(u32::MAX).max(1));
     let memory = engine.config.memory_bytes;
     let mut store = StoreShared::new(id, base, &superblock, disk, weight, options, memory);
+    store.seed = seed;
     store.condition.recall(&superblock.quarantine);
     if let Some(old) = grows {
         store.removals = Arc::clone(&old.removals);

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use foxy_base::{Rng, hash64, rule};
+use foxy_base::{KeySeed, Rng, hash64, rule};
 use foxy_disk::Disk;
 use foxy_format::{
     BLOCK, EXTENSION_CHAIN, FormatError, Geometry, LogPosition, SUPERBLOCK_BYTES, StoreUuid,
@@ -234,7 +234,7 @@ pub(super) fn format(
                 },
             }
         })?;
-    let superblock = Superblock {
+    let mut superblock = Superblock {
         extensions: EXTENSION_CHAIN,
         generation: 1,
         uuid: new_uuid(engine, options),
@@ -242,7 +242,9 @@ pub(super) fn format(
         floor: LogPosition(0),
         company: engine.company(),
         quarantine: Vec::new(),
+        seed: KeySeed::default(),
     };
+    superblock.set_seed(engine.key_seed());
     let write = || -> io::Result<()> {
         // Slots of a former life of this disk must not be taken for ours; with A written last,
         // an interrupted formatting begins anew.

@@ -167,7 +167,9 @@ impl Killed {
     /// Bytes that are not records, by what they belong to, and those of records.
     fn parts(&self) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
         let rig = Rig::open(self.image.kill(), MEMORY, 1, options());
-        let geometry = rig.engine.store(StoreId(0)).unwrap().geometry;
+        let store = rig.engine.store(StoreId(0)).unwrap();
+        assert!(store.used_segments() >= 8, "{}", store.used_segments());
+        let geometry = store.geometry;
         let mut ranges = vec![
             0..geometry.journal_at(),
             geometry.journal_at()..geometry.removals_at(),
@@ -204,9 +206,10 @@ fn flip_bits(pause: Duration) {
     let bytes = killed.image.peek(0, killed.image.len() as usize);
     let (ranges, records) = killed.parts();
     let (regions, clusters) = ranges.split_at(4);
+    let written = |at: &u64| bytes[*at as usize] != 0;
     let all = |ranges: &[Range<u64>]| -> Vec<u64> {
         let places = ranges.iter().flat_map(Clone::clone);
-        places.filter(|at| bytes[*at as usize] != 0).collect()
+        places.filter(written).collect()
     };
     let mut kinds: Vec<Vec<u64>> = regions
         .iter()
@@ -235,6 +238,15 @@ fn flip_bits(pause: Duration) {
             let at = places[rng.below(places.len() as u64) as usize];
             found += killed.flip(at, rng.below(8));
             flips += 1;
+        }
+    }
+    if super::is_long() {
+        // Of bytes that are zero one bit each: nearly all belong to places never written.
+        for at in ranges.iter().flat_map(Clone::clone) {
+            if !written(&at) {
+                found += killed.flip(at, rng.below(8));
+                flips += 1;
+            }
         }
     }
     println!("{flips} flips, {found} found");

@@ -8,7 +8,7 @@
 mod frozen;
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use foxy_base::key_hash;
@@ -26,8 +26,8 @@ const GERMAN: &str = "forward GET http://a.test/page\n00000000000000ab\nde";
 /// In quarantine.
 const BAD: u32 = 8;
 
-fn path() -> PathBuf {
-    frozen::path(env!("CARGO_MANIFEST_DIR"), "v1")
+pub(super) fn path(folder: &str) -> PathBuf {
+    frozen::path(env!("CARGO_MANIFEST_DIR"), folder)
 }
 
 fn name(n: u32) -> String {
@@ -114,7 +114,7 @@ fn make() -> MemDisk {
 }
 
 /// The text form that [`frozen::unhex`] reads.
-fn hex(disk: &MemDisk) -> String {
+pub(super) fn hex(disk: &MemDisk) -> String {
     let bytes = disk.peek(0, disk.len() as usize);
     let mut text = format!("length {}\n", bytes.len());
     let lines: Vec<_> = bytes.chunks(32).collect();
@@ -136,9 +136,13 @@ fn hex(disk: &MemDisk) -> String {
 /// The store as it was frozen.
 fn golden() -> MemDisk {
     if std::env::var_os("FOXY_WRITE_GOLDEN").is_some() {
-        std::fs::write(path(), hex(&make())).unwrap();
+        std::fs::write(path("v1"), hex(&make())).unwrap();
     }
-    let bytes = frozen::unhex(&std::fs::read_to_string(path()).unwrap());
+    read(&path("v1"))
+}
+
+pub(super) fn read(path: &Path) -> MemDisk {
+    let bytes = frozen::unhex(&std::fs::read_to_string(path).unwrap());
     let disk = MemDisk::new(bytes.len() as u64, 512, 1);
     disk.write_at(0, &bytes).unwrap();
     disk.kill()

@@ -312,3 +312,37 @@ fn a_growth_during_which_too_much_is_removed_to_remember_leaves_nothing_to_come_
     }
     panic!("it was never too much");
 }
+
+/// A store that missed purges is drained: what they may have covered is nothing, there and elsewhere.
+#[test]
+fn what_a_store_missed_purges_of_does_not_move_to_another() {
+    let mut live = Live::new(&[12, 12], 5);
+    for key in 0..40 {
+        live.put(key);
+    }
+    live.settle();
+    let from = live.engine.store(live.id(0)).unwrap();
+    live.engine.clear_memory();
+    let found = |live: &Live, key: u64| {
+        let name = Live::name(key);
+        let hash = hash(&name);
+        let entries = live.engine.index.lookup(hash);
+        entries
+            .iter()
+            .next()
+            .map(|entry| live.engine.stores().at(entry.address).unwrap().id)
+    };
+    let there: Vec<_> = (0..40)
+        .filter(|key| found(&live, *key) == Some(from.id))
+        .collect();
+    assert!(there.len() > 5, "{there:?}");
+    from.purge_floor.store(u64::MAX, Ordering::Release);
+    live.engine.drain_store(from.id).unwrap();
+    live.drain();
+    live.settle();
+    live.engine.clear_memory();
+    for key in there {
+        let at = found(&live, key);
+        assert!(at.is_none() || at == Some(from.id), "key {key} moved");
+    }
+}

@@ -190,3 +190,28 @@ fn what_was_not_loaded_for_too_many_removals_is_not_loaded_later() {
         assert_eq!(again.text(&name(key)), None, "key {key} is back");
     }
 }
+
+/// A segment is marked for its next life, and the one behind it in line is lost: what is stored from
+/// then on is written behind what nobody knows.
+#[test]
+fn what_is_stored_after_a_segment_was_lost_that_follows_a_marked_one_is_kept() {
+    let mut rig = Rig::new(8, MEMORY, 8);
+    let marked = |rig: &Rig| rig.engine.store(StoreId(0)).unwrap().life(0) == 9;
+    for n in 0..2000 {
+        if marked(&rig) {
+            break;
+        }
+        rig.put(&format!("filler {n}"), &[b'f'; 1500]);
+        rig.settle();
+    }
+    assert!(marked(&rig), "nothing is written to it yet");
+    let geometry = rig.engine.store(StoreId(0)).unwrap().geometry;
+    let disk = rig.disk.kill();
+    Damage::SlotAndAll.strike(&geometry, 1, &disk);
+    let mut run = Rig::open(disk.clone(), MEMORY, 4, options());
+    run.settle();
+    run.put("after", b"body");
+    run.settle();
+    disk.set_faults(FaultPlan::none());
+    assert_eq!(run.kill().text("after").as_deref(), Some("body"));
+}

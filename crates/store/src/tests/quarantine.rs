@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use foxy_base::Rng;
 use foxy_disk::{Fault, FaultPlan, FaultRule, MemDisk, OpClass};
+use foxy_format::{SLOT_HEADER_BYTES, SlotHeader};
 
 use super::rig::{SEGMENT, hash};
 use super::several_rig::{KEYS, Several, disk};
@@ -124,4 +125,30 @@ fn what_lay_in_a_segment_that_reuse_passes_over_is_forgotten_when_its_turn_is_ov
     }
     assert_eq!(store.lives[BAD as usize].load(Ordering::Relaxed), 0);
     assert_eq!(entries(&several), 0);
+}
+
+/// Until the segment behind it is marked a start would still load what lies in the one that is passed over.
+#[test]
+fn a_segment_that_is_passed_over_is_known_until_the_next_mark_is_written() {
+    let mut rng = Rng::new(9);
+    let (mut several, _) = quarantined(&mut rng);
+    let store = several.engine.store(StoreId(0)).unwrap();
+    let life = store.life(BAD);
+    assert!(life > 0);
+    let disk = several.disks[0].clone();
+    disk.set_step(true);
+    for _ in 0..200_000 {
+        several.work(&mut rng, 1);
+        several.run(1);
+        if store.life(BAD) == 0 {
+            let slot = disk.peek(store.geometry.slot_at(BAD + 1), SLOT_HEADER_BYTES);
+            let next = SlotHeader::decode(&slot).unwrap();
+            assert!(next.sequence > life + 1, "not marked: {next:?}");
+            return;
+        }
+        for op in disk.held() {
+            disk.release(op.id);
+        }
+    }
+    panic!("its turn does not come");
 }

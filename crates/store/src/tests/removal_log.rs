@@ -461,3 +461,24 @@ fn a_power_cut_after_a_kill_does_not_undo_what_was_removed_before_the_kill() {
     rig.settle();
     assert_eq!(rig.kill().counts().removals_recalled, 0, "they were let go");
 }
+
+/// As above, in a segment that is open: the places are those that the next record gets, whether it shares
+/// its cluster with their voids or not.
+#[test]
+fn a_place_behind_the_end_of_the_log_is_forgotten_before_it_is_used() {
+    let mut rig = with_old(15);
+    let store = rig.engine.store(StoreId(0)).unwrap();
+    let end = store.log_end.load(std::sync::atomic::Ordering::Relaxed);
+    let ahead = (130..210).chain(256..276);
+    let entries = (0..).zip(ahead).map(|(n, units): (u32, u64)| {
+        let place = foxy_format::LogPosition(end + units);
+        (700 + u64::from(n), n, Removed::Place(place))
+    });
+    let entries: Vec<_> = entries.collect();
+    rig = forge(&rig, store.uuid, &entries);
+    rig.put("new", b"here");
+    rig.settle();
+    let again = rig.kill();
+    assert_eq!(again.text("new").as_deref(), Some("here"));
+    assert_eq!(again.text("k").as_deref(), Some("old"));
+}

@@ -1,7 +1,7 @@
 //! Reinsertion: records of the victim that were used since they were written are written again,
 //! within a budget, the most used and smallest first.
 
-use foxy_base::{KeyHash, WallTime, key_hash, rule};
+use foxy_base::{KeyHash, WallTime, rule};
 use foxy_disk::AlignedBuf;
 use foxy_format::{Entry, EntryKind, RecordKind, UNIT, parse_record};
 use foxy_index::Address;
@@ -343,7 +343,7 @@ impl Writer {
         }
         // A fragment without its head cannot be asked for.
         object.kind != RecordKind::Fragment || {
-            let head = key_hash(object.key());
+            let head = self.engine.key_hash(object.key());
             !self.engine.index.lookup(head).is_empty()
                 || self.engine.shard(head).read().in_memory(head).is_some()
         }

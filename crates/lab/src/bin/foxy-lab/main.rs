@@ -36,6 +36,7 @@ enum Command {
     Bounds(foxy_lab::bounds::Bounds),
     Soak(foxy_lab::bounds::Soak),
     Origins(foxy_lab::origins::Origins),
+    Stores(foxy_lab::stores::Stores),
 }
 
 fn main() -> ExitCode {
@@ -50,5 +51,6 @@ fn main() -> ExitCode {
         Command::Bounds(bounds) => bounds.run(),
         Command::Soak(soak) => soak.run(),
         Command::Origins(origins) => origins.run(),
+        Command::Stores(stores) => stores.run(),
     }
 }

@@ -8,7 +8,6 @@ mod upload;
 
 use std::rc::Rc;
 
-use foxy_base::key_hash;
 use foxy_http_rules::{Failure, Fwd, invalidation, stale_on_failure};
 use foxy_http1::{Reject, ResponseHead, ResponseParts, Url};
 
@@ -274,6 +273,7 @@ fn invalidate(local: &Local, ask: &Ask, head: &ResponseHead<'_>) {
         };
         let rules = &local.proxy.config.user_rules;
         key::primary(rules, ask.role.partition(), &other, &mut key);
-        local.proxy.forget(key_hash(&key), &key);
+        let hash = local.proxy.engine.key_hash(&key);
+        local.proxy.forget(hash, &key);
     }
 }

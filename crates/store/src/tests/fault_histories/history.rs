@@ -77,6 +77,15 @@ struct Removal {
     young: bool,
 }
 
+/// A ticket with the step and the keys that it is about.
+struct Ticket {
+    ticket: SyncTicket,
+    step: u64,
+    keys: Vec<u64>,
+    /// It tells of a soft purge alone: what ended earlier may still be on its way.
+    soft: bool,
+}
+
 struct Run<'a> {
     history: &'a History,
     bench: Bench,
@@ -85,10 +94,11 @@ struct Run<'a> {
     step: u64,
     version: u64,
     keys: HashMap<u64, Vec<Held>>,
-    /// Tickets with the step and the keys that they are about.
-    tickets: Vec<(SyncTicket, u64, Vec<u64>)>,
+    tickets: Vec<Ticket>,
     /// Everything of a key up to this step is acknowledged.
     acknowledged: HashMap<u64, u64>,
+    /// The soft purges of a key up to this step are.
+    stale: HashMap<u64, u64>,
     seen: Seen,
 }
 
@@ -150,6 +160,7 @@ impl History {
             keys: HashMap::new(),
             tickets: Vec::new(),
             acknowledged: HashMap::new(),
+            stale: HashMap::new(),
             seen: Seen::default(),
         };
         for life in 0..LIVES {
@@ -189,14 +200,14 @@ impl Run<'_> {
                     .engine
                     .purge(hash(&name(key)), name(key).as_bytes());
                 self.ended(key);
-                self.tickets.push((ticket, self.step, vec![key]));
+                self.await_ticket(ticket, vec![key], false);
             }
             44..47 => self.purge_tag(key % TAGS, false),
             47..49 => self.purge_tag(key % TAGS, true),
             49..51 => self.refresh(key),
             51..53 => {
                 let ticket = self.bench.engine.sync();
-                self.tickets.push((ticket, self.step, (0..KEYS).collect()));
+                self.await_ticket(ticket, (0..KEYS).collect(), false);
             }
             53..66 => self.check(key),
             66..69 => self.bench.engine.clear_memory(),
@@ -210,14 +221,28 @@ impl Run<'_> {
 
     fn pass(&mut self, millis: u64) {
         self.bench.pass(millis);
-        for (ticket, step, keys) in self.tickets.extract_if(.., |(ticket, ..)| ticket.is_done()) {
-            if ticket.outcome() == Some(Durable::Yes) {
-                for key in keys {
-                    let until = self.acknowledged.entry(key).or_default();
-                    *until = step.max(*until);
+        for done in self.tickets.extract_if(.., |waits| waits.ticket.is_done()) {
+            if done.ticket.outcome() == Some(Durable::Yes) {
+                let told = match done.soft {
+                    true => &mut self.stale,
+                    false => &mut self.acknowledged,
+                };
+                for key in done.keys {
+                    let until = told.entry(key).or_default();
+                    *until = done.step.max(*until);
                 }
             }
         }
+    }
+
+    fn await_ticket(&mut self, ticket: SyncTicket, keys: Vec<u64>, soft: bool) {
+        let step = self.step;
+        self.tickets.push(Ticket {
+            ticket,
+            step,
+            keys,
+            soft,
+        });
     }
 
     /// Notes that the versions that the key holds have ended.
@@ -284,7 +309,7 @@ impl Run<'_> {
                 }
             }
         }
-        self.tickets.push((ticket, self.step, keys));
+        self.await_ticket(ticket, keys, soft);
     }
 
     /// A 304 for what is stored; the version and the body stay.
@@ -379,9 +404,13 @@ impl Run<'_> {
         let hits = self.history.hits.iter();
         let stuck = (hits.filter(|hit| hit.life == life)).any(|hit| hit.fault == Fault::Stuck);
         for (key, all) in &mut self.keys {
-            let acknowledged = self.acknowledged.get(key).copied().unwrap_or(0);
+            let of = |told: &HashMap<u64, u64>| told.get(key).copied().unwrap_or(0);
+            let ended = of(&self.acknowledged);
+            let stale = ended.max(of(&self.stale));
             for held in all {
-                for removal in [&mut held.ended, &mut held.stale].into_iter().flatten() {
+                let removals = [(&mut held.ended, ended), (&mut held.stale, stale)];
+                for (removal, acknowledged) in removals {
+                    let Some(removal) = removal else { continue };
                     let unheard = stuck && removal.noted;
                     let young = unheard || now.since(removal.when) <= LIMIT;
                     removal.young |= young && removal.step > acknowledged;

@@ -1,0 +1,96 @@
+//! Clients that ask again as soon as they have an answer, and check every byte.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+use super::origin::is_body_of;
+use crate::kit::Wire;
+
+/// What the clients got.
+#[derive(Debug, Default)]
+pub(super) struct Got {
+    /// Answers from the cache.
+    pub(super) hits: AtomicU64,
+    /// Answers that the origin was asked for.
+    pub(super) misses: AtomicU64,
+    /// Connections that broke, other statuses, wrong bytes.
+    pub(super) bad: AtomicU64,
+}
+
+impl Got {
+    pub(super) fn hits(&self) -> u64 {
+        self.hits.load(Ordering::Relaxed)
+    }
+    pub(super) fn misses(&self) -> u64 {
+        self.misses.load(Ordering::Relaxed)
+    }
+    pub(super) fn bad(&self) -> u64 {
+        self.bad.load(Ordering::Relaxed)
+    }
+}
+
+/// Paths for one after the other, by number; `None` ends the client.
+pub(super) type Paths = Arc<dyn Fn(u64) -> Option<String> + Send + Sync>;
+
+/// So many clients ask for the paths, in turn, until there are no more or the time is over.
+pub(super) async fn run(
+    to: SocketAddr,
+    clients: usize,
+    paths: Paths,
+    longest: Option<Duration>,
+) -> Arc<Got> {
+    let (got, next) = (Arc::new(Got::default()), Arc::new(AtomicU64::new(0)));
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut all = JoinSet::new();
+    for _ in 0..clients {
+        let (got, next, stop) = (Arc::clone(&got), Arc::clone(&next), Arc::clone(&stop));
+        let paths = Arc::clone(&paths);
+        all.spawn(async move {
+            let mut wire = None;
+            while !stop.load(Ordering::Relaxed) {
+                let Some(path) = paths(next.fetch_add(1, Ordering::Relaxed)) else {
+                    return;
+                };
+                match ask(to, &path, wire.take()).await {
+                    Some((hit, open)) => {
+                        let count = if hit { &got.hits } else { &got.misses };
+                        count.fetch_add(1, Ordering::Relaxed);
+                        wire = Some(open);
+                    }
+                    None => {
+                        got.bad.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            }
+        });
+    }
+    if let Some(longest) = longest {
+        tokio::time::sleep(longest).await;
+        stop.store(true, Ordering::Relaxed);
+    }
+    while all.join_next().await.is_some() {}
+    got
+}
+
+/// Whether it was a hit, and the connection; `None` if the answer is not right.
+pub(super) async fn ask(to: SocketAddr, path: &str, wire: Option<Wire>) -> Option<(bool, Wire)> {
+    let mut open = match wire {
+        Some(open) => open,
+        None => Wire::new(TcpStream::connect(to).await.ok()?),
+    };
+    let text = format!("GET {path} HTTP/1.1\r\nHost: site.test\r\n\r\n");
+    open.write(text.as_bytes()).await.ok()?;
+    let head = open.head().await.ok()??;
+    let mut body = Vec::new();
+    open.counted(head.length()?, &mut body).await.ok()?;
+    let right = head.status() == 200 && is_body_of(path, &body);
+    let hit = head
+        .get("Cache-Status")
+        .is_some_and(|said| said.contains("; hit"));
+    right.then_some((hit, open))
+}

@@ -1,0 +1,75 @@
+//! Bytes that small objects take on the device, beside their key, fields and body.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::sleep;
+
+use super::load::{self, Paths};
+use super::origin;
+use super::scene::Scene;
+
+const STORE: u64 = 64 << 20;
+const BODIES: [u64; 3] = [400, 2_000, 8_000];
+/// The smallest may take so many times their key, fields and body.
+const GOAL: f64 = 1.10;
+
+/// Fills a store with objects of one length until it is being reused, for each length.
+pub(super) async fn measure(program: &Path, folder: &Path) -> Result<bool, String> {
+    println!("Bytes on the device of small objects, from a store of 64 MiB that is being reused");
+    let origin = origin::start().await?;
+    let mut good = true;
+    for body in BODIES {
+        let folder = folder.join(format!("small-{body}"));
+        std::fs::create_dir(&folder).map_err(|error| format!("no folder: {error}"))?;
+        let store = folder.join("store");
+        let stores = [(store, Some(STORE))];
+        let scene = Scene::start(program, &folder, origin, &stores)?;
+        let objects = STORE * 3 / 2 / (body + 300);
+        let fill: Paths = Arc::new(move |n| (n < objects).then(|| format!("/{body}/object/{n}")));
+        let got = load::run(scene.address(), 8, fill, None).await;
+        if got.bad() > 0 {
+            return Err("answers were wrong or missing".to_owned());
+        }
+        sleep(Duration::from_secs(3)).await;
+        let per_object = Bytes::of(&scene.stats().await?)?;
+        let ratio = per_object.device / per_object.payload;
+        println!(
+            "body of {body} bytes: key, fields and body {:.0}, record {:.0}, in clusters {:.0}, on the device {:.0}: {ratio:.3} times",
+            per_object.payload, per_object.record, per_object.cluster, per_object.device
+        );
+        good &= body != BODIES[0] || ratio <= GOAL;
+    }
+    println!("those of {} bytes at most {GOAL} times\n", BODIES[0]);
+    Ok(good)
+}
+
+/// Bytes per object.
+struct Bytes {
+    payload: f64,
+    record: f64,
+    /// With its share of headers, tables and paddings.
+    cluster: f64,
+    /// With its share of summaries and of what is free.
+    device: f64,
+}
+
+impl Bytes {
+    fn of(stats: &Value) -> Result<Self, String> {
+        let store = &stats["stores"][0];
+        let number = |value: &Value, name: &str| {
+            let number = value[name].as_f64();
+            number.ok_or_else(|| format!("the statistics have no {name}"))
+        };
+        let count = |name| number(&store["counts"], name);
+        let written = count("records")?;
+        Ok(Self {
+            payload: count("payload_bytes")? / written,
+            record: count("record_bytes")? / written,
+            cluster: count("cluster_bytes")? / written,
+            device: number(store, "used_bytes")? / number(stats, "disk_objects")?,
+        })
+    }
+}
