@@ -15,14 +15,26 @@ type Arrows = &'static [(&'static str, &'static [&'static str])];
 
 /// The product.
 const PRODUCT: Arrows = &[
-    ("foxy", &["proxy", "store", "http1", "disk", "tls", "base"]),
+    (
+        "foxy",
+        &["proxy", "store", "access", "http1", "disk", "tls", "base"],
+    ),
     (
         "proxy",
-        &["http1", "http-rules", "store", "disk", "tls", "base"],
+        &[
+            "http1",
+            "http-rules",
+            "access",
+            "store",
+            "disk",
+            "tls",
+            "base",
+        ],
     ),
     ("store", &["format", "index", "policy", "disk", "base"]),
     ("disk", &["base"]),
     ("policy", &["base"]),
+    ("access", &["base"]),
     ("format", &["base"]),
     ("index", &["base"]),
     ("http-rules", &["base"]),
@@ -37,7 +49,10 @@ const LABORATORY: Arrows = &[
         "scenarios",
         &["foxy", "proxy", "store", "disk", "http1", "base"],
     ),
-    ("micro", &["format", "index", "http-rules", "http1", "base"]),
+    (
+        "micro",
+        &["format", "index", "http-rules", "access", "http1", "base"],
+    ),
     ("fork-proxy", &["base"]),
     ("xtask", &["foxy", "lab", "sim", "base"]),
     ("lab", &["foxy", "proxy", "bench", "sim", "trace", "base"]),
