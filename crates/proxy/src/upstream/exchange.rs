@@ -15,6 +15,7 @@ use crate::local::Local;
 use crate::manner::OriginPatience;
 use crate::net::{BodyError, Io, OriginStream, Piece, ReadBuf, Ticks, next_piece};
 use crate::origins::{self, Turn};
+use crate::parents;
 
 /// A connection to an origin, with its buffers.
 #[derive(Debug)]
@@ -49,6 +50,8 @@ pub(crate) struct Leased {
     counted: (u64, u64),
     /// The request under way at one of several origins.
     turn: Option<Turn>,
+    /// Where it really leads: through a parent.
+    through: Option<Box<Destination>>,
 }
 
 impl Leased {
@@ -59,7 +62,8 @@ impl Leased {
         fresh: bool,
     ) -> Result<Self, UpstreamError> {
         while !fresh && let Some(pooled) = local.pool.take(to, local.sweep.now()) {
-            if let Some(leased) = Self::again(local, pooled) {
+            let reached = to.parent.is_some() || to.reach.has(pooled.connection.peer.ip());
+            if reached && let Some(leased) = Self::again(local, pooled) {
                 return Ok(leased);
             }
         }
@@ -79,12 +83,19 @@ impl Leased {
             reused: false,
             counted: (0, 0),
             turn: None,
+            through: None,
         })
     }
 
     /// Binds the connection to a turn at one of several origins.
     pub(crate) fn of(&mut self, turn: Turn) {
         self.turn = Some(turn);
+    }
+
+    /// Says that the connection leads through a parent.
+    pub(crate) fn by(mut self, to: Destination) -> Self {
+        self.through = Some(Box::new(to));
+        self
     }
 
     /// The turn at one of several origins.
@@ -105,6 +116,7 @@ impl Leased {
                 reused: true,
                 counted,
                 turn: None,
+                through: None,
             });
         }
         None
@@ -120,6 +132,8 @@ impl Leased {
         self.up.buf.release();
         self.up.wait = None;
         let to = self.turn.as_ref().map_or(to, Turn::destination);
+        let through = self.through.take();
+        let to = through.as_deref().unwrap_or(to);
         let pooled = Pooled {
             connection: self.up,
             born: self.born,
@@ -148,6 +162,9 @@ impl Leased {
         if ask.role.is_closed() {
             return Err(UpstreamError::Maintenance);
         }
+        if let Some(parents) = ask.parents() {
+            return Box::pin(parents::ask(local, parents, ask, request, replay)).await;
+        }
         match ask.origins() {
             None => Self::ask_one(local, &ask.to, request, replay).await,
             // Boxed: it would enlarge every miss.
@@ -163,6 +180,9 @@ impl Leased {
     ) -> Result<Self, UpstreamError> {
         if ask.role.is_closed() {
             return Err(UpstreamError::Maintenance);
+        }
+        if let Some(parents) = ask.parents() {
+            return Box::pin(parents::open(local, parents, ask, request)).await;
         }
         match ask.origins() {
             None => Self::open_one(local, &ask.to, request).await,

@@ -130,6 +130,7 @@ impl<C> Pool<C> {
 mod tests {
     use super::*;
     use crate::OriginTimeouts;
+    use crate::gatekeeper::Reachable;
     use crate::net::TICK;
     use foxy_tls::OriginTls;
 
@@ -150,6 +151,8 @@ mod tests {
             exempt: false,
             tls: None,
             timeouts: OriginTimeouts::default(),
+            reach: Reachable::default(),
+            parent: None,
         }
     }
 
