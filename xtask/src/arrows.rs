@@ -15,10 +15,7 @@ type Arrows = &'static [(&'static str, &'static [&'static str])];
 
 /// The product.
 const PRODUCT: Arrows = &[
-    (
-        "foxy",
-        &["proxy", "store", "access", "http1", "disk", "tls", "base"],
-    ),
+    ("foxy", &["proxy", "store", "http1", "disk", "tls", "base"]),
     (
         "proxy",
         &[

@@ -4,12 +4,16 @@ use std::process::ExitCode;
 
 use super::args::CheckArgs;
 use super::say::{say, say_all};
-use super::{USAGE, misconfigured};
+use super::{USAGE, check_request, misconfigured};
 use crate::config::ThisMachine;
 
 /// Prints the plan, or every mistake.
 pub(super) fn run(args: &CheckArgs) -> ExitCode {
-    match (args.serve.configuration(&ThisMachine), args.json) {
+    let configuration = args.serve.configuration(&ThisMachine);
+    if let (Ok(config), Some(request)) = (&configuration, &args.request) {
+        return check_request::run(config, request);
+    }
+    match (configuration, args.json) {
         (Ok(config), false) => {
             say_all!("{}", config.plan(&ThisMachine));
             say!("configuration OK");
