@@ -36,7 +36,7 @@ pub use allocator::give_back_after;
 pub use buf::{AlignedBuf, BufPool};
 pub use disk::{Completion, Disk, Nudge, Op, OpKind, Queue, QueueStats};
 pub use error::DiskError;
-pub use file::{Backend, Direct, FileDisk, OpenOptions, Report};
+pub use file::{Backend, Direct, FileDisk, OpenOptions, Report, ring_refusal};
 pub use mem::{
     Counts, Fault, FaultPlan, FaultRule, HeldOp, Keep, LoggedOp, MemDisk, OpClass, Seek, Unsynced,
 };

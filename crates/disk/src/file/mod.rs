@@ -241,6 +241,12 @@ impl Disk for FileDisk {
 #[cfg(target_os = "linux")]
 use crate::ring::probe;
 
+/// Returns the reason why this system refuses `io_uring`; `None` if it can be used.
+#[must_use]
+pub fn ring_refusal() -> Option<String> {
+    probe().err()
+}
+
 #[cfg(target_os = "linux")]
 fn ring_queue(target: &Arc<Target>, depth: u32) -> io::Result<Box<dyn Queue>> {
     Ok(Box::new(crate::ring::RingQueue::new(

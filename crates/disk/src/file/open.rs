@@ -141,12 +141,19 @@ fn open_or_create(path: &Path, options: &OpenOptions) -> Result<(File, bool), Di
     }
 }
 
-/// Tries for half a second while the answer is `busy`: a ring's file is let go by the kernel some
-/// time after its process has died, and a restart should not fail for that.
+/// Pauses between tries for what is in use, in milliseconds, and their numbers: 5 s in all.
+const PAUSES: [(u64, usize); 2] = [(1, 100), (20, 245)];
+
+/// Tries for five seconds while the answer is `busy`: a ring's file is let go by the kernel some
+/// time after its process has died, more than half a second on a busy machine. A restart should not
+/// fail for that.
 fn patiently<T>(busy: Errno, mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
-    for _ in 0..500 {
+    let pauses = PAUSES
+        .iter()
+        .flat_map(|(pause, number)| std::iter::repeat_n(*pause, *number));
+    for pause in pauses {
         match call() {
-            Err(error) if error == busy => std::thread::sleep(Duration::from_millis(1)),
+            Err(error) if error == busy => std::thread::sleep(Duration::from_millis(pause)),
             other => return other,
         }
     }

@@ -18,6 +18,7 @@ mod reload;
 mod routes;
 mod stats;
 mod stores;
+mod traffic;
 mod why;
 
 pub(crate) use list::Line;

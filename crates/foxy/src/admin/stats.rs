@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::State;
 use super::origins::{self, OriginLine};
 use super::stores::duty_word;
+use super::traffic::{Answers, Origins};
 use crate::run::Absent;
 
 /// All figures of this moment. Counts are since the start.
@@ -32,6 +33,12 @@ pub struct Stats {
     pub hits: Durations,
     /// Duration of everything else.
     pub misses: Durations,
+    /// Classes of status and bytes of the answers.
+    #[serde(default)]
+    pub answers: Answers,
+    /// Answers, failures and times of origins.
+    #[serde(default)]
+    pub origin: Origins,
     /// Client connections open.
     pub connections: usize,
     /// Further counts, by name.
@@ -163,6 +170,8 @@ impl Stats {
                 .collect(),
             hits: durations(&totals.hits),
             misses: durations(&totals.misses),
+            answers: Answers::of(&totals),
+            origin: Origins::of(&totals.origin),
             connections: state.proxy.connections(),
             events: Event::ALL
                 .iter()
@@ -253,25 +262,15 @@ fn device_word(device: Device) -> &'static str {
 
 /// Hits among the requests that the cache was asked about.
 fn hit_ratio(totals: &Totals) -> Option<f64> {
-    let asked = |outcome: &Outcome| {
-        outcome.is_hit()
-            || matches!(
-                outcome,
-                Outcome::Collapsed | Outcome::Miss | Outcome::Refreshed | Outcome::Bypass
-            )
+    let sum = |wanted: &dyn Fn(Outcome) -> bool| -> u64 {
+        let all = Outcome::ALL.into_iter().filter(|outcome| wanted(*outcome));
+        all.map(|outcome| totals.outcome(outcome)).sum()
     };
-    let sum = |wanted: &dyn Fn(&Outcome) -> bool| -> u64 {
-        Outcome::ALL
-            .iter()
-            .filter(|o| wanted(o))
-            .map(|o| totals.outcome(*o))
-            .sum()
-    };
-    let all = sum(&asked);
-    (all > 0).then(|| sum(&|o| o.is_hit()) as f64 / all as f64)
+    let all = sum(&|outcome| outcome.asks_cache());
+    (all > 0).then(|| sum(&|outcome| outcome.is_hit()) as f64 / all as f64)
 }
 
-fn durations(latency: &Latency) -> Durations {
+pub(super) fn durations(latency: &Latency) -> Durations {
     let count: u64 = latency.buckets.iter().sum();
     if count == 0 {
         return Durations::default();
@@ -307,18 +306,30 @@ pub(super) fn requests(proxy: &Proxy) -> Vec<(String, u64)> {
 
 /// Bytes of memory that the system says the process has; 0 if it does not say.
 pub(crate) fn resident_bytes() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages: u64 = statm
-        .split_whitespace()
-        .nth(1)
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(0);
-    pages * rustix::param::page_size() as u64
+    resident_in(&std::fs::read_to_string("/proc/self/status").unwrap_or_default())
+}
+
+/// The line `VmRSS:`, in KiB. The shorter file `statm` counts pages, whose size rustix reads from
+/// the start of the process: that crashes under valgrind, with which hits are measured.
+fn resident_in(status: &str) -> u64 {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.and_then(|line| line.trim().strip_suffix("kB"));
+    number
+        .and_then(|number| number.trim().parse::<u64>().ok())
+        .map_or(0, |kib| kib << 10)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn resident_memory_is_read_in_kib() {
+        let status = "Name:\tfoxy\nVmHWM:\t 99 kB\nVmRSS:\t  2048 kB\n";
+        assert_eq!(resident_in(status), 2 << 20);
+        assert_eq!(resident_in("Name:\tfoxy\n"), 0);
+        assert!(resident_bytes() > 1 << 20);
+    }
 
     #[test]
     fn percentiles_are_bucket_bounds() {

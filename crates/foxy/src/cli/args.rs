@@ -37,7 +37,7 @@ pub struct Cli {
 pub enum Command {
     /// Run the proxy (this is also what happens without a command)
     Serve(ServeArgs),
-    /// Check the configuration and print the plan
+    /// Check the configuration and this machine, and print the plan
     Check(CheckArgs),
     /// Show the figures of a running Foxy
     Stats(StatsArgs),
@@ -125,6 +125,9 @@ pub struct CheckArgs {
     /// 'GET https://host/path from 10.1.2.3 user x at mon 14:30'
     #[arg(long, value_name = "REQUEST")]
     pub request: Option<String>,
+    /// Check the configuration alone, not the space, folders and addresses of this machine
+    #[arg(long)]
+    pub config_only: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -39,6 +39,32 @@ fn origins(page: &mut String, origins: &[OriginLine]) {
     }
 }
 
+/// Lines on status classes, bytes, and origins.
+fn traffic(page: &mut String, stats: &Stats) {
+    let counted = |counts: &std::collections::BTreeMap<String, u64>| {
+        let some = counts.iter().filter(|(_, count)| **count > 0);
+        let words: Vec<_> = some
+            .map(|(name, count)| format!("{count} {name}"))
+            .collect();
+        match words.is_empty() {
+            true => "none".to_owned(),
+            false => words.join(", "),
+        }
+    };
+    let answers = &stats.answers;
+    let bytes: u64 = answers.body_bytes.values().sum();
+    let ratio = answers.byte_hit_ratio.map_or(String::new(), |ratio| {
+        format!(" ({:.1} % from the cache)", ratio * 100.0)
+    });
+    let _ = writeln!(page, "answers      {}", counted(&answers.classes));
+    let _ = writeln!(page, "bodies       {}{ratio}", human(bytes));
+    let origin = &stats.origin;
+    let _ = writeln!(page, "origins      {}", counted(&origin.classes));
+    let _ = writeln!(page, "  errors     {}", counted(&origin.errors));
+    let _ = writeln!(page, "  connect    {}", durations(&origin.connect));
+    let _ = writeln!(page, "  first byte {}", durations(&origin.first_byte));
+}
+
 /// An aligned page; writing to a string cannot fail.
 pub(super) fn text(stats: &Stats) -> String {
     let mut page = String::new();
@@ -65,6 +91,7 @@ pub(super) fn text(stats: &Stats) -> String {
     }
     let _ = writeln!(page, "hits         {}", durations(&stats.hits));
     let _ = writeln!(page, "others       {}", durations(&stats.misses));
+    traffic(&mut page, stats);
     memory(&mut page, &stats.memory);
     let _ = writeln!(page, "disk         {} objects", stats.disk_objects);
     origins(&mut page, &stats.origins);

@@ -12,15 +12,19 @@ pub(crate) fn raise_open_files() {
     if limit.current != limit.maximum && setrlimit(Resource::Nofile, raised).is_err() {
         tracing::warn!("the limit on open files could not be raised");
     }
-    if let Some(files) = getrlimit(Resource::Nofile)
-        .current
-        .filter(|files| *files < 8192)
-    {
-        tracing::warn!(
-            files,
-            "few open files are allowed, which limits connections; raise LimitNOFILE or ulimit -n"
-        );
+    if let Some(warning) = few_open_files() {
+        tracing::warn!("{warning}");
     }
+}
+
+/// A warning if the hard limit on open files is low.
+pub(super) fn few_open_files() -> Option<String> {
+    let files = getrlimit(Resource::Nofile).maximum?;
+    (files < 8192).then(|| {
+        format!(
+            "open files: only {files} are allowed, which limits connections; raise LimitNOFILE or ulimit -n"
+        )
+    })
 }
 
 /// Files that are neither connections of clients nor idle connections to origins: stores, logs,

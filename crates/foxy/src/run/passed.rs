@@ -44,6 +44,11 @@ impl Passed {
         Ok(Self(all))
     }
 
+    /// True if a socket was passed for exactly this address.
+    pub(super) fn has(&self, address: SocketAddr) -> bool {
+        self.0.iter().any(|(of, _)| *of == address)
+    }
+
     /// A socket for each of `workers` workers, if at least one was passed for exactly this address.
     /// Workers share a socket where fewer were passed: each sees every new connection then, and
     /// one of them accepts it.

@@ -17,7 +17,7 @@ use super::local::Renewal;
 use super::renewable::{Fixed, Renewable};
 use super::running::Running;
 use super::workers::{Bound, spawn};
-use super::{Passed, StartError, resident, sweeper, token};
+use super::{Passed, StartError, preflight, resident, sweeper, token};
 use crate::access_log;
 use crate::admin;
 use crate::config::{Config, LogTarget};
@@ -81,6 +81,7 @@ fn give_back(memory: u64) -> Duration {
 /// # Errors
 /// The reason that prevents the start, with the way to mend it; nothing is left running.
 pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
+    preflight::refuse(config, &parts)?;
     let budget = Budget::of(config.memory);
     foxy_disk::give_back_after(give_back(config.memory));
     let engine = engine(config, budget, &parts);

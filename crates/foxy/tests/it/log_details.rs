@@ -23,7 +23,9 @@ fn logged(trusted: &str, requests: &[&str]) -> (Vec<Value>, Vec<String>) {
     std::fs::write(&file, config).unwrap();
     let mut foxy = Command::new(env!("CARGO_BIN_EXE_foxy"));
     foxy.env_clear().env("STATE_DIRECTORY", folder.path());
-    foxy.arg("--config").arg(&file).args(["--store", "off"]);
+    // One worker: it stores an object and writes the line before it accepts the next connection.
+    foxy.arg("--config").arg(&file);
+    foxy.args(["--store", "off", "--workers", "1"]);
     let mut foxy = foxy.stderr(Stdio::piped()).spawn().unwrap();
     let mut said = BufReader::new(foxy.stderr.take().unwrap()).lines();
     let headline = said.find_map(|l| Some(l.unwrap()).filter(|l| l.starts_with("foxy ")));

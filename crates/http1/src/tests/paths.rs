@@ -95,3 +95,16 @@ proptest! {
         prop_assert_eq!(dots(&once), dots(&text));
     }
 }
+
+#[test]
+fn an_escape_is_found_wherever_it_is() {
+    for before in 0..20 {
+        for after in 0..20 {
+            for filler in ["a", "$", "&"] {
+                let (before, after) = (filler.repeat(before), filler.repeat(after));
+                let text = format!("{before}%41{after}");
+                assert_eq!(normal(&text), format!("{before}A{after}"));
+            }
+        }
+    }
+}

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -130,13 +131,25 @@ pub fn wait_for(port: u16, patience: Duration) -> Result<(), String> {
     Ok(())
 }
 
-/// A port that was free a moment ago.
+/// Ports that [`free_port`] gives. They lie below those that Linux gives to outgoing connections: a
+/// connection could take the port of a server that is being restarted, even one to that server.
+const PORTS: std::ops::Range<u32> = 12_000..32_000;
+
+/// A port that was free a moment ago, and that no other call of this process gets.
 ///
 /// # Errors
-/// The system gives none.
+/// None is free.
 pub fn free_port() -> Result<u16, String> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .and_then(|listener| listener.local_addr())
-        .map(|address| address.port())
-        .map_err(|error| format!("no free port: {error}"))
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    // Processes begin in places of their own.
+    let begin = process::id().wrapping_mul(997);
+    for _ in PORTS {
+        let call = CALLS.fetch_add(1, Ordering::Relaxed);
+        let port = PORTS.start + begin.wrapping_add(call) % (PORTS.end - PORTS.start);
+        let port = u16::try_from(port).map_err(|error| error.to_string())?;
+        if TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok() {
+            return Ok(port);
+        }
+    }
+    Err(format!("no port from {PORTS:?} is free"))
 }

@@ -1,7 +1,6 @@
 //! Foxy as a process that is killed and restarted on the same store.
 
 use std::fs::File;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
@@ -10,6 +9,7 @@ use std::time::Duration;
 
 use super::wire::{Wire, exchange};
 use super::world::lock;
+use crate::kit::free_port;
 
 /// Interval between checks of a start; the limit is 30 s.
 const TRIES: u32 = 1500;
@@ -24,13 +24,6 @@ pub(super) struct Foxy {
     pub(super) port: u16,
     pub(super) admin: u16,
     child: Mutex<Option<Child>>,
-}
-
-fn free_port() -> Result<u16, String> {
-    TcpListener::bind("127.0.0.1:0")
-        .and_then(|listener| listener.local_addr())
-        .map(|address| address.port())
-        .map_err(|error| format!("no free port: {error}"))
 }
 
 impl Foxy {

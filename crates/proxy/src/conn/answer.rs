@@ -70,11 +70,11 @@ pub(super) struct LargeHit {
 
 impl<T: Transport> Conn<T> {
     /// Answers one request; whether the connection can carry another.
-    pub(super) async fn answer(&mut self, parts: RequestParts) -> bool {
+    pub(super) async fn answer(&mut self, parts: &RequestParts) -> bool {
         let started = self.local.mono();
-        let keep = self.may_keep(&parts);
-        let misplaced = self.misplaced(&parts);
-        self.note_client(&parts);
+        let keep = self.may_keep(parts);
+        let misplaced = self.misplaced(parts);
+        self.note_client(parts);
         if misplaced.is_none()
             && self.local.proxy.config.gatekeeper.is_some()
             && let Some(kept) = self.turned_away(parts, started, keep).await
@@ -112,12 +112,12 @@ impl<T: Transport> Conn<T> {
                 self.buf.consume(parts.len());
                 finish.keep
             }
-            Short::Long(long) => Box::pin(self.long(parts, long, keep, started)).await,
+            Short::Long(long) => Box::pin(self.long(*parts, long, keep, started)).await,
         }
     }
 
     /// Routes, looks up, decides; answers fresh hits.
-    async fn short(&mut self, parts: RequestParts, keep: bool) -> Short {
+    async fn short(&mut self, parts: &RequestParts, keep: bool) -> Short {
         let Self {
             local,
             io,
@@ -134,7 +134,7 @@ impl<T: Transport> Conn<T> {
             Ok(url) => url,
             Err(other) => return other,
         };
-        if let Some(reason) = past_the_cache(&parts) {
+        if let Some(reason) = past_the_cache(parts) {
             return Short::Long(Long::Pass(reason));
         }
         let user_rules = &local.proxy.config.user_rules;
@@ -149,7 +149,7 @@ impl<T: Transport> Conn<T> {
         let Found { object, primary } =
             find(local, &mut scratch.key, &sent, &rules.key_parts).await;
         let (request, now) = (to.digest(&head, rules), local.wall());
-        let miss = |decision, known| missed(&parts, (&request, now), decision, known);
+        let miss = |decision, known| missed(parts, (&request, now), decision, known);
         let Some((object, tier)) = object else {
             let other = primary.as_ref().map_or(Miss::Uri, |_| Miss::Vary);
             return miss(decide_miss(&request, other), Known::nothing(primary));
@@ -174,7 +174,7 @@ impl<T: Transport> Conn<T> {
         };
         if shown.asks_in_background() {
             let who = Who::new(role, client, local);
-            let ask = Ask::new(buf.filled(), slots, parts, &url, &who);
+            let ask = Ask::new(buf.filled(), slots, *parts, &url, &who);
             join::revalidate(local, Rc::new(ask), &object, primary.clone(), &scratch.key);
         }
         let hot = Hot {
@@ -221,8 +221,8 @@ impl<T: Transport> Conn<T> {
         let ask = Ask::new(bytes, &self.slots, parts, &url, &who);
         let ask = Rc::new(ask);
         self.buf.consume(parts.len());
-        if self.io.ledger().pressure() > Pressure::Low {
-            // The request has its own copy now.
+        // The request has its own copy now. A large answer may wait long for its client.
+        if matches!(long, Long::Large(_)) || self.io.ledger().pressure() > Pressure::Low {
             self.buf.release();
         }
         let works = !matches!(long, Long::Large(_) | Long::Purge);

@@ -118,7 +118,8 @@ impl<T: Transport> Conn<T> {
     ) {
         let local = &self.local;
         let duration = local.mono().since(started);
-        local.counters().finished(finish.outcome, duration);
+        let counters = local.counters();
+        counters.finished(finish.outcome, finish.status, finish.body, duration);
         if !local.logs {
             return;
         }

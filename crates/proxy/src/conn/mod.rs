@@ -198,7 +198,7 @@ impl<T: Transport> Conn<T> {
                 Ok(parts) => {
                     self.fresh = false;
                     self.renew();
-                    self.answer(parts).await
+                    self.answer(&parts).await
                 }
                 Err(NoRequest::Closed) => break,
                 Err(NoRequest::Refused(refusal)) => {
@@ -327,7 +327,12 @@ impl<T: Transport> Conn<T> {
         let (soon, late) = (patience.rest.min(patience.idle), patience.idle);
         self.io.set_doing(Doing::Idle);
         self.buf.shorten();
-        let mut read = self.buf.fill(&self.io, max, self.io.deadline(soon)).await;
+        let deadline = self.io.deadline(soon);
+        // The next request is seldom there already: waiting first spares a look at the socket.
+        let mut read = match self.io.readable(deadline).await {
+            Ok(()) => self.buf.fill(&self.io, max, deadline).await,
+            Err(error) => Err(error),
+        };
         let timed_out = |read: &io::Result<usize>| {
             read.as_ref()
                 .is_err_and(|error| error.kind() == io::ErrorKind::TimedOut)

@@ -98,11 +98,11 @@ impl Body<'_> {
         if !self.background {
             let abandoned = unless_abandoned(writer, piece.as_mut()).await;
             match abandoned {
-                Some(piece) => return piece,
+                Some(piece) => return noted(local, piece),
                 None => self.keeper.worth_finishing(local, writer.pushed())?,
             }
         }
-        piece.await
+        noted(local, piece.await)
     }
 
     /// Into the store first: followers that are behind find there what leaves the window.
@@ -119,6 +119,11 @@ impl Body<'_> {
             writer.keep(self.keeper.window());
         }
     }
+}
+
+/// Counts a body that the origin did not bring to its end.
+fn noted(local: &Local, piece: Result<Piece, UpstreamError>) -> Result<Piece, UpstreamError> {
+    piece.inspect_err(|error| local.origin_failed(*error))
 }
 
 impl FillWriter<FillHead> {

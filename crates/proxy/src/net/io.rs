@@ -109,6 +109,7 @@ impl<T: Transport> Io<T> {
     }
 
     /// Reads what is there now; `WouldBlock` if nothing is.
+    #[inline]
     pub(crate) fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
         let n = self.transport.try_read(into)?;
         self.received.set(self.received.get() + n as u64);
@@ -170,6 +171,7 @@ impl<T: Transport> Io<T> {
         }
     }
 
+    #[inline]
     fn poll_side(&self, cx: &mut Context<'_>, side: Side) -> Poll<io::Result<()>> {
         if self.watch.expired(side) {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
@@ -182,6 +184,7 @@ impl<T: Transport> Io<T> {
     }
 
     /// Writes as much as fits now; `WouldBlock` if nothing does.
+    #[inline]
     pub(crate) fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         let pressure = self.watch.ledger().pressure();
         let n = match pressure {

@@ -42,6 +42,7 @@ impl Transport for TcpStream {
     /// A read that fills less than its buffer has emptied the socket. Saying so to the runtime
     /// spares the next wait a system call that would only find that out again; what arrives
     /// after it is an event of its own.
+    #[inline]
     fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
         let mut short = 0;
         let read = self.try_io(Interest::READABLE, || {
@@ -59,9 +60,11 @@ impl Transport for TcpStream {
             SockRef::from(self).peek(&mut [std::mem::MaybeUninit::uninit()])
         })
     }
+    #[inline]
     fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         self.try_write_vectored(slices)
     }
+    #[inline]
     fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.poll_read_ready(cx)
     }

@@ -14,13 +14,12 @@ use crate::upstream::{Destination, UpstreamError};
 /// Sends a request without body and waits for the first head of the answer.
 pub(crate) async fn ask(
     local: &Local,
-    parents: &Parents,
     ask: &Ask,
     request: &[u8],
     replay: bool,
 ) -> Result<(Leased, ResponseParts), UpstreamError> {
     let mut failure = UpstreamError::Busy;
-    for (at, parent) in order(local, parents, ask).into_iter().enumerate() {
+    for (at, parent) in order(local, ask).into_iter().enumerate() {
         if at > 0 {
             local.count(Event::UpstreamElsewhere);
         }
@@ -43,12 +42,11 @@ pub(crate) async fn ask(
 /// Sends the head of a request with body. It is sent once: it may have been carried out.
 pub(crate) async fn open(
     local: &Local,
-    parents: &Parents,
     ask: &Ask,
     request: &[u8],
 ) -> Result<Leased, UpstreamError> {
     let mut failure = UpstreamError::Busy;
-    for parent in order(local, parents, ask) {
+    for parent in order(local, ask) {
         let (to, request) = through(ask, &parent, request);
         match Leased::open_one(local, &to, &request).await {
             Ok(leased) => {
@@ -88,8 +86,9 @@ pub(crate) async fn tunnel_through(
     Err(failure)
 }
 
-fn order(local: &Local, parents: &Parents, ask: &Ask) -> Vec<Arc<Parent>> {
-    parents.order(ask.base_hash.low(), local.mono())
+fn order(local: &Local, ask: &Ask) -> Vec<Arc<Parent>> {
+    let order = |parents: &Parents| parents.order(ask.base_hash.low(), local.mono());
+    ask.parents().map(order).unwrap_or_default()
 }
 
 /// Destination and head of a request through this parent. Requests for https go through a tunnel,

@@ -52,6 +52,7 @@ pub(crate) async fn connect(
     counters: &Counters,
     to: &Destination,
 ) -> Result<(OriginStream, SocketAddr), UpstreamError> {
+    let began = proxy.clock.mono();
     let named = Cell::new(false);
     let attempt = async {
         let host = match &to.parent {
@@ -82,7 +83,10 @@ pub(crate) async fn connect(
         Err(_) => Err(UpstreamError::NameService),
     };
     match &result {
-        Ok(_) => counters.add(Event::UpstreamNew, 1),
+        Ok(_) => {
+            counters.add(Event::UpstreamNew, 1);
+            counters.origin.connected(proxy.clock.mono().since(began));
+        }
         Err(_) => counters.add(Event::UpstreamFailed, 1),
     }
     result

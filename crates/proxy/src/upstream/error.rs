@@ -5,6 +5,7 @@ use foxy_store::Object;
 use foxy_tls::Failure;
 
 use crate::Outcome;
+use crate::Trouble;
 use crate::guard::Forbidden;
 use crate::manner::MAINTENANCE;
 use crate::purge::stored_digest;
@@ -115,6 +116,27 @@ impl UpstreamError {
             Self::Connect | Self::ConnectTimeout | Self::Tls(_) => replayed,
             _ => true,
         }
+    }
+
+    /// The kind of failure of the origin; `None` if Foxy is the reason.
+    pub(crate) const fn trouble(self) -> Option<Trouble> {
+        Some(match self {
+            Self::NoSuchName | Self::NameService => Trouble::Name,
+            Self::Connect => Trouble::Connect,
+            Self::ConnectTimeout => Trouble::ConnectTimeout,
+            Self::Tls(_) => Trouble::Tls,
+            Self::FirstByteTimeout => Trouble::AnswerTimeout,
+            Self::Stalled => Trouble::Stalled,
+            Self::Closed | Self::Truncated => Trouble::Closed,
+            Self::BadResponse(_) => Trouble::BadResponse,
+            Self::Busy => Trouble::Busy,
+            Self::Forbidden(_)
+            | Self::AnotherVersion
+            | Self::ErrorStatus
+            | Self::GivenUp
+            | Self::Maintenance
+            | Self::Unvalidated(_) => return None,
+        })
     }
 
     /// The word for log and counters.

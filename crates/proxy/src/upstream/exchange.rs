@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+use foxy_base::MonoTime;
 use foxy_http1::{BodyReader, FieldSlots, HeadScanner, ResponseHead, ResponseParts};
 
 use super::UpstreamError;
@@ -28,6 +29,8 @@ pub(crate) struct Upstream {
     pub(crate) patience: OriginPatience,
     /// Longest wait for an answer, from the first wait after a request on.
     wait: Option<Wait>,
+    /// Time of the last request, until its answer begins.
+    asked: Option<MonoTime>,
 }
 
 /// Most interim answers to one request. More are an error.
@@ -76,6 +79,7 @@ impl Leased {
             peer,
             patience: OriginPatience::of(local, &to.timeouts),
             wait: None,
+            asked: None,
         };
         Ok(Self {
             up,
@@ -162,14 +166,16 @@ impl Leased {
         if ask.role.is_closed() {
             return Err(UpstreamError::Maintenance);
         }
-        if let Some(parents) = ask.parents() {
-            return Box::pin(parents::ask(local, parents, ask, request, replay)).await;
-        }
-        match ask.origins() {
+        let asked = match ask.origins() {
+            // Boxed, as below.
+            _ if ask.parents().is_some() => {
+                Box::pin(parents::ask(local, ask, request, replay)).await
+            }
             None => Self::ask_one(local, &ask.to, request, replay).await,
             // Boxed: it would enlarge every miss.
             Some(all) => Box::pin(origins::ask(local, all, ask, request, replay)).await,
-        }
+        };
+        asked.inspect_err(|error| local.origin_failed(*error))
     }
 
     /// Sends the head of a request with body, at one of the origins of the request.
@@ -181,13 +187,13 @@ impl Leased {
         if ask.role.is_closed() {
             return Err(UpstreamError::Maintenance);
         }
-        if let Some(parents) = ask.parents() {
-            return Box::pin(parents::open(local, parents, ask, request)).await;
-        }
-        match ask.origins() {
+        let opened = match ask.origins() {
+            // Boxed, as below.
+            _ if ask.parents().is_some() => Box::pin(parents::open(local, ask, request)).await,
             None => Self::open_one(local, &ask.to, request).await,
             Some(all) => Box::pin(origins::open(local, all, ask, request)).await,
-        }
+        };
+        opened.inspect_err(|error| local.origin_failed(*error))
     }
 
     /// As [`open`](Self::open), at this origin.
@@ -196,12 +202,12 @@ impl Leased {
         to: &Destination,
         request: &[u8],
     ) -> Result<Self, UpstreamError> {
-        let leased = Self::get(local, to, false).await?;
+        let mut leased = Self::get(local, to, false).await?;
         let patience = leased.up.patience.progress;
-        match leased.up.send(request, patience).await {
+        match leased.up.send(local, request, patience).await {
             Err(UpstreamError::Closed) if leased.reused => {
-                let leased = Self::get(local, to, true).await?;
-                leased.up.send(request, patience).await?;
+                let mut leased = Self::get(local, to, true).await?;
+                leased.up.send(local, request, patience).await?;
                 Ok(leased)
             }
             Err(error) => Err(error),
@@ -218,7 +224,7 @@ impl Leased {
     ) -> Result<(Self, ResponseParts), UpstreamError> {
         let mut leased = Self::get(local, to, false).await?;
         let patience = leased.up.patience.progress;
-        let mut first = leased.up.send(request, patience).await;
+        let mut first = leased.up.send(local, request, patience).await;
         if first.is_ok() {
             match leased.up.next_head(local).await {
                 Ok(head) => return Ok((leased, head)),
@@ -231,7 +237,7 @@ impl Leased {
         }
         local.count(Event::UpstreamRetried);
         let mut leased = Self::get(local, to, true).await?;
-        leased.up.send(request, patience).await?;
+        leased.up.send(local, request, patience).await?;
         let head = leased.up.next_head(local).await?;
         Ok((leased, head))
     }
@@ -239,7 +245,13 @@ impl Leased {
 
 impl Upstream {
     /// Sends the head of a request.
-    pub(crate) async fn send(&self, head: &[u8], patience: Ticks) -> Result<(), UpstreamError> {
+    pub(crate) async fn send(
+        &mut self,
+        local: &Local,
+        head: &[u8],
+        patience: Ticks,
+    ) -> Result<(), UpstreamError> {
+        self.asked = Some(local.mono());
         self.io
             .write(head, patience)
             .await
@@ -293,6 +305,7 @@ impl Upstream {
                 Ok(Some(head)) => {
                     let parts = head.parts();
                     self.count(parts)?;
+                    self.note_answer(local, parts);
                     return Ok(parts);
                 }
                 Ok(None) => {}
@@ -308,6 +321,16 @@ impl Upstream {
                 }
                 Err(error) => return Err(lost(&error)),
             }
+        }
+    }
+
+    /// Counts the head of a final answer, with its delay.
+    fn note_answer(&mut self, local: &Local, parts: ResponseParts) {
+        if !parts.is_interim()
+            && let Some(asked) = self.asked.take()
+        {
+            let after = local.mono().since(asked);
+            local.counters().origin.answered(parts.status(), after);
         }
     }
 

@@ -20,6 +20,7 @@ mod compression;
 mod cookies;
 mod disk;
 mod ends;
+mod figures;
 mod hostile_tls;
 mod keys;
 mod large;

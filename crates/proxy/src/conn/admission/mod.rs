@@ -48,7 +48,7 @@ impl<T: Transport> Conn<T> {
     /// connection can carry another then.
     pub(super) async fn turned_away(
         &mut self,
-        parts: RequestParts,
+        parts: &RequestParts,
         started: MonoTime,
         keep: bool,
     ) -> Option<bool> {
@@ -57,7 +57,7 @@ impl<T: Transport> Conn<T> {
         if !self.client.allowed {
             return None;
         }
-        let door = self.door(&parts, None);
+        let door = self.door(parts, None);
         match self.within_limits(door) {
             Door::Open => None,
             // Boxed: it would enlarge every request.
@@ -68,14 +68,14 @@ impl<T: Transport> Conn<T> {
     async fn slowly(
         &mut self,
         mut door: Door,
-        parts: RequestParts,
+        parts: &RequestParts,
         started: MonoTime,
         keep: bool,
     ) -> Option<bool> {
         loop {
             door = match door {
                 Door::Open => return None,
-                Door::Check(login) => self.checked(&parts, *login).await,
+                Door::Check(login) => self.checked(parts, *login).await,
                 Door::Resolve(reach) => self.resolved(*reach).await,
                 _ => break,
             };
@@ -91,7 +91,11 @@ impl<T: Transport> Conn<T> {
         else {
             return door;
         };
-        let user = self.client.pass.as_ref().map_or("", |pass| pass.user_name());
+        let user = self
+            .client
+            .pass
+            .as_ref()
+            .map_or("", |pass| pass.user_name());
         let subject = Subject {
             client: self.client.ip(),
             user,
@@ -100,7 +104,10 @@ impl<T: Transport> Conn<T> {
         match Counted::new(gate, &subject, &self.local.proxy.clock) {
             Ok(counted) => {
                 self.counted_by = counted.map(Rc::new);
-                let slowed = self.counted_by.as_ref().filter(|counted| counted.is_slowed());
+                let slowed = self
+                    .counted_by
+                    .as_ref()
+                    .filter(|counted| counted.is_slowed());
                 self.io.slow(slowed.cloned());
                 Door::Open
             }

@@ -20,7 +20,7 @@ impl<T: Transport> Conn<T> {
     pub(super) async fn turn_away(
         &mut self,
         door: &Door,
-        parts: RequestParts,
+        parts: &RequestParts,
         started: MonoTime,
         keep: bool,
     ) -> bool {
@@ -59,7 +59,11 @@ fn said(door: &Door, rule: Option<&Rule>, site: bool) -> (u16, &'static str, Out
     let (status, reason) = match door {
         Door::LogIn(wrong) => (
             if site { 401 } else { 407 },
-            if *wrong { "login-wrong" } else { "login-needed" },
+            if *wrong {
+                "login-wrong"
+            } else {
+                "login-needed"
+            },
         ),
         Door::Busy => (503, "login-busy"),
         Door::Limited(_) => (429, "rate-exceeded"),

@@ -120,7 +120,10 @@ impl<T: Transport> Download<'_, T> {
                 {
                     up.wait_on();
                 }
-                other => return other.map_err(PassError::Origin),
+                other => {
+                    let noted = other.inspect_err(|error| self.local.origin_failed(*error));
+                    return noted.map_err(PassError::Origin);
+                }
             }
         }
     }
@@ -225,6 +228,7 @@ impl<T: Transport> Download<'_, T> {
             let piece = match piece {
                 Ok(piece) => piece,
                 Err(error) => {
+                    self.local.origin_failed(error);
                     let sent = self.flush(status).await;
                     return sent.map(|()| self.cut(finish, error));
                 }

@@ -1,20 +1,27 @@
 //! Counters per worker, written without contention and summed when read.
 
+mod class;
+mod histogram;
+mod origin;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use self::class::class;
+use self::histogram::Histogram;
 use crate::Outcome;
 
-/// Buckets of a latency histogram: bucket `i` counts durations below `2^i` microseconds, the
-/// last one everything above.
-pub const BUCKETS: usize = 28;
+pub use self::class::CLASSES;
+pub use self::histogram::{BUCKETS, Latency};
+pub(crate) use self::origin::OriginCounters;
+pub use self::origin::{OriginTotals, Trouble};
 
 macro_rules! events {
-    ($($(#[$doc:meta])* $name:ident = $word:literal),* $(,)?) => {
+    ($(#[doc = $doc:literal] $name:ident = $word:literal),* $(,)?) => {
         /// Something that is counted.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
-        pub enum Event { $($(#[$doc])* $name),* }
+        pub enum Event { $(#[doc = $doc] $name),* }
 
         impl Event {
             /// Every event, in the order of the counters.
@@ -23,6 +30,11 @@ macro_rules! events {
             #[must_use]
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$name => $word),* }
+            }
+            /// A sentence on what is counted.
+            #[must_use]
+            pub const fn help(self) -> &'static str {
+                match self { $(Self::$name => $doc.trim_ascii()),* }
             }
         }
     };
@@ -110,33 +122,25 @@ events! {
 #[repr(align(128))]
 pub struct Counters {
     outcomes: [AtomicU64; Outcome::ALL.len()],
+    classes: [AtomicU64; CLASSES.len()],
+    bodies: [AtomicU64; Outcome::ALL.len()],
     events: [AtomicU64; Event::ALL.len()],
     hits: Histogram,
     misses: Histogram,
-}
-
-#[derive(Debug)]
-struct Histogram {
-    buckets: [AtomicU64; BUCKETS],
-    sum_us: AtomicU64,
-}
-
-impl Default for Histogram {
-    fn default() -> Self {
-        Self {
-            buckets: [const { AtomicU64::new(0) }; BUCKETS],
-            sum_us: AtomicU64::new(0),
-        }
-    }
+    /// Figures about origins.
+    pub(crate) origin: OriginCounters,
 }
 
 impl Default for Counters {
     fn default() -> Self {
         Self {
             outcomes: Default::default(),
+            classes: Default::default(),
+            bodies: Default::default(),
             events: [const { AtomicU64::new(0) }; Event::ALL.len()],
             hits: Histogram::default(),
             misses: Histogram::default(),
+            origin: OriginCounters::default(),
         }
     }
 }
@@ -149,28 +153,24 @@ fn bump(counter: &AtomicU64, by: u64) {
     );
 }
 
-fn bucket(duration: Duration) -> usize {
-    let us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-    ((64 - us.leading_zeros()) as usize).min(BUCKETS - 1)
-}
-
 impl Counters {
     /// Counts `by` of an event. Only the owning worker's thread may call it.
     pub fn add(&self, event: Event, by: u64) {
         bump(&self.events[event as usize], by);
     }
 
-    /// Counts a finished request. Only the owning worker's thread may call it.
-    pub fn finished(&self, outcome: Outcome, duration: Duration) {
+    /// Counts a finished request. `status` is 0 if nothing was sent, `body` the body bytes that were.
+    /// Only the owning worker's thread may call it.
+    pub fn finished(&self, outcome: Outcome, status: u16, body: u64, duration: Duration) {
         bump(&self.outcomes[outcome as usize], 1);
-        let histogram = if outcome.is_hit() {
-            &self.hits
-        } else {
-            &self.misses
-        };
-        bump(&histogram.buckets[bucket(duration)], 1);
-        let us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-        bump(&histogram.sum_us, us);
+        bump(&self.classes[class(status)], 1);
+        bump(&self.bodies[outcome as usize], body);
+        match outcome {
+            // It lasts as long as its two ends like.
+            Outcome::Tunnel => {}
+            outcome if outcome.is_hit() => self.hits.note(duration),
+            _ => self.misses.note(duration),
+        }
     }
 }
 
@@ -179,32 +179,32 @@ impl Counters {
 pub struct Totals {
     /// Requests, by [`Outcome`] in the order of [`Outcome::ALL`].
     pub outcomes: [u64; Outcome::ALL.len()],
+    /// Requests by class of the status sent, in the order of [`CLASSES`].
+    pub classes: [u64; CLASSES.len()],
+    /// Body bytes sent, by [`Outcome`] in the order of [`Outcome::ALL`].
+    pub bodies: [u64; Outcome::ALL.len()],
     /// Events in the order of [`Event::ALL`].
     pub events: [u64; Event::ALL.len()],
     /// Latency of hits.
     pub hits: Latency,
     /// Latency of everything else.
     pub misses: Latency,
+    /// Figures about origins.
+    pub origin: OriginTotals,
 }
 
 impl Default for Totals {
     fn default() -> Self {
         Self {
             outcomes: Default::default(),
+            classes: Default::default(),
+            bodies: Default::default(),
             events: [0; Event::ALL.len()],
             hits: Latency::default(),
             misses: Latency::default(),
+            origin: OriginTotals::default(),
         }
     }
-}
-
-/// A latency histogram.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Latency {
-    /// Requests per bucket (not cumulative): bucket `i` holds durations below `2^i` µs.
-    pub buckets: [u64; BUCKETS],
-    /// Sum of all durations, in microseconds.
-    pub sum_us: u64,
 }
 
 impl Totals {
@@ -212,6 +212,11 @@ impl Totals {
     #[must_use]
     pub fn outcome(&self, outcome: Outcome) -> u64 {
         self.outcomes[outcome as usize]
+    }
+    /// Body bytes sent in answers with this outcome.
+    #[must_use]
+    pub fn body(&self, outcome: Outcome) -> u64 {
+        self.bodies[outcome as usize]
     }
     /// The count of an event.
     #[must_use]
@@ -227,18 +232,12 @@ impl Totals {
     /// Adds one worker's counters.
     pub fn add(&mut self, counters: &Counters) {
         add_all(&mut self.outcomes, &counters.outcomes);
+        add_all(&mut self.classes, &counters.classes);
+        add_all(&mut self.bodies, &counters.bodies);
         add_all(&mut self.events, &counters.events);
         self.hits.add(&counters.hits);
         self.misses.add(&counters.misses);
-    }
-}
-
-impl Latency {
-    fn add(&mut self, histogram: &Histogram) {
-        add_all(&mut self.buckets, &histogram.buckets);
-        self.sum_us = self
-            .sum_us
-            .wrapping_add(histogram.sum_us.load(Ordering::Relaxed));
+        self.origin.add(&counters.origin);
     }
 }
 
@@ -253,22 +252,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_are_powers_of_two_microseconds() {
-        let us = Duration::from_micros;
-        assert_eq!(bucket(us(0)), 0);
-        assert_eq!(bucket(us(1)), 1);
-        assert_eq!(bucket(us(3)), 2);
-        assert_eq!(bucket(us(4)), 3);
-        assert_eq!(bucket(Duration::MAX), BUCKETS - 1);
-    }
-
-    #[test]
     fn totals_sum_over_workers() {
         let workers = [Counters::default(), Counters::default()];
         for (n, worker) in workers.iter().enumerate() {
             worker.add(Event::BytesIn, 10 + n as u64);
-            worker.finished(Outcome::MemoryHit, Duration::from_micros(2));
-            worker.finished(Outcome::Miss, Duration::from_micros(900));
+            worker.finished(Outcome::MemoryHit, 200, 7, Duration::from_micros(2));
+            worker.finished(Outcome::Miss, 502, 3, Duration::from_micros(900));
+            worker.origin.failed(Trouble::Closed);
+            worker.origin.answered(404, Duration::from_micros(5));
         }
         let mut totals = Totals::default();
         for worker in &workers {
@@ -279,5 +270,9 @@ mod tests {
         assert_eq!((totals.hits.buckets[2], totals.hits.sum_us), (2, 4));
         assert_eq!(totals.misses.buckets[10], 2);
         assert_eq!(totals.requests(), 4);
+        assert_eq!(totals.classes, [0, 0, 2, 0, 0, 2]);
+        assert_eq!(totals.body(Outcome::MemoryHit), 14);
+        assert_eq!(totals.origin.trouble(Trouble::Closed), 2);
+        assert_eq!(totals.origin.classes, [0, 0, 0, 0, 2, 0]);
     }
 }

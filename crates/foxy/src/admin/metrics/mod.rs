@@ -1,8 +1,10 @@
 //! The figures in the text format that Prometheus reads. Base units: seconds, bytes, totals.
 
+mod traffic;
+
 use std::fmt::{Display, Write};
 
-use foxy_proxy::{Event, Latency, OriginState, Outcome, Standing};
+use foxy_proxy::{Latency, OriginState, Standing};
 use foxy_store::{Duty, Health, OneStoreStats};
 use foxy_tls::ServerTls;
 
@@ -12,7 +14,7 @@ use super::{State, origins as several};
 /// The whole page.
 pub(super) fn text(state: &State) -> String {
     let mut page = Page::default();
-    proxy(state, &mut page);
+    traffic::write(state, &mut page);
     engine(state, &mut page);
     process(state, &mut page);
     certificates(state, &mut page);
@@ -43,71 +45,20 @@ impl Page {
     }
 
     fn histogram(&mut self, name: &str, label: &str, latency: &Latency) {
+        let comma = if label.is_empty() { "" } else { "," };
         let mut below = 0;
         let last = latency.buckets.len() - 1;
         for (i, count) in latency.buckets.iter().enumerate().take(last) {
             below += count;
             let bound = (1u64 << i) as f64 / 1e6;
-            self.sample(
-                &format!("{name}_bucket"),
-                &format!("{label},le=\"{bound}\""),
-                below,
-            );
+            let labels = format!("{label}{comma}le=\"{bound}\"");
+            self.sample(&format!("{name}_bucket"), &labels, below);
         }
         let all = below + latency.buckets[last];
-        self.sample(
-            &format!("{name}_bucket"),
-            &format!("{label},le=\"+Inf\""),
-            all,
-        );
+        let labels = format!("{label}{comma}le=\"+Inf\"");
+        self.sample(&format!("{name}_bucket"), &labels, all);
         self.sample(&format!("{name}_sum"), label, latency.sum_us as f64 / 1e6);
         self.sample(&format!("{name}_count"), label, all);
-    }
-}
-
-fn proxy(state: &State, page: &mut Page) {
-    let totals = state.proxy.totals();
-    let name = "foxy_requests_total";
-    page.family(
-        name,
-        "counter",
-        "Finished requests by what happened to them.",
-    );
-    for outcome in Outcome::ALL {
-        page.sample(
-            name,
-            &format!("result=\"{}\"", outcome.word()),
-            totals.outcome(outcome),
-        );
-    }
-    let name = "foxy_request_duration_seconds";
-    page.family(
-        name,
-        "histogram",
-        "From the parsed head to the last byte sent; hits and everything else.",
-    );
-    page.histogram(name, "kind=\"hit\"", &totals.hits);
-    page.histogram(name, "kind=\"other\"", &totals.misses);
-    for event in Event::ALL {
-        let (name, help) = event_name(event);
-        page.single(&name, "counter", &help, totals.event(event));
-    }
-    let help = "Client connections open now.";
-    page.single("foxy_connections", "gauge", help, state.proxy.connections());
-}
-
-/// `foxy_<word>_total`; bytes say whose and which way, in the words of other exporters.
-fn event_name(event: Event) -> (String, String) {
-    let named = |name: &str, help: &str| (format!("foxy_{name}_total"), help.to_owned());
-    match event {
-        Event::BytesIn => named("client_received_bytes", "Bytes received from clients."),
-        Event::BytesOut => named("client_sent_bytes", "Bytes sent to clients."),
-        Event::OriginBytesIn => named("origin_received_bytes", "Bytes received from origins."),
-        Event::OriginBytesOut => named("origin_sent_bytes", "Bytes sent to origins."),
-        other => named(
-            other.word(),
-            &format!("Count of: {}.", other.word().replace('_', " ")),
-        ),
     }
 }
 
@@ -405,17 +356,5 @@ mod tests {
             page.0
                 .ends_with("t_sum{kind=\"hit\"} 1.5\nt_count{kind=\"hit\"} 7\n")
         );
-    }
-
-    #[test]
-    fn names_of_events_are_unique_and_end_in_total() {
-        let mut names: Vec<_> = Event::ALL
-            .iter()
-            .map(|event| event_name(*event).0)
-            .collect();
-        assert!(names.iter().all(|name| name.ends_with("_total")));
-        names.sort();
-        names.dedup();
-        assert_eq!(names.len(), Event::ALL.len());
     }
 }

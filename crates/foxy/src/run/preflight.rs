@@ -1,0 +1,233 @@
+//! The machine before a start: addresses, folders, free space, limits. `foxy check` prints the
+//! findings. A start looks first, so that a start that fails leaves nothing on a disk.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+
+use foxy_disk::{DiskError, ring_refusal};
+use rustix::fs::{Access, access};
+
+use super::{Parts, Passed, StartError, limits};
+use crate::config::{Config, LogTarget, Machine, StoreConfig, human};
+
+/// Something on this machine that differs from what the configuration needs.
+#[derive(Debug)]
+pub(crate) enum Finding {
+    /// Foxy does not start.
+    Stops(StartError),
+    /// Foxy starts, and does less than configured.
+    Warning(String),
+}
+
+impl Finding {
+    /// True if Foxy would not start.
+    pub(crate) const fn stops(&self) -> bool {
+        matches!(self, Self::Stops(_))
+    }
+
+    /// True if another program, or a Foxy that runs already, uses an address.
+    pub(crate) fn is_address_in_use(&self) -> bool {
+        matches!(
+            self,
+            Self::Stops(StartError::Listen { source, .. }) if source.kind() == io::ErrorKind::AddrInUse
+        )
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stops(error) => error.fmt(f),
+            Self::Warning(text) => f.write_str(text),
+        }
+    }
+}
+
+/// Looks at everything that `config` needs of `machine`, in the order of the start. Changes
+/// nothing.
+pub(crate) fn examine(config: &Config, machine: &dyn Machine) -> Vec<Finding> {
+    let mut all: Vec<_> = what_stops(config, &Passed::default())
+        .into_iter()
+        .map(Finding::Stops)
+        .collect();
+    all.extend(warnings(config, machine).into_iter().map(Finding::Warning));
+    all
+}
+
+/// Fails with the first thing that would stop the start. Addresses whose sockets were passed are
+/// open already; a start on given disks is a test's.
+pub(super) fn refuse(config: &Config, parts: &Parts) -> Result<(), StartError> {
+    if parts.disks.is_some() {
+        return Ok(());
+    }
+    let first = what_stops(config, &parts.passed).into_iter().next();
+    first.map_or(Ok(()), Err)
+}
+
+fn what_stops(config: &Config, passed: &Passed) -> Vec<StartError> {
+    let mut all = stores(&config.stores);
+    all.extend(addresses(config, passed));
+    all.extend(token(config));
+    all.extend(access_log(&config.log.access));
+    all
+}
+
+/// Space and permissions for the stores. A named store whose folder is missing stops nothing: it is
+/// a disk that is not mounted.
+fn stores(stores: &[StoreConfig]) -> Vec<StartError> {
+    let mut all = Vec::new();
+    // Stores on one file system share its space.
+    let mut promised: BTreeMap<u64, u64> = BTreeMap::new();
+    for store in stores {
+        match std::fs::metadata(&store.path) {
+            Ok(there) if !is_empty_file(&there) => all.extend(existing(&store.path, &there)),
+            _ => all.extend(new(store, &mut promised)),
+        }
+    }
+    all
+}
+
+fn is_empty_file(metadata: &Metadata) -> bool {
+    metadata.is_file() && metadata.len() == 0
+}
+
+fn existing(path: &Path, metadata: &Metadata) -> Option<StartError> {
+    let usable = metadata.is_file() || metadata.file_type().is_block_device();
+    let denied = usable && access(path, Access::READ_OK | Access::WRITE_OK).is_err();
+    // Other kinds of files get their own message when they are opened: nothing is made before.
+    denied.then(|| {
+        DiskError::Permission {
+            path: path.to_owned(),
+        }
+        .into()
+    })
+}
+
+fn new(store: &StoreConfig, promised: &mut BTreeMap<u64, u64>) -> Option<StartError> {
+    let folder = folder_of(&store.path);
+    if store.named && !folder.exists() {
+        return None;
+    }
+    let folder = folder.ancestors().find(|folder| folder.exists())?;
+    if access(folder, Access::WRITE_OK | Access::EXEC_OK).is_err() {
+        return Some(
+            DiskError::Permission {
+                path: folder.to_owned(),
+            }
+            .into(),
+        );
+    }
+    let system = std::fs::metadata(folder).ok()?.dev();
+    let stat = rustix::fs::statvfs(folder).ok()?;
+    let taken = promised.entry(system).or_default();
+    let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    let available = free.saturating_sub(*taken);
+    *taken += store.size;
+    (available < store.size).then(|| {
+        DiskError::NoSpace {
+            path: store.path.clone(),
+            wanted: store.size,
+            available,
+        }
+        .into()
+    })
+}
+
+/// The folder of a file; the present one for a name alone.
+fn folder_of(path: &Path) -> &Path {
+    path.parent()
+        .filter(|folder| *folder != Path::new(""))
+        .unwrap_or(Path::new("."))
+}
+
+fn addresses(config: &Config, passed: &Passed) -> Vec<StartError> {
+    let forward = config
+        .listen
+        .iter()
+        .map(|address| (*address, "forward proxy".to_owned()));
+    let sites = config.shared_listeners().into_iter().map(|listener| {
+        let names: Vec<_> = listener.sites.iter().map(|site| &site.name[..]).collect();
+        (listener.address, names.join(", "))
+    });
+    let admin = config.admin.map(|address| (address, "admin".to_owned()));
+    let open: Vec<(SocketAddr, String)> = forward
+        .chain(sites)
+        .chain(admin)
+        .filter(|(address, _)| !passed.has(*address))
+        .collect();
+    let refused = |(address, user): (SocketAddr, String)| {
+        let source = foxy_proxy::can_bind(address).err()?;
+        Some(StartError::listen(address, &user, source))
+    };
+    open.into_iter().filter_map(refused).collect()
+}
+
+/// A token file that is there and cannot be read. A missing one is made.
+fn token(config: &Config) -> Option<StartError> {
+    let file = &config.admin_token;
+    let needed = file.given || config.admin.is_some_and(|a| !a.ip().is_loopback());
+    let source = File::open(&file.path).err().filter(|_| needed)?;
+    (source.kind() != io::ErrorKind::NotFound).then(|| StartError::Token {
+        path: file.path.display().to_string(),
+        source,
+    })
+}
+
+fn access_log(target: &LogTarget) -> Option<StartError> {
+    let LogTarget::File(path) = target else {
+        return None;
+    };
+    let refused = match OpenOptions::new().append(true).open(path) {
+        Ok(_) => return None,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            access(folder_of(path), Access::WRITE_OK | Access::EXEC_OK)
+                .err()
+                .map(Into::into)
+        }
+        Err(error) => Some(error),
+    };
+    refused.map(|source| StartError::AccessLog {
+        target: path.display().to_string(),
+        source,
+    })
+}
+
+fn warnings(config: &Config, machine: &dyn Machine) -> Vec<String> {
+    let mut all = Vec::new();
+    for store in &config.stores {
+        let path = &store.path;
+        if store.named && !path.exists() && !folder_of(path).exists() {
+            let missing = DiskError::NoFolder { path: path.clone() };
+            all.push(format!("store {missing}; Foxy serves without it"));
+        }
+    }
+    let total = machine.memory();
+    if config.memory > total / 10 * 9 {
+        let (memory, total) = (human(config.memory), human(total));
+        all.push(format!(
+            "memory: {memory} are more than nine tenths of the {total} there are; choose less"
+        ));
+    }
+    all.extend(limits::few_open_files());
+    if let Some(reason) = ring_refusal().filter(|_| !config.stores.is_empty()) {
+        all.push(format!(
+            "io_uring is not available ({reason}): threads do the reads and writes, with more CPU time for each"
+        ));
+    }
+    let state = config.state_folder.ancestors().find(|path| path.exists());
+    if state.is_some_and(|folder| access(folder, Access::WRITE_OK).is_err()) {
+        all.push(format!(
+            "state folder {}: it cannot be written: if a store is missing at a start, purges are answered as not durable; set STATE_DIRECTORY",
+            config.state_folder.display()
+        ));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests;

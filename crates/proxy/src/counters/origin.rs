@@ -1,0 +1,118 @@
+//! Figures about origins: how long they take, what they answer, how they fail.
+
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use super::class::{CLASSES, class};
+use super::histogram::{Histogram, Latency};
+use super::{add_all, bump};
+
+/// A kind of failure of an origin. Each has a label of its own in the metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Trouble {
+    /// The name does not exist, or no name server answers.
+    Name,
+    /// No address accepts a connection.
+    Connect,
+    /// No address accepts a connection in time.
+    ConnectTimeout,
+    /// The TLS handshake fails, or the check of the certificate.
+    Tls,
+    /// No answer in time.
+    AnswerTimeout,
+    /// The connection ends before an answer, or inside one.
+    Closed,
+    /// A body stops for too long.
+    Stalled,
+    /// The answer is not HTTP, or is ambiguous.
+    BadResponse,
+    /// Too many requests wait for the origin.
+    Busy,
+}
+
+impl Trouble {
+    /// Every kind, in the order of the counters.
+    pub const ALL: [Self; 9] = [
+        Self::Name,
+        Self::Connect,
+        Self::ConnectTimeout,
+        Self::Tls,
+        Self::AnswerTimeout,
+        Self::Closed,
+        Self::Stalled,
+        Self::BadResponse,
+        Self::Busy,
+    ];
+
+    /// The label.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Connect => "connect",
+            Self::ConnectTimeout => "connect-timeout",
+            Self::Tls => "tls",
+            Self::AnswerTimeout => "answer-timeout",
+            Self::Closed => "closed",
+            Self::Stalled => "stalled",
+            Self::BadResponse => "bad-response",
+            Self::Busy => "busy",
+        }
+    }
+}
+
+/// One worker's figures about origins. Only the owning worker's thread writes them.
+#[derive(Debug, Default)]
+pub(crate) struct OriginCounters {
+    connects: Histogram,
+    answers: Histogram,
+    classes: [AtomicU64; CLASSES.len()],
+    troubles: [AtomicU64; Trouble::ALL.len()],
+}
+
+impl OriginCounters {
+    /// Counts a connection that was made, handshake included.
+    pub(crate) fn connected(&self, after: Duration) {
+        self.connects.note(after);
+    }
+
+    /// Counts the head of an answer, and the time since the request was sent.
+    pub(crate) fn answered(&self, status: u16, after: Duration) {
+        self.answers.note(after);
+        bump(&self.classes[class(status)], 1);
+    }
+
+    /// Counts a failure.
+    pub(crate) fn failed(&self, trouble: Trouble) {
+        bump(&self.troubles[trouble as usize], 1);
+    }
+}
+
+/// The sum over all workers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OriginTotals {
+    /// Time to connect, TLS handshake included.
+    pub connects: Latency,
+    /// Time from a request to the head of its answer.
+    pub answers: Latency,
+    /// Answers by class of their status, in the order of [`CLASSES`].
+    pub classes: [u64; CLASSES.len()],
+    /// Failures, in the order of [`Trouble::ALL`].
+    pub troubles: [u64; Trouble::ALL.len()],
+}
+
+impl OriginTotals {
+    pub(super) fn add(&mut self, counters: &OriginCounters) {
+        self.connects.add(&counters.connects);
+        self.answers.add(&counters.answers);
+        add_all(&mut self.classes, &counters.classes);
+        add_all(&mut self.troubles, &counters.troubles);
+    }
+
+    /// Failures of this kind.
+    #[must_use]
+    pub fn trouble(&self, trouble: Trouble) -> u64 {
+        self.troubles[trouble as usize]
+    }
+}
