@@ -1,4 +1,4 @@
-//! Why a rule decides: each rule up to that one, and the condition that does not fit.
+//! The reasons of a judgement: each rule up to the one that decides, and the condition that does not fit.
 
 use crate::rule::Fit;
 use crate::{Judgement, Request, Rule, RuleSet};
@@ -47,7 +47,7 @@ impl Condition {
     }
 }
 
-/// How a rule relates to a request.
+/// The relation of a rule to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// Every condition fits.
@@ -63,7 +63,7 @@ pub enum Why {
 pub struct Step {
     /// Its place in the order.
     pub rule: usize,
-    /// How it relates.
+    /// Its relation to the request.
     pub why: Why,
 }
 
@@ -84,7 +84,7 @@ const CHECKS: [(Condition, Check); 10] = [
 ];
 
 impl Rule {
-    /// How it relates to a request.
+    /// Its relation to a request.
     #[must_use]
     pub fn why(&self, request: &Request<'_>) -> Why {
         let mut depends = None;

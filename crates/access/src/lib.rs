@@ -1,4 +1,4 @@
-//! Who may use the proxy: ordered rules over requests, and the limits of their users.
+//! Permission to use the proxy: ordered rules over requests, and the limits of their users.
 //!
 //! Pure: no I/O, no clock, no runtime. The first rule that fits a request decides. Rules are compiled
 //! to sets of bits, one per condition and class of values, so that a request costs about the same

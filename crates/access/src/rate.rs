@@ -12,7 +12,7 @@ pub struct Rate {
     burst: f64,
 }
 
-/// How far the use of a rate is ahead.
+/// The use of a rate so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Charge {
     /// Time, in nanoseconds of the clock, up to which the use is paid for.

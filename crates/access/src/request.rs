@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::index::Block;
 
-/// How a request reaches its destination.
+/// The way of a request to its destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheme {
     /// Without TLS.
@@ -139,7 +139,7 @@ pub struct Request<'a> {
     pub address: Option<IpAddr>,
     /// Port of the destination.
     pub port: u16,
-    /// How the destination is reached.
+    /// The way to the destination.
     pub scheme: Scheme,
     /// The method, as written.
     pub method: &'a [u8],

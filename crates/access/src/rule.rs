@@ -8,7 +8,7 @@ use ipnet::IpNet;
 
 use crate::{HostPattern, Request, Scheme, Span, Standing, User};
 
-/// What a rule decides.
+/// The decision of a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Action {
     /// The request goes its way.
@@ -65,7 +65,7 @@ pub struct Rule {
     pub addresses: Vec<IpNet>,
     /// Ports of destinations.
     pub ports: Vec<RangeInclusive<u16>>,
-    /// How destinations are reached.
+    /// Ways to destinations.
     pub schemes: Vec<Scheme>,
     /// Methods.
     pub methods: Vec<String>,
@@ -75,7 +75,7 @@ pub struct Rule {
     pub sites: Vec<String>,
     /// Times of the week.
     pub times: Vec<Span>,
-    /// What it decides.
+    /// Its decision.
     pub action: Action,
     /// Text for people whose request it refuses.
     pub text: String,

@@ -158,7 +158,7 @@ pub(crate) async fn send_page<T: Transport>(
     send_page_with(local, io, scratch, page, &Extra::default(), head, keep).await
 }
 
-/// What a page says beside its reason.
+/// Contents of a page beside its reason.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Extra<'a> {
     /// Further field lines.

@@ -13,7 +13,7 @@ pub(super) struct Intervals<K> {
     /// The first value of each; the first one is the smallest.
     starts: Vec<K>,
     classes: Vec<Class>,
-    /// How many of them begin below each value of the upper byte: most searches end there.
+    /// Number of them that begin below each value of the upper byte: most searches end there.
     below: Vec<u32>,
 }
 

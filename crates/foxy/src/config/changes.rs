@@ -31,7 +31,7 @@ impl Changes {
     }
 }
 
-/// What the gatekeeper was made of. An index and memories have no place in a comparison.
+/// The settings of the gatekeeper. An index and memories have no place in a comparison.
 fn gate(config: &Config) -> impl Debug + '_ {
     let gate = config.proxy.gatekeeper.as_ref();
     (gate.map(|gate| gate.settings()), &config.proxy.pac)

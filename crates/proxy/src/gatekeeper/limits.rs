@@ -21,7 +21,7 @@ const BUCKETS: usize = 1024;
 /// The bucket of subjects for which there is no room.
 const CROWD: u64 = u64::MAX;
 
-/// Whom a limit counts together.
+/// The requests that a limit counts together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Per {
     /// Requests of one address (IPv6: of one /64 network).
@@ -37,7 +37,7 @@ pub enum Per {
 pub struct Limit {
     /// Its name in answers and logs.
     pub name: String,
-    /// Whom it counts together.
+    /// The requests that it counts together.
     pub per: Per,
     /// `forward` and names of sites that it is for; none: all.
     pub sites: Vec<String>,
@@ -49,7 +49,7 @@ pub struct Limit {
     pub under_way: Option<u32>,
 }
 
-/// Whose request it is.
+/// Client, user and site of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject<'a> {
     pub(crate) client: IpAddr,
@@ -82,7 +82,7 @@ pub(crate) struct Limits {
 pub(crate) struct Exceeded {
     /// Its place in the order.
     pub(crate) limit: usize,
-    /// When a request will be within it again.
+    /// Time until a request will be within it again.
     pub(crate) wait: Duration,
 }
 

@@ -119,7 +119,7 @@ impl Gatekeeper {
         own.cloned().unwrap_or_default()
     }
 
-    /// What it was made of: equal texts mean equal judgements.
+    /// The settings that it was made of: equal texts mean equal judgements.
     #[must_use]
     pub fn settings(&self) -> String {
         let logins = self.logins.as_ref().map(Logins::config);

@@ -24,7 +24,7 @@ use crate::Role;
 use memory::Memory;
 use verifier::{Job, Verifier};
 
-/// How long a wrong login is remembered.
+/// Time for which a wrong login is remembered.
 const WRONG: Duration = Duration::from_secs(5);
 /// Longest user name, and longest password, in bytes.
 const LONGEST: usize = 256;
@@ -46,7 +46,7 @@ pub struct LoginsConfig {
     pub groups: HashMap<String, Vec<String>>,
     /// A program that checks users who are not in `passwords`.
     pub helper: Option<Helper>,
-    /// How long a success is remembered.
+    /// Time for which a success is remembered.
     pub lifetime: Duration,
     /// Threads that check passwords.
     pub threads: usize,
@@ -277,7 +277,7 @@ fn later(now: MonoTime, by: Duration) -> MonoTime {
     MonoTime(now.nanos().saturating_add(by))
 }
 
-/// What follows the scheme of an authorization field, if it is this one.
+/// The rest of an authorization field after its scheme, if it is this one.
 fn scheme<'v>(value: &'v [u8], name: &[u8]) -> Option<&'v [u8]> {
     let (scheme, rest) = value.split_at_checked(name.len())?;
     let [b' ', rest @ ..] = rest else { return None };

@@ -24,7 +24,7 @@ const OF_CLIENT: usize = 2;
 const OF_NAME: usize = 8;
 /// Requests that wait for one check.
 const SHARE: usize = 64;
-/// What is checked for names that nobody has: it takes as long as for others.
+/// The hash that is checked for names that nobody has: it takes as long as for others.
 const NOBODY: &str = "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHQxMjM0NTY3OA$\
                       SqlVijFGiPG+935vDSGEsA";
 
@@ -44,7 +44,7 @@ struct State {
     queues: [VecDeque<Job>; 2],
     /// The queue that is next.
     turn: usize,
-    /// Who waits for a check that is queued or under way.
+    /// Requests that wait for a check that is queued or under way.
     waiting: HashMap<u128, Vec<oneshot::Sender<bool>>>,
     /// Checks that are queued or under way, by client and name, and by name.
     of_client: HashMap<(Option<IpAddr>, String), usize>,

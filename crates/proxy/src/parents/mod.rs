@@ -22,10 +22,10 @@ use foxy_tls::OriginTls;
 pub(crate) use ask::{ask, open, tunnel_through};
 pub(crate) use tunnel::open_tunnel;
 
-/// How long a parent that could not be reached is left out.
+/// Time for which a parent that could not be reached is left out.
 const DOWN: Duration = Duration::from_secs(10);
 
-/// Which parent of a group is asked first.
+/// The parent of a group that is asked first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ParentBalance {
     /// Each in turn.
@@ -70,7 +70,7 @@ pub struct ParentGroup {
     pub name: String,
     /// Its parents.
     pub servers: Vec<ParentServer>,
-    /// Which of them is asked first.
+    /// The one that is asked first.
     pub balance: ParentBalance,
     /// All requests go through it that no rule sends through another; otherwise those of rules.
     pub always: bool,

@@ -53,7 +53,7 @@ pub(crate) struct Leased {
     counted: (u64, u64),
     /// The request under way at one of several origins.
     turn: Option<Turn>,
-    /// Where it really leads: through a parent.
+    /// Its real destination: the way through a parent.
     through: Option<Box<Destination>>,
 }
 

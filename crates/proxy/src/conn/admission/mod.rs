@@ -23,7 +23,7 @@ pub(super) use visiting::Visiting;
 use visiting::Who;
 use wanted::Wanted;
 
-/// What becomes of a request at the door.
+/// The fate of a request at the door.
 enum Door {
     /// It goes on.
     Open,

@@ -1,4 +1,4 @@
-//! What a request asks for, as rules see it.
+//! The destination of a request, as rules see it.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -8,7 +8,7 @@ use foxy_http1::{Host, RequestHead, TargetForm};
 use crate::gatekeeper::{Gatekeeper, plain_path};
 use crate::{Role, route};
 
-/// What a request asks for.
+/// The destination of a request.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) host: Vec<u8>,
