@@ -24,6 +24,7 @@ use crate::named;
 use crate::net::{TICK, TlsStream, queue_bytes};
 use crate::places::Place;
 use crate::post::{Post, Posted};
+use crate::upstream::exchange::Upstream;
 use crate::{Event, Listener, LogSink, Proxy, Renewals};
 
 /// Connections of one client that are closed at a time for another one of the same client.
@@ -157,7 +158,7 @@ async fn sweep(local: Rc<Local>) {
     loop {
         ticks.tick().await;
         local.sweep.tick();
-        local.pool.sweep(local.sweep.now());
+        local.pool.sweep(local.sweep.now(), Upstream::rest);
         if local.proxy.ledger.pressure() == Pressure::Spent {
             local.shed_surplus();
         }

@@ -45,6 +45,8 @@ const WHOLE: [(&str, &[&str]); 2] = [
     ("hit", &["--workload", "popular", "--objects", "1"]),
     ("miss", &["--workload", "scan", "--objects", "100000"]),
 ];
+/// The function of the thread whose instructions count.
+const WORKER: &str = "--toggle-collect=foxy_proxy::worker::Worker::run";
 const FEW: u64 = 500;
 const MANY: u64 = 4_500;
 
@@ -214,8 +216,13 @@ fn whole(programs: &Released, load: &[&str], requests: u64) -> Result<u64, Strin
         .map_err(|e| format!("{}: {e}", programs.lab.display()))?;
     let _origin = Ended(origin);
     let out = out_file()?;
-    let mut command = callgrind(&programs.foxy, out.path());
+    let mut command = Command::new("valgrind");
     command
+        .args(["--tool=callgrind", "-q"])
+        // The worker alone: others do what they do once in a while, however many requests there are.
+        .args(["--collect-atstart=no", WORKER])
+        .arg(format!("--callgrind-out-file={}", out.path().display()))
+        .arg(&programs.foxy)
         .args([
             "serve",
             "--store",

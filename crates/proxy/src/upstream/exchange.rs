@@ -12,6 +12,7 @@ use super::connect::{Destination, connect};
 use super::pool::Pooled;
 use crate::Event;
 use crate::ask::Ask;
+use crate::ledger::Pressure;
 use crate::local::Local;
 use crate::manner::OriginPatience;
 use crate::net::{BodyError, Io, OriginStream, Piece, ReadBuf, Ticks, next_piece};
@@ -132,8 +133,11 @@ impl Leased {
         if !self.up.buf.is_empty() || local.proxy.is_shutting_down() {
             return;
         }
-        // A thousand idle connections would hold 16 MB of empty buffers.
-        self.up.buf.release();
+        // A thousand idle connections hold 16 MB of empty buffers. Where that is much, or after a
+        // while, they give them back; a busy one would get a new one for each answer.
+        if local.proxy.ledger.pressure() > Pressure::Low {
+            self.up.rest();
+        }
         self.up.wait = None;
         let to = self.turn.as_ref().map_or(to, Turn::destination);
         let through = self.through.take();
@@ -244,6 +248,11 @@ impl Leased {
 }
 
 impl Upstream {
+    /// Gives the memory back that only a next request needs.
+    pub(crate) fn rest(&mut self) {
+        self.buf.release();
+    }
+
     /// Sends the head of a request.
     pub(crate) async fn send(
         &mut self,

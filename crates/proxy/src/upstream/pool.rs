@@ -2,12 +2,16 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use hashbrown::HashMap;
 
 use super::connect::Destination;
 use crate::UpstreamConfig;
 use crate::net::Ticks;
+
+/// Time after which an idle connection gives its buffer back.
+const RESTING: Duration = Duration::from_secs(1);
 
 /// Idle connections by destination. `C` is the connection, so that the rules can be tested
 /// without sockets.
@@ -102,12 +106,18 @@ impl<C> Pool<C> {
         }
     }
 
-    /// Closes what has been idle, or has lived, for too long.
-    pub(crate) fn sweep(&self, now: Ticks) {
+    /// Closes what has been idle, or has lived, for too long. `rest` gets the connections that have
+    /// been idle for a while: they need no memory for a next request.
+    pub(crate) fn sweep(&self, now: Ticks, rest: impl Fn(&mut C)) {
         let mut shelves = self.idle.borrow_mut();
         let mut left = 0;
+        let resting = Ticks::of(RESTING);
         shelves.by_destination.retain(|_, shelf| {
             shelf.retain(|idle| self.usable(idle, now));
+            let idle = shelf.iter_mut();
+            // The newest are at the end.
+            idle.take_while(|idle| now.since(idle.since) >= resting)
+                .for_each(|idle| rest(&mut idle.connection));
             left += shelf.len();
             !shelf.is_empty()
         });
@@ -202,7 +212,7 @@ mod tests {
         pool.put(&to("a"), pooled(2, 0), Ticks::at(102));
         assert!(pool.take(&to("a"), Ticks::at(102)).is_none(), "too old");
         pool.put(&to("a"), pooled(3, 0), Ticks::at(0));
-        pool.sweep(Ticks::at(12));
+        pool.sweep(Ticks::at(12), |_| {});
         assert_eq!(pool.idle.borrow().count, 0);
     }
 
@@ -218,5 +228,22 @@ mod tests {
             pool.put(&to(&n.to_string()), pooled(n, 0), Ticks::at(0));
         }
         assert_eq!(pool.idle.borrow().count, 3);
+    }
+
+    #[test]
+    fn what_is_idle_for_a_while_rests_and_stays() {
+        let pool = pool();
+        let to = to("a");
+        pool.put(&to, pooled(1, 0), Ticks::at(0));
+        pool.put(&to, pooled(2, 0), Ticks::at(3));
+        let rested = RefCell::new(Vec::new());
+        let sweep = |at| {
+            pool.sweep(Ticks::at(at), |n| rested.borrow_mut().push(*n));
+            rested.take()
+        };
+        assert_eq!(sweep(4), [0; 0], "less than a second");
+        assert_eq!(sweep(5), [1]);
+        assert_eq!(sweep(8), [1, 2]);
+        assert!(pool.take(&to, Ticks::at(8)).is_some());
     }
 }
