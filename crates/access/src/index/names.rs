@@ -198,7 +198,7 @@ fn label(hash: u64, host: &[u8], end: usize) -> (u64, usize) {
         _ => dots.leading_zeros() as usize / 8,
     };
     // The label alone; an empty one has no bytes.
-    let own = (word >> 1) >> (63 - length * 8).min(63);
+    let own = word.checked_shr(64 - length as u32 * 8).unwrap_or(0);
     (mix(hash, own, length), end - length)
 }
 

@@ -7,7 +7,10 @@ use ipnet::IpNet;
 
 use crate::*;
 
-const HOSTS: [&str; 12] = [
+const HOSTS: [&str; 14] = [
+    // Labels of eight bytes, and longer ones.
+    "metadata.test",
+    "*.metadata-service.test",
     "example.com",
     "*.example.com",
     ".example.com",
@@ -21,7 +24,10 @@ const HOSTS: [&str; 12] = [
     "w*.test",
     "*",
 ];
-const ASKED: [&str; 12] = [
+const ASKED: [&str; 15] = [
+    "metadata.test",
+    "a.metadata-service.test",
+    "METADATB.test",
     "example.com",
     "EXAMPLE.com.",
     "www.example.com",

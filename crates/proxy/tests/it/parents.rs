@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::common::{Foxy, Origin};
 use foxy_proxy::access_rules::{Action, HostPattern, Rule, RuleSet};
 use foxy_proxy::{
-    Access, Config, Gatekeeper, LoginsConfig, ParentBalance, ParentGroup, ParentServer, Role,
-    Serves,
+    Access, Config, Gatekeeper, HeaderConfig, LoginsConfig, ParentBalance, ParentGroup,
+    ParentServer, Role, Serves,
 };
 
 fn group(servers: &[SocketAddr], login: Option<&str>) -> ParentGroup {
@@ -33,6 +33,11 @@ fn child(rules: Vec<Rule>, group: ParentGroup) -> Config {
     let gate = Gatekeeper::new(RuleSet::new(rules), jiff::tz::TimeZone::UTC);
     Config {
         gatekeeper: Some(Arc::new(gate.with_parents(vec![group]))),
+        // Two of one process and one moment would draw the same name in Via.
+        headers: HeaderConfig {
+            instance: "child".to_owned(),
+            ..HeaderConfig::default()
+        },
         ..Config::default()
     }
 }
