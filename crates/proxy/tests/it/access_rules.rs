@@ -297,6 +297,10 @@ fn a_refusal_shows_its_rule_and_the_text_of_the_operator() {
     );
     assert!(answer.cache().contains("rule"), "{}", answer.cache());
     assert_eq!(answer.field("Cache-Control"), Some("no-store"));
+    // The record follows the answer.
+    while foxy.logged().is_empty() {
+        std::thread::yield_now();
+    }
     assert_eq!(
         foxy.logged()[0],
         "denied 403 rule-denies http://denied.here.test/"
