@@ -3,6 +3,8 @@
 //! Measures nothing itself: `cargo xtask bench micro` runs it twice under callgrind with
 //! two counts and divides the difference, so that start-up and set-up cancel.
 
+mod access;
+
 use std::hint::black_box;
 use std::process::ExitCode;
 
@@ -30,7 +32,7 @@ const ENTRIES: u64 = 200_000;
 
 type Case = (&'static str, fn(u64) -> Option<()>);
 
-const CASES: [Case; 11] = [
+const CASES: [Case; 13] = [
     ("request-head", request_head),
     ("response-head", response_head),
     ("decide", decide_hit),
@@ -44,6 +46,8 @@ const CASES: [Case; 11] = [
     ("index-insert", index_insert),
     ("record-encode", record_encode),
     ("record-parse", record_parse),
+    ("access-rules", access::rules),
+    ("access-rules-hosts", access::rules_of_hosts),
 ];
 
 fn main() -> ExitCode {

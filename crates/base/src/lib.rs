@@ -10,6 +10,7 @@ mod field_block;
 mod fields;
 mod hash;
 mod mutants;
+mod pattern;
 mod rng;
 
 pub use budget::Budget;
@@ -20,4 +21,5 @@ pub use fields::{Fields, FieldsIter, eq_name, first, tokens, values};
 pub use hash::{KeyHash, KeySeed, crc32c, crc32c_append, hash64, key_hash};
 #[cfg(feature = "mutants")]
 pub use mutants::Mutant;
+pub use pattern::Pattern;
 pub use rng::Rng;

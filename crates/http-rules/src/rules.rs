@@ -5,11 +5,10 @@
 //! Without rules a request costs one comparison more.
 
 mod bypass;
-mod pattern;
 mod query;
 
 pub use bypass::{Bypass, BypassWhy};
-pub use pattern::Pattern;
+pub use foxy_base::Pattern;
 pub use query::{QueryRule, Which};
 
 use foxy_base::Fields;

@@ -6,11 +6,12 @@ use bytes::Bytes;
 use foxy_base::{KeyHash, key_hash};
 use foxy_http_rules::rules::BypassWhy;
 use foxy_http_rules::{RequestDigest, RuleId};
-use foxy_http1::{FieldSlots, RequestHead, RequestParts, Url};
+use foxy_http1::{FieldSlots, RequestHead, RequestParts, Scheme, Url};
 
 use crate::asker::Asker;
 use crate::conn::past_the_cache;
 use crate::local::Local;
+use crate::parents::Parents;
 use crate::rewriting::Recipient;
 use crate::route::{self, destination};
 use crate::sent::Sent;
@@ -80,6 +81,8 @@ impl Ask {
         let digest = Recipient::new(role, who.client).digest(&head, proxy.rules(rule));
         // Judged by the fields that the client sent: a bypassing request cannot harm the cache.
         let bypass = rules.get(rule).and_then(|rule| rule.bypass.of(&head));
+        let past = who.client.pass.as_ref().is_some_and(|pass| pass.is_past());
+        let bypass = bypass.or_else(|| past.then_some(BypassWhy::Access));
         let base = Bytes::from(base);
         // A request past the cache keeps the client's query.
         let cached = bypass.is_none() && past_the_cache(&parts).is_none();
@@ -112,7 +115,10 @@ impl Ask {
             role: Rc::clone(role),
             client: who.client.clone(),
             digest,
-            to: destination(role, url, &proxy.config.upstream.tls),
+            to: Destination {
+                reach: who.client.reach(),
+                ..destination(role, url, &proxy.config.upstream.tls)
+            },
             base_hash: proxy.engine.key_hash(&base),
             base,
             rule,
@@ -158,6 +164,11 @@ impl Ask {
         }
     }
 
+    /// The parents that it is sent through.
+    pub(crate) fn parents(&self) -> Option<&Parents> {
+        self.client.pass.as_ref()?.parents.as_deref()
+    }
+
     /// Path and query of the client's URL, or `*`.
     pub(crate) fn target(&self) -> &[u8] {
         &self.target
@@ -173,6 +184,18 @@ impl Ask {
         let hop = Hop::of(local, &self.role, &self.client);
         if let Some(url) = self.url() {
             let target = self.rewritten.as_deref().unwrap_or(&self.target);
+            let absolute;
+            let target = match self.parents() {
+                // A parent is asked as a proxy is; through a tunnel, the origin itself is.
+                Some(_) if url.scheme == Scheme::Http && target.starts_with(b"/") => {
+                    let mut text = b"http://".to_vec();
+                    url.authority.write_normalised(url.scheme, &mut text);
+                    text.extend_from_slice(target);
+                    absolute = text;
+                    &absolute[..]
+                }
+                _ => target,
+            };
             let to = (url.authority, url.scheme, target);
             via::request(&mut out, &self.head(), to, &hop, changes);
         }

@@ -10,6 +10,7 @@ use foxy_tls::ClientCertificate;
 use ipnet::IpNet;
 
 use crate::access::{Access, contains};
+use crate::gatekeeper::{Pass, Reachable};
 use crate::{Role, Site};
 
 /// Sender of a request.
@@ -24,6 +25,8 @@ pub(crate) struct Asker {
     /// The client may use the listener.
     pub(crate) allowed: bool,
     pub(crate) arrival: Arrival,
+    /// The judgement of the gatekeeper about the present request.
+    pub(crate) pass: Option<Arc<Pass>>,
 }
 
 /// The way of a request to Foxy.
@@ -49,6 +52,7 @@ impl Asker {
             trusted: contains(&access.trusted_proxies, peer.ip()),
             allowed: allowed(access, role, client, None),
             arrival: Arrival::default(),
+            pass: None,
         }
     }
 
@@ -60,6 +64,7 @@ impl Asker {
             trusted: false,
             allowed: true,
             arrival: Arrival::default(),
+            pass: None,
         }
     }
 
@@ -86,6 +91,24 @@ impl Asker {
             allowed: allowed(access, role, self.client, certificate),
             ..self
         }
+    }
+
+    /// The addresses that the present request may reach.
+    pub(crate) fn reach(&self) -> Reachable {
+        let pass = self.pass.as_ref();
+        pass.map_or_else(Reachable::default, |pass| pass.reach())
+    }
+
+    /// True if the request's `Authorization` was for Foxy itself.
+    #[inline]
+    pub(crate) fn login_is_spent(&self) -> bool {
+        self.pass.as_ref().is_some_and(|pass| pass.spent)
+    }
+
+    /// True if answers from this address may be for some clients alone.
+    pub(crate) fn keeps_apart(&self, address: IpAddr) -> bool {
+        let pass = self.pass.as_ref();
+        pass.is_some_and(|pass| pass.keeps_apart(address))
     }
 
     /// The client's address, or the peer's if it is unknown.

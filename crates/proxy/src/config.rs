@@ -10,7 +10,7 @@ use foxy_http1::Scheme;
 use foxy_tls::{OriginTls, ServerTls};
 use ipnet::IpNet;
 
-use crate::{Access, Compress, Maintenance, Manner, OriginTimeouts, Origins};
+use crate::{Access, Compress, Gatekeeper, Maintenance, Manner, OriginTimeouts, Origins};
 
 /// Everything the proxy needs to know. Plain data: reading files and flags is the binary's work.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +25,10 @@ pub struct Config {
     pub fill: FillConfig,
     /// The rules for clients and their destinations.
     pub access: Access,
+    /// Rules, users and limits of requests; `None`: there are none.
+    pub gatekeeper: Option<Arc<Gatekeeper>>,
+    /// Hosts that `/proxy.pac` says are asked directly; `None`: there is no such file.
+    pub pac: Option<Vec<foxy_access::HostPattern>>,
     /// Fields that Foxy adds.
     pub headers: HeaderConfig,
     /// The caching rules.

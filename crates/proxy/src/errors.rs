@@ -40,6 +40,15 @@ fn explain(reason: &str) -> &'static str {
             "This proxy is not for clients of your address. Its operator can allow them with \
              access.allow_clients (forward proxy) or allow_clients of the site."
         }
+        "rule-denies" => "A rule of this proxy's operator denies this request.",
+        "rule-denies-address" => {
+            "A rule of this proxy's operator denies the address that the host name stands for."
+        }
+        "tunnel-only" => "A rule of this proxy's operator allows tunnels (CONNECT) only.",
+        "login-needed" => "This proxy wants to know who you are: user name and password.",
+        "login-wrong" => "User name and password do not fit, or the token is not valid.",
+        "login-busy" => "Too many logins are being checked; please try again.",
+        "rate-exceeded" => "You have used what you may for now; please try again later.",
         "port-not-allowed" => {
             "The configuration does not let plain requests reach this port (access.ports)."
         }
@@ -104,10 +113,15 @@ pub(crate) const CONTENT_TYPE: &str = "text/html; charset=utf-8";
 
 /// Writes a whole answer except the connection fields: `own` adds those and ends the head.
 /// Returns the body, to be sent after it (not for HEAD).
-pub(crate) fn body(status: u16, reason: &str) -> Vec<u8> {
+pub(crate) fn body(status: u16, reason: &str, own: &str) -> Vec<u8> {
     let phrase = write::reason_phrase(status);
-    let text = explain(reason);
-    // Both come from tables here, so nothing needs escaping.
+    // The other texts come from tables here, so they need no escaping.
+    let own = own.replace('&', "&amp;").replace('<', "&lt;");
+    let text = if own.is_empty() {
+        explain(reason)
+    } else {
+        &own
+    };
     format!(
         "<!DOCTYPE html>\n<title>{status} {phrase}</title>\n<h1>{status} {phrase}</h1>\n\
          <p>{text}</p>\n<p>Reason: <code>{reason}</code></p>\n<hr><p>Foxy</p>\n"
@@ -121,7 +135,7 @@ mod tests {
 
     #[test]
     fn pages_say_status_and_reason() {
-        let page = String::from_utf8(body(403, "connect-port")).unwrap();
+        let page = String::from_utf8(body(403, "connect-port", "")).unwrap();
         assert!(page.contains("403 Forbidden") && page.contains("<code>connect-port</code>"));
         assert!(page.contains("not allowed by the configuration"));
     }

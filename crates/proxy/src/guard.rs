@@ -18,6 +18,8 @@ pub(crate) enum Forbidden {
     Private,
     /// An address of this machine, and Foxy serves more than loopback.
     Machine,
+    /// A rule denies it to this request.
+    Rule,
 }
 
 impl Forbidden {
@@ -28,6 +30,7 @@ impl Forbidden {
             Self::Special => "destination-special-address",
             Self::Private => "destination-private-address",
             Self::Machine => "destination-own-machine",
+            Self::Rule => "rule-denies-address",
         }
     }
 }

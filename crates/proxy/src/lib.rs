@@ -19,6 +19,7 @@ mod fill;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzzing;
 mod gate;
+mod gatekeeper;
 mod guard;
 mod key;
 mod ledger;
@@ -27,11 +28,14 @@ mod listening;
 mod listing;
 mod local;
 mod log;
+mod logins;
 mod manner;
 mod named;
 mod net;
 mod origins;
 mod outcome;
+mod pac;
+mod parents;
 mod places;
 mod post;
 mod proxy;
@@ -63,17 +67,21 @@ pub use config::{
     UpstreamConfig,
 };
 pub use counters::{BUCKETS, CLASSES, Counters, Event, Latency, OriginTotals, Totals, Trouble};
+pub use foxy_access as access_rules;
 pub use foxy_http_rules as rules;
+pub use gatekeeper::{Gatekeeper, Limit, Per, plain_path};
 pub use ledger::Use;
 pub use listener::{Listener, Serves, bind, can_bind};
 pub use listing::Listed;
 pub use log::{Details, LogRecord, LogSink, NoLog};
+pub use logins::{Helper, LoginToken, Logins, LoginsConfig};
 pub use manner::{ErrorPage, Maintenance, Manner, OriginTimeouts, ToHttps};
 pub use origins::{
     Balance, Check, HealthRules, ORIGINS_MAX, Origin, OriginCounts, OriginState, Origins,
     OriginsConfig, Standing,
 };
 pub use outcome::Outcome;
+pub use parents::{ParentBalance, ParentGroup, ParentServer};
 pub use proxy::Proxy;
 pub use purge::{Began, Purged, normalised};
 pub use recent::Recent;

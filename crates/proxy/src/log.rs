@@ -50,6 +50,10 @@ pub struct LogRecord<'a> {
     pub referer: &'a [u8],
     /// `User-Agent` of the request.
     pub user_agent: &'a [u8],
+    /// Name of the user who is logged in, or empty.
+    pub user: &'a str,
+    /// Name of the rule about who may ask for what that decided, or empty.
+    pub access_rule: &'a str,
     /// Details that only some formats use; `None` unless the sink wants them.
     pub details: Option<Details<'a>>,
 }

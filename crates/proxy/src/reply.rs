@@ -155,16 +155,27 @@ pub(crate) async fn send_page<T: Transport>(
     head: Option<&RequestHead<'_>>,
     keep: bool,
 ) -> io::Result<u64> {
-    send_page_with(local, io, scratch, page, b"", head, keep).await
+    send_page_with(local, io, scratch, page, &Extra::default(), head, keep).await
 }
 
-/// As [`send_page`], with further field lines.
+/// Contents of a page beside its reason.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Extra<'a> {
+    /// Further field lines.
+    pub(crate) fields: &'a [u8],
+    /// Text of the operator for people.
+    pub(crate) text: &'a str,
+    /// The rule that decided.
+    pub(crate) rule: Option<&'a str>,
+}
+
+/// As [`send_page`], with more.
 pub(crate) async fn send_page_with<T: Transport>(
     local: &Local,
     io: &Io<T>,
     scratch: &mut Scratch,
     (refusal, to): (Refusal, Recipient<'_>),
-    fields: &[u8],
+    extra: &Extra<'_>,
     head: Option<&RequestHead<'_>>,
     keep: bool,
 ) -> io::Result<u64> {
@@ -175,7 +186,7 @@ pub(crate) async fn send_page_with<T: Transport>(
         Some(page) => (page.content_type, Cow::Borrowed(&page.body[..])),
         None => (
             errors::CONTENT_TYPE,
-            Cow::Owned(errors::body(status, reason)),
+            Cow::Owned(errors::body(status, reason, extra.text)),
         ),
     };
     let out = &mut scratch.head;
@@ -184,11 +195,11 @@ pub(crate) async fn send_page_with<T: Transport>(
     local.push_date(local.wall(), out);
     write::field(out, b"Content-Type", content_type.as_bytes());
     out.extend_from_slice(b"Cache-Control: no-store\r\n");
-    out.extend_from_slice(fields);
+    out.extend_from_slice(extra.fields);
     if status == 405 {
         out.extend_from_slice(b"Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, TRACE, PATCH\r\n");
     }
-    if status == 429 || refusal == crate::conn::MEMORY {
+    if status == 429 && extra.fields.is_empty() || refusal == crate::conn::MEMORY {
         out.extend_from_slice(b"Retry-After: 1\r\n");
     }
     if let Some(manner) = manner.filter(|_| refusal == MAINTENANCE) {
@@ -197,6 +208,7 @@ pub(crate) async fn send_page_with<T: Transport>(
     let cache = CacheStatus {
         cache: &local.proxy.config.headers.name,
         detail: Some(reason),
+        rule: extra.rule,
         ..CacheStatus::default()
     };
     let own = Own {

@@ -51,6 +51,10 @@ impl<'a> Recipient<'a> {
             let known = self.client.arrival.certificate.is_some();
             digest.authorization |= known && rewriting.requests.names_user();
         }
+        if self.client.login_is_spent() {
+            // Who may have the answer is judged for each request before the cache is asked.
+            digest.authorization = false;
+        }
         digest
     }
 

@@ -4,6 +4,7 @@ use foxy_base::{Fields, first, tokens};
 use foxy_http1::{Authority, Host, Method, Reject, RequestHead, Scheme, TargetForm, Url};
 use foxy_tls::OriginTls;
 
+use crate::gatekeeper::Reachable;
 use crate::upstream::Destination;
 use crate::{OriginTimeouts, Role, Site};
 
@@ -165,6 +166,8 @@ pub(crate) fn destination(role: &Role, url: &Url<'_>, tls: &OriginTls) -> Destin
             exempt: false,
             tls: (url.scheme == Scheme::Https).then(|| tls.clone()),
             timeouts: OriginTimeouts::default(),
+            reach: Reachable::default(),
+            parent: None,
         },
         Role::Site(site) => Destination {
             host: site.host.to_ascii_lowercase().into(),
@@ -172,6 +175,8 @@ pub(crate) fn destination(role: &Role, url: &Url<'_>, tls: &OriginTls) -> Destin
             exempt: true,
             tls: site.tls.clone(),
             timeouts: site.timeouts,
+            reach: Reachable::default(),
+            parent: None,
         },
     }
 }

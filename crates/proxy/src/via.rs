@@ -31,6 +31,8 @@ pub(crate) struct Forwarding {
     forwarded: ForwardedMode,
     /// A site's origin trusts such fields: those of untrusted clients are removed.
     drop_others: bool,
+    /// `Authorization` was for Foxy itself.
+    drop_login: bool,
 }
 
 impl Forwarding {
@@ -49,6 +51,7 @@ impl Forwarding {
             x_forwarded_for: config.x_forwarded_for.unwrap_or(x_forwarded_for),
             forwarded: config.forwarded.unwrap_or(forwarded),
             drop_others: stranger,
+            drop_login: false,
         }
     }
 }
@@ -69,7 +72,10 @@ impl<'a> Hop<'a> {
     /// The hop that a client's request takes.
     pub(crate) fn of(local: &'a Local, role: &'a Role, asker: &'a Asker) -> Self {
         let proxy = &local.proxy;
-        let forwarding = Forwarding::of(&proxy.config.headers, role, asker.trusted);
+        let forwarding = Forwarding {
+            drop_login: asker.login_is_spent(),
+            ..Forwarding::of(&proxy.config.headers, role, asker.trusted)
+        };
         let changed = Changed::of(role.rewriting(), proxy, local.index, role.partition());
         Self::through(proxy, forwarding, asker, changed)
     }
@@ -151,6 +157,7 @@ pub(crate) fn passes(name: &[u8], forwarding: &Forwarding, changes: &Changes<'_>
     match name.len() {
         6 if is("expect") => false,
         12 if is("max-forwards") || is(TOKEN_FIELD) => false,
+        13 if is("authorization") => !forwarding.drop_login,
         14 if is("content-length") => false,
         5 if is("range") => !changes.drop_range,
         8 if is("if-range") => !changes.drop_range && !changes.drop_conditions,

@@ -12,8 +12,9 @@ pub(super) fn write(record: &LogRecord<'_>, out: &mut Vec<u8>) {
     // Writing to a Vec cannot fail.
     let _ = write!(
         out,
-        "{} - - [{:02}/{}/{:04}:{:02}:{:02}:{:02} +0000] \"",
+        "{} - {} [{:02}/{}/{:04}:{:02}:{:02}:{:02} +0000] \"",
         record.client.ip(),
+        user(record),
         at.day,
         at.month_name(),
         at.year,
@@ -36,6 +37,15 @@ pub(super) fn write(record: &LogRecord<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\" \"");
     escaped(or_dash(record.user_agent), out);
     out.extend_from_slice(b"\"\n");
+}
+
+/// The user in one word.
+fn user(record: &LogRecord<'_>) -> String {
+    let word = |c: char| if c.is_ascii_graphic() { c } else { '_' };
+    match record.user {
+        "" => "-".to_owned(),
+        name => name.chars().map(word).collect(),
+    }
 }
 
 /// Inside quotes: quotes and backslashes get a backslash, other bytes than printable ones `\xhh`.

@@ -15,6 +15,7 @@ pub(super) fn write(record: &LogRecord<'_>, out: &mut Vec<u8>) {
         "{{\"time\":\"{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z\",\"client\":\"{}\"",
         at.year, at.month, at.day, at.hour, at.minute, at.second, at.millis, record.client
     );
+    text("user", record.user.as_bytes(), out);
     text("partition", record.partition.as_bytes(), out);
     text("method", record.method, out);
     text("url", &url(record), out);
@@ -25,6 +26,7 @@ pub(super) fn write(record: &LogRecord<'_>, out: &mut Vec<u8>) {
     );
     text("outcome", record.outcome.word().as_bytes(), out);
     text("reason", record.reason.as_bytes(), out);
+    text("access_rule", record.access_rule.as_bytes(), out);
     let _ = write!(
         out,
         ",\"duration_us\":{},\"bytes_in\":{},\"bytes_out\":{},\"body_out\":{}",

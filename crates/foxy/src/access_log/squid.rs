@@ -24,11 +24,13 @@ pub(super) fn write(record: &LogRecord<'_>, out: &mut Vec<u8>) {
     escaped(or_dash(record.method), out);
     out.push(b' ');
     escaped(or_dash(&url(record)), out);
+    out.push(b' ');
+    escaped(or_dash(record.user.as_bytes()), out);
     match record.origin {
         Some(origin) => {
-            let _ = write!(out, " - HIER_DIRECT/{} ", origin.ip());
+            let _ = write!(out, " HIER_DIRECT/{} ", origin.ip());
         }
-        None => out.extend_from_slice(b" - HIER_NONE/- "),
+        None => out.extend_from_slice(b" HIER_NONE/- "),
     }
     // Only the media type itself: parameters may hold blanks.
     let kind = record

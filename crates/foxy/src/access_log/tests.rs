@@ -30,6 +30,8 @@ fn record<'a>() -> LogRecord<'a> {
         content_type: b"text/html; charset=utf-8",
         referer: b"",
         user_agent: b"curl/8",
+        user: "",
+        access_rule: "",
         details: None,
     }
 }

@@ -121,6 +121,10 @@ pub struct CheckArgs {
     /// The configuration, as for `serve`
     #[command(flatten)]
     pub serve: ServeArgs,
+    /// Say which access rule decides about a request, and why:
+    /// 'GET https://host/path from 10.1.2.3 user x at mon 14:30'
+    #[arg(long, value_name = "REQUEST")]
+    pub request: Option<String>,
     /// Check the configuration alone, not the space, folders and addresses of this machine
     #[arg(long)]
     pub config_only: bool,

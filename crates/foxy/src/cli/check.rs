@@ -6,13 +6,17 @@ use serde_json::json;
 
 use super::args::CheckArgs;
 use super::say::{say, say_all};
-use super::{USAGE, misconfigured};
+use super::{USAGE, check_request, misconfigured};
 use crate::config::{Config, Problem, ThisMachine};
 use crate::run::{Finding, examine};
 
 /// Prints the plan and what this machine lacks for it, or every mistake.
 pub(super) fn run(args: &CheckArgs) -> ExitCode {
-    match (args.serve.configuration(&ThisMachine), args.json) {
+    let configuration = args.serve.configuration(&ThisMachine);
+    if let (Ok(config), Some(request)) = (&configuration, &args.request) {
+        return check_request::run(config, request);
+    }
+    match (configuration, args.json) {
         (Ok(config), json) => {
             let findings = match args.config_only {
                 true => Vec::new(),

@@ -5,6 +5,7 @@
 mod admin_args;
 mod args;
 mod check;
+mod check_request;
 mod client;
 mod lab;
 mod ls;

@@ -18,7 +18,7 @@ use super::origin::OriginUrl;
 use super::problem::Problem;
 use super::token_file::TokenFile;
 use super::values::Values;
-use super::{certificates, places, proxy_settings, rules, shared, site, stores};
+use super::{access_rules, certificates, places, proxy_settings, rules, shared, site, stores};
 
 /// Everything Foxy was told, checked and complete.
 #[derive(Clone, Debug)]
@@ -238,6 +238,8 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
     let rules = rules::rules(sections, &place, problems);
     let places = places::places(sections, single("cache"), &proxy.rules, &rules, &sites);
     proxy.user_rules = rules.with_places(places).with_received(as_received);
+    proxy.gatekeeper = access_rules::read(given, &sites, !listen.is_empty(), problems);
+    proxy.pac = access_rules::pac(single("access"));
     Config {
         proxy: foxy_proxy::Config { access, ..proxy },
         log: log(single("log"), problems),

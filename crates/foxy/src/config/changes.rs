@@ -31,6 +31,12 @@ impl Changes {
     }
 }
 
+/// The settings of the gatekeeper. An index and memories have no place in a comparison.
+fn gate(config: &Config) -> impl Debug + '_ {
+    let gate = config.proxy.gatekeeper.as_ref();
+    (gate.map(|gate| gate.settings()), &config.proxy.pac)
+}
+
 fn caching(config: &Config) -> impl Debug {
     (&config.proxy.rules, &config.proxy.user_rules)
 }
@@ -53,6 +59,7 @@ impl Config {
             changes.sites(&old.sites, &next.sites),
             changes.compare("proxy_protocol", &old.proxy_protocol, &next.proxy_protocol),
             changes.compare("access", &old.proxy.access, &next.proxy.access),
+            changes.compare("access rules and logins", &gate(old), &gate(&next)),
             changes.compare("headers", &old.proxy.headers, &next.proxy.headers),
             // Rules contain what they leave to `[cache]`.
             changes.compare("cache and rules", &caching(old), &caching(&next)),

@@ -34,6 +34,8 @@ pub enum Kind {
     Path,
     /// Paths of files; `*` stands for any part of a name.
     Files,
+    /// Any text that is not empty.
+    Text,
     /// A path, or `stdout`, or `off`.
     LogTarget,
     /// A name of letters, digits, `.`, `-` and `_`.
@@ -157,6 +159,7 @@ impl Kind {
                 format!("one of {}", quoted.join(", "))
             }
             Self::Path => "a path".to_owned(),
+            Self::Text => "a text".to_owned(),
             Self::Files => "a list of paths, `*` for any part of a name".to_owned(),
             Self::LogTarget => "\"stdout\", \"off\" or the path of a file".to_owned(),
             Self::Name => "1 to 64 letters, digits, `.`, `-` or `_`".to_owned(),
@@ -216,8 +219,10 @@ impl Kind {
             Self::Word(words) if words.contains(&one) => Ok(Value::Text(one.to_owned())),
             Self::Word(_) => Err("there is no such word".to_owned()),
             Self::Words(words) => some_of(words, given).map(Value::Texts),
-            Self::Path | Self::LogTarget if one.is_empty() => Err("it is empty".to_owned()),
-            Self::Path | Self::LogTarget => Ok(Value::Text(one.to_owned())),
+            Self::Path | Self::Text | Self::LogTarget if one.is_empty() => {
+                Err("it is empty".to_owned())
+            }
+            Self::Path | Self::Text | Self::LogTarget => Ok(Value::Text(one.to_owned())),
             Self::Files => each(given, not_empty).map(Value::Texts),
             Self::Name => name(one).map(Value::Text),
             Self::FieldNames => each(given, token).map(Value::Texts),
@@ -240,6 +245,9 @@ impl Kind {
             Self::Origins => each(given, str::parse).map(Value::Origins),
             Self::ErrorPages => each(given, error_page).map(Value::Texts),
             Self::RequestPath => request_path(one).map(Value::Text),
+            Self::Patterns(of) if given.is_empty() && of.may_be_none() => {
+                Ok(Value::Texts(Vec::new()))
+            }
             Self::Patterns(_) | Self::Rewrites(_) if given.is_empty() => {
                 Err("the list is empty".to_owned())
             }

@@ -3,6 +3,7 @@
 //! Everything is driven by [`SETTINGS`]: reading, messages, defaults and `docs/config.md` cannot
 //! disagree. Nothing reads files or the environment after [`Config::build`], but [`read`] does before it.
 
+mod access_rules;
 mod build;
 mod certificates;
 mod changes;
@@ -14,16 +15,19 @@ pub mod fuzzing;
 mod given;
 mod group;
 mod kind;
+mod logins;
 mod machine;
 mod manner;
 mod origin;
 mod origin_tls;
 mod origins;
+mod parents;
 mod pattern;
 mod places;
 mod plan;
 mod problem;
 mod proxy_settings;
+mod rates;
 mod reference;
 mod rewriting;
 mod rules;

@@ -1,5 +1,7 @@
 //! The names and patterns that rules are written with: what is allowed, and what is wrong.
 
+use foxy_proxy::access_rules::Span;
+
 use super::kind::{name, token};
 
 /// The kind of name that a pattern is for.
@@ -21,9 +23,26 @@ pub enum Of {
     Field,
     /// Names in certificates of clients.
     ClientName,
+    /// Hosts of destinations.
+    Destination,
+    /// Names of users; no patterns.
+    User,
+    /// Methods.
+    Method,
+    /// Times of the week.
+    Time,
+    /// A group and its users.
+    Group,
+    /// A program and its arguments.
+    Command,
 }
 
 impl Of {
+    /// True if a list of them may be empty.
+    pub(super) const fn may_be_none(self) -> bool {
+        matches!(self, Self::Destination)
+    }
+
     /// Returns the allowed values, for messages and the reference.
     pub(super) const fn allowed(self) -> &'static str {
         match self {
@@ -36,6 +55,16 @@ impl Of {
             Self::Cookie => "a list of cookie names",
             Self::CookiePattern => "a list of cookie names such as session or sess*",
             Self::ClientName => "a list of names such as *.nodes.example.com or \"CN=node 1\"",
+            Self::Destination => {
+                "a list of hosts without port: example.com, *.example.com (names under it), .example.com (it and names under it), or with `*` anywhere"
+            }
+            Self::User => "a list of names",
+            Self::Method => "a list of methods such as POST",
+            Self::Time => {
+                "a list of times such as \"mon-fri 08:00-17:30\", \"sat,sun\" or \"22:00-06:00\""
+            }
+            Self::Group => "a list of groups and their users, such as \"staff: alice bob\"",
+            Self::Command => "a list of the program's path and its arguments",
             Self::Field => "a list of field names, or NAME: VALUE such as \"User-Agent: *curl*\"",
         }
     }
@@ -57,6 +86,13 @@ impl Of {
             Self::Field => field(text),
             Self::ClientName if text.trim().is_empty() => Err("it is empty".to_owned()),
             Self::ClientName => Ok(text.to_owned()),
+            Self::Destination => destination(text),
+            Self::User => user(text),
+            Self::Method => token(text),
+            Self::Time => Span::parse(text).map(|_| text.to_owned()),
+            Self::Group => group(text).map(|_| text.to_owned()),
+            Self::Command if text.is_empty() => Err("it is empty".to_owned()),
+            Self::Command => Ok(text.to_owned()),
         }
     }
 }
@@ -77,6 +113,39 @@ fn host(text: &str) -> Result<String, String> {
         return Err("it is not a host".to_owned());
     }
     Ok(text.to_ascii_lowercase())
+}
+
+fn destination(text: &str) -> Result<String, String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "*.-_:".contains(c);
+    if text.is_empty() || !text.chars().all(fits) {
+        return Err("it is not a host (write it without scheme, port and path; names with other letters in their xn-- form)".to_owned());
+    }
+    let port = text.contains(':') && text.parse::<std::net::Ipv6Addr>().is_err();
+    if port {
+        return Err("it has a port; see `port`".to_owned());
+    }
+    Ok(match text.parse::<std::net::IpAddr>() {
+        // The form in which addresses are compared.
+        Ok(address) => address.to_canonical().to_string(),
+        Err(_) => text.to_ascii_lowercase(),
+    })
+}
+
+fn user(text: &str) -> Result<String, String> {
+    match text.is_empty() || text.chars().any(char::is_control) {
+        true => Err("it is not a name".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}
+
+/// `GROUP: USER USER`.
+pub(super) fn group(text: &str) -> Result<(&str, Vec<&str>), String> {
+    let (group, users) = text.split_once(':').ok_or("it has no colon")?;
+    let users: Vec<&str> = users.split_whitespace().collect();
+    let right = !group.trim().is_empty() && !users.is_empty();
+    right
+        .then(|| (group.trim(), users))
+        .ok_or_else(|| "it has no group or no users".to_owned())
 }
 
 fn path(text: &str) -> Result<String, String> {

@@ -25,6 +25,8 @@ pub enum BypassWhy {
     Field,
     /// A cookie.
     Cookie,
+    /// A rule about who may ask for what.
+    Access,
 }
 
 impl BypassWhy {
@@ -35,6 +37,7 @@ impl BypassWhy {
             Self::Always => "rule-bypass",
             Self::Field => "rule-bypass-header",
             Self::Cookie => "rule-bypass-cookie",
+            Self::Access => "access-rule-bypass",
         }
     }
 }

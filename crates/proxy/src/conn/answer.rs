@@ -12,6 +12,7 @@ use foxy_store::Object;
 use super::join::{self, Want};
 use super::{Conn, Finish};
 use crate::ask::{Ask, Who};
+use crate::asker::Asker;
 use crate::gate::{Grant, Shown};
 use crate::ledger::Pressure;
 use crate::local::Local;
@@ -25,7 +26,7 @@ use crate::serve::coded;
 use crate::serve::find::{Found, Primary, find};
 use crate::serve::memory::{self, Shape};
 use crate::serve::part;
-use crate::{Outcome, admit, key};
+use crate::{Outcome, Role, admit, key, pac};
 
 /// The result of the short way.
 enum Short {
@@ -47,6 +48,8 @@ pub(super) enum Long {
     Purge,
     Options,
     Trace,
+    /// The file by which browsers find the proxy.
+    Pac,
     /// Straight to the origin, past the cache.
     Pass(Fwd),
     /// A head from the origin, or a stored answer if the origin fails.
@@ -72,6 +75,12 @@ impl<T: Transport> Conn<T> {
         let keep = self.may_keep(parts);
         let misplaced = self.misplaced(parts);
         self.note_client(parts);
+        if misplaced.is_none()
+            && self.local.proxy.config.gatekeeper.is_some()
+            && let Some(kept) = self.turned_away(parts, started, keep).await
+        {
+            return kept;
+        }
         let short = match misplaced {
             None => self.short(parts, keep).await,
             Some(refusal) => Short::Refuse(refusal, Outcome::BadRequest),
@@ -131,7 +140,8 @@ impl<T: Transport> Conn<T> {
         let user_rules = &local.proxy.config.user_rules;
         let rule = key::primary(user_rules, role.partition(), &url, &mut scratch.key);
         self.noted.rule = rule;
-        if user_rules.bypasses(rule, &head) {
+        let past = |client: &Asker| client.pass.as_ref().is_some_and(|pass| pass.is_past());
+        if user_rules.bypasses(rule, &head) || past(client) {
             return Short::Long(Long::Pass(Fwd::Bypass));
         }
         let rules = local.proxy.rules(rule);
@@ -194,6 +204,7 @@ impl<T: Transport> Conn<T> {
             }
             Long::Options => Some(self.options(parts, keep).await),
             Long::Trace => Some(self.trace(parts, keep).await),
+            Long::Pac => Some(self.pac(parts, keep).await),
             _ => None,
         };
         let head = parts.head(self.buf.filled(), &self.slots);
@@ -230,9 +241,8 @@ impl<T: Transport> Conn<T> {
             Long::Large(hit) => Box::pin(self.large_hit(&ask, *hit, keep)).await,
             Long::Pass(reason) => Box::pin(self.pass(&ask, reason, keep)).await,
             Long::Head(want) => Box::pin(self.pass_head(&ask, &want, keep)).await,
-            Long::Tunnel | Long::Moved(_) | Long::Redirected(..) | Long::Options | Long::Trace => {
-                Finish::default()
-            }
+            Long::Tunnel | Long::Moved(_) | Long::Redirected(..) => Finish::default(),
+            Long::Options | Long::Trace | Long::Pac => Finish::default(),
         };
         self.local
             .proxy
@@ -383,6 +393,13 @@ fn to_fetch<'b>(
             return aside(head, to, local, secure).map_or(Ok(url), Err);
         }
         Route::Fetch(_) => return Err(Short::Refuse(admit::PORT, Outcome::Denied)),
+        Route::Refuse(_)
+            if matches!(role, Role::Forward)
+                && proxy.config.pac.is_some()
+                && pac::is_wanted(head) =>
+        {
+            Long::Pac
+        }
         Route::Refuse(refusal) => return Err(Short::Refuse(refusal, Outcome::BadRequest)),
         Route::Connect => Long::Tunnel,
         Route::Purge(_) => Long::Purge,

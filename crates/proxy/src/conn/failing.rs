@@ -13,7 +13,7 @@ use crate::fetch::FillHead;
 use crate::gate::{Grant, Shown};
 use crate::net::Transport;
 use crate::purge::stored_digest;
-use crate::reply::{send_page, send_page_with};
+use crate::reply::{Extra, send_page, send_page_with};
 use crate::rewriting::Recipient;
 use crate::route::Refusal;
 use crate::serve::find::Tier;
@@ -64,7 +64,10 @@ impl<T: Transport> Conn<T> {
             io,
             scratch,
             (refusal, Recipient::new(&self.role, &self.client)),
-            &fields,
+            &Extra {
+                fields: &fields,
+                ..Extra::default()
+            },
             Some(&request),
             keep,
         )

@@ -126,6 +126,7 @@ impl<T: Transport> Conn<T> {
         let text = |name| head.and_then(|head| find(head, name)).unwrap_or_default();
         let stored = finish.object.as_ref().map(|object| object.fields());
         let fields = stored.or(finish.fields.as_ref());
+        let pass = self.client.pass.as_deref();
         let record = LogRecord {
             at: local.wall(),
             duration,
@@ -148,6 +149,8 @@ impl<T: Transport> Conn<T> {
                 .unwrap_or_default(),
             referer: text("Referer"),
             user_agent: text("User-Agent"),
+            user: pass.map_or("", |pass| pass.user_name()),
+            access_rule: pass.map_or("", |pass| pass.rule_name()),
             details: local.details.then(|| self.details(head, started, finish)),
         };
         local.log.borrow_mut().record(&record);

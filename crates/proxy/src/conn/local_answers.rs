@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use foxy_base::Fields;
-use foxy_http1::{RequestParts, write};
+use foxy_http1::{Method, RequestParts, Scheme, write};
 use foxy_store::{Places, Purge};
 
 use super::purger::{Purger, TOO_MANY, not_accepted, purger, within_rights};
@@ -13,7 +13,7 @@ use crate::net::Transport;
 use crate::reply::{send_page, send_plain};
 use crate::rewriting::Recipient;
 use crate::route::Refusal;
-use crate::{Outcome, TOKEN_FIELD};
+use crate::{Outcome, TOKEN_FIELD, pac};
 
 /// The purge is not durable: it holds for this process only.
 const NOT_DURABLE: Refusal = Refusal {
@@ -33,6 +33,38 @@ impl<T: Transport> Conn<T> {
         Finish {
             status: 200,
             keep: keep && sent.is_ok(),
+            ..Finish::default()
+        }
+    }
+
+    /// The file by which browsers find the proxy, under the name that this one has used.
+    pub(super) async fn pac(&mut self, parts: RequestParts, keep: bool) -> Finish {
+        let keep = keep && parts.framing().is_empty();
+        let head = parts.head(self.buf.filled(), &self.slots);
+        let spoken = match T::SECURE {
+            true => Scheme::Https,
+            false => Scheme::Http,
+        };
+        let mut name = Vec::new();
+        if let Some(url) = head.url(spoken) {
+            url.authority.write_with_port(spoken, &mut name);
+        }
+        let name = String::from_utf8_lossy(&name);
+        let direct = self.local.proxy.config.pac.as_deref().unwrap_or_default();
+        let text = pac::text(&name, T::SECURE, direct);
+        let text = match head.method() {
+            Method::Head => "",
+            _ => &text[..],
+        };
+        let fields =
+            "Content-Type: application/x-ns-proxy-autoconfig\r\nCache-Control: no-cache\r\n";
+        let own = (keep, &head);
+        let (local, io, scratch) = (&self.local, &self.io, &mut self.scratch);
+        let sent = send_plain(local, io, scratch, fields, text.as_bytes(), own).await;
+        Finish {
+            status: 200,
+            keep: keep && sent.is_ok(),
+            body: sent.unwrap_or(0),
             ..Finish::default()
         }
     }

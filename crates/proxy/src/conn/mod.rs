@@ -3,6 +3,7 @@
 //! Hits are answered right here from the connection's own buffers. Everything that takes longer
 //! gets an owned copy of the request and a future of its own on the heap.
 
+mod admission;
 mod answer;
 mod failing;
 mod finish;
@@ -32,6 +33,7 @@ use foxy_http1::{FieldSlots, HeadScanner, RequestHead, RequestParts};
 use foxy_tls::{Served, ServerTls};
 
 use crate::asker::{Arrival, Asker};
+use crate::gatekeeper::Counted;
 use crate::ledger::{Entry, Pressure, Use};
 use crate::local::Local;
 use crate::net::{Doing, Io, ReadBuf, Ticks, Transport};
@@ -41,6 +43,7 @@ use crate::rewriting::Recipient;
 use crate::route::Refusal;
 use crate::{Event, Outcome, Role, SiteTable};
 
+use admission::Visiting;
 pub(crate) use answer::past_the_cache;
 pub(crate) use finish::Finish;
 use finish::Noted;
@@ -100,6 +103,10 @@ pub(crate) struct Conn<T> {
     /// No request came yet.
     fresh: bool,
     noted: Noted,
+    /// The rules for the present visit.
+    visit: Option<Box<Visiting>>,
+    /// The limits that count the present request.
+    counted_by: Option<Rc<Counted>>,
     /// Entry of the connection, without its read buffer.
     memory: Entry,
     /// The last answer was cut: the connection ends by a reset.
@@ -155,6 +162,8 @@ impl<T: Transport> Conn<T> {
         Self {
             io,
             noted: Noted::default(),
+            visit: None,
+            counted_by: None,
             buf: ReadBuf::new(),
             slots: FieldSlots::new(),
             scanner: HeadScanner::new(),
@@ -198,6 +207,9 @@ impl<T: Transport> Conn<T> {
                 }
             };
             self.count_bytes();
+            if self.counted_by.take().is_some() {
+                self.io.slow(None);
+            }
             self.client.arrival.request += 1;
             if !keep {
                 // After an orderly end a cut body could be taken for a whole one.
@@ -228,6 +240,7 @@ impl<T: Transport> Conn<T> {
             ..Asker::new(access, &door.role, self.client.peer)
         };
         self.client = client.at(access, &door.role);
+        self.visit = None;
         (self.role, self.sites) = (door.role, door.sites);
         self.local = local;
     }

@@ -7,7 +7,7 @@ use crate::Outcome;
 use crate::local::Local;
 use crate::manner::ToHttps;
 use crate::net::{Io, Transport};
-use crate::reply::{Scratch, send_page_with};
+use crate::reply::{Extra, Scratch, send_page_with};
 use crate::rewriting::Recipient;
 use crate::route::Refusal;
 
@@ -76,7 +76,11 @@ impl<T: Transport> Conn<T> {
         (head, fields): (&RequestHead<'_>, &[u8]),
         keep: bool,
     ) -> Finish {
-        let sent = send_page_with(local, io, scratch, page, fields, Some(head), keep).await;
+        let extra = Extra {
+            fields,
+            ..Extra::default()
+        };
+        let sent = send_page_with(local, io, scratch, page, &extra, Some(head), keep).await;
         Finish::refused(page.0, Outcome::Local, keep, sent)
     }
 }

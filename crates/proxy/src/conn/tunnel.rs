@@ -10,6 +10,7 @@ use crate::OriginTimeouts;
 use crate::Outcome;
 use crate::local::Local;
 use crate::net::{Io, ReadBuf, Ticks, Transport};
+use crate::parents::tunnel_through;
 use crate::reply::send_page;
 use crate::rewriting::Recipient;
 use crate::route::{Refusal, host_text};
@@ -33,12 +34,23 @@ impl<T: Transport> Conn<T> {
             exempt: false,
             tls: None,
             timeouts: OriginTimeouts::default(),
+            reach: self.client.reach(),
+            parent: None,
         });
         let ports = &self.local.proxy.config.access.connect_ports;
         let leased = match to {
-            Some(to) if ports.contains(&to.port) => Leased::get(&self.local, &to, true)
-                .await
-                .map_err(|error| (error.status(), error.reason(), error.outcome())),
+            Some(to) if ports.contains(&to.port) => {
+                let parents = self
+                    .client
+                    .pass
+                    .as_ref()
+                    .and_then(|pass| pass.parents.clone());
+                let leased = match parents {
+                    None => Leased::get(&self.local, &to, true).await,
+                    Some(parents) => Box::pin(tunnel_through(&self.local, &parents, to)).await,
+                };
+                leased.map_err(|error| (error.status(), error.reason(), error.outcome()))
+            }
             _ => Err((403, "connect-port", Outcome::Denied)),
         };
         let finish = match leased {

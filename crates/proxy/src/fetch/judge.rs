@@ -96,7 +96,11 @@ pub(crate) fn judge(
     length: Option<u64>,
     peer: SocketAddr,
 ) -> (FillHead, Option<Place>) {
-    let plan = storable(local, asked, head, length);
+    // Others may be denied what comes from there, and the store does not know where from it came.
+    let plan = match asked.ask.client.keeps_apart(peer.ip()) {
+        true => Err("address-of-a-rule"),
+        false => storable(local, asked, head, length),
+    };
     let plan = plan.and_then(|plan| {
         // A record has no room for the field; the clients still get it.
         let placed = placed(local, asked, fill, &plan, head);

@@ -1,6 +1,6 @@
 //! A transport whose waits have deadlines.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::rc::Rc;
@@ -12,6 +12,7 @@ use foxy_base::{Clock, MonoTime};
 
 use super::sweep::{Doing, Side, Watch};
 use super::{Sweep, Ticks, Transport};
+use crate::gatekeeper::Counted;
 use crate::ledger::{Ledger, Pressure};
 
 /// A transport and its deadlines. Errors of kind `TimedOut` are deadlines that passed.
@@ -22,6 +23,8 @@ pub(crate) struct Io<T> {
     received: Cell<u64>,
     sent: Cell<u64>,
     timing: Option<Box<Timing>>,
+    /// The request whose answer is slowed.
+    slowed: RefCell<Option<Rc<Counted>>>,
 }
 
 /// The time of an answer's first byte, for logs that want it.
@@ -39,6 +42,7 @@ impl<T: Transport> Io<T> {
             received: Cell::new(0),
             sent: Cell::new(0),
             timing: None,
+            slowed: RefCell::new(None),
         }
     }
 
@@ -208,10 +212,49 @@ impl<T: Transport> Io<T> {
     ) -> io::Result<()> {
         // Drops empty slices at the front.
         IoSlice::advance_slices(&mut slices, 0);
+        let slowed = self.slowed.borrow().clone();
+        if let Some(by) = slowed {
+            // Boxed: it would enlarge every write.
+            return Box::pin(self.write_slowly(by, slices, patience)).await;
+        }
         while !slices.is_empty() {
             match self.try_write(slices) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(n) => IoSlice::advance_slices(&mut slices, n),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.writable(self.deadline(patience)).await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Slows what is written from now on.
+    pub(crate) fn slow(&self, by: Option<Rc<Counted>>) {
+        *self.slowed.borrow_mut() = by;
+    }
+
+    /// As [`write_all`](Self::write_all), in pieces and with pauses.
+    async fn write_slowly(
+        &self,
+        by: Rc<Counted>,
+        mut slices: &mut [IoSlice<'_>],
+        patience: Ticks,
+    ) -> io::Result<()> {
+        while !slices.is_empty() {
+            match self.try_write(&clipped(slices, SLOW_BYTES)) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => {
+                    IoSlice::advance_slices(&mut slices, n);
+                    let mut wait = by.sent(n);
+                    // In short steps, so that a connection that is to end ends.
+                    while !wait.is_zero() && !self.is_doomed() {
+                        let step = wait.min(SLOW_STEP);
+                        tokio::time::sleep(step).await;
+                        wait -= step;
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.writable(self.deadline(patience)).await?;
                 }
@@ -226,6 +269,10 @@ impl<T: Transport> Io<T> {
         self.write_all(&mut [IoSlice::new(bytes)], patience).await
     }
 }
+
+/// Bytes of one write where answers are slowed, and the longest pause without a look.
+const SLOW_BYTES: usize = 16 << 10;
+const SLOW_STEP: Duration = Duration::from_millis(500);
 
 /// Most unsent bytes that wait in the kernel for one client to read, and most bytes of one write
 /// where memory is short. A client that reads gets the same from small queues, with more system

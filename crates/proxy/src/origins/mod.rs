@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::OriginTimeouts;
+use crate::gatekeeper::Reachable;
 use crate::local::Local;
 use crate::upstream::{Destination, UpstreamError};
 pub(crate) use ask::{ask, open};
@@ -106,6 +107,8 @@ impl Origins {
                 exempt: true,
                 tls: config.tls.clone(),
                 timeouts: config.timeouts,
+                reach: Reachable::default(),
+                parent: None,
             };
             (to, origin.name)
         };

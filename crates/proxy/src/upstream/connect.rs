@@ -13,9 +13,11 @@ use socket2::SockRef;
 use tokio::net::TcpStream;
 
 use super::UpstreamError;
-use crate::guard;
+use crate::gatekeeper::Reachable;
+use crate::guard::{self, Forbidden};
 use crate::ledger::Pressure;
 use crate::net::{OriginStream, TlsStream};
+use crate::parents::{Through, open_tunnel};
 use crate::proxy::Proxy;
 use crate::{Counters, Event, OriginTimeouts, ResolveError};
 
@@ -38,6 +40,10 @@ pub(crate) struct Destination {
     pub(crate) tls: Option<OriginTls>,
     /// How long it is waited for.
     pub(crate) timeouts: OriginTimeouts,
+    /// The addresses that the request may reach.
+    pub(crate) reach: Reachable,
+    /// The parent that it is asked through.
+    pub(crate) parent: Option<Through>,
 }
 
 /// A new connection to `to`. With TLS it is checked already.
@@ -49,12 +55,25 @@ pub(crate) async fn connect(
     let began = proxy.clock.mono();
     let named = Cell::new(false);
     let attempt = async {
-        let addresses = resolve(proxy, counters, &to.host).await?;
+        let host = match &to.parent {
+            Some(through) => &through.parent.host,
+            None => &to.host,
+        };
+        let addresses = resolve(proxy, counters, host).await?;
         named.set(true);
-        let good = permitted(proxy, to, &addresses)?;
+        let good = match &to.parent {
+            Some(through) => of_parent(proxy, to, through, &addresses)?,
+            None => permitted(proxy, to, &addresses)?,
+        };
         let (stream, peer) = race(&good).await.map_err(|_| UpstreamError::Connect)?;
         prepare(proxy, &stream);
-        Ok((secured(proxy, counters, to, stream).await?, peer))
+        let own = (to.tls.as_ref(), &to.host[..]);
+        let stream = match &to.parent {
+            // Boxed: few requests have one.
+            Some(through) => Box::pin(past(proxy, counters, to, through, stream)).await?,
+            None => secured(proxy, counters, own, stream).await?,
+        };
+        Ok((stream, peer))
     };
     let general = proxy.config.timeouts.connect;
     let limit = to.timeouts.connect.unwrap_or(general);
@@ -86,14 +105,14 @@ fn prepare(proxy: &Proxy, stream: &TcpStream) {
 async fn secured(
     proxy: &Proxy,
     counters: &Counters,
-    to: &Destination,
+    (tls, host): (Option<&OriginTls>, &str),
     stream: TcpStream,
 ) -> Result<OriginStream, UpstreamError> {
-    let Some(tls) = &to.tls else {
+    let Some(tls) = tls else {
         return Ok(OriginStream::Plain(stream));
     };
     // No certificate can have a name that is not one.
-    let session = tls.session(&to.host);
+    let session = tls.session(host);
     let session = session.map_err(|_| UpstreamError::Tls(Failure::WrongName))?;
     let stream = Box::new(TlsStream::new(stream, session, &proxy.ledger));
     // Boxed: the state of a handshake would enlarge every miss.
@@ -106,7 +125,7 @@ async fn secured(
     Ok(OriginStream::Tls(stream))
 }
 
-async fn resolve(
+pub(crate) async fn resolve(
     proxy: &Proxy,
     counters: &Counters,
     host: &str,
@@ -130,6 +149,54 @@ async fn resolve(
     })
 }
 
+/// The connection past a parent, by a tunnel if the destination needs one.
+async fn past(
+    proxy: &Proxy,
+    counters: &Counters,
+    to: &Destination,
+    through: &Through,
+    stream: TcpStream,
+) -> Result<OriginStream, UpstreamError> {
+    let parent = &through.parent;
+    let outer = (parent.tls.as_ref(), &parent.host[..]);
+    let stream = secured(proxy, counters, outer, stream).await?;
+    if !through.tunnel {
+        return Ok(stream);
+    }
+    open_tunnel(&stream, parent, (&to.host, to.port)).await?;
+    match (stream, &to.tls) {
+        (stream, None) => Ok(stream),
+        (OriginStream::Plain(stream), Some(tls)) => {
+            secured(proxy, counters, (Some(tls), &to.host), stream).await
+        }
+        (OriginStream::Tls(_), Some(_)) => Err(UpstreamError::BadResponse("parent-tls-in-tls")),
+    }
+}
+
+/// The addresses of a parent. A destination that is an address is judged here; names are resolved by
+/// the parent.
+fn of_parent(
+    proxy: &Proxy,
+    to: &Destination,
+    through: &Through,
+    addresses: &[IpAddr],
+) -> Result<Vec<SocketAddr>, UpstreamError> {
+    let access = &proxy.config.access;
+    if let Ok(ip) = to.host.parse::<IpAddr>() {
+        let address = SocketAddr::new(ip, to.port);
+        guard::check(access, address).map_err(UpstreamError::Forbidden)?;
+    }
+    let all = addresses
+        .iter()
+        .map(|ip| SocketAddr::new(*ip, through.parent.port));
+    let own = |address: &SocketAddr| guard::check(access, *address) == Err(Forbidden::Own);
+    let good: Vec<_> = all.filter(|address| !own(address)).collect();
+    match good.is_empty() {
+        true => Err(UpstreamError::Forbidden(Forbidden::Own)),
+        false => Ok(interleave(good)),
+    }
+}
+
 /// The addresses that may be connected to, in the order to try them.
 fn permitted(
     proxy: &Proxy,
@@ -142,6 +209,7 @@ fn permitted(
         let address = SocketAddr::new(*ip, to.port);
         match guard::check(&proxy.config.access, address) {
             Err(why) if !to.exempt => refused = Some(why),
+            _ if !to.reach.has(*ip) => refused = Some(Forbidden::Rule),
             _ => good.push(address),
         }
     }

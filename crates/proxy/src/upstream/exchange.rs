@@ -17,6 +17,7 @@ use crate::local::Local;
 use crate::manner::OriginPatience;
 use crate::net::{BodyError, Io, OriginStream, Piece, ReadBuf, Ticks, next_piece};
 use crate::origins::{self, Turn};
+use crate::parents;
 
 /// A connection to an origin, with its buffers.
 #[derive(Debug)]
@@ -53,6 +54,8 @@ pub(crate) struct Leased {
     counted: (u64, u64),
     /// The request under way at one of several origins.
     turn: Option<Turn>,
+    /// Its real destination: the way through a parent.
+    through: Option<Box<Destination>>,
 }
 
 impl Leased {
@@ -63,7 +66,8 @@ impl Leased {
         fresh: bool,
     ) -> Result<Self, UpstreamError> {
         while !fresh && let Some(pooled) = local.pool.take(to, local.sweep.now()) {
-            if let Some(leased) = Self::again(local, pooled) {
+            let reached = to.parent.is_some() || to.reach.has(pooled.connection.peer.ip());
+            if reached && let Some(leased) = Self::again(local, pooled) {
                 return Ok(leased);
             }
         }
@@ -84,12 +88,19 @@ impl Leased {
             reused: false,
             counted: (0, 0),
             turn: None,
+            through: None,
         })
     }
 
     /// Binds the connection to a turn at one of several origins.
     pub(crate) fn of(&mut self, turn: Turn) {
         self.turn = Some(turn);
+    }
+
+    /// Says that the connection leads through a parent.
+    pub(crate) fn by(mut self, to: Destination) -> Self {
+        self.through = Some(Box::new(to));
+        self
     }
 
     /// The turn at one of several origins.
@@ -110,6 +121,7 @@ impl Leased {
                 reused: true,
                 counted,
                 turn: None,
+                through: None,
             });
         }
         None
@@ -128,6 +140,8 @@ impl Leased {
         }
         self.up.wait = None;
         let to = self.turn.as_ref().map_or(to, Turn::destination);
+        let through = self.through.take();
+        let to = through.as_deref().unwrap_or(to);
         let pooled = Pooled {
             connection: self.up,
             born: self.born,
@@ -157,6 +171,10 @@ impl Leased {
             return Err(UpstreamError::Maintenance);
         }
         let asked = match ask.origins() {
+            // Boxed, as below.
+            _ if ask.parents().is_some() => {
+                Box::pin(parents::ask(local, ask, request, replay)).await
+            }
             None => Self::ask_one(local, &ask.to, request, replay).await,
             // Boxed: it would enlarge every miss.
             Some(all) => Box::pin(origins::ask(local, all, ask, request, replay)).await,
@@ -174,6 +192,8 @@ impl Leased {
             return Err(UpstreamError::Maintenance);
         }
         let opened = match ask.origins() {
+            // Boxed, as below.
+            _ if ask.parents().is_some() => Box::pin(parents::open(local, ask, request)).await,
             None => Self::open_one(local, &ask.to, request).await,
             Some(all) => Box::pin(origins::open(local, all, ask, request)).await,
         };

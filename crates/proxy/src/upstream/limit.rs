@@ -156,6 +156,7 @@ impl Drop for Place<'_> {
 mod tests {
     use super::*;
     use crate::OriginTimeouts;
+    use crate::gatekeeper::Reachable;
 
     fn to(host: &str) -> Destination {
         Destination {
@@ -164,6 +165,8 @@ mod tests {
             exempt: false,
             tls: None,
             timeouts: OriginTimeouts::default(),
+            reach: Reachable::default(),
+            parent: None,
         }
     }
 

@@ -140,6 +140,7 @@ impl<C> Pool<C> {
 mod tests {
     use super::*;
     use crate::OriginTimeouts;
+    use crate::gatekeeper::Reachable;
     use crate::net::TICK;
     use foxy_tls::OriginTls;
 
@@ -160,6 +161,8 @@ mod tests {
             exempt: false,
             tls: None,
             timeouts: OriginTimeouts::default(),
+            reach: Reachable::default(),
+            parent: None,
         }
     }
 

@@ -9,6 +9,8 @@
 mod common;
 
 mod access;
+mod access_rules;
+mod access_users;
 mod broken;
 mod caching;
 mod chaos;
@@ -28,6 +30,7 @@ mod methods;
 mod old_rules;
 mod origins;
 mod over_tls;
+mod parents;
 mod parts;
 mod proxy_protocol;
 mod purge_load;

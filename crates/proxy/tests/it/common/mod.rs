@@ -24,7 +24,7 @@ use foxy_base::{ManualClock, WallTime, key_hash};
 use foxy_disk::MemDisk;
 use foxy_proxy::{
     Config, FixedNames, Listener, LogRecord, LogSink, Proxy, Renewal, Renewals, RenewedListener,
-    Renewer, Role, Serves, Worker, bind,
+    Renewer, Resolved, Resolver, Resolving, Role, Serves, Worker, bind,
 };
 use foxy_store::{Engine, EngineConfig, Lookup, Object, StoreOptions};
 
@@ -53,6 +53,28 @@ impl LogSink for Log {
         self.0.lock().unwrap().push(line);
     }
     fn flush(&mut self) {}
+}
+
+/// Fixed names, every name under `here.test` (this machine), and `turning.test`, whose address changes.
+#[derive(Debug)]
+struct Names {
+    fixed: FixedNames,
+    turned: AtomicBool,
+}
+
+impl Resolver for Names {
+    fn resolve<'a>(&'a self, name: &'a str) -> Resolving<'a> {
+        let last = match name {
+            "turning.test" => 1 + u8::from(self.turned.swap(true, Ordering::SeqCst)),
+            name if name.ends_with(".here.test") => 1,
+            _ => return self.fixed.resolve(name),
+        };
+        let answer = Resolved {
+            addresses: vec![IpAddr::from([127, 0, 0, last])],
+            ttl: Duration::from_secs(1),
+        };
+        Box::pin(std::future::ready(Ok(answer)))
+    }
 }
 
 /// A running proxy.
@@ -118,13 +140,20 @@ impl Foxy {
         };
         let names = FixedNames::default()
             .with("origin.test", &[IpAddr::from([127, 0, 0, 1])])
+            .with(
+                "split.test",
+                &[[127, 0, 0, 2].into(), [127, 0, 0, 1].into()],
+            )
             .with("metadata.test", &[IpAddr::from([169, 254, 169, 254])])
             .with("rebound.test", &[IpAddr::from([192, 0, 2, 7])]);
         let proxy = Proxy::new(
             config,
             engine.clone(),
             clock.clone(),
-            Arc::new(names),
+            Arc::new(Names {
+                fixed: names,
+                turned: AtomicBool::new(false),
+            }),
             workers,
         );
         let log = Log::default();

@@ -1,0 +1,101 @@
+//! The judgement about a request under 500 rules with every kind of condition. The last rule decides:
+//! nothing is saved by an early end.
+
+use std::hint::black_box;
+use std::net::IpAddr;
+
+use foxy_access::{
+    Action, HostPattern, Judgement, Request, Rule, RuleSet, Scheme, Span, User, Visitor,
+};
+use foxy_base::Pattern;
+use ipnet::IpNet;
+
+const RULES: u8 = 250;
+
+/// Requests for one host, one after the other.
+pub(crate) fn rules(count: u64) -> Option<()> {
+    judge(count, [b"www.example.com", b"www.example.com"])
+}
+
+/// Requests for another host than the one before.
+pub(crate) fn rules_of_hosts(count: u64) -> Option<()> {
+    judge(count, [b"www.example.com", b"img.example.com"])
+}
+
+fn judge(count: u64, hosts: [&[u8]; 2]) -> Option<()> {
+    let set = set()?;
+    let staff = set.standing("alice", &["staff"]);
+    let who = Visitor {
+        client: Some(IpAddr::from([10, 1, 2, 3])),
+        user: User::Known(&staff),
+        site: "forward",
+        minute: 700,
+    };
+    let mut visit = set.visit(&who);
+    let request = |host| Request {
+        who,
+        host,
+        address: Some(IpAddr::from([203, 0, 113, 9])),
+        port: 80,
+        scheme: Scheme::Http,
+        method: b"GET",
+        path: Some(b"/images/logo.png"),
+    };
+    let requests = hosts.map(request);
+    for at in 0..count {
+        let found = set.judge(black_box(&mut visit), black_box(&requests[at as usize % 2]));
+        if found != Judgement::Rule(499) {
+            return None;
+        }
+    }
+    Some(())
+}
+
+fn set() -> Option<RuleSet> {
+    let mut rules = Vec::new();
+    for i in 0..RULES {
+        let net: IpNet = format!("172.16.{i}.0/24").parse().ok()?;
+        let deny = Rule {
+            hosts: vec![HostPattern::new(&format!("*.bad{i}.example.com"))],
+            action: Action::Deny,
+            ..Rule::default()
+        };
+        rules.push(deny.clone());
+        rules.push(match i % 6 {
+            0 => Rule {
+                clients: vec![net],
+                ..deny
+            },
+            1 => Rule {
+                addresses: vec![net],
+                hosts: Vec::new(),
+                ..deny
+            },
+            2 => Rule {
+                hosts: vec![HostPattern::new("intranet.example.com")],
+                paths: vec![Pattern::new(&format!("/private{i}/*"))],
+                ..deny
+            },
+            3 => Rule {
+                clients: vec!["10.0.0.0/8".parse().ok()?],
+                groups: vec![format!("group{i}")],
+                ..Rule::default()
+            },
+            4 => Rule {
+                methods: vec!["POST".to_owned()],
+                ports: vec![8000 + u16::from(i)..=9000],
+                sites: vec!["forward".to_owned()],
+                ..deny
+            },
+            _ => Rule {
+                schemes: vec![Scheme::Connect],
+                times: vec![Span::parse("sat,sun 08:00-18:00").ok()?],
+                hosts: Vec::new(),
+                ..deny
+            },
+        });
+    }
+    rules.pop();
+    rules.push(Rule::default());
+    Some(RuleSet::new(rules))
+}

@@ -1,0 +1,115 @@
+//! Hosts that a rule is for.
+
+use foxy_base::Pattern;
+
+/// A host, all names under a name, or a pattern with `*`. In lower case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostPattern {
+    /// This name or address.
+    Is(Box<str>),
+    /// Every name under this one (`*.example.com`).
+    Under(Box<str>),
+    /// This name and every name under it (`.example.com`, as Squid writes it).
+    Tree(Box<str>),
+    /// Whatever fits.
+    Like(Pattern),
+}
+
+impl HostPattern {
+    /// The pattern written so: `example.com`, `*.example.com`, `.example.com`, or with `*` anywhere.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        let text = text.to_ascii_lowercase();
+        let text = text.strip_suffix('.').unwrap_or(&text);
+        if let Some(name) = text.strip_prefix("*.").filter(|name| is_name(name)) {
+            return Self::Under(name.into());
+        }
+        if let Some(name) = text.strip_prefix('.').filter(|name| is_name(name)) {
+            return Self::Tree(name.into());
+        }
+        match is_name(text) {
+            true => Self::Is(text.into()),
+            false => Self::Like(Pattern::new(text)),
+        }
+    }
+
+    /// True if the host fits: without regard to case, without a dot at its end.
+    #[must_use]
+    pub fn fits(&self, host: &[u8]) -> bool {
+        let is = |name: &str, host: &[u8]| name.as_bytes().eq_ignore_ascii_case(host);
+        let under = |name: &str| {
+            let (len, all) = (name.len(), host.len());
+            all > len + 1 && host[all - len - 1] == b'.' && is(name, &host[all - len..])
+        };
+        match self {
+            Self::Is(name) => is(name, host),
+            Self::Under(name) => under(name),
+            Self::Tree(name) => is(name, host) || under(name),
+            Self::Like(pattern) => pattern.fits(&host.to_ascii_lowercase()),
+        }
+    }
+
+    /// As it is written.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self {
+            Self::Is(name) => name.to_string(),
+            Self::Under(name) => format!("*.{name}"),
+            Self::Tree(name) => format!(".{name}"),
+            Self::Like(pattern) => String::from_utf8_lossy(pattern.as_bytes()).into_owned(),
+        }
+    }
+
+    /// The name in the index: the rule may be for this name (first flag), and for those under it.
+    /// The empty name stands for all.
+    pub(crate) fn place(&self) -> (&str, bool, bool) {
+        match self {
+            Self::Is(name) => (name, true, false),
+            Self::Under(name) => (name, false, true),
+            Self::Tree(name) => (name, true, true),
+            Self::Like(pattern) => {
+                let text = std::str::from_utf8(pattern.as_bytes()).unwrap_or_default();
+                let last = text.rsplit('*').next().unwrap_or_default();
+                // What follows the first dot behind the last star is fixed.
+                let name = last.split_once('.').map_or("", |(_, name)| name);
+                (name, true, true)
+            }
+        }
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && !text.contains('*') && !text.starts_with('.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_trees_and_patterns() {
+        for (pattern, host, fits) in [
+            ("example.com", "example.com", true),
+            ("example.com", "EXAMPLE.com", true),
+            ("Example.com.", "example.com", true),
+            ("example.com", "www.example.com", false),
+            ("example.com", "badexample.com", false),
+            ("*.example.com", "www.example.com", true),
+            ("*.example.com", "a.b.example.com", true),
+            ("*.example.com", "example.com", false),
+            ("*.example.com", ".example.com", false),
+            ("*.example.com", "badexample.com", false),
+            (".example.com", "example.com", true),
+            (".example.com", "www.Example.com", true),
+            (".example.com", "badexample.com", false),
+            ("ads*.example.com", "ads7.example.com", true),
+            ("ads*.example.com", "ad.example.com", false),
+            ("*track*", "my.TRACKer.test", true),
+            ("*", "anything", true),
+            ("10.0.0.1", "10.0.0.1", true),
+        ] {
+            let found = HostPattern::new(pattern).fits(host.as_bytes());
+            assert_eq!(found, fits, "{pattern} {host}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Sets of rules, as blocks of bits.
+
+/// Rules in a block.
+pub(crate) const BITS: usize = 512;
+const WORDS: usize = BITS / 64;
+
+/// Some of the rules of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Block([u64; WORDS]);
+
+impl Block {
+    pub(crate) const NONE: Self = Self([0; WORDS]);
+    const ALL: Self = Self([u64::MAX; WORDS]);
+
+    pub(crate) const fn set(&mut self, rule: usize) {
+        self.0[rule / 64] |= 1 << (rule % 64);
+    }
+
+    pub(crate) const fn clear(&mut self, rule: usize) {
+        self.0[rule / 64] &= !(1 << (rule % 64));
+    }
+
+    pub(crate) const fn has(&self, rule: usize) -> bool {
+        self.0[rule / 64] >> (rule % 64) & 1 == 1
+    }
+
+    /// Keeps what is in both.
+    #[inline]
+    pub(crate) fn keep(&mut self, other: &Self) {
+        for (own, other) in self.0.iter_mut().zip(&other.0) {
+            *own &= other;
+        }
+    }
+
+    /// The first rule.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<usize> {
+        let at = self.0.iter().position(|word| *word != 0)?;
+        Some(at * 64 + self.0[at].trailing_zeros() as usize)
+    }
+}
+
+/// One set of rules for each class of values of a condition.
+#[derive(Debug)]
+pub(crate) struct Classes {
+    blocks: Vec<Block>,
+    /// Blocks of one class.
+    per: usize,
+}
+
+/// The number of a class.
+pub(crate) type Class = u32;
+
+/// The class of all rules.
+pub(crate) const EVERY: Class = 0;
+
+impl Classes {
+    /// `per`: blocks of one class.
+    pub(crate) fn new(per: usize) -> Self {
+        Self {
+            blocks: vec![Block::ALL; per],
+            per,
+        }
+    }
+
+    /// Adds a class, unless there is one like it.
+    pub(crate) fn add(&mut self, set: &[Block]) -> Class {
+        let mut all = self.blocks.chunks_exact(self.per);
+        let found = all.position(|class| class == set);
+        let at = found.unwrap_or_else(|| {
+            self.blocks.extend_from_slice(set);
+            self.blocks.len() / self.per - 1
+        });
+        at as Class
+    }
+
+    /// One block of the rules of a class.
+    #[inline]
+    pub(crate) fn block(&self, class: Class, at: usize) -> &Block {
+        &self.blocks[class as usize * self.per + at]
+    }
+
+    /// The rules of a class.
+    pub(crate) fn rules(&self, class: Class) -> &[Block] {
+        let from = class as usize * self.per;
+        &self.blocks[from..from + self.per]
+    }
+}
+
+/// Adds the rule to a set.
+pub(crate) fn put(set: &mut [Block], rule: usize) {
+    set[rule / BITS].set(rule % BITS);
+}

@@ -1,0 +1,92 @@
+//! Conditions on numbers: addresses, ports, minutes.
+
+use std::collections::BTreeSet;
+
+use super::bits::{Block, Class, Classes, put};
+
+/// First and last values of a range, each included.
+pub(super) type Range = (u128, u128);
+
+/// Intervals of equal rules, over all values of `K`.
+#[derive(Debug)]
+pub(super) struct Intervals<K> {
+    /// The first value of each; the first one is the smallest.
+    starts: Vec<K>,
+    classes: Vec<Class>,
+    /// Number of them that begin below each value of the upper byte: most searches end there.
+    below: Vec<u32>,
+}
+
+/// A number with an upper byte.
+pub(super) trait Number: Ord + Copy + TryFrom<u128> {
+    fn upper(self) -> u8;
+}
+
+impl Number for u16 {
+    fn upper(self) -> u8 {
+        (self >> 8) as u8
+    }
+}
+
+impl Number for u32 {
+    fn upper(self) -> u8 {
+        (self >> 24) as u8
+    }
+}
+
+impl Number for u128 {
+    fn upper(self) -> u8 {
+        (self >> 120) as u8
+    }
+}
+
+impl<K: Number> Intervals<K> {
+    /// `free`: the rules without this condition. `ranges`: those of each rule that has it.
+    pub(super) fn new(
+        free: &[Block],
+        ranges: &[(usize, Vec<Range>)],
+        classes: &mut Classes,
+    ) -> Self {
+        let mut starts = BTreeSet::from([0]);
+        for (from, to) in ranges.iter().flat_map(|(_, ranges)| ranges) {
+            starts.insert(*from);
+            starts.extend(to.checked_add(1));
+        }
+        // One behind the largest value is no value.
+        let starts: Vec<u128> = starts
+            .into_iter()
+            .filter(|start| K::try_from(*start).is_ok())
+            .collect();
+        let mut sets = vec![free.to_vec(); starts.len()];
+        for (rule, ranges) in ranges {
+            for (from, to) in ranges {
+                let first = starts.partition_point(|start| start < from);
+                let behind = starts.partition_point(|start| start <= to);
+                for set in &mut sets[first..behind] {
+                    put(set, *rule);
+                }
+            }
+        }
+        let starts: Vec<K> = starts
+            .into_iter()
+            .filter_map(|start| K::try_from(start).ok())
+            .collect();
+        let below = |upper: u16| starts.partition_point(|start| u16::from(start.upper()) < upper);
+        Self {
+            classes: sets.iter().map(|set| classes.add(set)).collect(),
+            below: (0..=256).map(|upper| below(upper) as u32).collect(),
+            starts,
+        }
+    }
+
+    /// The class of a value.
+    #[inline]
+    pub(super) fn class(&self, value: K) -> Class {
+        let upper = usize::from(value.upper());
+        let (mut at, end) = (self.below[upper] as usize, self.below[upper + 1] as usize);
+        if at < end {
+            at += self.starts[at..end].partition_point(|start| *start <= value);
+        }
+        self.classes[at.saturating_sub(1)]
+    }
+}

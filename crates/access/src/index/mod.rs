@@ -1,0 +1,359 @@
+//! The rules as sets of bits: each condition has classes of values that the same rules fit, and a
+//! request takes one class of each. The first rule in all of them decides.
+//!
+//! Patterns in the middle of hosts and paths are no classes: rules with such patterns are in each
+//! class that they may fit, and are compared when they come first.
+
+mod bits;
+mod intervals;
+mod names;
+mod words;
+
+use std::net::IpAddr;
+
+use foxy_base::Pattern;
+use ipnet::IpNet;
+
+pub(crate) use bits::{BITS, Block};
+use bits::{Class, Classes, EVERY, put};
+use intervals::{Intervals, Range};
+use names::{Hosts, Paths};
+use words::Words;
+
+use crate::rule::Fit;
+use crate::{HostPattern, Judgement, Request, Rule, Scheme, User, Visit, Visitor};
+
+/// The compiled rules. Conditions that no rule has are `None`.
+#[derive(Debug)]
+pub(crate) struct Index {
+    /// Blocks of one set.
+    per: usize,
+    every: Box<[Block]>,
+    classes: Classes,
+    /// Clients, with the class of unknown ones.
+    clients: Option<(Addresses, Class)>,
+    /// Rules without conditions on users.
+    users: Option<Class>,
+    hosts: Option<Hosts>,
+    /// Addresses, with the class of rules without this condition.
+    addresses: Option<(Addresses, Class)>,
+    ports: Option<Intervals<u16>>,
+    schemes: Option<[Class; 3]>,
+    methods: Option<Words>,
+    /// Paths, with the class of requests without one.
+    paths: Option<(Paths, Class)>,
+    sites: Option<Words>,
+    times: Option<Intervals<u16>>,
+    /// Rules that are compared when they come first.
+    compared: Box<[Block]>,
+    /// Rules tell clients apart.
+    apart: bool,
+}
+
+#[derive(Debug)]
+struct Addresses {
+    four: Intervals<u32>,
+    six: Intervals<u128>,
+}
+
+impl Addresses {
+    fn new(free: &[Block], of: &[(usize, &[IpNet])], classes: &mut Classes) -> Self {
+        let ranges = |six: bool| -> Vec<(usize, Vec<Range>)> {
+            let own = |net: &&IpNet| matches!(net, IpNet::V6(_)) == six;
+            let range = |net: &IpNet| (number(net.network()), number(net.broadcast()));
+            of.iter()
+                .map(|(rule, nets)| (*rule, nets.iter().filter(own).map(range).collect()))
+                .collect()
+        };
+        Self {
+            four: Intervals::new(free, &ranges(false), classes),
+            six: Intervals::new(free, &ranges(true), classes),
+        }
+    }
+
+    #[inline]
+    fn class(&self, address: IpAddr) -> Class {
+        match address.to_canonical() {
+            IpAddr::V4(four) => self.four.class(four.to_bits()),
+            IpAddr::V6(six) => self.six.class(six.to_bits()),
+        }
+    }
+}
+
+fn number(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(four) => u128::from(four.to_bits()),
+        IpAddr::V6(six) => six.to_bits(),
+    }
+}
+
+/// The rules of a set, and those of one condition.
+struct Builder<'a> {
+    rules: &'a [Rule],
+    per: usize,
+    classes: Classes,
+}
+
+impl<'a> Builder<'a> {
+    fn set(&self, of: impl Fn(&Rule) -> bool) -> Vec<Block> {
+        let mut set = vec![Block::NONE; self.per];
+        let fits = |(_, rule): &(usize, &Rule)| of(rule);
+        for (i, _) in self.rules.iter().enumerate().filter(fits) {
+            put(&mut set, i);
+        }
+        set
+    }
+
+    /// The rules that have a condition, each with it; `None` if there is none.
+    fn having<T: ?Sized>(&self, of: impl Fn(&'a Rule) -> Option<T>) -> Option<Vec<(usize, T)>>
+    where
+        T: Sized,
+    {
+        let all = self.rules.iter().enumerate();
+        let found: Vec<_> = all.filter_map(|(i, rule)| Some((i, of(rule)?))).collect();
+        (!found.is_empty()).then_some(found)
+    }
+
+    fn numbers(&mut self, of: impl Fn(&Rule) -> Vec<Range>) -> Option<Intervals<u16>> {
+        let ranges = self.having(|rule| Some(of(rule)).filter(|ranges| !ranges.is_empty()))?;
+        let free = self.set(|rule| of(rule).is_empty());
+        Some(Intervals::new(&free, &ranges, &mut self.classes))
+    }
+
+    fn nets(&mut self, of: fn(&Rule) -> &[IpNet]) -> Option<Addresses> {
+        let nets = self.having(|rule| Some(of(rule)).filter(|nets| !nets.is_empty()))?;
+        let free = self.set(|rule| of(rule).is_empty());
+        Some(Addresses::new(&free, &nets, &mut self.classes))
+    }
+
+    fn words(&mut self, of: fn(&Rule) -> &[String]) -> Option<Words> {
+        let words = self.having(|rule| Some(of(rule)).filter(|words| !words.is_empty()))?;
+        let free = self.set(|rule| of(rule).is_empty());
+        Some(Words::new(&free, &words, &mut self.classes))
+    }
+
+    fn class(&mut self, of: impl Fn(&Rule) -> bool) -> Class {
+        let set = self.set(of);
+        self.classes.add(&set)
+    }
+
+    fn hosts(&mut self) -> Option<Hosts> {
+        let named = self.having(|rule| (!rule.hosts.is_empty()).then_some(&rule.hosts))?;
+        let place = |(rule, host): (usize, &'a HostPattern)| {
+            let (name, at, below) = host.place();
+            (rule, name.as_bytes(), at, below)
+        };
+        let each = named.iter();
+        let each = each.flat_map(|(rule, hosts)| hosts.iter().map(|host| (*rule, host)));
+        let named: Vec<_> = each.map(place).collect();
+        let free = self.set(|rule| rule.hosts.is_empty());
+        Some(Hosts::new(&free, &named, &mut self.classes))
+    }
+
+    fn paths(&mut self) -> Option<(Paths, Class)> {
+        let named = self.having(|rule| (!rule.paths.is_empty()).then_some(&rule.paths))?;
+        let each = named.iter();
+        let each = each.flat_map(|(rule, paths)| paths.iter().map(|path| (*rule, path)));
+        let named: Vec<_> = each
+            .map(|(rule, path)| (rule, folder(path), true, true))
+            .collect();
+        let free = self.set(|rule| rule.paths.is_empty());
+        let paths = Paths::new(&free, &named, &mut self.classes);
+        Some((paths, self.classes.add(&free)))
+    }
+}
+
+/// The folder that every path has which fits.
+fn folder(pattern: &Pattern) -> &[u8] {
+    let text = pattern.as_bytes();
+    let fixed = text.iter().position(|b| *b == b'*').unwrap_or(text.len());
+    let end = text[..fixed].iter().rposition(|b| *b == b'/');
+    &text[..end.map_or(0, |end| end + 1)]
+}
+
+impl Index {
+    pub(crate) fn new(rules: &[Rule]) -> Self {
+        let per = rules.len().div_ceil(BITS).max(1);
+        let mut build = Builder {
+            rules,
+            per,
+            classes: Classes::new(per),
+        };
+        let clients = build.nets(|rule| &rule.clients);
+        let clients = clients.map(|nets| (nets, build.class(Rule::means_unknown)));
+        let users = rules.iter().any(Rule::names_users);
+        let users = users.then(|| build.class(|rule| !rule.names_users()));
+        let addresses = build.nets(|rule| &rule.addresses);
+        let addresses = addresses.map(|nets| (nets, build.class(|rule| rule.addresses.is_empty())));
+        let schemes = rules.iter().any(|rule| !rule.schemes.is_empty());
+        let fits = |rule: &Rule, scheme| rule.schemes.is_empty() || rule.schemes.contains(&scheme);
+        let schemes = schemes.then(|| Scheme::ALL.map(|s| build.class(|rule| fits(rule, s))));
+        let ports = build.numbers(|rule| {
+            let range = |ports: &std::ops::RangeInclusive<u16>| {
+                (u128::from(*ports.start()), u128::from(*ports.end()))
+            };
+            rule.ports.iter().map(range).collect()
+        });
+        let times = build.numbers(|rule| {
+            let ranges = rule.times.iter().flat_map(|span| span.ranges());
+            ranges.map(|(from, to)| (from.into(), to.into())).collect()
+        });
+        let like = |host: &HostPattern| matches!(host, HostPattern::Like(_));
+        let compared = build.set(|rule| !rule.paths.is_empty() || rule.hosts.iter().any(like));
+        let apart =
+            |rule: &Rule| rule.names_users() || !rule.clients.is_empty() || !rule.times.is_empty();
+        Self {
+            per,
+            every: build.set(|_| true).into(),
+            clients,
+            users,
+            addresses,
+            schemes,
+            ports,
+            times,
+            hosts: build.hosts(),
+            methods: build.words(|rule| &rule.methods),
+            paths: build.paths(),
+            sites: build.words(|rule| &rule.sites),
+            compared: compared.into(),
+            apart: rules.iter().any(apart),
+            classes: build.classes,
+        }
+    }
+
+    pub(crate) fn no_rules(&self) -> Box<[Block]> {
+        vec![Block::NONE; self.per].into()
+    }
+
+    pub(crate) fn keeps_apart(&self, address: IpAddr) -> bool {
+        let Some((addresses, free)) = self.addresses.as_ref().filter(|_| self.apart) else {
+            return false;
+        };
+        addresses.class(address) != *free
+    }
+
+    pub(crate) fn judge(
+        &self,
+        rules: &[Rule],
+        visit: &mut Visit,
+        request: &Request<'_>,
+    ) -> Judgement {
+        if !visit.is_for(request) {
+            self.turn_to(visit, request);
+        }
+        for (at, left) in visit.left.iter().enumerate() {
+            let Some(first) = left.first() else { continue };
+            let found = match self.compared[at].has(first) {
+                false => Some(first),
+                true => self.compared(rules, (at, *left), request),
+            };
+            if let Some(rule) = found {
+                let number = at * BITS + rule;
+                return judged(&rules[number], number, request);
+            }
+        }
+        Judgement::None
+    }
+
+    /// Finds the rules for another destination.
+    fn turn_to(&self, visit: &mut Visit, request: &Request<'_>) {
+        let classes = self.classes_of(request);
+        for at in 0..self.per {
+            let mut left = visit.rules[at];
+            for class in classes {
+                left.keep(self.classes.block(class, at));
+            }
+            visit.left[at] = left;
+        }
+        visit.note(request);
+    }
+
+    /// One class of each condition.
+    #[inline]
+    fn classes_of(&self, request: &Request<'_>) -> [Class; 5] {
+        let mut classes = [EVERY; 5];
+        if let Some(hosts) = &self.hosts {
+            classes[0] = hosts.class(request.bare_host());
+        }
+        if let Some((addresses, _)) = &self.addresses
+            && let Some(address) = request.address
+        {
+            classes[1] = addresses.class(address);
+        }
+        if let Some(ports) = &self.ports {
+            classes[2] = ports.class(request.port);
+        }
+        if let Some(schemes) = &self.schemes {
+            classes[3] = schemes[request.scheme as usize];
+        }
+        if let Some(methods) = &self.methods {
+            classes[4] = methods.class(request.method);
+        }
+        classes
+    }
+
+    /// The first rule of those left whose patterns fit too.
+    #[cold]
+    #[inline(never)]
+    fn compared(
+        &self,
+        rules: &[Rule],
+        (at, mut left): (usize, Block),
+        request: &Request<'_>,
+    ) -> Option<usize> {
+        if let Some((paths, none)) = &self.paths {
+            let class = request.path.map_or(*none, |path| paths.class(path));
+            left.keep(&self.classes.rules(class)[at]);
+        }
+        while let Some(rule) = left.first() {
+            if !self.compared[at].has(rule) || compare(&rules[at * BITS + rule], request) {
+                return Some(rule);
+            }
+            left.clear(rule);
+        }
+        None
+    }
+
+    /// The rules that are for such a visit, whatever it asks for.
+    pub(crate) fn visit(&self, who: &Visitor<'_>) -> Visit {
+        let mut kept = self.every.clone();
+        let mut keep = |row: &[Block]| {
+            for (own, other) in kept.iter_mut().zip(row) {
+                own.keep(other);
+            }
+        };
+        let rules = |class| self.classes.rules(class);
+        if let Some((clients, unknown)) = &self.clients {
+            let class = who.client.map(|client| clients.class(client));
+            keep(rules(class.unwrap_or(*unknown)));
+        }
+        match (self.users, who.user) {
+            (Some(_), User::Known(standing)) => keep(&standing.rules),
+            (Some(free), User::Nobody) => keep(rules(free)),
+            _ => {}
+        }
+        if let Some(sites) = &self.sites {
+            keep(rules(sites.class(who.site.as_bytes())));
+        }
+        if let Some(times) = &self.times {
+            keep(rules(times.class(who.minute)));
+        }
+        Visit::new(kept)
+    }
+}
+
+#[inline]
+fn judged(rule: &Rule, number: usize, request: &Request<'_>) -> Judgement {
+    if rule.names_users() && matches!(request.who.user, User::Unknown) {
+        return Judgement::NeedsUser(number);
+    }
+    match request.address {
+        None if !rule.addresses.is_empty() => Judgement::NeedsAddress(number),
+        _ => Judgement::Rule(number),
+    }
+}
+
+/// The conditions that the index does not decide.
+fn compare(rule: &Rule, request: &Request<'_>) -> bool {
+    rule.host(request) == Fit::Yes && rule.path(request) == Fit::Yes
+}

@@ -1,0 +1,25 @@
+//! Permission to use the proxy: ordered rules over requests, and the limits of their users.
+//!
+//! Pure: no I/O, no clock, no runtime. The first rule that fits a request decides. Rules are compiled
+//! to sets of bits, one per condition and class of values, so that a request costs about the same
+//! with one rule and with five hundred.
+
+mod explain;
+mod host;
+mod index;
+mod rate;
+mod request;
+mod rule;
+mod set;
+mod time;
+
+pub use explain::{Condition, Step, Why};
+pub use host::HostPattern;
+pub use rate::{Charge, Rate};
+pub use request::{Request, Scheme, Standing, User, Visit, Visitor};
+pub use rule::{Action, Rule};
+pub use set::{Judgement, RULES_MAX, RuleSet};
+pub use time::{MINUTES, Span};
+
+#[cfg(test)]
+mod tests;

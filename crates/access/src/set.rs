@@ -1,0 +1,106 @@
+//! The rules in their order, and the judgement about a request.
+
+use std::net::IpAddr;
+
+use crate::index::Index;
+use crate::{Request, Rule, Standing, Visit, Visitor};
+
+/// More rules than this are not taken.
+pub const RULES_MAX: usize = 4096;
+
+/// The judgement about a request. Numbers are places in the order of the rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// No rule fits.
+    None,
+    /// This rule decides.
+    Rule(usize),
+    /// This rule decides if it is for the user, who is not known.
+    NeedsUser(usize),
+    /// This rule decides if it is for the address, which is not known.
+    NeedsAddress(usize),
+}
+
+/// The rules, compiled.
+#[derive(Debug)]
+pub struct RuleSet {
+    rules: Vec<Rule>,
+    index: Index,
+}
+
+impl RuleSet {
+    /// The set; rules beyond [`RULES_MAX`] are left out.
+    #[must_use]
+    pub fn new(mut rules: Vec<Rule>) -> Self {
+        rules.truncate(RULES_MAX);
+        let index = Index::new(&rules);
+        Self { rules, index }
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn all(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// A user who is logged in.
+    #[must_use]
+    pub fn standing(&self, name: &str, groups: &[&str]) -> Standing {
+        let mut standing = Standing {
+            name: name.into(),
+            groups: groups.iter().map(|group| (*group).into()).collect(),
+            rules: Box::default(),
+        };
+        let mut bits = self.index.no_rules();
+        for (i, rule) in self.rules.iter().enumerate() {
+            if !rule.names_users() || rule.is_for(&standing) {
+                bits[i / crate::index::BITS].set(i % crate::index::BITS);
+            }
+        }
+        standing.rules = bits;
+        standing
+    }
+
+    /// The rules that are for a visitor: what [`judge`](Self::judge) goes out from.
+    #[must_use]
+    pub fn visit(&self, who: &Visitor<'_>) -> Visit {
+        self.index.visit(who)
+    }
+
+    /// Judges a request of this visit.
+    #[must_use]
+    pub fn judge(&self, visit: &mut Visit, request: &Request<'_>) -> Judgement {
+        self.index.judge(&self.rules, visit, request)
+    }
+
+    /// True if rules tell clients apart (by network, user or time) and one of them names this
+    /// address: what comes from there may be for some clients alone.
+    #[must_use]
+    pub fn keeps_apart(&self, address: IpAddr) -> bool {
+        self.index.keeps_apart(address)
+    }
+
+    /// True if a rule has a condition on addresses.
+    #[must_use]
+    pub fn names_addresses(&self) -> bool {
+        self.rules.iter().any(|rule| !rule.addresses.is_empty())
+    }
+
+    /// True if a rule has a condition on paths.
+    #[must_use]
+    pub fn names_paths(&self) -> bool {
+        self.rules.iter().any(|rule| !rule.paths.is_empty())
+    }
+
+    /// True if a rule has a condition on times.
+    #[must_use]
+    pub fn names_times(&self) -> bool {
+        self.rules.iter().any(|rule| !rule.times.is_empty())
+    }
+
+    /// True if a rule has a condition on users.
+    #[must_use]
+    pub fn names_users(&self) -> bool {
+        self.rules.iter().any(Rule::names_users)
+    }
+}

@@ -1,0 +1,208 @@
+//! The `[[access_rule]]` sections, and the gatekeeper that they make with `[login]`.
+
+use std::sync::Arc;
+
+use foxy_proxy::Gatekeeper;
+use foxy_proxy::access_rules::{Action, HostPattern, RULES_MAX, Rule, RuleSet, Scheme, Span};
+use foxy_proxy::rules::rules::Pattern;
+
+use super::build::SiteConfig;
+use super::given::{AllGiven, Section};
+use super::kind::Value;
+use super::problem::Problem;
+use super::rates;
+use super::values::Values;
+use super::{logins, parents};
+
+/// The gatekeeper; `None` if there are neither rules nor users.
+pub(super) fn read(
+    given: &AllGiven,
+    sites: &[SiteConfig],
+    forward: bool,
+    problems: &mut Vec<Problem>,
+) -> Option<Arc<Gatekeeper>> {
+    let sections = given
+        .repeated
+        .get("access_rule")
+        .map_or(&[][..], Vec::as_slice);
+    let mut rules: Vec<Rule> = Vec::new();
+    for (i, section) in sections.iter().enumerate() {
+        let rule = rule(section, i, problems);
+        let known = |name: &String| {
+            name == "forward" && forward || sites.iter().any(|site| site.name == *name)
+        };
+        if let Some(unknown) = rule.sites.iter().find(|name| !known(name)) {
+            let text = format!("access_rule.site = \"{unknown}\": there is no such site");
+            problems.push(Problem::conflict(&place(section, "site", i), text));
+        }
+        if rules.iter().any(|other| other.name == rule.name) {
+            let text = format!(
+                "the name `{}` is taken; give the rule another name",
+                rule.name
+            );
+            problems.push(Problem::conflict(&place(section, "name", i), text));
+        }
+        rules.push(rule);
+    }
+    if rules.len() > RULES_MAX {
+        let text = format!(
+            "there are {} access rules; at most {RULES_MAX} are taken",
+            rules.len()
+        );
+        problems.push(Problem::conflict("access_rule", text));
+    }
+    let logins = logins::read(given.single.get("login"), sites, problems);
+    let certificates = sites.iter().any(|site| site.tls.is_some());
+    let named = |rule: &&Rule| !rule.users.is_empty() || !rule.groups.is_empty();
+    if logins.is_none()
+        && !certificates
+        && let Some(rule) = rules.iter().find(named)
+    {
+        let text = format!(
+            "access_rule `{}` is for users, and nobody can log in; add [login] with a password_file, token_file or helper",
+            rule.name
+        );
+        problems.push(Problem::conflict("access_rule.user", text));
+    }
+    let zone = zone(given.single.get("access"), problems);
+    let parents = parents::read(given, problems);
+    for rule in &rules {
+        if let Action::Parent(name) = &rule.action
+            && !parents.iter().any(|group| group.name == *name)
+        {
+            let text = format!("access_rule.parent = \"{name}\": there is no such [[parent]]");
+            problems.push(Problem::conflict("access_rule.parent", text));
+        }
+    }
+    let rates = given.repeated.get("rate").map_or(&[][..], Vec::as_slice);
+    let limits = rates::read(rates, sites, problems);
+    let nothing = rules.is_empty() && logins.is_none();
+    if nothing && limits.is_empty() && parents.is_empty() {
+        return None;
+    }
+    let gate = Gatekeeper::new(RuleSet::new(rules), zone);
+    let gate = gate.with_logins(logins).with_limits(limits);
+    let gate = gate.with_parents(parents);
+    Some(Arc::new(gate))
+}
+
+fn place(section: &Section, name: &str, i: usize) -> String {
+    let given = section.get(name);
+    given.map_or_else(
+        || format!("[[access_rule]] {}", i + 1),
+        |given| given.place.clone(),
+    )
+}
+
+fn zone(access: Option<&Section>, problems: &mut Vec<Problem>) -> jiff::tz::TimeZone {
+    let values = Values::read("access", access, &mut Vec::new())
+        .given("time_zone")
+        .cloned();
+    let Some(Value::Text(name)) = values else {
+        return jiff::tz::TimeZone::system();
+    };
+    jiff::tz::TimeZone::get(&name).unwrap_or_else(|_| {
+        let text = format!("access.time_zone = \"{name}\": this machine knows no such time zone");
+        problems.push(Problem::conflict("access.time_zone", text));
+        jiff::tz::TimeZone::UTC
+    })
+}
+
+/// Hosts that `/proxy.pac` says are asked directly; `None` without the file.
+pub(super) fn pac(access: Option<&Section>) -> Option<Vec<HostPattern>> {
+    let mut problems = Vec::new();
+    let mut values = Values::read("access", access, &mut problems);
+    let wanted = values.flag("pac");
+    let direct = values.texts("pac_direct");
+    wanted.then(|| direct.iter().map(|host| HostPattern::new(host)).collect())
+}
+
+fn rule(section: &Section, i: usize, problems: &mut Vec<Problem>) -> Rule {
+    let values = Values::read("access_rule", Some(section), problems);
+    let texts = |name: &str| match values.given(name) {
+        Some(Value::Texts(texts)) => texts.clone(),
+        _ => Vec::new(),
+    };
+    let text = |name: &str| match values.given(name) {
+        Some(Value::Text(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let networks = |name: &str| match values.given(name) {
+        Some(Value::Networks(networks)) => networks.clone(),
+        _ => Vec::new(),
+    };
+    let scheme = |word: &String| Scheme::ALL.into_iter().find(|scheme| scheme.word() == word);
+    Rule {
+        name: text("name").unwrap_or_else(|| format!("access-{}", i + 1)),
+        clients: networks("client"),
+        users: texts("user"),
+        groups: texts("group"),
+        hosts: texts("host")
+            .iter()
+            .map(|host| HostPattern::new(host))
+            .collect(),
+        addresses: networks("address"),
+        ports: match values.given("port") {
+            Some(Value::PortRanges(ports)) => ports.clone(),
+            _ => Vec::new(),
+        },
+        schemes: texts("scheme").iter().filter_map(scheme).collect(),
+        methods: texts("method"),
+        paths: texts("path")
+            .iter()
+            .map(|path| Pattern::new(path))
+            .collect(),
+        sites: texts("site"),
+        times: texts("time")
+            .iter()
+            .filter_map(|time| Span::parse(time).ok())
+            .collect(),
+        action: match text("action").as_deref() {
+            Some("deny") => Action::Deny,
+            Some("tunnel") => Action::Tunnel,
+            Some("bypass") => Action::Bypass,
+            Some("parent") => Action::Parent(text("parent").unwrap_or_default()),
+            _ => Action::Allow,
+        },
+        text: text("text").unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::build;
+
+    #[test]
+    fn rules_are_read_in_their_order() {
+        let config = build("[[access_rule]]\nhost = [\".Example.com\", \"[::1]\"]\n");
+        assert!(config.is_err(), "brackets belong to URLs");
+        let config = build(
+            "[[access_rule]]\nname = \"a\"\nhost = [\".Example.com\", \"::ffff:10.0.0.1\"]\n\
+             time = \"mon-fri 08:00-17:00\"\naction = \"deny\"\n[[access_rule]]\nscheme = [\"connect\"]\n",
+        )
+        .unwrap();
+        let gate = config.proxy.gatekeeper.unwrap();
+        let rules = gate.rules().all();
+        assert_eq!((&rules[0].name[..], &rules[1].name[..]), ("a", "access-2"));
+        let hosts: Vec<String> = rules[0].hosts.iter().map(|host| host.text()).collect();
+        assert_eq!(hosts, [".example.com", "10.0.0.1"]);
+        assert!(build("").unwrap().proxy.gatekeeper.is_none());
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, word) in [
+            ("time = \"xyz\"", "not a day"),
+            ("host = \"http://a\"", "not a host"),
+            ("host = \"a:80\"", "see `port`"),
+            ("site = \"shop\"", "no such site"),
+            ("user = \"a\"", "nobody can log in"),
+            ("action = \"refuse\"", "no such word"),
+        ] {
+            let found = build(&format!("[[access_rule]]\n{text}\n")).expect_err(text);
+            assert!(found[0].contains(word), "{found:?}");
+        }
+        let found = build("[access]\ntime_zone = \"Nowhere/City\"\n[[access_rule]]\n");
+        assert!(found.expect_err("zone")[0].contains("no such time zone"));
+    }
+}

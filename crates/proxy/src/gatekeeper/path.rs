@@ -1,0 +1,82 @@
+//! Paths as rules see them.
+
+use foxy_http1::Escapes;
+
+/// Writes the path of a target without its query, in the form that rules are compared with: escapes
+/// that are needless are decoded, segments `.` and `..` are resolved, and empty segments left out.
+/// Origins that do the same must not get a path past a rule.
+pub fn plain_path(target: &[u8], out: &mut Vec<u8>) {
+    let end = target.iter().position(|b| matches!(b, b'?' | b'#'));
+    let mut normal = Vec::with_capacity(target.len());
+    Escapes::Normal.write(&target[..end.unwrap_or(target.len())], &mut normal);
+    out.clear();
+    let mut segments = normal.split(|b| *b == b'/').peekable();
+    while let Some(segment) = segments.next() {
+        let last = segments.peek().is_none();
+        match dots(segment) {
+            0 if segment.is_empty() => {}
+            0 => {
+                out.push(b'/');
+                out.extend_from_slice(segment);
+                continue;
+            }
+            1 => {}
+            _ => {
+                let up = out.iter().rposition(|b| *b == b'/');
+                out.truncate(up.unwrap_or(0));
+            }
+        }
+        if last {
+            out.push(b'/');
+        }
+    }
+    if out.is_empty() {
+        out.push(b'/');
+    }
+}
+
+/// Number of dots if the segment is `.` or `..`, with or without escapes.
+fn dots(segment: &[u8]) -> usize {
+    let (mut rest, mut count) = (segment, 0);
+    loop {
+        rest = match rest {
+            [] => return if count <= 2 { count } else { 0 },
+            [b'.', rest @ ..] | [b'%', b'2', b'e' | b'E', rest @ ..] => rest,
+            _ => return 0,
+        };
+        count += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_form_for_what_origins_may_take_for_one_path() {
+        for (target, plain) in [
+            ("/", "/"),
+            ("", "/"),
+            ("/admin", "/admin"),
+            ("/admin/", "/admin/"),
+            ("/admin?x=/../y", "/admin"),
+            ("/public/../admin", "/admin"),
+            ("/public/%2e%2E/admin/x", "/admin/x"),
+            ("/public/.%2e/admin", "/admin"),
+            ("/../../admin", "/admin"),
+            ("//admin", "/admin"),
+            ("/./admin", "/admin"),
+            ("/x//y/./z/", "/x/y/z/"),
+            ("/%61dmin", "/admin"),
+            ("/adm%69n/%7euser", "/admin/~user"),
+            ("/a/..", "/"),
+            ("/a/b/..", "/a/"),
+            ("/a/.", "/a/"),
+            ("/a/...", "/a/..."),
+        ] {
+            let mut out = Vec::new();
+            plain_path(target.as_bytes(), &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), plain, "{target}");
+        }
+    }
+}

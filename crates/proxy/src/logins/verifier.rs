@@ -1,0 +1,203 @@
+//! Threads that check passwords, and the queue before them.
+//!
+//! Names that have a password and names that nobody has wait in two queues, and the threads take from
+//! both in turn: a flood of invented names does not keep users out. One client has few places for a
+//! name, and a name few places for all clients, so a flood for one name keeps nobody else out.
+//! Requests with the same user and password share one check.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::thread;
+
+use argon2::Argon2;
+use argon2::password_hash::{PasswordHash, PasswordVerifier};
+use hashbrown::HashMap;
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::oneshot;
+
+use super::helper::Child;
+use super::{Busy, LoginsConfig};
+
+/// Places of one client for one name, and of one name for all clients.
+const OF_CLIENT: usize = 2;
+const OF_NAME: usize = 8;
+/// Requests that wait for one check.
+const SHARE: usize = 64;
+/// The hash that is checked for names that nobody has: it takes as long as for others.
+const NOBODY: &str = "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHQxMjM0NTY3OA$\
+                      SqlVijFGiPG+935vDSGEsA";
+
+/// A check.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) key: u128,
+    pub(super) user: String,
+    pub(super) password: Vec<u8>,
+    /// Under what the client is counted.
+    pub(super) client: Option<IpAddr>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Of names that have a password, and of others.
+    queues: [VecDeque<Job>; 2],
+    /// The queue that is next.
+    turn: usize,
+    /// Requests that wait for a check that is queued or under way.
+    waiting: HashMap<u128, Vec<oneshot::Sender<bool>>>,
+    /// Checks that are queued or under way, by client and name, and by name.
+    of_client: HashMap<(Option<IpAddr>, String), usize>,
+    of_name: HashMap<String, usize>,
+    threads: bool,
+    end: bool,
+}
+
+#[derive(Debug)]
+struct Inner {
+    config: Arc<LoginsConfig>,
+    state: Mutex<State>,
+    more: Condvar,
+}
+
+/// The threads and their queue. They begin with the first check, and end with it.
+#[derive(Debug)]
+pub(super) struct Verifier(Arc<Inner>);
+
+impl Drop for Verifier {
+    fn drop(&mut self) {
+        self.0.state.lock().end = true;
+        self.0.more.notify_all();
+    }
+}
+
+impl Verifier {
+    pub(super) fn new(config: &Arc<LoginsConfig>) -> Self {
+        Self(Arc::new(Inner {
+            config: Arc::clone(config),
+            state: Mutex::default(),
+            more: Condvar::new(),
+        }))
+    }
+
+    /// Waits for the check.
+    pub(super) async fn verify(&self, job: Job) -> Result<bool, Busy> {
+        let answer = self.queue(job)?;
+        answer.await.map_err(|_| Busy)
+    }
+
+    fn queue(&self, job: Job) -> Result<oneshot::Receiver<bool>, Busy> {
+        let (sender, receiver) = oneshot::channel();
+        let mut state = self.0.state.lock();
+        if let Some(others) = state.waiting.get_mut(&job.key) {
+            others.retain(|other| !other.is_closed());
+            if others.len() >= SHARE {
+                return Err(Busy);
+            }
+            others.push(sender);
+            return Ok(receiver);
+        }
+        let config = &self.0.config;
+        let known = config.passwords.contains_key(&job.user) || config.helper.is_some();
+        let queue = usize::from(!known);
+        let places = [config.queue, config.queue.div_ceil(8)][queue];
+        let client = (job.client, job.user.clone());
+        let full = state.queues[queue].len() >= places
+            || state.of_client.get(&client).copied().unwrap_or(0) >= OF_CLIENT
+            || state.of_name.get(&job.user).copied().unwrap_or(0) >= OF_NAME;
+        if full {
+            return Err(Busy);
+        }
+        *state.of_client.entry(client).or_insert(0) += 1;
+        *state.of_name.entry(job.user.clone()).or_insert(0) += 1;
+        state.waiting.insert(job.key, vec![sender]);
+        state.queues[queue].push_back(job);
+        if !std::mem::replace(&mut state.threads, true) {
+            for number in 0..config.threads.max(1) {
+                let inner = Arc::clone(&self.0);
+                let named = thread::Builder::new().name(format!("foxy-login-{number}"));
+                // Without a thread the check waits until its client gives up.
+                let _ = named.spawn(move || inner.run());
+            }
+        }
+        drop(state);
+        self.0.more.notify_one();
+        Ok(receiver)
+    }
+}
+
+impl Inner {
+    fn run(&self) {
+        let mut child = None;
+        loop {
+            let mut state = self.state.lock();
+            let job = loop {
+                if state.end {
+                    return;
+                }
+                if let Some(job) = state.next() {
+                    break job;
+                }
+                self.more.wait(&mut state);
+            };
+            drop(state);
+            let right = self.is_right(&job, &mut child);
+            self.state.lock().done(&job, right);
+        }
+    }
+
+    fn is_right(&self, job: &Job, child: &mut Option<Child>) -> bool {
+        match (self.config.passwords.get(&job.user), &self.config.helper) {
+            (Some(hash), _) => fits(hash, &job.password),
+            (None, Some(helper)) => Child::ask(child, helper, &job.user, &job.password),
+            (None, None) => {
+                let _ = fits(NOBODY, &job.password);
+                false
+            }
+        }
+    }
+}
+
+impl State {
+    fn next(&mut self) -> Option<Job> {
+        for _ in 0..2 {
+            let queue = self.turn;
+            self.turn = 1 - queue;
+            if let Some(job) = self.queues[queue].pop_front() {
+                return Some(job);
+            }
+        }
+        None
+    }
+
+    fn done(&mut self, job: &Job, right: bool) {
+        for waits in self.waiting.remove(&job.key).unwrap_or_default() {
+            let _ = waits.send(right);
+        }
+        let client = (job.client, job.user.clone());
+        if let Some(count) = self.of_client.get_mut(&client) {
+            *count -= 1;
+            if *count == 0 {
+                self.of_client.remove(&client);
+            }
+        }
+        if let Some(count) = self.of_name.get_mut(&job.user) {
+            *count -= 1;
+            if *count == 0 {
+                self.of_name.remove(&job.user);
+            }
+        }
+    }
+}
+
+/// True if the password has this hash.
+fn fits(hash: &str, password: &[u8]) -> bool {
+    if hash.starts_with("$2") {
+        return bcrypt::verify(password, hash).unwrap_or(false);
+    }
+    let Ok(hash) = PasswordHash::new(hash) else {
+        return false;
+    };
+    let right = Argon2::default().verify_password(password, &hash);
+    right.is_ok()
+}
