@@ -43,6 +43,11 @@ pub(crate) struct Arrival {
 }
 
 impl Asker {
+    /// True if a rule lets the present request go past the cache.
+    pub(crate) fn goes_past_the_cache(&self) -> bool {
+        self.pass.as_ref().is_some_and(|pass| pass.is_past())
+    }
+
     /// The client of a connection, before its first request.
     pub(crate) fn new(access: &Access, role: &Role, peer: SocketAddr) -> Self {
         let client = Some(peer.ip().to_canonical());

@@ -36,23 +36,6 @@ fn explain(reason: &str) -> &'static str {
         }
         "https-only" => "This site is served over https.",
         "maintenance" => "The site is under maintenance. Please try again later.",
-        "client-not-allowed" => {
-            "This proxy is not for clients of your address. Its operator can allow them with \
-             access.allow_clients (forward proxy) or allow_clients of the site."
-        }
-        "rule-denies" => "A rule of this proxy's operator denies this request.",
-        "rule-denies-address" => {
-            "A rule of this proxy's operator denies the address that the host name stands for."
-        }
-        "tunnel-only" => "A rule of this proxy's operator allows tunnels (CONNECT) only.",
-        "login-needed" => "This proxy wants to know who you are: user name and password.",
-        "login-wrong" => "User name and password do not fit, or the token is not valid.",
-        "login-busy" => "Too many logins are being checked; please try again.",
-        "rate-exceeded" => "You have used what you may for now; please try again later.",
-        "port-not-allowed" => {
-            "The configuration does not let plain requests reach this port (access.ports)."
-        }
-        "connect-port" => "Tunnels to this port are not allowed by the configuration.",
         "purge-not-allowed" => "This client may not purge (access.purge_from).",
         "purge-from-a-page" => {
             "A page in a browser may not purge. Use the admin address (foxy purge, POST /purge), \
@@ -77,6 +60,30 @@ fn explain(reason: &str) -> &'static str {
         "loop-detected" => "The request has passed through this proxy before.",
         "only-if-cached" => "The request asked for a stored answer only, and there is none.",
         "head-timeout" => "The request did not arrive in time.",
+        _ => explain_access(reason),
+    }
+}
+
+/// The same for clients, rules, logins and rates.
+fn explain_access(reason: &str) -> &'static str {
+    match reason {
+        "client-not-allowed" => {
+            "This proxy is not for clients of your address. Its operator can allow them with \
+             access.allow_clients (forward proxy) or allow_clients of the site."
+        }
+        "rule-denies" => "A rule of this proxy's operator denies this request.",
+        "rule-denies-address" => {
+            "A rule of this proxy's operator denies the address that the host name stands for."
+        }
+        "tunnel-only" => "A rule of this proxy's operator allows tunnels (CONNECT) only.",
+        "login-needed" => "This proxy wants to know who you are: user name and password.",
+        "login-wrong" => "User name and password do not fit, or the token is not valid.",
+        "login-busy" => "Too many logins are being checked; please try again.",
+        "rate-exceeded" => "You have used what you may for now; please try again later.",
+        "port-not-allowed" => {
+            "The configuration does not let plain requests reach this port (access.ports)."
+        }
+        "connect-port" => "Tunnels to this port are not allowed by the configuration.",
         _ => explain_origin(reason),
     }
 }

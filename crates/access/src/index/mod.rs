@@ -105,10 +105,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The rules that have a condition, each with it; `None` if there is none.
-    fn having<T: ?Sized>(&self, of: impl Fn(&'a Rule) -> Option<T>) -> Option<Vec<(usize, T)>>
-    where
-        T: Sized,
-    {
+    fn having<T>(&self, of: impl Fn(&'a Rule) -> Option<T>) -> Option<Vec<(usize, T)>> {
         let all = self.rules.iter().enumerate();
         let found: Vec<_> = all.filter_map(|(i, rule)| Some((i, of(rule)?))).collect();
         (!found.is_empty()).then_some(found)

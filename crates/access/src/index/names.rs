@@ -263,6 +263,9 @@ fn alike(a: &[u8], b: &[u8]) -> bool {
 
 type Set = Vec<Block>;
 
+/// Name of a level, the rules at it, and the rules below it.
+type Level = (Box<[u8]>, Set, Set);
+
 /// The rules for values without a level in the table, and name, rules at and rules below of each
 /// level. `parts`: a level and those above it. `below`: the second level is below the first.
 fn sets(
@@ -270,7 +273,7 @@ fn sets(
     named: &[Named<'_>],
     parts: impl Fn(&[u8]) -> Vec<Box<[u8]>>,
     below: impl Fn(&[u8], &[u8]) -> bool,
-) -> (Set, Vec<(Box<[u8]>, Set, Set)>) {
+) -> (Set, Vec<Level>) {
     let mut all = free.to_vec();
     let mut levels: HashMap<Box<[u8]>, (Set, Set)> = HashMap::new();
     for (rule, name, _, _) in named {

@@ -12,7 +12,6 @@ use foxy_store::Object;
 use super::join::{self, Want};
 use super::{Conn, Finish};
 use crate::ask::{Ask, Who};
-use crate::asker::Asker;
 use crate::gate::{Grant, Shown};
 use crate::ledger::Pressure;
 use crate::local::Local;
@@ -140,8 +139,7 @@ impl<T: Transport> Conn<T> {
         let user_rules = &local.proxy.config.user_rules;
         let rule = key::primary(user_rules, role.partition(), &url, &mut scratch.key);
         self.noted.rule = rule;
-        let past = |client: &Asker| client.pass.as_ref().is_some_and(|pass| pass.is_past());
-        if user_rules.bypasses(rule, &head) || past(client) {
+        if user_rules.bypasses(rule, &head) || client.goes_past_the_cache() {
             return Short::Long(Long::Pass(Fwd::Bypass));
         }
         let rules = local.proxy.rules(rule);

@@ -166,7 +166,7 @@ impl Limits {
     fn leave(&self, keys: &[Key], now: MonoTime) {
         for key in keys {
             self.with(*key, now, |bucket| {
-                bucket.open = bucket.open.saturating_sub(1)
+                bucket.open = bucket.open.saturating_sub(1);
             });
         }
     }
