@@ -31,6 +31,7 @@ mod rates;
 mod reference;
 mod rewriting;
 mod rules;
+mod sections;
 mod shared;
 mod site;
 mod stores;
@@ -52,10 +53,11 @@ pub use origin::{OriginEntry, OriginUrl};
 pub(crate) use plan::human;
 pub use problem::Problem;
 pub use reference::reference;
+pub use sections::SECTIONS;
 pub(crate) use shared::SharedListener;
 pub(crate) use stores::one_store;
 pub use suggest::nearest;
-pub use table::{SECTIONS, SETTINGS, Setting};
+pub use table::{SETTINGS, Setting};
 pub use token_file::TokenFile;
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::table::{REPEATED, SECTIONS, SETTINGS, Setting};
+use super::sections::SECTIONS;
+use super::table::{REPEATED, SETTINGS, Setting};
 
 const INTRODUCTION: &str = "# Configuration reference
 
