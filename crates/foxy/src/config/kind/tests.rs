@@ -1,5 +1,7 @@
 //! Kinds accept valid texts and refuse the rest.
 
+use std::net::IpAddr;
+
 use super::*;
 
 fn read(kind: Kind, given: &[&str]) -> Result<Value, String> {
