@@ -110,7 +110,9 @@ fn existing(path: &Path, metadata: &Metadata) -> Option<StartError> {
 
 fn new(store: &StoreConfig, promised: &mut BTreeMap<u64, u64>) -> Option<StartError> {
     let folder = folder_of(&store.path);
-    if store.named && !folder.exists() {
+    // A missing folder is a disk that is not mounted, and a file in its place gets its message when
+    // the store is opened: nothing is made before.
+    if store.named && !folder.is_dir() {
         return None;
     }
     let folder = folder.ancestors().find(|folder| folder.exists())?;

@@ -52,7 +52,7 @@ impl Gatekeeper {
             limits: None,
             parents: Vec::new(),
             zone,
-            minute: AtomicU64::new(0),
+            minute: AtomicU64::new(u64::MAX),
         }
     }
 
