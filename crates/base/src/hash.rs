@@ -45,8 +45,8 @@ impl fmt::Display for KeyHash {
     }
 }
 
-/// Seed of the hashes of keys. One for all stores that are open together; whoever does not know it
-/// cannot choose keys whose hashes agree. 0: none, as in stores from before there were seeds.
+/// Seed of the hashes of keys, one for all stores that are open together. Without it nobody can choose
+/// keys whose hashes agree. 0: none, as in stores from before there were seeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeySeed(pub u64);
 

@@ -45,7 +45,7 @@ pub struct Superblock {
     pub company: Company,
     /// Segments that could not be read, ascending; at most [`QUARANTINE_MAX`] are remembered.
     pub quarantine: Vec<u32>,
-    /// What keys are hashed with in this store; not 0 exactly if [`EXTENSION_SEED`] is set.
+    /// Seed of the hashes of keys in this store; not 0 exactly if [`EXTENSION_SEED`] is set.
     pub seed: KeySeed,
 }
 

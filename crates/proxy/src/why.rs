@@ -36,7 +36,7 @@ pub struct WhyRequest<'a> {
     pub method: &'a str,
     /// The request's fields.
     pub fields: &'a FieldBlock,
-    /// What the site rewrites.
+    /// Rewriting by the site.
     pub rewriting: Option<&'a Rewriting>,
 }
 

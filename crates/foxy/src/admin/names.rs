@@ -25,7 +25,7 @@ pub(super) struct Names {
     pub(super) secure: Vec<String>,
     /// Listeners of several sites.
     pub(super) shared: Vec<Shared>,
-    /// What sites rewrite.
+    /// Rewriting by sites.
     pub(super) rewriting: Vec<(String, Arc<Rewriting>)>,
 }
 
@@ -36,7 +36,7 @@ impl Names {
         found.map(|(_, authority)| &authority[..])
     }
 
-    /// What the site rewrites.
+    /// Rewriting by the site.
     pub(super) fn rewriting(&self, site: &str) -> Option<&Rewriting> {
         let own = self.rewriting.iter().find(|(name, _)| name == site);
         own.map(|(_, rewriting)| &**rewriting)

@@ -1,4 +1,4 @@
-//! What a way to store files has to offer, and the limit of those that have none of their own.
+//! The operations of a way to store files, and the limit of those that have none of their own.
 
 use foxy_policy::{CachePolicy, Lru};
 
