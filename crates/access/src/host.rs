@@ -70,7 +70,7 @@ impl HostPattern {
             Self::Like(pattern) => {
                 let text = std::str::from_utf8(pattern.as_bytes()).unwrap_or_default();
                 let last = text.rsplit('*').next().unwrap_or_default();
-                // What follows the first dot behind the last star is fixed.
+                // The text from the first dot behind the last star on is fixed.
                 let name = last.split_once('.').map_or("", |(_, name)| name);
                 (name, true, true)
             }

@@ -177,7 +177,7 @@ fn the_index_judges_as_a_scan_does() {
                 rules.judge_slowly(&request),
                 "seed {seed}: {request:?}"
             );
-            // The same visit goes on, with requests that differ a little.
+            // Further requests of the same visit, which differ a little.
             for _ in 0..4 {
                 let path = one(&mut rng, &ASKED_PATHS);
                 let mut next = Request {

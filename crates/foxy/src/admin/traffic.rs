@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::stats::{Durations, durations};
 
-/// What clients got.
+/// Answers to clients.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Answers {
     /// Requests by class of the status sent; `none`: the client left before an answer.
@@ -19,7 +19,7 @@ pub struct Answers {
     pub byte_hit_ratio: Option<f64>,
 }
 
-/// What origins did.
+/// Answers and failures of origins.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Origins {
     /// Final answers by class of their status.

@@ -1,4 +1,4 @@
-//! What a user gave: texts from files, variables and the command line, each with its place, by setting.
+//! The settings that a user gave: texts from files, variables and the command line, each with its place.
 
 use std::collections::BTreeMap;
 
