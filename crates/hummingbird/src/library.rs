@@ -127,8 +127,8 @@ impl Hummingbird {
                 replicas: config.replicas,
                 driven,
                 pack_age: config.pack_age,
-                file_lifetime: AtomicU64::new(0),
-                cluster_lifetime: AtomicU64::new(0),
+                file_lifetime: AtomicU64::new(FOR_EVER),
+                cluster_lifetime: AtomicU64::new(FOR_EVER),
                 threads: Mutex::new(None),
             }),
         };
@@ -159,10 +159,12 @@ impl Hummingbird {
     }
 }
 
-/// At least one millisecond: 0 stands for none.
+/// No lifetime, in milliseconds. A lifetime of 0 is one: it is over at once.
+const FOR_EVER: u64 = u64::MAX;
+
 fn millis(lifetime: Option<Duration>) -> u64 {
-    lifetime.map_or(0, |life| {
-        u64::try_from(life.as_millis()).unwrap_or(u64::MAX).max(1)
+    lifetime.map_or(FOR_EVER, |life| {
+        u64::try_from(life.as_millis()).unwrap_or(FOR_EVER)
     })
 }
 
@@ -172,16 +174,18 @@ impl Inner {
         let files = self.file_lifetime.load(Ordering::Relaxed);
         let clusters = self.cluster_lifetime.load(Ordering::Relaxed);
         let pack = u64::try_from(self.pack_age.as_millis()).unwrap_or(u64::MAX);
-        let files = (files > 0).then_some(files);
-        let clusters = (clusters > 0).then(|| clusters.saturating_add(pack));
-        let least = files.into_iter().chain(clusters).min()?;
-        Some(i64::try_from(least).unwrap_or(i64::MAX))
+        let least = match clusters {
+            FOR_EVER => files,
+            _ => files.min(clusters.saturating_add(pack)),
+        };
+        (least != FOR_EVER).then(|| i64::try_from(least).unwrap_or(i64::MAX))
     }
 
     /// Returns whether a file is past its lifetime.
     pub(crate) fn is_over(&self, file: &Object) -> bool {
         let written = file.meta().response_time.millis();
-        let age = self.clock.wall().millis().saturating_sub(written);
+        // A clock that was set back makes nothing younger than new.
+        let age = self.clock.wall().millis().saturating_sub(written).max(0);
         self.life().is_some_and(|life| age >= life)
     }
 }

@@ -30,6 +30,16 @@ fn a_file_is_not_found_after_its_lifetime() {
 }
 
 #[test]
+fn a_lifetime_of_zero_is_over_at_once() {
+    let rig = Rig::new(DISK, config());
+    rig.fs.write_file(b"a", &b"1"[..]).unwrap();
+    rig.fs.update_file_lifetime(Some(Duration::ZERO));
+    assert!(rig.read(b"a").is_none(), "in the millisecond of its writing");
+    rig.fs.update_file_lifetime(None);
+    assert!(rig.read(b"a").is_some());
+}
+
+#[test]
 fn a_cluster_lives_until_its_last_file_is_over() {
     let config = Config {
         pack_age: Duration::from_secs(10),

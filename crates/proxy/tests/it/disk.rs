@@ -1,6 +1,6 @@
 //! Hits that come from a store's disk.
 
-use crate::common::{Origin, Stored};
+use crate::common::{Origin, Stored, until};
 use foxy_disk::{Fault, FaultPlan, FaultRule, OpClass};
 use foxy_proxy::{Event, Outcome};
 use foxy_store::Health;
@@ -150,14 +150,8 @@ fn requests_for_one_object_share_its_read() {
     }
     assert!(event(Event::DiskReadsShared) > 0, "each read for itself");
     let own = event(Event::DiskReads) - before.1;
-    // The two counts of a read-back are not changed at the same moment.
-    for _ in 0..200 {
-        if reads() - before.0 == own {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    assert_eq!(reads() - before.0, own, "a shared read is one read");
+    // A shared read is one read. The two counts are not changed at the same moment.
+    until(|| reads() - before.0 == own);
 }
 
 #[test]

@@ -98,7 +98,7 @@ fn a_trusted_proxy_names_the_client() {
             assert_eq!(answer.text(), client, "{}", header.escape_ascii());
         }
     }
-    assert_eq!(foxy.proxy.totals().event(Event::ProxyHeadersRefused), 3);
+    foxy.counts(Event::ProxyHeadersRefused, 3);
     // One byte at a time, and the request in the same packet as the end of the header.
     let mut slow = foxy.connect();
     let header = b"PROXY TCP4 192.0.2.8 10.0.0.1 4711 80\r\n";

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::common::{Asked, Client, Foxy, Origin};
+use crate::common::{Asked, Client, Foxy, Origin, until};
 use foxy_proxy::{Config, Role, Serves, Site};
 
 const FRESH: &str = "Cache-Control: max-age=60\r\n";
@@ -21,16 +21,6 @@ fn gated(open: &Arc<AtomicBool>) -> Origin {
         asked.reply("200 OK", FRESH, "page");
         true
     })
-}
-
-fn until(mut reached: impl FnMut() -> bool) {
-    for _ in 0..5_000 {
-        if reached() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    panic!("not reached");
 }
 
 /// The settings of [`Foxy::start`] without a client that is allowed.

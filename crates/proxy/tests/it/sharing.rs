@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::common::{Asked, Foxy, Origin};
+use crate::common::{Asked, Foxy, Origin, until};
 use foxy_proxy::{Collapse, Config, Role, Site, UpstreamConfig};
 
 /// A gate that blocks an origin until the test opens it.
@@ -26,16 +26,6 @@ impl Gate {
     fn close(&self) {
         self.0.store(false, Ordering::SeqCst);
     }
-}
-
-fn until(what: &str, done: impl Fn() -> bool) {
-    for _ in 0..5000 {
-        if done() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    panic!("{what}: not within ten seconds");
 }
 
 /// A page of the user in Cookie, with a validator per user; 304 to that user's validator.
@@ -73,7 +63,7 @@ fn crowd(
                 })
             })
             .collect();
-        until("everybody waits", || foxy.proxy.followers() >= users);
+        until(|| foxy.proxy.followers() >= users);
         gate.open();
         asking.into_iter().map(|one| one.join().unwrap()).collect()
     })
@@ -254,7 +244,7 @@ fn interim_answers_reach_only_the_forwarded_request() {
         client.send(format!(
             "GET http://{to}/ HTTP/1.1\r\nHost: x\r\nCookie: u{n}\r\n\r\n"
         ));
-        until("it waits", || foxy.proxy.followers() > n);
+        until(|| foxy.proxy.followers() > n);
     }
     gate.open();
     let hint = first.head();
@@ -309,8 +299,8 @@ fn waits_for_one_origin_are_limited() {
             scope.spawn(move || foxy.get(origin, &format!("/{n}")))
         };
         let waiting: Vec<_> = (0..5).map(ask).collect();
-        until("five wait", || foxy.proxy.followers() == 5);
-        until("three are asked", || origin.asked() == 3);
+        until(|| foxy.proxy.followers() == 5);
+        until(|| origin.asked() == 3);
         let refused = foxy.get(&origin, "/too-many");
         assert_eq!(refused.status, 503, "{}", refused.head);
         assert!(refused.cache().contains("origin-busy"), "{}", refused.head);
@@ -348,7 +338,7 @@ fn a_site_may_give_short_lived_answers_to_all_waiting_requests() {
         std::thread::scope(|scope| {
             let get = || foxy.ask(&format!("GET / HTTP/1.1\r\nHost: s\r\n{cookie}\r\n"));
             let asking: Vec<_> = (0..8).map(|_| scope.spawn(get)).collect();
-            until("all wait", || foxy.proxy.followers() == 8);
+            until(|| foxy.proxy.followers() == 8);
             foxy.clock.advance(Duration::from_secs(2));
             gate.open();
             for one in asking {

@@ -72,7 +72,7 @@ fn an_idle_connection_makes_room_for_a_new_one() {
     new.send(get(&origin, "/a"));
     assert_eq!(new.answer().status, 200);
     assert_eq!(idle.to_end(), b"", "the idle connection is closed");
-    assert_eq!(foxy.proxy.totals().event(Event::ConnectionsShed), 1);
+    foxy.counts(Event::ConnectionsShed, 1);
 }
 
 #[test]

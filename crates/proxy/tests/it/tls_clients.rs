@@ -104,17 +104,6 @@ fn ask(stream: &mut Stream, host: &str, path: &str) -> io::Result<(String, Vec<u
     }
 }
 
-/// Waits until this was counted so often: that happens after the client has seen it.
-fn reaches(foxy: &Foxy, event: Event, count: u64) {
-    for _ in 0..5000 {
-        if foxy.proxy.totals().event(event) == count {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    panic!("{event:?}: {}", foxy.proxy.totals().event(event));
-}
-
 #[test]
 fn names_choose_the_certificate_and_limit_the_hosts() {
     let (authority, origin) = (Authority::new(), pages());
@@ -146,8 +135,8 @@ fn names_choose_the_certificate_and_limit_the_hosts() {
         let refused = connect(&foxy, &trust, sni).unwrap_err().to_string();
         assert!(refused.contains("UnrecognisedName"), "{sni}: {refused}");
     }
-    reaches(&foxy, Event::TlsFailedName, 4);
-    reaches(&foxy, Event::TlsHandshakes, 6);
+    foxy.counts(Event::TlsFailedName, 4);
+    foxy.counts(Event::TlsHandshakes, 6);
 }
 
 #[test]
@@ -247,7 +236,7 @@ fn sessions_are_continued() {
             expected == HandshakeKind::Resumed
         );
     }
-    reaches(&foxy, Event::TlsResumed, 1);
+    foxy.counts(Event::TlsResumed, 1);
 }
 
 #[test]
@@ -302,8 +291,8 @@ fn clients_that_misbehave_are_closed_in_time() {
         "half of a hello"
     );
     assert_eq!(raw(b""), [], "silence");
-    reaches(&foxy, Event::TlsFailedTimeout, 2);
-    reaches(&foxy, Event::TlsFailedHandshake, 2);
+    foxy.counts(Event::TlsFailedTimeout, 2);
+    foxy.counts(Event::TlsFailedHandshake, 2);
     // One byte at a time is slow, and right.
     let name = ServerName::try_from("shop.test").unwrap();
     let mut session = ClientConnection::new(client(&authority), name).unwrap();

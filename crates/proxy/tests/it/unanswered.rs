@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
-use crate::common::{Answer, Asked, Client, Foxy, Origin};
+use crate::common::{Answer, Asked, Client, Foxy, Origin, until};
 
 /// GET gets a storable answer; any other method gets a closed connection.
 fn silent() -> Origin {
@@ -63,13 +63,7 @@ fn an_unsafe_request_whose_client_leaves_forgets_its_url() {
         url(&origin)
     ));
     drop(client);
-    for _ in 0..2000 {
-        if foxy.stored(&origin, "/x").is_none() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    panic!("still there");
+    until(|| foxy.stored(&origin, "/x").is_none());
 }
 
 #[test]

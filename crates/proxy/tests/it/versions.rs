@@ -5,18 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::common::{Foxy, Origin};
+use crate::common::{Foxy, Origin, until};
 
 const RELOAD: &str = "Cache-Control: no-cache\r\n";
 
 fn wait_for(flag: &AtomicBool) {
-    for _ in 0..5000 {
-        if flag.load(Ordering::SeqCst) {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    panic!("not within ten seconds");
+    until(|| flag.load(Ordering::SeqCst));
 }
 
 /// Two reloads overlap: the slow one is sent first and answered last. Its Date is `slow`; all other

@@ -23,7 +23,7 @@ use std::time::Duration;
 use foxy_base::{ManualClock, WallTime, key_hash};
 use foxy_disk::MemDisk;
 use foxy_proxy::{
-    Config, FixedNames, Listener, LogRecord, LogSink, Proxy, Renewal, Renewals, RenewedListener,
+    Config, Event, FixedNames, Listener, LogRecord, LogSink, Proxy, Renewal, Renewals, RenewedListener,
     Renewer, Resolved, Resolver, Resolving, Role, Serves, Worker, bind,
 };
 use foxy_store::{Engine, EngineConfig, Lookup, Object, StoreOptions};
@@ -251,7 +251,28 @@ impl Foxy {
     }
 }
 
+/// Waits until other threads have done something. A client has its answer before the worker has counted
+/// it, so a test waits for a count and does not look at it once.
+#[track_caller]
+pub fn until(mut reached: impl FnMut() -> bool) {
+    for _ in 0..10_000 {
+        if reached() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    panic!("not within twenty seconds");
+}
+
 impl Foxy {
+    /// Waits until an event was counted this often.
+    #[track_caller]
+    pub fn counts(&self, event: Event, times: u64) {
+        let count = || self.proxy.totals().event(event);
+        until(|| count() >= times);
+        assert_eq!(count(), times, "{event:?}");
+    }
+
     /// The stored head or whole object of a path.
     pub fn stored(&self, origin: &Origin, path: &str) -> Option<Arc<Object>> {
         let scheme = if over_tls::is_on() { "https" } else { "http" };
