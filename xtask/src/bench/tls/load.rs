@@ -8,7 +8,7 @@ use foxy_lab::kit::peers::install;
 use super::servers::{HOST, Server};
 
 /// The core of the load.
-const CORE: &str = "1";
+pub(super) const CORE: &str = "1";
 
 /// A kind of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +62,11 @@ impl Case {
         }
     }
 
+    /// Requests of a run.
+    pub(super) fn requests(self, share: f64) -> u64 {
+        self.size(share).0
+    }
+
     /// Runs the load; CPU time of the server for each answer, microseconds.
     pub(super) fn measure(self, server: &Server, folder: &Path, share: f64) -> Result<f64, String> {
         let (requests, connections) = self.size(share);
@@ -72,7 +77,7 @@ impl Case {
             .arg(install::path("h2load")?)
             .args(["--h1", "-t", "1"])
             .args(["-n", &requests.to_string(), "-c", &connections.to_string()])
-            .args(["--connect-to", &format!("127.0.0.1:{}", server.port)])
+            .args(["--connect-to", &server.address()])
             .arg(format!("https://{HOST}{}", self.path()))
             .output()
             .map_err(|e| format!("h2load: {e}"))?;

@@ -2,10 +2,12 @@
 //!
 //! Each server has one core, the load the other. They take turns, the medians are compared, and nginx runs
 //! twice a round: the ratio of its two medians is the noise. CPU is what the kernel says the server's threads
-//! ran, divided by the answers.
+//! ran, divided by the answers. Then a certificate is replaced under load, and idle connections are weighed.
 
+mod idle;
 mod load;
 mod servers;
+mod swap;
 
 use std::path::Path;
 
@@ -57,6 +59,9 @@ pub(crate) fn run(wanted: &Wanted) -> Result<Outcome, String> {
         println!("{}", row(case, &figures));
         outcome.note(judged(case, ratio(&figures)));
     }
+    outcome.note(swap::measure(servers.foxy(), folder.path()));
+    let connections = if wanted.quick { 1_500 } else { 4_500 };
+    outcome.note(idle::measure(servers.foxy(), folder.path(), connections));
     Ok(outcome)
 }
 

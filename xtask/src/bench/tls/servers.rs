@@ -16,7 +16,7 @@ pub(super) const HOST: &str = "tls.test";
 pub(super) struct Server {
     child: Child,
     /// Its TLS port.
-    pub(super) port: u16,
+    port: u16,
 }
 
 impl Server {
@@ -35,6 +35,20 @@ impl Server {
             sum += ran.unwrap_or(0);
         }
         Ok(sum)
+    }
+
+    /// Its resident memory, KiB.
+    pub(super) fn resident(&self) -> Result<f64, String> {
+        let path = format!("/proc/{}/status", self.child.pid());
+        let text = fs::read_to_string(&path).map_err(|e| format!("{path}: {e}"))?;
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let number = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
+        number.ok_or_else(|| format!("{path}: no VmRSS"))
+    }
+
+    /// Where it listens.
+    pub(super) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
     }
 }
 
@@ -101,7 +115,7 @@ fn write(path: &PathBuf, text: &str) -> Result<(), String> {
 }
 
 /// A certificate that signs itself: the load does not verify it.
-fn certificate(folder: &Path) -> Result<(), String> {
+pub(super) fn certificate(folder: &Path) -> Result<(), String> {
     let name = format!("/CN={HOST}");
     let alternative = format!("subjectAltName=DNS:{HOST}");
     let status = Command::new("openssl")
@@ -166,11 +180,14 @@ fn foxy_config(folder: &Path, origin: u16, secure: u16) -> String {
     let folder = folder.display();
     format!(
         "admin = \"off\"
-memory = \"256MiB\"
+memory = \"4GiB\"
 workers = 1
 
 [log]
 access = \"off\"
+
+[limits]
+connections = 40000
 
 [[site]]
 name = \"tls\"
