@@ -20,5 +20,6 @@ mod old_rules;
 mod output;
 mod privacy;
 mod reload;
+mod reloads;
 mod service;
 mod starts;
