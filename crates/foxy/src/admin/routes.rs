@@ -3,7 +3,7 @@
 use foxy_http1::RequestHead;
 
 use super::connection::Answer;
-use super::guard::{self, FIELD};
+use super::guard::{self, FIELD, Refusal, Way};
 use super::stats::Stats;
 use super::{State, list, metrics, origins, purge, reload, stores, why};
 
@@ -12,18 +12,23 @@ const NO_TOKEN: &str = "the admin token is needed: send `Authorization: Bearer T
 const PAGE: &str = include_str!("page.html");
 
 /// Finds the answer.
-pub(super) async fn answer(head: &RequestHead<'_>, body: &[u8], state: &State) -> Answer {
-    if let Some(reason) = guard::refuse(head, state) {
-        return Answer::text(403, reason);
-    }
+pub(super) async fn answer(
+    head: &RequestHead<'_>,
+    body: &[u8],
+    (way, state): (Way, &State),
+) -> Answer {
     let target = String::from_utf8_lossy(head.target_text()).into_owned();
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-    if guard::lacks_token(head, path, state) {
-        return match path {
-            // The page itself holds no data; it asks for the token.
-            "/" => page(401),
-            _ => Answer::text(401, NO_TOKEN),
-        };
+    match guard::check(head, path, way, state) {
+        Ok(()) => {}
+        // The page itself holds no data; it asks for the token.
+        Err(Refusal::NoToken) if path == "/" => return page(401),
+        Err(Refusal::NoToken) => return Answer::text(401, NO_TOKEN),
+        Err(Refusal::Forbidden(reason)) => return Answer::text(403, reason),
+        Err(Refusal::Beyond(has)) => {
+            let has = has.word();
+            return Answer::text(403, &format!("this needs more rights than `{has}`"));
+        }
     }
     match (head.method_text(), path) {
         (b"GET" | b"HEAD", "/why") => why::answer(query, state),

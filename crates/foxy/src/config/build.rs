@@ -11,6 +11,7 @@ use foxy_proxy::{Compress, Manner, OriginTimeouts, OriginsConfig, SiteNames};
 use foxy_tls::{OriginTls, ServerTls};
 use ipnet::IpNet;
 
+use super::admin_access::{self, AdminRights, AdminSocket};
 use super::given::{AllGiven, Section};
 use super::kind::Value;
 use super::machine::Machine;
@@ -37,6 +38,10 @@ pub struct Config {
     pub admin_hosts: Vec<String>,
     /// The admin token's file.
     pub admin_token: TokenFile,
+    /// A unix socket of the admin listener.
+    pub admin_socket: Option<AdminSocket>,
+    /// Rights at the admin listener, beside those of the admin token.
+    pub admin_rights: AdminRights,
     /// The memory budget in bytes.
     pub memory: u64,
     /// Network threads, at least one.
@@ -216,6 +221,10 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
         _ => None,
     };
     let admin_token = TokenFile::new(token_file, machine);
+    let (admin_socket, admin_rights) = (
+        admin_access::socket(&mut access),
+        admin_access::rights(&mut access),
+    );
     let access = proxy_settings::access(&mut access);
     // A configuration of sites alone has no forward proxy unless it asks for one.
     let asks = |name| single("").is_some_and(|top| top.contains_key(name));
@@ -252,6 +261,8 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
         admin,
         admin_hosts,
         admin_token,
+        admin_socket,
+        admin_rights,
         memory,
         workers: workers.max(1),
         pin_workers,

@@ -4,6 +4,7 @@
 //! disagree. Nothing reads files or the environment after [`Config::build`], but [`read`] does before it.
 
 mod access_rules;
+mod admin_access;
 mod build;
 mod certificates;
 mod changes;
@@ -40,6 +41,7 @@ mod table;
 mod token_file;
 mod values;
 
+pub use admin_access::{AdminRights, AdminSocket, Right};
 pub use build::{
     Config, LogConfig, LogFormat, LogLevel, LogTarget, ScrubConfig, SiteConfig, StoreConfig,
 };

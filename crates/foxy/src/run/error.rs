@@ -66,6 +66,26 @@ pub enum StartError {
         /// The system's error.
         source: io::Error,
     },
+    /// A further token cannot be read.
+    #[error("admin token {path}: {source}; correct access.{setting}")]
+    FurtherToken {
+        /// Its file.
+        path: String,
+        /// The setting that names it.
+        setting: &'static str,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The unix socket of the admin listener cannot be made.
+    #[error(
+        "admin socket {path}: {source}; correct access.admin_socket, or make its folder for Foxy to write to"
+    )]
+    AdminSocket {
+        /// Its path.
+        path: String,
+        /// The system's error.
+        source: io::Error,
+    },
     /// The system refuses a thread or runtime.
     #[error("cannot start a {what} thread: {source}; the limit on processes or memory is too low")]
     Thread {

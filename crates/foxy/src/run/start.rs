@@ -19,7 +19,7 @@ use super::running::Running;
 use super::workers::{Bound, spawn};
 use super::{Passed, StartError, preflight, resident, sweeper, token};
 use crate::access_log;
-use crate::admin;
+use crate::admin::{self, UnixSocket};
 use crate::config::{Config, LogTarget};
 
 /// The parts that Foxy takes from outside, so that tests can control them.
@@ -87,12 +87,13 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     let engine = engine(config, budget, &parts);
     let stores = Arc::new(StoreKeeper::new(&engine, parts.store_options.clone()));
     stores.open_all(parts.disks, config, parts.strict)?;
-    let token = token::of(config)?;
+    let keys = token::keys(config)?;
     let origins = config.origins();
     let mut passed = parts.passed;
     let bound = Bound::bind_all(config, &origins, &mut passed)?;
     let admin_socket = admin_socket(config, &mut passed)?;
     passed.expect_none()?;
+    let unix_socket = admin_unix_socket(config)?;
     let log = access_log::start(&config.log.access).map_err(|source| StartError::AccessLog {
         target: log_path(&config.log.access),
         source,
@@ -106,12 +107,11 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     let fixed = Fixed {
         seed: parts.seed,
         budget,
-        token,
         admin: admin_address,
         clock: Arc::clone(&parts.clock),
         started: parts.clock.mono(),
     };
-    let proxy_config = fixed.proxy_config(config, &bound);
+    let proxy_config = fixed.proxy_config(config, &bound, &keys);
     read_trust(config, &proxy_config.upstream.tls)?;
     let addresses = Renewal::new(&proxy_config.access.local_addresses);
     let proxy = Proxy::new(
@@ -125,14 +125,14 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     if let Some(stand_in) = parts.stand_in {
         proxy.set_stand_in(stand_in);
     }
-    let renewable = Renewable::new(fixed, (config, origins), proxy, &bound);
+    let renewable = Renewable::new(fixed, (config, origins, keys), proxy, &bound);
     let certificates = Certificates::new(renewable.certificates());
-    let admin = match admin_socket {
-        Some(socket) => {
+    let admin = match (admin_socket, unix_socket) {
+        (None, None) => None,
+        sockets => {
             let state = renewable.admin_state((&engine, &stores, handle.clone()));
-            Some(admin::AdminThread::start(socket, state)?)
+            Some(admin::AdminThread::start(sockets, state)?)
         }
-        None => None,
     };
     let mut running = Running::new(renewable, engine, stores, admin, log);
     let (threads, renewers) = spawn(
@@ -194,6 +194,17 @@ fn admin_socket(config: &Config, passed: &mut Passed) -> Result<Option<TcpListen
         Some(socket) => Ok(Some(socket)),
         None => admin::bind(address).map(Some),
     }
+}
+
+fn admin_unix_socket(config: &Config) -> Result<Option<UnixSocket>, StartError> {
+    let Some(wanted) = &config.admin_socket else {
+        return Ok(None);
+    };
+    let bound = UnixSocket::bind(wanted).map_err(|source| StartError::AdminSocket {
+        path: wanted.path.display().to_string(),
+        source,
+    });
+    bound.map(Some)
 }
 
 fn log_path(target: &LogTarget) -> String {

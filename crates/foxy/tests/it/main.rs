@@ -6,7 +6,9 @@
     reason = "what fails in a helper or in an origin's thread fails the test"
 )]
 
+mod attacks;
 mod bounds;
+mod canary;
 mod clients;
 mod common;
 mod formats;

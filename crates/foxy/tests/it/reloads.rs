@@ -11,9 +11,9 @@ fn reloads_fail_no_request_and_nothing_is_served_under_rules_that_are_gone() {
     let reloads = Reloads {
         foxy: Some(env!("CARGO_BIN_EXE_foxy").into()),
         seed: 1,
-        reloads: if long { 500 } else { 100 },
+        reloads: if long { 500 } else { 60 },
         rate: 1000,
-        downloads: if long { 200 } else { 40 },
+        downloads: if long { 500 } else { 100 },
         broken: 50,
         pause: 50,
     };
