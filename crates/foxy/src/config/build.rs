@@ -14,6 +14,7 @@ use ipnet::IpNet;
 use super::admin_access::{self, AdminRights, AdminSocket};
 use super::given::{AllGiven, Section};
 use super::kind::Value;
+use super::log::{LogClients, LogQueries, LogService};
 use super::machine::Machine;
 use super::origin::OriginUrl;
 use super::problem::Problem;
@@ -138,8 +139,10 @@ pub struct LogConfig {
     pub access: LogTarget,
     /// In which form.
     pub format: LogFormat,
-    /// Log the queries of URLs.
-    pub query_strings: bool,
+    /// What it tells of the queries of URLs.
+    pub queries: LogQueries,
+    /// What it tells of clients.
+    pub clients: LogClients,
     /// How much Foxy says about itself.
     pub level: LogLevel,
 }
@@ -153,6 +156,8 @@ pub enum LogTarget {
     Stdout,
     /// A file, appended to.
     File(PathBuf),
+    /// A service of the system or the network.
+    Service(LogService),
 }
 
 /// Forms of the access log.
@@ -336,18 +341,35 @@ fn scrub(section: Option<&Section>, problems: &mut Vec<Problem>) -> ScrubConfig 
 fn log(section: Option<&Section>, problems: &mut Vec<Problem>) -> LogConfig {
     let mut values = Values::read("log", section, problems);
     LogConfig {
-        access: match values.text("access").as_str() {
-            "off" => LogTarget::Off,
-            "stdout" => LogTarget::Stdout,
-            path => LogTarget::File(PathBuf::from(path)),
-        },
+        access: log_target(&values.text("access")),
         format: match values.text("format").as_str() {
             "combined" => LogFormat::Combined,
             "json" => LogFormat::Json,
             _ => LogFormat::Squid,
         },
-        query_strings: values.flag("query_strings"),
+        queries: match values.text("query_strings").as_str() {
+            "true" => LogQueries::Kept,
+            "hashed" => LogQueries::Hashed,
+            _ => LogQueries::Off,
+        },
+        clients: match values.text("clients").as_str() {
+            "network" => LogClients::Network,
+            "hashed" => LogClients::Hashed,
+            "off" => LogClients::Off,
+            _ => LogClients::Full,
+        },
         level: LogLevel(values.text("level")),
+    }
+}
+
+fn log_target(text: &str) -> LogTarget {
+    match text {
+        "off" => LogTarget::Off,
+        "stdout" => LogTarget::Stdout,
+        text => match LogService::named(text) {
+            Some(service) => LogTarget::Service(service),
+            None => LogTarget::File(PathBuf::from(text)),
+        },
     }
 }
 

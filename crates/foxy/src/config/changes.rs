@@ -48,6 +48,11 @@ fn admin(config: &Config) -> impl Debug {
     (&config.admin_token, &config.admin_rights)
 }
 
+fn lines(config: &Config) -> impl Debug {
+    let log = &config.log;
+    (&log.access, log.format, log.queries, log.clients)
+}
+
 fn caching(config: &Config) -> impl Debug {
     (&config.proxy.rules, &config.proxy.user_rules)
 }
@@ -84,6 +89,7 @@ impl Config {
         changes.compare("admin names", &old.admin_hosts, &next.admin_hosts);
         changes.compare("admin rights", &admin(old), &admin(&next));
         changes.compare("log.level", &old.log.level, &next.log.level);
+        changes.compare("access log", &lines(old), &lines(&next));
         (next, changes)
     }
 
@@ -105,9 +111,6 @@ impl Config {
             "scrub": scrub,
             "admin": admin,
             "admin socket": admin_socket,
-            "log.access": log.access,
-            "log.format": log.format,
-            "log.query_strings": log.query_strings,
             "clients' connections": proxy.limits.client_connections,
             "purge rate": proxy.access.purge_rate,
             "upstream connections and names": proxy.upstream,

@@ -126,6 +126,7 @@ impl Config {
             LogTarget::Off => "off".to_owned(),
             LogTarget::Stdout => "standard output".to_owned(),
             LogTarget::File(path) => path.display().to_string(),
+            LogTarget::Service(service) => service.to_string(),
         }
     }
 }

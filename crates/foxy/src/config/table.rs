@@ -197,11 +197,13 @@ pub const SETTINGS: &[Setting] = &[
         "Clients that may use the site; others get 403."),
 
     fixed("log", "access", LogTarget, "off",
-        "Where finished requests are logged. SIGUSR1 and SIGHUP open the file anew, for log rotation."),
+        "Where finished requests are logged: a file, `stdout`, `syslog` (RFC 5424 to /dev/log; `syslog:PATH` is another socket, `syslog:ADDRESS:PORT` UDP) or `journald`. SIGUSR1 and SIGHUP open the file anew, for log rotation. A line that a service does not take is dropped and counted."),
     fixed("log", "format", Word(&["squid", "combined", "json"]), "squid",
         "`squid`: Squid's native format; `combined`: as Apache; `json`: one object per line with every detail."),
-    fixed("log", "query_strings", Flag, "false",
-        "Log the queries of URLs and referrers, which often contain names or keys. If off, only the `?` is logged, as Squid does. Logs for `foxy sim size` need it where queries tell objects apart."),
+    fixed("log", "query_strings", Word(&["false", "true", "hashed"]), "false",
+        "Log the queries of URLs and referrers, which often contain names or keys. `false`: only the `?` is logged, as Squid does. `hashed`: 16 digits in place of each, the same for the same query on one day until a restart. Logs for `foxy sim size` need one of the others where queries tell objects apart."),
+    fixed("log", "clients", Word(&["full", "network", "hashed", "off"]), "full",
+        "What the access log tells of clients. `network`: the /24 of an IPv4 address, the /48 of an IPv6 one; `hashed`: 16 digits in place of address and user, under a key that each start draws, others each day (UTC); `off`: neither. Fields of requests are never logged, except `Referer`, `User-Agent` and `traceparent`."),
     fixed("log", "level", Word(&["error", "warn", "info", "debug"]), "info",
         "How much Foxy says about itself on standard error. The variable FOXY_LOG refines it per module."),
 

@@ -6,6 +6,8 @@ use std::net::SocketAddr;
 use foxy_disk::DiskError;
 use foxy_store::OpenError;
 
+use crate::config::LogTarget;
+
 /// A start that failed; nothing is left running.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -104,6 +106,17 @@ impl StartError {
             Self::Store(error) => error.is_of_the_disk(),
             _ => false,
         }
+    }
+
+    /// The error of an access log.
+    pub(super) fn access_log(target: &LogTarget, source: io::Error) -> Self {
+        let target = match target {
+            LogTarget::File(path) => path.display().to_string(),
+            LogTarget::Service(service) => service.to_string(),
+            LogTarget::Stdout => "stdout".to_owned(),
+            LogTarget::Off => "off".to_owned(),
+        };
+        Self::AccessLog { target, source }
     }
 
     /// The error of an address, with the advice for its kind.

@@ -16,7 +16,7 @@ use super::running::Addresses;
 use super::start::read_trust;
 use super::workers::Bound;
 use super::{Passed, StartError, limits, token};
-use crate::access_log::LogHandle;
+use crate::access_log::Log;
 use crate::admin::{AdminThread, Keys, State};
 use crate::config::Config;
 
@@ -92,7 +92,7 @@ pub(super) struct Renewable {
 }
 
 /// The parts that the admin listener needs beside the proxy.
-pub(super) type Around<'a> = (&'a Arc<Engine>, &'a Arc<StoreKeeper>, Option<LogHandle>);
+pub(super) type Around<'a> = (&'a Arc<Engine>, &'a Arc<StoreKeeper>, &'a Log);
 
 impl Renewable {
     pub(super) fn new(
@@ -155,7 +155,7 @@ impl Renewable {
             &now.proxy,
             (engine, stores),
             &fixed.clock,
-            log,
+            log.handle(),
             (&now.config, &now.addresses, now.origins.clone()),
             (now.keys.clone(), fixed.started),
             self.wishes.clone(),
@@ -181,6 +181,12 @@ impl Renewable {
         let local = &now.config.proxy.access.local_addresses;
         settings.access.local_addresses.clone_from(local);
         read_trust(&config, &settings.upstream.tls)?;
+        let (_, _, log) = around;
+        let prepared = log.prepare(&config.log);
+        let prepared =
+            prepared.map_err(|source| StartError::access_log(&config.log.access, source))?;
+        // Nothing fails from here on.
+        let old_log = log.apply(&config.log, prepared);
         let proxy = now.proxy.renewed(settings, changes.alike);
         let sent: Vec<_> = self
             .renewers
@@ -194,6 +200,10 @@ impl Renewable {
         for applied in sent {
             // An error means that the worker has ended.
             let _ = applied.recv();
+        }
+        // Every worker has handed its lines over.
+        if let Some(log) = old_log {
+            log.finish();
         }
         self.certificates
             .set(config.certificates(), &*self.fixed.clock);

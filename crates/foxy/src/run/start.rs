@@ -18,9 +18,9 @@ use super::renewable::{Fixed, Renewable};
 use super::running::Running;
 use super::workers::{Bound, spawn};
 use super::{Passed, StartError, preflight, resident, sweeper, token};
-use crate::access_log;
+use crate::access_log::Log;
 use crate::admin::{self, UnixSocket};
-use crate::config::{Config, LogTarget};
+use crate::config::Config;
 
 /// The parts that Foxy takes from outside, so that tests can control them.
 #[derive(Debug)]
@@ -94,11 +94,8 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     let admin_socket = admin_socket(config, &mut passed)?;
     passed.expect_none()?;
     let unix_socket = admin_unix_socket(config)?;
-    let log = access_log::start(&config.log.access).map_err(|source| StartError::AccessLog {
-        target: log_path(&config.log.access),
-        source,
-    })?;
-    let handle = log.as_ref().map(access_log::LogThread::handle);
+    let log = Log::start(&config.log);
+    let log = log.map_err(|source| StartError::access_log(&config.log.access, source))?;
 
     let resolver = parts
         .resolver
@@ -130,7 +127,7 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     let admin = match (admin_socket, unix_socket) {
         (None, None) => None,
         sockets => {
-            let state = renewable.admin_state((&engine, &stores, handle.clone()));
+            let state = renewable.admin_state((&engine, &stores, &log));
             Some(admin::AdminThread::start(sockets, state)?)
         }
     };
@@ -138,8 +135,7 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     let (threads, renewers) = spawn(
         &running.proxy(),
         bound.per_worker,
-        handle.as_ref(),
-        (config.log.format, config.log.query_strings),
+        running.log_settings(),
         config.pin_workers,
     )?;
     running.set_workers(threads, renewers);
@@ -205,12 +201,4 @@ fn admin_unix_socket(config: &Config) -> Result<Option<UnixSocket>, StartError> 
         source,
     });
     bound.map(Some)
-}
-
-fn log_path(target: &LogTarget) -> String {
-    match target {
-        LogTarget::File(path) => path.display().to_string(),
-        LogTarget::Stdout => "stdout".to_owned(),
-        LogTarget::Off => "off".to_owned(),
-    }
 }
