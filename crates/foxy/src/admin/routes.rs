@@ -1,10 +1,11 @@
 //! The addresses of the admin listener.
 
 use foxy_http1::RequestHead;
+use foxy_store::{Health, OneStoreStats};
 
 use super::connection::Answer;
 use super::guard::{self, FIELD, Refusal, Way};
-use super::stats::Stats;
+use super::stats::{Stats, health_word};
 use super::{State, list, metrics, origins, purge, reload, stores, why};
 
 const NO_TOKEN: &str = "the admin token is needed: send `Authorization: Bearer TOKEN`, or name its \
@@ -89,7 +90,15 @@ fn ready(state: &State) -> (String, bool) {
     let (sick, left) = origins::sick(state);
     let word = if left { "ready" } else { "no origin is left" };
     let without = without.collect::<String>();
-    (format!("{word}{without}{sick}"), left)
+    let stores = sick_stores(&state.engine.stats().stores);
+    (format!("{word}{without}{stores}{sick}"), left)
+}
+
+/// Lines about stores that are slow, only read, or offline: Foxy serves, with less.
+fn sick_stores(stores: &[OneStoreStats]) -> String {
+    let sick = stores.iter().filter(|store| store.health != Health::Good);
+    sick.map(|store| format!("\nstore {} is {}", store.disk, health_word(store.health)))
+        .collect()
 }
 
 fn page(status: u16) -> Answer {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::*;
 
+mod every;
 mod rewriting;
 mod sites;
 
