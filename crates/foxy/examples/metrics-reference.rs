@@ -22,12 +22,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The page of a Foxy that has everything: a store, a log, a site with two origins.
+/// The page of a Foxy that has everything: a store, a log, a certificate, a site with two origins.
 fn page(folder: &str) -> Result<String, Box<dyn Error>> {
+    let made = rcgen::generate_simple_self_signed(["a.test".to_owned()])?;
+    std::fs::write(format!("{folder}/crt"), made.cert.pem())?;
+    std::fs::write(format!("{folder}/key"), made.signing_key.serialize_pem())?;
     let text = format!(
         "listen = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nmemory = \"64MiB\"\nworkers = 1\n\
          [[store]]\npath = \"{folder}/store\"\nsize = \"16MiB\"\n[log]\naccess = \"{folder}/log\"\n\
-         [[site]]\nname = \"s\"\nlisten = \"127.0.0.1:0\"\norigin = [\"http://127.0.0.1:1\", \"http://127.0.0.1:2\"]\n"
+         [[site]]\nname = \"s\"\nlisten_tls = \"127.0.0.1:0\"\norigin = [\"http://127.0.0.1:1\", \"http://127.0.0.1:2\"]\n\
+         certificate = \"{folder}/crt\"\nkey = \"{folder}/key\"\n"
     );
     let wrong = |problems: Vec<foxy::config::Problem>| format!("{problems:?}");
     let config =

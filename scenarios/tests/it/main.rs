@@ -19,6 +19,7 @@ mod expect_continue;
 mod expiry_and_revalidation;
 mod guarded_destinations;
 mod head_from_get;
+mod incidents;
 mod keep_alive;
 mod kill_keeps_contents;
 mod kill_keeps_purges;
