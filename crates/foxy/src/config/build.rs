@@ -221,11 +221,7 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
     let stores = stores::all(repeated(given, "store"), machine, problems);
     let mut access = Values::read("access", single("access"), problems);
     let admin_hosts = access.texts("admin_hosts");
-    let token_file = match access.given("admin_token_file") {
-        Some(Value::Text(path)) => Some(&path[..]),
-        _ => None,
-    };
-    let admin_token = TokenFile::new(token_file, machine);
+    let admin_token = admin_token(&access, machine);
     let (admin_socket, admin_rights) = (
         admin_access::socket(&mut access),
         admin_access::rights(&mut access),
@@ -275,6 +271,14 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
         state_folder: machine.state_folder(),
         sites,
     }
+}
+
+fn admin_token(access: &Values<'_>, machine: &dyn Machine) -> TokenFile {
+    let named = match access.given("admin_token_file") {
+        Some(Value::Text(path)) => Some(&path[..]),
+        _ => None,
+    };
+    TokenFile::new(named, machine)
 }
 
 /// Partitions that keep paths as received. The section's values are checked where the rest of it is
