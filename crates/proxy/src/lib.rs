@@ -69,7 +69,7 @@ pub use config::{
 pub use counters::{BUCKETS, CLASSES, Counters, Event, Latency, OriginTotals, Totals, Trouble};
 pub use foxy_access as access_rules;
 pub use foxy_http_rules as rules;
-pub use gatekeeper::{Gatekeeper, Limit, Per, plain_path};
+pub use gatekeeper::{AccessQuestion, Gatekeeper, Limit, Per, plain_path};
 pub use ledger::Use;
 pub use listener::{Listener, Serves, bind, can_bind};
 pub use listing::Listed;
