@@ -175,9 +175,14 @@ async fn reloads(
         );
         // Every request that begins after the answer has the new settings.
         let ask = Ask::get(format!("/o/{}?s={SIZE}&h=1", 1 + number % 9));
-        let answer = ask
-            .send(&door(ports.main, "main.test"), PATIENCE, None)
-            .await?;
+        let door = door(ports.main, "main.test");
+        let answer = match ask.send(&door, PATIENCE, None).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                findings.fault(format!("reload {number}: a request got no answer: {error}"));
+                continue;
+            }
+        };
         let mark = settings.mark.to_string();
         findings.expect(answer.head.get("X-Mark") == Some(&mark), || {
             format!(

@@ -108,7 +108,8 @@ async fn played(
     scene.apply(&(race.after)(places)).await?;
     let second = ask("b").send(&door, SOON, None).await;
     origin.release();
-    let first = first.answer().await?;
+    let first = first.answer().await;
+    let first = first.map_err(|error| format!("race {} ({}): {error}", race.name, point.word()))?;
     let old = words(&first);
     if !(first.whole && first.head.status() == 200 && old.starts_with("one ")) {
         faults.push(format!("the request of before got {:?}, {old}", first.head));

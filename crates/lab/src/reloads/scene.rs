@@ -50,7 +50,8 @@ impl Scene {
             ..Ask::get("/reload".to_owned())
         };
         let answer = ask.with("X-Foxy-Admin", "1");
-        let answer = answer.send(&self.admin, PATIENCE, None).await?;
+        let answer = answer.send(&self.admin, PATIENCE, None).await;
+        let answer = answer.map_err(|error| format!("the admin address: {error}"))?;
         let words = String::from_utf8_lossy(&answer.body).trim().to_owned();
         match answer.head.status() {
             200 => Ok(Ok(words)),
