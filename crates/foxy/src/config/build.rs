@@ -222,10 +222,8 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
     let mut access = Values::read("access", single("access"), problems);
     let admin_hosts = access.texts("admin_hosts");
     let admin_token = admin_token(&access, machine);
-    let (admin_socket, admin_rights) = (
-        admin_access::socket(&mut access),
-        admin_access::rights(&mut access),
-    );
+    let admin_socket = admin_access::socket(&mut access);
+    let admin_rights = admin_access::rights(&mut access);
     let access = proxy_settings::access(&mut access);
     // A configuration of sites alone has no forward proxy unless it asks for one.
     let asks = |name| single("").is_some_and(|top| top.contains_key(name));
