@@ -264,6 +264,21 @@ impl Scene {
             .answer()
     }
 
+    /// A page of the admin address, which must be there.
+    #[must_use]
+    pub fn page(&self, path: &str) -> String {
+        let answer = self.get_at(self.admin(), "localhost", path);
+        String::from_utf8_lossy(&answer.is(200).body).into_owned()
+    }
+
+    /// Waits until the metrics have a sample that begins so, with another value than zero.
+    pub fn exports(&self, sample: &str) {
+        self.until(sample, || {
+            let found = |line: &str| line.starts_with(sample) && !line.ends_with(" 0");
+            self.page("/metrics").lines().any(found)
+        });
+    }
+
     /// Bytes of a request as they are; the answer to them.
     #[must_use]
     pub fn send_raw(&self, bytes: &str) -> Answer {

@@ -7,7 +7,10 @@ use crate::report::Outcome;
 use crate::workspace::{programs, root};
 
 /// `(document, example program that prints it)`; [`programs`] builds these.
-const DOCUMENTS: &[(&str, &str)] = &[("docs/config.md", "config-reference")];
+const DOCUMENTS: &[(&str, &str)] = &[
+    ("docs/config.md", "config-reference"),
+    ("docs/metrics.md", "metrics-reference"),
+];
 
 /// Each document is what its program prints.
 pub(crate) fn check() -> Outcome {

@@ -31,6 +31,7 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
 pub(crate) fn programs() -> Result<PathBuf, String> {
     let mut build = cargo(&["build", "--quiet", "--workspace", "--profile", "test"]);
     build.args(["--bin", "foxy", "--example", "config-reference"]);
+    build.args(["--example", "metrics-reference"]);
     succeed(&mut build, "checks need these programs")?;
     Ok(target_folder()?.join("debug"))
 }

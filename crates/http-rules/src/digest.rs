@@ -59,13 +59,16 @@ impl Flags {
     /// No explicit lifetime, but a type that is the same for all users: a guess applies to requests
     /// with Cookie as well.
     pub const STATIC_TYPE: Self = Self(1 << 12);
+    /// Has a cookie that only a rule of the operator (`store_set_cookie`) shares: it is not used once
+    /// that rule is gone.
+    pub const COOKIE_BY_RULE: Self = Self(1 << 13);
     /// Stored under the rules of an older Foxy. Encoded as a generation, not as a flag.
     pub const OLD_RULES: Self = Self(1 << 15);
     /// Any of these forbids every stale use.
     pub const FORBID_STALE: Self = Self(
         Self::MUST_REVALIDATE.0 | Self::PROXY_REVALIDATE.0 | Self::NO_CACHE.0 | Self::INVALIDATED.0,
     );
-    const KNOWN: u16 = (1 << 13) - 1;
+    const KNOWN: u16 = (1 << 14) - 1;
 
     /// True if all of `other` are set.
     #[must_use]

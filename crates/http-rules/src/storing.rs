@@ -97,7 +97,7 @@ where
     );
     let under = check_method(request, response, &control, &times, config)?;
     check_authorization(request.digest, &control)?;
-    check_cookie(response.fields, &control, config)?;
+    let cookie_by_rule = check_cookie(response.fields, &control, config)?;
     let vary = check_vary(response.fields, config)?;
     let part = check_part(response)?;
     let lifetime = freshness::lifetime(
@@ -110,6 +110,7 @@ where
     );
     let mut digest = facts::digest_of(response, &control, &times, lifetime, config);
     digest.flags.set(Flags::VARY, vary.is_some());
+    digest.flags.set(Flags::COOKIE_BY_RULE, cookie_by_rule);
     check_use(response, &control, &digest, &times, config)?;
     let strip_listed = control.private_listed || control.no_cache_listed;
     Ok(StorePlan {
@@ -221,20 +222,24 @@ fn check_authorization(request: &RequestDigest, control: &ResponseControl) -> Re
 }
 
 /// A cookie belongs to one client. RFC 9111 section 7.3 permits storing it; here the response must
-/// also permit sharing. A cookie that is not stored with the response does not matter.
+/// also permit sharing. A cookie that is not stored with the response does not matter. Returns
+/// true if only the operator's rule shares it.
 fn check_cookie<R: Fields + ?Sized>(
     fields: &R,
     control: &ResponseControl,
     config: &Config,
-) -> Result<(), NoStore> {
+) -> Result<bool, NoStore> {
     let shared = control.public || control.s_maxage.is_some();
-    if shared || config.store_set_cookie || config.strip_set_cookie {
-        return Ok(());
+    if shared || config.strip_set_cookie {
+        return Ok(false);
     }
     if values(fields, "Set-Cookie").next().is_none() || is_listed(fields, control, "Set-Cookie") {
-        return Ok(());
+        return Ok(false);
     }
-    Err(NoStore::SetCookie)
+    match config.store_set_cookie {
+        true => Ok(true),
+        false => Err(NoStore::SetCookie),
+    }
 }
 
 /// True if private="..." or no-cache="..." excludes a field from storing.

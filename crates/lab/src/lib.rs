@@ -8,4 +8,5 @@ pub mod kit;
 pub mod linear;
 pub mod origins;
 pub mod privacy;
+pub mod reloads;
 pub mod stores;

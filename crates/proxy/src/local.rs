@@ -65,10 +65,6 @@ pub(crate) struct Lasting {
     pub(crate) pool: Pool<Upstream>,
     pub(crate) disk: DiskReader,
     pub(crate) log: RefCell<Box<dyn LogSink>>,
-    /// True if the log wants records.
-    pub(crate) logs: bool,
-    /// True if the log wants details in its records.
-    pub(crate) details: bool,
     /// Client connections and fills of this worker.
     pub(crate) busy: Cell<usize>,
     /// Connections so far.
@@ -83,6 +79,10 @@ pub(crate) struct Local {
     pub(crate) proxy: Arc<Proxy>,
     pub(crate) limits: Limits,
     pub(crate) patience: Patience,
+    /// True if the log wants records.
+    pub(crate) logs: bool,
+    /// True if the log wants details in its records.
+    pub(crate) details: bool,
     lasting: Rc<Lasting>,
 }
 
@@ -106,8 +106,6 @@ impl Local {
             entrance: Entrance::default(),
             pool: Pool::new(&config.upstream),
             disk: DiskReader::new(Arc::clone(&proxy.engine), Arc::clone(&proxy.clock)),
-            logs: log.wanted(),
-            details: log.wanted() && log.wants_details(),
             connections: Cell::new(0),
             log: RefCell::new(log),
             busy: Cell::new(0),
@@ -120,6 +118,7 @@ impl Local {
 
     /// The same worker with other settings.
     pub(crate) fn renewed(&self, proxy: Arc<Proxy>) -> Rc<Self> {
+        self.log.borrow_mut().renew();
         Self::with(proxy, Rc::clone(&self.lasting))
     }
 
@@ -130,9 +129,15 @@ impl Local {
             fields: config.limits.head_fields,
             ..Limits::default()
         };
+        let (logs, details) = {
+            let log = lasting.log.borrow();
+            (log.wanted(), log.wanted() && log.wants_details())
+        };
         Rc::new(Self {
             limits,
             patience: Patience::of(&config.timeouts),
+            logs,
+            details,
             lasting,
             proxy,
         })

@@ -79,14 +79,17 @@ pub struct Details<'a> {
 pub trait LogSink: Debug + Send {
     /// Takes one record.
     fn record(&mut self, record: &LogRecord<'_>);
-    /// Returns whether records are wanted at all; asked once, when the worker starts.
+    /// Returns whether records are wanted at all; asked when the worker starts and after
+    /// [`renew`](Self::renew).
     fn wanted(&self) -> bool {
         true
     }
-    /// Returns whether records shall have [`Details`]; asked once, when the worker starts.
+    /// Returns whether records shall have [`Details`]; asked at the same times.
     fn wants_details(&self) -> bool {
         false
     }
+    /// Called when the worker has got new settings: those of the log may have changed too.
+    fn renew(&mut self) {}
     /// Called a few times per second, and when the worker ends.
     fn flush(&mut self);
 }

@@ -170,11 +170,22 @@ impl Proxy {
     #[inline]
     pub(crate) fn admitted(&self, object: &Object, rule: RuleId) -> Option<Digest> {
         let digest = stored_digest(object)?;
+        let doubtful = Flags::OLD_RULES.with(Flags::COOKIE_BY_RULE);
+        if digest.flags.any(doubtful) && self.is_withdrawn(digest.flags, rule) {
+            return None;
+        }
+        Some(digest)
+    }
+
+    /// True if the rules of now would not have stored it.
+    #[cold]
+    fn is_withdrawn(&self, flags: Flags, rule: RuleId) -> bool {
         // An older Foxy compared undecoded parameter names, so the origin may have seen other
         // parameters than those in the key.
-        let cloaked =
-            digest.flags.has(Flags::OLD_RULES) && self.config.user_rules.drops_parameters(rule);
-        (!cloaked).then_some(digest)
+        let cloaked = flags.has(Flags::OLD_RULES) && self.config.user_rules.drops_parameters(rule);
+        let rules = self.rules(rule);
+        let shares = rules.store_set_cookie && !rules.strip_set_cookie;
+        cloaked || (flags.has(Flags::COOKIE_BY_RULE) && !shares)
     }
 
     /// The name of the rule that decides, for people.

@@ -10,7 +10,7 @@ use foxy_base::{Fields, first};
 pub const TOKEN_FIELD: &str = "X-Foxy-Token";
 
 /// The admin credential. Its text is never printed.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Token(Arc<[u8]>);
 
 impl Token {

@@ -19,6 +19,8 @@ mod expect_continue;
 mod expiry_and_revalidation;
 mod guarded_destinations;
 mod head_from_get;
+mod incident_disk;
+mod incident_origin;
 mod keep_alive;
 mod kill_keeps_contents;
 mod kill_keeps_purges;

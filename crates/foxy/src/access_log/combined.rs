@@ -4,16 +4,17 @@ use std::io::Write;
 
 use foxy_proxy::LogRecord;
 
+use super::redaction::ShownClient;
 use super::{Calendar, or_dash};
 
 /// Appends one line.
-pub(super) fn write(record: &LogRecord<'_>, out: &mut Vec<u8>) {
+pub(super) fn write((record, client): (&LogRecord<'_>, ShownClient), out: &mut Vec<u8>) {
     let at = Calendar::of(record.at);
     // Writing to a Vec cannot fail.
     let _ = write!(
         out,
         "{} - {} [{:02}/{}/{:04}:{:02}:{:02}:{:02} +0000] \"",
-        record.client.ip(),
+        client.address(),
         user(record),
         at.day,
         at.month_name(),

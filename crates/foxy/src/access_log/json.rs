@@ -4,16 +4,24 @@ use std::io::Write;
 
 use foxy_proxy::{Details, LogRecord};
 
+use super::redaction::ShownClient;
 use super::{Calendar, url};
 
 /// Appends one line. Written by hand: no tree is built, and the order of the keys is fixed.
-pub(super) fn write(record: &LogRecord<'_>, out: &mut Vec<u8>) {
+pub(super) fn write((record, client): (&LogRecord<'_>, ShownClient), out: &mut Vec<u8>) {
     let at = Calendar::of(record.at);
     // Writing to a Vec cannot fail.
     let _ = write!(
         out,
         "{{\"time\":\"{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z\",\"client\":\"{}\"",
-        at.year, at.month, at.day, at.hour, at.minute, at.second, at.millis, record.client
+        at.year,
+        at.month,
+        at.day,
+        at.hour,
+        at.minute,
+        at.second,
+        at.millis,
+        client.with_port()
     );
     text("user", record.user.as_bytes(), out);
     text("partition", record.partition.as_bytes(), out);

@@ -5,39 +5,31 @@
 
 mod calendar;
 mod combined;
+mod datagrams;
 mod json;
+mod redaction;
 mod sink;
 mod squid;
+mod switch;
 mod writer;
 
 pub use calendar::Calendar;
 pub use sink::BufferedSink;
-pub use writer::{LogHandle, LogThread, start};
+pub use switch::{Log, Prepared};
+pub use writer::{LogHandle, LogThread};
 
 use foxy_proxy::LogRecord;
 
+use self::redaction::ShownClient;
 use crate::config::LogFormat;
 
-/// Appends one line, newline included.
-pub fn write_line(format: LogFormat, record: &LogRecord<'_>, out: &mut Vec<u8>) {
+/// Appends one line, newline included. The record is redacted already; the client beside it is what
+/// may be shown of the record's.
+fn write_shown(format: LogFormat, shown: (&LogRecord<'_>, ShownClient), out: &mut Vec<u8>) {
     match format {
-        LogFormat::Squid => squid::write(record, out),
-        LogFormat::Combined => combined::write(record, out),
-        LogFormat::Json => json::write(record, out),
-    }
-}
-
-/// The record without the queries of its URLs: queries carry names, keys and sessions. The `?`
-/// stays, so that a page with a query differs from the page without.
-fn without_queries<'a>(record: &LogRecord<'a>) -> LogRecord<'a> {
-    let cut = |url: &'a [u8]| match url.iter().position(|b| *b == b'?') {
-        Some(at) => &url[..=at],
-        None => url,
-    };
-    LogRecord {
-        target: cut(record.target),
-        referer: cut(record.referer),
-        ..*record
+        LogFormat::Squid => squid::write(shown, out),
+        LogFormat::Combined => combined::write(shown, out),
+        LogFormat::Json => json::write(shown, out),
     }
 }
 

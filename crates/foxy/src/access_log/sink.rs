@@ -1,8 +1,12 @@
 //! A worker's end of the access log: a buffer that is handed over when full or a little old.
 
+use std::sync::Arc;
+
 use foxy_proxy::{LogRecord, LogSink};
 
-use super::{LogHandle, without_queries, write_line};
+use super::redaction::Scratch;
+use super::switch::{Active, Log, Switch};
+use super::write_shown;
 use crate::config::LogFormat;
 
 /// A buffer is handed over when it holds this much.
@@ -11,23 +15,27 @@ const FULL_BYTES: usize = 32 << 10;
 /// Writes lines into a buffer and hands it to the log thread.
 #[derive(Debug)]
 pub struct BufferedSink {
-    format: LogFormat,
-    query_strings: bool,
-    handle: LogHandle,
+    switch: Arc<Switch>,
+    seen: u64,
+    active: Option<Active>,
+    scratch: Scratch,
     lines: Vec<u8>,
     count: u64,
 }
 
 impl BufferedSink {
-    /// A sink for one worker; the queries of URLs are left out unless `query_strings`.
+    /// A sink for one worker.
     #[must_use]
-    pub fn new(format: LogFormat, query_strings: bool, handle: LogHandle) -> Self {
-        let lines = handle.empty_buffer();
+    pub fn new(log: &Log) -> Self {
+        let switch = log.switch();
+        let seen = switch.generation();
+        let active = switch.active();
         Self {
-            format,
-            query_strings,
-            handle,
-            lines,
+            seen,
+            active,
+            switch,
+            scratch: Scratch::default(),
+            lines: Vec::new(),
             count: 0,
         }
     }
@@ -35,26 +43,42 @@ impl BufferedSink {
 
 impl LogSink for BufferedSink {
     fn record(&mut self, record: &LogRecord<'_>) {
-        let cut = without_queries(record);
-        let record = if self.query_strings { record } else { &cut };
-        write_line(self.format, record, &mut self.lines);
+        let Some(active) = &self.active else { return };
+        let client = active.redaction.client(record);
+        let shown = active.redaction.apply(record, &mut self.scratch);
+        write_shown(active.format, (&shown, client), &mut self.lines);
         self.count += 1;
         if self.lines.len() >= FULL_BYTES {
             self.flush();
         }
     }
 
+    fn wanted(&self) -> bool {
+        self.active.is_some()
+    }
+
     fn wants_details(&self) -> bool {
-        self.format == LogFormat::Json
+        let format = self.active.as_ref().map(|active| active.format);
+        format == Some(LogFormat::Json)
+    }
+
+    fn renew(&mut self) {
+        let now = self.switch.generation();
+        if now != self.seen {
+            // Lines of before go where they were meant for.
+            self.flush();
+            self.active = self.switch.active();
+            self.seen = now;
+        }
     }
 
     fn flush(&mut self) {
-        if self.count == 0 {
+        let Some(active) = self.active.as_ref().filter(|_| self.count > 0) else {
             return;
-        }
-        let empty = self.handle.empty_buffer();
+        };
+        let empty = active.handle.empty_buffer();
         let full = std::mem::replace(&mut self.lines, empty);
-        self.handle.hand_over(full, self.count);
+        active.handle.hand_over(full, self.count);
         self.count = 0;
     }
 }

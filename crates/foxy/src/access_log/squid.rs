@@ -4,10 +4,11 @@ use std::io::Write;
 
 use foxy_proxy::{LogRecord, Outcome};
 
+use super::redaction::ShownClient;
 use super::{or_dash, url};
 
 /// Appends one line.
-pub(super) fn write(record: &LogRecord<'_>, out: &mut Vec<u8>) {
+pub(super) fn write((record, client): (&LogRecord<'_>, ShownClient), out: &mut Vec<u8>) {
     let at = record.at;
     // Writing to a Vec cannot fail.
     let _ = write!(
@@ -16,7 +17,7 @@ pub(super) fn write(record: &LogRecord<'_>, out: &mut Vec<u8>) {
         at.secs(),
         at.millis().rem_euclid(1000),
         record.duration.as_millis(),
-        record.client.ip(),
+        client.address(),
         code(record.outcome),
         record.status,
         record.bytes_out

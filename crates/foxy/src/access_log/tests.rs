@@ -6,8 +6,9 @@ use std::time::Duration;
 use foxy_base::WallTime;
 use foxy_proxy::{Details, LogRecord, LogSink, Outcome, RequestId};
 
+use super::redaction::{Redaction, Scratch, Secret};
 use super::*;
-use crate::config::LogTarget;
+use crate::config::{LogClients, LogConfig, LogLevel, LogQueries, LogTarget};
 
 fn record<'a>() -> LogRecord<'a> {
     LogRecord {
@@ -38,7 +39,7 @@ fn record<'a>() -> LogRecord<'a> {
 
 fn line(format: LogFormat, record: &LogRecord<'_>) -> String {
     let mut out = Vec::new();
-    write_line(format, record, &mut out);
+    write_shown(format, (record, ShownClient::Full(record.client)), &mut out);
     String::from_utf8(out).unwrap()
 }
 
@@ -135,6 +136,16 @@ fn json_has_the_details_that_are_known() {
     }
 }
 
+fn log(target: LogTarget, format: LogFormat) -> LogConfig {
+    LogConfig {
+        access: target,
+        format,
+        queries: LogQueries::Off,
+        clients: LogClients::Full,
+        level: LogLevel("info".to_owned()),
+    }
+}
+
 #[test]
 fn lines_reach_the_file_and_a_moved_file_is_opened_anew() {
     let folder = tempfile::tempdir().unwrap();
@@ -142,16 +153,16 @@ fn lines_reach_the_file_and_a_moved_file_is_opened_anew() {
         folder.path().join("access.log"),
         folder.path().join("access.log.1"),
     );
-    let thread = start(&LogTarget::File(path.clone())).unwrap().unwrap();
-    let mut sink = BufferedSink::new(LogFormat::Squid, true, thread.handle());
+    let log = Log::start(&log(LogTarget::File(path.clone()), LogFormat::Squid)).unwrap();
+    let mut sink = BufferedSink::new(&log);
     sink.record(&record());
     sink.flush();
     // The reopening comes behind the line in the same queue.
     std::fs::rename(&path, &moved).unwrap();
-    thread.handle().reopen();
+    log.handle().unwrap().reopen();
     sink.record(&record());
     drop(sink);
-    thread.finish();
+    log.finish();
     assert_eq!(std::fs::read_to_string(moved).unwrap().lines().count(), 1);
     assert_eq!(std::fs::read_to_string(path).unwrap().lines().count(), 1);
 }
@@ -161,10 +172,14 @@ fn queries_are_logged_only_where_that_is_wanted_and_strangers_do_not_read() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     for format in [LogFormat::Squid, LogFormat::Combined, LogFormat::Json] {
-        for wanted in [false, true] {
-            let path = folder.path().join(format!("{format:?} {wanted}"));
-            let thread = start(&LogTarget::File(path.clone())).unwrap().unwrap();
-            let mut sink = BufferedSink::new(format, wanted, thread.handle());
+        for queries in [LogQueries::Off, LogQueries::Kept, LogQueries::Hashed] {
+            let path = folder.path().join(format!("{format:?} {queries:?}"));
+            let config = LogConfig {
+                queries,
+                ..log(LogTarget::File(path.clone()), format)
+            };
+            let log = Log::start(&config).unwrap();
+            let mut sink = BufferedSink::new(&log);
             for target in [
                 &b"/a?key=secret"[..],
                 b"http://a.test/a?key=secret?secret",
@@ -177,9 +192,13 @@ fn queries_are_logged_only_where_that_is_wanted_and_strangers_do_not_read() {
                 });
             }
             drop(sink);
-            thread.finish();
+            log.finish();
             let text = std::fs::read_to_string(&path).unwrap();
-            assert_eq!(text.contains("secret"), wanted, "{text}");
+            assert_eq!(
+                text.contains("secret"),
+                queries == LogQueries::Kept,
+                "{text}"
+            );
             assert!(text.contains("/a?") && text.lines().count() == 3, "{text}");
             let mode = std::fs::metadata(&path).unwrap().permissions().mode();
             assert_eq!(mode & 0o007, 0, "{mode:o}");
@@ -190,12 +209,11 @@ fn queries_are_logged_only_where_that_is_wanted_and_strangers_do_not_read() {
 #[test]
 fn a_thread_that_is_gone_costs_lines_not_requests() {
     let folder = tempfile::tempdir().unwrap();
-    let thread = start(&LogTarget::File(folder.path().join("log")))
-        .unwrap()
-        .unwrap();
-    let handle = thread.handle();
-    let mut sink = BufferedSink::new(LogFormat::Squid, true, handle.clone());
-    thread.finish();
+    let target = LogTarget::File(folder.path().join("log"));
+    let log = Log::start(&log(target, LogFormat::Squid)).unwrap();
+    let handle = log.handle().unwrap();
+    let mut sink = BufferedSink::new(&log);
+    log.finish();
     sink.record(&record());
     sink.flush();
     assert_eq!((handle.written(), handle.dropped()), (0, 1));
@@ -203,6 +221,129 @@ fn a_thread_that_is_gone_costs_lines_not_requests() {
 
 #[test]
 fn a_log_that_cannot_be_opened_is_an_error_and_off_is_none() {
-    assert!(start(&LogTarget::File("/no/such/folder/log".into())).is_err());
-    assert!(start(&LogTarget::Off).unwrap().is_none());
+    let target = LogTarget::File("/no/such/folder/log".into());
+    assert!(Log::start(&log(target, LogFormat::Squid)).is_err());
+    let off = Log::start(&log(LogTarget::Off, LogFormat::Squid)).unwrap();
+    assert!(off.handle().is_none() && !BufferedSink::new(&off).wanted());
+}
+
+#[test]
+fn a_log_changes_its_file_and_form_while_it_runs_and_loses_no_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let first = log(LogTarget::File(at("a")), LogFormat::Squid);
+    let log_ = Log::start(&first).unwrap();
+    let mut sink = BufferedSink::new(&log_);
+    let change = |config: &LogConfig, sink: &mut BufferedSink| {
+        sink.record(&record());
+        let prepared = log_.prepare(config).unwrap();
+        let old = log_.apply(config, prepared);
+        // A line between the change and the renewal still goes where it was meant for.
+        sink.record(&record());
+        sink.renew();
+        if let Some(old) = old {
+            old.finish();
+        }
+    };
+    // The form alone, the file, off, on again.
+    change(&log(LogTarget::File(at("a")), LogFormat::Json), &mut sink);
+    assert!(sink.wants_details());
+    change(&log(LogTarget::File(at("b")), LogFormat::Squid), &mut sink);
+    change(&log(LogTarget::Off, LogFormat::Squid), &mut sink);
+    assert!(!sink.wanted());
+    change(&log(LogTarget::File(at("c")), LogFormat::Squid), &mut sink);
+    assert!(sink.wanted() && !sink.wants_details());
+    sink.record(&record());
+    drop(sink);
+    assert!(
+        log_.prepare(&log(LogTarget::File(at("x/y")), LogFormat::Json))
+            .is_err()
+    );
+    let handle = log_.handle().unwrap();
+    log_.finish();
+    let lines = |name: &str| std::fs::read_to_string(at(name)).unwrap();
+    let json = lines("a")
+        .lines()
+        .filter(|line| line.starts_with('{'))
+        .count();
+    assert_eq!((lines("a").lines().count(), json), (4, 2));
+    assert_eq!(
+        (lines("b").lines().count(), lines("c").lines().count()),
+        (2, 1)
+    );
+    assert_eq!((handle.written(), handle.dropped()), (7, 0));
+}
+
+/// A line about this client and user.
+fn told(clients: LogClients, (client, user, day): (&str, &str, i64)) -> String {
+    let redaction = Redaction {
+        clients,
+        queries: LogQueries::Hashed,
+        secret: Secret::of([7; 16]),
+    };
+    let record = LogRecord {
+        client: SocketAddr::new(client.parse().unwrap(), 5000),
+        user,
+        at: WallTime::from_secs(day * 86_400 + 60),
+        ..record()
+    };
+    let (mut scratch, mut out) = (Scratch::default(), Vec::new());
+    let shown = redaction.apply(&record, &mut scratch);
+    write_shown(
+        LogFormat::Json,
+        (&shown, redaction.client(&record)),
+        &mut out,
+    );
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn clients_are_told_as_far_as_that_is_wanted() {
+    let part = |clients, of, name: &str| {
+        let value: serde_json::Value = serde_json::from_str(&told(clients, of)).unwrap();
+        value[name].as_str().unwrap_or_default().to_owned()
+    };
+    for (clients, address, shown) in [
+        (LogClients::Full, "192.0.2.77", "192.0.2.77:5000"),
+        (
+            LogClients::Full,
+            "2001:db8:1:2::3",
+            "[2001:db8:1:2::3]:5000",
+        ),
+        (LogClients::Network, "192.0.2.77", "192.0.2.0"),
+        (LogClients::Network, "::ffff:192.0.2.77", "192.0.2.0"),
+        (LogClients::Network, "2001:db8:1:2::3", "2001:db8:1::"),
+        (LogClients::Off, "192.0.2.77", "-"),
+    ] {
+        assert_eq!(
+            part(clients, (address, "ann", 1), "client"),
+            shown,
+            "{clients:?}"
+        );
+    }
+    assert_eq!(
+        part(LogClients::Network, ("192.0.2.7", "ann", 1), "user"),
+        "ann"
+    );
+    assert_eq!(part(LogClients::Off, ("192.0.2.7", "ann", 1), "user"), "");
+    let hashed = |of, name| part(LogClients::Hashed, of, name);
+    for (name, same, other) in [
+        (
+            "client",
+            ("::ffff:192.0.2.7", "bob", 1),
+            ("192.0.2.8", "ann", 1),
+        ),
+        ("user", ("192.0.2.8", "ann", 1), ("192.0.2.7", "bob", 1)),
+    ] {
+        let one = hashed(("192.0.2.7", "ann", 1), name);
+        assert!(
+            one.len() == 16 && one.bytes().all(|b| b.is_ascii_hexdigit()),
+            "{one}"
+        );
+        assert_eq!(hashed(same, name), one);
+        assert_ne!(hashed(other, name), one);
+        assert_ne!(hashed(("192.0.2.7", "ann", 2), name), one, "another day");
+    }
+    assert!(!told(LogClients::Hashed, ("192.0.2.7", "ann", 1)).contains("ann"));
+    assert!(!told(LogClients::Hashed, ("192.0.2.7", "", 1)).contains("user\""));
 }

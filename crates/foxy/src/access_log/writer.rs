@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use super::datagrams::Datagrams;
 use crate::config::LogTarget;
 
 /// Buffers that may wait for the thread; more are dropped.
@@ -22,8 +23,9 @@ enum Message {
     Stop,
 }
 
+/// Counts, and buffers for reuse.
 #[derive(Debug, Default)]
-struct Shared {
+pub(super) struct Shared {
     spare: Mutex<Vec<Vec<u8>>>,
     dropped: AtomicU64,
     written: AtomicU64,
@@ -110,18 +112,23 @@ impl LogThread {
     }
 }
 
-/// Opens the target and starts the thread; `None` for a log that is off.
+/// Opens the target and starts the thread, which goes on with these counts; `None` for a log that is
+/// off.
 ///
 /// # Errors
-/// The file cannot be opened for appending, or the thread not started.
-pub fn start(target: &LogTarget) -> io::Result<Option<LogThread>> {
+/// The target cannot be opened, or the thread not started.
+pub(super) fn start_with(
+    target: &LogTarget,
+    shared: &Arc<Shared>,
+) -> io::Result<Option<LogThread>> {
     let output = match target {
         LogTarget::Off => return Ok(None),
         LogTarget::Stdout => Output::Stdout,
         LogTarget::File(path) => Output::File(open(path)?, path.clone()),
+        LogTarget::Service(service) => Output::Service(Datagrams::new(service)?),
     };
     let (sender, receiver) = sync_channel(QUEUE);
-    let shared = Arc::new(Shared::default());
+    let shared = Arc::clone(shared);
     let handle = LogHandle {
         sender,
         shared: Arc::clone(&shared),
@@ -135,6 +142,7 @@ pub fn start(target: &LogTarget) -> io::Result<Option<LogThread>> {
 enum Output {
     Stdout,
     File(File, std::path::PathBuf),
+    Service(Datagrams),
 }
 
 fn open(path: &Path) -> io::Result<File> {
@@ -153,19 +161,13 @@ fn run(mut output: Output, receiver: &Receiver<Message>, shared: &Shared) {
             Message::Stop => break,
             Message::Reopen => output.reopen(),
             Message::Lines(mut lines, count) => {
-                match output.write(&lines) {
-                    Ok(()) => {
-                        shared.written.fetch_add(count, Ordering::Relaxed);
-                        failing = false;
-                    }
-                    Err(error) => {
-                        shared.dropped.fetch_add(count, Ordering::Relaxed);
-                        if !failing {
-                            tracing::error!(%error, "the access log cannot be written; its lines are dropped and counted");
-                        }
-                        failing = true;
-                    }
+                let (failed, why) = output.write(&lines, count);
+                shared.written.fetch_add(count - failed, Ordering::Relaxed);
+                shared.dropped.fetch_add(failed, Ordering::Relaxed);
+                if let Some(error) = why.as_ref().filter(|_| !failing) {
+                    tracing::error!(%error, "the access log cannot be written; its lines are dropped and counted");
                 }
+                failing = why.is_some();
                 lines.clear();
                 let mut spare = shared.spare();
                 if spare.len() < SPARE {
@@ -177,14 +179,19 @@ fn run(mut output: Output, receiver: &Receiver<Message>, shared: &Shared) {
 }
 
 impl Output {
-    fn write(&mut self, lines: &[u8]) -> io::Result<()> {
-        match self {
+    /// Writes `count` lines; the number of those that were not written, and why.
+    fn write(&mut self, lines: &[u8], count: u64) -> (u64, Option<io::Error>) {
+        let written = match self {
             Self::Stdout => {
                 let mut out = io::stdout().lock();
-                out.write_all(lines)?;
-                out.flush()
+                out.write_all(lines).and_then(|()| out.flush())
             }
             Self::File(file, _) => file.write_all(lines),
+            Self::Service(service) => return service.send(lines),
+        };
+        match written {
+            Ok(()) => (0, None),
+            Err(error) => (count, Some(error)),
         }
     }
 

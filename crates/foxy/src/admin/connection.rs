@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use foxy_http1::{BodyFraming, FieldSlots, HeadScanner, Limits, RequestHead, write};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
+use super::guard::Way;
 use super::open::Stage;
 use super::{State, routes};
 
@@ -39,8 +39,12 @@ impl Answer {
 }
 
 /// Reads a request, answers it, closes. What goes wrong on the way concerns that client alone.
-pub(super) async fn serve(mut stream: TcpStream, state: &State, stage: &Stage) {
-    let exchanged = tokio::time::timeout(TIME, exchange(&mut stream, state, stage)).await;
+pub(super) async fn serve<S>(mut stream: S, way: Way, state: &State, stage: &Stage)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let exchanged = exchange(&mut stream, (way, state), stage);
+    let exchanged = tokio::time::timeout(TIME, exchanged).await;
     if let Ok(Ok(Some(mut more))) = exchanged {
         while let Some(piece) = more.recv().await {
             let written = tokio::time::timeout(TIME, stream.write_all(&piece)).await;
@@ -53,11 +57,14 @@ pub(super) async fn serve(mut stream: TcpStream, state: &State, stage: &Stage) {
 }
 
 /// Answers; what is to follow, if the answer is not complete.
-async fn exchange(
-    stream: &mut TcpStream,
-    state: &State,
+async fn exchange<S>(
+    stream: &mut S,
+    asked: (Way, &State),
     stage: &Stage,
-) -> std::io::Result<Option<mpsc::Receiver<Vec<u8>>>> {
+) -> std::io::Result<Option<mpsc::Receiver<Vec<u8>>>>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     let limits = Limits {
         head_bytes: HEAD_BYTES,
         ..Limits::default()
@@ -77,7 +84,7 @@ async fn exchange(
                 if let Some(body) = buffer.get(parts.len()..parts.len() + body) {
                     let head_only = head.method_text() == b"HEAD";
                     stage.working();
-                    break (routes::answer(&head, body, state).await, head_only);
+                    break (routes::answer(&head, body, asked).await, head_only);
                 }
             }
             Ok(None) => {}
@@ -96,7 +103,10 @@ async fn exchange(
     Ok(more)
 }
 
-async fn finish(stream: &mut TcpStream) -> std::io::Result<()> {
+async fn finish<S>(stream: &mut S) -> std::io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     stream.shutdown().await?;
     // Reading on until the client closes keeps unread input from resetting the answer.
     let mut rest = [0; 1024];

@@ -1,46 +1,118 @@
-//! Access checks: requests must use a known name, changes need the `X-Foxy-Admin` field, and
-//! requests from other machines need the admin token except for health.
+//! Access checks: requests must use a known name and come from no foreign page, changes need the
+//! `X-Foxy-Admin` field, and each request needs a right.
 
 use foxy_base::first;
 use foxy_http1::{RequestHead, TargetForm};
 
 use super::State;
+use crate::config::Right;
 
 /// The field that a change needs. Browsers let no foreign page send it without our consent.
 pub(super) const FIELD: &str = "X-Foxy-Admin";
 
-/// Why a request is not answered, if so.
-pub(super) fn refuse(head: &RequestHead<'_>, state: &State) -> Option<&'static str> {
+/// The way by which a request came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// TCP.
+    Network,
+    /// The unix socket, whose permissions say who can connect.
+    Socket,
+}
+
+/// A request that is not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// Whoever asks may not ask so: 403.
+    Forbidden(&'static str),
+    /// A token is needed: 401.
+    NoToken,
+    /// The request has rights, but not this one: 403.
+    Beyond(Right),
+}
+
+/// Checks a request for `path`.
+pub(super) fn check(
+    head: &RequestHead<'_>,
+    path: &str,
+    way: Way,
+    state: &State,
+) -> Result<(), Refusal> {
     if head.form() != TargetForm::Origin {
-        return Some("this is the admin address of Foxy, not a proxy");
+        let words = "this is the admin address of Foxy, not a proxy";
+        return Err(Refusal::Forbidden(words));
     }
-    // A foreign page that points its own name here does not know the token.
-    if has_token(head, state) {
-        return None;
+    let by_token = state.keys.of_token(head);
+    // A foreign page does not know a token.
+    if by_token == Right::Nothing {
+        if way == Way::Network {
+            known_name(head, state)?;
+        }
+        not_foreign(head, path)?;
     }
-    let host = first(&head, "Host").map(String::from_utf8_lossy);
-    if !host.is_some_and(|host| known(&host, &state.hosts)) {
-        return Some("this name is not known; use localhost, or add it to access.admin_hosts");
+    let without = match way {
+        Way::Network => state.keys.network,
+        Way::Socket => state.keys.socket,
+    };
+    let has = by_token.max(without);
+    let needs = needed(head.method_text(), path);
+    if has >= needs {
+        return Ok(());
     }
-    None
+    Err(match has {
+        Right::Nothing => Refusal::NoToken,
+        has => Refusal::Beyond(has),
+    })
 }
 
 /// Returns whether a changing request may change.
 pub(super) fn may_change(head: &RequestHead<'_>, state: &State) -> bool {
-    first(&head, FIELD) == Some(b"1") || has_token(head, state)
+    first(head, FIELD) == Some(b"1") || state.keys.of_token(head) > Right::Nothing
 }
 
-/// True if a request lacks the token that it needs.
-pub(super) fn lacks_token(head: &RequestHead<'_>, path: &str, state: &State) -> bool {
-    let local = state
-        .addresses
-        .admin
-        .is_some_and(|own| own.ip().is_loopback());
-    !local && !matches!(path, "/healthz" | "/readyz") && !has_token(head, state)
+/// The right that a request needs. What is not known needs all.
+fn needed(method: &[u8], path: &str) -> Right {
+    match (method, path) {
+        (b"GET" | b"HEAD", "/healthz" | "/readyz") => Right::Nothing,
+        (b"GET" | b"HEAD", _) => Right::Read,
+        (b"POST", "/purge") => Right::Purge,
+        _ => Right::Operate,
+    }
 }
 
-fn has_token(head: &RequestHead<'_>, state: &State) -> bool {
-    state.token.as_ref().is_some_and(|token| token.is_in(head))
+fn known_name(head: &RequestHead<'_>, state: &State) -> Result<(), Refusal> {
+    let host = first(head, "Host").map(String::from_utf8_lossy);
+    if host.is_some_and(|host| known(&host, &state.hosts)) {
+        return Ok(());
+    }
+    let words = "this name is not known; use localhost, or add it to access.admin_hosts";
+    Err(Refusal::Forbidden(words))
+}
+
+/// A browser says where a request comes from. A link to the status page is followed from anywhere:
+/// the page alone holds no data.
+fn not_foreign(head: &RequestHead<'_>, path: &str) -> Result<(), Refusal> {
+    let field = |name| first(head, name);
+    let reads = matches!(head.method_text(), b"GET" | b"HEAD");
+    let link = reads && path == "/" && field("Sec-Fetch-Mode") == Some(b"navigate");
+    let site = field("Sec-Fetch-Site");
+    let elsewhere = site.is_some_and(|site| !matches!(site, b"same-origin" | b"none"));
+    let origin = field("Origin").is_some_and(|origin| !is_own(origin, field("Host")));
+    if (elsewhere && !link) || origin {
+        let words = "a page of another site asks; open the admin address itself";
+        return Err(Refusal::Forbidden(words));
+    }
+    Ok(())
+}
+
+/// True if a page of this origin came from here.
+fn is_own(origin: &[u8], host: Option<&[u8]>) -> bool {
+    let authority = [&b"http://"[..], b"https://"]
+        .into_iter()
+        .find_map(|scheme| origin.strip_prefix(scheme));
+    match (authority, host) {
+        (Some(authority), Some(host)) => authority.eq_ignore_ascii_case(host),
+        _ => false,
+    }
 }
 
 /// Loopback names and addresses, the listener's own address, and what the operator lists.
@@ -92,6 +164,45 @@ mod tests {
             "10.0.0.6",
         ] {
             assert!(!known(host, &listed), "{host}");
+        }
+    }
+
+    #[test]
+    fn pages_that_are_ours() {
+        for (origin, host, own) in [
+            ("http://localhost:3129", Some("localhost:3129"), true),
+            ("https://Foxy.Example", Some("foxy.example"), true),
+            ("http://localhost:8080", Some("localhost:3129"), false),
+            (
+                "http://localhost:3129.evil.test",
+                Some("localhost:3129"),
+                false,
+            ),
+            ("null", Some("null"), false),
+            ("http://localhost:3129", None, false),
+            ("ftp://localhost:3129", Some("localhost:3129"), false),
+        ] {
+            let host = host.map(str::as_bytes);
+            assert_eq!(is_own(origin.as_bytes(), host), own, "{origin}");
+        }
+    }
+
+    #[test]
+    fn rights_that_requests_need() {
+        for (method, path, right) in [
+            ("GET", "/healthz", Right::Nothing),
+            ("HEAD", "/readyz", Right::Nothing),
+            ("GET", "/stats", Right::Read),
+            ("GET", "/healthz/", Right::Read),
+            ("GET", "/purge", Right::Read),
+            ("POST", "/purge", Right::Purge),
+            ("POST", "/purge/", Right::Operate),
+            ("POST", "/reload", Right::Operate),
+            ("POST", "/healthz", Right::Operate),
+            ("DELETE", "/", Right::Operate),
+            ("purge", "/purge", Right::Operate),
+        ] {
+            assert_eq!(needed(method.as_bytes(), path), right, "{method} {path}");
         }
     }
 }

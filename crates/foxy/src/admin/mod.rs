@@ -3,11 +3,12 @@
 //! It runs on a thread of its own, so that it answers when the network threads are busy and never
 //! costs them anything. It is no proxy, answers only under names it knows (a page in a browser
 //! could otherwise point its own name at it), and changes something only for requests that carry
-//! a field which a foreign page cannot add. Where others than this machine can connect to it, it
-//! asks for the admin token.
+//! a field which a foreign page cannot add. Tokens, a unix socket and loopback have rights
+//! (`guard`, `keys`); where others than this machine can connect, nothing is told without a token.
 
 mod connection;
 mod guard;
+mod keys;
 mod list;
 mod metrics;
 mod names;
@@ -16,14 +17,17 @@ mod origins;
 mod purge;
 mod reload;
 mod routes;
+mod socket;
 mod stats;
 mod stores;
 mod traffic;
 mod why;
 
+pub(crate) use keys::Keys;
 pub(crate) use list::Line;
 pub use origins::OriginLine;
 pub(crate) use purge::{Operation, Removed, Started};
+pub(crate) use socket::UnixSocket;
 pub(crate) use stats::resident_bytes;
 pub use stats::{Durations, Memory, Stats, Store};
 pub(crate) use stores::{Changed, StoreLine};
@@ -36,12 +40,14 @@ use std::time::Duration;
 
 use foxy_base::{Clock, MonoTime};
 use foxy_proxy::rules::rewrite::Rewriting;
-use foxy_proxy::{Origins, Proxy, Token};
+use foxy_proxy::{Origins, Proxy};
 use foxy_store::Engine;
 use foxy_tls::ServerTls;
 use parking_lot::RwLock;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
+use self::guard::Way;
 use self::names::Names;
 use self::open::Open;
 use crate::StartError;
@@ -66,7 +72,7 @@ pub(crate) struct State {
     memory: u64,
     hosts: Vec<String>,
     names: Names,
-    token: Option<Token>,
+    keys: Keys,
     addresses: Addresses,
     certificates: Vec<ServerTls>,
     reloads: mpsc::Sender<ReloadWish>,
@@ -81,7 +87,7 @@ impl State {
         clock: &Arc<dyn Clock>,
         log: Option<LogHandle>,
         (config, addresses, origins): (&Config, &Addresses, Vec<Origins>),
-        (token, started): (Option<Token>, MonoTime),
+        (keys, started): (Keys, MonoTime),
         reloads: mpsc::Sender<ReloadWish>,
     ) -> Self {
         let sites = addresses.sites.iter().map(|(name, _)| name.clone());
@@ -104,7 +110,7 @@ impl State {
                 shared: shared(config),
                 rewriting: rewriting(config),
             },
-            token,
+            keys,
             addresses: addresses.clone(),
             certificates: config.certificates(),
             reloads,
@@ -168,8 +174,11 @@ pub(crate) struct AdminThread {
 }
 
 impl AdminThread {
-    /// Starts answering.
-    pub(crate) fn start(socket: TcpListener, state: State) -> Result<Self, StartError> {
+    /// Starts answering on the address, the unix socket, or both.
+    pub(crate) fn start(
+        (socket, unix): (Option<TcpListener>, Option<UnixSocket>),
+        state: State,
+    ) -> Result<Self, StartError> {
         let fail = |source| StartError::Thread {
             what: "admin",
             source,
@@ -183,7 +192,7 @@ impl AdminThread {
         let served = Arc::clone(&current);
         let thread = std::thread::Builder::new()
             .name("foxy-admin".to_owned())
-            .spawn(move || runtime.block_on(serve(socket, served, stopped)))
+            .spawn(move || runtime.block_on(serve((socket, unix), served, stopped)))
             .map_err(fail)?;
         Ok(Self {
             current,
@@ -204,39 +213,75 @@ impl AdminThread {
     }
 }
 
-async fn serve(socket: TcpListener, current: Current, stopped: oneshot::Receiver<()>) {
-    let listener = match tokio::net::TcpListener::from_std(socket) {
-        Ok(listener) => listener,
-        Err(error) => {
+async fn serve(
+    (socket, unix): (Option<TcpListener>, Option<UnixSocket>),
+    current: Current,
+    stopped: oneshot::Receiver<()>,
+) {
+    let network = socket.map(tokio::net::TcpListener::from_std).transpose();
+    let local = unix
+        .as_ref()
+        .map(|unix| tokio::net::UnixListener::from_std(unix.listener()?));
+    let (network, local) = match (network, local.transpose()) {
+        (Ok(network), Ok(local)) => (network, local),
+        (Err(error), _) | (_, Err(error)) => {
             tracing::error!(%error, "the admin listener could not start");
             return;
         }
     };
     tokio::select! {
-        () = accept_all(&listener, &current) => {}
+        () = accept_all((network, local), &current) => {}
         _ = stopped => {}
     }
 }
 
-async fn accept_all(listener: &tokio::net::TcpListener, current: &Current) {
+/// The next connection of a listener; none ever without one.
+async fn next<S, F: Future<Output = std::io::Result<S>>>(
+    accepting: Option<F>,
+) -> std::io::Result<S> {
+    match accepting {
+        Some(accepting) => accepting.await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn accept_all(
+    (network, local): (
+        Option<tokio::net::TcpListener>,
+        Option<tokio::net::UnixListener>,
+    ),
+    current: &Current,
+) {
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let open = Open::new(CONNECTIONS);
     loop {
         let Ok(permit) = Arc::clone(&room).acquire_owned().await else {
             return;
         };
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let (state, place) = (Arc::clone(&current.read()), open.place());
-                let stage = place.stage();
-                let task = tokio::spawn(async move {
-                    connection::serve(stream, &state, &stage).await;
-                    drop(permit);
-                });
-                open.enter(place, task.abort_handle());
-            }
+        let around = (current, &open, permit);
+        let begun = tokio::select! {
+            accepted = next(network.as_ref().map(tokio::net::TcpListener::accept)) => accepted
+                .map(|(stream, _)| begin(stream, Way::Network, around)),
+            accepted = next(local.as_ref().map(tokio::net::UnixListener::accept)) => accepted
+                .map(|(stream, _)| begin(stream, Way::Socket, around)),
+        };
+        if begun.is_err() {
             // Out of descriptors, usually: a pause, then on.
-            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
+}
+
+/// Serves a connection in a task of its own.
+fn begin<S>(stream: S, way: Way, (current, open, permit): (&Current, &Open, OwnedSemaphorePermit))
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (state, place) = (Arc::clone(&current.read()), open.place());
+    let stage = place.stage();
+    let task = tokio::spawn(async move {
+        connection::serve(stream, way, &state, &stage).await;
+        drop(permit);
+    });
+    open.enter(place, task.abort_handle());
 }

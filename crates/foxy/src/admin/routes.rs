@@ -1,10 +1,11 @@
 //! The addresses of the admin listener.
 
 use foxy_http1::RequestHead;
+use foxy_store::{Health, OneStoreStats};
 
 use super::connection::Answer;
-use super::guard::{self, FIELD};
-use super::stats::Stats;
+use super::guard::{self, FIELD, Refusal, Way};
+use super::stats::{Stats, health_word};
 use super::{State, list, metrics, origins, purge, reload, stores, why};
 
 const NO_TOKEN: &str = "the admin token is needed: send `Authorization: Bearer TOKEN`, or name its \
@@ -12,18 +13,23 @@ const NO_TOKEN: &str = "the admin token is needed: send `Authorization: Bearer T
 const PAGE: &str = include_str!("page.html");
 
 /// Finds the answer.
-pub(super) async fn answer(head: &RequestHead<'_>, body: &[u8], state: &State) -> Answer {
-    if let Some(reason) = guard::refuse(head, state) {
-        return Answer::text(403, reason);
-    }
+pub(super) async fn answer(
+    head: &RequestHead<'_>,
+    body: &[u8],
+    (way, state): (Way, &State),
+) -> Answer {
     let target = String::from_utf8_lossy(head.target_text()).into_owned();
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-    if guard::lacks_token(head, path, state) {
-        return match path {
-            // The page itself holds no data; it asks for the token.
-            "/" => page(401),
-            _ => Answer::text(401, NO_TOKEN),
-        };
+    match guard::check(head, path, way, state) {
+        Ok(()) => {}
+        // The page itself holds no data; it asks for the token.
+        Err(Refusal::NoToken) if path == "/" => return page(401),
+        Err(Refusal::NoToken) => return Answer::text(401, NO_TOKEN),
+        Err(Refusal::Forbidden(reason)) => return Answer::text(403, reason),
+        Err(Refusal::Beyond(has)) => {
+            let has = has.word();
+            return Answer::text(403, &format!("this needs more rights than `{has}`"));
+        }
     }
     match (head.method_text(), path) {
         (b"GET" | b"HEAD", "/why") => why::answer(query, state),
@@ -84,7 +90,15 @@ fn ready(state: &State) -> (String, bool) {
     let (sick, left) = origins::sick(state);
     let word = if left { "ready" } else { "no origin is left" };
     let without = without.collect::<String>();
-    (format!("{word}{without}{sick}"), left)
+    let stores = sick_stores(&state.engine.stats().stores);
+    (format!("{word}{without}{stores}{sick}"), left)
+}
+
+/// Lines about stores that are slow, only read, or offline: Foxy serves, with less.
+fn sick_stores(stores: &[OneStoreStats]) -> String {
+    let sick = stores.iter().filter(|store| store.health != Health::Good);
+    sick.map(|store| format!("\nstore {} is {}", store.disk, health_word(store.health)))
+        .collect()
 }
 
 fn page(status: u16) -> Answer {

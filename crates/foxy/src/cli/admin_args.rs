@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::client::SOCKET;
 use crate::config::{self, ThisMachine, TokenFile};
 use crate::run::token;
 
@@ -14,7 +15,7 @@ const ADMIN: &str = "127.0.0.1:3129";
 /// Options that locate the running Foxy.
 #[derive(Clone, Debug, Default, Args)]
 pub struct AdminArgs {
-    /// Admin address of the running Foxy [default: 127.0.0.1:3129]
+    /// Admin address of the running Foxy, or `unix:PATH` of its socket [default: 127.0.0.1:3129]
     #[arg(long, value_name = "ADDR")]
     pub admin: Option<String>,
     /// File with its admin token [default: the file beside the default store]
@@ -49,7 +50,10 @@ impl AdminArgs {
             let given = given.single.get(section)?.get(name)?;
             given.texts.first().cloned()
         };
-        let address = self.admin.clone().or_else(|| setting("", "admin"));
+        // Whoever can use the socket needs no token.
+        let socket = || setting("access", "admin_socket").map(|path| format!("{SOCKET}{path}"));
+        let named = setting("", "admin").filter(|admin| admin != "off");
+        let address = self.admin.clone().or(named).or_else(socket);
         let named = self
             .token_file
             .as_ref()

@@ -420,5 +420,6 @@ fn one(text: &str, place: &str) -> Given {
         texts: vec![text.to_owned()],
         list: false,
         place: place.to_owned(),
+        hidden: false,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use super::admin_args::{Admin, AdminArgs};
@@ -27,20 +28,32 @@ pub(super) fn ask(args: &AdminArgs, method: &str, target: &str) -> Result<(u16, 
 
 const ADVICE: &str = "is Foxy running? `--admin` names its admin address";
 
-fn send(to: &Admin, method: &str, target: &str) -> Result<TcpStream, String> {
+/// A connection, of whichever kind.
+trait Stream: Read + Write {}
+
+impl<S: Read + Write> Stream for S {}
+
+fn send(to: &Admin, method: &str, target: &str) -> Result<Box<dyn Stream>, String> {
     let admin = &to.address;
+    let connected = match admin.strip_prefix(SOCKET) {
+        Some(path) => local(path),
+        None => connect(admin),
+    };
     let mut stream =
-        connect(admin).map_err(|error| format!("no connection to {admin}: {error}; {ADVICE}"))?;
+        connected.map_err(|error| format!("no connection to {admin}: {error}; {ADVICE}"))?;
     let token = match &to.token {
         Some(token) => format!("Authorization: Bearer {token}\r\n"),
         None => String::new(),
     };
+    let host = if admin.starts_with(SOCKET) {
+        "localhost"
+    } else {
+        admin
+    };
     let request = format!(
-        "{method} {target} HTTP/1.1\r\nHost: {admin}\r\nX-Foxy-Admin: 1\r\n{token}Content-Length: 0\r\nConnection: close\r\n\r\n"
+        "{method} {target} HTTP/1.1\r\nHost: {host}\r\nX-Foxy-Admin: 1\r\n{token}Content-Length: 0\r\nConnection: close\r\n\r\n"
     );
-    let sent = stream
-        .set_read_timeout(Some(ANSWER))
-        .and_then(|()| stream.write_all(request.as_bytes()));
+    let sent = stream.write_all(request.as_bytes());
     sent.map_err(|error| format!("{admin} did not answer: {error}"))?;
     Ok(stream)
 }
@@ -71,11 +84,23 @@ pub(super) fn open(
     Ok((status, answer))
 }
 
-fn connect(admin: &str) -> std::io::Result<TcpStream> {
+/// In front of the path of a unix socket.
+pub(super) const SOCKET: &str = "unix:";
+
+fn local(path: &str) -> std::io::Result<Box<dyn Stream>> {
+    let stream = UnixStream::connect(path)?;
+    stream.set_read_timeout(Some(ANSWER))?;
+    Ok(Box::new(stream))
+}
+
+fn connect(admin: &str) -> std::io::Result<Box<dyn Stream>> {
     let mut last = std::io::Error::new(std::io::ErrorKind::InvalidInput, "no such address");
     for address in admin.to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, CONNECT) {
-            Ok(stream) => return Ok(stream),
+            Ok(stream) => {
+                stream.set_read_timeout(Some(ANSWER))?;
+                return Ok(Box::new(stream));
+            }
             Err(error) => last = error,
         }
     }

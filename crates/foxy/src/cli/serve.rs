@@ -87,6 +87,9 @@ fn headline(config: &Config, running: &Running) -> String {
     if let Some(admin) = running.admin() {
         parts.push(format!("status on http://{admin}/"));
     }
+    if let Some(socket) = &config.admin_socket {
+        parts.push(format!("admin socket {}", socket.path.display()));
+    }
     let stats = running.engine().stats();
     for store in &stats.stores {
         let bytes = u64::from(store.segments) * u64::from(store.segment_bytes);

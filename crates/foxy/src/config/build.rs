@@ -11,8 +11,10 @@ use foxy_proxy::{Compress, Manner, OriginTimeouts, OriginsConfig, SiteNames};
 use foxy_tls::{OriginTls, ServerTls};
 use ipnet::IpNet;
 
+use super::admin_access::{self, AdminRights, AdminSocket};
 use super::given::{AllGiven, Section};
 use super::kind::Value;
+use super::log::{LogClients, LogQueries, LogService};
 use super::machine::Machine;
 use super::origin::OriginUrl;
 use super::problem::Problem;
@@ -37,6 +39,10 @@ pub struct Config {
     pub admin_hosts: Vec<String>,
     /// The admin token's file.
     pub admin_token: TokenFile,
+    /// A unix socket of the admin listener.
+    pub admin_socket: Option<AdminSocket>,
+    /// Rights at the admin listener, beside those of the admin token.
+    pub admin_rights: AdminRights,
     /// The memory budget in bytes.
     pub memory: u64,
     /// Network threads, at least one.
@@ -133,8 +139,10 @@ pub struct LogConfig {
     pub access: LogTarget,
     /// In which form.
     pub format: LogFormat,
-    /// Log the queries of URLs.
-    pub query_strings: bool,
+    /// What it tells of the queries of URLs.
+    pub queries: LogQueries,
+    /// What it tells of clients.
+    pub clients: LogClients,
     /// How much Foxy says about itself.
     pub level: LogLevel,
 }
@@ -148,6 +156,8 @@ pub enum LogTarget {
     Stdout,
     /// A file, appended to.
     File(PathBuf),
+    /// A service of the system or the network.
+    Service(LogService),
 }
 
 /// Forms of the access log.
@@ -211,11 +221,9 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
     let stores = stores::all(repeated(given, "store"), machine, problems);
     let mut access = Values::read("access", single("access"), problems);
     let admin_hosts = access.texts("admin_hosts");
-    let token_file = match access.given("admin_token_file") {
-        Some(Value::Text(path)) => Some(&path[..]),
-        _ => None,
-    };
-    let admin_token = TokenFile::new(token_file, machine);
+    let admin_token = admin_token(&access, machine);
+    let admin_socket = admin_access::socket(&mut access);
+    let admin_rights = admin_access::rights(&mut access);
     let access = proxy_settings::access(&mut access);
     // A configuration of sites alone has no forward proxy unless it asks for one.
     let asks = |name| single("").is_some_and(|top| top.contains_key(name));
@@ -252,6 +260,8 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
         admin,
         admin_hosts,
         admin_token,
+        admin_socket,
+        admin_rights,
         memory,
         workers: workers.max(1),
         pin_workers,
@@ -259,6 +269,14 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
         state_folder: machine.state_folder(),
         sites,
     }
+}
+
+fn admin_token(access: &Values<'_>, machine: &dyn Machine) -> TokenFile {
+    let named = match access.given("admin_token_file") {
+        Some(Value::Text(path)) => Some(&path[..]),
+        _ => None,
+    };
+    TokenFile::new(named, machine)
 }
 
 /// Partitions that keep paths as received. The section's values are checked where the rest of it is
@@ -325,18 +343,35 @@ fn scrub(section: Option<&Section>, problems: &mut Vec<Problem>) -> ScrubConfig 
 fn log(section: Option<&Section>, problems: &mut Vec<Problem>) -> LogConfig {
     let mut values = Values::read("log", section, problems);
     LogConfig {
-        access: match values.text("access").as_str() {
-            "off" => LogTarget::Off,
-            "stdout" => LogTarget::Stdout,
-            path => LogTarget::File(PathBuf::from(path)),
-        },
+        access: log_target(&values.text("access")),
         format: match values.text("format").as_str() {
             "combined" => LogFormat::Combined,
             "json" => LogFormat::Json,
             _ => LogFormat::Squid,
         },
-        query_strings: values.flag("query_strings"),
+        queries: match values.text("query_strings").as_str() {
+            "true" => LogQueries::Kept,
+            "hashed" => LogQueries::Hashed,
+            _ => LogQueries::Off,
+        },
+        clients: match values.text("clients").as_str() {
+            "network" => LogClients::Network,
+            "hashed" => LogClients::Hashed,
+            "off" => LogClients::Off,
+            _ => LogClients::Full,
+        },
         level: LogLevel(values.text("level")),
+    }
+}
+
+fn log_target(text: &str) -> LogTarget {
+    match text {
+        "off" => LogTarget::Off,
+        "stdout" => LogTarget::Stdout,
+        text => match LogService::named(text) {
+            Some(service) => LogTarget::Service(service),
+            None => LogTarget::File(PathBuf::from(text)),
+        },
     }
 }
 

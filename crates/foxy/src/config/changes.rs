@@ -24,6 +24,13 @@ impl Changes {
         changed
     }
 
+    /// Notes a change of what a setting names, unless the setting itself has changed.
+    pub(crate) fn note(&mut self, name: &str, changed: bool) {
+        if changed && !self.now.iter().any(|known| known == "admin rights") {
+            self.now.push(name.to_owned());
+        }
+    }
+
     fn wait(&mut self, name: &str, old: &impl Debug, new: &impl Debug) {
         if shown(old) != shown(new) {
             self.later.push(name.to_owned());
@@ -35,6 +42,15 @@ impl Changes {
 fn gate(config: &Config) -> impl Debug + '_ {
     let gate = config.proxy.gatekeeper.as_ref();
     (gate.map(|gate| gate.settings()), &config.proxy.pac)
+}
+
+fn admin(config: &Config) -> impl Debug {
+    (&config.admin_token, &config.admin_rights)
+}
+
+fn lines(config: &Config) -> impl Debug {
+    let log = &config.log;
+    (&log.access, log.format, log.queries, log.clients)
 }
 
 fn caching(config: &Config) -> impl Debug {
@@ -71,7 +87,9 @@ impl Config {
         changes.compare("limits", &old.proxy.limits, &next.proxy.limits);
         changes.compare("fill", &old.proxy.fill, &next.proxy.fill);
         changes.compare("admin names", &old.admin_hosts, &next.admin_hosts);
+        changes.compare("admin rights", &admin(old), &admin(&next));
         changes.compare("log.level", &old.log.level, &next.log.level);
+        changes.compare("access log", &lines(old), &lines(&next));
         (next, changes)
     }
 
@@ -92,10 +110,7 @@ impl Config {
             "admission": admission,
             "scrub": scrub,
             "admin": admin,
-            "admin token": admin_token,
-            "log.access": log.access,
-            "log.format": log.format,
-            "log.query_strings": log.query_strings,
+            "admin socket": admin_socket,
             "clients' connections": proxy.limits.client_connections,
             "purge rate": proxy.access.purge_rate,
             "upstream connections and names": proxy.upstream,

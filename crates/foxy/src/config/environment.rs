@@ -73,6 +73,7 @@ impl AllGiven {
             texts,
             list,
             place: variable,
+            hidden: false,
         };
         let into = match number {
             None => self.single.entry(section).or_default(),

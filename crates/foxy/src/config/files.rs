@@ -108,7 +108,10 @@ impl AllGiven {
             for given in section.values_mut() {
                 for text in &mut given.texts {
                     match expanded(text, elsewhere) {
-                        Ok(new) => *text = new,
+                        Ok(new) => {
+                            given.hidden |= new != *text;
+                            *text = new;
+                        }
                         Err(why) => self.problems.push(Problem::conflict(&given.place, why)),
                     }
                 }

@@ -18,6 +18,8 @@ pub struct Given {
     pub list: bool,
     /// `foxy.toml:3`, `FOXY__MEMORY` or `--memory`.
     pub place: String,
+    /// A part of it comes from another file or a variable. It may be a secret: no message shows it.
+    pub hidden: bool,
 }
 
 /// The settings given in one section, by name.
@@ -41,6 +43,7 @@ impl AllGiven {
             list: texts.len() != 1,
             texts,
             place: place.to_owned(),
+            hidden: false,
         };
         let section = self.single.entry(section.to_owned()).or_default();
         section.insert(name.to_owned(), given);
@@ -159,7 +162,15 @@ impl Reader<'_> {
         }
         match texts(value.get_ref()) {
             Some((texts, list)) => {
-                into.insert(name.to_owned(), Given { texts, list, place });
+                into.insert(
+                    name.to_owned(),
+                    Given {
+                        texts,
+                        list,
+                        place,
+                        hidden: false,
+                    },
+                );
             }
             None => {
                 let key = full_name(section, name);

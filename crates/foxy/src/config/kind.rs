@@ -39,7 +39,7 @@ pub enum Kind {
     Files,
     /// Any text that is not empty.
     Text,
-    /// A path, or `stdout`, or `off`.
+    /// A path, or `stdout`, `off`, or a service (`syslog`, `journald`).
     LogTarget,
     /// A name of letters, digits, `.`, `-` and `_`.
     Name,
@@ -164,7 +164,7 @@ impl Kind {
             Self::Path => "a path".to_owned(),
             Self::Text => "a text".to_owned(),
             Self::Files => "a list of paths, `*` for any part of a name".to_owned(),
-            Self::LogTarget => "\"stdout\", \"off\" or the path of a file".to_owned(),
+            Self::LogTarget => "\"stdout\", \"off\", \"syslog\", \"syslog:PATH\", \"syslog:ADDRESS:PORT\", \"journald\" or the path of a file".to_owned(),
             Self::Name => "1 to 64 letters, digits, `.`, `-` or `_`".to_owned(),
             Self::FieldNames => "a list of field names".to_owned(),
             Self::HostName => "a host name or an address".to_owned(),

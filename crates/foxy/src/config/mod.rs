@@ -4,6 +4,7 @@
 //! disagree. Nothing reads files or the environment after [`Config::build`], but [`read`] does before it.
 
 mod access_rules;
+mod admin_access;
 mod build;
 mod certificates;
 mod changes;
@@ -15,6 +16,7 @@ pub mod fuzzing;
 mod given;
 mod group;
 mod kind;
+mod log;
 mod logins;
 mod machine;
 mod manner;
@@ -40,6 +42,7 @@ mod table;
 mod token_file;
 mod values;
 
+pub use admin_access::{AdminRights, AdminSocket, Right};
 pub use build::{
     Config, LogConfig, LogFormat, LogLevel, LogTarget, ScrubConfig, SiteConfig, StoreConfig,
 };
@@ -48,6 +51,7 @@ pub use files::read;
 pub use given::{AllGiven, Given, Section, parse};
 pub use group::{GroupUse, MemoryGroup};
 pub use kind::{Kind, Value};
+pub use log::{LogClients, LogQueries, LogService};
 pub use machine::{Machine, ThisMachine};
 pub use origin::{OriginEntry, OriginUrl};
 pub(crate) use plan::human;

@@ -32,6 +32,15 @@ impl Config {
             .admin
             .map_or("off".to_owned(), |address| address.to_string());
         let _ = writeln!(text, "admin          {admin}");
+        if let Some(socket) = &self.admin_socket {
+            let path = socket.path.display();
+            let rights = self.admin_rights.socket.word();
+            let _ = writeln!(
+                text,
+                "               {path}, mode {:04o}: {rights}",
+                socket.mode
+            );
+        }
         if self.admin.is_some_and(|admin| !admin.ip().is_loopback()) {
             let path = self.admin_token.path.display();
             let _ = writeln!(text, "               needs the token in {path}");
@@ -117,6 +126,7 @@ impl Config {
             LogTarget::Off => "off".to_owned(),
             LogTarget::Stdout => "standard output".to_owned(),
             LogTarget::File(path) => path.display().to_string(),
+            LogTarget::Service(service) => service.to_string(),
         }
     }
 }

@@ -75,6 +75,7 @@ pub(crate) fn one_store(path: &str, size: Option<&str>) -> Result<StoreConfig, S
         texts: vec![text.to_owned()],
         list: false,
         place: place.to_owned(),
+        hidden: false,
     };
     let mut section = Section::from([("path".to_owned(), given(path, "path"))]);
     if let Some(size) = size {

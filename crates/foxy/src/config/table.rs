@@ -1,5 +1,6 @@
 //! Every setting there is, in one table: it feeds reading, messages, defaults and the reference.
 
+use super::admin_access::{LOOPBACK_RIGHTS, MODES, RIGHTS};
 use super::build::MEMORY_MIN;
 use super::kind::Kind::{self, *};
 use super::pattern::Of;
@@ -196,11 +197,13 @@ pub const SETTINGS: &[Setting] = &[
         "Clients that may use the site; others get 403."),
 
     fixed("log", "access", LogTarget, "off",
-        "Where finished requests are logged. SIGUSR1 and SIGHUP open the file anew, for log rotation."),
+        "Where finished requests are logged: a file, `stdout`, `syslog` (RFC 5424 to /dev/log; `syslog:PATH` is another socket, `syslog:ADDRESS:PORT` UDP) or `journald`. SIGUSR1 and SIGHUP open the file anew, for log rotation. A line that a service does not take is dropped and counted."),
     fixed("log", "format", Word(&["squid", "combined", "json"]), "squid",
         "`squid`: Squid's native format; `combined`: as Apache; `json`: one object per line with every detail."),
-    fixed("log", "query_strings", Flag, "false",
-        "Log the queries of URLs and referrers, which often contain names or keys. If off, only the `?` is logged, as Squid does. Logs for `foxy sim size` need it where queries tell objects apart."),
+    fixed("log", "query_strings", Word(&["false", "true", "hashed"]), "false",
+        "Log the queries of URLs and referrers, which often contain names or keys. `false`: only the `?` is logged, as Squid does. `hashed`: 16 digits in place of each, the same for the same query on one day until a restart. Logs for `foxy sim size` need one of the others where queries tell objects apart."),
+    fixed("log", "clients", Word(&["full", "network", "hashed", "off"]), "full",
+        "What the access log tells of clients. `network`: the /24 of an IPv4 address, the /48 of an IPv6 one; `hashed`: 16 digits in place of address and user, under a key that each start draws, others each day (UTC); `off`: neither. Fields of requests are never logged, except `Referer`, `User-Agent` and `traceparent`."),
     fixed("log", "level", Word(&["error", "warn", "info", "debug"]), "info",
         "How much Foxy says about itself on standard error. The variable FOXY_LOG refines it per module."),
 
@@ -219,7 +222,19 @@ pub const SETTINGS: &[Setting] = &[
     fixed("access", "allow_destinations", Networks, "",
         "Destinations the forward proxy may reach although they are private, loopback or addresses of its own machine; \"all\" lifts the guard. Link-local addresses and other cloud metadata stay closed unless a network in this list other than \"all\" has them; Foxy's own listeners and its admin address always do."),
     free("access", "admin_token_file", Path, "`admin-token` in the state directory (see `store.path`)",
-        "File with the admin token. If it is missing, it is created with a random token (mode 0600), except that the default file is not created if the admin address is on loopback and there is no state directory yet. If the admin address is not on loopback, all requests but `/healthz` and `/readyz` need the token: `Authorization: Bearer TOKEN` or `X-Foxy-Token: TOKEN`. `foxy purge` and the like send it."),
+        "File with the admin token. If it is missing, it is created with a random token (mode 0600), except that the default file is not created if the admin address is on loopback and there is no state directory yet. The token permits everything; if the admin address is not on loopback, all requests but `/healthz` and `/readyz` need a token: `Authorization: Bearer TOKEN` or `X-Foxy-Token: TOKEN`. `foxy purge` and the like send it."),
+    free("access", "admin_purge_token_file", Path, "none",
+        "File with a further token, which may read and purge at the admin address. It must be there."),
+    free("access", "admin_read_token_file", Path, "none",
+        "File with a further token, which may read everything that changes nothing at the admin address. It must be there."),
+    fixed("access", "admin_loopback_rights", Word(&LOOPBACK_RIGHTS), "operate",
+        "Rights of requests without a token at an admin address on loopback, where every user and program of the machine can connect: `none` (health only), `read`, `purge` (and read) or `operate` (everything)."),
+    free("access", "admin_socket", Path, "none",
+        "Unix socket where the admin address is served too, or alone with `admin = \"off\"`: `foxy stats --admin unix:/run/foxy/admin.sock`. It is made at the start, in a folder that exists, and removed at the end."),
+    fixed("access", "admin_socket_mode", Word(&MODES), "0600",
+        "Permissions of the unix socket: who can write to it can connect. `0600`: the user that Foxy runs as; `0660`: its group too; `0666`: everybody who reaches the folder."),
+    fixed("access", "admin_socket_rights", Word(&RIGHTS), "operate",
+        "Rights of requests over the unix socket without a token."),
     fixed("access", "admin_hosts", HostNames, "",
         "Further `Host` names under which the admin address answers; loopback names and its own address always do."),
 

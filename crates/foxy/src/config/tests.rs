@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::*;
 
+mod every;
 mod rewriting;
 mod sites;
 
@@ -194,7 +195,7 @@ fn access_reaches_the_proxy() {
     let headers = &config.proxy.headers;
     assert_eq!(headers.x_forwarded_for, Some(ForwardedMode::Append));
     assert_eq!(headers.forwarded, None);
-    assert!(config.log.query_strings);
+    assert_eq!(config.log.queries, LogQueries::Kept);
     let listed = config.sites[0].allow_clients.as_deref();
     assert_eq!(listed, Some(&["10.0.0.0/8".parse().unwrap()][..]));
     assert_eq!(config.sites[1].allow_clients, None);

@@ -211,13 +211,19 @@ impl<'p> Values<'p> {
     }
 }
 
+/// Settings whose value no message repeats.
+const SECRETS: [&str; 1] = ["parent.login"];
+
 fn read_given(
     setting: &Setting,
     given: &super::given::Given,
     problems: &mut Vec<Problem>,
 ) -> Option<Value> {
     let key = full_name(setting.section, setting.name);
-    let shown = if given.list {
+    let hidden = given.hidden || SECRETS.contains(&&key[..]);
+    let shown = if hidden {
+        "(not shown)".to_owned()
+    } else if given.list {
         format!("{:?}", given.texts)
     } else {
         format!("{:?}", given.texts.first().map_or("", String::as_str))
@@ -229,6 +235,12 @@ fn read_given(
     };
     result
         .map_err(|wrong| {
+            // The words repeat the value.
+            let wrong = if hidden {
+                "it does not have this form".to_owned()
+            } else {
+                wrong
+            };
             let allowed = setting.kind.allowed();
             problems.push(Problem::value(
                 given.place.clone(),

@@ -6,6 +6,8 @@ use std::net::SocketAddr;
 use foxy_disk::DiskError;
 use foxy_store::OpenError;
 
+use crate::config::LogTarget;
+
 /// A start that failed; nothing is left running.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -66,6 +68,26 @@ pub enum StartError {
         /// The system's error.
         source: io::Error,
     },
+    /// A further token cannot be read.
+    #[error("admin token {path}: {source}; correct access.{setting}")]
+    FurtherToken {
+        /// Its file.
+        path: String,
+        /// The setting that names it.
+        setting: &'static str,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The unix socket of the admin listener cannot be made.
+    #[error(
+        "admin socket {path}: {source}; correct access.admin_socket, or make its folder for Foxy to write to"
+    )]
+    AdminSocket {
+        /// Its path.
+        path: String,
+        /// The system's error.
+        source: io::Error,
+    },
     /// The system refuses a thread or runtime.
     #[error("cannot start a {what} thread: {source}; the limit on processes or memory is too low")]
     Thread {
@@ -84,6 +106,17 @@ impl StartError {
             Self::Store(error) => error.is_of_the_disk(),
             _ => false,
         }
+    }
+
+    /// The error of an access log.
+    pub(super) fn access_log(target: &LogTarget, source: io::Error) -> Self {
+        let target = match target {
+            LogTarget::File(path) => path.display().to_string(),
+            LogTarget::Service(service) => service.to_string(),
+            LogTarget::Stdout => "stdout".to_owned(),
+            LogTarget::Off => "off".to_owned(),
+        };
+        Self::AccessLog { target, source }
     }
 
     /// The error of an address, with the advice for its kind.

@@ -7,12 +7,12 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use foxy_disk::{DiskError, ring_refusal};
 use rustix::fs::{Access, access};
 
-use super::{Parts, Passed, StartError, limits};
+use super::{Parts, Passed, StartError, limits, token};
 use crate::config::{Config, LogTarget, Machine, StoreConfig, human};
 
 /// Something on this machine that differs from what the configuration needs.
@@ -72,7 +72,9 @@ pub(super) fn refuse(config: &Config, parts: &Parts) -> Result<(), StartError> {
 fn what_stops(config: &Config, passed: &Passed) -> Vec<StartError> {
     let mut all = stores(&config.stores);
     all.extend(addresses(config, passed));
-    all.extend(token(config));
+    all.extend(admin_token(config));
+    all.extend(further_tokens(config));
+    all.extend(admin_socket(config));
     all.extend(access_log(&config.log.access));
     all
 }
@@ -170,13 +172,42 @@ fn addresses(config: &Config, passed: &Passed) -> Vec<StartError> {
 }
 
 /// A token file that is there and cannot be read. A missing one is made.
-fn token(config: &Config) -> Option<StartError> {
+fn admin_token(config: &Config) -> Option<StartError> {
     let file = &config.admin_token;
     let needed = file.given || config.admin.is_some_and(|a| !a.ip().is_loopback());
     let source = File::open(&file.path).err().filter(|_| needed)?;
     (source.kind() != io::ErrorKind::NotFound).then(|| StartError::Token {
         path: file.path.display().to_string(),
         source,
+    })
+}
+
+/// Further tokens: their files must be there.
+fn further_tokens(config: &Config) -> Vec<StartError> {
+    let rights = &config.admin_rights;
+    let all = [
+        ("admin_purge_token_file", &rights.purge_token),
+        ("admin_read_token_file", &rights.read_token),
+    ];
+    let refused = |(setting, path): (&'static str, &Option<PathBuf>)| {
+        let path = path.as_ref()?;
+        let source = token::read(path).err()?;
+        Some(StartError::FurtherToken {
+            path: path.display().to_string(),
+            setting,
+            source,
+        })
+    };
+    all.into_iter().filter_map(refused).collect()
+}
+
+/// The folder of the admin socket: one that is missing is not made.
+fn admin_socket(config: &Config) -> Option<StartError> {
+    let path = &config.admin_socket.as_ref()?.path;
+    let source = access(folder_of(path), Access::WRITE_OK | Access::EXEC_OK).err()?;
+    Some(StartError::AdminSocket {
+        path: path.display().to_string(),
+        source: source.into(),
     })
 }
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use foxy_base::{Budget, Clock, MonoTime, hash64};
-use foxy_proxy::{Origins, Proxy, Renewal, Renewer, Token};
+use foxy_proxy::{Origins, Proxy, Renewal, Renewer};
 use foxy_store::Engine;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
@@ -15,9 +15,9 @@ use super::keeper::StoreKeeper;
 use super::running::Addresses;
 use super::start::read_trust;
 use super::workers::Bound;
-use super::{Passed, StartError, limits};
-use crate::access_log::LogHandle;
-use crate::admin::{AdminThread, State};
+use super::{Passed, StartError, limits, token};
+use crate::access_log::Log;
+use crate::admin::{AdminThread, Keys, State};
 use crate::config::Config;
 
 /// Parts of a configuration, by name, that a reload found changed.
@@ -40,7 +40,6 @@ const WISHES: usize = 8;
 pub(super) struct Fixed {
     pub(super) seed: u64,
     pub(super) budget: Budget,
-    pub(super) token: Option<Token>,
     pub(super) admin: Option<SocketAddr>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) started: MonoTime,
@@ -48,7 +47,12 @@ pub(super) struct Fixed {
 
 impl Fixed {
     /// The proxy's configuration, completed by what is known only now.
-    pub(super) fn proxy_config(&self, config: &Config, bound: &Bound) -> foxy_proxy::Config {
+    pub(super) fn proxy_config(
+        &self,
+        config: &Config,
+        bound: &Bound,
+        keys: &Keys,
+    ) -> foxy_proxy::Config {
         let mut proxy = config.proxy.clone();
         let requests = usize::try_from(self.budget.requests).unwrap_or(usize::MAX);
         proxy.limits.memory = requests;
@@ -56,7 +60,7 @@ impl Fixed {
         limits::fit_to_open_files(&mut proxy, config.workers);
         proxy.access.loopback_only = bound.all().all(|address| address.ip().is_loopback());
         proxy.access.own = bound.all().chain(self.admin).collect();
-        proxy.access.token.clone_from(&self.token);
+        proxy.access.token.clone_from(&keys.operate);
         // Distinguishes this Foxy from another of the same name in a chain of proxies.
         proxy.headers.instance = format!("{:08x}", hash64(self.seed, b"instance") as u32);
         proxy
@@ -68,6 +72,7 @@ impl Fixed {
 struct Now {
     config: Config,
     proxy: Arc<Proxy>,
+    keys: Keys,
     /// The origins of sites that have several.
     origins: Vec<Origins>,
     addresses: Addresses,
@@ -87,12 +92,12 @@ pub(super) struct Renewable {
 }
 
 /// The parts that the admin listener needs beside the proxy.
-pub(super) type Around<'a> = (&'a Arc<Engine>, &'a Arc<StoreKeeper>, Option<LogHandle>);
+pub(super) type Around<'a> = (&'a Arc<Engine>, &'a Arc<StoreKeeper>, &'a Log);
 
 impl Renewable {
     pub(super) fn new(
         fixed: Fixed,
-        (config, origins): (&Config, Vec<Origins>),
+        (config, origins, keys): (&Config, Vec<Origins>, Keys),
         proxy: Arc<Proxy>,
         bound: &Bound,
     ) -> Self {
@@ -104,6 +109,7 @@ impl Renewable {
             now: Mutex::new(Now {
                 config: config.clone(),
                 proxy,
+                keys,
                 origins,
                 addresses: addresses(bound, fixed.admin),
                 bound: bound.addresses.clone(),
@@ -149,9 +155,9 @@ impl Renewable {
             &now.proxy,
             (engine, stores),
             &fixed.clock,
-            log,
+            log.handle(),
             (&now.config, &now.addresses, now.origins.clone()),
-            (fixed.token.clone(), fixed.started),
+            (now.keys.clone(), fixed.started),
             self.wishes.clone(),
         )
     }
@@ -164,15 +170,23 @@ impl Renewable {
         admin: Option<&AdminThread>,
     ) -> Result<Reloaded, StartError> {
         let mut now = self.now.lock();
-        let (config, changes) = new.after(&now.config);
+        let (config, mut changes) = new.after(&now.config);
+        let keys = token::keys(&config)?;
+        changes.note("admin tokens", keys != now.keys);
         let origins = config.origins_after(&now.config, &now.origins);
         let mut none = Passed::default();
         let bound = Bound::bind_beside(&config, &origins, &mut none, now.bound.clone())?;
-        let mut settings = self.fixed.proxy_config(&config, &bound);
+        let mut settings = self.fixed.proxy_config(&config, &bound, &keys);
         // The list is kept up to date by a thread.
         let local = &now.config.proxy.access.local_addresses;
         settings.access.local_addresses.clone_from(local);
         read_trust(&config, &settings.upstream.tls)?;
+        let (_, _, log) = around;
+        let prepared = log.prepare(&config.log);
+        let prepared =
+            prepared.map_err(|source| StartError::access_log(&config.log.access, source))?;
+        // Nothing fails from here on.
+        let old_log = log.apply(&config.log, prepared);
         let proxy = now.proxy.renewed(settings, changes.alike);
         let sent: Vec<_> = self
             .renewers
@@ -187,10 +201,15 @@ impl Renewable {
             // An error means that the worker has ended.
             let _ = applied.recv();
         }
+        // Every worker has handed its lines over.
+        if let Some(log) = old_log {
+            log.finish();
+        }
         self.certificates
             .set(config.certificates(), &*self.fixed.clock);
         *now = Now {
             proxy,
+            keys,
             origins,
             addresses: Addresses {
                 forward: bound.forward,

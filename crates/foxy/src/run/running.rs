@@ -12,7 +12,7 @@ use super::StartError;
 use super::background::Background;
 use super::keeper::{Absent, StoreKeeper};
 use super::renewable::{ReloadWish, Reloaded, Renewable};
-use crate::access_log::{LogHandle, LogThread};
+use crate::access_log::{Log, LogHandle};
 use crate::admin::AdminThread;
 use crate::config::Config;
 
@@ -31,7 +31,7 @@ pub struct Running {
     engine: Arc<Engine>,
     stores: Arc<StoreKeeper>,
     admin: Option<AdminThread>,
-    log: Option<LogThread>,
+    log: Log,
     background: Vec<Background>,
     workers: Vec<JoinHandle<()>>,
 }
@@ -42,7 +42,7 @@ impl Running {
         engine: Arc<Engine>,
         stores: Arc<StoreKeeper>,
         admin: Option<AdminThread>,
-        log: Option<LogThread>,
+        log: Log,
     ) -> Self {
         Self {
             renewable,
@@ -82,7 +82,7 @@ impl Running {
     /// # Errors
     /// A listener cannot be bound, or a file cannot be used.
     pub fn reload(&self, new: &Config) -> Result<Reloaded, StartError> {
-        let around = (&self.engine, &self.stores, self.log());
+        let around = (&self.engine, &self.stores, &self.log);
         self.renewable.reload(new, around, self.admin.as_ref())
     }
 
@@ -124,7 +124,11 @@ impl Running {
     /// The access log, if there is one.
     #[must_use]
     pub fn log(&self) -> Option<LogHandle> {
-        self.log.as_ref().map(LogThread::handle)
+        self.log.handle()
+    }
+
+    pub(super) fn log_settings(&self) -> &Log {
+        &self.log
     }
 
     /// Makes every store's thread take a turn now, after a test has moved the clock.
@@ -163,9 +167,7 @@ impl Running {
         if let Some(admin) = self.admin.take() {
             admin.stop();
         }
-        if let Some(log) = self.log.take() {
-            log.finish();
-        }
+        self.log.finish();
     }
 }
 

@@ -18,9 +18,9 @@ use super::renewable::{Fixed, Renewable};
 use super::running::Running;
 use super::workers::{Bound, spawn};
 use super::{Passed, StartError, preflight, resident, sweeper, token};
-use crate::access_log;
-use crate::admin;
-use crate::config::{Config, LogTarget};
+use crate::access_log::Log;
+use crate::admin::{self, UnixSocket};
+use crate::config::Config;
 
 /// The parts that Foxy takes from outside, so that tests can control them.
 #[derive(Debug)]
@@ -87,17 +87,15 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     let engine = engine(config, budget, &parts);
     let stores = Arc::new(StoreKeeper::new(&engine, parts.store_options.clone()));
     stores.open_all(parts.disks, config, parts.strict)?;
-    let token = token::of(config)?;
+    let keys = token::keys(config)?;
     let origins = config.origins();
     let mut passed = parts.passed;
     let bound = Bound::bind_all(config, &origins, &mut passed)?;
     let admin_socket = admin_socket(config, &mut passed)?;
     passed.expect_none()?;
-    let log = access_log::start(&config.log.access).map_err(|source| StartError::AccessLog {
-        target: log_path(&config.log.access),
-        source,
-    })?;
-    let handle = log.as_ref().map(access_log::LogThread::handle);
+    let unix_socket = admin_unix_socket(config)?;
+    let log = Log::start(&config.log);
+    let log = log.map_err(|source| StartError::access_log(&config.log.access, source))?;
 
     let resolver = parts
         .resolver
@@ -106,12 +104,11 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     let fixed = Fixed {
         seed: parts.seed,
         budget,
-        token,
         admin: admin_address,
         clock: Arc::clone(&parts.clock),
         started: parts.clock.mono(),
     };
-    let proxy_config = fixed.proxy_config(config, &bound);
+    let proxy_config = fixed.proxy_config(config, &bound, &keys);
     read_trust(config, &proxy_config.upstream.tls)?;
     let addresses = Renewal::new(&proxy_config.access.local_addresses);
     let proxy = Proxy::new(
@@ -125,21 +122,20 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     if let Some(stand_in) = parts.stand_in {
         proxy.set_stand_in(stand_in);
     }
-    let renewable = Renewable::new(fixed, (config, origins), proxy, &bound);
+    let renewable = Renewable::new(fixed, (config, origins, keys), proxy, &bound);
     let certificates = Certificates::new(renewable.certificates());
-    let admin = match admin_socket {
-        Some(socket) => {
-            let state = renewable.admin_state((&engine, &stores, handle.clone()));
-            Some(admin::AdminThread::start(socket, state)?)
+    let admin = match (admin_socket, unix_socket) {
+        (None, None) => None,
+        sockets => {
+            let state = renewable.admin_state((&engine, &stores, &log));
+            Some(admin::AdminThread::start(sockets, state)?)
         }
-        None => None,
     };
     let mut running = Running::new(renewable, engine, stores, admin, log);
     let (threads, renewers) = spawn(
         &running.proxy(),
         bound.per_worker,
-        handle.as_ref(),
-        (config.log.format, config.log.query_strings),
+        running.log_settings(),
         config.pin_workers,
     )?;
     running.set_workers(threads, renewers);
@@ -196,10 +192,13 @@ fn admin_socket(config: &Config, passed: &mut Passed) -> Result<Option<TcpListen
     }
 }
 
-fn log_path(target: &LogTarget) -> String {
-    match target {
-        LogTarget::File(path) => path.display().to_string(),
-        LogTarget::Stdout => "stdout".to_owned(),
-        LogTarget::Off => "off".to_owned(),
-    }
+fn admin_unix_socket(config: &Config) -> Result<Option<UnixSocket>, StartError> {
+    let Some(wanted) = &config.admin_socket else {
+        return Ok(None);
+    };
+    let bound = UnixSocket::bind(wanted).map_err(|source| StartError::AdminSocket {
+        path: wanted.path.display().to_string(),
+        source,
+    });
+    bound.map(Some)
 }

@@ -3,21 +3,48 @@
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use foxy_proxy::Token;
 
 use super::StartError;
-use crate::config::{Config, TokenFile};
+use crate::admin::Keys;
+use crate::config::{Config, Right, TokenFile};
 
 /// Random bytes of a token.
 const BYTES: usize = 32;
 /// Largest token file, in bytes; a wrong file is not read to its end.
 const FILE_MAX: u64 = 4096;
 
+/// The credentials of the admin listener.
+pub(super) fn keys(config: &Config) -> Result<Keys, StartError> {
+    let rights = &config.admin_rights;
+    let further = |path: &Option<PathBuf>, setting| {
+        let Some(path) = path else { return Ok(None) };
+        let token = read(path).map(Some);
+        token.map_err(|source| StartError::FurtherToken {
+            path: path.display().to_string(),
+            setting,
+            source,
+        })
+    };
+    let local = config.admin.is_some_and(|admin| admin.ip().is_loopback());
+    Ok(Keys {
+        operate: of(config)?,
+        purge: further(&rights.purge_token, "admin_purge_token_file")?,
+        read: further(&rights.read_token, "admin_read_token_file")?,
+        network: if local {
+            rights.loopback
+        } else {
+            Right::Nothing
+        },
+        socket: rights.socket,
+    })
+}
+
 /// The token for the admin address and for purges on listeners. It is required if other machines
 /// can reach the admin address, or if the user named a file.
-pub(super) fn of(config: &Config) -> Result<Option<Token>, StartError> {
+fn of(config: &Config) -> Result<Option<Token>, StartError> {
     let file = &config.admin_token;
     match config.admin {
         Some(admin) => at_start(file, !admin.ip().is_loopback()),

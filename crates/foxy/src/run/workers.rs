@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use foxy_proxy::{
-    Listener, LogSink, NoLog, Origins, Proxy, Renewals, RenewedListener, Renewer, Role, Serves,
-    Site, Worker, bind,
+    Listener, LogSink, Origins, Proxy, Renewals, RenewedListener, Renewer, Role, Serves, Site,
+    Worker, bind,
 };
 use foxy_tls::ListenerTls;
 
 use super::{Passed, StartError};
-use crate::access_log::{BufferedSink, LogHandle};
-use crate::config::{Config, LogFormat, SharedListener, SiteConfig};
+use crate::access_log::{BufferedSink, Log};
+use crate::config::{Config, SharedListener, SiteConfig};
 
 /// Bound listeners, per worker, and the addresses they got.
 #[derive(Debug)]
@@ -174,17 +174,13 @@ fn site(site: &SiteConfig, origins: &[Origins]) -> Site {
 pub(super) fn spawn(
     proxy: &Arc<Proxy>,
     listeners: Vec<Vec<RenewedListener>>,
-    log: Option<&LogHandle>,
-    (format, query_strings): (LogFormat, bool),
+    log: &Log,
     pin: bool,
 ) -> Result<(Vec<JoinHandle<()>>, Vec<Renewer>), StartError> {
     let mut threads = Vec::with_capacity(listeners.len());
     let mut renewers = Vec::with_capacity(listeners.len());
     for (index, listeners) in listeners.into_iter().enumerate() {
-        let sink: Box<dyn LogSink> = match log {
-            Some(handle) => Box::new(BufferedSink::new(format, query_strings, handle.clone())),
-            None => Box::new(NoLog),
-        };
+        let sink: Box<dyn LogSink> = Box::new(BufferedSink::new(log));
         let (renewer, renewals) = Renewals::channel();
         renewers.push(renewer);
         let worker = Worker {

@@ -6,7 +6,9 @@
     reason = "what fails in a helper or in an origin's thread fails the test"
 )]
 
+mod attacks;
 mod bounds;
+mod canary;
 mod clients;
 mod common;
 mod formats;
@@ -20,5 +22,6 @@ mod old_rules;
 mod output;
 mod privacy;
 mod reload;
+mod reloads;
 mod service;
 mod starts;

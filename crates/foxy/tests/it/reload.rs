@@ -158,6 +158,40 @@ fn sites_come_change_and_go() {
 }
 
 #[test]
+fn the_access_log_begins_changes_and_ends() {
+    let one = origin("one");
+    let first = free();
+    let foxy = Foxy::start(&site("a", first, &one, ""));
+    let path = |name: &str| foxy.folder.path().join(name);
+    let config = |log: &str| format!("{}[log]\n{log}", site("a", first, &one, ""));
+    let to =
+        |name: &str, more: &str| config(&format!("access = \"{}\"\n{more}", path(name).display()));
+    assert!(get(first).is_some());
+    for text in [
+        to("a.log", "format = \"json\"\nclients = \"network\""),
+        to("b.log", ""),
+        config("access = \"off\""),
+    ] {
+        let (done, words) = foxy.reload(&text);
+        assert!(done && words.contains("access log"), "{words}");
+        assert!(get(first).is_some());
+    }
+    let (done, words) = foxy.reload(&to("no/folder.log", ""));
+    assert!(!done && words.contains("log.access"), "{words}");
+    // A reload waits until the lines of before are written.
+    let lines = |name: &str| std::fs::read_to_string(path(name)).unwrap();
+    let (json, squid) = (lines("a.log"), lines("b.log"));
+    assert!(
+        json.contains("\"client\":\"127.0.0.0\"") && json.lines().count() == 1,
+        "{json}"
+    );
+    assert!(
+        squid.contains("TCP_") && squid.lines().count() == 1,
+        "{squid}"
+    );
+}
+
+#[test]
 fn a_wrong_file_changes_nothing_and_is_explained() {
     let one = origin("one");
     let first = free();

@@ -109,6 +109,34 @@ fn what_was_fetched_under_old_rules_is_not_stored() {
 }
 
 #[test]
+fn stored_cookies_are_not_shared_any_more_when_the_rule_is_gone() {
+    let origin = Origin::start(|asked: &mut Asked| {
+        let fields = "Cache-Control: max-age=60\r\nSet-Cookie: sid=1\r\n";
+        asked.reply("200 OK", fields, "page");
+        true
+    });
+    let sharing = || {
+        let mut config = Config::default();
+        config.rules.store_set_cookie = true;
+        config
+    };
+    let mut stripping = sharing();
+    stripping.rules.strip_set_cookie = true;
+    for (number, after) in [Config::default(), stripping].into_iter().enumerate() {
+        let path = format!("/{number}");
+        let mut foxy = Foxy::start(Role::Forward, sharing(), 1);
+        let (addr, before) = (foxy.addr, origin.asked());
+        foxy.get(&origin, &path);
+        until(|| foxy.stored(&origin, &path).is_some());
+        let hit = foxy.get(&origin, &path);
+        assert_eq!((hit.status, origin.asked()), (200, before + 1));
+        foxy.renew(after, false, &[(addr, forward())]);
+        assert_eq!(foxy.get(&origin, &path).status, 200);
+        assert_eq!(origin.asked(), before + 2, "it was fetched");
+    }
+}
+
+#[test]
 fn a_purge_reaches_fetches_of_before_the_reload() {
     let open = Arc::new(AtomicBool::new(false));
     let origin = gated(&open);

@@ -56,6 +56,35 @@ fn cookies_that_are_not_kept_forbid_nothing() {
 }
 
 #[test]
+fn a_cookie_that_only_a_rule_shares_is_marked() {
+    let config = Config {
+        store_set_cookie: true,
+        ..Config::default()
+    };
+    for (response, marked) in [
+        ("Cache-Control: max-age=60 | Set-Cookie: a=b", true),
+        ("Cache-Control: max-age=60, public | Set-Cookie: a=b", false),
+        ("Cache-Control: s-maxage=60 | Set-Cookie: a=b", false),
+        (
+            "Cache-Control: max-age=60, private=\"Set-Cookie\" | Set-Cookie: a=b",
+            false,
+        ),
+        ("Cache-Control: max-age=60", false),
+    ] {
+        let digest = store_with("GET", "", 200, response, &config)
+            .unwrap()
+            .digest;
+        assert_eq!(
+            digest.flags.has(Flags::COOKIE_BY_RULE),
+            marked,
+            "{response}"
+        );
+        let read = crate::Digest::decode(&digest.encode());
+        assert_eq!(read, Some(digest), "{response}");
+    }
+}
+
+#[test]
 fn the_operator_may_have_cookies_stored_with_explicit_freshness() {
     let config = Config {
         store_set_cookie: true,

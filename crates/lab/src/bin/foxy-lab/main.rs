@@ -37,6 +37,7 @@ enum Command {
     Soak(foxy_lab::bounds::Soak),
     Origins(foxy_lab::origins::Origins),
     Stores(foxy_lab::stores::Stores),
+    Reloads(foxy_lab::reloads::Reloads),
 }
 
 fn main() -> ExitCode {
@@ -52,5 +53,6 @@ fn main() -> ExitCode {
         Command::Soak(soak) => soak.run(),
         Command::Origins(origins) => origins.run(),
         Command::Stores(stores) => stores.run(),
+        Command::Reloads(reloads) => reloads.run(),
     }
 }

@@ -1,0 +1,187 @@
+//! The one rule about what a log tells of clients: their address, their user's name, and the
+//! queries of URLs. Fields of requests are never logged, except `Referer`, `User-Agent` and
+//! `traceparent`.
+
+use std::fmt;
+use std::hash::Hasher;
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use foxy_base::WallTime;
+use foxy_proxy::LogRecord;
+use siphasher::sip::SipHasher24;
+
+use crate::config::{LogClients, LogQueries};
+
+const DAY_SECONDS: i64 = 86_400;
+
+/// A random key of this process. Pseudonyms under it cannot be compared with those of another.
+#[derive(Clone, Copy)]
+pub(super) struct Secret([u8; 16]);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+impl Secret {
+    /// A key with these bytes.
+    #[cfg(test)]
+    pub(super) const fn of(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// A key from the system's randomness.
+    ///
+    /// # Errors
+    /// The system has none.
+    pub(super) fn drawn() -> io::Result<Self> {
+        let mut bytes = [0; 16];
+        std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+        Ok(Self(bytes))
+    }
+
+    /// A pseudonym, another one each day (in UTC).
+    fn pseudonym(self, at: WallTime, text: &[u8]) -> u64 {
+        let mut hasher = SipHasher24::new_with_key(&self.0);
+        hasher.write_i64(at.secs().div_euclid(DAY_SECONDS));
+        hasher.write(text);
+        hasher.finish()
+    }
+}
+
+/// The address of a client as the log shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ShownClient {
+    Full(SocketAddr),
+    Network(IpAddr),
+    Pseudonym(u64),
+    Off,
+}
+
+impl ShownClient {
+    /// With the port, where it is known.
+    pub(super) fn with_port(self) -> impl fmt::Display {
+        Shown(self, true)
+    }
+
+    pub(super) fn address(self) -> impl fmt::Display {
+        Shown(self, false)
+    }
+}
+
+struct Shown(ShownClient, bool);
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            ShownClient::Full(address) if self.1 => address.fmt(f),
+            ShownClient::Full(address) => address.ip().fmt(f),
+            ShownClient::Network(network) => network.fmt(f),
+            ShownClient::Pseudonym(number) => write!(f, "{number:016x}"),
+            ShownClient::Off => f.write_str("-"),
+        }
+    }
+}
+
+/// The rule.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Redaction {
+    pub(super) clients: LogClients,
+    pub(super) queries: LogQueries,
+    pub(super) secret: Secret,
+}
+
+/// Space for what is written anew of a record.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    target: Vec<u8>,
+    referer: Vec<u8>,
+    user: String,
+}
+
+impl Redaction {
+    /// The address to show.
+    pub(super) fn client(&self, record: &LogRecord<'_>) -> ShownClient {
+        let ip = record.client.ip().to_canonical();
+        match self.clients {
+            LogClients::Full => ShownClient::Full(record.client),
+            LogClients::Network => ShownClient::Network(network(ip)),
+            LogClients::Hashed => {
+                let octets = match ip {
+                    IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+                    IpAddr::V6(v6) => v6.octets(),
+                };
+                ShownClient::Pseudonym(self.secret.pseudonym(record.at, &octets))
+            }
+            LogClients::Off => ShownClient::Off,
+        }
+    }
+
+    /// The record as it may be shown. The `?` of a query stays, so that a page with a query differs
+    /// from the page without.
+    pub(super) fn apply<'s>(
+        &self,
+        record: &LogRecord<'s>,
+        scratch: &'s mut Scratch,
+    ) -> LogRecord<'s> {
+        let Scratch {
+            target,
+            referer,
+            user,
+        } = scratch;
+        LogRecord {
+            target: self.url(record, record.target, target),
+            referer: self.url(record, record.referer, referer),
+            user: self.user(record, user),
+            ..*record
+        }
+    }
+
+    fn url<'s>(&self, record: &LogRecord<'_>, url: &'s [u8], space: &'s mut Vec<u8>) -> &'s [u8] {
+        let Some(at) = url.iter().position(|byte| *byte == b'?') else {
+            return url;
+        };
+        let (before, query) = url.split_at(at + 1);
+        match self.queries {
+            LogQueries::Kept => url,
+            LogQueries::Off => before,
+            LogQueries::Hashed => {
+                space.clear();
+                space.extend_from_slice(before);
+                let number = self.secret.pseudonym(record.at, query);
+                // Writing to a Vec cannot fail.
+                let _ = write!(space, "{number:016x}");
+                space
+            }
+        }
+    }
+
+    fn user<'s>(&self, record: &LogRecord<'s>, space: &'s mut String) -> &'s str {
+        match self.clients {
+            LogClients::Full | LogClients::Network => record.user,
+            LogClients::Off => "",
+            LogClients::Hashed if record.user.is_empty() => "",
+            LogClients::Hashed => {
+                let number = self.secret.pseudonym(record.at, record.user.as_bytes());
+                *space = format!("{number:016x}");
+                space
+            }
+        }
+    }
+}
+
+/// The network of an address: 24 bits of IPv4, 48 of IPv6.
+fn network(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V4(v4) => {
+            let [a, b, c, _] = v4.octets();
+            Ipv4Addr::new(a, b, c, 0).into()
+        }
+        IpAddr::V6(v6) => {
+            let [a, b, c, ..] = v6.segments();
+            Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0).into()
+        }
+    }
+}

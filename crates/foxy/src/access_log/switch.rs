@@ -1,0 +1,133 @@
+//! The access log as a reload can change it: the running thread, and the settings that each worker
+//! takes over when its own settings are renewed.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use super::redaction::{Redaction, Secret};
+use super::writer::{LogHandle, LogThread, Shared, start_with};
+use crate::config::{LogConfig, LogFormat, LogTarget};
+
+/// Settings of the lines, and where they go.
+#[derive(Clone, Debug)]
+pub(super) struct Active {
+    pub(super) format: LogFormat,
+    pub(super) redaction: Redaction,
+    pub(super) handle: LogHandle,
+}
+
+/// What workers take over.
+#[derive(Debug)]
+pub(super) struct Switch {
+    generation: AtomicU64,
+    active: Mutex<Option<Active>>,
+}
+
+impl Switch {
+    pub(super) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    pub(super) fn active(&self) -> Option<Active> {
+        self.active.lock().clone()
+    }
+
+    fn set(&self, active: Option<Active>) {
+        *self.active.lock() = active;
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+}
+
+/// The access log.
+#[derive(Debug)]
+pub struct Log {
+    switch: Arc<Switch>,
+    thread: Mutex<Option<(LogTarget, LogThread)>>,
+    counts: Arc<Shared>,
+    secret: Secret,
+}
+
+/// A target that is open and not in use yet; `None`: the one in use stays.
+#[derive(Debug)]
+pub struct Prepared(Option<Option<LogThread>>);
+
+impl Log {
+    /// Opens the target and starts the thread, unless the log is off.
+    ///
+    /// # Errors
+    /// The target cannot be opened, or the thread not started.
+    pub fn start(config: &LogConfig) -> io::Result<Self> {
+        let log = Self {
+            switch: Arc::new(Switch {
+                generation: AtomicU64::new(0),
+                active: Mutex::new(None),
+            }),
+            thread: Mutex::new(None),
+            counts: Arc::default(),
+            secret: Secret::drawn()?,
+        };
+        let prepared = log.prepare(config)?;
+        let _ = log.apply(config, prepared);
+        Ok(log)
+    }
+
+    /// Opens the target of other settings. Changes nothing.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn prepare(&self, config: &LogConfig) -> io::Result<Prepared> {
+        let thread = self.thread.lock();
+        let used = thread.as_ref().map(|(target, _)| target);
+        let wanted = (config.access != LogTarget::Off).then_some(&config.access);
+        if used == wanted {
+            return Ok(Prepared(None));
+        }
+        let new = start_with(&config.access, &self.counts)?;
+        Ok(Prepared(Some(new)))
+    }
+
+    /// Uses other settings. The thread of the old target is returned: it is ended when the workers
+    /// have taken the settings over.
+    pub fn apply(&self, config: &LogConfig, prepared: Prepared) -> Option<LogThread> {
+        let mut thread = self.thread.lock();
+        let mut old = None;
+        if let Prepared(Some(new)) = prepared {
+            old = thread.take().map(|(_, thread)| thread);
+            *thread = new.map(|new| (config.access.clone(), new));
+        }
+        let active = thread.as_ref().map(|(_, thread)| Active {
+            format: config.format,
+            redaction: Redaction {
+                clients: config.clients,
+                queries: config.queries,
+                secret: self.secret,
+            },
+            handle: thread.handle(),
+        });
+        drop(thread);
+        self.switch.set(active);
+        old
+    }
+
+    pub(super) fn switch(&self) -> Arc<Switch> {
+        Arc::clone(&self.switch)
+    }
+
+    /// The handle of now; `None` if the log is off.
+    #[must_use]
+    pub fn handle(&self) -> Option<LogHandle> {
+        let thread = self.thread.lock();
+        thread.as_ref().map(|(_, thread)| thread.handle())
+    }
+
+    /// Writes what was handed over and ends the thread.
+    pub fn finish(&self) {
+        let thread = self.thread.lock().take();
+        if let Some((_, thread)) = thread {
+            thread.finish();
+        }
+    }
+}

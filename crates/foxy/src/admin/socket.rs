@@ -1,0 +1,128 @@
+//! The unix socket of the admin listener: nobody can connect before it has its permissions, and the
+//! file is gone when Foxy has ended.
+
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use crate::config::AdminSocket;
+
+/// Connections that may wait.
+const QUEUE: i32 = 64;
+
+/// A listening socket; its file is removed when this is dropped.
+#[derive(Debug)]
+pub(crate) struct UnixSocket {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl UnixSocket {
+    /// Listens. A socket that another process left behind is replaced.
+    ///
+    /// # Errors
+    /// Another process listens there, another file has the name, or the folder cannot be written.
+    pub(crate) fn bind(wanted: &AdminSocket) -> io::Result<Self> {
+        remove_left_behind(wanted)?;
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        socket.bind(&SockAddr::unix(&wanted.path)?)?;
+        // From here on the file is ours.
+        let listener = Self {
+            listener: socket.into(),
+            path: wanted.path.clone(),
+        };
+        // Nobody can connect before `listen`.
+        std::fs::set_permissions(&wanted.path, Permissions::from_mode(wanted.mode))?;
+        rustix::net::listen(&listener.listener, QUEUE)?;
+        listener.listener.set_nonblocking(true)?;
+        Ok(listener)
+    }
+
+    /// A handle for the thread that accepts.
+    pub(super) fn listener(&self) -> io::Result<UnixListener> {
+        self.listener.try_clone()
+    }
+}
+
+impl Drop for UnixSocket {
+    fn drop(&mut self) {
+        // Nothing can be done about a folder that cannot be written any more.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn remove_left_behind(wanted: &AdminSocket) -> io::Result<()> {
+    let path = &wanted.path;
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+        Ok(there) if !there.file_type().is_socket() => {
+            return Err(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                "another file has this name",
+            ));
+        }
+        Ok(_) => {}
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path)
+        }
+        Err(error) => Err(error),
+        Ok(_) => Err(io::ErrorKind::AddrInUse.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(folder: &tempfile::TempDir, mode: u32) -> AdminSocket {
+        AdminSocket {
+            path: folder.path().join("admin.sock"),
+            mode,
+        }
+    }
+
+    #[test]
+    fn it_has_its_permissions_and_is_removed_at_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        for mode in [0o600, 0o660, 0o666] {
+            let wanted = wanted(&folder, mode);
+            let socket = UnixSocket::bind(&wanted).unwrap();
+            let found = std::fs::metadata(&wanted.path).unwrap().permissions();
+            assert_eq!(found.mode() & 0o777, mode);
+            UnixStream::connect(&wanted.path).unwrap();
+            drop(socket);
+            assert!(!wanted.path.exists());
+        }
+    }
+
+    #[test]
+    fn one_in_use_and_other_files_are_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let wanted = wanted(&folder, 0o600);
+        let first = UnixSocket::bind(&wanted).unwrap();
+        let second = UnixSocket::bind(&wanted).unwrap_err();
+        assert_eq!(second.kind(), io::ErrorKind::AddrInUse);
+        UnixStream::connect(&wanted.path).unwrap();
+        drop(first);
+        std::fs::write(&wanted.path, "text").unwrap();
+        assert!(UnixSocket::bind(&wanted).is_err());
+        assert_eq!(std::fs::read(&wanted.path).unwrap(), b"text");
+    }
+
+    #[test]
+    fn one_left_behind_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let wanted = wanted(&folder, 0o600);
+        // The standard library leaves the file.
+        drop(UnixListener::bind(&wanted.path).unwrap());
+        assert!(wanted.path.exists());
+        UnixSocket::bind(&wanted).unwrap();
+    }
+}

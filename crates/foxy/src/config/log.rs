@@ -1,0 +1,101 @@
+//! Where an access log goes beside files, and what it tells of clients.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Sockets of the system's services.
+const SYSLOG: &str = "/dev/log";
+const JOURNAL: &str = "/run/systemd/journal/socket";
+
+/// A service that takes lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogService {
+    /// Syslog at a unix socket.
+    Syslog(PathBuf),
+    /// Syslog over UDP.
+    SyslogUdp(SocketAddr),
+    /// The journal of systemd.
+    Journal(PathBuf),
+}
+
+impl LogService {
+    /// `syslog`, `syslog:PATH`, `syslog:ADDRESS:PORT`, `journald`, `journald:PATH`; `None` for the
+    /// name of a file.
+    pub(super) fn named(text: &str) -> Option<Self> {
+        let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+        let or = |default: &str| PathBuf::from(if rest.is_empty() { default } else { rest });
+        match (name, rest.parse()) {
+            ("syslog", Ok(address)) => Some(Self::SyslogUdp(address)),
+            ("syslog", Err(_)) => Some(Self::Syslog(or(SYSLOG))),
+            ("journald", _) => Some(Self::Journal(or(JOURNAL))),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for LogService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Syslog(path) => write!(f, "syslog at {}", path.display()),
+            Self::SyslogUdp(address) => write!(f, "syslog at {address}"),
+            Self::Journal(path) => write!(f, "journald at {}", path.display()),
+        }
+    }
+}
+
+/// What a log tells of the address and name of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogClients {
+    /// All.
+    Full,
+    /// The network of the address.
+    Network,
+    /// A pseudonym.
+    Hashed,
+    /// Nothing.
+    Off,
+}
+
+/// What a log tells of the queries of URLs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogQueries {
+    /// All.
+    Kept,
+    /// A pseudonym.
+    Hashed,
+    /// That there is one.
+    Off,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn services_and_files_are_told_apart() {
+        let unix = |path: &str| Some(LogService::Syslog(path.into()));
+        for (text, wanted) in [
+            ("syslog", unix("/dev/log")),
+            ("syslog:/run/s", unix("/run/s")),
+            (
+                "syslog:127.0.0.1:514",
+                Some(LogService::SyslogUdp("127.0.0.1:514".parse().unwrap())),
+            ),
+            (
+                "syslog:[::1]:514",
+                Some(LogService::SyslogUdp("[::1]:514".parse().unwrap())),
+            ),
+            (
+                "journald",
+                Some(LogService::Journal("/run/systemd/journal/socket".into())),
+            ),
+            ("journald:/j", Some(LogService::Journal("/j".into()))),
+            ("/var/log/syslog", None),
+            ("./syslog", None),
+            ("syslog.log", None),
+        ] {
+            assert_eq!(LogService::named(text), wanted, "{text}");
+        }
+    }
+}

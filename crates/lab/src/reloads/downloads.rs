@@ -1,0 +1,162 @@
+//! Downloads that last as long as the reloads, and their origin: it sends a little now and then,
+//! and the rest when it is told.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::scene::PATIENCE;
+use crate::kit::{Ask, Asked, Door, Play, Progress, Then, Wire, serve};
+
+/// Bytes of each download.
+const LENGTH: usize = 256 << 10;
+/// Bytes that are sent at once, and then now and then.
+const FIRST: usize = 32 << 10;
+const LITTLE: usize = 64;
+const PAUSE: Duration = Duration::from_millis(500);
+/// A download may take as long as all reloads.
+const LONGEST: Duration = Duration::from_secs(1800);
+
+/// The origin.
+#[derive(Debug, Default)]
+pub(super) struct Long {
+    finish: AtomicBool,
+}
+
+impl Long {
+    /// Serves on this socket.
+    pub(super) fn start(listener: TcpListener) -> Arc<Self> {
+        let long = Arc::new(Self::default());
+        tokio::spawn(serve(listener, Arc::clone(&long)));
+        long
+    }
+
+    /// Sends the rest of every body.
+    pub(super) fn finish(&self) {
+        self.finish.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Play for Long {
+    async fn play(&self, asked: &Asked, wire: &mut Wire) -> Then {
+        let body: Vec<u8> = body(&asked.path).collect();
+        // Every second one may be stored.
+        let caching = match asked.path.ends_with(['0', '2', '4', '6', '8']) {
+            true => "max-age=600",
+            false => "no-store",
+        };
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nCache-Control: {caching}\r\nContent-Length: {LENGTH}\r\n\r\n"
+        );
+        if wire.write(head.as_bytes()).await.is_err() {
+            return Then::Close;
+        }
+        let mut sent = 0;
+        while sent < body.len() {
+            let finish = self.finish.load(Ordering::Relaxed);
+            let piece = match sent {
+                _ if finish => body.len() - sent,
+                0 => FIRST,
+                // So slowly that the end is not reached before it is told.
+                _ => LITTLE.min(body.len() - sent),
+            };
+            if wire.write(&body[sent..sent + piece]).await.is_err() {
+                return Then::Close;
+            }
+            sent += piece;
+            if sent < body.len() && !finish {
+                sleep(PAUSE).await;
+            }
+        }
+        Then::Keep
+    }
+}
+
+/// The path over and over.
+fn body(path: &str) -> impl Iterator<Item = u8> {
+    path.bytes().cycle().take(LENGTH)
+}
+
+/// Running downloads.
+#[derive(Debug)]
+pub(super) struct Downloads {
+    tasks: JoinSet<Result<(), String>>,
+    begun: Arc<AtomicU64>,
+    count: u64,
+}
+
+impl Downloads {
+    /// Starts `count` of them, by these doors in turn; two share each URL.
+    pub(super) fn start(count: u64, doors: &[Door]) -> Self {
+        let mut tasks = JoinSet::new();
+        let begun = Arc::new(AtomicU64::new(0));
+        for number in 0..count {
+            let pair = number / 2;
+            let door = doors[pair as usize % doors.len()].clone();
+            let begun = Arc::clone(&begun);
+            tasks.spawn(async move {
+                let path = format!("/long/{pair}");
+                let (progress, mut seen) = watch::channel(Progress::Before);
+                let ask = Ask::get(path.clone());
+                let exchange = ask.send(&door, LONGEST, Some(progress));
+                let told = async {
+                    // An error is a download that ended before.
+                    if seen.wait_for(|at| *at == Progress::Head).await.is_ok() {
+                        begun.fetch_add(1, Ordering::Relaxed);
+                    }
+                };
+                let (answer, ()) = tokio::join!(exchange, told);
+                let answer = answer.map_err(|error| format!("{path}: {error}"))?;
+                let right = answer.head.status() == 200 && answer.whole;
+                match right && answer.body.iter().copied().eq(body(&path)) {
+                    true => Ok(()),
+                    false => Err(format!(
+                        "{path} by {}: {}, {} bytes",
+                        door.proxy,
+                        answer.head.start,
+                        answer.body.len()
+                    )),
+                }
+            });
+        }
+        Self {
+            tasks,
+            begun,
+            count,
+        }
+    }
+
+    /// Waits until all have a head.
+    pub(super) async fn under_way(&self) -> Result<(), String> {
+        let step = Duration::from_millis(10);
+        for _ in 0..PATIENCE.as_millis() / step.as_millis() {
+            if self.begun.load(Ordering::Relaxed) == self.count {
+                return Ok(());
+            }
+            sleep(step).await;
+        }
+        let begun = self.begun.load(Ordering::Relaxed);
+        Err(format!(
+            "only {begun} of {} downloads have begun",
+            self.count
+        ))
+    }
+
+    /// Waits for all; each that was cut or wrong.
+    pub(super) async fn end(mut self) -> Vec<String> {
+        let mut bad = Vec::new();
+        while let Some(ended) = self.tasks.join_next().await {
+            match ended {
+                Ok(Ok(())) => {}
+                Ok(Err(fault)) => bad.push(fault),
+                Err(error) => bad.push(error.to_string()),
+            }
+        }
+        bad
+    }
+}

@@ -1,0 +1,121 @@
+//! Reloads of a running Foxy: under load with long downloads, by broken files, and beside running
+//! fetches.
+//!
+//! Nothing here uses code of the product. The configuration of each reload follows from the seed.
+
+mod broken;
+mod downloads;
+mod phases;
+mod races;
+mod scene;
+mod settings;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::kit::{self, beside};
+
+/// Measure reloads: under load with long downloads, by broken files, and beside running fetches.
+/// Exit code 1 if a request fails, a body is cut, a hit is lost, a broken file changes something, or
+/// an answer was made under rules that no longer allow it
+#[derive(Clone, Debug, clap::Args)]
+pub struct Reloads {
+    /// The Foxy to measure; default: the one beside this program
+    #[arg(long, value_name = "PATH")]
+    pub foxy: Option<PathBuf>,
+    /// Seed of the changes and of the load
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Reloads under load
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub reloads: u32,
+    /// Requests per second meanwhile; 0: as many as can be had
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub rate: u32,
+    /// Downloads that last from before the first reload until after the last one
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    pub downloads: u32,
+    /// Files with a mistake
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub broken: u32,
+    /// Pause between two reloads, in milliseconds
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub pause: u64,
+}
+
+/// Result of a measurement.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    /// Lines of figures.
+    pub figures: Vec<String>,
+    /// Each promise that was not kept.
+    pub faults: Vec<String>,
+}
+
+impl fmt::Display for Findings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for line in &self.figures {
+            writeln!(f, "{line}")?;
+        }
+        for fault in &self.faults {
+            writeln!(f, "BROKEN: {fault}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Findings {
+    fn figure(&mut self, line: String) {
+        self.figures.push(line);
+    }
+
+    fn fault(&mut self, text: impl Into<String>) {
+        self.faults.push(text.into());
+    }
+
+    fn expect(&mut self, holds: bool, text: impl FnOnce() -> String) {
+        if !holds {
+            self.faults.push(text());
+        }
+    }
+}
+
+impl Reloads {
+    /// Measures, prints and judges.
+    #[must_use]
+    pub fn run(&self) -> ExitCode {
+        kit::exit(self.measure().map(|findings| {
+            print!("{findings}");
+            findings.faults.is_empty()
+        }))
+    }
+
+    /// Runs all parts.
+    ///
+    /// # Errors
+    /// Foxy or an origin cannot be started, or the admin address does not answer.
+    pub fn measure(&self) -> Result<Findings, String> {
+        let program = self.foxy.clone().unwrap_or_else(beside);
+        let runtime = kit::runtime()?;
+        let mut findings = Findings::default();
+        for part in [Part::Load, Part::Races] {
+            let folder = kit::folder()?;
+            let folder = folder.path();
+            runtime.block_on(async {
+                match part {
+                    Part::Load => phases::run(self, &program, folder, &mut findings).await,
+                    Part::Races => races::run(&program, folder, &mut findings).await,
+                }
+            })?;
+        }
+        Ok(findings)
+    }
+}
+
+/// Parts that have a Foxy of their own.
+#[derive(Clone, Copy)]
+enum Part {
+    Load,
+    Races,
+}

@@ -1,0 +1,209 @@
+//! The changes: a configuration before, one after, and what a later request may get.
+
+use super::super::scene::door;
+use crate::kit::Door;
+
+/// Ports, and the store's file.
+#[derive(Clone, Debug)]
+pub(super) struct Places {
+    pub(super) admin: u16,
+    pub(super) site: u16,
+    pub(super) forward: u16,
+    pub(super) one: u16,
+    pub(super) two: u16,
+    pub(super) store: String,
+}
+
+/// An answer under the new rules.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Late {
+    /// None.
+    Refused,
+    /// One that is not that of before, and has this in its text.
+    Has(&'static str),
+}
+
+/// A change.
+pub(super) struct Race {
+    pub(super) name: &'static str,
+    /// A segment of the path.
+    pub(super) path: &'static str,
+    pub(super) before: fn(&Places) -> String,
+    pub(super) after: fn(&Places) -> String,
+    pub(super) late: Late,
+    /// It decides about stored answers too. The origin of a site and what it is sent do not
+    /// (docs/operating.md, "Reload").
+    pub(super) stored: bool,
+    /// The request goes through the forward proxy.
+    forward: bool,
+}
+
+impl Race {
+    pub(super) fn door(&self, places: &Places) -> Door {
+        match self.forward {
+            true => Door {
+                absolute: true,
+                ..door(places.forward, &format!("127.0.0.1:{}", places.one))
+            },
+            false => door(places.site, "x.test"),
+        }
+    }
+}
+
+const fn race(
+    name: &'static str,
+    before: fn(&Places) -> String,
+    after: fn(&Places) -> String,
+    late: Late,
+) -> Race {
+    Race {
+        name,
+        path: "page",
+        before,
+        after,
+        late,
+        stored: true,
+        forward: false,
+    }
+}
+
+pub(super) const RACES: [Race; 12] = [
+    race(
+        "site renamed",
+        plain,
+        |p| all(p, &site(p, "b", p.one, "")),
+        Late::Has("one "),
+    ),
+    race(
+        "another site takes the listener",
+        plain,
+        |p| all(p, &site(p, "b", p.two, "")),
+        Late::Has("two "),
+    ),
+    Race {
+        stored: false,
+        ..race(
+            "origin changed",
+            plain,
+            |p| all(p, &site(p, "a", p.two, "")),
+            Late::Has("two "),
+        )
+    },
+    race(
+        "clients of the site withdrawn",
+        plain,
+        |p| {
+            all(
+                p,
+                &site(p, "a", p.one, "allow_clients = [\"192.0.2.0/24\"]\n"),
+            )
+        },
+        Late::Refused,
+    ),
+    race(
+        "refused by a rule",
+        plain,
+        |p| with(p, "[[access_rule]]\naction = \"deny\"\npath = \"/*\"\n"),
+        Late::Refused,
+    ),
+    Race {
+        forward: true,
+        ..race(
+            "clients of the forward proxy withdrawn",
+            plain,
+            |p| with(p, "[access]\nallow_clients = [\"192.0.2.0/24\"]\n"),
+            Late::Refused,
+        )
+    },
+    race(
+        "bypass",
+        plain,
+        |p| with(p, "[[rule]]\nbypass = true\n"),
+        Late::Has("kind=b"),
+    ),
+    race(
+        "another field in the key",
+        plain,
+        |p| with(p, "[[rule]]\nkey_headers = [\"X-Kind\"]\n"),
+        Late::Has("kind=b"),
+    ),
+    Race {
+        path: "cookie",
+        ..race(
+            "cookies no longer shared",
+            |p| with(p, "[[rule]]\nstore_set_cookie = true\n"),
+            plain,
+            Late::Has("kind=b"),
+        )
+    },
+    race(
+        "a host moves to another site",
+        |p| hosts(p, "x.test", "y.test"),
+        |p| hosts(p, "z.test", "x.test"),
+        Late::Has("two "),
+    ),
+    Race {
+        stored: false,
+        ..race(
+            "another path at the origin",
+            |p| all(p, &site(p, "a", p.one, "rewrite = [\"prefix / /old\"]\n")),
+            |p| all(p, &site(p, "a", p.one, "rewrite = [\"prefix / /new\"]\n")),
+            Late::Has("one /new/"),
+        )
+    },
+    Race {
+        stored: false,
+        ..race(
+            "another field for the origin",
+            |p| {
+                all(
+                    p,
+                    &site(p, "a", p.one, "request_headers = [\"set X-Tenant: old\"]\n"),
+                )
+            },
+            |p| {
+                all(
+                    p,
+                    &site(p, "a", p.one, "request_headers = [\"set X-Tenant: new\"]\n"),
+                )
+            },
+            Late::Has("tenant=new"),
+        )
+    },
+];
+
+fn all(places: &Places, rest: &str) -> String {
+    let Places {
+        admin,
+        forward,
+        store,
+        ..
+    } = places;
+    format!(
+        "admin = \"127.0.0.1:{admin}\"\nworkers = 2\nmemory = \"64MiB\"\nlisten = \"127.0.0.1:{forward}\"\n\
+         [[store]]\npath = \"{store}\"\nsize = \"64MiB\"\n{rest}"
+    )
+}
+
+fn site(places: &Places, name: &str, origin: u16, more: &str) -> String {
+    let port = places.site;
+    format!(
+        "[[site]]\nname = \"{name}\"\nlisten = \"127.0.0.1:{port}\"\n\
+         origin = \"http://127.0.0.1:{origin}\"\n{more}"
+    )
+}
+
+fn plain(places: &Places) -> String {
+    all(places, &site(places, "a", places.one, ""))
+}
+
+fn with(places: &Places, more: &str) -> String {
+    plain(places) + more
+}
+
+/// Two sites on one listener.
+fn hosts(places: &Places, a: &str, b: &str) -> String {
+    let first = site(places, "a", places.one, &format!("hosts = [\"{a}\"]\n"));
+    let second = site(places, "b", places.two, &format!("hosts = [\"{b}\"]\n"));
+    all(places, &(first + &second))
+}

@@ -1,0 +1,100 @@
+//! A Foxy whose configuration file is replaced, and what it answers to reloads.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+
+use crate::kit::{Answer, Ask, Child, Door, Launch};
+
+/// Longest time for an answer.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A running Foxy; killed when dropped.
+#[derive(Debug)]
+pub(super) struct Scene {
+    _foxy: Child,
+    admin: Door,
+    file: PathBuf,
+}
+
+impl Scene {
+    /// With this configuration, which listens on `port` and has its admin address on `admin`.
+    pub(super) fn start(
+        program: &Path,
+        folder: &Path,
+        text: &str,
+        (port, admin): (u16, u16),
+    ) -> Result<Self, String> {
+        let file = folder.join("foxy.toml");
+        write(&file, text)?;
+        let state = format!("STATE_DIRECTORY={}", folder.join("state").display());
+        let config = format!("--config={}", file.display());
+        let program = program.display().to_string();
+        let args = [state, program, "serve".to_owned(), config];
+        let launch = Launch::new("/usr/bin/env".into(), args);
+        Ok(Self {
+            _foxy: Child::start(&launch, folder, port)?,
+            admin: door(admin, "localhost"),
+            file,
+        })
+    }
+
+    /// Replaces the file and has it read. Returns the words of an accepted file, or those of a
+    /// refused one as an error within.
+    pub(super) async fn reload(&self, text: &str) -> Result<Result<String, String>, String> {
+        write(&self.file, text)?;
+        let ask = Ask {
+            method: "POST",
+            ..Ask::get("/reload".to_owned())
+        };
+        let answer = ask.with("X-Foxy-Admin", "1");
+        let answer = answer.send(&self.admin, PATIENCE, None).await;
+        let answer = answer.map_err(|error| format!("the admin address: {error}"))?;
+        let words = String::from_utf8_lossy(&answer.body).trim().to_owned();
+        match answer.head.status() {
+            200 => Ok(Ok(words)),
+            422 => Ok(Err(words)),
+            status => Err(format!("a reload got {status}: {words}")),
+        }
+    }
+
+    /// As [`reload`](Self::reload), for a file that must be accepted.
+    pub(super) async fn apply(&self, text: &str) -> Result<String, String> {
+        let words = self.reload(text).await?;
+        words.map_err(|words| format!("a right file was refused: {words}"))
+    }
+}
+
+fn write(file: &Path, text: &str) -> Result<(), String> {
+    // A reload must never read half of a file.
+    let beside = file.with_extension("new");
+    std::fs::write(&beside, text)
+        .and_then(|()| std::fs::rename(&beside, file))
+        .map_err(|error| format!("no configuration: {error}"))
+}
+
+/// A listener of the loopback address.
+pub(super) fn door(port: u16, name: &str) -> Door {
+    Door {
+        proxy: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+        origin: name.to_owned(),
+        absolute: false,
+    }
+}
+
+/// A socket for an origin, and its port.
+pub(super) async fn listener() -> Result<(TcpListener, u16), String> {
+    let problem = |error: std::io::Error| format!("an origin has no port: {error}");
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+    let listener = listener.map_err(problem)?;
+    let port = listener.local_addr().map_err(problem)?.port();
+    Ok((listener, port))
+}
+
+/// The text of a body, up to its padding.
+pub(super) fn words(answer: &Answer) -> String {
+    let text = String::from_utf8_lossy(&answer.body);
+    text.split('\n').next().unwrap_or_default().to_owned()
+}
