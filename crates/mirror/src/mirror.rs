@@ -22,7 +22,7 @@ pub struct Mirror {
 }
 
 /// The server and the class of a URL of a mirror.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     /// Number of the server.
     pub server: usize,

@@ -151,6 +151,11 @@ impl Ask {
         key_hash(&[&low[..], &high, b"personal"].concat())
     }
 
+    /// True if its answer is a document that is rewritten.
+    pub(crate) fn is_document(&self) -> bool {
+        self.role.is_document()
+    }
+
     /// The request as its origin gets it.
     pub(crate) fn sent<'a>(&'a self, local: &'a Local) -> Sent<'a, RequestHead<'a>> {
         Sent::of(self.head(), local, &self.role, &self.client)

@@ -11,6 +11,7 @@ use foxy_http1::{DateCache, Limits};
 
 use crate::disk::DiskReader;
 use crate::entrance::Entrance;
+use crate::mirrors::Roles;
 use crate::net::{Sweep, Ticks};
 use crate::proxy::Proxy;
 use crate::upstream::UpstreamError;
@@ -83,6 +84,8 @@ pub(crate) struct Local {
     pub(crate) proxy: Arc<Proxy>,
     pub(crate) limits: Limits,
     pub(crate) patience: Patience,
+    /// The roles for parts of mirrors.
+    pub(crate) roles: Roles,
     lasting: Rc<Lasting>,
 }
 
@@ -133,6 +136,7 @@ impl Local {
         Rc::new(Self {
             limits,
             patience: Patience::of(&config.timeouts),
+            roles: Roles::default(),
             lasting,
             proxy,
         })

@@ -18,7 +18,9 @@ use super::origin::OriginUrl;
 use super::problem::Problem;
 use super::token_file::TokenFile;
 use super::values::Values;
-use super::{access_rules, certificates, places, proxy_settings, rules, shared, site, stores};
+use super::{
+    access_rules, certificates, mirrors, places, proxy_settings, rules, shared, site, stores,
+};
 
 /// Everything Foxy was told, checked and complete.
 #[derive(Clone, Debug)]
@@ -196,6 +198,7 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
         top.addresses("admin").first().copied(),
     );
     let listen_tls = top.given_addresses("listen_tls");
+    let public = top.texts_or_none("public_url");
     let memory = memory(top.given("memory"), machine);
     let pin_workers = top.flag("pin_workers");
     let proxy_protocol = top.flag("proxy_protocol");
@@ -229,14 +232,23 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
     let mut proxy = proxy_settings::all_but_access(given, problems);
     let sections = repeated(given, "rule");
     let as_received = as_received(single("cache"), &sites);
+    proxy.mirrors = mirrors::read(repeated(given, "mirror"), &public, problems);
+    let mirrored = mirrors::names(proxy.mirrors.as_deref());
     let place = rules::Place {
+        mirrors: &mirrored,
         cache: &proxy.rules,
         sites: &sites,
         forward: !listen.is_empty(),
         as_received: &as_received,
     };
     let rules = rules::rules(sections, &place, problems);
-    let places = places::places(sections, single("cache"), &proxy.rules, &rules, &sites);
+    let places = places::places(
+        sections,
+        single("cache"),
+        &proxy.rules,
+        &rules,
+        (&sites, mirrored),
+    );
     proxy.user_rules = rules.with_places(places).with_received(as_received);
     proxy.gatekeeper = access_rules::read(given, &sites, !listen.is_empty(), problems);
     proxy.pac = access_rules::pac(single("access"));
@@ -402,6 +414,7 @@ fn check_together(config: &Config, problems: &mut Vec<Problem>) {
         problems.push(Problem::conflict("proxy_protocol", text.to_owned()));
     }
     certificates::check(config, problems);
+    mirrors::check(config, problems);
     if config.listen.is_empty() && config.sites.is_empty() {
         let text = "there is no listener; give `listen` or a [[site]]".to_owned();
         problems.push(Problem::conflict("listen", text));

@@ -18,6 +18,7 @@ mod kind;
 mod logins;
 mod machine;
 mod manner;
+mod mirrors;
 mod origin;
 mod origin_tls;
 mod origins;

@@ -120,7 +120,7 @@ impl<T: Transport> Conn<T> {
             || range == Ranged::Own
             || range != Ranged::No && if_range()
             || want.reason == Fwd::Request
-            || digest.conditional && want.stored.is_none()
+            || sends_own_conditions(ask, want)
             || local.proxy.unshared.has(ask.crowd(hash), local.wall());
         if alone {
             return self.alone(ask, want);
@@ -364,7 +364,13 @@ fn job(ask: &Rc<Ask>, want: &Want, range: Ranged) -> Job {
         range,
         primary: want.primary.clone(),
         // With a range, the client's If-Range is sent too.
-        own_conditions: own || ask.digest.conditional && want.stored.is_none(),
+        own_conditions: own || sends_own_conditions(ask, want),
         ..Job::plain(Rc::clone(ask))
     }
+}
+
+/// True if the origin judges the client's conditions, because nothing is stored to judge them by. What
+/// is rewritten on its way has conditions of its own.
+fn sends_own_conditions(ask: &Ask, want: &Want) -> bool {
+    ask.digest.conditional && want.stored.is_none() && !ask.is_document()
 }

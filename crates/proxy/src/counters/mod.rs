@@ -75,6 +75,8 @@ events! {
     FillsStarted = "fills_started",
     /// Fills whose object was stored.
     FillsStored = "fills_stored",
+    /// Redirects of a mirror's upstream to hosts that the mirror does not list.
+    MirrorLeft = "mirror_redirects_refused",
     /// Compressed forms that were begun to be made.
     Compressed = "compressed",
     /// Fills that failed or ended early.

@@ -53,7 +53,13 @@ pub(crate) fn spawn(
     let local = Rc::clone(local);
     local.count(Event::FillsStarted);
     let span = Span::new(cover.start, cover.end.min(head.total_length()));
+    // No range of the origin's is a part of what it is rewritten to.
+    let rewritten = ask.is_document();
+    if rewritten && local.proxy.engine.is_current_version(head) {
+        local.proxy.engine.supersede(head.hash(), head.key());
+    }
     let job = strong_etag(head.fields())
+        .filter(|_| !rewritten)
         .zip(span)
         .map(|(etag, span)| Job {
             ask: Rc::clone(ask),
@@ -176,6 +182,7 @@ impl Job {
             leased: &mut leased,
             reader: &mut reader,
             keeper: &mut kept,
+            edit: None,
         };
         let ended = body.run(local, writer).await;
         *keeper = Some(kept);

@@ -29,6 +29,7 @@ use crate::ask::Ask;
 use crate::fill::FillWriter;
 use crate::ledger::Use;
 use crate::local::Local;
+use crate::mirrors::Edit;
 use crate::serve::find::Primary;
 use crate::upstream::UpstreamError;
 use crate::upstream::exchange::Leased;
@@ -291,6 +292,8 @@ async fn ask(
         add.push(("Range", rest.range.as_bytes()));
         add.push(("If-Range", &rest.etag));
     }
+    let known = own_validators(&job.ask, &mut add);
+    add.extend(known.as_deref().map(|etag| ("If-None-Match", etag)));
     let head = job.ask.head();
     if let Ranged::Aligned(range) = &job.range {
         add.push(("Range", range.as_bytes()));
@@ -311,6 +314,14 @@ async fn ask(
     };
     let parts = leased.up.final_head(local, first, told).await?;
     Ok((leased, parts))
+}
+
+/// Takes the ETag of a rewritten document out of the conditions, and returns the upstream's own one.
+fn own_validators(ask: &Ask, add: &mut Vec<(&str, &[u8])>) -> Option<Vec<u8>> {
+    let document = ask.role.mirrored()?.document()?;
+    let at = add.iter().position(|(name, _)| *name == "If-None-Match")?;
+    let (_, etag) = add.remove(at);
+    foxy_mirror::of_origin(etag, &document.mark)
 }
 
 /// An interim response as it is passed on.
@@ -343,7 +354,15 @@ async fn stream(
     }
     let joinable = head.shared && head.digest.is_some();
     let failing = head.status >= 500;
+    let content_type = first(&head.fields, "Content-Type").unwrap_or_default();
+    let mut edit = match job.ask.role.mirrored() {
+        Some(part) if head.status == 200 => Edit::of(part, content_type, leased.up.is_coded()),
+        _ => None,
+    };
     let mut source = Source::of(&head, part, &parts);
+    if edit.is_some() {
+        source.is_rewritten();
+    }
     writer.head(head, keeper.window());
     if writer.fill().has_rivals() && !failing {
         local.proxy.fills.prefer(writer.fill(), joinable);
@@ -359,6 +378,7 @@ async fn stream(
         leased: &mut leased,
         reader: &mut reader,
         keeper: &mut keeper,
+        edit: edit.as_mut(),
         most: part.map_or(u64::MAX, Span::len),
     };
     let ended = match incoming.bring(local, job, writer, &mut source).await {
@@ -390,6 +410,8 @@ struct Incoming<'a> {
     leased: &'a mut Leased,
     reader: &'a mut BodyReader,
     keeper: &'a mut Keeper,
+    /// The changes of the body, if it is rewritten.
+    edit: Option<&'a mut Edit>,
     /// Upper bound of the body's length; more bytes are an error.
     most: u64,
 }
@@ -413,6 +435,7 @@ impl Incoming<'_> {
                 leased: self.leased,
                 reader: self.reader,
                 keeper: self.keeper,
+                edit: self.edit.as_deref_mut(),
             };
             let mut ended = body.run(local, writer).await;
             let mut next = None;

@@ -23,8 +23,8 @@ use std::time::Duration;
 use foxy_base::{ManualClock, WallTime, key_hash};
 use foxy_disk::MemDisk;
 use foxy_proxy::{
-    Config, Event, FixedNames, Listener, LogRecord, LogSink, Proxy, Renewal, Renewals, RenewedListener,
-    Renewer, Resolved, Resolver, Resolving, Role, Serves, Worker, bind,
+    Config, Event, FixedNames, Listener, LogRecord, LogSink, Proxy, Renewal, Renewals,
+    RenewedListener, Renewer, Resolved, Resolver, Resolving, Role, Serves, Worker, bind,
 };
 use foxy_store::{Engine, EngineConfig, Lookup, Object, StoreOptions};
 
