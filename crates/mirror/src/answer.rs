@@ -193,7 +193,7 @@ mod tests {
             ("/simple/a/", "Location: /pypi/simple/a/\n"),
             (
                 "https://files.pythonhosted.org/x",
-                "Location: /pypi/+files.pythonhosted.org/x\n",
+                "Location: /pypi/~files.pythonhosted.org/x\n",
             ),
             ("../b/", "Location: ../b/\n"),
             ("b?u=http://x", "Location: b?u=http://x\n"),

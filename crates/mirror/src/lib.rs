@@ -2,7 +2,7 @@
 //! a mirror and of its upstream, and the rewriting of documents that name artefacts.
 //!
 //! A mirror answers below a prefix, `/pypi`. The rest of the path is the upstream's; other hosts of
-//! the registry are below `/pypi/+host`. Only hosts that the mirror lists are asked or rewritten.
+//! the registry are below `/pypi/~host`. Only hosts that the mirror lists are asked or rewritten.
 //! Documents are rewritten while they stream, in bounded memory; what is not understood stays as it
 //! is, byte for byte.
 

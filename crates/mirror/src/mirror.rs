@@ -88,12 +88,12 @@ impl Mirror {
     pub fn place(&self, path: &[u8]) -> Option<Place> {
         let end = path.iter().position(|b| *b == b'?').unwrap_or(path.len());
         let rest = path[..end].strip_prefix(self.prefix.as_bytes())?;
-        let (server, rest) = match rest.strip_prefix(b"/+") {
+        let (server, rest) = match rest.strip_prefix(b"/~") {
             None => (0, rest),
             Some(rest) => {
                 let end = rest.iter().position(|b| *b == b'/').unwrap_or(rest.len());
                 let is = |server: &Upstream| {
-                    server.path.is_empty() && server.authority.as_bytes() == &rest[..end]
+                    server.path.is_empty() && server.segment().as_bytes() == &rest[..end]
                 };
                 (self.places.iter().position(is)?, &rest[end..])
             }
@@ -110,7 +110,7 @@ impl Mirror {
     pub fn beginnings(&self, server: usize) -> (String, &str) {
         match self.places.get(server) {
             Some(place) if server > 0 => {
-                (format!("{}/+{}", self.prefix, place.authority), &place.path)
+                (format!("{}/~{}", self.prefix, place.segment()), &place.path)
             }
             Some(place) => (self.prefix.clone(), &place.path),
             None => (self.prefix.clone(), ""),
@@ -147,8 +147,8 @@ impl Mirror {
         let mut found = self.places.iter().enumerate();
         let (server, rest) = found.find_map(|(n, server)| Some((n, after(server)?)))?;
         let (beginning, _) = self.beginnings(server);
-        // A `+` would be read as the name of a host.
-        if server == 0 && rest.starts_with(b"/+") {
+        // A `~` would be read as the name of a host.
+        if server == 0 && rest.starts_with(b"/~") {
             return None;
         }
         Some([beginning.as_bytes(), rest].concat())
@@ -210,17 +210,17 @@ mod tests {
             ("HTTP://UP.test:80/root/pypi?x", Some("/pypi?x")),
             (
                 "http://up.test/root/pypix/a",
-                Some("/pypi/+up.test/root/pypix/a"),
+                Some("/pypi/~up.test/root/pypix/a"),
             ),
-            ("http://up.test/other", Some("/pypi/+up.test/other")),
+            ("http://up.test/other", Some("/pypi/~up.test/other")),
             ("/root/pypi/b#c", Some("/pypi/b#c")),
-            ("/b#c", Some("/pypi/+up.test/b#c")),
-            ("//up.test/b", Some("/pypi/+up.test/b")),
+            ("/b#c", Some("/pypi/~up.test/b#c")),
+            ("//up.test/b", Some("/pypi/~up.test/b")),
             (
                 "https://files.test/p/a.whl#sha256=1",
-                Some("/pypi/+files.test/p/a.whl#sha256=1"),
+                Some("/pypi/~files.test/p/a.whl#sha256=1"),
             ),
-            ("http://127.0.0.1:81/x", Some("/pypi/+127.0.0.1:81/x")),
+            ("http://127.0.0.1:81/x", Some("/pypi/~127.0.0.1~81/x")),
             ("http://127.0.0.1/x", None),
             ("http://files.test/p", None),
             ("https://files.test.evil.test/p", None),
@@ -230,7 +230,7 @@ mod tests {
             ("../a", None),
             ("a", None),
             ("", None),
-            ("/root/pypi/+x/y", None),
+            ("/root/pypi/~x/y", None),
             ("ftp://files.test/", None),
         ] {
             let path = mirror.path_of(0, url.as_bytes());
@@ -248,15 +248,15 @@ mod tests {
         };
         assert_eq!(kind("/pypi/simple/a/?x"), Some((0, Kind::Index(60))));
         assert_eq!(
-            kind("/pypi/+files.test/packages/a.whl"),
+            kind("/pypi/~files.test/packages/a.whl"),
             Some((1, Kind::Immutable))
         );
-        assert_eq!(kind("/pypi/+127.0.0.1:81/x"), Some((2, Kind::Pass)));
-        assert_eq!(kind("/pypi/+up.test/other/simple"), Some((3, Kind::Pass)));
-        assert_eq!(kind("/pypi/+evil.test/packages/a.whl"), None);
-        assert_eq!(kind("/pypi/+"), None);
+        assert_eq!(kind("/pypi/~127.0.0.1~81/x"), Some((2, Kind::Pass)));
+        assert_eq!(kind("/pypi/~up.test/other/simple"), Some((3, Kind::Pass)));
+        assert_eq!(kind("/pypi/~evil.test/packages/a.whl"), None);
+        assert_eq!(kind("/pypi/~"), None);
         assert_eq!(mirror.beginnings(0), ("/pypi".to_owned(), "/root/pypi"));
-        assert_eq!(mirror.beginnings(1), ("/pypi/+files.test".to_owned(), ""));
+        assert_eq!(mirror.beginnings(1), ("/pypi/~files.test".to_owned(), ""));
         assert!(mirror.has(b"/pypi") && mirror.has(b"/pypi/") && mirror.has(b"/pypi?"));
         assert!(!mirror.has(b"/pypix") && !mirror.has(b"/pyp"));
     }

@@ -26,6 +26,13 @@ impl Upstream {
         (host.trim_matches(['[', ']']).to_owned(), port)
     }
 
+    /// The part of a mirror's path that names the server. Clients write some signs of an authority in
+    /// another way.
+    #[must_use]
+    pub fn segment(&self) -> String {
+        self.authority.replace(['[', ']'], "").replace(':', "~")
+    }
+
     /// The same server without a path.
     #[must_use]
     pub fn root(&self) -> Self {

@@ -33,14 +33,14 @@ fn cargo_configuration() {
     let text = r#"{"dl": "https://files.test/crates", "api": "https://files.test", "x": {"dl": "https://files.test/crates"}}"#;
     let expected = text.replacen(
         "https://files.test/crates",
-        "http://foxy.test:3128/m/+files.test/crates",
+        "http://foxy.test:3128/m/~files.test/crates",
         1,
     );
     assert_eq!(whole(Transform::Cargo, "text/plain", text), expected);
     let other = r#"{"dl": "https://elsewhere.test/crates"}"#;
     assert_eq!(whole(Transform::Cargo, "", other), other);
     let template = r#"{"dl":"https:\/\/files.test\/{crate}"}"#;
-    let expected = r#"{"dl":"http://foxy.test:3128/m/+files.test/{crate}"}"#;
+    let expected = r#"{"dl":"http://foxy.test:3128/m/~files.test/{crate}"}"#;
     assert_eq!(whole(Transform::Cargo, "", template), expected);
     let strange = r#"{"dl":"https:\u002f/files.test"}"#;
     assert_eq!(whole(Transform::Cargo, "", strange), strange);
@@ -64,7 +64,7 @@ fn npm_packuments() {
         .replace("https://up.test/r/a/-/", "http://foxy.test:3128/m/a/-/")
         .replace(
             "https://files.test/",
-            "http://foxy.test:3128/m/+files.test/",
+            "http://foxy.test:3128/m/~files.test/",
         );
     assert_eq!(
         whole(Transform::Npm, "application/json", PACKUMENT),
@@ -82,7 +82,7 @@ fn pypi_json() {
     let expected = SIMPLE
         .replace(
             "https://files.test/packages",
-            "http://foxy.test:3128/m/+files.test/packages",
+            "http://foxy.test:3128/m/~files.test/packages",
         )
         .replace("/r/c.whl", "http://foxy.test:3128/m/c.whl");
     let content_type = "application/vnd.pypi.simple.v1+json";
@@ -98,7 +98,7 @@ const PAGE: &str = r#"<!DOCTYPE html><html><!-- don't --><body><h1>a < b</h1>
 
 #[test]
 fn pypi_html() {
-    let to = "http://foxy.test:3128/m/+files.test/";
+    let to = "http://foxy.test:3128/m/~files.test/";
     let expected = PAGE
         .replace("https://files.test/packages", &format!("{to}packages"))
         .replace("https://up.test/r/", "http://foxy.test:3128/m/")
@@ -225,7 +225,7 @@ fn long_strings_and_deep_brackets_take_no_memory() {
     let page = format!("{tag}<a href=\"https://files.test/b\">");
     let got = whole(Transform::Pypi, "html", &page);
     assert!(
-        got.ends_with("<a href=\"http://foxy.test:3128/m/+files.test/b\">"),
+        got.ends_with("<a href=\"http://foxy.test:3128/m/~files.test/b\">"),
         "{}",
         &got[got.len() - 80..]
     );
