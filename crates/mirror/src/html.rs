@@ -3,6 +3,10 @@
 
 use memchr::memchr;
 
+use crate::Found;
+use crate::digest::of_fragment;
+use crate::json::Map;
+
 /// Longest tag that is looked at; longer ones are passed on.
 const TAG_MAX: usize = 16 << 10;
 
@@ -13,17 +17,18 @@ pub(crate) struct Html {
     tag: Vec<u8>,
     /// The quote that is open in it.
     quote: Option<u8>,
+    /// Artefacts with their digests, until somebody takes them.
+    found: Vec<Found>,
 }
 
 impl Html {
-    /// Takes a piece of the document and appends what is to be sent. `map` gives another text for a
-    /// URL.
-    pub(crate) fn push(
-        &mut self,
-        mut piece: &[u8],
-        map: &dyn Fn(&[u8]) -> Option<Vec<u8>>,
-        out: &mut Vec<u8>,
-    ) {
+    /// Takes the artefacts that were found.
+    pub(crate) fn found(&mut self) -> Vec<Found> {
+        std::mem::take(&mut self.found)
+    }
+
+    /// Takes a piece of the document and appends what is to be sent.
+    pub(crate) fn push(&mut self, mut piece: &[u8], map: Map<'_>, out: &mut Vec<u8>) {
         while let Some(first) = piece.first() {
             if self.tag.is_empty() {
                 let start = memchr(b'<', piece).unwrap_or(piece.len());
@@ -50,7 +55,7 @@ impl Html {
                 (Some(quote), byte) if byte == quote => self.quote = None,
                 (None, b'"' | b'\'') => self.quote = Some(*first),
                 (None, b'>') => {
-                    link(&self.tag, map, out);
+                    self.found.extend(link(&self.tag, map, out));
                     self.tag.clear();
                 }
                 _ => {}
@@ -75,17 +80,19 @@ fn may_be_link(tag: &[u8]) -> bool {
     }
 }
 
-/// Sends a link with another URL, if it has one that is known.
-fn link(tag: &[u8], map: &dyn Fn(&[u8]) -> Option<Vec<u8>>, out: &mut Vec<u8>) {
+/// Sends a link with another URL, if it has one that is known. Returns the artefact that it names
+/// with its digest.
+fn link(tag: &[u8], (base, map): Map<'_>, out: &mut Vec<u8>) -> Option<Found> {
     let changed = href(tag).and_then(|(start, end)| Some((start, end, map(&tag[start..end])?)));
-    match changed {
-        Some((start, end, url)) => {
-            out.extend_from_slice(&tag[..start]);
-            out.extend_from_slice(&url);
-            out.extend_from_slice(&tag[end..]);
-        }
-        None => out.extend_from_slice(tag),
-    }
+    let Some((start, end, path)) = changed else {
+        out.extend_from_slice(tag);
+        return None;
+    };
+    out.extend_from_slice(&tag[..start]);
+    out.extend_from_slice(base);
+    out.extend_from_slice(&path);
+    out.extend_from_slice(&tag[end..]);
+    Some(Found::new(&path, of_fragment(&tag[start..end])?))
 }
 
 /// Start and end of the value of the first `href` of a tag.

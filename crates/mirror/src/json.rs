@@ -3,7 +3,8 @@
 
 use memchr::memchr2;
 
-use crate::Transform;
+use crate::digest::{of_hex, of_integrity};
+use crate::{Digest, Found, Transform};
 
 /// Longest string that is looked at as a whole; longer ones are passed on.
 const TEXT_MAX: usize = 8 << 10;
@@ -19,6 +20,9 @@ enum Name {
     Dist,
     Dl,
     Files,
+    Hashes,
+    Integrity,
+    Sha256,
     Tarball,
     Url,
     Versions,
@@ -30,6 +34,9 @@ impl Name {
             b"dist" => Self::Dist,
             b"dl" => Self::Dl,
             b"files" => Self::Files,
+            b"hashes" => Self::Hashes,
+            b"integrity" => Self::Integrity,
+            b"sha256" => Self::Sha256,
             b"tarball" => Self::Tarball,
             b"url" => Self::Url,
             b"versions" => Self::Versions,
@@ -55,7 +62,7 @@ enum Within {
     Passing,
     /// A name: passed on, and kept for comparison.
     Name,
-    /// One that may be rewritten: kept until its end.
+    /// One that is looked at: kept until its end.
     Kept,
 }
 
@@ -72,7 +79,15 @@ pub(crate) struct Json {
     /// The last name, and whether a name comes next.
     name: Name,
     wants_name: bool,
+    /// Path and digest of the artefact whose object is open.
+    path: Option<Vec<u8>>,
+    digest: Option<Digest>,
+    /// Artefacts with their digests, until somebody takes them.
+    found: Vec<Found>,
 }
+
+/// The text that is written for a URL: a base, and a path that is known for the URL.
+pub(crate) type Map<'a> = (&'a [u8], &'a dyn Fn(&[u8]) -> Option<Vec<u8>>);
 
 impl Json {
     pub(crate) fn new(transform: Transform) -> Self {
@@ -85,17 +100,19 @@ impl Json {
             text: Vec::new(),
             name: Name::Other,
             wants_name: false,
+            path: None,
+            digest: None,
+            found: Vec::new(),
         }
     }
 
-    /// Takes a piece of the document and appends what is to be sent. `map` gives another text for a
-    /// URL.
-    pub(crate) fn push(
-        &mut self,
-        mut piece: &[u8],
-        map: &dyn Fn(&[u8]) -> Option<Vec<u8>>,
-        out: &mut Vec<u8>,
-    ) {
+    /// Takes the artefacts that were found.
+    pub(crate) fn found(&mut self) -> Vec<Found> {
+        std::mem::take(&mut self.found)
+    }
+
+    /// Takes a piece of the document and appends what is to be sent.
+    pub(crate) fn push(&mut self, mut piece: &[u8], map: Map<'_>, out: &mut Vec<u8>) {
         while let Some(first) = piece.first() {
             let taken = match self.within {
                 Within::Nothing => {
@@ -143,8 +160,16 @@ impl Json {
                 }
                 self.name = Name::Other;
                 self.wants_name = is_object && self.deeper == 0;
+                if self.is_artefact() {
+                    (self.path, self.digest) = (None, None);
+                }
             }
             b'}' | b']' => {
+                if self.is_artefact()
+                    && let (Some(path), Some(digest)) = (self.path.take(), self.digest.take())
+                {
+                    self.found.push(Found::new(&path, digest));
+                }
                 if self.deeper > 0 {
                     self.deeper -= 1;
                 } else {
@@ -161,36 +186,48 @@ impl Json {
         }
     }
 
-    /// True if a string that begins here is one that is rewritten.
-    fn is_wanted(&self) -> bool {
-        let in_object = self.open.last().is_some_and(|open| open.is_object);
-        if self.deeper > 0 || !in_object {
+    /// True if the innermost bracket is the object of an artefact.
+    fn is_artefact(&self) -> bool {
+        let open = &self.open[..];
+        if self.deeper > 0 || !open.last().is_some_and(|open| open.is_object) {
             return false;
         }
-        let names = self.open.iter().map(|open| open.name);
-        let is = |path: &[Name]| names.clone().skip(1).eq(path.iter().copied());
+        let is = |at: usize, name| open.get(at).is_some_and(|open| open.name == name);
+        match (self.transform, open.len()) {
+            (Transform::Cargo, depth) => depth == 1,
+            // A version alone, or one of a packument; a version may have any name.
+            (Transform::Npm, 2) => is(1, Name::Dist),
+            (Transform::Npm, 4) => is(1, Name::Versions) && is(3, Name::Dist),
+            // An element has the name of its list.
+            (Transform::Pypi, 3) => is(1, Name::Files) && is(2, Name::Files) && !open[1].is_object,
+            _ => false,
+        }
+    }
+
+    /// True if the innermost bracket has the digests of an artefact.
+    fn has_digests(&self) -> bool {
+        let is = |at: usize, name| self.open.get(at).is_some_and(|open| open.name == name);
+        self.transform == Transform::Pypi
+            && self.deeper == 0
+            && self.open.len() == 4
+            && is(1, Name::Files)
+            && is(2, Name::Files)
+            && is(3, Name::Hashes)
+    }
+
+    /// True if a string that begins here is looked at.
+    fn is_wanted(&self) -> bool {
         match (self.transform, self.name) {
-            (Transform::Cargo, Name::Dl) => is(&[]),
-            // The list, and an element of it.
-            (Transform::Pypi, Name::Url) => is(&[Name::Files, Name::Files]),
-            (Transform::Npm, Name::Tarball) => {
-                // A version alone, or one of a packument; a version may have any name.
-                let of_packument = self.open.len() == 4
-                    && self.open[1].name == Name::Versions
-                    && self.open[3].name == Name::Dist;
-                is(&[Name::Dist]) || of_packument
-            }
+            (Transform::Cargo, Name::Dl)
+            | (Transform::Npm, Name::Tarball | Name::Integrity)
+            | (Transform::Pypi, Name::Url) => self.is_artefact(),
+            (Transform::Pypi, Name::Sha256) => self.has_digests(),
             _ => false,
         }
     }
 
     /// Takes bytes of a string; returns their number.
-    fn string(
-        &mut self,
-        piece: &[u8],
-        map: &dyn Fn(&[u8]) -> Option<Vec<u8>>,
-        out: &mut Vec<u8>,
-    ) -> usize {
+    fn string(&mut self, piece: &[u8], map: Map<'_>, out: &mut Vec<u8>) -> usize {
         if self.after_backslash {
             self.after_backslash = false;
             self.take(&piece[..1], out);
@@ -228,13 +265,23 @@ impl Json {
         }
     }
 
-    fn end_string(&mut self, map: &dyn Fn(&[u8]) -> Option<Vec<u8>>, out: &mut Vec<u8>) {
+    fn end_string(&mut self, (base, map): Map<'_>, out: &mut Vec<u8>) {
         match self.within {
             Within::Name => self.name = Name::of(&self.text),
-            Within::Kept => match unescaped(&self.text).and_then(|url| map(&url)) {
-                Some(url) => out.extend_from_slice(&url),
-                None => out.append(&mut self.text),
-            },
+            Within::Kept => {
+                match self.name {
+                    Name::Sha256 => self.digest = of_hex(&self.text),
+                    Name::Integrity => self.digest = of_integrity(&self.text),
+                    _ => self.path = unescaped(&self.text).and_then(|url| map(&url)),
+                }
+                match &self.path {
+                    Some(path) if !matches!(self.name, Name::Sha256 | Name::Integrity) => {
+                        out.extend_from_slice(base);
+                        out.extend_from_slice(path);
+                    }
+                    _ => out.append(&mut self.text),
+                }
+            }
             Within::Nothing | Within::Passing => {}
         }
         out.push(b'"');

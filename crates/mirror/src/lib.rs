@@ -8,6 +8,7 @@
 
 mod answer;
 mod class;
+mod digest;
 mod etag;
 mod html;
 mod json;
@@ -18,6 +19,7 @@ mod upstream;
 
 pub use answer::{Answer, Document, Unlisted, answer};
 pub use class::{Class, Kind, Transform};
+pub use digest::{Digest, Found};
 pub use etag::{of_mirror, of_origin};
 pub use mirror::{Mirror, Place};
 pub use preset::{Preset, preset, presets};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::html::Html;
-use crate::json::Json;
-use crate::{Mirror, Transform};
+use crate::json::{Json, Map};
+use crate::{Found, Mirror, Transform};
 
 /// Rewrites one document while it streams.
 #[derive(Debug)]
@@ -49,13 +49,19 @@ impl Rewriter {
     /// Takes a piece of the document and appends what is to be sent to `out`.
     pub fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         let (mirror, server, base) = (&self.mirror, self.server, &self.base);
-        let map = |url: &[u8]| {
-            let path = mirror.path_of(server, url)?;
-            Some([base.as_bytes(), &path].concat())
-        };
+        let path = |url: &[u8]| mirror.path_of(server, url);
+        let map: Map<'_> = (base.as_bytes(), &path);
         match &mut self.form {
-            Form::Json(json) => json.push(piece, &map, out),
-            Form::Html(html) => html.push(piece, &map, out),
+            Form::Json(json) => json.push(piece, map, out),
+            Form::Html(html) => html.push(piece, map, out),
+        }
+    }
+
+    /// Takes the artefacts that were named with their digests since the last call.
+    pub fn found(&mut self) -> Vec<Found> {
+        match &mut self.form {
+            Form::Json(json) => json.found(),
+            Form::Html(html) => html.found(),
         }
     }
 

@@ -4,6 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::Digest;
 
 const BASE: &str = "http://foxy.test:3128";
 
@@ -229,4 +230,42 @@ fn long_strings_and_deep_brackets_take_no_memory() {
         "{}",
         &got[got.len() - 80..]
     );
+}
+
+#[test]
+fn artefacts_are_found_with_their_own_digests() {
+    let found = |transform, content_type: &str, text: &str| {
+        let mut rewriter = Rewriter::new(transform, content_type.as_bytes(), (mirror(), 0), BASE);
+        rewriter.push(text.as_bytes(), &mut Vec::new());
+        let found = rewriter.found().into_iter();
+        let path = |found: Found| String::from_utf8(found.path).unwrap();
+        found
+            .map(|found| (found.digest, path(found)))
+            .collect::<Vec<_>>()
+    };
+    let (one, two) = ("11".repeat(32), "22".repeat(32));
+    let digests = [Digest::Sha256([0x11; 32]), Digest::Sha256([0x22; 32])];
+    // The digest may come first; one without a digest, or at another host, has none.
+    let json = format!(
+        r#"{{"files":[{{"hashes":{{"md5":"0","sha256":"{one}"}},"url":"https://files.test/a.whl"}},
+        {{"url":"https://files.test/b.whl","x":{{"sha256":"{two}"}}}},
+        {{"hashes":{{"sha256":"{two}"}},"url":"https://evil.test/c.whl"}},
+        {{"url":"https://files.test/d.whl","core-metadata":{{"sha256":"{one}"}},"hashes":{{"sha256":"{two}"}}}}]}}"#
+    );
+    let expected = vec![
+        (digests[0], "/m/~files.test/a.whl".to_owned()),
+        (digests[1], "/m/~files.test/d.whl".to_owned()),
+    ];
+    assert_eq!(found(Transform::Pypi, "json", &json), expected);
+    let html = format!(
+        "<a href='https://files.test/a.whl#sha256={one}'><a href='https://files.test/b.whl'><a href='https://evil.test/c#sha256={two}'>"
+    );
+    assert_eq!(found(Transform::Pypi, "html", &html), expected[..1]);
+    let integrity = format!("sha512-{}==", "A".repeat(86));
+    let json = format!(
+        r#"{{"versions":{{"1":{{"dist":{{"tarball":"https://up.test/r/a.tgz?x","integrity":"{integrity}"}}}},
+        "2":{{"integrity":"{integrity}","dist":{{"tarball":"https://up.test/r/b.tgz"}}}}}}}}"#
+    );
+    let expected = vec![(Digest::Sha512([0; 64]), "/m/a.tgz".to_owned())];
+    assert_eq!(found(Transform::Npm, "json", &json), expected);
 }
