@@ -5,6 +5,7 @@
 //! its own, and everything else is as for a site.
 
 mod edit;
+mod expected;
 mod names;
 mod roles;
 
@@ -17,6 +18,7 @@ use foxy_tls::OriginTls;
 use ipnet::IpNet;
 
 pub(crate) use edit::Edit;
+pub(crate) use expected::Expected;
 pub use names::PublicUrl;
 pub(crate) use names::own_name;
 pub(crate) use roles::{NoMirror, Roles};
@@ -60,6 +62,11 @@ impl Mirrored {
     /// True if answers are documents that are rewritten.
     pub(crate) const fn is_document(&self) -> bool {
         self.document.is_some()
+    }
+
+    /// True if answers are artefacts, whose bytes never change.
+    pub(crate) fn is_artefact(&self) -> bool {
+        self.class().kind == Kind::Immutable
     }
 
     /// True if the server may be at a private address.

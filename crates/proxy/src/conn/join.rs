@@ -263,7 +263,10 @@ impl<T: Transport> Conn<T> {
         }
         let sparse = head.sparse.clone().or_else(|| {
             // A range of an object that arrives whole.
-            let running = head.running.get().filter(|_| head.length.is_some());
+            let running = head
+                .running
+                .get()
+                .filter(|r| head.length.is_some() && r.is_sized());
             let range = ask.digest.range && head.status == 200 && !head.ranged;
             running.filter(|_| range).map(|r| Arc::clone(&r.head))
         });

@@ -69,7 +69,7 @@ impl Body<'_> {
             if let Some(edit) = self.edit.take() {
                 let send = |bytes| self.push(local, writer, bytes);
                 let edited = match piece.end {
-                    true => edit.finish(send),
+                    true => edit.finish(&local.proxy, local.index, send),
                     false => edit.push(&bytes, send),
                 };
                 self.edit = Some(edit);

@@ -53,13 +53,12 @@ pub(crate) fn spawn(
     let local = Rc::clone(local);
     local.count(Event::FillsStarted);
     let span = Span::new(cover.start, cover.end.min(head.total_length()));
-    // No range of the origin's is a part of what it is rewritten to.
-    let rewritten = ask.is_document();
-    if rewritten && local.proxy.engine.is_current_version(head) {
+    let whole = ask.comes_whole();
+    if whole && local.proxy.engine.is_current_version(head) {
         local.proxy.engine.supersede(head.hash(), head.key());
     }
     let job = strong_etag(head.fields())
-        .filter(|_| !rewritten)
+        .filter(|_| !whole)
         .zip(span)
         .map(|(etag, span)| Job {
             ask: Rc::clone(ask),

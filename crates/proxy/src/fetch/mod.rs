@@ -343,8 +343,18 @@ async fn stream(
 ) -> Result<Ended, UpstreamError> {
     leased.up.buf.consume(parts.len());
     let mut head = opened.head;
+    let content_type = first(&head.fields, "Content-Type").unwrap_or_default();
+    let mut edit = match head.status {
+        200 => Edit::of(&local.proxy, &job.ask, content_type, leased.up.is_coded()),
+        _ => None,
+    };
+    // Nobody gets a part of what is not known to be right: not visible before its end.
+    let length = head.length.filter(|_| edit.is_none());
+    if edit.is_some() {
+        head.strong_etag = None;
+    }
     let part = opened.place.as_ref().and_then(|place| place.sparse);
-    let mut keeper = Keeper::new(local, writer.fill(), opened.place, head.length);
+    let mut keeper = Keeper::new(local, writer.fill(), opened.place, length);
     let part = part.and_then(|range| range.span);
     if let Some(running) = keeper.running() {
         head.sparse = part.map(|_| Arc::clone(&running.head));
@@ -354,20 +364,15 @@ async fn stream(
     }
     let joinable = head.shared && head.digest.is_some();
     let failing = head.status >= 500;
-    let content_type = first(&head.fields, "Content-Type").unwrap_or_default();
-    let mut edit = match job.ask.role.mirrored() {
-        Some(part) if head.status == 200 => Edit::of(part, content_type, leased.up.is_coded()),
-        _ => None,
-    };
     let mut source = Source::of(&head, part, &parts);
-    if edit.is_some() {
-        source.is_rewritten();
-    }
     writer.head(head, keeper.window());
     if writer.fill().has_rivals() && !failing {
         local.proxy.fills.prefer(writer.fill(), joinable);
     } else if job.offers && joinable {
         local.proxy.fills.offer(writer.fill());
+    }
+    if let (Some(Edit::Artefact(artefact)), Some(bytes)) = (&mut edit, &opened.before) {
+        artefact.begins_with(bytes);
     }
     if let Some(bytes) = opened.before {
         keeper.push(local, writer.fill(), &bytes);

@@ -80,11 +80,6 @@ impl Source {
         self.continued && self.end.is_some_and(|end| self.start + pushed < end)
     }
 
-    /// The body is rewritten on its way: no range of the origin's continues it.
-    pub(super) fn is_rewritten(&mut self) {
-        self.etag = None;
-    }
-
     /// True if the connection can be used again after this body.
     pub(super) const fn persistent(&self) -> bool {
         self.persistent

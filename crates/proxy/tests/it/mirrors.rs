@@ -309,3 +309,102 @@ fn a_head_of_a_document_says_nothing_of_the_unwritten_length() {
     );
     assert!(head.cache().contains("hit"), "{}", head.cache());
 }
+
+/// An index with the digest of a wheel of `size` bytes, whose every second answer has one other byte.
+fn flipping(size: usize) -> (Origin, Vec<u8>) {
+    use sha2::Digest as _;
+    let wheel: Vec<u8> = (0..size).map(|n| (n % 251) as u8).collect();
+    let digest: String = sha2::Sha256::digest(&wheel)
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect();
+    let (sent, count) = (wheel.clone(), AtomicU16::new(0));
+    let origin = Origin::start(move |asked| {
+        let port = asked.client.stream.local_addr().unwrap().port();
+        if asked.path() == "/simple/a/" {
+            let page =
+                format!("<a href=\"http://127.0.0.1:{port}/packages/a.whl#sha256={digest}\">a</a>");
+            asked.reply("200 OK", "Content-Type: text/html\r\n", page);
+            return true;
+        }
+        assert_eq!(
+            asked.field("Range"),
+            None,
+            "no part can be compared with a digest"
+        );
+        let mut body = sent.clone();
+        let n = count.fetch_add(1, Ordering::SeqCst);
+        if n.is_multiple_of(2) {
+            // In the middle, so that all that follows is right.
+            body[size / 2] ^= 1;
+        }
+        asked.reply("200 OK", "ETag: \"same\"\r\nAccept-Ranges: bytes\r\n", body);
+        true
+    });
+    (origin, wheel)
+}
+
+#[test]
+fn an_artefact_with_another_digest_reaches_nobody_whole() {
+    // One that is kept in memory, and one in fragments.
+    for size in [1000, 600 << 10] {
+        let (origin, wheel) = flipping(size);
+        let foxy = start("pypi", &origin);
+        assert_eq!(get(&foxy, "/pypi/simple/a/", "").status, 200);
+        let path = "/pypi/packages/a.whl";
+        for range in ["", "Range: bytes=-4\r\n"] {
+            let ask = format!(
+                "GET {path} HTTP/1.1\r\nHost: {}\r\n{range}Connection: close\r\n\r\n",
+                foxy.addr
+            );
+            if range.is_empty() {
+                let mut client = foxy.connect();
+                client.send(&ask);
+                let all = client.to_end();
+                let head = all
+                    .windows(4)
+                    .position(|w| w == b"\r\n\r\n")
+                    .map_or(all.len(), |at| at + 4);
+                assert!(all.len() - head < size, "{size}: not whole");
+                foxy.counts(Event::MirrorMismatch, 1);
+                continue;
+            }
+            // Nothing of the wrong one was kept: this asks again, and is right.
+            let whole = get(&foxy, path, "");
+            assert!(
+                whole.status == 200 && whole.body == wheel,
+                "{size}: the right one"
+            );
+            foxy.counts(Event::FillsStored, 2);
+            let part = foxy.ask(&ask);
+            assert!(
+                part.status == 206 && part.body == wheel[size - 4..],
+                "{size}: {} {}",
+                part.status,
+                part.cache()
+            );
+        }
+        assert_eq!(
+            origin.asked(),
+            3,
+            "{size}: a document, a wrong artefact, and a right one"
+        );
+    }
+}
+
+#[test]
+fn a_range_of_an_artefact_that_is_not_stored_brings_the_whole() {
+    let (origin, wheel) = flipping(1 << 20);
+    let foxy = start("pypi", &origin);
+    assert_eq!(get(&foxy, "/pypi/simple/a/", "").status, 200);
+    let path = "/pypi/packages/a.whl";
+    let ask = format!(
+        "GET {path} HTTP/1.1\r\nHost: {}\r\nRange: bytes=0-9\r\nConnection: close\r\n\r\n",
+        foxy.addr
+    );
+    let mut client = foxy.connect();
+    client.send(&ask);
+    let _ = client.to_end();
+    foxy.counts(Event::MirrorMismatch, 1);
+    assert!(get(&foxy, path, "").body == wheel);
+}
