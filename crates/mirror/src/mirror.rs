@@ -50,7 +50,7 @@ impl Mirror {
         }
         // URLs beside the upstream's path, as redirects and root-relative links have.
         let root = places[0].root();
-        if !places.iter().any(|known| *known == root) {
+        if !places.contains(&root) {
             places.push(root);
         }
         Arc::new(Self {
