@@ -96,10 +96,11 @@ fn reverse<'b>(head: &RequestHead<'b>, site: &'b Site) -> Route<'b> {
 
 /// The URL at the origin, under the origin's own name.
 fn site_url<'b>(head: &RequestHead<'b>, site: &'b Site) -> Option<Url<'b>> {
-    let host = match site.host.parse() {
-        Ok(ip) => Host::V6(ip),
-        Err(_) => Host::Name(site.host.as_bytes()),
-    };
+    // Only an IPv6 address has a colon: others need no look at every request.
+    let v6 = site.host.contains(':').then(|| site.host.parse().ok());
+    let host = v6
+        .flatten()
+        .map_or(Host::Name(site.host.as_bytes()), Host::V6);
     Some(Url {
         scheme: site.scheme(),
         authority: Authority {

@@ -2,6 +2,7 @@
 
 mod micro;
 mod peers;
+mod tls;
 
 use crate::report::{Outcome, Report};
 
@@ -14,6 +15,8 @@ pub(crate) enum Bench {
     Micro(micro::Wanted),
     /// Two builds of Foxy under S1 to S4, alternately, as ratios of medians
     Versions(peers::versions::Wanted),
+    /// Hits and handshakes over TLS 1.3 beside nginx, as ratios of medians
+    Tls(tls::Wanted),
     /// A process per request and a file per URL beside Foxy, with and without a cache
     Fork(peers::fork::Wanted),
 }
@@ -26,6 +29,7 @@ pub(crate) fn run(report: &mut Report, bench: &Bench) {
         Bench::Versions(wanted) => {
             report.step("bench versions", || outcome(peers::versions::run(wanted)));
         }
+        Bench::Tls(wanted) => report.step("bench tls", || outcome(tls::run(wanted))),
         Bench::Micro(wanted) => report.step("bench micro", || outcome(micro::run(wanted))),
     }
 }

@@ -34,7 +34,10 @@ fn a_lifetime_of_zero_is_over_at_once() {
     let rig = Rig::new(DISK, config());
     rig.fs.write_file(b"a", &b"1"[..]).unwrap();
     rig.fs.update_file_lifetime(Some(Duration::ZERO));
-    assert!(rig.read(b"a").is_none(), "in the millisecond of its writing");
+    assert!(
+        rig.read(b"a").is_none(),
+        "in the millisecond of its writing"
+    );
     rig.fs.update_file_lifetime(None);
     assert!(rig.read(b"a").is_some());
 }

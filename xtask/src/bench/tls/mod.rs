@@ -1,0 +1,144 @@
+//! `cargo xtask bench tls`: memory hits and handshakes over TLS 1.3 beside nginx.
+//!
+//! Each server has one core, the load the other. They take turns, the medians are compared, and nginx runs
+//! twice a round: the ratio of its two medians is the noise. CPU is what the kernel says the server's threads
+//! ran, divided by the answers. Then a certificate is replaced under load, and idle connections are weighed.
+
+mod idle;
+mod load;
+mod servers;
+mod swap;
+
+use std::path::Path;
+
+use foxy_lab::kit::peers::install;
+
+use self::load::Case;
+use self::servers::Servers;
+use crate::report::Outcome;
+use crate::workspace::released;
+
+/// Tools and their Debian packages.
+const TOOLS: [(&str, &str); 3] = [
+    ("nginx", "nginx-light"),
+    ("h2load", "nghttp2-client"),
+    ("openssl", "openssl"),
+];
+/// Servers of a round, in turn: nginx has two.
+const TURNS: usize = 3;
+const FOXY: usize = 1;
+
+/// Length of the comparison.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Wanted {
+    /// Rounds; each runs nginx twice and Foxy once
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    rounds: usize,
+    /// The Foxy to measure; default: a release build of this tree
+    #[arg(long, value_name = "FILE")]
+    foxy: Option<std::path::PathBuf>,
+    /// A tenth of the requests
+    #[arg(long)]
+    quick: bool,
+}
+
+/// CPU time of an answer, microseconds, by turn.
+type Figures = [Vec<f64>; TURNS];
+
+/// Measures and prints; fails if a request fails or a ratio is missed.
+pub(crate) fn run(wanted: &Wanted) -> Result<Outcome, String> {
+    install::ensure(&TOOLS)?;
+    let programs = released(wanted.foxy.as_deref())?;
+    let folder = tempfile::tempdir().map_err(|e| format!("no scratch folder: {e}"))?;
+    let servers = Servers::start(&programs.foxy, folder.path())?;
+    let mut outcome = Outcome::default();
+    println!("| case | nginx us | foxy us | foxy / nginx | at most | nginx / nginx (noise) |");
+    println!("| --- | --- | --- | --- | --- | --- |");
+    for case in Case::ALL {
+        let figures = measured(wanted, case, &servers, folder.path())?;
+        println!("{}", row(case, &figures));
+        outcome.note(judged(case, ratio(&figures)));
+    }
+    outcome.note(swap::measure(servers.foxy(), folder.path()));
+    let connections = if wanted.quick { 1_500 } else { 4_500 };
+    outcome.note(idle::measure(servers.foxy(), folder.path(), connections));
+    Ok(outcome)
+}
+
+fn measured(
+    wanted: &Wanted,
+    case: Case,
+    servers: &Servers,
+    folder: &Path,
+) -> Result<Figures, String> {
+    let mut figures = Figures::default();
+    // What is asked for first is fetched and stored.
+    case.measure(servers.foxy(), folder, 0.02)?;
+    let share = if wanted.quick { 0.1 } else { 1.0 };
+    for round in 0..wanted.rounds {
+        // The order turns around, so that a slow drift favours no server.
+        let mut turns: Vec<_> = (0..TURNS).collect();
+        if round % 2 == 1 {
+            turns.reverse();
+        }
+        for turn in turns {
+            let server = match turn {
+                FOXY => servers.foxy(),
+                _ => servers.nginx(),
+            };
+            figures[turn].push(case.measure(server, folder, share)?);
+        }
+    }
+    Ok(figures)
+}
+
+/// The middle value; 0 without values.
+fn median(values: &[f64]) -> f64 {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
+
+fn nginx(figures: &Figures) -> f64 {
+    median(&[figures[0].as_slice(), figures[2].as_slice()].concat())
+}
+
+fn ratio(figures: &Figures) -> f64 {
+    median(&figures[FOXY]) / nginx(figures)
+}
+
+fn row(case: Case, figures: &Figures) -> String {
+    format!(
+        "| {} | {:.2} | {:.2} | {:.3} | {} | {:.3} |",
+        case.name(),
+        nginx(figures),
+        median(&figures[FOXY]),
+        ratio(figures),
+        case.most(),
+        median(&figures[2]) / median(&figures[0]),
+    )
+}
+
+fn judged(case: Case, ratio: f64) -> Result<(), String> {
+    if ratio <= case.most() {
+        return Ok(());
+    }
+    Err(format!(
+        "{}: {ratio:.3} of nginx's CPU, at most {} is wanted",
+        case.name(),
+        case.most()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_foxy_is_held_against_both_of_nginx() {
+        let figures = [vec![8.0, 9.0], vec![6.0, 7.0], vec![10.0, 9.0]];
+        assert!((ratio(&figures) - 7.0 / 9.0).abs() < 1e-9);
+        assert!(judged(Case::Small, ratio(&figures)).is_ok());
+        assert!(judged(Case::Large, ratio(&figures)).is_err());
+    }
+}

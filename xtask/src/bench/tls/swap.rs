@@ -1,0 +1,86 @@
+//! A certificate that is replaced under load: no request fails, and the new one is soon served.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{scope, sleep};
+use std::time::{Duration, Instant};
+
+use super::load::Case;
+use super::servers::{HOST, Server, certificate};
+
+/// Time in which the new certificate must be served.
+const MOST: Duration = Duration::from_secs(11);
+/// Time of the load before and after the change.
+const BESIDE: Duration = Duration::from_secs(1);
+
+/// Replaces the files of the certificate while requests come over old and new connections.
+pub(super) fn measure(server: &Server, folder: &Path) -> Result<(), String> {
+    let over = AtomicBool::new(false);
+    scope(|threads| {
+        let load = threads.spawn(|| {
+            let mut requests = 0;
+            while !over.load(Ordering::Relaxed) {
+                for (case, share) in [(Case::Small, 0.05), (Case::Handshake, 0.1)] {
+                    case.measure(server, folder, share)?;
+                    requests += case.requests(share);
+                }
+            }
+            Ok::<_, String>(requests)
+        });
+        let begun = Instant::now();
+        let taken = replaced(server, folder);
+        sleep(BESIDE);
+        over.store(true, Ordering::Relaxed);
+        let requests = load.join().map_err(|_| "the load panicked".to_owned())??;
+        let (taken, rate) = (taken?, requests as f64 / begun.elapsed().as_secs_f64());
+        println!(
+            "   certificate replaced at {rate:.0} req/s: served after {:.1} s, 0 of {requests} requests failed",
+            taken.as_secs_f64()
+        );
+        Ok(())
+    })
+}
+
+/// Replaces the files; the time until a new connection gets the new certificate.
+fn replaced(server: &Server, folder: &Path) -> Result<Duration, String> {
+    sleep(BESIDE);
+    let old = shown(server)?;
+    let made = folder.join("next");
+    fs::create_dir_all(&made).map_err(|e| format!("{}: {e}", made.display()))?;
+    certificate(&made)?;
+    for name in ["key.pem", "cert.pem"] {
+        fs::rename(made.join(name), folder.join(name)).map_err(|e| format!("{name}: {e}"))?;
+    }
+    let begun = Instant::now();
+    while begun.elapsed() < MOST {
+        if shown(server)? != old {
+            return Ok(begun.elapsed());
+        }
+        sleep(Duration::from_millis(100));
+    }
+    Err(format!(
+        "the old certificate is still served after {MOST:?}"
+    ))
+}
+
+/// The certificate that a new connection gets.
+fn shown(server: &Server) -> Result<String, String> {
+    let output = Command::new("openssl")
+        .args([
+            "s_client",
+            "-connect",
+            &server.address(),
+            "-servername",
+            HOST,
+        ])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .map_err(|e| format!("openssl: {e}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let begin = text.find("-----BEGIN").ok_or("no certificate was shown")?;
+    let end = text.find("-----END").ok_or("no certificate was shown")?;
+    Ok(text[begin..end].to_owned())
+}
