@@ -71,7 +71,6 @@ impl<T: Transport> Conn<T> {
         mut want: Want,
         keep: bool,
     ) -> Finish {
-        want.range &= !ask.comes_whole();
         // A validation may have ended since this request's lookup. Then the stored object is fresh
         // again, and no fetch is running to join.
         let refreshed = |old: &Arc<Object>| !Arc::ptr_eq(&newest_form(&self.local, old), old);

@@ -16,9 +16,7 @@ impl<T: Transport> Conn<T> {
     /// refused.
     #[inline]
     pub(super) fn mirrored(&mut self, parts: &RequestParts) -> Option<Refusal> {
-        if self.local.proxy.config.mirrors.is_none() {
-            return None;
-        }
+        self.local.proxy.config.mirrors.as_ref()?;
         let role = match self.mirror(parts) {
             Ok(role) => role,
             Err(NoMirror::Path) => Rc::clone(&self.door_role),
