@@ -200,3 +200,71 @@ pub(super) fn lines(mirrors: Option<&Mirrors>) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::build;
+
+    #[test]
+    fn a_preset_alone_is_a_mirror() {
+        let config =
+            build("public_url = \"http://Cache.test:3128/\"\n[[mirror]]\npreset = \"pypi\"\n")
+                .unwrap();
+        let mirrors = config.proxy.mirrors.as_ref().unwrap();
+        assert_eq!(mirrors.public[0].authority, "cache.test:3128");
+        let site = &mirrors.sites[0];
+        assert_eq!(
+            (&site.mirror.name[..], &site.mirror.prefix[..]),
+            ("pypi", "/pypi")
+        );
+        // Servers of presets pass the guard of destinations.
+        assert!(!site.named.contains(&true));
+        let own = "[[mirror]]\npreset = \"npm\"\nname = \"own\"\nupstream = \"http://10.0.0.1:4873/npm/\"\n";
+        let config = build(own).unwrap();
+        let site = &config.proxy.mirrors.as_ref().unwrap().sites[0];
+        assert_eq!(
+            site.mirror.servers()[0].to_string(),
+            "http://10.0.0.1:4873/npm"
+        );
+        assert!(site.named.iter().all(|named| *named));
+        assert_eq!(site.mirror.prefix, "/own");
+    }
+
+    #[test]
+    fn what_cannot_work_is_named() {
+        for (text, part) in [
+            ("[[mirror]]\npreset = \"pipy\"\n", "did you mean `pypi`?"),
+            ("[[mirror]]\nname = \"a\"\n", "no such preset"),
+            (
+                "[[mirror]]\npreset = \"npm\"\n[[mirror]]\npreset = \"npm\"\n",
+                "the same name",
+            ),
+            (
+                "[[mirror]]\npreset = \"npm\"\n[[mirror]]\npreset = \"pypi\"\nprefix = \"/npm/py\"\n",
+                "one prefix is below the other",
+            ),
+            (
+                "[[mirror]]\npreset = \"npm\"\nprefix = \"/\"\n",
+                "mirror.prefix is one path",
+            ),
+            (
+                "[[mirror]]\npreset = \"npm\"\nupstream = \"a.test\"\n",
+                "mirror.upstream",
+            ),
+            (
+                "[[site]]\nlisten = \"127.0.0.1:8080\"\norigin = \"http://a.test\"\n[[mirror]]\npreset = \"npm\"\n",
+                "listeners of the forward proxy",
+            ),
+            (
+                "[[mirror]]\npreset = \"npm\"\nname = \"forward\"\n",
+                "is taken",
+            ),
+        ] {
+            let said = build(text).unwrap_err();
+            assert!(
+                said.iter().any(|said| said.contains(part)),
+                "{text}: {said:?}"
+            );
+        }
+    }
+}

@@ -132,7 +132,12 @@ fn zip(files: &[(&str, &str)]) -> Vec<u8> {
             &[0, 0],
         ]
         .concat();
-        for part in [&b"PK\x03\x04"[..], &about[..], name.as_bytes(), text.as_bytes()] {
+        for part in [
+            &b"PK\x03\x04"[..],
+            &about[..],
+            name.as_bytes(),
+            text.as_bytes(),
+        ] {
             out.write_all(part).unwrap();
         }
         let entry = [
