@@ -185,7 +185,7 @@ mod tests {
 
     pub(crate) fn pypi() -> Arc<Mirror> {
         let preset = preset("pypi").unwrap();
-        let upstream = "http://up.test/root/pypi".parse().unwrap();
+        let upstream = "http://up.test/base/pypi".parse().unwrap();
         let hosts = vec![
             "https://files.test".parse().unwrap(),
             "http://127.0.0.1:81".parse().unwrap(),
@@ -204,16 +204,16 @@ mod tests {
         let mirror = pypi();
         for (url, expected) in [
             (
-                "http://up.test/root/pypi/simple/a/",
+                "http://up.test/base/pypi/simple/a/",
                 Some("/pypi/simple/a/"),
             ),
-            ("HTTP://UP.test:80/root/pypi?x", Some("/pypi?x")),
+            ("HTTP://UP.test:80/base/pypi?x", Some("/pypi?x")),
             (
-                "http://up.test/root/pypix/a",
-                Some("/pypi/~up.test/root/pypix/a"),
+                "http://up.test/base/pypix/a",
+                Some("/pypi/~up.test/base/pypix/a"),
             ),
             ("http://up.test/other", Some("/pypi/~up.test/other")),
-            ("/root/pypi/b#c", Some("/pypi/b#c")),
+            ("/base/pypi/b#c", Some("/pypi/b#c")),
             ("/b#c", Some("/pypi/~up.test/b#c")),
             ("//up.test/b", Some("/pypi/~up.test/b")),
             (
@@ -230,7 +230,7 @@ mod tests {
             ("../a", None),
             ("a", None),
             ("", None),
-            ("/root/pypi/~x/y", None),
+            ("/base/pypi/~x/y", None),
             ("ftp://files.test/", None),
         ] {
             let path = mirror.path_of(0, url.as_bytes());
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(kind("/pypi/~up.test/other/simple"), Some((3, Kind::Pass)));
         assert_eq!(kind("/pypi/~evil.test/packages/a.whl"), None);
         assert_eq!(kind("/pypi/~"), None);
-        assert_eq!(mirror.beginnings(0), ("/pypi".to_owned(), "/root/pypi"));
+        assert_eq!(mirror.beginnings(0), ("/pypi".to_owned(), "/base/pypi"));
         assert_eq!(mirror.beginnings(1), ("/pypi/~files.test".to_owned(), ""));
         assert!(mirror.has(b"/pypi") && mirror.has(b"/pypi/") && mirror.has(b"/pypi?"));
         assert!(!mirror.has(b"/pypix") && !mirror.has(b"/pyp"));
