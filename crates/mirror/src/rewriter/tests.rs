@@ -160,7 +160,8 @@ const HTML: &[&str] = &[
     "\"",
     "'",
     "=",
-    "/",
+    // Nothing here begins with `/`: that would be a link of the upstream itself.
+    "</a",
     " ",
     "https://evil.test/x",
     "https://files.testing",
