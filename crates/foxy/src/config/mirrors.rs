@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn what_cannot_work_is_named() {
         for (text, part) in [
-            ("[[mirror]]\npreset = \"pipy\"\n", "did you mean `pypi`?"),
+            ("[[mirror]]\npreset = \"pipy\"\n", "there are: pypi, npm"),
             ("[[mirror]]\nname = \"a\"\n", "no such preset"),
             (
                 "[[mirror]]\npreset = \"npm\"\n[[mirror]]\npreset = \"npm\"\n",
