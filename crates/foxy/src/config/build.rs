@@ -230,26 +230,8 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
     };
     let listen = [listen, listen_tls.clone()].concat();
     let mut proxy = proxy_settings::all_but_access(given, problems);
-    let sections = repeated(given, "rule");
-    let as_received = as_received(single("cache"), &sites);
     proxy.mirrors = mirrors::read(repeated(given, "mirror"), &public, problems);
-    let mirrored = mirrors::names(proxy.mirrors.as_deref());
-    let place = rules::Place {
-        mirrors: &mirrored,
-        cache: &proxy.rules,
-        sites: &sites,
-        forward: !listen.is_empty(),
-        as_received: &as_received,
-    };
-    let rules = rules::rules(sections, &place, problems);
-    let places = places::places(
-        sections,
-        single("cache"),
-        &proxy.rules,
-        &rules,
-        (&sites, mirrored),
-    );
-    proxy.user_rules = rules.with_places(places).with_received(as_received);
+    caching(given, (&sites, !listen.is_empty()), &mut proxy, problems);
     proxy.gatekeeper = access_rules::read(given, &sites, !listen.is_empty(), problems);
     proxy.pac = access_rules::pac(single("access"));
     Config {
@@ -271,6 +253,29 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
         state_folder: machine.state_folder(),
         sites,
     }
+}
+
+/// Reads the rules, and the caching rules of sites and mirrors.
+fn caching(
+    given: &AllGiven,
+    (sites, has_forward): (&[SiteConfig], bool),
+    proxy: &mut foxy_proxy::Config,
+    problems: &mut Vec<Problem>,
+) {
+    let cache = given.single.get("cache");
+    let sections = repeated(given, "rule");
+    let as_received = as_received(cache, sites);
+    let mirrored = mirrors::names(proxy.mirrors.as_deref());
+    let place = rules::Place {
+        mirrors: &mirrored,
+        cache: &proxy.rules,
+        sites,
+        forward: has_forward,
+        as_received: &as_received,
+    };
+    let rules = rules::rules(sections, &place, problems);
+    let places = places::places(sections, cache, &proxy.rules, &rules, (sites, mirrored));
+    proxy.user_rules = rules.with_places(places).with_received(as_received);
 }
 
 /// Partitions that keep paths as received. The section's values are checked where the rest of it is
