@@ -116,6 +116,7 @@ impl RuleSet {
     /// the origin.
     #[must_use]
     pub fn keeps_escapes(&self, partition: &str) -> bool {
+        let partition = site_of(partition);
         self.as_received.iter().any(|name| name == partition)
     }
 
@@ -173,12 +174,20 @@ impl RuleSet {
         if self.places.is_empty() || partition == FORWARD {
             return None;
         }
+        let partition = site_of(partition);
         let has = |place: &Place| {
             place.partitions.is_empty() || place.partitions.iter().any(|name| name == partition)
         };
         let found = self.places.iter().position(has);
         found.and_then(|at| u16::try_from(at).ok())
     }
+}
+
+/// The name of the site of a partition: `name@part` is a part of its keys with the same rules.
+fn site_of(partition: &str) -> &str {
+    partition
+        .split_once('@')
+        .map_or(partition, |(site, _)| site)
 }
 
 /// Host and path in a key.
@@ -233,6 +242,7 @@ impl Rule {
     }
 
     fn fits(&self, partition: &str, parts: &Parts<'_>) -> bool {
+        let partition = site_of(partition);
         let any = |patterns: &[Pattern], text: &[u8]| {
             patterns.is_empty() || patterns.iter().any(|pattern| pattern.fits(text))
         };

@@ -151,6 +151,18 @@ impl Ask {
         key_hash(&[&low[..], &high, b"personal"].concat())
     }
 
+    /// True if its answer is a document that is rewritten.
+    pub(crate) fn is_document(&self) -> bool {
+        self.role.is_document()
+    }
+
+    /// True if the upstream is asked for the whole alone: parts can be neither rewritten nor compared
+    /// with a digest.
+    pub(crate) fn comes_whole(&self) -> bool {
+        let part = self.role.mirrored();
+        part.is_some_and(|part| part.is_document() || part.is_artefact())
+    }
+
     /// The request as its origin gets it.
     pub(crate) fn sent<'a>(&'a self, local: &'a Local) -> Sent<'a, RequestHead<'a>> {
         Sent::of(self.head(), local, &self.role, &self.client)

@@ -10,7 +10,9 @@ use foxy_http1::Scheme;
 use foxy_tls::{OriginTls, ServerTls};
 use ipnet::IpNet;
 
-use crate::{Access, Compress, Gatekeeper, Maintenance, Manner, OriginTimeouts, Origins};
+use crate::{
+    Access, Compress, Gatekeeper, Maintenance, Manner, Mirrored, Mirrors, OriginTimeouts, Origins,
+};
 
 /// Everything the proxy needs to know. Plain data: reading files and flags is the binary's work.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +31,8 @@ pub struct Config {
     pub gatekeeper: Option<Arc<Gatekeeper>>,
     /// Hosts that `/proxy.pac` says are asked directly; `None`: there is no such file.
     pub pac: Option<Vec<foxy_access::HostPattern>>,
+    /// Mirrors on the listeners of the forward proxy; `None`: there are none.
+    pub mirrors: Option<Arc<Mirrors>>,
     /// Fields that Foxy adds.
     pub headers: HeaderConfig,
     /// The caching rules.
@@ -266,6 +270,21 @@ impl Role {
         }
     }
 
+    /// The part of a mirror that it is for.
+    #[inline]
+    pub(crate) fn mirrored(&self) -> Option<&Arc<Mirrored>> {
+        match self {
+            Self::Site(site) => site.mirror.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// True if its answers are documents that are rewritten.
+    #[inline]
+    pub(crate) fn is_document(&self) -> bool {
+        self.mirrored().is_some_and(|part| part.is_document())
+    }
+
     /// How its site compresses.
     #[inline]
     pub(crate) fn compress(&self) -> Option<&Compress> {
@@ -314,6 +333,8 @@ pub struct Site {
     /// Connections to it must have been made with these certificates, because clients show their own
     /// there.
     pub verified_by: Option<ServerTls>,
+    /// The part of a mirror that it is.
+    pub mirror: Option<Arc<Mirrored>>,
 }
 
 impl Site {

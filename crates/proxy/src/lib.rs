@@ -30,6 +30,7 @@ mod local;
 mod log;
 mod logins;
 mod manner;
+mod mirrors;
 mod named;
 mod net;
 mod origins;
@@ -69,6 +70,7 @@ pub use config::{
 pub use counters::{BUCKETS, CLASSES, Counters, Event, Latency, OriginTotals, Totals, Trouble};
 pub use foxy_access as access_rules;
 pub use foxy_http_rules as rules;
+pub use foxy_mirror as mirror;
 pub use gatekeeper::{AccessQuestion, Gatekeeper, Limit, Per, plain_path};
 pub use ledger::Use;
 pub use listener::{Listener, Serves, bind, can_bind};
@@ -76,6 +78,7 @@ pub use listing::Listed;
 pub use log::{Details, LogRecord, LogSink, NoLog};
 pub use logins::{Helper, LoginToken, Logins, LoginsConfig};
 pub use manner::{ErrorPage, Maintenance, Manner, OriginTimeouts, ToHttps};
+pub use mirrors::{MirrorSite, Mirrored, Mirrors, PublicUrl};
 pub use origins::{
     Balance, Check, HealthRules, ORIGINS_MAX, Origin, OriginCounts, OriginState, Origins,
     OriginsConfig, Standing,

@@ -27,6 +27,7 @@ pub struct Listener {
 
 /// The roles that the connections of a listener may ask for.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one for each listener")]
 pub enum Serves {
     /// All requests are for one role.
     One(Role),

@@ -11,6 +11,7 @@ use foxy_http1::{DateCache, Limits};
 
 use crate::disk::DiskReader;
 use crate::entrance::Entrance;
+use crate::mirrors::Roles;
 use crate::net::{Sweep, Ticks};
 use crate::proxy::Proxy;
 use crate::upstream::UpstreamError;
@@ -83,6 +84,8 @@ pub(crate) struct Local {
     pub(crate) logs: bool,
     /// True if the log wants details in its records.
     pub(crate) details: bool,
+    /// The roles for parts of mirrors.
+    pub(crate) roles: Roles,
     lasting: Rc<Lasting>,
 }
 
@@ -138,6 +141,7 @@ impl Local {
             patience: Patience::of(&config.timeouts),
             logs,
             details,
+            roles: Roles::default(),
             lasting,
             proxy,
         })

@@ -51,6 +51,13 @@ impl<'a> Recipient<'a> {
             let known = self.client.arrival.certificate.is_some();
             digest.authorization |= known && rewriting.requests.names_user();
         }
+        if let Some(part) = self.role.mirrored() {
+            // The upstream gets neither, and of a document no part.
+            (digest.authorization, digest.cookie) = (false, false);
+            if part.is_document() {
+                (digest.range, digest.if_range, digest.precondition) = (false, false, false);
+            }
+        }
         if self.client.login_is_spent() {
             // Who may have the answer is judged for each request before the cache is asked.
             digest.authorization = false;

@@ -173,7 +173,7 @@ pub(crate) fn destination(role: &Role, url: &Url<'_>, tls: &OriginTls) -> Destin
         Role::Site(site) => Destination {
             host: site.host.to_ascii_lowercase().into(),
             port: site.port,
-            exempt: true,
+            exempt: site.mirror.as_ref().is_none_or(|part| part.is_exempt()),
             tls: site.tls.clone(),
             timeouts: site.timeouts,
             reach: Reachable::default(),

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use crate::fetch::FillHead;
 use crate::fill::{FillMap, Remembered};
 use crate::ledger::Ledger;
+use crate::mirrors::Expected;
 use crate::places::Places;
 use crate::purge_rate::PurgeRate;
 use crate::recent::RecentTable;
@@ -45,6 +46,8 @@ pub struct Shared {
     pub(crate) recent: RecentTable,
     /// The variants that URLs have.
     pub(crate) variants: Variants,
+    /// Digests of artefacts that documents of mirrors have named.
+    pub(crate) expected: Expected,
     /// Limits of purges on listeners.
     pub(crate) purge_rate: PurgeRate,
     /// Number of the newest purge in the store before this start.
@@ -86,6 +89,7 @@ impl Shared {
             making: Making::new(),
             recent: RecentTable::default(),
             variants: Variants::default(),
+            expected: Expected::default(),
             #[cfg(feature = "stand-in")]
             stand_in: std::sync::OnceLock::new(),
             counters: (0..workers.max(1)).map(|_| Counters::default()).collect(),

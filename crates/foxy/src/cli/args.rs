@@ -49,6 +49,9 @@ pub enum Command {
     Why(WhyArgs),
     /// List the stored objects of a running Foxy
     Ls(LsArgs),
+    /// Show the registries that can be mirrored, and the settings of their clients
+    #[command(subcommand)]
+    Mirror(MirrorCommand),
     /// Add, drain, remove and grow stores of a running Foxy; examine an offline one
     #[command(subcommand)]
     Store(StoreCommand),
@@ -86,6 +89,9 @@ pub struct ServeArgs {
     /// Be a reverse proxy for this server, such as http://127.0.0.1:9000
     #[arg(long, value_name = "URL")]
     pub origin: Option<String>,
+    /// Mirror these registries: pypi, npm, cargo, apt, go, maven; see `foxy mirror list`
+    #[arg(long, value_name = "PRESET", value_delimiter = ',')]
+    pub mirror: Vec<String>,
     /// File or block device for contents, or `off`; may be repeated
     #[arg(long, value_name = "PATH")]
     pub store: Vec<String>,
@@ -314,6 +320,28 @@ pub struct StoreArgs {
     pub json: bool,
 }
 
+/// Commands for mirrors.
+#[derive(Clone, Debug, Subcommand)]
+pub enum MirrorCommand {
+    /// List the registries that can be mirrored
+    List,
+    /// Print the settings of a client, and how to undo them
+    Setup(SetupArgs),
+}
+
+/// Arguments of `mirror setup`.
+#[derive(Clone, Debug, Args)]
+pub struct SetupArgs {
+    /// pip, uv, poetry, npm, pnpm, yarn, cargo, apt, go, maven or gradle
+    pub tool: String,
+    /// URL by which the client reaches Foxy
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:3128")]
+    pub url: String,
+    /// Path of the mirror, if it is not that of the preset
+    #[arg(long, value_name = "PATH")]
+    pub prefix: Option<String>,
+}
+
 /// Arguments of `ls`.
 #[derive(Clone, Debug, Args)]
 pub struct LsArgs {
@@ -371,6 +399,7 @@ impl ServeArgs {
             }
         }
         self.overlay_origin(given);
+        self.overlay_mirrors(given);
         self.overlay_stores(given)
     }
 
@@ -387,6 +416,15 @@ impl ServeArgs {
             ("origin".to_owned(), one(origin, "--origin")),
         ]);
         given.repeated.insert("site".to_owned(), vec![site]);
+    }
+
+    fn overlay_mirrors(&self, given: &mut AllGiven) {
+        if !self.mirror.is_empty() {
+            let section =
+                |name: &String| Section::from([("preset".to_owned(), one(name, "--mirror"))]);
+            let sections = self.mirror.iter().map(section).collect();
+            given.repeated.insert("mirror".to_owned(), sections);
+        }
     }
 
     fn overlay_stores(&self, given: &mut AllGiven) -> Result<(), Vec<Problem>> {

@@ -9,6 +9,7 @@ mod check_request;
 mod client;
 mod lab;
 mod ls;
+mod mirror;
 mod own_file;
 mod purge;
 mod reload;
@@ -46,6 +47,7 @@ pub fn main() -> ExitCode {
         Some(Command::Purge(args)) => purge::run(&args),
         Some(Command::Why(args)) => why::run(&args),
         Some(Command::Ls(args)) => ls::run(&args),
+        Some(Command::Mirror(command)) => mirror::run(&command),
         Some(Command::Store(command)) => store::run(&command),
         Some(Command::Trace(lab)) => lab::run("trace", &lab.args),
         Some(Command::Sim(lab)) => lab::run("sim", &lab.args),

@@ -20,7 +20,9 @@ use super::origin::OriginUrl;
 use super::problem::Problem;
 use super::token_file::TokenFile;
 use super::values::Values;
-use super::{access_rules, certificates, places, proxy_settings, rules, shared, site, stores};
+use super::{
+    access_rules, certificates, mirrors, places, proxy_settings, rules, shared, site, stores,
+};
 
 /// Everything Foxy was told, checked and complete.
 #[derive(Clone, Debug)]
@@ -206,6 +208,7 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
         top.addresses("admin").first().copied(),
     );
     let listen_tls = top.given_addresses("listen_tls");
+    let public = top.texts_or_none("public_url");
     let memory = memory(top.given("memory"), machine);
     let pin_workers = top.flag("pin_workers");
     let proxy_protocol = top.flag("proxy_protocol");
@@ -235,17 +238,8 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
     };
     let listen = [listen, listen_tls.clone()].concat();
     let mut proxy = proxy_settings::all_but_access(given, problems);
-    let sections = repeated(given, "rule");
-    let as_received = as_received(single("cache"), &sites);
-    let place = rules::Place {
-        cache: &proxy.rules,
-        sites: &sites,
-        forward: !listen.is_empty(),
-        as_received: &as_received,
-    };
-    let rules = rules::rules(sections, &place, problems);
-    let places = places::places(sections, single("cache"), &proxy.rules, &rules, &sites);
-    proxy.user_rules = rules.with_places(places).with_received(as_received);
+    proxy.mirrors = mirrors::read(repeated(given, "mirror"), &public, problems);
+    caching(given, (&sites, !listen.is_empty()), &mut proxy, problems);
     proxy.gatekeeper = access_rules::read(given, &sites, !listen.is_empty(), problems);
     proxy.pac = access_rules::pac(single("access"));
     Config {
@@ -277,6 +271,29 @@ fn admin_token(access: &Values<'_>, machine: &dyn Machine) -> TokenFile {
         _ => None,
     };
     TokenFile::new(named, machine)
+}
+
+/// Reads the rules, and the caching rules of sites and mirrors.
+fn caching(
+    given: &AllGiven,
+    (sites, has_forward): (&[SiteConfig], bool),
+    proxy: &mut foxy_proxy::Config,
+    problems: &mut Vec<Problem>,
+) {
+    let cache = given.single.get("cache");
+    let sections = repeated(given, "rule");
+    let as_received = as_received(cache, sites);
+    let mirrored = mirrors::names(proxy.mirrors.as_deref());
+    let place = rules::Place {
+        mirrors: &mirrored,
+        cache: &proxy.rules,
+        sites,
+        forward: has_forward,
+        as_received: &as_received,
+    };
+    let rules = rules::rules(sections, &place, problems);
+    let places = places::places(sections, cache, &proxy.rules, &rules, (sites, mirrored));
+    proxy.user_rules = rules.with_places(places).with_received(as_received);
 }
 
 /// Partitions that keep paths as received. The section's values are checked where the rest of it is
@@ -437,6 +454,7 @@ fn check_together(config: &Config, problems: &mut Vec<Problem>) {
         problems.push(Problem::conflict("proxy_protocol", text.to_owned()));
     }
     certificates::check(config, problems);
+    mirrors::check(config, problems);
     if config.listen.is_empty() && config.sites.is_empty() {
         let text = "there is no listener; give `listen` or a [[site]]".to_owned();
         problems.push(Problem::conflict("listen", text));

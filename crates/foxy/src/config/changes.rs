@@ -76,6 +76,7 @@ impl Config {
             changes.compare("proxy_protocol", &old.proxy_protocol, &next.proxy_protocol),
             changes.compare("access", &old.proxy.access, &next.proxy.access),
             changes.compare("access rules and logins", &gate(old), &gate(&next)),
+            changes.compare("mirrors", &old.proxy.mirrors, &next.proxy.mirrors),
             changes.compare("headers", &old.proxy.headers, &next.proxy.headers),
             // Rules contain what they leave to `[cache]`.
             changes.compare("cache and rules", &caching(old), &caching(&next)),

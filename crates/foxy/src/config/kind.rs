@@ -67,6 +67,8 @@ pub enum Kind {
     PortRanges,
     /// URLs of origins (scheme, host and port), each with `weight=N` and `connections=N`.
     Origins,
+    /// URLs of servers, with a path.
+    ServerUrls,
     /// Path and query of a request.
     RequestPath,
     /// A status and the path of a file, each.
@@ -119,6 +121,7 @@ impl Kind {
                 | Self::Origins
                 | Self::ErrorPages
                 | Self::UrlPaths
+                | Self::ServerUrls
                 | Self::Addresses
                 | Self::NameServers
                 | Self::Networks
@@ -171,6 +174,7 @@ impl Kind {
             Self::HostNames => "a list of host names".to_owned(),
             Self::SiteHosts => "a list of host names, `*.` and a name, or `*`".to_owned(),
             Self::UrlPaths => "a list of decoded paths that begin with `/`".to_owned(),
+            Self::ServerUrls => "URLs of scheme http or https with a host, and with a path where one is meant".to_owned(),
             Self::AddressOrOff => "ADDRESS:PORT, or \"off\"".to_owned(),
             Self::Addresses => {
                 "a list of ADDRESS:PORT (`*` stands for every IPv4 address)".to_owned()
@@ -236,6 +240,7 @@ impl Kind {
             }
             Self::SiteHosts => each(given, site_host).map(Value::Texts),
             Self::UrlPaths => each(given, url_path).map(Value::Texts),
+            Self::ServerUrls => each(given, server_url).map(Value::Texts),
             Self::AddressOrOff if one == "off" => Ok(Value::Addresses(Vec::new())),
             Self::AddressOrOff => address(one).map(|address| Value::Addresses(vec![address])),
             Self::Addresses if given.is_empty() => Err("the list is empty".to_owned()),
@@ -306,6 +311,11 @@ fn site_host(text: &str) -> Result<String, String> {
         // The form in which IPv6 addresses are compared.
         false => named.parse::<Ipv6Addr>().map_or(named, |ip| ip.to_string()),
     })
+}
+
+fn server_url(text: &str) -> Result<String, String> {
+    let url: foxy_proxy::mirror::Upstream = text.parse()?;
+    Ok(url.to_string())
 }
 
 /// The beginning of a path.

@@ -20,6 +20,7 @@ mod log;
 mod logins;
 mod machine;
 mod manner;
+mod mirrors;
 mod origin;
 mod origin_tls;
 mod origins;

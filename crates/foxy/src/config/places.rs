@@ -16,7 +16,7 @@ pub(super) fn places(
     cache: Option<&Section>,
     forward: &Config,
     rules: &RuleSet,
-    sites: &[SiteConfig],
+    (sites, mirrors): (&[SiteConfig], Vec<String>),
 ) -> Vec<Place> {
     let given = |name| cache.is_some_and(|cache| cache.contains_key(name));
     let obeys = given("obey_request") && forward.obey_request;
@@ -48,6 +48,10 @@ pub(super) fn places(
         .map(|site| site.name.clone())
         .collect();
     let mut places = Vec::new();
+    if !mirrors.is_empty() {
+        // What a URL names decides, not what clients say: apt wants even what never changes anew.
+        places.push(place(mirrors, false));
+    }
     if !apart.is_empty() {
         places.push(place(apart, !obeys));
     }

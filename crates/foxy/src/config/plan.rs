@@ -9,7 +9,7 @@ use foxy_store::ReadMode;
 use super::build::{Config, LogTarget, SiteConfig};
 use super::clients::{Users, users};
 use super::machine::Machine;
-use super::{manner, origins, rewriting};
+use super::{manner, mirrors, origins, rewriting};
 
 impl Config {
     /// A few lines that say what would be started.
@@ -27,6 +27,7 @@ impl Config {
         for site in &self.sites {
             text.push_str(&site_lines(site));
         }
+        text.push_str(&mirrors::lines(self.proxy.mirrors.as_deref()));
         text.push_str(&self.certificate_lines());
         let admin = self
             .admin

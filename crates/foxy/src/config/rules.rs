@@ -18,6 +18,8 @@ pub(super) struct Place<'a> {
     /// The settings of `[cache]`.
     pub(super) cache: &'a Config,
     pub(super) sites: &'a [SiteConfig],
+    /// Names of mirrors.
+    pub(super) mirrors: &'a [String],
     /// True if there is a forward proxy.
     pub(super) forward: bool,
     /// Partitions that keep paths as received.
@@ -109,6 +111,7 @@ fn covers(first: &Rule, later: &Rule) -> bool {
 
 fn check_sites(rule: &Rule, section: &Section, stand: &Place<'_>, problems: &mut Vec<Problem>) {
     let mut known: Vec<String> = stand.sites.iter().map(|site| site.name.clone()).collect();
+    known.extend_from_slice(stand.mirrors);
     known.extend(stand.forward.then(|| "forward".to_owned()));
     for site in rule.sites.iter().filter(|site| !known.contains(site)) {
         let hint = nearest(site, &known).map_or_else(

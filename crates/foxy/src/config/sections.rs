@@ -38,6 +38,10 @@ pub const SECTIONS: &[(&str, &str)] = &[
         "One `[[parent]]` for each group of other proxies that the forward proxy asks in place of origins. They resolve names: the guard of private addresses judges only destinations that are addresses.",
     ),
     (
+        "mirror",
+        "One `[[mirror]]` for each registry of packages that is mirrored: clients ask Foxy in place of the registry. See [mirrors.md](mirrors.md).",
+    ),
+    (
         "rate",
         "One `[[rate]]` for each limit. Every limit that is for a request counts it; the first that it exceeds refuses it. A reload begins all counts anew.",
     ),

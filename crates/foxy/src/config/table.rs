@@ -65,7 +65,15 @@ const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
 /// Sections that may be given several times, as `[[section]]`.
-pub(super) const REPEATED: [&str; 6] = ["store", "site", "rule", "access_rule", "rate", "parent"];
+pub(super) const REPEATED: [&str; 7] = [
+    "store",
+    "site",
+    "rule",
+    "access_rule",
+    "rate",
+    "parent",
+    "mirror",
+];
 
 const PROXY_PROTOCOL: &str = "Connections of `access.trusted_proxies` to these listeners begin with a header of the PROXY protocol, version 1 or 2, and the client that it names is the one that access lists, limits and logs mean. Without such a header they get 400 (over TLS they are closed). From other peers it is no header, but a bad request.";
 
@@ -81,6 +89,8 @@ pub const SETTINGS: &[Setting] = &[
     free("", "listen_tls", Addresses, "nowhere",
         "Where the forward proxy listens for clients that speak TLS to it (`https_proxy=https://...`), with the certificates of `[tls]`. Given alone, it takes the place of `listen`."),
     fixed("", "proxy_protocol", Flag, "false", PROXY_PROTOCOL),
+    free("", "public_url", ServerUrls, "the addresses of the listeners",
+        "URLs by which clients know Foxy, such as \"http://cache.example.com:3128\": mirrors write them into documents, and answer requests for documents under these names and the addresses of listeners alone. Other names get 421."),
     fixed("", "admin", AddressOrOff, "127.0.0.1:3129",
         "Where health, metrics, statistics and purging are served. Keep it on loopback or a management network."),
     free("", "memory", SizeOrShare(MEMORY_MIN), "the smaller of 512MiB and 25% of the machine's memory, or 70% of a container's; at least 48MiB",
@@ -311,6 +321,21 @@ pub const SETTINGS: &[Setting] = &[
         "Hosts that are asked directly, with `for = \"all\"`."),
     free("parent", "login", Text, "none",
         "`USER:PASSWORD` for these parents; write \"${file:/etc/foxy/parent}\" to keep it in a file of its own."),
+
+    free("mirror", "preset", Name, "required",
+        "The registry: `pypi`, `npm`, `cargo`, `apt`, `go` or `maven`. `foxy mirror list` shows what each knows."),
+    free("mirror", "name", Name, "that of the preset",
+        "Names the mirror in logs and rules, and keeps its objects apart from all others."),
+    free("mirror", "prefix", UrlPaths, "`/` and the name",
+        "Path below which the mirror answers on the listeners of the forward proxy."),
+    free("mirror", "upstream", ServerUrls, "as the preset says",
+        "The registry that is asked, with its path: \"https://packages.example.com/api/pypi\". It may be at a private address. A mirror has one upstream and asks no other."),
+    free("mirror", "hosts", ServerUrls, "as the preset says",
+        "Further servers that the mirror may ask, where the upstream names them in its documents and redirects. URLs of other hosts stay as they are, and redirects to them get 502."),
+    free("mirror", "fresh", Duration(0, YEAR), "as the preset says: 60s for most",
+        "Time after which index documents are asked for again. Artefacts never are."),
+    free("mirror", "upstream_ca", Path, "the authorities that the system trusts",
+        "PEM file with the only authorities whose certificates the servers may have."),
 
     free("rate", "name", Name, "`rate-1` for the first, and so on",
         "What the limit is called in `Cache-Status` of 429."),

@@ -146,6 +146,14 @@ impl<'p> Values<'p> {
         }
     }
 
+    /// Texts, or none where the setting is not given.
+    pub(super) fn texts_or_none(&self, name: &str) -> Vec<String> {
+        match self.values.get(name) {
+            Some(Value::Texts(texts)) => texts.clone(),
+            _ => Vec::new(),
+        }
+    }
+
     pub(super) fn addresses(&mut self, name: &str) -> Vec<SocketAddr> {
         match self.values.get(name) {
             Some(Value::Addresses(addresses)) => addresses.clone(),

@@ -167,6 +167,7 @@ fn site(site: &SiteConfig, origins: &[Origins]) -> Site {
             let clients = tls.clients();
             clients.is_some_and(|clients| clients.required)
         }),
+        mirror: None,
     }
 }
 

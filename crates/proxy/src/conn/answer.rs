@@ -305,6 +305,11 @@ impl Hot<'_> {
         } else {
             Shape::Whole
         };
+        // The origin does not know what it is rewritten to.
+        let shape = match shape {
+            Shape::AskOrigin if self.to.role.is_document() => Shape::Whole,
+            shape => shape,
+        };
         if shape == Shape::AskOrigin {
             return Short::Long(Long::Pass(Fwd::Request));
         }

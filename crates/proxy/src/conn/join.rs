@@ -120,7 +120,7 @@ impl<T: Transport> Conn<T> {
             || range == Ranged::Own
             || range != Ranged::No && if_range()
             || want.reason == Fwd::Request
-            || digest.conditional && want.stored.is_none()
+            || sends_own_conditions(ask, want)
             || local.proxy.unshared.has(ask.crowd(hash), local.wall());
         if alone {
             return self.alone(ask, want);
@@ -263,7 +263,10 @@ impl<T: Transport> Conn<T> {
         }
         let sparse = head.sparse.clone().or_else(|| {
             // A range of an object that arrives whole.
-            let running = head.running.get().filter(|_| head.length.is_some());
+            let running = head
+                .running
+                .get()
+                .filter(|r| head.length.is_some() && r.is_sized());
             let range = ask.digest.range && head.status == 200 && !head.ranged;
             running.filter(|_| range).map(|r| Arc::clone(&r.head))
         });
@@ -364,7 +367,13 @@ fn job(ask: &Rc<Ask>, want: &Want, range: Ranged) -> Job {
         range,
         primary: want.primary.clone(),
         // With a range, the client's If-Range is sent too.
-        own_conditions: own || ask.digest.conditional && want.stored.is_none(),
+        own_conditions: own || sends_own_conditions(ask, want),
         ..Job::plain(Rc::clone(ask))
     }
+}
+
+/// True if the origin judges the client's conditions, because nothing is stored to judge them by. What
+/// is rewritten on its way has conditions of its own.
+fn sends_own_conditions(ask: &Ask, want: &Want) -> bool {
+    ask.digest.conditional && want.stored.is_none() && !ask.is_document()
 }

@@ -10,6 +10,7 @@ mod finish;
 mod follow;
 pub(crate) mod join;
 mod local_answers;
+mod mirror;
 mod moved;
 mod not_modified;
 pub(crate) mod pass;
@@ -93,6 +94,8 @@ pub(crate) struct Conn<T> {
     pub(crate) client: Asker,
     /// The role of the present request.
     pub(crate) role: Rc<Role>,
+    /// The role of requests for no mirror and no site.
+    door_role: Rc<Role>,
     /// The sites of the listener, if there are several.
     sites: Option<Rc<Sites>>,
     /// The certificate that the client got.
@@ -178,6 +181,7 @@ impl<T: Transport> Conn<T> {
             fresh: true,
             local,
             client,
+            door_role: Rc::clone(&role),
             role,
             sites,
         }
@@ -241,7 +245,8 @@ impl<T: Transport> Conn<T> {
         };
         self.client = client.at(access, &door.role);
         self.visit = None;
-        (self.role, self.sites) = (door.role, door.sites);
+        (self.role, self.sites) = (Rc::clone(&door.role), door.sites);
+        self.door_role = door.role;
         self.local = local;
     }
 

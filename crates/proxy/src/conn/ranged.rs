@@ -15,7 +15,7 @@ pub(super) fn ranged(local: &Local, ask: &Ask, want: &Want, hash: KeyHash) -> Ra
         Some(stored) if want.validate => !stored.is_large(),
         _ => !want.range,
     };
-    if whole || !ask.digest.range {
+    if whole || !ask.digest.range || ask.comes_whole() {
         return Ranged::No;
     }
     let unable = if want.validate {

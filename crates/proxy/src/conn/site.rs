@@ -25,7 +25,7 @@ impl<T: Transport> Conn<T> {
     #[inline]
     pub(super) fn misplaced(&mut self, parts: &RequestParts) -> Option<Refusal> {
         let misplaced = match self.sites.clone() {
-            None => self.misdirected(parts),
+            None => self.misdirected(parts).or_else(|| self.mirrored(parts)),
             Some(sites) => self.site(&sites, parts).err(),
         };
         misplaced.or_else(|| self.unverified())

@@ -147,7 +147,7 @@ impl<T: Transport> Conn<T> {
                         return Finish::gone(head.status);
                     }
                     if let Some(running) = head.running.get() {
-                        let stored = head.length.is_some();
+                        let stored = head.length.is_some() && running.is_sized();
                         let supply = Supply::behind(ask, &running.head, follower, stored);
                         return Box::pin(self.go_on(supply, head, mode, finish)).await;
                     }

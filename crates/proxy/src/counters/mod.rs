@@ -75,6 +75,10 @@ events! {
     FillsStarted = "fills_started",
     /// Fills whose object was stored.
     FillsStored = "fills_stored",
+    /// Redirects of a mirror's upstream to hosts that the mirror does not list.
+    MirrorLeft = "mirror_redirects_refused",
+    /// Artefacts of mirrors that had another digest than the index says.
+    MirrorMismatch = "mirror_digest_mismatches",
     /// Compressed forms that were begun to be made.
     Compressed = "compressed",
     /// Fills that failed or ended early.

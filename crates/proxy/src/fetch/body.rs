@@ -12,6 +12,7 @@ use super::pace::Pace;
 use super::{FillHead, Running};
 use crate::fill::FillWriter;
 use crate::local::Local;
+use crate::mirrors::Edit;
 use crate::net::{Piece, Ticks};
 use crate::upstream::UpstreamError;
 use crate::upstream::exchange::Leased;
@@ -49,6 +50,8 @@ pub(super) struct Body<'a> {
     pub(super) leased: &'a mut Leased,
     pub(super) reader: &'a mut BodyReader,
     pub(super) keeper: &'a mut Keeper,
+    /// The changes of the body, if it is rewritten.
+    pub(super) edit: Option<&'a mut Edit>,
 }
 
 impl Body<'_> {
@@ -63,13 +66,27 @@ impl Body<'_> {
             let up = &mut self.leased.up;
             let bytes = Bytes::copy_from_slice(&up.buf.filled()[piece.range]);
             up.buf.consume(piece.consumed);
-            if piece.end {
-                return Ok(Ended::Whole(bytes));
+            if let Some(edit) = self.edit.take() {
+                let send = |bytes| self.push(local, writer, bytes);
+                let edited = match piece.end {
+                    true => edit.finish(&local.proxy, local.index, send),
+                    false => edit.push(&bytes, send),
+                };
+                self.edit = Some(edit);
+                edited?;
+                if piece.end {
+                    // Trailers speak of the bytes before rewriting.
+                    return Ok(Ended::Whole(Bytes::new()));
+                }
+            } else {
+                if piece.end {
+                    return Ok(Ended::Whole(bytes));
+                }
+                if writer.pushed() + bytes.len() as u64 > self.most {
+                    return Err(UpstreamError::BadResponse("part-too-long"));
+                }
+                self.push(local, writer, bytes);
             }
-            if writer.pushed() + bytes.len() as u64 > self.most {
-                return Err(UpstreamError::BadResponse("part-too-long"));
-            }
-            self.push(local, writer, bytes);
             if writer.is_overtaken() {
                 return Ok(Ended::Overtaken);
             }

@@ -53,7 +53,12 @@ pub(crate) fn spawn(
     let local = Rc::clone(local);
     local.count(Event::FillsStarted);
     let span = Span::new(cover.start, cover.end.min(head.total_length()));
+    let whole = ask.comes_whole();
+    if whole && local.proxy.engine.is_current_version(head) {
+        local.proxy.engine.supersede(head.hash(), head.key());
+    }
     let job = strong_etag(head.fields())
+        .filter(|_| !whole)
         .zip(span)
         .map(|(etag, span)| Job {
             ask: Rc::clone(ask),
@@ -176,6 +181,7 @@ impl Job {
             leased: &mut leased,
             reader: &mut reader,
             keeper: &mut kept,
+            edit: None,
         };
         let ended = body.run(local, writer).await;
         *keeper = Some(kept);

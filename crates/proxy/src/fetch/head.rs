@@ -60,6 +60,14 @@ pub(crate) struct Running {
     pub(super) _stored: Option<Arc<Stored>>,
 }
 
+impl Running {
+    /// True if parts of it can be fetched by themselves: it is visible, and has a length. A body that
+    /// is compared with a digest is neither before its end.
+    pub(crate) fn is_sized(&self) -> bool {
+        self.head.total_length() != u64::MAX
+    }
+}
+
 impl FillHead {
     /// A head with these fields and no body.
     pub(super) fn bare(status: u16, origin: SocketAddr, fields: FieldBlock) -> Self {

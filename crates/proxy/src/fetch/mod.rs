@@ -29,6 +29,7 @@ use crate::ask::Ask;
 use crate::fill::FillWriter;
 use crate::ledger::Use;
 use crate::local::Local;
+use crate::mirrors::Edit;
 use crate::serve::find::Primary;
 use crate::upstream::UpstreamError;
 use crate::upstream::exchange::Leased;
@@ -291,6 +292,8 @@ async fn ask(
         add.push(("Range", rest.range.as_bytes()));
         add.push(("If-Range", &rest.etag));
     }
+    let known = own_validators(&job.ask, &mut add);
+    add.extend(known.as_deref().map(|etag| ("If-None-Match", etag)));
     let head = job.ask.head();
     if let Ranged::Aligned(range) = &job.range {
         add.push(("Range", range.as_bytes()));
@@ -313,6 +316,14 @@ async fn ask(
     Ok((leased, parts))
 }
 
+/// Takes the ETag of a rewritten document out of the conditions, and returns the upstream's own one.
+fn own_validators(ask: &Ask, add: &mut Vec<(&str, &[u8])>) -> Option<Vec<u8>> {
+    let document = ask.role.mirrored()?.document()?;
+    let at = add.iter().position(|(name, _)| *name == "If-None-Match")?;
+    let (_, etag) = add.remove(at);
+    foxy_mirror::of_origin(etag, &document.mark)
+}
+
 /// An interim response as it is passed on.
 pub(crate) fn interim_text(head: &ResponseHead<'_>) -> Vec<u8> {
     let mut text = Vec::new();
@@ -332,8 +343,18 @@ async fn stream(
 ) -> Result<Ended, UpstreamError> {
     leased.up.buf.consume(parts.len());
     let mut head = opened.head;
+    let content_type = first(&head.fields, "Content-Type").unwrap_or_default();
+    let mut edit = match head.status {
+        200 => Edit::of(&local.proxy, &job.ask, content_type, leased.up.is_coded()),
+        _ => None,
+    };
+    // Nobody gets a part of what is not known to be right: not visible before its end.
+    let length = head.length.filter(|_| edit.is_none());
+    if edit.is_some() {
+        head.strong_etag = None;
+    }
     let part = opened.place.as_ref().and_then(|place| place.sparse);
-    let mut keeper = Keeper::new(local, writer.fill(), opened.place, head.length);
+    let mut keeper = Keeper::new(local, writer.fill(), opened.place, length);
     let part = part.and_then(|range| range.span);
     if let Some(running) = keeper.running() {
         head.sparse = part.map(|_| Arc::clone(&running.head));
@@ -350,6 +371,9 @@ async fn stream(
     } else if job.offers && joinable {
         local.proxy.fills.offer(writer.fill());
     }
+    if let (Some(Edit::Artefact(artefact)), Some(bytes)) = (&mut edit, &opened.before) {
+        artefact.begins_with(bytes);
+    }
     if let Some(bytes) = opened.before {
         keeper.push(local, writer.fill(), &bytes);
         writer.push(bytes);
@@ -359,6 +383,7 @@ async fn stream(
         leased: &mut leased,
         reader: &mut reader,
         keeper: &mut keeper,
+        edit: edit.as_mut(),
         most: part.map_or(u64::MAX, Span::len),
     };
     let ended = match incoming.bring(local, job, writer, &mut source).await {
@@ -390,6 +415,8 @@ struct Incoming<'a> {
     leased: &'a mut Leased,
     reader: &'a mut BodyReader,
     keeper: &'a mut Keeper,
+    /// The changes of the body, if it is rewritten.
+    edit: Option<&'a mut Edit>,
     /// Upper bound of the body's length; more bytes are an error.
     most: u64,
 }
@@ -413,6 +440,7 @@ impl Incoming<'_> {
                 leased: self.leased,
                 reader: self.reader,
                 keeper: self.keeper,
+                edit: self.edit.as_deref_mut(),
             };
             let mut ended = body.run(local, writer).await;
             let mut next = None;

@@ -37,7 +37,12 @@ pub(super) fn open(
         return Err(UpstreamError::BadResponse("unexpected-upgrade"));
     }
     let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
-    let (length, peer) = (framing.length(), leased.up.peer);
+    // What is rewritten gets another length.
+    let rewritten = asked.ask.is_document() && head.status() == 200;
+    let (length, peer) = (framing.length().filter(|_| !rewritten), leased.up.peer);
+    if asked.ask.is_document() && head.status() == 206 {
+        return Err(UpstreamError::BadResponse("part-of-document"));
+    }
     let (mut fill_head, mut place) = judge::judge(local, asked, writer.fill(), &head, length, peer);
     let superseded =
         judge::superseded(asked, head.status()) || part::ends_stored(asked, &head, place.is_some());

@@ -50,6 +50,23 @@ impl ReadBuf {
         }
     }
 
+    /// Puts `text` in place of the first `n` bytes.
+    pub(crate) fn replace(&mut self, n: usize, text: &[u8]) {
+        debug_assert!(n <= self.end - self.start);
+        let rest = self.start + n;
+        if let Some(start) = rest.checked_sub(text.len()) {
+            self.data[start..rest].copy_from_slice(text);
+            self.start = start;
+            return;
+        }
+        let data = [text, &self.data[rest..self.end]].concat();
+        if let Some(entry) = &mut self.entry {
+            entry.set(data.len());
+        }
+        (self.start, self.end) = (0, data.len());
+        self.data = data;
+    }
+
     /// Forgets what is there.
     pub(crate) fn clear(&mut self) {
         self.start = 0;

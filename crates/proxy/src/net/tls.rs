@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -157,6 +158,9 @@ impl Transport for TlsStream {
     fn widen_receive(&self) {
         self.tcp.0.widen_receive();
     }
+    fn local_addr(&self) -> Option<SocketAddr> {
+        Transport::local_addr(&self.tcp.0)
+    }
     /// The end is not announced either: some clients ignore a reset that follows it.
     fn reset_on_close(&self) {
         self.session.cut();
@@ -205,6 +209,9 @@ impl Transport for OriginStream {
     }
     fn widen_receive(&self) {
         either!(self, stream => stream.widen_receive());
+    }
+    fn local_addr(&self) -> Option<SocketAddr> {
+        either!(self, stream => Transport::local_addr(stream))
     }
     fn reset_on_close(&self) {
         either!(self, stream => stream.reset_on_close());

@@ -2,6 +2,7 @@
 //! this and nothing else.
 
 use std::io::{self, IoSlice, Read as _};
+use std::net::SocketAddr;
 use std::task::{Context, Poll};
 
 use socket2::SockRef;
@@ -34,6 +35,8 @@ pub(crate) trait Transport: 'static {
     fn shutdown_write(&self);
     /// Lets the kernel take more ahead than for a head.
     fn widen_receive(&self);
+    /// This side's address.
+    fn local_addr(&self) -> Option<SocketAddr>;
     /// Makes the coming close a reset, so that the peer cannot take what it got for the whole.
     fn reset_on_close(&self);
 }
@@ -78,6 +81,9 @@ impl Transport for TcpStream {
     fn widen_receive(&self) {
         // Without it a body comes slowly, and whole all the same.
         let _ = SockRef::from(self).set_recv_buffer_size(BODY_RECEIVE);
+    }
+    fn local_addr(&self) -> Option<SocketAddr> {
+        Self::local_addr(self).ok()
     }
     fn reset_on_close(&self) {
         let _ = SockRef::from(self).set_linger(Some(std::time::Duration::ZERO));

@@ -3,14 +3,14 @@
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 
-use foxy_base::MonoTime;
-use foxy_http1::{BodyReader, FieldSlots, HeadScanner, ResponseHead, ResponseParts};
+use foxy_base::{Fields, MonoTime, tokens};
+use foxy_http1::{BodyReader, FieldSlots, HeadScanner, ResponseHead, ResponseParts, write};
 
 use super::UpstreamError;
 use super::connect::{Destination, connect};
 use super::pool::Pooled;
-use crate::Event;
 use crate::ask::Ask;
 use crate::ledger::Pressure;
 use crate::local::Local;
@@ -18,6 +18,7 @@ use crate::manner::OriginPatience;
 use crate::net::{BodyError, Io, OriginStream, Piece, ReadBuf, Ticks, next_piece};
 use crate::origins::{self, Turn};
 use crate::parents;
+use crate::{Event, Mirrored};
 
 /// A connection to an origin, with its buffers.
 #[derive(Debug)]
@@ -32,6 +33,10 @@ pub(crate) struct Upstream {
     wait: Option<Wait>,
     /// Time of the last request, until its answer begins.
     asked: Option<MonoTime>,
+    /// The part of a mirror that the last request was for.
+    mirrored: Option<Arc<Mirrored>>,
+    /// The body of the present answer is compressed by gzip, which its head does not say.
+    coded: bool,
 }
 
 /// Most interim answers to one request. More are an error.
@@ -81,6 +86,8 @@ impl Leased {
             patience: OriginPatience::of(local, &to.timeouts),
             wait: None,
             asked: None,
+            mirrored: None,
+            coded: false,
         };
         Ok(Self {
             up,
@@ -139,6 +146,7 @@ impl Leased {
             self.up.rest();
         }
         self.up.wait = None;
+        self.up.mirrored = None;
         let to = self.turn.as_ref().map_or(to, Turn::destination);
         let through = self.through.take();
         let to = through.as_deref().unwrap_or(to);
@@ -179,6 +187,11 @@ impl Leased {
             // Boxed: it would enlarge every miss.
             Some(all) => Box::pin(origins::ask(local, all, ask, request, replay)).await,
         };
+        let asked = asked.and_then(|(mut leased, parts)| {
+            leased.up.mirrored = ask.role.mirrored().cloned();
+            let parts = leased.up.seen(local, parts)?;
+            Ok((leased, parts))
+        });
         asked.inspect_err(|error| local.origin_failed(*error))
     }
 
@@ -197,6 +210,10 @@ impl Leased {
             None => Self::open_one(local, &ask.to, request).await,
             Some(all) => Box::pin(origins::open(local, all, ask, request)).await,
         };
+        let opened = opened.map(|mut leased| {
+            leased.up.mirrored = ask.role.mirrored().cloned();
+            leased
+        });
         opened.inspect_err(|error| local.origin_failed(*error))
     }
 
@@ -315,7 +332,7 @@ impl Upstream {
                     let parts = head.parts();
                     self.count(parts)?;
                     self.note_answer(local, parts);
-                    return Ok(parts);
+                    return self.seen(local, parts);
                 }
                 Ok(None) => {}
                 Err(reject) => return Err(UpstreamError::BadResponse(reject.reason)),
@@ -331,6 +348,68 @@ impl Upstream {
                 Err(error) => return Err(lost(&error)),
             }
         }
+    }
+
+    /// The head that is in the buffer as the cache sees it: that of a mirror's upstream is changed.
+    fn seen(
+        &mut self,
+        local: &Local,
+        parts: ResponseParts,
+    ) -> Result<ResponseParts, UpstreamError> {
+        match &self.mirrored {
+            Some(part) if !parts.is_interim() => {
+                let part = Arc::clone(part);
+                self.of_mirror(local, parts, &part)
+            }
+            _ => Ok(parts),
+        }
+    }
+
+    #[cold]
+    fn of_mirror(
+        &mut self,
+        local: &Local,
+        parts: ResponseParts,
+        part: &Mirrored,
+    ) -> Result<ResponseParts, UpstreamError> {
+        const CODING: UpstreamError = UpstreamError::BadResponse("document-coding");
+        let head = parts.head(self.buf.filled(), &self.slots);
+        self.coded = false;
+        if part.is_document() && parts.status() == 200 {
+            for coding in tokens(&head, "Content-Encoding") {
+                let is = |name: &[u8]| coding.eq_ignore_ascii_case(name);
+                match is(b"gzip") || is(b"x-gzip") {
+                    true if !self.coded => self.coded = true,
+                    _ if is(b"identity") => {}
+                    _ => return Err(CODING),
+                }
+            }
+        }
+        let fields = (0..head.count()).map(|i| head.field(i));
+        let answer = part.answer(parts.status(), fields);
+        if answer.unlisted.is_some() {
+            local.count(Event::MirrorLeft);
+        }
+        let mut text = Vec::with_capacity(parts.len() + 128);
+        write::status_line(&mut text, answer.status);
+        text.extend_from_slice(&answer.lines);
+        write::end(&mut text);
+        self.buf.replace(parts.len(), &text);
+        let parsed = ResponseHead::parse(
+            self.buf.filled(),
+            &mut HeadScanner::new(),
+            &mut self.slots,
+            &local.limits,
+        );
+        match parsed {
+            Ok(Some(head)) => Ok(head.parts()),
+            _ => Err(UpstreamError::BadResponse("head-not-of-mirror")),
+        }
+    }
+
+    /// True if the body of the present answer is compressed by gzip, which its head does not say.
+    pub(crate) const fn is_coded(&self) -> bool {
+        self.coded
     }
 
     /// Counts the head of a final answer, with its delay.

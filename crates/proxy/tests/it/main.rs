@@ -27,6 +27,7 @@ mod large;
 mod leaders;
 mod manner;
 mod methods;
+mod mirrors;
 mod old_rules;
 mod origins;
 mod over_tls;

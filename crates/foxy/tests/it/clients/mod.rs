@@ -1,4 +1,4 @@
-//! Real clients through a real Foxy process: curl, git, apt and Chromium, each used as a
+//! Real clients through a real Foxy process: curl, git, apt, pip, npm, cargo and Chromium, each used as a
 //! newcomer would use it. A tool that is not installed is named, with the command to get it.
 
 mod apt;
@@ -7,6 +7,7 @@ mod curl;
 mod git;
 mod names;
 mod process;
+mod registries;
 mod seeking;
 mod stores;
 mod tls;

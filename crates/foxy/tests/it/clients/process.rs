@@ -37,6 +37,11 @@ impl Foxy {
         )
     }
 
+    /// A forward proxy with these mirrors.
+    pub(crate) fn mirroring(mirrors: &str) -> Self {
+        Self::start(&[], mirrors)
+    }
+
     fn start(extra: &[&str], settings: &str) -> Self {
         // Others look for free ports at the same time, and one may be taken before Foxy has it.
         let started = (0..5).find_map(|_| Self::try_start(extra, settings));

@@ -72,9 +72,16 @@ impl<T: Transport> Download<'_, T> {
         if self.way.spares(self.local, self.ask, head.status()) {
             return Err(PassError::Status(head.status()));
         }
+        let is_head = method == Method::Head;
+        if self.ask.is_document() && !is_head && head.status() == 200 {
+            // It would get past the rewriting.
+            return Err(PassError::Origin(UpstreamError::BadResponse(
+                "document-past-the-cache",
+            )));
+        }
         invalidate(self.local, self.ask, &head);
         self.unanswered.answered();
-        let saving = if self.ask.bypass.is_none() {
+        let saving = if self.ask.bypass.is_none() && !self.ask.is_document() {
             freshen(self.local, self.ask, &head, self.way.sent).await;
             let length = framing.length();
             Saving::start(self.local, self.ask, up, &head, length, self.way.sent)
@@ -165,7 +172,8 @@ impl<T: Transport> Download<'_, T> {
         let mut kept = FieldBlockBuilder::default();
         for (name, value) in head.forward_fields() {
             // A length that is not ours to say (HEAD, 304) is passed on as it is.
-            if !eq_name(name, b"content-length") || mode == Mode::Bare {
+            let length = eq_name(name, b"content-length");
+            if !length || mode == Mode::Bare && !self.ask.is_document() {
                 write::field(out, name, value);
             }
             if eq_name(name, b"content-type") {

@@ -1,0 +1,270 @@
+//! The `[[mirror]]` sections.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use foxy_proxy::mirror::{Class, Kind, Mirror, Preset, Upstream, preset, presets};
+use foxy_proxy::{MirrorSite, Mirrors, PublicUrl};
+use foxy_tls::{OriginOptions, OriginTls, TlsError};
+
+use super::build::Config;
+use super::given::Section;
+use super::kind::Value;
+use super::problem::Problem;
+use super::suggest::nearest;
+use super::values::Values;
+
+/// All mirrors; `None` if there are none. Texts were checked where they were read.
+pub(super) fn read(
+    sections: &[Section],
+    public: &[String],
+    problems: &mut Vec<Problem>,
+) -> Option<Arc<Mirrors>> {
+    if sections.is_empty() {
+        return None;
+    }
+    let mut sites: Vec<MirrorSite> = Vec::new();
+    for section in sections {
+        let Some(site) = one(section, problems) else {
+            continue;
+        };
+        let clash = sites.iter().find(|other| {
+            let prefixes = [&other.mirror.prefix, &site.mirror.prefix];
+            let below = |a: &str, b: &str| format!("{a}/").starts_with(&format!("{b}/"));
+            other.mirror.name == site.mirror.name
+                || below(prefixes[0], prefixes[1])
+                || below(prefixes[1], prefixes[0])
+        });
+        if let Some(other) = clash {
+            let text = format!(
+                "the mirrors `{}` and `{}` have the same name, or one prefix is below the other; give each its own `name` and `prefix`",
+                other.mirror.name, site.mirror.name
+            );
+            problems.push(Problem::conflict("mirror", text));
+        }
+        sites.push(site);
+    }
+    let public = urls(public).into_iter().map(|url| PublicUrl {
+        secure: url.secure,
+        authority: url.authority,
+    });
+    Some(Arc::new(Mirrors {
+        sites,
+        public: public.collect(),
+    }))
+}
+
+fn urls(texts: &[String]) -> Vec<Upstream> {
+    texts.iter().filter_map(|text| text.parse().ok()).collect()
+}
+
+fn one(section: &Section, problems: &mut Vec<Problem>) -> Option<MirrorSite> {
+    let place = section
+        .values()
+        .next()
+        .map_or("[[mirror]]", |given| &given.place)
+        .to_owned();
+    let mut values = Values::read("mirror", Some(section), problems);
+    let text = |values: &Values<'_>, name: &str| match values.given(name) {
+        Some(Value::Text(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let wanted = text(&values, "preset").unwrap_or_default();
+    let Some(preset) = preset(&wanted) else {
+        values.problem(Problem::conflict(&place, unknown(&wanted)));
+        return None;
+    };
+    let name = text(&values, "name").unwrap_or_else(|| preset.name.clone());
+    let prefixes = values.texts_or_none("prefix");
+    let prefix = prefixes.first().cloned().unwrap_or(format!("/{name}"));
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/-._~".contains(c);
+    if prefixes.len() > 1 || prefix == "/" || !prefix.chars().all(plain) {
+        let text = "mirror.prefix is one path of letters, digits and -._~, other than `/`";
+        values.problem(Problem::conflict(&place, text.to_owned()));
+    }
+    let upstreams = urls(&values.texts_or_none("upstream"));
+    if upstreams.len() > 1 {
+        let text = "mirror.upstream names several servers; a mirror asks one registry alone";
+        values.problem(Problem::conflict(&place, text.to_owned()));
+    }
+    let given = (upstreams.first().cloned(), hosts(&values));
+    let fresh = match values.given("fresh") {
+        Some(Value::Duration(Some(time))) => u32::try_from(time.as_secs()).ok(),
+        _ => None,
+    };
+    let tls = match text(&values, "upstream_ca") {
+        None => OriginTls::system(),
+        Some(path) => authorities(&path).unwrap_or_else(|error| {
+            let text = format!("mirror.upstream_ca: {error}");
+            values.problem(Problem::conflict(&place, text));
+            OriginTls::system()
+        }),
+    };
+    Some(site(preset, (name, &prefix), given, fresh, tls))
+}
+
+fn authorities(path: &str) -> Result<OriginTls, TlsError> {
+    OriginTls::new(&OriginOptions {
+        authorities: Some(PathBuf::from(path)),
+        ..OriginOptions::default()
+    })
+}
+
+fn hosts(values: &Values<'_>) -> Option<Vec<Upstream>> {
+    let given = values.given("hosts").is_some();
+    given.then(|| urls(&values.texts_or_none("hosts")))
+}
+
+fn site(
+    preset: &Preset,
+    (name, prefix): (String, &str),
+    (upstream, hosts): (Option<Upstream>, Option<Vec<Upstream>>),
+    fresh: Option<u32>,
+    tls: OriginTls,
+) -> MirrorSite {
+    let mut named: Vec<Upstream> = hosts.clone().unwrap_or_default();
+    named.extend(upstream.clone());
+    let own = upstream.is_some();
+    let upstream = upstream.unwrap_or_else(|| preset.upstream.clone());
+    // Hosts of the preset belong to its own upstream.
+    let hosts = hosts.unwrap_or_else(|| match own {
+        true => Vec::new(),
+        false => preset.hosts.clone(),
+    });
+    let class = |class: &Class| Class {
+        kind: match (class.kind, fresh) {
+            (Kind::Index(_), Some(fresh)) => Kind::Index(fresh),
+            (kind, _) => kind,
+        },
+        ..class.clone()
+    };
+    let classes = preset.classes.iter().map(class).collect();
+    let mirror = Mirror::new(name, prefix, upstream, hosts, classes);
+    let is_named = |server: &Upstream| named.iter().any(|named| named.is_server_of(server));
+    MirrorSite {
+        named: mirror.servers().iter().map(is_named).collect(),
+        mirror,
+        tls,
+    }
+}
+
+fn unknown(wanted: &str) -> String {
+    let names: Vec<String> = presets().iter().map(|preset| preset.name.clone()).collect();
+    let hint = match nearest(wanted, &names) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("there are: {}", names.join(", ")),
+    };
+    format!("mirror.preset = \"{wanted}\": there is no such preset; {hint}")
+}
+
+/// Names of the mirrors.
+pub(super) fn names(mirrors: Option<&Mirrors>) -> Vec<String> {
+    let sites = mirrors.map_or(&[][..], |mirrors| &mirrors.sites);
+    sites.iter().map(|site| site.mirror.name.clone()).collect()
+}
+
+/// Finds mistakes that the sections alone do not show.
+pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
+    let names = names(config.proxy.mirrors.as_deref());
+    if names.is_empty() {
+        return;
+    }
+    if config.listen.is_empty() {
+        let text = "mirrors answer on the listeners of the forward proxy, and there is none; give `listen` or `listen_tls`";
+        problems.push(Problem::conflict("mirror", text.to_owned()));
+    }
+    let taken =
+        |name: &&String| *name == "forward" || config.sites.iter().any(|s| s.name == **name);
+    if let Some(name) = names.iter().find(taken) {
+        let text = format!("the name `{name}` is taken; give the mirror another `name`");
+        problems.push(Problem::conflict("mirror.name", text));
+    }
+}
+
+/// Lines for `foxy check`.
+pub(super) fn lines(mirrors: Option<&Mirrors>) -> String {
+    let mut text = String::new();
+    let Some(mirrors) = mirrors else { return text };
+    for site in &mirrors.sites {
+        let mirror = &site.mirror;
+        let upstream = mirror.servers().first().map(ToString::to_string);
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "mirror         {} at {} of {}",
+            mirror.name,
+            mirror.prefix,
+            upstream.unwrap_or_default()
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::build;
+
+    #[test]
+    fn a_preset_alone_is_a_mirror() {
+        let config =
+            build("public_url = \"http://Cache.test:3128/\"\n[[mirror]]\npreset = \"pypi\"\n")
+                .unwrap();
+        let mirrors = config.proxy.mirrors.as_ref().unwrap();
+        assert_eq!(mirrors.public[0].authority, "cache.test:3128");
+        let site = &mirrors.sites[0];
+        assert_eq!(
+            (&site.mirror.name[..], &site.mirror.prefix[..]),
+            ("pypi", "/pypi")
+        );
+        // Servers of presets pass the guard of destinations.
+        assert!(!site.named.contains(&true));
+        let own = "[[mirror]]\npreset = \"npm\"\nname = \"own\"\nupstream = \"http://10.0.0.1:4873/npm/\"\n";
+        let config = build(own).unwrap();
+        let site = &config.proxy.mirrors.as_ref().unwrap().sites[0];
+        assert_eq!(
+            site.mirror.servers()[0].to_string(),
+            "http://10.0.0.1:4873/npm"
+        );
+        assert!(site.named.iter().all(|named| *named));
+        assert_eq!(site.mirror.prefix, "/own");
+    }
+
+    #[test]
+    fn what_cannot_work_is_named() {
+        for (text, part) in [
+            ("[[mirror]]\npreset = \"pipy\"\n", "there are: pypi, npm"),
+            ("[[mirror]]\nname = \"a\"\n", "no such preset"),
+            (
+                "[[mirror]]\npreset = \"npm\"\n[[mirror]]\npreset = \"npm\"\n",
+                "the same name",
+            ),
+            (
+                "[[mirror]]\npreset = \"npm\"\n[[mirror]]\npreset = \"pypi\"\nprefix = \"/npm/py\"\n",
+                "one prefix is below the other",
+            ),
+            (
+                "[[mirror]]\npreset = \"npm\"\nprefix = \"/\"\n",
+                "mirror.prefix is one path",
+            ),
+            (
+                "[[mirror]]\npreset = \"npm\"\nupstream = \"a.test\"\n",
+                "mirror.upstream",
+            ),
+            (
+                "[[site]]\nlisten = \"127.0.0.1:8080\"\norigin = \"http://a.test\"\n[[mirror]]\npreset = \"npm\"\n",
+                "listeners of the forward proxy",
+            ),
+            (
+                "[[mirror]]\npreset = \"npm\"\nname = \"forward\"\n",
+                "is taken",
+            ),
+        ] {
+            let said = build(text).unwrap_err();
+            assert!(
+                said.iter().any(|said| said.contains(part)),
+                "{text}: {said:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! pip, npm and cargo through mirrors of fake registries of the real shape, without any validator:
+//! cold, warm with the client's own cache deleted, and with the upstream failing.
+
+mod packages;
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::clients::process::{Foxy, run, tool};
+use crate::clients::web::{Request, Response, Web, serve};
+use packages::Packages;
+
+/// A registry of each kind on one address, and a switch that makes it fail.
+struct Registries {
+    web: Web,
+    fails: Arc<AtomicBool>,
+    packages: Arc<Packages>,
+}
+
+impl Registries {
+    fn start() -> Self {
+        let fails = Arc::new(AtomicBool::new(false));
+        let packages = Arc::new(Packages::new());
+        let (failing, contents) = (Arc::clone(&fails), Arc::clone(&packages));
+        let web = serve(move |request: &Request| {
+            if failing.load(Ordering::SeqCst) {
+                return Response::new(429, "text/plain", "come back tomorrow");
+            }
+            let base = format!("http://{}", request.fields["host"]);
+            match contents.answer(&request.path, &base) {
+                Some((content_type, body)) => Response::new(200, content_type, body),
+                None => Response::new(404, "text/plain", "no such thing"),
+            }
+        })
+        .unwrap();
+        Self {
+            web,
+            fails,
+            packages,
+        }
+    }
+
+    fn mirrors(&self) -> String {
+        let section = |preset: &str, path: &str| {
+            let url = self.web.url(path);
+            format!("[[mirror]]\npreset = \"{preset}\"\nupstream = \"{url}\"\nfresh = \"1s\"\n")
+        };
+        [
+            section("pypi", "/py"),
+            section("npm", "/npm"),
+            section("cargo", "/crates"),
+        ]
+        .concat()
+    }
+
+    /// Requests for artefacts.
+    fn artefacts(&self) -> usize {
+        let paths = self.web.paths();
+        let is_artefact = |path: &&String| {
+            path.ends_with(".whl") || path.ends_with(".tgz") || path.ends_with("/download")
+        };
+        paths.iter().filter(is_artefact).count()
+    }
+}
+
+/// Installs three times by `install`, which gets a folder of its own and returns the artefact.
+fn three_times(install: impl Fn(&Foxy, &Path) -> Vec<u8>, expected: impl Fn(&Packages) -> &[u8]) {
+    let registries = Registries::start();
+    let foxy = Foxy::mirroring(&registries.mirrors());
+    for (round, fails) in [("cold", false), ("warm", false), ("failing", true)] {
+        if fails {
+            registries.fails.store(true, Ordering::SeqCst);
+            // Index documents are to be asked for again.
+            std::thread::sleep(Duration::from_millis(1100));
+        }
+        let folder = foxy.dir().join(round);
+        std::fs::create_dir(&folder).unwrap();
+        let got = install(&foxy, &folder);
+        assert!(
+            got == expected(&registries.packages),
+            "{round}: other bytes"
+        );
+        assert_eq!(
+            registries.artefacts(),
+            1,
+            "{round}: {:?}",
+            registries.web.paths()
+        );
+    }
+}
+
+/// A command whose settings and caches are in `folder`.
+fn alone(mut command: Command, folder: &Path) -> Command {
+    for (name, _) in std::env::vars() {
+        let lower = name.to_ascii_lowercase();
+        if lower.ends_with("_proxy") || lower.starts_with("pip_") || lower.starts_with("npm_") {
+            command.env_remove(name);
+        }
+    }
+    command.current_dir(folder).env("HOME", folder);
+    command
+}
+
+/// The only file in a folder or below whose name has this end.
+fn file(folder: &Path, end: &str) -> Vec<u8> {
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.to_string_lossy().ends_with(end) {
+                return std::fs::read(path).unwrap();
+            }
+        }
+    }
+    panic!("there is no {end}");
+}
+
+#[test]
+fn pip() {
+    // `python3 -m pip` may be there where `pip` is not, and the other way round.
+    let Some(_) = tool("pip", "python3-pip") else {
+        return;
+    };
+    let install = |foxy: &Foxy, folder: &Path| {
+        let mut pip = alone(Command::new("pip"), folder);
+        pip.env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("PIP_CONFIG_FILE", "/dev/null")
+            .env(
+                "PYENV_ROOT",
+                std::env::var_os("PYENV_ROOT").unwrap_or_default(),
+            );
+        let index = format!("{}/pypi/simple/", foxy.url());
+        run(pip.args([
+            "download",
+            "--no-cache-dir",
+            "--disable-pip-version-check",
+            "--no-deps",
+            "--index-url",
+            &index,
+            "-d",
+            "files",
+            "foxydemo",
+        ]));
+        file(&folder.join("files"), ".whl")
+    };
+    three_times(install, |packages| &packages.wheel);
+}
+
+#[test]
+fn npm() {
+    let Some(_) = tool("npm", "npm") else {
+        return;
+    };
+    let install = |foxy: &Foxy, folder: &Path| {
+        let project =
+            "{\"name\":\"x\",\"version\":\"1.0.0\",\"dependencies\":{\"foxydemo\":\"1.0.0\"}}";
+        std::fs::write(folder.join("package.json"), project).unwrap();
+        let registry = format!("{}/npm/", foxy.url());
+        run(alone(Command::new("npm"), folder).args([
+            "install",
+            "--registry",
+            &registry,
+            "--cache",
+            "cache",
+            "--no-audit",
+            "--no-fund",
+            "--no-update-notifier",
+        ]));
+        let lock = file(folder, "package-lock.json");
+        let lock = String::from_utf8(lock).unwrap();
+        assert!(
+            lock.contains(&format!("{registry}foxydemo/-/foxydemo-1.0.0.tgz")),
+            "{lock}"
+        );
+        file(&folder.join("node_modules/foxydemo"), "index.js")
+    };
+    three_times(install, |_| packages::SOURCE.as_bytes());
+}
+
+#[test]
+fn cargo() {
+    let install = |foxy: &Foxy, folder: &Path| {
+        let home = folder.join("home");
+        std::fs::create_dir_all(folder.join("src")).unwrap();
+        std::fs::create_dir_all(&home).unwrap();
+        std::fs::write(folder.join("src/main.rs"), "fn main() {}").unwrap();
+        let project = "[package]\nname = \"x\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n\
+            [dependencies]\nfoxydemo = \"1.0.0\"\n";
+        std::fs::write(folder.join("Cargo.toml"), project).unwrap();
+        let settings = format!(
+            "[source.crates-io]\nreplace-with = \"foxy\"\n[source.foxy]\nregistry = \"sparse+{}/cargo/\"\n",
+            foxy.url()
+        );
+        std::fs::write(home.join("config.toml"), settings).unwrap();
+        let mut cargo = Command::new(env!("CARGO"));
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CARGO")) {
+            cargo.env_remove(name);
+        }
+        cargo.current_dir(folder).env("CARGO_HOME", &home);
+        for name in [
+            "http_proxy",
+            "https_proxy",
+            "HTTP_PROXY",
+            "HTTPS_PROXY",
+            "RUSTFLAGS",
+        ] {
+            cargo.env_remove(name);
+        }
+        run(cargo.arg("fetch"));
+        file(&home.join("registry/cache"), ".crate")
+    };
+    three_times(install, |packages| &packages.krate);
+}

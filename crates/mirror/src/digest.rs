@@ -1,0 +1,91 @@
+//! Digests of artefacts, as index documents name them.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+/// The digest of an artefact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Digest {
+    /// SHA-256.
+    Sha256([u8; 32]),
+    /// SHA-512.
+    Sha512([u8; 64]),
+}
+
+/// An artefact that a document names with its digest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its path on the mirror, without query and fragment.
+    pub path: Vec<u8>,
+    /// Its digest.
+    pub digest: Digest,
+}
+
+impl Found {
+    /// `path` may have a query and a fragment.
+    pub(crate) fn new(path: &[u8], digest: Digest) -> Self {
+        let end = path.iter().position(|b| matches!(b, b'?' | b'#'));
+        Self {
+            path: path[..end.unwrap_or(path.len())].to_vec(),
+            digest,
+        }
+    }
+}
+
+/// SHA-256 in hexadecimal digits.
+pub(crate) fn of_hex(text: &[u8]) -> Option<Digest> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    let mut out = [0; 32];
+    if text.len() != 64 {
+        return None;
+    }
+    for (byte, pair) in out.iter_mut().zip(text.chunks_exact(2)) {
+        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+    }
+    Some(Digest::Sha256(out))
+}
+
+/// The SHA-512 among the words of `integrity` (Subresource Integrity), if there is exactly one.
+pub(crate) fn of_integrity(text: &[u8]) -> Option<Digest> {
+    let mut words = text
+        .split(u8::is_ascii_whitespace)
+        .filter_map(|word| word.strip_prefix(b"sha512-"));
+    let word = words.next().filter(|_| words.next().is_none())?;
+    let coded = word.split(|b| *b == b'?').next()?;
+    let bytes = STANDARD.decode(coded).ok()?;
+    Some(Digest::Sha512(bytes.try_into().ok()?))
+}
+
+/// The SHA-256 in the fragment of a URL.
+pub(crate) fn of_fragment(url: &[u8]) -> Option<Digest> {
+    let at = url.iter().position(|b| *b == b'#')?;
+    let mut parts = url[at + 1..].split(|b| *b == b'&');
+    parts.find_map(|part| of_hex(part.strip_prefix(b"sha256=")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_in_their_forms() {
+        let hex = "00ff".repeat(16);
+        let Some(Digest::Sha256(bytes)) = of_hex(hex.as_bytes()) else {
+            panic!("{hex}");
+        };
+        assert_eq!(bytes, [[0, 255]; 16].concat()[..]);
+        assert!(of_hex(b"00").is_none() && of_hex("zz".repeat(32).as_bytes()).is_none());
+        let url = format!("/a.whl#egg=a&sha256={hex}");
+        assert_eq!(of_fragment(url.as_bytes()), of_hex(hex.as_bytes()));
+        let long = STANDARD.encode([7; 64]);
+        let one = format!("sha1-AAAA sha512-{long}?x");
+        assert_eq!(of_integrity(one.as_bytes()), Some(Digest::Sha512([7; 64])));
+        for wrong in [
+            format!("sha512-{long} sha512-{long}"),
+            "sha512-AAAA".into(),
+            "sha1-x".into(),
+        ] {
+            assert_eq!(of_integrity(wrong.as_bytes()), None, "{wrong}");
+        }
+    }
+}

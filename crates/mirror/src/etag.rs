@@ -1,0 +1,39 @@
+//! ETags of rewritten documents. A rewritten document is a function of the upstream's document and of
+//! what is written into it: its ETag is the upstream's with a mark of the latter. So the upstream's
+//! own one is known when the document is to be validated.
+
+/// The ETag of the rewritten form; `None` if `etag` is none.
+#[must_use]
+pub fn of_mirror(etag: &[u8], mark: &str) -> Option<Vec<u8>> {
+    let inner = etag.strip_suffix(b"\"")?;
+    inner
+        .contains(&b'"')
+        .then(|| [inner, b";", mark.as_bytes(), b"\""].concat())
+}
+
+/// The upstream's ETag for that of a rewritten form; `None` if it has another mark.
+#[must_use]
+pub fn of_origin(etag: &[u8], mark: &str) -> Option<Vec<u8>> {
+    let end = format!(";{mark}\"");
+    let inner = etag.strip_suffix(end.as_bytes())?;
+    Some([inner, b"\""].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_there_and_back() {
+        for etag in ["\"abc\"", "W/\"abc\"", "\"\"", "\"a;b\""] {
+            let own = of_mirror(etag.as_bytes(), "m1").unwrap();
+            assert_eq!(of_origin(&own, "m1").unwrap(), etag.as_bytes());
+            assert_eq!(of_origin(&own, "m2"), None);
+            assert_ne!(own, etag.as_bytes());
+        }
+        assert_eq!(of_mirror(b"W/\"abc\"", "m").unwrap(), b"W/\"abc;m\"");
+        for wrong in [&b"abc"[..], b"", b"\""] {
+            assert_eq!(of_mirror(wrong, "m"), None);
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! Rewrites strings of a JSON document while it streams. No tree is built: what is kept is the
+//! present string, where it may be a URL, and one word per open bracket.
+
+use memchr::memchr2;
+
+use crate::digest::{of_hex, of_integrity};
+use crate::{Digest, Found, Transform};
+
+/// Longest string that is looked at as a whole; longer ones are passed on.
+const TEXT_MAX: usize = 8 << 10;
+/// Longest name that is compared.
+const NAME_MAX: usize = 16;
+/// Deepest bracket whose contents are looked at.
+const DEPTH_MAX: usize = 64;
+
+/// Names that the rewriting depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Name {
+    Other,
+    Dist,
+    Dl,
+    Files,
+    Hashes,
+    Integrity,
+    Sha256,
+    Tarball,
+    Url,
+    Versions,
+}
+
+impl Name {
+    fn of(text: &[u8]) -> Self {
+        match text {
+            b"dist" => Self::Dist,
+            b"dl" => Self::Dl,
+            b"files" => Self::Files,
+            b"hashes" => Self::Hashes,
+            b"integrity" => Self::Integrity,
+            b"sha256" => Self::Sha256,
+            b"tarball" => Self::Tarball,
+            b"url" => Self::Url,
+            b"versions" => Self::Versions,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// An open bracket.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    is_object: bool,
+    /// The name under which it stands. Elements of a list have that of the list.
+    name: Name,
+}
+
+/// The part of a string that comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Within {
+    /// No string.
+    Nothing,
+    /// One that is passed on.
+    Passing,
+    /// A name: passed on, and kept for comparison.
+    Name,
+    /// One that is looked at: kept until its end.
+    Kept,
+}
+
+/// The rewriting of one document.
+#[derive(Debug)]
+pub(crate) struct Json {
+    transform: Transform,
+    open: Vec<Open>,
+    /// Brackets beyond [`DEPTH_MAX`].
+    deeper: usize,
+    within: Within,
+    after_backslash: bool,
+    text: Vec<u8>,
+    /// The last name, and whether a name comes next.
+    name: Name,
+    wants_name: bool,
+    /// Path and digest of the artefact whose object is open.
+    path: Option<Vec<u8>>,
+    digest: Option<Digest>,
+    /// Artefacts with their digests, until somebody takes them.
+    found: Vec<Found>,
+}
+
+/// The text that is written for a URL: a base, and a path that is known for the URL.
+pub(crate) type Map<'a> = (&'a [u8], &'a dyn Fn(&[u8]) -> Option<Vec<u8>>);
+
+impl Json {
+    pub(crate) fn new(transform: Transform) -> Self {
+        Self {
+            transform,
+            open: Vec::new(),
+            deeper: 0,
+            within: Within::Nothing,
+            after_backslash: false,
+            text: Vec::new(),
+            name: Name::Other,
+            wants_name: false,
+            path: None,
+            digest: None,
+            found: Vec::new(),
+        }
+    }
+
+    /// Takes the artefacts that were found.
+    pub(crate) fn found(&mut self) -> Vec<Found> {
+        std::mem::take(&mut self.found)
+    }
+
+    /// Takes a piece of the document and appends what is to be sent.
+    pub(crate) fn push(&mut self, mut piece: &[u8], map: Map<'_>, out: &mut Vec<u8>) {
+        while let Some(first) = piece.first() {
+            let taken = match self.within {
+                Within::Nothing => {
+                    out.push(*first);
+                    self.between(*first);
+                    1
+                }
+                _ => self.string(piece, map, out),
+            };
+            piece = &piece[taken..];
+        }
+    }
+
+    /// Ends the document: what is kept of it is sent as it is.
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
+        if self.within == Within::Kept {
+            out.append(&mut self.text);
+        }
+        self.within = Within::Passing;
+    }
+
+    /// A byte outside of strings.
+    fn between(&mut self, byte: u8) {
+        match byte {
+            b'"' => {
+                self.text.clear();
+                self.within = if self.wants_name {
+                    Within::Name
+                } else if self.is_wanted() {
+                    Within::Kept
+                } else {
+                    Within::Passing
+                };
+            }
+            b'{' | b'[' => {
+                let name = match self.open.last() {
+                    Some(open) if !open.is_object => open.name,
+                    _ => self.name,
+                };
+                let is_object = byte == b'{';
+                if self.open.len() < DEPTH_MAX {
+                    self.open.push(Open { is_object, name });
+                } else {
+                    self.deeper += 1;
+                }
+                self.name = Name::Other;
+                self.wants_name = is_object && self.deeper == 0;
+                if self.is_artefact() {
+                    (self.path, self.digest) = (None, None);
+                }
+            }
+            b'}' | b']' => {
+                if self.is_artefact()
+                    && let (Some(path), Some(digest)) = (self.path.take(), self.digest.take())
+                {
+                    self.found.push(Found::new(&path, digest));
+                }
+                if self.deeper > 0 {
+                    self.deeper -= 1;
+                } else {
+                    self.open.pop();
+                }
+                (self.name, self.wants_name) = (Name::Other, false);
+            }
+            b':' => self.wants_name = false,
+            b',' => {
+                let in_object = self.open.last().is_some_and(|open| open.is_object);
+                self.wants_name = in_object && self.deeper == 0;
+            }
+            _ => {}
+        }
+    }
+
+    /// True if the innermost bracket is the object of an artefact.
+    fn is_artefact(&self) -> bool {
+        let open = &self.open[..];
+        if self.deeper > 0 || !open.last().is_some_and(|open| open.is_object) {
+            return false;
+        }
+        let is = |at: usize, name| open.get(at).is_some_and(|open| open.name == name);
+        match (self.transform, open.len()) {
+            (Transform::Cargo, depth) => depth == 1,
+            // A version alone, or one of a packument; a version may have any name.
+            (Transform::Npm, 2) => is(1, Name::Dist),
+            (Transform::Npm, 4) => is(1, Name::Versions) && is(3, Name::Dist),
+            // An element has the name of its list.
+            (Transform::Pypi, 3) => is(1, Name::Files) && is(2, Name::Files) && !open[1].is_object,
+            _ => false,
+        }
+    }
+
+    /// True if the innermost bracket has the digests of an artefact.
+    fn has_digests(&self) -> bool {
+        let is = |at: usize, name| self.open.get(at).is_some_and(|open| open.name == name);
+        self.transform == Transform::Pypi
+            && self.deeper == 0
+            && self.open.len() == 4
+            && is(1, Name::Files)
+            && is(2, Name::Files)
+            && is(3, Name::Hashes)
+    }
+
+    /// True if a string that begins here is looked at.
+    fn is_wanted(&self) -> bool {
+        match (self.transform, self.name) {
+            (Transform::Cargo, Name::Dl)
+            | (Transform::Npm, Name::Tarball | Name::Integrity)
+            | (Transform::Pypi, Name::Url) => self.is_artefact(),
+            (Transform::Pypi, Name::Sha256) => self.has_digests(),
+            _ => false,
+        }
+    }
+
+    /// Takes bytes of a string; returns their number.
+    fn string(&mut self, piece: &[u8], map: Map<'_>, out: &mut Vec<u8>) -> usize {
+        if self.after_backslash {
+            self.after_backslash = false;
+            self.take(&piece[..1], out);
+            return 1;
+        }
+        let Some(end) = memchr2(b'"', b'\\', piece) else {
+            self.take(piece, out);
+            return piece.len();
+        };
+        if piece[end] == b'\\' {
+            self.after_backslash = true;
+            self.take(&piece[..=end], out);
+        } else {
+            self.take(&piece[..end], out);
+            self.end_string(map, out);
+        }
+        end + 1
+    }
+
+    fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        match self.within {
+            Within::Nothing | Within::Passing => out.extend_from_slice(bytes),
+            Within::Name => {
+                out.extend_from_slice(bytes);
+                // Longer than all names that are compared, if it is cut.
+                let room = (NAME_MAX + 1).saturating_sub(self.text.len());
+                self.text.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            }
+            Within::Kept if self.text.len() + bytes.len() > TEXT_MAX => {
+                out.append(&mut self.text);
+                out.extend_from_slice(bytes);
+                self.within = Within::Passing;
+            }
+            Within::Kept => self.text.extend_from_slice(bytes),
+        }
+    }
+
+    fn end_string(&mut self, (base, map): Map<'_>, out: &mut Vec<u8>) {
+        match self.within {
+            Within::Name => self.name = Name::of(&self.text),
+            Within::Kept => {
+                match self.name {
+                    Name::Sha256 => self.digest = of_hex(&self.text),
+                    Name::Integrity => self.digest = of_integrity(&self.text),
+                    _ => self.path = unescaped(&self.text).and_then(|url| map(&url)),
+                }
+                match &self.path {
+                    Some(path) if !matches!(self.name, Name::Sha256 | Name::Integrity) => {
+                        out.extend_from_slice(base);
+                        out.extend_from_slice(path);
+                    }
+                    _ => out.append(&mut self.text),
+                }
+            }
+            Within::Nothing | Within::Passing => {}
+        }
+        out.push(b'"');
+        self.within = Within::Nothing;
+    }
+}
+
+/// The text of a string whose only escapes are `\/`.
+fn unescaped(text: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\\' => match bytes.next() {
+                Some(b'/') => out.push(b'/'),
+                _ => return None,
+            },
+            _ => out.push(*byte),
+        }
+    }
+    Some(out)
+}

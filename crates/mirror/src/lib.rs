@@ -1,0 +1,27 @@
+//! Mirrors of package registries, without I/O: presets, classes of URLs, the mapping between URLs of
+//! a mirror and of its upstream, and the rewriting of documents that name artefacts.
+//!
+//! A mirror answers below a prefix, `/pypi`. The rest of the path is the upstream's; other hosts of
+//! the registry are below `/pypi/~host`. Only hosts that the mirror lists are asked or rewritten.
+//! Documents are rewritten while they stream, in bounded memory; what is not understood stays as it
+//! is, byte for byte.
+
+mod answer;
+mod class;
+mod digest;
+mod etag;
+mod html;
+mod json;
+mod mirror;
+mod preset;
+mod rewriter;
+mod upstream;
+
+pub use answer::{Answer, Document, Unlisted, answer};
+pub use class::{Class, Kind, Transform};
+pub use digest::{Digest, Found};
+pub use etag::{of_mirror, of_origin};
+pub use mirror::{Mirror, Place};
+pub use preset::{Preset, preset, presets};
+pub use rewriter::Rewriter;
+pub use upstream::Upstream;

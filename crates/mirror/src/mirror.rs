@@ -1,0 +1,271 @@
+//! A mirror: one upstream, the hosts that it lists, and the mapping of URLs.
+
+use std::sync::Arc;
+
+use foxy_base::hash64;
+
+use crate::{Class, Upstream};
+
+/// Changes with the rewriting: rewritten documents get other ETags then.
+const VERSION: u64 = 1;
+
+/// A mirror of one registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mirror {
+    /// Its name, which is its partition too.
+    pub name: String,
+    /// Where it answers: a path without the last `/`.
+    pub prefix: String,
+    /// Servers that it may ask; the first is the upstream itself.
+    places: Vec<Upstream>,
+    classes: Vec<Class>,
+}
+
+/// The server and the class of a URL of a mirror.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// Number of the server.
+    pub server: usize,
+    /// Number of the class; `None`: no class has it.
+    pub class: Option<usize>,
+}
+
+impl Mirror {
+    /// A mirror of `upstream` and `hosts` below `prefix`.
+    #[must_use]
+    pub fn new(
+        name: String,
+        prefix: &str,
+        upstream: Upstream,
+        hosts: Vec<Upstream>,
+        classes: Vec<Class>,
+    ) -> Arc<Self> {
+        let mut places = vec![upstream];
+        for host in hosts {
+            let host = host.root();
+            let is_known = |known: &Upstream| known.path.is_empty() && known.is_server_of(&host);
+            if !places.iter().any(is_known) {
+                places.push(host);
+            }
+        }
+        // URLs beside the upstream's path, as redirects and root-relative links have.
+        let root = places[0].root();
+        if !places.contains(&root) {
+            places.push(root);
+        }
+        Arc::new(Self {
+            name,
+            prefix: format!("/{}", prefix.trim_matches('/')),
+            places,
+            classes,
+        })
+    }
+
+    /// Servers that it may ask; the first is the upstream itself.
+    #[must_use]
+    pub fn servers(&self) -> &[Upstream] {
+        &self.places
+    }
+
+    /// A class.
+    #[must_use]
+    pub fn class(&self, number: Option<usize>) -> &Class {
+        number
+            .and_then(|number| self.classes.get(number))
+            .unwrap_or(const { &Class::REST })
+    }
+
+    /// True if a path is below the prefix.
+    #[must_use]
+    pub fn has(&self, path: &[u8]) -> bool {
+        let rest = path.strip_prefix(self.prefix.as_bytes());
+        rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'/' | b'?')))
+    }
+
+    /// Server and class of a path below the prefix, query and all; `None` if the path names a host
+    /// that is not listed.
+    #[must_use]
+    pub fn place(&self, path: &[u8]) -> Option<Place> {
+        let end = path.iter().position(|b| *b == b'?').unwrap_or(path.len());
+        let rest = path[..end].strip_prefix(self.prefix.as_bytes())?;
+        let (server, rest) = match rest.strip_prefix(b"/~") {
+            None => (0, rest),
+            Some(rest) => {
+                let end = rest.iter().position(|b| *b == b'/').unwrap_or(rest.len());
+                let is = |server: &Upstream| {
+                    server.path.is_empty() && server.segment().as_bytes() == &rest[..end]
+                };
+                (self.places.iter().position(is)?, &rest[end..])
+            }
+        };
+        let fits = |class: &Class| class.paths.iter().any(|path| path.fits(rest));
+        Some(Place {
+            server,
+            class: self.classes.iter().position(fits),
+        })
+    }
+
+    /// The beginning of paths on the mirror, and that of paths at the server in its place.
+    #[must_use]
+    pub fn beginnings(&self, server: usize) -> (String, &str) {
+        match self.places.get(server) {
+            Some(place) if server > 0 => {
+                (format!("{}/~{}", self.prefix, place.segment()), &place.path)
+            }
+            Some(place) => (self.prefix.clone(), &place.path),
+            None => (self.prefix.clone(), ""),
+        }
+    }
+
+    /// Path on the mirror of a URL that a document of `server` has, with query and fragment; `None`
+    /// if it is relative to the document, or is at a host that is not listed.
+    #[must_use]
+    pub fn path_of(&self, server: usize, url: &[u8]) -> Option<Vec<u8>> {
+        let from = self.places.get(server)?;
+        let (secure, rest) = match scheme(url) {
+            Some((secure, rest)) => (secure, rest),
+            None => match url {
+                [b'/', b'/', rest @ ..] => (from.secure, rest),
+                [b'/', ..] => return self.on_mirror(from.secure, from.authority.as_bytes(), url),
+                _ => return None,
+            },
+        };
+        let is_end = |b: &u8| matches!(b, b'/' | b'?' | b'#');
+        let end = rest.iter().position(is_end).unwrap_or(rest.len());
+        self.on_mirror(secure, &rest[..end], &rest[end..])
+    }
+
+    fn on_mirror(&self, secure: bool, authority: &[u8], path: &[u8]) -> Option<Vec<u8>> {
+        let default: &[u8] = if secure { b":443" } else { b":80" };
+        let authority = authority.strip_suffix(default).unwrap_or(authority);
+        let after = |server: &Upstream| {
+            let same = server.secure == secure
+                && server.authority.as_bytes().eq_ignore_ascii_case(authority);
+            let rest = path.strip_prefix(server.path.as_bytes()).filter(|_| same)?;
+            matches!(rest.first(), None | Some(b'/' | b'?' | b'#')).then_some(rest)
+        };
+        let mut found = self.places.iter().enumerate();
+        let (server, rest) = found.find_map(|(n, server)| Some((n, after(server)?)))?;
+        let (beginning, _) = self.beginnings(server);
+        // A `~` would be read as the name of a host.
+        if server == 0 && rest.starts_with(b"/~") {
+            return None;
+        }
+        Some([beginning.as_bytes(), rest].concat())
+    }
+
+    /// Mark of documents into which `base` and the paths of this mirror are written.
+    #[must_use]
+    pub fn mark(&self, base: &str) -> String {
+        let mut text = format!("{VERSION}\n{base}\n{}\n", self.prefix);
+        for server in &self.places {
+            text.push_str(&server.to_string());
+            text.push('\n');
+        }
+        format!("{:016x}", hash64(0, text.as_bytes()))
+    }
+}
+
+fn scheme(url: &[u8]) -> Option<(bool, &[u8])> {
+    let begins = |text: &[u8]| {
+        let start = url.get(..text.len())?;
+        start.eq_ignore_ascii_case(text).then(|| &url[text.len()..])
+    };
+    match (begins(b"https://"), begins(b"http://")) {
+        (Some(rest), _) => Some((true, rest)),
+        (_, Some(rest)) => Some((false, rest)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Kind, preset};
+
+    pub(crate) fn pypi() -> Arc<Mirror> {
+        let preset = preset("pypi").unwrap();
+        let upstream = "http://up.test/base/pypi".parse().unwrap();
+        let hosts = vec![
+            "https://files.test".parse().unwrap(),
+            "http://127.0.0.1:81".parse().unwrap(),
+        ];
+        Mirror::new(
+            "pypi".into(),
+            "pypi/",
+            upstream,
+            hosts,
+            preset.classes.clone(),
+        )
+    }
+
+    #[test]
+    fn urls_of_listed_hosts_have_a_path_and_no_others() {
+        let mirror = pypi();
+        for (url, expected) in [
+            (
+                "http://up.test/base/pypi/simple/a/",
+                Some("/pypi/simple/a/"),
+            ),
+            ("HTTP://UP.test:80/base/pypi?x", Some("/pypi?x")),
+            (
+                "http://up.test/base/pypix/a",
+                Some("/pypi/~up.test/base/pypix/a"),
+            ),
+            ("http://up.test/other", Some("/pypi/~up.test/other")),
+            ("/base/pypi/b#c", Some("/pypi/b#c")),
+            ("/b#c", Some("/pypi/~up.test/b#c")),
+            ("//up.test/b", Some("/pypi/~up.test/b")),
+            (
+                "https://files.test/p/a.whl#sha256=1",
+                Some("/pypi/~files.test/p/a.whl#sha256=1"),
+            ),
+            ("http://127.0.0.1:81/x", Some("/pypi/~127.0.0.1~81/x")),
+            ("http://127.0.0.1/x", None),
+            ("http://files.test/p", None),
+            ("https://files.test.evil.test/p", None),
+            ("https://u@files.test/p", None),
+            ("https://files.test:444/p", None),
+            ("//files.test/p", None),
+            ("../a", None),
+            ("a", None),
+            ("", None),
+            ("/base/pypi/~x/y", None),
+            ("ftp://files.test/", None),
+        ] {
+            let path = mirror.path_of(0, url.as_bytes());
+            let path = path.map(|path| String::from_utf8(path).unwrap());
+            assert_eq!(path.as_deref(), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn paths_lead_back_to_their_server_and_class() {
+        let mirror = pypi();
+        let kind = |path: &str| {
+            let place = mirror.place(path.as_bytes())?;
+            Some((place.server, mirror.class(place.class).kind))
+        };
+        assert_eq!(kind("/pypi/simple/a/?x"), Some((0, Kind::Index(60))));
+        assert_eq!(
+            kind("/pypi/~files.test/packages/a.whl"),
+            Some((1, Kind::Immutable))
+        );
+        assert_eq!(kind("/pypi/~127.0.0.1~81/x"), Some((2, Kind::Pass)));
+        assert_eq!(kind("/pypi/~up.test/other/simple"), Some((3, Kind::Pass)));
+        assert_eq!(kind("/pypi/~evil.test/packages/a.whl"), None);
+        assert_eq!(kind("/pypi/~"), None);
+        assert_eq!(mirror.beginnings(0), ("/pypi".to_owned(), "/base/pypi"));
+        assert_eq!(mirror.beginnings(1), ("/pypi/~files.test".to_owned(), ""));
+        assert!(mirror.has(b"/pypi") && mirror.has(b"/pypi/") && mirror.has(b"/pypi?"));
+        assert!(!mirror.has(b"/pypix") && !mirror.has(b"/pyp"));
+    }
+
+    #[test]
+    fn a_mark_depends_on_all_that_is_written() {
+        let mirror = pypi();
+        let mark = mirror.mark("http://a");
+        assert_eq!(mark, mirror.mark("http://a"));
+        assert_ne!(mark, mirror.mark("http://b"));
+    }
+}

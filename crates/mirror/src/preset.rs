@@ -1,0 +1,139 @@
+//! The presets: registries as data.
+
+use std::sync::OnceLock;
+
+use foxy_base::Pattern;
+use serde::Deserialize;
+
+use crate::{Class, Kind, Transform, Upstream};
+
+const TEXT: &str = include_str!("presets.toml");
+
+/// A registry that a mirror can be of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preset {
+    /// Its name; the prefix is `/` and this.
+    pub name: String,
+    /// Explanation for people.
+    pub about: String,
+    /// The registry.
+    pub upstream: Upstream,
+    /// Other servers of it.
+    pub hosts: Vec<Upstream>,
+    /// Its classes of URLs.
+    pub classes: Vec<Class>,
+}
+
+/// All presets.
+#[must_use]
+pub fn presets() -> &'static [Preset] {
+    static PRESETS: OnceLock<Vec<Preset>> = OnceLock::new();
+    // The text is part of the program, and a test reads it.
+    PRESETS.get_or_init(|| read(TEXT).unwrap_or_default())
+}
+
+/// The preset of this name.
+#[must_use]
+pub fn preset(name: &str) -> Option<&'static Preset> {
+    presets().iter().find(|preset| preset.name == name)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    preset: Vec<Written>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    name: String,
+    about: String,
+    upstream: String,
+    #[serde(default)]
+    hosts: Vec<String>,
+    class: Vec<WrittenClass>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenClass {
+    kind: String,
+    paths: Vec<String>,
+    #[serde(default)]
+    methods: Vec<String>,
+    fresh: Option<u32>,
+    rewrite: Option<String>,
+    #[serde(default)]
+    accept: Vec<(String, String)>,
+}
+
+fn read(text: &str) -> Result<Vec<Preset>, String> {
+    let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+    file.preset.into_iter().map(Written::read).collect()
+}
+
+impl Written {
+    fn read(self) -> Result<Preset, String> {
+        let classes = self.class.into_iter().map(WrittenClass::read);
+        let hosts = self.hosts.iter().map(|host| host.parse());
+        Ok(Preset {
+            upstream: self.upstream.parse()?,
+            hosts: hosts.collect::<Result<_, _>>()?,
+            classes: classes.collect::<Result<_, _>>()?,
+            name: self.name,
+            about: self.about,
+        })
+    }
+}
+
+impl WrittenClass {
+    fn read(self) -> Result<Class, String> {
+        let kind = match (&self.kind[..], self.fresh) {
+            ("immutable", None) => Kind::Immutable,
+            ("index", Some(fresh)) => Kind::Index(fresh),
+            ("pass", None) => Kind::Pass,
+            _ => {
+                return Err(format!(
+                    "{}: another kind, or a lifetime too few or too many",
+                    self.kind
+                ));
+            }
+        };
+        let rewrite = self.rewrite.as_deref();
+        Ok(Class {
+            kind,
+            paths: self.paths.iter().map(|path| Pattern::new(path)).collect(),
+            methods: self.methods,
+            rewrite: rewrite
+                .map(|name| Transform::of(name).ok_or(format!("{name} is no transformer")))
+                .transpose()?,
+            accept: self.accept,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_presets_can_be_read() {
+        let read = read(TEXT).unwrap();
+        let names: Vec<_> = read.iter().map(|preset| &preset.name[..]).collect();
+        assert_eq!(names, ["pypi", "npm", "cargo", "apt", "go", "maven"]);
+        assert_eq!(presets(), read);
+        for preset in &read {
+            assert_eq!(
+                preset.upstream.to_string().trim_end_matches('/'),
+                preset.upstream.to_string()
+            );
+            assert!(
+                preset
+                    .classes
+                    .iter()
+                    .any(|class| class.kind == Kind::Immutable)
+            );
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The rewriting of one document on its way from the upstream.
+
+use std::sync::Arc;
+
+use crate::html::Html;
+use crate::json::{Json, Map};
+use crate::{Found, Mirror, Transform};
+
+/// Rewrites one document while it streams.
+#[derive(Debug)]
+pub struct Rewriter {
+    form: Form,
+    mirror: Arc<Mirror>,
+    /// The server that the document is from.
+    server: usize,
+    base: Box<str>,
+}
+
+#[derive(Debug)]
+enum Form {
+    Json(Json),
+    Html(Html),
+}
+
+impl Rewriter {
+    /// The rewriting of a document of this media type. `base` is scheme and authority of the mirror.
+    #[must_use]
+    pub fn new(
+        transform: Transform,
+        content_type: &[u8],
+        (mirror, server): (Arc<Mirror>, usize),
+        base: &str,
+    ) -> Self {
+        let is_json = content_type
+            .windows(4)
+            .any(|part| part.eq_ignore_ascii_case(b"json"));
+        let form = match transform {
+            Transform::Pypi if !is_json => Form::Html(Html::default()),
+            _ => Form::Json(Json::new(transform)),
+        };
+        Self {
+            form,
+            mirror,
+            server,
+            base: base.into(),
+        }
+    }
+
+    /// Takes a piece of the document and appends what is to be sent to `out`.
+    pub fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) {
+        let (mirror, server, base) = (&self.mirror, self.server, &self.base);
+        let path = |url: &[u8]| mirror.path_of(server, url);
+        let map: Map<'_> = (base.as_bytes(), &path);
+        match &mut self.form {
+            Form::Json(json) => json.push(piece, map, out),
+            Form::Html(html) => html.push(piece, map, out),
+        }
+    }
+
+    /// Takes the artefacts that were named with their digests since the last call.
+    pub fn found(&mut self) -> Vec<Found> {
+        match &mut self.form {
+            Form::Json(json) => json.found(),
+            Form::Html(html) => html.found(),
+        }
+    }
+
+    /// Ends the document.
+    pub fn finish(&mut self, out: &mut Vec<u8>) {
+        match &mut self.form {
+            Form::Json(json) => json.finish(out),
+            Form::Html(html) => html.finish(out),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

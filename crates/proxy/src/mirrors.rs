@@ -1,0 +1,178 @@
+//! Mirrors on the listeners of the forward proxy: the role of a request below a mirror's prefix.
+//!
+//! A request for a mirror has the role of a site, made for its server, its class of URLs and, for
+//! documents that are rewritten, the name by which the client knows Foxy. So each of them has keys of
+//! its own, and everything else is as for a site.
+
+mod edit;
+mod expected;
+mod names;
+mod roles;
+
+use std::sync::Arc;
+
+use foxy_http_rules::coding::Coding;
+use foxy_http_rules::rewrite::{Direction, FieldRules, PathRules, Rewriting};
+use foxy_mirror::{Class, Document, Kind, Mirror, Place};
+use foxy_tls::OriginTls;
+use ipnet::IpNet;
+
+pub(crate) use edit::Edit;
+pub(crate) use expected::Expected;
+pub use names::PublicUrl;
+pub(crate) use names::own_name;
+pub(crate) use roles::{NoMirror, Roles};
+
+use crate::{Compress, Site};
+
+/// Shorter documents are sent plain.
+const COMPRESS_MIN: u64 = 1 << 10;
+
+/// A mirror as it was configured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MirrorSite {
+    /// The mirror.
+    pub mirror: Arc<Mirror>,
+    /// For each of its servers: the operator has named it, so that it may be at a private address.
+    pub named: Vec<bool>,
+    /// How TLS is spoken to its servers.
+    pub tls: OriginTls,
+}
+
+/// All mirrors.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Mirrors {
+    /// In the order of the configuration. No prefix begins with another.
+    pub sites: Vec<MirrorSite>,
+    /// URLs by which clients know Foxy, beside the addresses of its listeners.
+    pub public: Vec<PublicUrl>,
+}
+
+/// The part of a mirror that a role is for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mirrored {
+    mirror: Arc<Mirror>,
+    place: Place,
+    /// The operator has named the server.
+    named: bool,
+    document: Option<Document>,
+}
+
+impl Mirrored {
+    /// True if answers are documents that are rewritten.
+    pub(crate) const fn is_document(&self) -> bool {
+        self.document.is_some()
+    }
+
+    /// True if answers are artefacts, whose bytes never change.
+    pub(crate) fn is_artefact(&self) -> bool {
+        self.class().kind == Kind::Immutable
+    }
+
+    /// True if the server may be at a private address.
+    pub(crate) const fn is_exempt(&self) -> bool {
+        self.named
+    }
+
+    /// The document that is rewritten.
+    pub(crate) const fn document(&self) -> Option<&Document> {
+        self.document.as_ref()
+    }
+
+    fn class(&self) -> &Class {
+        self.mirror.class(self.place.class)
+    }
+
+    /// The head of an upstream's answer as the cache gets it.
+    pub(crate) fn answer<'a>(
+        &self,
+        status: u16,
+        fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    ) -> foxy_mirror::Answer {
+        foxy_mirror::answer(&self.mirror, self.place, self.document(), status, fields)
+    }
+}
+
+impl MirrorSite {
+    /// The role for a part of the mirror. `form` is the number of the form that the client accepts.
+    fn site(
+        &self,
+        place: Place,
+        form: Option<usize>,
+        base: Option<&str>,
+        clients: &[IpNet],
+    ) -> Option<Site> {
+        let mirror = &self.mirror;
+        let (server, class) = (
+            mirror.servers().get(place.server)?,
+            mirror.class(place.class),
+        );
+        let document = base.map(|base| Document {
+            base: base.to_owned(),
+            mark: mirror.mark(base),
+        });
+        let mark = document.as_ref().map_or("", |document| &document.mark);
+        let name = match (&document, form) {
+            (None, None) => mirror.name.clone(),
+            (_, None) => format!("{}@{mark}", mirror.name),
+            (_, Some(form)) => format!("{}@{mark}.{form}", mirror.name),
+        };
+        let (host, port) = server.host_and_port();
+        let compress = document.is_some().then(|| {
+            Arc::new(Compress {
+                codings: vec![Coding::Gzip],
+                bytes_min: COMPRESS_MIN,
+            })
+        });
+        Some(Site {
+            name,
+            host,
+            port,
+            tls: server.secure.then(|| self.tls.clone()),
+            rewriting: Some(Arc::new(rewriting(mirror, place, class, form)?)),
+            compress,
+            allow_clients: Some(clients.to_vec()),
+            mirror: Some(Arc::new(Mirrored {
+                mirror: Arc::clone(mirror),
+                place,
+                named: self.named.get(place.server).copied().unwrap_or_default(),
+                document,
+            })),
+            ..Site::default()
+        })
+    }
+}
+
+/// Path at the server, and fields of requests to it: of the client's fields, none that names a user
+/// or selects another form.
+fn rewriting(
+    mirror: &Mirror,
+    place: Place,
+    class: &Class,
+    form: Option<usize>,
+) -> Option<Rewriting> {
+    let mut changes = vec![
+        "remove Authorization".to_owned(),
+        "remove Cookie".to_owned(),
+        "remove Forwarded".to_owned(),
+        "remove X-Forwarded-For".to_owned(),
+    ];
+    if class.kind != Kind::Pass {
+        changes.push("remove Accept-Language".to_owned());
+        let coding = if class.rewrite.is_some() {
+            "gzip"
+        } else {
+            "identity"
+        };
+        changes.push(format!("set Accept-Encoding: {coding}"));
+    }
+    let accept = form.and_then(|form| class.accept.get(form));
+    changes.extend(accept.map(|(_, accept)| format!("set Accept: {accept}")));
+    let (from, to) = mirror.beginnings(place.server);
+    let path = format!("prefix {from} {to}/");
+    Some(Rewriting {
+        requests: FieldRules::parse(&changes, Direction::Request).ok()?,
+        paths: PathRules::parse(&[path]).ok()?,
+        ..Rewriting::default()
+    })
+}

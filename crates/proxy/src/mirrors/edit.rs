@@ -1,0 +1,212 @@
+//! The body of a mirror's answer on its way from the upstream: a document is decoded and rewritten, an
+//! artefact is compared with the digest that a document has named.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use flate2::write::MultiGzDecoder;
+use foxy_mirror::{Digest, Kind, Rewriter};
+use sha2::{Digest as _, Sha256, Sha512};
+
+use super::Mirrored;
+use crate::ask::Ask;
+use crate::upstream::UpstreamError;
+use crate::{Event, Proxy};
+
+/// Encoded bytes that are decoded at once: a thousand times as many can come of them.
+const DECODE_AT_ONCE: usize = 1 << 10;
+
+const CODING: UpstreamError = UpstreamError::BadResponse("document-coding");
+const MISMATCH: UpstreamError = UpstreamError::BadResponse("digest-mismatch");
+
+/// What is done to the body of a mirror's answer.
+#[derive(Debug)]
+pub(crate) enum Edit {
+    /// A document is rewritten.
+    Document(Box<Rewriting>),
+    /// An artefact is compared with its digest.
+    Artefact(Box<Comparing>),
+}
+
+#[derive(Debug)]
+pub(crate) struct Rewriting {
+    decoder: Option<MultiGzDecoder<Vec<u8>>>,
+    rewriter: Rewriter,
+    /// Where the digests of artefacts go, and the mirror that they are of.
+    proxy: Arc<Proxy>,
+    mirror: String,
+}
+
+#[derive(Debug)]
+pub(crate) struct Comparing {
+    hash: Hash,
+    expected: Digest,
+    /// The last piece: nobody gets it before the digest is right.
+    held: Bytes,
+}
+
+#[derive(Debug)]
+enum Hash {
+    Sha256(Sha256),
+    Sha512(Sha512),
+}
+
+impl Edit {
+    /// What is done to the body of a 200. `coded`: it comes compressed by gzip, which its head does
+    /// not say.
+    pub(crate) fn of(
+        proxy: &Arc<Proxy>,
+        ask: &Ask,
+        content_type: &[u8],
+        coded: bool,
+    ) -> Option<Self> {
+        let part = ask.role.mirrored()?;
+        if part.is_document() {
+            return Self::document(proxy, part, content_type, coded);
+        }
+        if part.class().kind != Kind::Immutable {
+            return None;
+        }
+        let expected = proxy.expected.of(&part.mirror.name, ask.target())?;
+        Some(Self::Artefact(Box::new(Comparing {
+            hash: match expected {
+                Digest::Sha256(_) => Hash::Sha256(Sha256::new()),
+                Digest::Sha512(_) => Hash::Sha512(Sha512::new()),
+            },
+            expected,
+            held: Bytes::new(),
+        })))
+    }
+
+    fn document(
+        proxy: &Arc<Proxy>,
+        part: &Mirrored,
+        content_type: &[u8],
+        coded: bool,
+    ) -> Option<Self> {
+        let (document, transform) = (part.document()?, part.class().rewrite?);
+        let of = (Arc::clone(&part.mirror), part.place.server);
+        Some(Self::Document(Box::new(Rewriting {
+            decoder: coded.then(|| MultiGzDecoder::new(Vec::new())),
+            rewriter: Rewriter::new(transform, content_type, of, &document.base),
+            proxy: Arc::clone(proxy),
+            mirror: part.mirror.name.clone(),
+        })))
+    }
+
+    /// Takes a piece of the body, and gives each piece that comes of it to `send`.
+    ///
+    /// # Errors
+    /// The body cannot be decoded.
+    pub(crate) fn push(
+        &mut self,
+        piece: &Bytes,
+        mut send: impl FnMut(Bytes),
+    ) -> Result<(), UpstreamError> {
+        match self {
+            Self::Document(document) => document.push(piece, &mut send),
+            Self::Artefact(artefact) => {
+                artefact.push(piece, send);
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends the body.
+    ///
+    /// # Errors
+    /// It is not whole, or has another digest: what is left of it is sent to nobody.
+    pub(crate) fn finish(
+        &mut self,
+        proxy: &Proxy,
+        worker: usize,
+        mut send: impl FnMut(Bytes),
+    ) -> Result<(), UpstreamError> {
+        match self {
+            Self::Document(document) => document.finish(&mut send),
+            Self::Artefact(artefact) => {
+                if !artefact.is_right() {
+                    proxy.counters(worker).add(Event::MirrorMismatch, 1);
+                    return Err(MISMATCH);
+                }
+                send(std::mem::take(&mut artefact.held));
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Rewriting {
+    fn push(&mut self, piece: &[u8], send: &mut impl FnMut(Bytes)) -> Result<(), UpstreamError> {
+        if self.decoder.is_none() {
+            self.rewrite(piece, send);
+            return Ok(());
+        }
+        for part in piece.chunks(DECODE_AT_ONCE) {
+            if let Some(decoder) = &mut self.decoder {
+                decoder.write_all(part).map_err(|_| CODING)?;
+                let plain = std::mem::take(decoder.get_mut());
+                self.rewrite(&plain, send);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, send: &mut impl FnMut(Bytes)) -> Result<(), UpstreamError> {
+        if let Some(decoder) = &mut self.decoder {
+            decoder.try_finish().map_err(|_| CODING)?;
+            let plain = std::mem::take(decoder.get_mut());
+            self.rewrite(&plain, send);
+        }
+        let mut out = Vec::new();
+        self.rewriter.finish(&mut out);
+        if !out.is_empty() {
+            send(out.into());
+        }
+        Ok(())
+    }
+
+    fn rewrite(&mut self, plain: &[u8], send: &mut impl FnMut(Bytes)) {
+        let mut out = Vec::with_capacity(plain.len() + 256);
+        self.rewriter.push(plain, &mut out);
+        self.proxy
+            .expected
+            .note(&self.mirror, self.rewriter.found());
+        if !out.is_empty() {
+            send(out.into());
+        }
+    }
+}
+
+impl Comparing {
+    /// Bytes that are there already.
+    pub(crate) fn begins_with(&mut self, bytes: &[u8]) {
+        match &mut self.hash {
+            Hash::Sha256(hash) => hash.update(bytes),
+            Hash::Sha512(hash) => hash.update(bytes),
+        }
+    }
+
+    fn push(&mut self, piece: &Bytes, mut send: impl FnMut(Bytes)) {
+        self.begins_with(piece);
+        if !piece.is_empty() {
+            let before = std::mem::replace(&mut self.held, piece.clone());
+            if !before.is_empty() {
+                send(before);
+            }
+        }
+    }
+
+    fn is_right(&self) -> bool {
+        match (&self.hash, &self.expected) {
+            (Hash::Sha256(hash), Digest::Sha256(expected)) => {
+                hash.clone().finalize()[..] == expected[..]
+            }
+            (Hash::Sha512(hash), Digest::Sha512(expected)) => {
+                hash.clone().finalize()[..] == expected[..]
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,410 @@
+//! Mirrors of fake registries of the real shape.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use foxy_base::WallTime;
+use foxy_proxy::mirror::{Mirror, preset};
+use foxy_proxy::rules::rules::Place;
+use foxy_proxy::rules::{Config as Rules, RuleSet};
+use foxy_proxy::{Config, Event, MirrorSite, Mirrors, PublicUrl, Role};
+
+use crate::common::{Answer, Asked, Foxy, Origin};
+
+const JSON: &str = "application/vnd.pypi.simple.v1+json";
+
+/// A mirror of `preset` whose upstream is this origin, with its documents fresh for a minute.
+fn mirror(name: &str, origin: &Origin) -> MirrorSite {
+    let preset = preset(name).unwrap();
+    let at = |host: &str| {
+        format!("http://{host}:{}", origin.addr.port())
+            .parse()
+            .unwrap()
+    };
+    let mirror = Mirror::new(
+        name.into(),
+        &format!("/{name}"),
+        at("127.0.0.1"),
+        vec![at("origin.test")],
+        preset.classes.clone(),
+    );
+    MirrorSite {
+        named: vec![true; mirror.servers().len()],
+        mirror,
+        tls: foxy_tls::OriginTls::system(),
+    }
+}
+
+fn config(sites: Vec<MirrorSite>) -> Config {
+    let names = sites.iter().map(|site| site.mirror.name.clone()).collect();
+    let place = Place {
+        partitions: names,
+        config: Rules {
+            obey_request: false,
+            ..Rules::default()
+        },
+        rules: Vec::new(),
+    };
+    Config {
+        mirrors: Some(Arc::new(Mirrors {
+            sites,
+            public: vec![PublicUrl {
+                secure: false,
+                authority: "cache.test:3128".into(),
+            }],
+        })),
+        user_rules: RuleSet::default().with_places(vec![place]),
+        ..Config::default()
+    }
+}
+
+fn start(name: &str, origin: &Origin) -> Foxy {
+    Foxy::start(Role::Forward, config(vec![mirror(name, origin)]), 1)
+}
+
+fn get(foxy: &Foxy, path: &str, fields: &str) -> Answer {
+    let host = foxy.addr;
+    foxy.ask(&format!(
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n"
+    ))
+}
+
+/// An index that names its own host by two names, as PyPI does; without any validator, as behind some
+/// gateways, and with what should keep it from being stored.
+fn pypi() -> Origin {
+    Origin::start(|asked| {
+        let port = asked.client.stream.local_addr().unwrap().port();
+        let file = format!("http://origin.test:{port}/packages/a.whl");
+        let json = asked
+            .field("Accept")
+            .is_some_and(|accept| accept.starts_with(JSON));
+        let fields = "Cache-Control: no-store\r\nSet-Cookie: a=b\r\n";
+        assert_eq!(
+            (asked.field("Cookie"), asked.field("Authorization")),
+            (None, None)
+        );
+        match asked.path() {
+            "/simple/a/" if json => asked.reply(
+                "200 OK",
+                &format!("{fields}Content-Type: {JSON}\r\n"),
+                format!("{{\"files\":[{{\"url\":\"{file}\",\"hashes\":{{}}}}]}}"),
+            ),
+            "/simple/a/" => asked.reply(
+                "200 OK",
+                &format!("{fields}Content-Type: text/html\r\n"),
+                format!("<a href=\"{file}#sha256=00\">a</a>"),
+            ),
+            "/simple/A/" => asked.reply("301 Moved", "Location: /simple/a/\r\n", ""),
+            "/simple/inward/" => {
+                asked.reply("302 Found", "Location: http://169.254.169.254/x\r\n", "");
+            }
+            "/packages/a.whl" => asked.reply("200 OK", fields, "wheel"),
+            _ => asked.reply("404 Not Found", "", ""),
+        }
+        true
+    })
+}
+
+#[test]
+fn documents_lead_back_to_the_mirror_and_artefacts_live_for_ever() {
+    let origin = pypi();
+    let foxy = start("pypi", &origin);
+    let port = origin.addr.port();
+    let file = format!("/pypi/~origin.test~{port}/packages/a.whl");
+    let user = "Cookie: s=1\r\nAuthorization: Basic eA==\r\n";
+    for cache in ["fwd=uri-miss", "hit"] {
+        let answer = get(
+            &foxy,
+            "/pypi/simple/a/",
+            &format!("Accept: {JSON}\r\n{user}"),
+        );
+        let expected = format!(
+            "{{\"files\":[{{\"url\":\"http://{}{file}\",\"hashes\":{{}}}}]}}",
+            foxy.addr
+        );
+        assert_eq!(answer.text(), expected);
+        assert!(answer.cache().contains(cache), "{}", answer.cache());
+        assert_eq!(answer.field("Set-Cookie"), None);
+        let answer = get(&foxy, "/pypi/simple/a/", user);
+        assert_eq!(
+            answer.text(),
+            format!("<a href=\"http://{}{file}#sha256=00\">a</a>", foxy.addr)
+        );
+        // Directives of the client do not matter: the URL names bytes that never change.
+        let answer = get(&foxy, &file, "Cache-Control: max-age=0, no-cache\r\n");
+        assert_eq!(answer.text(), "wheel");
+        assert!(answer.cache().contains(cache), "{}", answer.cache());
+    }
+    assert_eq!(origin.asked(), 3);
+    foxy.clock
+        .set_wall(WallTime::from_secs(crate::common::NOON + 300 * 86_400));
+    assert!(get(&foxy, &file, "").cache().contains("hit"));
+    assert_eq!(origin.asked(), 3);
+}
+
+#[test]
+fn redirects_stay_on_the_mirror_or_fail() {
+    let origin = pypi();
+    let foxy = start("pypi", &origin);
+    let moved = get(&foxy, "/pypi/simple/A/", "");
+    assert_eq!(
+        (moved.status, moved.field("Location")),
+        (301, Some("/pypi/simple/a/"))
+    );
+    let inward = get(&foxy, "/pypi/simple/inward/", "");
+    assert_eq!((inward.status, inward.field("Location")), (502, None));
+    foxy.counts(Event::MirrorLeft, 1);
+}
+
+#[test]
+fn only_listed_hosts_own_names_and_harmless_methods() {
+    let origin = pypi();
+    let foxy = start("pypi", &origin);
+    let port = origin.addr.port();
+    for path in [
+        "/pypi/~169.254.169.254/latest".to_owned(),
+        format!("/pypi/~127.0.0.2~{port}/x"),
+        "/pypi/~metadata.test/x".to_owned(),
+    ] {
+        assert_eq!(get(&foxy, &path, "").status, 404, "{path}");
+    }
+    for path in ["/pypi/../x", "/pypi/%2e%2e/x", "/pypi/~origin.test/..%2fx"] {
+        assert_eq!(get(&foxy, path, "").status, 400, "{path}");
+    }
+    let ask = |host: &str, fields: &str| {
+        foxy.ask(&format!(
+            "GET /pypi/simple/a/ HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n"
+        ))
+    };
+    for (host, fields) in [
+        ("evil.test", ""),
+        ("127.0.0.1", ""),
+        (
+            "evil.test",
+            "X-Forwarded-Host: cache.test:3128\r\nForwarded: host=\"cache.test:3128\"\r\n",
+        ),
+    ] {
+        let answer = ask(host, fields);
+        assert_eq!(answer.status, 421, "{host}");
+    }
+    assert!(
+        ask("cache.test:3128", "")
+            .text()
+            .contains("http://cache.test:3128/pypi/~origin.test")
+    );
+    let own = ask(
+        &foxy.addr.to_string(),
+        "Forwarded: host=evil.test\r\nX-Forwarded-Host: evil.test\r\n",
+    );
+    assert!(
+        own.text()
+            .contains(&format!("http://{}/pypi/~origin.test", foxy.addr))
+    );
+    let put = format!(
+        "PUT /pypi/simple/a/ HTTP/1.1\r\nHost: {}\r\nContent-Length: 0\r\n\r\n",
+        foxy.addr
+    );
+    assert_eq!(foxy.ask(&put).status, 405);
+    assert_eq!(origin.asked(), 2, "two names, two documents");
+    // The forward proxy beside it is as before.
+    assert_eq!(get(&foxy, "/other", "").status, 400);
+    assert_eq!(foxy.get(&origin, "/packages/a.whl").text(), "wheel");
+}
+
+/// A packument with a validator that is compressed if the client of the upstream can take that.
+fn npm(failing: &Arc<AtomicU16>) -> Origin {
+    let failing = Arc::clone(failing);
+    Origin::start(move |asked: &mut Asked| {
+        let port = asked.client.stream.local_addr().unwrap().port();
+        match failing.load(Ordering::SeqCst) {
+            0 => {}
+            status => {
+                asked.reply(&format!("{status} Error"), "", "sorry");
+                return true;
+            }
+        }
+        if asked.field("If-None-Match") == Some("\"v1\"") {
+            asked.raw("HTTP/1.1 304 Not Modified\r\nETag: \"v1\"\r\n\r\n");
+            return true;
+        }
+        let text = format!(
+            "{{\"versions\":{{\"1.0.0\":{{\"dist\":{{\"tarball\":\"http://127.0.0.1:{port}/a/-/a-1.0.0.tgz\"}}}}}},\"pad\":\"{}\"}}",
+            "x".repeat(300_000)
+        );
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(text.as_bytes()).unwrap();
+        let fields = "ETag: \"v1\"\r\nVary: Accept, Accept-Encoding\r\n\
+            Content-Type: application/json\r\nContent-Encoding: gzip\r\nCache-Control: max-age=300\r\n";
+        asked.reply("200 OK", fields, gzip.finish().unwrap());
+        true
+    })
+}
+
+#[test]
+fn documents_are_validated_by_the_upstreams_own_validator() {
+    let failing = Arc::default();
+    let origin = npm(&failing);
+    let foxy = start("npm", &origin);
+    let first = get(&foxy, "/npm/a", "");
+    assert!(
+        first
+            .text()
+            .contains(&format!("http://{}/npm/a/-/a-1.0.0.tgz", foxy.addr))
+    );
+    assert_eq!(first.field("Content-Encoding"), None);
+    let etag = first.field("ETag").unwrap().to_owned();
+    assert!(etag.starts_with("\"v1;"), "{etag}");
+    let known = get(&foxy, "/npm/a", &format!("If-None-Match: {etag}\r\n"));
+    assert_eq!(known.status, 304);
+    assert_eq!(origin.asked(), 1);
+    foxy.clock
+        .set_wall(WallTime::from_secs(crate::common::NOON + 61));
+    let second = get(&foxy, "/npm/a", "");
+    assert_eq!((second.body, second.status), (first.body, 200));
+    assert_eq!(origin.asked(), 2);
+    assert!(get(&foxy, "/npm/a", "").cache().contains("hit"));
+    // A part of a document is never asked for.
+    let part = get(&foxy, "/npm/b", "Range: bytes=0-3\r\n");
+    assert_eq!(part.status, 200);
+}
+
+#[test]
+fn documents_are_served_stale_while_the_upstream_fails() {
+    let failing = Arc::new(AtomicU16::new(0));
+    let origin = npm(&failing);
+    let foxy = start("npm", &origin);
+    let first = get(&foxy, "/npm/a", "");
+    for (days, status) in [(1, 429), (2, 500), (3, 503), (4, 521)] {
+        failing.store(status, Ordering::SeqCst);
+        foxy.clock
+            .set_wall(WallTime::from_secs(crate::common::NOON + days * 86_400));
+        let stale = get(&foxy, "/npm/a", "");
+        assert_eq!((stale.status, &stale.body), (200, &first.body), "{status}");
+        let age = (days * 86_400).to_string();
+        assert_eq!(stale.field("Age"), Some(&age[..]));
+    }
+    assert_eq!(get(&foxy, "/npm/never-seen", "").status, 503);
+}
+
+#[test]
+fn a_head_of_a_document_says_nothing_of_the_unwritten_length() {
+    let origin = pypi();
+    let foxy = start("pypi", &origin);
+    let ask = format!(
+        "HEAD /pypi/simple/a/ HTTP/1.1\r\nHost: {}\r\n\r\n",
+        foxy.addr
+    );
+    let mut client = foxy.connect();
+    client.send(&ask);
+    let head = client.answer_to("HEAD");
+    assert_eq!((head.status, head.field("Content-Length")), (200, None));
+    let whole = get(&foxy, "/pypi/simple/a/", "");
+    client.send(&ask);
+    let head = client.answer_to("HEAD");
+    let length = whole.body.len().to_string();
+    assert!(
+        head.field("Content-Length")
+            .is_none_or(|said| said == length)
+    );
+    assert!(head.cache().contains("hit"), "{}", head.cache());
+}
+
+/// An index with the digest of a wheel of `size` bytes, whose every second answer has one other byte.
+fn flipping(size: usize) -> (Origin, Vec<u8>) {
+    use sha2::Digest as _;
+    let wheel: Vec<u8> = (0..size).map(|n| (n % 251) as u8).collect();
+    let digest: String = sha2::Sha256::digest(&wheel)
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect();
+    let (sent, count) = (wheel.clone(), AtomicU16::new(0));
+    let origin = Origin::start(move |asked| {
+        let port = asked.client.stream.local_addr().unwrap().port();
+        if asked.path() == "/simple/a/" {
+            let page =
+                format!("<a href=\"http://127.0.0.1:{port}/packages/a.whl#sha256={digest}\">a</a>");
+            asked.reply("200 OK", "Content-Type: text/html\r\n", page);
+            return true;
+        }
+        assert_eq!(
+            asked.field("Range"),
+            None,
+            "no part can be compared with a digest"
+        );
+        let mut body = sent.clone();
+        let n = count.fetch_add(1, Ordering::SeqCst);
+        if n.is_multiple_of(2) {
+            // In the middle, so that all that follows is right.
+            body[size / 2] ^= 1;
+        }
+        asked.reply("200 OK", "ETag: \"same\"\r\nAccept-Ranges: bytes\r\n", body);
+        true
+    });
+    (origin, wheel)
+}
+
+#[test]
+fn an_artefact_with_another_digest_reaches_nobody_whole() {
+    // One that is kept in memory, and one in fragments.
+    for size in [1000, 600 << 10] {
+        let (origin, wheel) = flipping(size);
+        let foxy = start("pypi", &origin);
+        assert_eq!(get(&foxy, "/pypi/simple/a/", "").status, 200);
+        let path = "/pypi/packages/a.whl";
+        for range in ["", "Range: bytes=-4\r\n"] {
+            let ask = format!(
+                "GET {path} HTTP/1.1\r\nHost: {}\r\n{range}Connection: close\r\n\r\n",
+                foxy.addr
+            );
+            if range.is_empty() {
+                let mut client = foxy.connect();
+                client.send(&ask);
+                let all = client.to_end();
+                let head = all
+                    .windows(4)
+                    .position(|w| w == b"\r\n\r\n")
+                    .map_or(all.len(), |at| at + 4);
+                assert!(all.len() - head < size, "{size}: not whole");
+                foxy.counts(Event::MirrorMismatch, 1);
+                continue;
+            }
+            // Nothing of the wrong one was kept: this asks again, and is right.
+            let whole = get(&foxy, path, "");
+            assert!(
+                whole.status == 200 && whole.body == wheel,
+                "{size}: the right one"
+            );
+            foxy.counts(Event::FillsStored, 2);
+            let part = foxy.ask(&ask);
+            assert!(
+                part.status == 206 && part.body == wheel[size - 4..],
+                "{size}: {} {}",
+                part.status,
+                part.cache()
+            );
+        }
+        assert_eq!(
+            origin.asked(),
+            3,
+            "{size}: a document, a wrong artefact, and a right one"
+        );
+    }
+}
+
+#[test]
+fn a_range_of_an_artefact_that_is_not_stored_brings_the_whole() {
+    let (origin, wheel) = flipping(1 << 20);
+    let foxy = start("pypi", &origin);
+    assert_eq!(get(&foxy, "/pypi/simple/a/", "").status, 200);
+    let path = "/pypi/packages/a.whl";
+    let ask = format!(
+        "GET {path} HTTP/1.1\r\nHost: {}\r\nRange: bytes=0-9\r\nConnection: close\r\n\r\n",
+        foxy.addr
+    );
+    let mut client = foxy.connect();
+    client.send(&ask);
+    let _ = client.to_end();
+    foxy.counts(Event::MirrorMismatch, 1);
+    assert!(get(&foxy, path, "").body == wheel);
+}
