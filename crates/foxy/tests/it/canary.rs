@@ -62,6 +62,7 @@ fn configuration(folder: &Path, (admin, listen, site, origin): (&str, &str, &str
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a list of outputs")]
 fn secrets_are_in_no_output() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();

@@ -71,7 +71,7 @@ pub(super) async fn run(
         };
         match scene.reload(&wrong).await? {
             Ok(words) => {
-                findings.fault(format!("a broken file was accepted: {mistake:?}: {words}"))
+                findings.fault(format!("a broken file was accepted: {mistake:?}: {words}"));
             }
             Err(words) => {
                 refused += 1;
