@@ -71,7 +71,7 @@ pub use counters::{BUCKETS, CLASSES, Counters, Event, Latency, OriginTotals, Tot
 pub use foxy_access as access_rules;
 pub use foxy_http_rules as rules;
 pub use foxy_mirror as mirror;
-pub use gatekeeper::{Gatekeeper, Limit, Per, plain_path};
+pub use gatekeeper::{AccessQuestion, Gatekeeper, Limit, Per, plain_path};
 pub use ledger::Use;
 pub use listener::{Listener, Serves, bind, can_bind};
 pub use listing::Listed;

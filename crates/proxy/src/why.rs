@@ -16,6 +16,7 @@ use foxy_http1::{Scheme, Url};
 use foxy_store::{DiskPlace, Object, Peek};
 
 use crate::asker::Asker;
+use crate::gatekeeper::AccessQuestion;
 use crate::recent::Recent;
 use crate::sent::Sent;
 use crate::via::Hop;
@@ -118,6 +119,13 @@ impl Proxy {
             why.because.push(TUNNEL.to_owned());
         }
         why
+    }
+
+    /// Names each access rule up to the one that decides about a request; empty without rules.
+    #[must_use]
+    pub fn explain_access(&self, question: &AccessQuestion) -> Vec<String> {
+        let gate = self.config.gatekeeper.as_ref();
+        gate.map_or_else(Vec::new, |gate| gate.explain(question, self.clock.wall()))
     }
 
     fn judge(

@@ -61,3 +61,4 @@ mod unsafe_method_invalidates;
 mod vary;
 mod web_page_purges;
 mod websocket;
+mod why_names_access_rules;

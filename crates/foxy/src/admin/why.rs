@@ -2,7 +2,7 @@
 
 use foxy_base::{FieldBlock, FieldBlockBuilder};
 use foxy_http1::Url;
-use foxy_proxy::{StoredWhy, WhyRequest};
+use foxy_proxy::{AccessQuestion, StoredWhy, WhyRequest};
 use serde::{Deserialize, Serialize};
 
 use super::State;
@@ -23,6 +23,9 @@ pub struct Why {
     pub fwd: String,
     /// The reasons for the decision, in sentences.
     pub because: Vec<String>,
+    /// Each access rule up to the one that decides; empty without rules.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub access: Vec<String>,
     /// The cache key.
     pub key: String,
     /// The rule that decides.
@@ -88,7 +91,8 @@ pub struct Last {
     pub origin_status: u16,
 }
 
-/// `?url=...`, and optionally `&site=NAME`, `&method=GET`, `&h=Name: value` any number of times.
+/// `?url=...`, and optionally `&site=NAME`, `&method=GET`, `&h=Name: value` any number of times; for access
+/// rules `&from=ADDRESS` (default: a client on this machine) and `&user=NAME`.
 pub(super) fn answer(query: &str, state: &State) -> Answer {
     match why(query, state) {
         Ok(why) => json(200, &why),
@@ -114,6 +118,11 @@ fn why(query: &str, state: &State) -> Result<Why, (u16, String)> {
         fields: &fields,
         rewriting: state.names.rewriting(&site),
     });
+    let access = access(
+        query,
+        AccessQuestion::url(&method, &asked).of_site(&site),
+        state,
+    )?;
     let mut normalised = Vec::new();
     url.write_normalised(&mut normalised);
     let now = state.clock.wall();
@@ -122,6 +131,7 @@ fn why(query: &str, state: &State) -> Result<Why, (u16, String)> {
         decision: answer.decision.to_owned(),
         fwd: answer.fwd.to_owned(),
         because: answer.because,
+        access,
         key: answer.key,
         rule: answer.rule,
         stored: answer.stored.map(stored),
@@ -135,6 +145,20 @@ fn why(query: &str, state: &State) -> Result<Why, (u16, String)> {
         }),
         site,
     })
+}
+
+/// The access rules up to the one that decides.
+fn access(
+    query: &str,
+    mut question: AccessQuestion,
+    state: &State,
+) -> Result<Vec<String>, (u16, String)> {
+    if let Some(from) = parameter(query, "from") {
+        let wrong = |_| (400, format!("{from}: this is not an address of a client"));
+        question.client = from.parse().map_err(wrong)?;
+    }
+    question.user = parameter(query, "user");
+    Ok(state.proxy.explain_access(&question))
 }
 
 /// The site named, or the one that goes without saying.

@@ -212,6 +212,12 @@ pub struct WhyArgs {
     /// The site (`forward` for the forward proxy)
     #[arg(long, value_name = "NAME")]
     pub site: Option<String>,
+    /// The client that access rules are to judge; default: one on this machine
+    #[arg(long, value_name = "ADDRESS")]
+    pub from: Option<String>,
+    /// Its user
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
     /// The running Foxy
     #[command(flatten)]
     pub admin: AdminArgs,

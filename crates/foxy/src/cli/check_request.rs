@@ -1,11 +1,11 @@
 //! `foxy check --request`: which access rule decides about a request, and why.
 
-use std::net::IpAddr;
 use std::process::ExitCode;
 
-use foxy_http1::{Authority, Host, Scheme as UrlScheme, Url};
-use foxy_proxy::access_rules::{Request, RuleSet, Scheme, Span, User, Visitor, Why};
-use foxy_proxy::{Gatekeeper, plain_path};
+use foxy_base::{Clock, SystemClock};
+use foxy_http1::{Authority, Url};
+use foxy_proxy::access_rules::Span;
+use foxy_proxy::{AccessQuestion, Gatekeeper};
 
 use super::USAGE;
 use super::say::say;
@@ -13,22 +13,6 @@ use crate::config::Config;
 
 const FORM: &str = "write 'METHOD URL [from ADDRESS] [user NAME] [group NAME] [address ADDRESS] \
                     [site NAME] [at [DAY] HH:MM]', or 'CONNECT HOST:PORT ...'";
-
-/// A request as somebody wrote it.
-#[derive(Debug, PartialEq, Eq)]
-struct Written {
-    method: String,
-    host: Vec<u8>,
-    port: u16,
-    scheme: Scheme,
-    path: Option<Vec<u8>>,
-    address: Option<IpAddr>,
-    client: IpAddr,
-    user: Option<String>,
-    groups: Vec<String>,
-    site: String,
-    minute: Option<u16>,
-}
 
 /// Prints each rule up to the one that decides.
 pub(super) fn run(config: &Config, request: &str) -> ExitCode {
@@ -48,7 +32,7 @@ pub(super) fn run(config: &Config, request: &str) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     match &config.proxy.gatekeeper {
-        None => say!("goes on: there is no access rule"),
+        None => say!("allowed: there is no access rule"),
         Some(gate) => {
             for line in explained(gate, &written) {
                 say!("{line}");
@@ -58,90 +42,15 @@ pub(super) fn run(config: &Config, request: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn explained(gate: &Gatekeeper, written: &Written) -> Vec<String> {
-    let rules: &RuleSet = gate.rules();
-    let groups: Vec<String> = match &written.user {
-        Some(user) => [gate.groups_of(user), written.groups.clone()].concat(),
-        None => Vec::new(),
-    };
-    let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
-    let standing = written
-        .user
-        .as_ref()
-        .map(|user| rules.standing(user, &groups));
-    let now = || gate.minute_of_week(foxy_base::Clock::wall(&foxy_base::SystemClock::default()));
-    let request = Request {
-        who: Visitor {
-            client: Some(written.client),
-            user: standing.as_ref().map_or(User::Unknown, User::Known),
-            site: &written.site,
-            minute: written.minute.unwrap_or_else(now),
-        },
-        host: &written.host,
-        address: written.address,
-        port: written.port,
-        scheme: written.scheme,
-        method: written.method.as_bytes(),
-        path: written.path.as_deref(),
-    };
-    let mut lines = Vec::new();
-    let mut decided = false;
-    for step in rules.explain(&request) {
-        let rule = &rules.all()[step.rule];
-        let (name, action) = (&rule.name, rule.action.word());
-        lines.push(match step.why {
-            Why::Not(condition) => format!("{name}: not for this {}", condition.word()),
-            Why::Fits if rule.action.refuses(written.scheme) => {
-                format!("{name}: fits and decides: {action}, so the request is refused")
-            }
-            Why::Fits => format!("{name}: fits and decides: {action}"),
-            Why::Depends(condition) => format!(
-                "{name}: decides ({action}) if it is for the {}, which is not known here",
-                condition.word()
-            ),
-        });
-        decided = !matches!(step.why, Why::Not(_));
-    }
-    if !decided {
-        lines.push("goes on: no access rule fits".to_owned());
-    }
-    lines
+fn explained(gate: &Gatekeeper, question: &AccessQuestion) -> Vec<String> {
+    gate.explain(question, SystemClock::default().wall())
 }
 
-fn parse(text: &str) -> Result<Written, String> {
+fn parse(text: &str) -> Result<AccessQuestion, String> {
     let mut words = text.split_whitespace();
-    let method = words.next().unwrap_or_default().to_owned();
+    let method = words.next().unwrap_or_default();
     let target = words.next().ok_or("there is no URL")?;
-    let (authority, scheme, path) = destination(&method, target)?;
-    let address = match authority.host {
-        Host::V6(ip) => Some(IpAddr::V6(ip).to_canonical()),
-        Host::Name(name) => std::str::from_utf8(name)
-            .ok()
-            .and_then(|name| name.parse().ok()),
-    };
-    let mut host = Vec::new();
-    match address {
-        Some(address) => host.extend_from_slice(address.to_string().as_bytes()),
-        None => authority.write_host(&mut host),
-    }
-    let spoken = match scheme {
-        Scheme::Http => UrlScheme::Http,
-        _ => UrlScheme::Https,
-    };
-    let mut written = Written {
-        method,
-        host,
-        port: authority.port_or_default(spoken),
-        scheme,
-        path,
-        address,
-        client: IpAddr::from([127, 0, 0, 1]),
-        user: None,
-        groups: Vec::new(),
-        site: "forward".to_owned(),
-        minute: None,
-    };
-    let mut words = words.peekable();
+    let mut question = destination(method, target)?;
     while let Some(word) = words.next() {
         let value = words
             .next()
@@ -152,41 +61,32 @@ fn parse(text: &str) -> Result<Written, String> {
                 .map_err(|_| format!("`{value}` is not an address"))
         };
         match word {
-            "from" => written.client = ip()?,
-            "address" => written.address = Some(ip()?),
-            "user" => written.user = Some(value.to_owned()),
-            "group" => written.groups.push(value.to_owned()),
-            "site" => written.site = value.to_owned(),
+            "from" => question.client = ip()?,
+            "address" => question.address = Some(ip()?),
+            "user" => question.user = Some(value.to_owned()),
+            "group" => question.groups.push(value.to_owned()),
+            "site" => question = question.of_site(value),
             "at" => {
                 let (day, time) = match value.contains(':') {
                     true => (None, value),
                     false => (Some(value), words.next().unwrap_or_default()),
                 };
-                written.minute = Some(minute(day, time)?);
+                question.minute = Some(minute(day, time)?);
             }
             other => return Err(format!("`{other}` is not known")),
         }
     }
-    Ok(written)
+    Ok(question)
 }
 
-fn destination<'t>(
-    method: &str,
-    target: &'t str,
-) -> Result<(Authority<'t>, Scheme, Option<Vec<u8>>), String> {
+fn destination(method: &str, target: &str) -> Result<AccessQuestion, String> {
     if method == "CONNECT" {
         let authority = Authority::parse(target.as_bytes());
         let authority = authority.map_err(|_| format!("`{target}` is not HOST:PORT"))?;
-        return Ok((authority, Scheme::Connect, None));
+        return Ok(AccessQuestion::tunnel(&authority));
     }
     let url = Url::parse(target.as_bytes()).map_err(|_| format!("`{target}` is not a URL"))?;
-    let scheme = match url.scheme {
-        UrlScheme::Http => Scheme::Http,
-        UrlScheme::Https => Scheme::Https,
-    };
-    let mut path = Vec::new();
-    plain_path(url.path, &mut path);
-    Ok((url.authority, scheme, Some(path)))
+    Ok(AccessQuestion::url(method, &url))
 }
 
 /// The minute of the week; without a day: of Monday.
@@ -204,7 +104,7 @@ fn minute(day: Option<&str>, time: &str) -> Result<u16, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use foxy_proxy::access_rules::{Action, HostPattern, Rule};
+    use foxy_proxy::access_rules::{Action, HostPattern, Rule, RuleSet};
 
     #[test]
     fn each_rule_up_to_the_one_that_decides_is_named() {

@@ -15,6 +15,8 @@ pub(super) fn run(args: &WhyArgs) -> ExitCode {
     let given = [
         ("site", args.site.as_deref()),
         ("method", args.method.as_deref()),
+        ("from", args.from.as_deref()),
+        ("user", args.user.as_deref()),
     ];
     let headers = args.header.iter().map(|line| ("h", Some(line.as_str())));
     for (name, value) in given.into_iter().chain(headers) {
@@ -70,6 +72,9 @@ pub(super) fn text(why: &WhyAnswer) -> String {
     line(&mut page, "key", &why.key);
     if let Some(rule) = &why.rule {
         line(&mut page, "rule", rule);
+    }
+    for (n, access) in why.access.iter().enumerate() {
+        line(&mut page, if n == 0 { "access" } else { "" }, access);
     }
     match &why.stored {
         Some(stored) => push_stored(&mut page, stored),
@@ -132,6 +137,7 @@ mod tests {
             "url": "http://a.test/x", "site": "forward", "decision": "revalidate", "fwd": "stale",
             "because": ["its lifetime is over"], "key": "forward GET http://a.test/x",
             "rule": "images",
+            "access": ["office: not for this client", "rest: fits and decides: allow"],
             "stored": { "status": 200, "age": 70, "ttl": -10, "lifetime": 60,
                 "lifetime_from": "max-age", "length": 2048, "partial": false,
                 "variant": "accept=a\nx=b", "tier": "disk",
@@ -146,6 +152,8 @@ http://a.test/x would be revalidated with the origin (stale)
   - its lifetime is over
 key        forward GET http://a.test/x
 rule       images
+access     office: not for this client
+           rest: fits and decides: allow
 stored     status 200, 2KiB, on disk
 age        70 s of 60 s (max-age), -10 s left
 variant    accept=a

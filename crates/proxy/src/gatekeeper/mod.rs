@@ -4,6 +4,7 @@
 //! depends on the destination's address, the name is resolved first, and each address is judged again
 //! right before it is connected to: a name whose addresses change does not get around a rule.
 
+mod explain;
 mod limits;
 mod pass;
 mod path;
@@ -19,9 +20,11 @@ use jiff::tz::TimeZone;
 use crate::logins::{Logins, LoginsConfig};
 use crate::parents::{ParentGroup, Parents};
 
+pub use explain::AccessQuestion;
 pub(crate) use limits::{Counted, Exceeded, Limits, Subject};
 pub use limits::{Limit, Per};
 pub(crate) use pass::{Pass, Reach, Reachable};
+pub(crate) use path::literal;
 pub use path::plain_path;
 
 /// Rules, users and limits of requests. Made by a start, and anew by each reload.

@@ -1,6 +1,18 @@
-//! Paths as rules see them.
+//! Paths and hosts as rules see them.
+
+use std::net::{IpAddr, Ipv4Addr};
 
 use foxy_http1::Escapes;
+
+/// The address that a host is, if it is one. A dot at the end makes no difference.
+pub(crate) fn literal(host: &[u8]) -> Option<IpAddr> {
+    if !host.first()?.is_ascii_digit() {
+        return None;
+    }
+    let host = host.strip_suffix(b".").unwrap_or(host);
+    let address: Ipv4Addr = std::str::from_utf8(host).ok()?.parse().ok()?;
+    Some(address.into())
+}
 
 /// Writes the path of a target without its query, in the form that rules are compared with: escapes
 /// that are needless are decoded, segments `.` and `..` are resolved, and empty segments left out.

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{scope, sleep};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use foxy_base::{Clock, SystemClock};
 
 use super::load::Case;
 use super::servers::{HOST, Server, certificate};
@@ -29,12 +31,16 @@ pub(super) fn measure(server: &Server, folder: &Path) -> Result<(), String> {
             }
             Ok::<_, String>(requests)
         });
-        let begun = Instant::now();
+        let clock = SystemClock::default();
+        let begun = clock.mono();
         let taken = replaced(server, folder);
         sleep(BESIDE);
         over.store(true, Ordering::Relaxed);
         let requests = load.join().map_err(|_| "the load panicked".to_owned())??;
-        let (taken, rate) = (taken?, requests as f64 / begun.elapsed().as_secs_f64());
+        let (taken, rate) = (
+            taken?,
+            requests as f64 / clock.mono().since(begun).as_secs_f64(),
+        );
         println!(
             "   certificate replaced at {rate:.0} req/s: served after {:.1} s, 0 of {requests} requests failed",
             taken.as_secs_f64()
@@ -53,10 +59,11 @@ fn replaced(server: &Server, folder: &Path) -> Result<Duration, String> {
     for name in ["key.pem", "cert.pem"] {
         fs::rename(made.join(name), folder.join(name)).map_err(|e| format!("{name}: {e}"))?;
     }
-    let begun = Instant::now();
-    while begun.elapsed() < MOST {
+    let clock = SystemClock::default();
+    let begun = clock.mono();
+    while clock.mono().since(begun) < MOST {
         if shown(server)? != old {
-            return Ok(begun.elapsed());
+            return Ok(clock.mono().since(begun));
         }
         sleep(Duration::from_millis(100));
     }

@@ -1,11 +1,11 @@
 //! The destination of a request, as rules see it.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use foxy_access::Scheme;
 use foxy_http1::{Host, RequestHead, TargetForm};
 
-use crate::gatekeeper::{Gatekeeper, plain_path};
+use crate::gatekeeper::{Gatekeeper, literal, plain_path};
 use crate::{Role, route};
 
 /// The destination of a request.
@@ -76,14 +76,4 @@ const fn of(scheme: foxy_http1::Scheme) -> Scheme {
         foxy_http1::Scheme::Http => Scheme::Http,
         foxy_http1::Scheme::Https => Scheme::Https,
     }
-}
-
-/// The address that a host is, if it is one. A dot at the end makes no difference.
-fn literal(host: &[u8]) -> Option<IpAddr> {
-    if !host.first()?.is_ascii_digit() {
-        return None;
-    }
-    let host = host.strip_suffix(b".").unwrap_or(host);
-    let address: Ipv4Addr = std::str::from_utf8(host).ok()?.parse().ok()?;
-    Some(address.into())
 }

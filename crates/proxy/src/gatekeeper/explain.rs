@@ -1,0 +1,143 @@
+//! The rules that decide about a request, in words: for people.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use foxy_access::{Request, Scheme, User, Visitor, Why};
+use foxy_base::WallTime;
+use foxy_http1::{Authority, Host, Scheme as UrlScheme, Url};
+
+use super::Gatekeeper;
+use super::path::{literal, plain_path};
+
+/// A question: which rule decides about this request?
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessQuestion {
+    /// `forward`, or the name of the site.
+    pub site: String,
+    /// The client's address.
+    pub client: IpAddr,
+    /// The user who is logged in.
+    pub user: Option<String>,
+    /// Groups of the user, besides those of the configuration.
+    pub groups: Vec<String>,
+    /// Minute of the week; `None`: now.
+    pub minute: Option<u16>,
+    /// Address of the destination, if it is known. Of a site: that of its origin.
+    pub address: Option<IpAddr>,
+    /// The way to the destination.
+    pub scheme: Scheme,
+    /// The method, as written.
+    pub method: String,
+    host: Vec<u8>,
+    port: u16,
+    path: Option<Vec<u8>>,
+}
+
+impl AccessQuestion {
+    /// A request for a URL, of a client on this machine, to the forward proxy.
+    #[must_use]
+    pub fn url(method: &str, url: &Url<'_>) -> Self {
+        let scheme = match url.scheme {
+            UrlScheme::Http => Scheme::Http,
+            UrlScheme::Https => Scheme::Https,
+        };
+        let mut path = Vec::new();
+        plain_path(url.path, &mut path);
+        Self {
+            path: Some(path),
+            ..Self::new(method, (&url.authority, url.scheme), scheme)
+        }
+    }
+
+    /// A tunnel, of a client on this machine, through the forward proxy.
+    #[must_use]
+    pub fn tunnel(to: &Authority<'_>) -> Self {
+        Self::new("CONNECT", (to, UrlScheme::Https), Scheme::Connect)
+    }
+
+    fn new(method: &str, (to, spoken): (&Authority<'_>, UrlScheme), scheme: Scheme) -> Self {
+        let address = match to.host {
+            Host::V6(ip) => Some(IpAddr::V6(ip).to_canonical()),
+            Host::Name(name) => literal(name),
+        };
+        let mut host = Vec::new();
+        match address {
+            Some(address) => host.extend_from_slice(address.to_string().as_bytes()),
+            None => to.write_host(&mut host),
+        }
+        Self {
+            site: "forward".to_owned(),
+            client: Ipv4Addr::LOCALHOST.into(),
+            user: None,
+            groups: Vec::new(),
+            minute: None,
+            address,
+            scheme,
+            method: method.to_owned(),
+            host,
+            port: to.port_or_default(spoken),
+            path: None,
+        }
+    }
+
+    /// The same, to a site: the address in its URL, if there is one, is not its origin's.
+    #[must_use]
+    pub fn of_site(self, site: &str) -> Self {
+        Self {
+            address: self.address.filter(|_| site == "forward"),
+            site: site.to_owned(),
+            ..self
+        }
+    }
+}
+
+impl Gatekeeper {
+    /// Names each rule up to the one that decides, one a line.
+    #[must_use]
+    pub fn explain(&self, question: &AccessQuestion, now: WallTime) -> Vec<String> {
+        let rules = self.rules();
+        let groups: Vec<String> = match &question.user {
+            Some(user) => [self.groups_of(user), question.groups.clone()].concat(),
+            None => Vec::new(),
+        };
+        let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
+        let user = question.user.as_ref();
+        let standing = user.map(|user| rules.standing(user, &groups));
+        let request = Request {
+            who: Visitor {
+                client: Some(question.client),
+                user: standing.as_ref().map_or(User::Unknown, User::Known),
+                site: &question.site,
+                minute: question.minute.unwrap_or_else(|| self.minute_of_week(now)),
+            },
+            host: &question.host,
+            address: question.address,
+            port: question.port,
+            scheme: question.scheme,
+            method: question.method.as_bytes(),
+            path: question.path.as_deref(),
+        };
+        let mut lines = Vec::new();
+        let mut decided = false;
+        for step in rules.explain(&request) {
+            let rule = &rules.all()[step.rule];
+            let (name, action) = (&rule.name, rule.action.word());
+            lines.push(match step.why {
+                Why::Not(condition) => format!("{name}: not for this {}", condition.word()),
+                Why::Fits if rule.action.refuses(question.scheme) => {
+                    format!("{name}: fits and decides: {action}, so the request is refused")
+                }
+                Why::Fits => format!("{name}: fits and decides: {action}"),
+                Why::Depends(condition) => format!(
+                    "{name}: decides ({action}) if it is for the {}, which is not known here",
+                    condition.word()
+                ),
+            });
+            decided = !matches!(step.why, Why::Not(_));
+        }
+        if !decided {
+            lines.push("allowed: no access rule fits".to_owned());
+        }
+        lines
+    }
+}
