@@ -35,6 +35,7 @@ mod reference;
 mod rewriting;
 mod rules;
 mod sections;
+mod setting;
 mod shared;
 mod site;
 mod stores;

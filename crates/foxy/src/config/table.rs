@@ -5,58 +5,8 @@ use super::build::MEMORY_MIN;
 use super::kind::Kind::{self, *};
 use super::pattern::Of;
 use super::rewriting;
-
-/// One setting.
-#[derive(Clone, Copy, Debug)]
-pub struct Setting {
-    /// Section in the file; empty for the top. `store` and `site` may be given several times.
-    pub section: &'static str,
-    /// Its name inside the section.
-    pub name: &'static str,
-    /// The kind of value that it accepts.
-    pub kind: Kind,
-    /// The default as a user would write it (entries of a list separated by spaces), or `None` if
-    /// it depends on the machine or there is none.
-    pub default: Option<&'static str>,
-    /// In words, what applies when there is no default text.
-    pub otherwise: &'static str,
-    /// One or two sentences on what it does.
-    pub about: &'static str,
-}
-
-const fn fixed(
-    section: &'static str,
-    name: &'static str,
-    kind: Kind,
-    default: &'static str,
-    about: &'static str,
-) -> Setting {
-    Setting {
-        section,
-        name,
-        kind,
-        default: Some(default),
-        otherwise: "",
-        about,
-    }
-}
-
-const fn free(
-    section: &'static str,
-    name: &'static str,
-    kind: Kind,
-    otherwise: &'static str,
-    about: &'static str,
-) -> Setting {
-    Setting {
-        section,
-        name,
-        kind,
-        default: None,
-        otherwise,
-        about,
-    }
-}
+pub use super::setting::Setting;
+use super::setting::{fixed, free};
 
 const DAY: u64 = 86_400;
 const YEAR: u64 = 365 * DAY;

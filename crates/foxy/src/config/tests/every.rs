@@ -90,6 +90,17 @@ fn samples(kind: Kind) -> (Texts, Vec<Texts>) {
             one("/other"),
             wrong(&["", "other", "a/b", "?a", "http://a/", " /a"]),
         ),
+        Kind::ServerUrls => (
+            one("http://other.test/path"),
+            wrong(&[
+                "",
+                "other.test",
+                "ftp://a.test/",
+                "/path",
+                "http://",
+                "http://u@a.test/",
+            ]),
+        ),
         Kind::AddressOrOff | Kind::Addresses => (
             one("127.0.0.1:7777"),
             wrong(&[
@@ -252,6 +263,7 @@ fn quoted(texts: &[String], list: bool) -> String {
 fn file(setting: &Setting, texts: Option<&Texts>) -> String {
     let around = match setting.section {
         "site" => "name = \"s\"\nlisten = \"127.0.0.1:8888\"\norigin = \"http://a.test\"\n",
+        "mirror" => "preset = \"pypi\"\n",
         "parent" => "name = \"p\"\nurl = \"http://a.test\"\n",
         "rate" => "name = \"r\"\nrequests = 5\n",
         "store" => "path = \"/s\"\n",
@@ -293,6 +305,10 @@ fn by_variable(setting: &Setting, texts: &Texts) -> Result<Config, Vec<String>> 
 /// Values for a setting: those of its kind, unless its texts have a form of their own.
 fn of(setting: &Setting) -> (Texts, Vec<Texts>) {
     match full_name(setting.section, setting.name).as_str() {
+        "mirror.preset" => (
+            one("npm"),
+            all(&["", "pip", "npm pypi", "NPM", "/npm", "unknown"]),
+        ),
         "access.time_zone" => (one("UTC"), all(&["", "Nowhere/City", "/", "UTC+99"])),
         _ => samples(setting.kind),
     }

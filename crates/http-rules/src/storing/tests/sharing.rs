@@ -79,7 +79,7 @@ fn a_cookie_that_only_a_rule_shares_is_marked() {
             marked,
             "{response}"
         );
-        let read = crate::Digest::decode(&digest.encode());
+        let read = Digest::decode(&digest.encode());
         assert_eq!(read, Some(digest), "{response}");
     }
 }
