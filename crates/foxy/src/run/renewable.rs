@@ -15,7 +15,7 @@ use super::keeper::StoreKeeper;
 use super::running::Addresses;
 use super::start::read_trust;
 use super::workers::Bound;
-use super::{Passed, StartError, limits, token};
+use super::{StartError, limits, token};
 use crate::access_log::Log;
 use crate::admin::{AdminThread, Keys, State};
 use crate::config::Config;
@@ -174,8 +174,7 @@ impl Renewable {
         let keys = token::keys(&config)?;
         changes.note("admin tokens", keys != now.keys);
         let origins = config.origins_after(&now.config, &now.origins);
-        let mut none = Passed::default();
-        let bound = Bound::bind_beside(&config, &origins, &mut none, now.bound.clone())?;
+        let bound = Bound::bind_beside(&config, &origins, now.bound.clone())?;
         let mut settings = self.fixed.proxy_config(&config, &bound, &keys);
         // The list is kept up to date by a thread.
         let local = &now.config.proxy.access.local_addresses;

@@ -1,8 +1,10 @@
 //! Network threads: their listeners, their log sinks, their cores.
 
-use std::net::SocketAddr;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::thread::{JoinHandle, sleep};
+use std::time::Duration;
 
 use foxy_proxy::{
     Listener, LogSink, Origins, Proxy, Renewals, RenewedListener, Renewer, Role, Serves, Site,
@@ -14,6 +16,10 @@ use super::{Passed, StartError};
 use crate::access_log::{BufferedSink, Log};
 use crate::config::{Config, SharedListener, SiteConfig};
 
+/// Tries for an address that a reload has just closed, and the pause between them.
+const TRIES: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(20);
+
 /// Bound listeners, per worker, and the addresses they got.
 #[derive(Debug)]
 pub(super) struct Bound {
@@ -24,6 +30,8 @@ pub(super) struct Bound {
     pub(super) addresses: Vec<(SocketAddr, SocketAddr)>,
     /// Listeners that are there already, as configured and as bound: they get no new sockets.
     kept: Vec<(SocketAddr, SocketAddr)>,
+    /// Tries for an address that is in use, before the last.
+    tries: u32,
 }
 
 impl Bound {
@@ -34,15 +42,23 @@ impl Bound {
         origins: &[Origins],
         passed: &mut Passed,
     ) -> Result<Self, StartError> {
-        Self::bind_beside(config, origins, passed, Vec::new())
+        Self::bind_with(config, origins, passed, (Vec::new(), 0))
     }
 
-    /// As [`bind_all`](Self::bind_all), beside listeners that are bound already.
+    /// As [`bind_all`](Self::bind_all), beside listeners that are bound already. Blocks for at most a second.
     pub(super) fn bind_beside(
         config: &Config,
         origins: &[Origins],
-        passed: &mut Passed,
         kept: Vec<(SocketAddr, SocketAddr)>,
+    ) -> Result<Self, StartError> {
+        Self::bind_with(config, origins, &mut Passed::default(), (kept, TRIES))
+    }
+
+    fn bind_with(
+        config: &Config,
+        origins: &[Origins],
+        passed: &mut Passed,
+        (kept, tries): (Vec<(SocketAddr, SocketAddr)>, u32),
     ) -> Result<Self, StartError> {
         let mut bound = Self {
             per_worker: (0..config.workers).map(|_| Vec::new()).collect(),
@@ -50,6 +66,7 @@ impl Bound {
             sites: Vec::new(),
             addresses: Vec::new(),
             kept,
+            tries,
         };
         for address in &config.listen {
             let actual = {
@@ -94,7 +111,7 @@ impl Bound {
             None => {
                 let sockets = match passed.take(address, workers).map_err(fail)? {
                     Some(sockets) => sockets,
-                    None => bind(address, workers).map_err(fail)?,
+                    None => self.bind(address).map_err(fail)?,
                 };
                 let actual = match sockets.first() {
                     Some(socket) => socket.local_addr().map_err(fail)?,
@@ -117,6 +134,18 @@ impl Bound {
         }
         self.addresses.push((address, actual));
         Ok(actual)
+    }
+
+    /// Binds an address. A listener that an earlier reload has closed accepts what was in its queue for a
+    /// moment, and an address that comes back waits for that.
+    fn bind(&self, address: SocketAddr) -> io::Result<Vec<TcpListener>> {
+        for _ in 0..self.tries {
+            match bind(address, self.per_worker.len()) {
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => sleep(PAUSE),
+                bound => return bound,
+            }
+        }
+        bind(address, self.per_worker.len())
     }
 
     /// Every address, in the order of the configuration.

@@ -113,6 +113,23 @@ fn get(to: SocketAddr) -> Option<String> {
 }
 
 #[test]
+fn a_listener_that_was_just_closed_comes_back() {
+    let origin = origin("a");
+    let (one, two) = (free(), free());
+    let alone = site("one", one, &origin, "");
+    let both = format!("{alone}{}", site("two", two, &origin, ""));
+    let foxy = Foxy::start(&both);
+    // Its queue is still being accepted when it is wanted again.
+    for _ in 0..5 {
+        let (done, text) = foxy.reload(&alone);
+        assert!(done, "{text}");
+        let (done, text) = foxy.reload(&both);
+        assert!(done, "{text}");
+        assert_eq!(get(two).as_deref(), Some("a"));
+    }
+}
+
+#[test]
 fn sites_come_change_and_go() {
     let (one, two) = (origin("one"), origin("two"));
     let (first, second) = (free(), free());
