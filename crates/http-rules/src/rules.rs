@@ -116,8 +116,7 @@ impl RuleSet {
     /// the origin.
     #[must_use]
     pub fn keeps_escapes(&self, partition: &str) -> bool {
-        let partition = site_of(partition);
-        self.as_received.iter().any(|name| name == partition)
+        self.as_received.iter().any(|name| is_of(partition, name))
     }
 
     /// True if there is none.
@@ -174,20 +173,19 @@ impl RuleSet {
         if self.places.is_empty() || partition == FORWARD {
             return None;
         }
-        let partition = site_of(partition);
         let has = |place: &Place| {
-            place.partitions.is_empty() || place.partitions.iter().any(|name| name == partition)
+            place.partitions.is_empty()
+                || place.partitions.iter().any(|name| is_of(partition, name))
         };
         let found = self.places.iter().position(has);
         found.and_then(|at| u16::try_from(at).ok())
     }
 }
 
-/// The name of the site of a partition: `name@part` is a part of its keys with the same rules.
-fn site_of(partition: &str) -> &str {
-    partition
-        .split_once('@')
-        .map_or(partition, |(site, _)| site)
+/// True if a partition is that of the site, or `site@part`, a part of its keys with the same rules.
+fn is_of(partition: &str, site: &str) -> bool {
+    let rest = partition.strip_prefix(site);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('@'))
 }
 
 /// Host and path in a key.
@@ -242,11 +240,10 @@ impl Rule {
     }
 
     fn fits(&self, partition: &str, parts: &Parts<'_>) -> bool {
-        let partition = site_of(partition);
         let any = |patterns: &[Pattern], text: &[u8]| {
             patterns.is_empty() || patterns.iter().any(|pattern| pattern.fits(text))
         };
-        (self.sites.is_empty() || self.sites.iter().any(|site| site == partition))
+        (self.sites.is_empty() || self.sites.iter().any(|site| is_of(partition, site)))
             && any(&self.hosts, parts.host)
             && any(&self.paths, parts.path)
     }
