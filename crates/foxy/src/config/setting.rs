@@ -29,12 +29,8 @@ pub(super) const fn fixed(
     about: &'static str,
 ) -> Setting {
     Setting {
-        section,
-        name,
-        kind,
         default: Some(default),
-        otherwise: "",
-        about,
+        ..free(section, name, kind, "", about)
     }
 }
 
