@@ -19,7 +19,7 @@ pub(super) struct Active {
     pub(super) handle: LogHandle,
 }
 
-/// What workers take over.
+/// The state that workers read and reloads replace.
 #[derive(Debug)]
 pub(super) struct Switch {
     generation: AtomicU64,

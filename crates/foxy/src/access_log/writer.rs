@@ -112,8 +112,7 @@ impl LogThread {
     }
 }
 
-/// Opens the target and starts the thread, which goes on with these counts; `None` for a log that is
-/// off.
+/// Opens the target and starts the thread. The thread adds to the counts given. `None`: the log is off.
 ///
 /// # Errors
 /// The target cannot be opened, or the thread not started.

@@ -141,9 +141,9 @@ pub struct LogConfig {
     pub access: LogTarget,
     /// In which form.
     pub format: LogFormat,
-    /// What it tells of the queries of URLs.
+    /// Form of the queries of URLs in it.
     pub queries: LogQueries,
-    /// What it tells of clients.
+    /// Form of the clients' addresses and names in it.
     pub clients: LogClients,
     /// How much Foxy says about itself.
     pub level: LogLevel,

@@ -44,7 +44,7 @@ impl fmt::Display for LogService {
     }
 }
 
-/// What a log tells of the address and name of a client.
+/// Form of clients' addresses and names in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogClients {
     /// All.
@@ -57,7 +57,7 @@ pub enum LogClients {
     Off,
 }
 
-/// What a log tells of the queries of URLs.
+/// Form of the queries of URLs in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogQueries {
     /// All.

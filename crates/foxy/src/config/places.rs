@@ -49,7 +49,8 @@ pub(super) fn places(
         .collect();
     let mut places = Vec::new();
     if !mirrors.is_empty() {
-        // What a URL names decides, not what clients say: apt wants even what never changes anew.
+        // The class of the URL decides, and not the request: apt asks for a new copy even of files that
+        // never change.
         places.push(place(mirrors, false));
     }
     if !apart.is_empty() {

@@ -73,7 +73,7 @@ impl Foxy {
             child,
             folder,
         };
-        // What follows tells whether an attack purged or reloaded.
+        // Later answers show whether an attack purged or reloaded.
         assert!(foxy.page().contains("miss"), "it is fetched once");
         std::fs::write(&file, format!("{text}[timeouts]\nidle = \"9s\"\n")).unwrap();
         foxy
