@@ -124,12 +124,18 @@ function name([r, g, b]) { return r > 100 ? (g > 100 ? 'y' : 'r') : g > 100 ? 'g
 function next() {
   if (seen.length == times.length) { tell(seen); return; }
   video.currentTime = times[seen.length] + 0.5;
+  video.requestVideoFrameCallback(look);
 }
-video.onseeked = () => {
+// 'seeked' may come before the frame is shown: a busy browser would draw the frame before it.
+function look(_, frame) {
+  if (Math.floor(frame.mediaTime) != times[seen.length]) {
+    video.requestVideoFrameCallback(look);
+    return;
+  }
   canvas.drawImage(video, 0, 0, 8, 8);
   seen += name(canvas.getImageData(4, 4, 1, 1).data);
   next();
-};
+}
 video.onerror = () => tell('error-' + video.error.message);
 video.onloadedmetadata = next;
 </script>";
