@@ -84,20 +84,22 @@ fn reverse<'b>(head: &RequestHead<'b>, site: &'b Site) -> Route<'b> {
         TargetForm::Asterisk => return Route::Options,
         _ => {}
     }
-    let own = site_url(head, site);
-    let url = if site.preserve_host {
+    let shown = if site.preserve_host {
         let scheme = site.scheme();
         head.url(scheme).map(|url| Url { scheme, ..url })
     } else {
-        own
+        None
     };
-    to_url(head, url.or(own))
+    to_url(head, shown.or_else(|| site_url(head, site)))
 }
 
 /// The URL at the origin, under the origin's own name.
 fn site_url<'b>(head: &RequestHead<'b>, site: &'b Site) -> Option<Url<'b>> {
-    // Only an IPv6 address has a colon: others need no look at every request.
-    let v6 = site.host.contains(':').then(|| site.host.parse().ok());
+    // Only an IPv6 address has a colon, after four digits at most: others need no look at every
+    // request.
+    let is_v6 = site.host.bytes().take(5).any(|b| b == b':');
+    let v6 = is_v6.then(|| site.host.parse().ok());
+    let own_path = site.mirror.as_ref().and_then(|part| part.key_path());
     let host = v6
         .flatten()
         .map_or(Host::Name(site.host.as_bytes()), Host::V6);
@@ -107,7 +109,7 @@ fn site_url<'b>(head: &RequestHead<'b>, site: &'b Site) -> Option<Url<'b>> {
             host,
             port: Some(site.port),
         },
-        path: head.target().path,
+        path: own_path.unwrap_or(head.target().path),
     })
 }
 

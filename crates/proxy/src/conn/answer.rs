@@ -28,7 +28,7 @@ use crate::serve::part;
 use crate::{Outcome, Role, admit, key, pac};
 
 /// The result of the short way.
-enum Short {
+pub(super) enum Short {
     /// Answered.
     Done(Finish),
     /// To be refused.
@@ -49,6 +49,10 @@ pub(super) enum Long {
     Trace,
     /// The file by which browsers find the proxy.
     Pac,
+    /// The answer of a registry of images that it is one.
+    Registry,
+    /// To find out whether the client may have a layer.
+    Prove,
     /// Straight to the origin, past the cache.
     Pass(Fwd),
     /// A head from the origin, or a stored answer if the origin fails.
@@ -116,7 +120,7 @@ impl<T: Transport> Conn<T> {
     }
 
     /// Routes, looks up, decides; answers fresh hits.
-    async fn short(&mut self, parts: &RequestParts, keep: bool) -> Short {
+    pub(super) async fn short(&mut self, parts: &RequestParts, keep: bool) -> Short {
         let Self {
             local,
             io,
@@ -194,6 +198,13 @@ impl<T: Transport> Conn<T> {
         keep: bool,
         started: foxy_base::MonoTime,
     ) -> bool {
+        let long = match long {
+            Long::Prove => match Box::pin(self.proven(&parts, keep, started)).await {
+                Ok(long) => long,
+                Err(kept) => return kept,
+            },
+            long => long,
+        };
         let here = match long {
             Long::Tunnel => return Box::pin(self.connect(parts, started)).await,
             Long::Moved(to) => Some(self.moved(parts, keep, to).await),
@@ -203,6 +214,7 @@ impl<T: Transport> Conn<T> {
             Long::Options => Some(self.options(parts, keep).await),
             Long::Trace => Some(self.trace(parts, keep).await),
             Long::Pac => Some(self.pac(parts, keep).await),
+            Long::Registry => Some(self.registry(parts, keep).await),
             _ => None,
         };
         let head = parts.head(self.buf.filled(), &self.slots);
@@ -241,6 +253,7 @@ impl<T: Transport> Conn<T> {
             Long::Head(want) => Box::pin(self.pass_head(&ask, &want, keep)).await,
             Long::Tunnel | Long::Moved(_) | Long::Redirected(..) => Finish::default(),
             Long::Options | Long::Trace | Long::Pac => Finish::default(),
+            Long::Registry | Long::Prove => Finish::default(),
         };
         self.local
             .proxy
@@ -374,6 +387,8 @@ fn aside(head: &RequestHead<'_>, to: Recipient<'_>, local: &Local, secure: bool)
             Turned::No => None,
             Turned::Away(status, url) => Some(Short::Long(Long::Redirected(status, url))),
             Turned::Refused(refusal) => Some(Short::Refuse(refusal, Outcome::BadRequest)),
+            Turned::Registry => Some(Short::Long(Long::Registry)),
+            Turned::Prove => Some(Short::Long(Long::Prove)),
         },
         Aside::Moved(to) => Some(Short::Long(Long::Moved(to))),
         Aside::Closed => Some(Short::Refuse(MAINTENANCE, Outcome::Local)),
