@@ -337,7 +337,10 @@ mod tests {
         let bytes = |max: usize, used: usize| {
             let ledger = Ledger::new(max, 0);
             let _entry = ledger.take(Use::Connections, used);
-            (ledger.send_bytes() >> 10, ledger.receive_bytes().map(|bytes| bytes >> 10))
+            (
+                ledger.send_bytes() >> 10,
+                ledger.receive_bytes().map(|bytes| bytes >> 10),
+            )
         };
         assert_eq!(bytes(96 << 20, 0), (128, None));
         assert_eq!(bytes(10 << 20, 0), (40, Some(64)));
