@@ -227,6 +227,8 @@ impl MirrorSite {
             port,
             tls: server.secure.then(|| self.tls.clone()),
             rewriting: Some(rules),
+            // See `route`: its URLs have a path of their own.
+            preserve_host: true,
             allow_clients: Some(clients.to_vec()),
             mirror: Some(Arc::new(Mirrored {
                 mirror: Arc::clone(mirror),

@@ -85,21 +85,27 @@ fn reverse<'b>(head: &RequestHead<'b>, site: &'b Site) -> Route<'b> {
         _ => {}
     }
     let shown = if site.preserve_host {
-        let scheme = site.scheme();
-        head.url(scheme).map(|url| Url { scheme, ..url })
+        shown_url(head, site)
     } else {
         None
     };
     to_url(head, shown.or_else(|| site_url(head, site)))
 }
 
+/// The URL that is not under the origin's name, or not under the client's path: a part of an image has
+/// a path of its own, and its role is marked as one that keeps the host, so that other sites are not
+/// asked about it.
+fn shown_url<'b>(head: &RequestHead<'b>, site: &'b Site) -> Option<Url<'b>> {
+    if let Some(path) = site.mirror.as_ref().and_then(|part| part.key_path()) {
+        return site_url(head, site).map(|url| Url { path, ..url });
+    }
+    let scheme = site.scheme();
+    head.url(scheme).map(|url| Url { scheme, ..url })
+}
+
 /// The URL at the origin, under the origin's own name.
 fn site_url<'b>(head: &RequestHead<'b>, site: &'b Site) -> Option<Url<'b>> {
-    // Only an IPv6 address has a colon, after four digits at most: others need no look at every
-    // request.
-    let is_v6 = site.host.bytes().take(5).any(|b| b == b':');
-    let v6 = is_v6.then(|| site.host.parse().ok());
-    let own_path = site.mirror.as_ref().and_then(|part| part.key_path());
+    let v6 = may_be_v6(&site.host).then(|| site.host.parse().ok());
     let host = v6
         .flatten()
         .map_or(Host::Name(site.host.as_bytes()), Host::V6);
@@ -109,8 +115,15 @@ fn site_url<'b>(head: &RequestHead<'b>, site: &'b Site) -> Option<Url<'b>> {
             host,
             port: Some(site.port),
         },
-        path: own_path.unwrap_or(head.target().path),
+        path: head.target().path,
     })
+}
+
+/// False for nearly every name, so that none is read as an address at every request: one of the
+/// first five bytes of an IPv6 address is a colon.
+fn may_be_v6(host: &str) -> bool {
+    let colon = |start: &[u8; 5]| start.iter().fold(false, |any, byte| any | (*byte == b':'));
+    host.as_bytes().first_chunk().is_none_or(colon)
 }
 
 fn to_url<'b>(head: &RequestHead<'b>, url: Option<Url<'b>>) -> Route<'b> {

@@ -68,6 +68,9 @@ impl<T: Transport> Conn<T> {
         let finish = match short {
             Short::Long(long) => return Ok(long),
             Short::Done(finish) => finish,
+            Short::Large(hit) => {
+                return Err(Box::pin(self.large_answer(parts, hit, keep, started)).await);
+            }
             Short::Refuse(refusal, outcome) => {
                 let keep = keep && parts.framing().is_empty();
                 let head = parts.head(self.buf.filled(), &self.slots);
