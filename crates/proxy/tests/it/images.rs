@@ -301,7 +301,7 @@ fn an_image_is_pulled_once_and_by_everybody() {
 fn four_clients_at_once_are_one_transfer() {
     let fake = Fake::start();
     let state = &fake.state;
-    let layer: Vec<u8> = (0..6 << 20)
+    let layer: Vec<u8> = (0..2 << 20)
         .map(|n: u32| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
         .collect();
     *state.layer.lock().unwrap() = layer.clone();
