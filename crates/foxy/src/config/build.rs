@@ -108,8 +108,8 @@ pub struct SiteConfig {
     pub names: SiteNames,
     /// The origin of the site. With several: the first one, whose name all of them are sent.
     pub origin: OriginUrl,
-    /// All origins of the site, if it has more than one.
-    pub origins: Option<OriginsConfig>,
+    /// All origins of the site.
+    pub origins: OriginsConfig,
     /// How TLS is spoken to the origin; `None`: it is not.
     pub origin_tls: Option<OriginTls>,
     /// How long it waits for its origins.

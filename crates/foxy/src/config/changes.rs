@@ -132,9 +132,7 @@ impl Config {
                 && own.is_like(before)
             {
                 *own = before.clone();
-                if let Some(origins) = &mut site.origins {
-                    origins.tls = Some(before.clone());
-                }
+                site.origins.tls = Some(before.clone());
             }
         }
     }

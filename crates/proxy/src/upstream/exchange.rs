@@ -57,7 +57,7 @@ pub(crate) struct Leased {
     /// It has carried requests before, so the origin may have closed it meanwhile.
     pub(crate) reused: bool,
     counted: (u64, u64),
-    /// The request under way at one of several origins.
+    /// The request under way at an origin of a site.
     turn: Option<Turn>,
     /// Its real destination: the way through a parent.
     through: Option<Box<Destination>>,
@@ -99,7 +99,7 @@ impl Leased {
         })
     }
 
-    /// Binds the connection to a turn at one of several origins.
+    /// Binds the connection to a turn at an origin of a site.
     pub(crate) fn of(&mut self, turn: Turn) {
         self.turn = Some(turn);
     }
@@ -110,7 +110,7 @@ impl Leased {
         self
     }
 
-    /// The turn at one of several origins.
+    /// The turn at an origin of a site.
     pub(crate) const fn turn(&self) -> Option<&Turn> {
         self.turn.as_ref()
     }
@@ -147,7 +147,7 @@ impl Leased {
         }
         self.up.wait = None;
         self.up.mirrored = None;
-        let to = self.turn.as_ref().map_or(to, Turn::destination);
+        let to = self.turn.as_ref().and_then(Turn::chosen).unwrap_or(to);
         let through = self.through.take();
         let to = through.as_deref().unwrap_or(to);
         let pooled = Pooled {
@@ -178,14 +178,21 @@ impl Leased {
         if ask.role.is_closed() {
             return Err(UpstreamError::Maintenance);
         }
+        let only = ask.only_origin();
         let asked = match ask.origins() {
             // Boxed, as below.
             _ if ask.parents().is_some() => {
                 Box::pin(parents::ask(local, ask, request, replay)).await
             }
-            None => Self::ask_one(local, &ask.to, request, replay).await,
             // Boxed: it would enlarge every miss.
-            Some(all) => Box::pin(origins::ask(local, all, ask, request, replay)).await,
+            Some(all) if only.is_none() => {
+                Box::pin(origins::ask(local, all, ask, request, replay)).await
+            }
+            _ => {
+                only.iter().for_each(|turn| turn.wait(local));
+                let asked = Self::ask_one(local, &ask.to, request, replay).await;
+                Self::at_only(local, only, asked, |parts| parts.status())
+            }
         };
         let asked = asked.and_then(|(mut leased, parts)| {
             leased.up.mirrored = ask.role.mirrored().cloned();
@@ -204,17 +211,43 @@ impl Leased {
         if ask.role.is_closed() {
             return Err(UpstreamError::Maintenance);
         }
+        let only = ask.only_origin();
         let opened = match ask.origins() {
             // Boxed, as below.
             _ if ask.parents().is_some() => Box::pin(parents::open(local, ask, request)).await,
-            None => Self::open_one(local, &ask.to, request).await,
-            Some(all) => Box::pin(origins::open(local, all, ask, request)).await,
+            Some(all) if only.is_none() => Box::pin(origins::open(local, all, ask, request)).await,
+            _ => {
+                let opened = Self::open_one(local, &ask.to, request).await;
+                let opened = opened.map(|leased| (leased, ()));
+                Self::at_only(local, only, opened, |()| 0).map(|(leased, ())| leased)
+            }
         };
         let opened = opened.map(|mut leased| {
             leased.up.mirrored = ask.role.mirrored().cloned();
             leased
         });
         opened.inspect_err(|error| local.origin_failed(*error))
+    }
+
+    /// Binds the connection to a turn at the only origin of the site, and notes the result there.
+    fn at_only<P>(
+        local: &Local,
+        only: Option<Turn>,
+        result: Result<(Self, P), UpstreamError>,
+        status: impl Fn(&P) -> u16,
+    ) -> Result<(Self, P), UpstreamError> {
+        let Some(turn) = only else { return result };
+        match result {
+            Ok((mut leased, parts)) => {
+                turn.answered(local, status(&parts));
+                leased.of(turn);
+                Ok((leased, parts))
+            }
+            Err(error) => {
+                turn.failed(local, error);
+                Err(error)
+            }
+        }
     }
 
     /// As [`open`](Self::open), at this origin.
