@@ -17,6 +17,7 @@
 
 mod answer;
 mod client;
+mod incident;
 mod origin;
 mod other_cache;
 mod reply;
@@ -24,6 +25,7 @@ mod scene;
 
 pub use answer::Answer;
 pub use client::Client;
+pub use incident::Incident;
 pub use origin::{Asked, Origin};
 pub use other_cache::{Next, OtherCache, READING};
 pub use reply::Reply;
