@@ -15,6 +15,7 @@ use super::admin_access::{self, AdminRights, AdminSocket};
 use super::given::{AllGiven, Section};
 use super::kind::Value;
 use super::log::{LogClients, LogQueries, LogService};
+use super::log_template::LogTemplate;
 use super::machine::Machine;
 use super::origin::OriginUrl;
 use super::problem::Problem;
@@ -163,14 +164,18 @@ pub enum LogTarget {
 }
 
 /// Forms of the access log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogFormat {
     /// Squid's native format.
     Squid,
+    /// Apache's common format.
+    Common,
     /// Apache's combined format.
     Combined,
     /// One JSON object per line.
     Json,
+    /// As the operator says.
+    Template(Arc<LogTemplate>),
 }
 
 /// How much Foxy says about itself: `error`, `warn`, `info` or `debug`.
@@ -362,9 +367,12 @@ fn log(section: Option<&Section>, problems: &mut Vec<Problem>) -> LogConfig {
     LogConfig {
         access: log_target(&values.text("access")),
         format: match values.text("format").as_str() {
+            "common" => LogFormat::Common,
             "combined" => LogFormat::Combined,
             "json" => LogFormat::Json,
-            _ => LogFormat::Squid,
+            text => LogTemplate::parse(text).map_or(LogFormat::Squid, |template| {
+                LogFormat::Template(Arc::new(template))
+            }),
         },
         queries: match values.text("query_strings").as_str() {
             "true" => LogQueries::Kept,

@@ -50,7 +50,7 @@ fn admin(config: &Config) -> impl Debug {
 
 fn lines(config: &Config) -> impl Debug {
     let log = &config.log;
-    (&log.access, log.format, log.queries, log.clients)
+    (&log.access, &log.format, log.queries, log.clients)
 }
 
 fn caching(config: &Config) -> impl Debug {

@@ -34,7 +34,10 @@ fn is_seen(foxy: &Watched) -> bool {
 #[test]
 fn memory_that_is_short_is_seen() {
     let foxy = Watched::start(&["--memory", "48MiB", "--workers", "1"]);
-    assert!(!foxy.page("/readyz").contains("memory"), "it is not short yet");
+    assert!(
+        !foxy.page("/readyz").contains("memory"),
+        "it is not short yet"
+    );
     let mut held = Vec::new();
     let begun = Instant::now();
     while !is_seen(&foxy) {

@@ -209,7 +209,10 @@ fn alerts_fire_in_their_incidents() {
     for alert in file("prometheus/alerts.yaml").split("- alert: ").skip(1) {
         let name = alert.lines().next().unwrap();
         let fires = format!("alertname=\"{name}\"");
-        assert!(file("prometheus/alerts_test.yaml").contains(&fires), "{name}");
+        assert!(
+            file("prometheus/alerts_test.yaml").contains(&fires),
+            "{name}"
+        );
     }
     let Some(_) = tool("promtool", "prometheus") else {
         return;

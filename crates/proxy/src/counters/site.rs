@@ -71,11 +71,7 @@ mod tests {
         ] {
             site.finished(worker, outcome, status);
         }
-        let wanted = [
-            [0, 0, 2, 0, 0, 0],
-            [0, 0, 0, 0, 1, 0],
-            [1, 0, 0, 0, 0, 1],
-        ];
+        let wanted = [[0, 0, 2, 0, 0, 0], [0, 0, 0, 0, 1, 0], [1, 0, 0, 0, 0, 1]];
         assert_eq!(site.totals(), wanted);
     }
 }

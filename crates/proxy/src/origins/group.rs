@@ -5,7 +5,7 @@ use foxy_base::MonoTime;
 use super::balance::{Balance, Candidate, Draw, Owed};
 use super::budget::Budget;
 use super::health::{Health, HealthRules, Standing};
-use super::record::{Record, Recently};
+use super::record::{Recently, Record};
 
 /// Origins of a site at most.
 pub const ORIGINS_MAX: usize = 64;

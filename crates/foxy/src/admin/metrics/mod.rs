@@ -9,8 +9,8 @@ use foxy_proxy::Latency;
 use foxy_store::{Duty, Health, OneStoreStats};
 use foxy_tls::ServerTls;
 
-use super::stats::{health_word, requests, resident_bytes};
 use super::State;
+use super::stats::{health_word, requests, resident_bytes};
 
 /// The whole page.
 pub(super) fn text(state: &State) -> String {

@@ -133,7 +133,12 @@ mod tests {
         totals[1][5] = 2;
         let mut page = Page::default();
         requests(names.iter().map(|name| (&name[..], totals)), &mut page);
-        let samples = |start: &str| page.0.lines().filter(|line| line.starts_with(start)).count();
+        let samples = |start: &str| {
+            page.0
+                .lines()
+                .filter(|line| line.starts_with(start))
+                .count()
+        };
         let each = CACHED.len() * CLASSES.len();
         assert_eq!(samples("foxy_site_requests_total"), (SITES_MAX + 1) * each);
         let others = "site=\"_others\",cache=\"miss\",class=\"5xx\"} 6\n";

@@ -167,10 +167,7 @@ fn several_origins_are_read_and_shown() {
     let public = one(
         "origin = \"http://a\"\ncheck = \"/\"\npreserve_host = true\nhosts = [\"*.b\", \"c.b\"]",
     );
-    assert_eq!(
-        public.sites[0].origins.check.as_ref().unwrap().host,
-        "c.b"
-    );
+    assert_eq!(public.sites[0].origins.check.as_ref().unwrap().host, "c.b");
     for (origin, expected) in [
         ("[\"http://a\", \"https://b\"]", "all have the same scheme"),
         ("[\"http://a\", \"http://A\"]", "http://a twice"),
