@@ -88,11 +88,13 @@ impl Clock for SystemClock {
         let since = std::time::SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
-        WallTime(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+        // In 64 bits, which are enough for 292 million years: `as_millis` divides 128.
+        WallTime((since.as_secs() * 1000 + u64::from(since.subsec_millis())) as i64)
     }
 
     fn mono(&self) -> MonoTime {
-        MonoTime(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
+        let since = self.start.elapsed();
+        MonoTime(since.as_secs() * 1_000_000_000 + u64::from(since.subsec_nanos()))
     }
 }
 

@@ -44,6 +44,14 @@ impl Use {
 const CONNECTION_BYTES: usize = 32 << 10;
 /// Memory that comes back at least when an idle connection is closed.
 const CLOSED_BYTES: usize = 8 << 10;
+/// Unsent bytes that wait in the kernel for one client to read: without pressure at least and at
+/// most, half used, and spent.
+const SEND_BYTES: [usize; 4] = [16 << 10, 128 << 10, 32 << 10, 16 << 10];
+/// Bytes that an origin may send ahead where memory is short.
+const RECEIVE_BYTES: usize = 64 << 10;
+/// A ledger so small that memory is always short for what origins send ahead: many connections can
+/// open before their bodies come.
+const SMALL_LEDGER: usize = 32 << 20;
 /// Connections that any client may have.
 const CONNECTIONS_MIN: usize = 32;
 
@@ -126,6 +134,24 @@ impl Ledger {
         }
     }
 
+    /// Most unsent bytes that wait in the kernel for one client to read, and most bytes of one write
+    /// where memory is short. A client that reads gets the same from small queues, with more system
+    /// calls.
+    pub(crate) fn send_bytes(&self) -> usize {
+        let [least, most, high, spent] = SEND_BYTES;
+        match self.pressure() {
+            Pressure::Low => (self.max / 256).clamp(least, most),
+            Pressure::High => high,
+            Pressure::Spent => spent,
+        }
+    }
+
+    /// Most bytes that an origin may send ahead; `None` if the system may decide.
+    pub(crate) fn receive_bytes(&self) -> Option<usize> {
+        let short = self.max < SMALL_LEDGER || self.pressure() > Pressure::Low;
+        short.then_some(RECEIVE_BYTES)
+    }
+
     /// True if the entries have reached the limit: new connections come in slowly.
     pub(crate) fn is_over(&self) -> bool {
         self.total.load(Ordering::Relaxed) >= self.max
@@ -173,9 +199,17 @@ impl Ledger {
     pub(crate) fn limit(&self, of: Use) -> usize {
         match of {
             Use::Fills => self.fills_max,
-            Use::Queues => self.max / 8 * 3,
+            Use::Queues => self.queues_max(),
             _ => usize::MAX,
         }
+    }
+
+    /// Three eighths of the ledger, less where connections and buffers need more than the rest, and an
+    /// eighth in any case: answers must get out.
+    fn queues_max(&self) -> usize {
+        let others = self.used(Use::Connections) + self.used(Use::Buffers) + self.excess();
+        let (least, most) = (self.max / 8, self.max / 8 * 3);
+        self.max.saturating_sub(others).clamp(least, most)
     }
 
     /// Limit of all entries together, for a reservation. Queues and fills have their own limits alone:
@@ -296,6 +330,37 @@ mod tests {
         drop(entry);
         ledger.observe(0);
         assert!(ledger.reserve(Use::Buffers, 100).is_some());
+    }
+
+    #[test]
+    fn queues_of_the_kernel_are_short_where_memory_is() {
+        let bytes = |max: usize, used: usize| {
+            let ledger = Ledger::new(max, 0);
+            let _entry = ledger.take(Use::Connections, used);
+            (
+                ledger.send_bytes() >> 10,
+                ledger.receive_bytes().map(|bytes| bytes >> 10),
+            )
+        };
+        assert_eq!(bytes(96 << 20, 0), (128, None));
+        assert_eq!(bytes(10 << 20, 0), (40, Some(64)));
+        assert_eq!(bytes(1 << 20, 0), (16, Some(64)));
+        assert_eq!(bytes(96 << 20, 50 << 20), (32, Some(64)));
+        assert_eq!(bytes(96 << 20, 90 << 20), (16, Some(64)));
+    }
+
+    #[test]
+    fn queues_give_way_to_connections_down_to_an_eighth() {
+        let ledger = Ledger::new(80, 0);
+        assert_eq!(ledger.limit(Use::Queues), 30);
+        let mut connections = ledger.take(Use::Connections, 60);
+        assert_eq!(ledger.limit(Use::Queues), 20);
+        let place = ledger.reserve(Use::Queues, 20).unwrap();
+        connections.set(200);
+        assert_eq!(ledger.limit(Use::Queues), 10);
+        assert!(ledger.reserve(Use::Queues, 1).is_none());
+        drop(place);
+        assert!(ledger.reserve(Use::Queues, 10).is_some());
     }
 
     #[test]

@@ -96,8 +96,7 @@ fn reverse<'b>(head: &RequestHead<'b>, site: &'b Site) -> Route<'b> {
 
 /// The URL at the origin, under the origin's own name.
 fn site_url<'b>(head: &RequestHead<'b>, site: &'b Site) -> Option<Url<'b>> {
-    // Only an IPv6 address has a colon: others need no look at every request.
-    let v6 = site.host.contains(':').then(|| site.host.parse().ok());
+    let v6 = may_be_v6(&site.host).then(|| site.host.parse().ok());
     let host = v6
         .flatten()
         .map_or(Host::Name(site.host.as_bytes()), Host::V6);
@@ -109,6 +108,13 @@ fn site_url<'b>(head: &RequestHead<'b>, site: &'b Site) -> Option<Url<'b>> {
         },
         path: head.target().path,
     })
+}
+
+/// False for nearly every name, so that none is read as an address at every request: one of the
+/// first five bytes of an IPv6 address is a colon.
+fn may_be_v6(host: &str) -> bool {
+    let colon = |start: &[u8; 5]| start.iter().fold(false, |any, byte| any | (*byte == b':'));
+    host.as_bytes().first_chunk().is_none_or(colon)
 }
 
 fn to_url<'b>(head: &RequestHead<'b>, url: Option<Url<'b>>) -> Route<'b> {

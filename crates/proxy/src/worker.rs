@@ -21,7 +21,7 @@ use crate::ledger::Pressure;
 use crate::listening::Listening;
 use crate::local::Local;
 use crate::named;
-use crate::net::{TICK, TlsStream, queue_bytes};
+use crate::net::{TICK, TlsStream};
 use crate::places::Place;
 use crate::post::{Post, Posted};
 use crate::upstream::exchange::Upstream;
@@ -191,7 +191,7 @@ pub(crate) fn start(post: &Rc<Post>, stream: TcpStream, peer: SocketAddr) {
     // Answers are written whole: waiting for more would only delay them.
     let _ = stream.set_nodelay(true);
     // Without it a client that does not read leaves megabytes in the kernel.
-    let most = queue_bytes(local.proxy.ledger.pressure()) as u32;
+    let most = local.proxy.ledger.send_bytes() as u32;
     let _ = SockRef::from(&stream).set_tcp_notsent_lowat(most);
     let guard = Open {
         _busy: local.busy(),

@@ -3,17 +3,18 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use foxy_base::WallTime;
+use foxy_base::{MonoTime, WallTime};
 use foxy_http_rules::coding::Coding;
 use foxy_http_rules::{Decision, Digest, Flags, Fwd, Miss, RequestDigest, decide_miss};
 use foxy_http1::{BodyFraming, Method, RequestHead, RequestParts, Upgrade, Url};
 use foxy_store::Object;
 
 use super::join::{self, Want};
+use super::large_hit::LargeHit;
 use super::{Conn, Finish};
 use crate::ask::{Ask, Who};
 use crate::gate::{Grant, Shown};
-use crate::ledger::Pressure;
+use crate::ledger::{Pressure, Use};
 use crate::local::Local;
 use crate::manner::{Aside, MAINTENANCE, ToHttps};
 use crate::net::{Io, Transport};
@@ -23,16 +24,19 @@ use crate::route::{Refusal, Route, route};
 use crate::sent::Sent;
 use crate::serve::coded;
 use crate::serve::find::{Found, Primary, find};
+use crate::serve::large;
 use crate::serve::memory::{self, Shape};
 use crate::serve::part;
 use crate::{Outcome, Role, admit, key, pac};
 
 /// The result of the short way.
-enum Short {
+pub(super) enum Short {
     /// Answered.
     Done(Finish),
     /// To be refused.
     Refuse(Refusal, Outcome),
+    /// Out of the cache, in fragments.
+    Large(Box<LargeHit>),
     /// The long way.
     Long(Long),
 }
@@ -55,17 +59,11 @@ pub(super) enum Long {
     Head(Want),
     /// Through a fill.
     Fill(Want),
-    /// Out of the cache, in fragments.
-    Large(Box<LargeHit>),
 }
 
-/// A large object that may answer the request.
-pub(super) struct LargeHit {
-    object: Arc<Object>,
-    shape: Shape,
-    shown: Shown,
-    primary: Option<Primary>,
-}
+/// Memory of the future of an answer that takes the long way: an estimate. What fetches and send
+/// queues need has entries of its own.
+const LONG_BYTES: usize = 4 << 10;
 
 impl<T: Transport> Conn<T> {
     /// Answers one request; whether the connection can carry another.
@@ -111,8 +109,26 @@ impl<T: Transport> Conn<T> {
                 self.buf.consume(parts.len());
                 finish.keep
             }
+            Short::Large(hit) => self.large_answer(parts, hit, keep, started).await,
             Short::Long(long) => Box::pin(self.long(*parts, long, keep, started)).await,
         }
+    }
+
+    /// The request's own copy; its bytes leave the read buffer.
+    pub(super) fn take_request(&mut self, parts: RequestParts) -> Option<Rc<Ask>> {
+        let head = parts.head(self.buf.filled(), &self.slots);
+        let url = crate::route::url_of(&head, &self.role)?;
+        let who = Who::new(&self.role, &self.client, &self.local);
+        let ask = Ask::new(self.buf.filled(), &self.slots, parts, &url, &who);
+        self.buf.consume(parts.len());
+        self.noted.rule = ask.rule;
+        Some(Rc::new(ask))
+    }
+
+    pub(super) fn note_finish(&mut self, ask: &Ask, started: MonoTime, finish: &Finish) {
+        let recent = finish.recent(self.local.wall());
+        self.local.proxy.recent.note(ask.base_hash, recent);
+        self.finished(Some(&ask.head()), started, finish);
     }
 
     /// Routes, looks up, decides; answers fresh hits.
@@ -192,7 +208,7 @@ impl<T: Transport> Conn<T> {
         parts: RequestParts,
         long: Long,
         keep: bool,
-        started: foxy_base::MonoTime,
+        started: MonoTime,
     ) -> bool {
         let here = match long {
             Long::Tunnel => return Box::pin(self.connect(parts, started)).await,
@@ -211,20 +227,14 @@ impl<T: Transport> Conn<T> {
             self.buf.consume(parts.len());
             return finish.keep;
         }
-        let Some(url) = crate::route::url_of(&head, &self.role) else {
+        let Some(ask) = self.take_request(parts) else {
             return false;
         };
-        let bytes = self.buf.filled();
-        let who = Who::new(&self.role, &self.client, &self.local);
-        let ask = Ask::new(bytes, &self.slots, parts, &url, &who);
-        let ask = Rc::new(ask);
-        self.buf.consume(parts.len());
-        // The request has its own copy now. A large answer may wait long for its client.
-        if matches!(long, Long::Large(_)) || self.io.ledger().pressure() > Pressure::Low {
+        if self.io.ledger().pressure() > Pressure::Low {
             self.buf.release();
         }
-        let works = !matches!(long, Long::Large(_) | Long::Purge);
-        self.noted.rule = ask.rule;
+        let _memory = self.io.ledger().take(Use::Connections, LONG_BYTES);
+        let works = !matches!(long, Long::Purge);
         let finish = match long {
             _ if works
                 && self.io.ledger().pressure() == Pressure::Spent
@@ -236,39 +246,13 @@ impl<T: Transport> Conn<T> {
             // largest.
             Long::Purge => Box::pin(self.purge(&ask, keep)).await,
             Long::Fill(want) => self.through_fill(&ask, want, keep).await,
-            Long::Large(hit) => Box::pin(self.large_hit(&ask, *hit, keep)).await,
             Long::Pass(reason) => Box::pin(self.pass(&ask, reason, keep)).await,
             Long::Head(want) => Box::pin(self.pass_head(&ask, &want, keep)).await,
             Long::Tunnel | Long::Moved(_) | Long::Redirected(..) => Finish::default(),
             Long::Options | Long::Trace | Long::Pac => Finish::default(),
         };
-        self.local
-            .proxy
-            .recent
-            .note(ask.base_hash, finish.recent(self.local.wall()));
-        self.finished(Some(&ask.head()), started, &finish);
+        self.note_finish(&ask, started, &finish);
         finish.keep
-    }
-}
-
-impl<T: Transport> Conn<T> {
-    /// Sends a large object; one that lacks fragments is a miss.
-    async fn large_hit(&mut self, ask: &Rc<Ask>, hit: LargeHit, keep: bool) -> Finish {
-        let sent = self.large(ask, &hit.object, &hit.shape, &hit.shown, None, keep);
-        if let Some(finish) = sent.await {
-            return finish;
-        }
-        let decision = decide_miss(&ask.digest, Miss::Uri);
-        let parts = ask.head().parts();
-        // The head stays until an answer replaces it: its variants hang on it.
-        let known = Known::whole(hit.object, hit.primary);
-        match missed(&parts, (&ask.digest, self.local.wall()), decision, known) {
-            Short::Long(Long::Fill(want)) => self.through_fill(ask, want, keep).await,
-            Short::Long(Long::Pass(reason)) => self.pass(ask, reason, keep).await,
-            Short::Refuse(refusal, outcome) => self.refused(ask, refusal, outcome, keep).await,
-            Short::Done(finish) => finish,
-            Short::Long(_) => Finish::default(),
-        }
     }
 }
 
@@ -313,13 +297,17 @@ impl Hot<'_> {
         if shape == Shape::AskOrigin {
             return Short::Long(Long::Pass(Fwd::Request));
         }
-        if object.is_large() && head.method() == Method::Get && has_body(&shape) {
-            return Short::Long(Long::Large(Box::new(LargeHit {
+        if object.is_large()
+            && head.method() == Method::Get
+            && let Some(spans) = large::spans(&object, &shape)
+        {
+            return Short::Large(Box::new(LargeHit {
                 object,
                 shape,
+                spans,
                 shown: self.shown,
                 primary: self.primary,
-            })));
+            }));
         }
         let hit = self.shown.hit(&local.proxy, self.to, keep);
         let sent = memory::send(local, io, scratch, head, &object, &shape, &hit).await;
@@ -411,10 +399,6 @@ fn to_fetch<'b>(
     }))
 }
 
-fn has_body(shape: &Shape) -> bool {
-    matches!(shape, Shape::Whole | Shape::One(_) | Shape::Many(_))
-}
-
 /// Requests that the cache has nothing to do with.
 pub(crate) fn past_the_cache(parts: &RequestParts) -> Option<Fwd> {
     match parts.method() {
@@ -427,7 +411,7 @@ pub(crate) fn past_the_cache(parts: &RequestParts) -> Option<Fwd> {
 }
 
 /// The findings of a lookup that does not answer the request.
-struct Known {
+pub(super) struct Known {
     stored: Option<Arc<Object>>,
     part: Option<Arc<Object>>,
     primary: Option<Primary>,
@@ -442,7 +426,7 @@ impl Known {
         }
     }
 
-    fn whole(object: Arc<Object>, primary: Option<Primary>) -> Self {
+    pub(super) fn whole(object: Arc<Object>, primary: Option<Primary>) -> Self {
         Self {
             stored: Some(object),
             ..Self::nothing(primary)
@@ -458,7 +442,7 @@ impl Known {
 }
 
 /// Nothing usable is stored: how the origin is asked.
-fn missed(
+pub(super) fn missed(
     parts: &RequestParts,
     (request, arrived): (&RequestDigest, WallTime),
     decision: Decision,

@@ -9,6 +9,7 @@ mod failing;
 mod finish;
 mod follow;
 pub(crate) mod join;
+mod large_hit;
 mod local_answers;
 mod mirror;
 mod moved;
@@ -365,9 +366,9 @@ impl<T: Transport> Conn<T> {
         if bytes <= QUEUE_BYTES as u64 {
             return Some(ledger.empty(Use::Queues));
         }
-        let want = (QUEUE_BYTES + held).min(ledger.limit(Use::Queues));
         let deadline = self.io.deadline(self.local.patience.progress);
         let place = loop {
+            let want = (QUEUE_BYTES + held).min(ledger.limit(Use::Queues));
             let place = ledger.reserve(Use::Queues, want);
             if place.is_some() {
                 break place;

@@ -186,12 +186,13 @@ impl<T: Transport> Io<T> {
     /// Writes as much as fits now; `WouldBlock` if nothing does.
     #[inline]
     pub(crate) fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        let pressure = self.watch.ledger().pressure();
-        let n = match pressure {
+        let ledger = self.watch.ledger();
+        let n = match ledger.pressure() {
             Pressure::Low => self.transport.try_write(slices)?,
-            _ => self
-                .transport
-                .try_write(&clipped(slices, queue_bytes(pressure)))?,
+            _ => {
+                let most = ledger.send_bytes();
+                self.transport.try_write(&clipped(slices, most))?
+            }
         };
         self.sent.set(self.sent.get() + n as u64);
         if let Some(timing) = &self.timing
@@ -273,17 +274,6 @@ impl<T: Transport> Io<T> {
 /// Bytes of one write where answers are slowed, and the longest pause without a look.
 const SLOW_BYTES: usize = 16 << 10;
 const SLOW_STEP: Duration = Duration::from_millis(500);
-
-/// Most unsent bytes that wait in the kernel for one client to read, and most bytes of one write
-/// where memory is short. A client that reads gets the same from small queues, with more system
-/// calls.
-pub(crate) fn queue_bytes(pressure: Pressure) -> usize {
-    match pressure {
-        Pressure::Low => 128 << 10,
-        Pressure::High => 32 << 10,
-        Pressure::Spent => 16 << 10,
-    }
-}
 
 /// The first `most` bytes of these slices.
 fn clipped<'a>(slices: &'a [IoSlice<'_>], most: usize) -> Vec<IoSlice<'a>> {

@@ -9,7 +9,7 @@ mod transport;
 
 pub(crate) use body::{BodyError, Piece, next_piece};
 pub(crate) use buffer::ReadBuf;
-pub(crate) use io::{Io, queue_bytes};
+pub(crate) use io::Io;
 pub(crate) use sweep::{Doing, Sweep, TICK, Ticks};
 pub(crate) use tls::{OriginStream, TlsStream};
 pub(crate) use transport::Transport;

@@ -33,9 +33,11 @@ impl From<Missing> for Broken {
     }
 }
 
-/// The parts of a large body that a shape asks for.
-fn spans_of(object: &Object, shape: &Shape) -> Option<Vec<Span>> {
+/// The parts of a large body that a shape asks for; `None` if it asks for no body, or the object
+/// is not large.
+pub(crate) fn spans(object: &Object, shape: &Shape) -> Option<Vec<Span>> {
     match shape {
+        _ if !object.is_large() => None,
         Shape::Whole => Some(vec![Span::new(0, object.total_length())?]),
         Shape::One(span) => Some(vec![*span]),
         Shape::Many(spans) => Some(spans.clone()),
@@ -56,18 +58,37 @@ impl<T: Transport> Conn<T> {
         arriving: Option<Follower<FillHead>>,
         keep: bool,
     ) -> Option<Finish> {
-        let local = Rc::clone(&self.local);
-        let head = ask.head();
-        let body = object.is_large() && head.method() != foxy_http1::Method::Head;
-        let spans = spans_of(object, shape).filter(|_| body);
-        let Some(spans) = spans else {
+        let body = ask.head().method() != foxy_http1::Method::Head;
+        let Some(spans) = spans(object, shape).filter(|_| body) else {
             return Some(self.in_memory(ask, object, shape, shown, keep).await);
         };
-        let bytes = spans.iter().map(|span| span.len()).sum();
-        let fragment = local.proxy.engine.fragment_bytes() as usize;
-        let Some(queue) = self.queue(bytes, fragment).await else {
+        let Some(place) = self.queue_for(&spans).await else {
             return Some(self.without_memory(ask, keep).await);
         };
+        let stored = (object, shape, shown);
+        let sent = self.large_in(ask, stored, (spans, place), arriving, keep);
+        sent.await
+    }
+
+    /// A place in the send queues for these parts of a body; `None` as with
+    /// [`queue`](Self::queue).
+    pub(crate) async fn queue_for(&self, spans: &[Span]) -> Option<Entry> {
+        let bytes = spans.iter().map(|span| span.len()).sum();
+        let fragment = self.local.proxy.engine.fragment_bytes() as usize;
+        self.queue(bytes, fragment).await
+    }
+
+    /// As [`large`](Self::large), for parts of the body that have a place in the send queues.
+    pub(crate) async fn large_in(
+        &mut self,
+        ask: &Rc<Ask>,
+        (object, shape, shown): (&Arc<Object>, &Shape, &Shown),
+        (spans, queue): (Vec<Span>, Entry),
+        arriving: Option<Follower<FillHead>>,
+        keep: bool,
+    ) -> Option<Finish> {
+        let local = Rc::clone(&self.local);
+        let fragment = local.proxy.engine.fragment_bytes() as usize;
         let arrives = arriving.is_some();
         let mut supply = match arriving {
             Some(follower) => Supply::behind(ask, object, follower, true),

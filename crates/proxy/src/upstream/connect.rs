@@ -15,7 +15,6 @@ use tokio::net::TcpStream;
 use super::UpstreamError;
 use crate::gatekeeper::Reachable;
 use crate::guard::{self, Forbidden};
-use crate::ledger::Pressure;
 use crate::net::{OriginStream, TlsStream};
 use crate::parents::{Through, open_tunnel};
 use crate::proxy::Proxy;
@@ -23,8 +22,6 @@ use crate::{Counters, Event, OriginTimeouts, ResolveError};
 
 /// How long an attempt may take before the next address is tried beside it (RFC 8305 section 5).
 const STAGGER: Duration = Duration::from_millis(250);
-/// Bytes that an origin may send ahead where memory is short.
-const TIGHT_RECEIVE: usize = 64 << 10;
 /// Addresses tried at most.
 const ATTEMPTS: usize = 8;
 
@@ -96,8 +93,8 @@ fn prepare(proxy: &Proxy, stream: &TcpStream) {
     // Heads and bodies are written whole: waiting for more would only delay them.
     let _ = stream.set_nodelay(true);
     // An origin that is faster than the client would fill megabytes in the kernel.
-    if proxy.ledger.pressure() > Pressure::Low {
-        let _ = SockRef::from(stream).set_recv_buffer_size(TIGHT_RECEIVE);
+    if let Some(bytes) = proxy.ledger.receive_bytes() {
+        let _ = SockRef::from(stream).set_recv_buffer_size(bytes);
     }
 }
 
