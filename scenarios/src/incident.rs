@@ -1,6 +1,8 @@
 //! Incidents: what an operator must see of them, everywhere, and which alert rule tells of them.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use foxy_base::{Clock, MonoTime, SystemClock};
 
 use crate::Scene;
 
@@ -54,10 +56,11 @@ impl Scene {
     /// for busy machines: an operator must see it within 5 seconds, and this says how long it took.
     pub fn shows(&self, incident: Incident<'_>) {
         incident.has_rule();
-        let begun = Instant::now();
+        let clock = SystemClock::default();
+        let since = || clock.mono().since(MonoTime::default());
         while !incident.is_seen(self) {
             assert!(
-                begun.elapsed() < Duration::from_secs(60),
+                since() < Duration::from_secs(60),
                 "not to be seen: {incident:?}\n{}\n{}\n{}",
                 self.page("/readyz"),
                 self.page("/stats"),
@@ -65,6 +68,6 @@ impl Scene {
             );
             std::thread::sleep(Duration::from_millis(20));
         }
-        println!("{}: seen after {:?}", incident.alert, begun.elapsed());
+        println!("{}: seen after {:?}", incident.alert, since());
     }
 }

@@ -32,17 +32,36 @@ impl Found {
     }
 }
 
-/// SHA-256 in hexadecimal digits.
-pub(crate) fn of_hex(text: &[u8]) -> Option<Digest> {
+/// Bytes in hexadecimal digits.
+fn hex<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
-    let mut out = [0; 32];
-    if text.len() != 64 {
+    let mut out = [0; N];
+    if text.len() != 2 * N {
         return None;
     }
     for (byte, pair) in out.iter_mut().zip(text.chunks_exact(2)) {
         *byte = digit(pair[0])? << 4 | digit(pair[1])?;
     }
-    Some(Digest::Sha256(out))
+    Some(out)
+}
+
+/// SHA-256 in hexadecimal digits.
+pub(crate) fn of_hex(text: &[u8]) -> Option<Digest> {
+    hex(text).map(Digest::Sha256)
+}
+
+/// A digest as images name it, `sha256:` or `sha512:` and digits in lower case.
+#[must_use]
+pub fn of_name(text: &str) -> Option<Digest> {
+    let (name, digits) = text.split_once(':')?;
+    if digits.bytes().any(|b| b.is_ascii_uppercase()) {
+        return None;
+    }
+    match name {
+        "sha256" => of_hex(digits.as_bytes()),
+        "sha512" => hex(digits.as_bytes()).map(Digest::Sha512),
+        _ => None,
+    }
 }
 
 /// The SHA-512 among the words of `integrity` (Subresource Integrity), if there is exactly one.

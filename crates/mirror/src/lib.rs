@@ -7,10 +7,12 @@
 //! is, byte for byte.
 
 mod answer;
+mod challenge;
 mod class;
 mod digest;
 mod etag;
 mod html;
+mod images;
 mod json;
 mod mirror;
 mod preset;
@@ -18,9 +20,11 @@ mod rewriter;
 mod upstream;
 
 pub use answer::{Answer, Document, Unlisted, answer};
+pub use challenge::{Challenge, Token, challenge, place, push_parameter, token};
 pub use class::{Class, Kind, Transform};
-pub use digest::{Digest, Found};
+pub use digest::{Digest, Found, of_name as digest_of_name};
 pub use etag::{of_mirror, of_origin};
+pub use images::{Image, NoImage, PREFIX as IMAGES_PREFIX, Wanted, image};
 pub use mirror::{Mirror, Place};
 pub use preset::{Preset, preset, presets};
 pub use rewriter::Rewriter;

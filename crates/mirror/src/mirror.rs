@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use foxy_base::hash64;
 
-use crate::{Class, Upstream};
+use crate::{Class, IMAGES_PREFIX, Upstream};
 
 /// Changes with the rewriting: rewritten documents get other ETags then.
 const VERSION: u64 = 1;
@@ -16,6 +16,8 @@ pub struct Mirror {
     pub name: String,
     /// Where it answers: a path without the last `/`.
     pub prefix: String,
+    /// It is of container images: several share the prefix, and [`image`](crate::image) reads paths.
+    pub images: bool,
     /// Servers that it may ask; the first is the upstream itself.
     places: Vec<Upstream>,
     classes: Vec<Class>,
@@ -55,10 +57,26 @@ impl Mirror {
         }
         Arc::new(Self {
             name,
+            images: false,
             prefix: format!("/{}", prefix.trim_matches('/')),
             places,
             classes,
         })
+    }
+
+    /// A mirror of container images, which is known by the name of its registry.
+    #[must_use]
+    pub fn of_images(
+        name: String,
+        upstream: Upstream,
+        hosts: Vec<Upstream>,
+        classes: Vec<Class>,
+    ) -> Arc<Self> {
+        let mut mirror = Self::new(name, IMAGES_PREFIX, upstream, hosts, classes);
+        if let Some(own) = Arc::get_mut(&mut mirror) {
+            own.images = true;
+        }
+        mirror
     }
 
     /// Servers that it may ask; the first is the upstream itself.

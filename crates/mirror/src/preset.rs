@@ -22,6 +22,8 @@ pub struct Preset {
     pub hosts: Vec<Upstream>,
     /// Its classes of URLs.
     pub classes: Vec<Class>,
+    /// It is a registry of container images.
+    pub images: bool,
 }
 
 /// All presets.
@@ -53,6 +55,8 @@ struct Written {
     #[serde(default)]
     hosts: Vec<String>,
     class: Vec<WrittenClass>,
+    #[serde(default)]
+    images: bool,
 }
 
 #[derive(Deserialize)]
@@ -83,6 +87,7 @@ impl Written {
             classes: classes.collect::<Result<_, _>>()?,
             name: self.name,
             about: self.about,
+            images: self.images,
         })
     }
 }
@@ -121,7 +126,7 @@ mod tests {
     fn the_presets_can_be_read() {
         let read = read(TEXT).unwrap();
         let names: Vec<_> = read.iter().map(|preset| &preset.name[..]).collect();
-        assert_eq!(names, ["pypi", "npm", "cargo", "apt", "go", "maven"]);
+        assert_eq!(names, ["pypi", "npm", "cargo", "apt", "go", "maven", "oci"]);
         assert_eq!(presets(), read);
         for preset in &read {
             assert_eq!(

@@ -18,7 +18,7 @@ use crate::route::{self, destination};
 use crate::sent::Sent;
 use crate::upstream::Destination;
 use crate::via::{self, Changes, Hop};
-use crate::{Origins, Role, key};
+use crate::{Mirrored, Origins, Role, key};
 
 /// An owned request head, and what follows from it.
 #[derive(Debug)]
@@ -103,7 +103,8 @@ impl Ask {
                 (target.into(), by_key)
             }
         };
-        let rewritten = rewrite(&target);
+        let own = role.mirrored().and_then(|part| part.target());
+        let rewritten = own.map_or_else(|| rewrite(&target), |own| Some(own.to_vec()));
         // Past the cache, fields of the answer speak of the origin's URLs.
         let by_key = by_key && (cached || rewritten.is_none());
         Self {
@@ -157,11 +158,16 @@ impl Ask {
         self.role.is_document()
     }
 
+    /// The part of a mirror of images that it is for.
+    pub(crate) fn registry(&self) -> Option<&Mirrored> {
+        let part = self.role.mirrored()?;
+        part.image().is_some().then_some(&**part)
+    }
+
     /// True if the upstream is asked for the whole alone: parts can be neither rewritten nor compared
     /// with a digest.
     pub(crate) fn comes_whole(&self) -> bool {
-        let part = self.role.mirrored();
-        part.is_some_and(|part| part.is_document() || part.is_artefact())
+        self.role.mirrored().is_some_and(|part| part.comes_whole())
     }
 
     /// The request as its origin gets it.

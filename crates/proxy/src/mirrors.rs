@@ -6,6 +6,7 @@
 
 mod edit;
 mod expected;
+mod images;
 mod names;
 mod roles;
 
@@ -13,17 +14,20 @@ use std::sync::Arc;
 
 use foxy_http_rules::coding::Coding;
 use foxy_http_rules::rewrite::{Direction, FieldRules, PathRules, Rewriting};
-use foxy_mirror::{Class, Document, Kind, Mirror, Place};
+use foxy_mirror::{Class, Document, Image, Kind, Mirror, Place, Upstream};
 use foxy_tls::OriginTls;
 use ipnet::IpNet;
 
 pub(crate) use edit::Edit;
 pub(crate) use expected::Expected;
+use images::ImagePart;
+pub use images::Login;
+pub(crate) use images::{Tokens, ask as ask_registry};
 pub use names::PublicUrl;
 pub(crate) use names::own_name;
-pub(crate) use roles::{NoMirror, Roles};
+pub(crate) use roles::{NoMirror, Roles, Wants};
 
-use crate::{Compress, Site};
+use crate::{Compress, Role, Site};
 
 /// Shorter documents are sent plain.
 const COMPRESS_MIN: u64 = 1 << 10;
@@ -37,6 +41,8 @@ pub struct MirrorSite {
     pub named: Vec<bool>,
     /// How TLS is spoken to its servers.
     pub tls: OriginTls,
+    /// User and password for a registry of images; `None`: it is asked without.
+    pub login: Option<Login>,
 }
 
 /// All mirrors.
@@ -56,6 +62,18 @@ pub struct Mirrored {
     /// The operator has named the server.
     named: bool,
     document: Option<Document>,
+    image: Option<Box<OfImage>>,
+}
+
+/// A part of a mirror of container images.
+#[derive(Clone, Debug, PartialEq)]
+struct OfImage {
+    part: ImagePart,
+    /// Path of the URL in keys.
+    key_path: Box<[u8]>,
+    /// For each server of the mirror: the operator has named it.
+    named: Vec<bool>,
+    tls: OriginTls,
 }
 
 impl Mirrored {
@@ -74,6 +92,47 @@ impl Mirrored {
         self.named
     }
 
+    /// The image that it is for.
+    pub(crate) fn image(&self) -> Option<&ImagePart> {
+        self.image.as_ref().map(|image| &image.part)
+    }
+
+    /// Path of the URL in keys, where it is not the client's.
+    pub(crate) fn key_path(&self) -> Option<&[u8]> {
+        self.image.as_ref().map(|image| &*image.key_path)
+    }
+
+    /// Path and query for the upstream, where rules do not say them.
+    pub(crate) fn target(&self) -> Option<&[u8]> {
+        Some(self.image()?.target().as_bytes())
+    }
+
+    /// True if the answer is looked at before anybody gets all of it: parts of it are not asked for.
+    pub(crate) fn comes_whole(&self) -> bool {
+        self.is_document() || self.is_artefact() || self.image.is_some()
+    }
+
+    /// Name of the mirror.
+    pub(crate) fn name(&self) -> &str {
+        &self.mirror.name
+    }
+
+    /// The upstream itself.
+    pub(crate) fn upstream(&self) -> Upstream {
+        let servers = self.mirror.servers();
+        servers[0].clone()
+    }
+
+    /// For a server that the mirror lists: whether the operator has named it, and how TLS is spoken
+    /// to it.
+    pub(crate) fn listed(&self, server: &Upstream) -> Option<(bool, Option<OriginTls>)> {
+        let image = self.image.as_ref()?;
+        let mut servers = self.mirror.servers().iter();
+        let at = servers.position(|listed| listed.is_server_of(server))?;
+        let named = image.named.get(at).copied().unwrap_or_default();
+        Some((named, server.secure.then(|| image.tls.clone())))
+    }
+
     /// The document that is rewritten.
     pub(crate) const fn document(&self) -> Option<&Document> {
         self.document.as_ref()
@@ -89,7 +148,14 @@ impl Mirrored {
         status: u16,
         fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
     ) -> foxy_mirror::Answer {
-        foxy_mirror::answer(&self.mirror, self.place, self.document(), status, fields)
+        let answer = foxy_mirror::answer(&self.mirror, self.place, self.document(), status, fields);
+        match self.image() {
+            None => answer,
+            Some(image) => foxy_mirror::Answer {
+                lines: image.answer(self.name(), answer.status, &answer.lines),
+                ..answer
+            },
+        }
     }
 }
 
@@ -137,10 +203,70 @@ impl MirrorSite {
                 place,
                 named: self.named.get(place.server).copied().unwrap_or_default(),
                 document,
+                image: None,
             })),
             ..Site::default()
         })
     }
+
+    /// The role for a part of an image.
+    fn image_site(
+        &self,
+        image: &Image,
+        part: ImagePart,
+        rules: Arc<Rewriting>,
+        clients: &[IpNet],
+    ) -> Option<Site> {
+        let mirror = &self.mirror;
+        let server = mirror.servers().first()?;
+        let (host, port) = server.host_and_port();
+        let place = mirror.place(image.path.as_bytes())?;
+        Some(Site {
+            name: format!("{}{}", mirror.name, part.partition()),
+            host,
+            port,
+            tls: server.secure.then(|| self.tls.clone()),
+            rewriting: Some(rules),
+            // See `route`: its URLs have a path of their own.
+            preserve_host: true,
+            allow_clients: Some(clients.to_vec()),
+            mirror: Some(Arc::new(Mirrored {
+                mirror: Arc::clone(mirror),
+                place,
+                named: self.named.first().copied().unwrap_or_default(),
+                document: None,
+                image: Some(Box::new(OfImage {
+                    key_path: part.key_path().into_bytes().into(),
+                    part,
+                    named: self.named.clone(),
+                    tls: self.tls.clone(),
+                })),
+            })),
+            ..Site::default()
+        })
+    }
+}
+
+/// The role for a layer, once it is known that the client may have it.
+pub(crate) fn proven(role: &Role) -> Option<Role> {
+    let Role::Site(site) = role else { return None };
+    let of = site.mirror.as_ref()?;
+    let image = of.image.as_ref()?;
+    let part = image.part.proven();
+    let name = format!("{}{}", of.mirror.name, part.partition());
+    let image = OfImage {
+        key_path: part.key_path().into_bytes().into(),
+        part,
+        ..(**image).clone()
+    };
+    Some(Role::Site(Site {
+        name,
+        mirror: Some(Arc::new(Mirrored {
+            image: Some(Box::new(image)),
+            ..(**of).clone()
+        })),
+        ..site.clone()
+    }))
 }
 
 /// Path at the server, and fields of requests to it: of the client's fields, none that names a user
@@ -169,10 +295,13 @@ fn rewriting(
     let accept = form.and_then(|form| class.accept.get(form));
     changes.extend(accept.map(|(_, accept)| format!("set Accept: {accept}")));
     let (from, to) = mirror.beginnings(place.server);
-    let path = format!("prefix {from} {to}/");
+    let path = match mirror.images {
+        true => None,
+        false => Some(format!("prefix {from} {to}/")),
+    };
     Some(Rewriting {
         requests: FieldRules::parse(&changes, Direction::Request).ok()?,
-        paths: PathRules::parse(&[path]).ok()?,
+        paths: PathRules::parse(path.as_slice()).ok()?,
         ..Rewriting::default()
     })
 }

@@ -54,7 +54,7 @@ impl<'a> Recipient<'a> {
         if let Some(part) = self.role.mirrored() {
             // The upstream gets neither, and of a document no part.
             (digest.authorization, digest.cookie) = (false, false);
-            if part.is_document() {
+            if part.is_document() || part.image().is_some_and(|image| image.is_proof()) {
                 (digest.range, digest.if_range, digest.precondition) = (false, false, false);
             }
         }
@@ -236,10 +236,21 @@ pub(crate) enum Turned {
     Away(u16, Vec<u8>),
     /// It is refused.
     Refused(Refusal),
+    /// Foxy says that it speaks the protocol of images.
+    Registry,
+    /// Whether the client may have the layer is to be found out first.
+    Prove,
 }
 
 /// Applies the redirects of a site, and checks what its path becomes at the origin.
 pub(crate) fn turned(local: &Local, to: Recipient<'_>, head: &RequestHead<'_>) -> Turned {
+    if let Some(image) = to.role.mirrored().and_then(|part| part.image()) {
+        return match (image.is_base(), image.is_proof()) {
+            (true, _) => Turned::Registry,
+            (_, true) => Turned::Prove,
+            _ => Turned::No,
+        };
+    }
     let Some(rules) = to.role.rewriting().filter(|rules| rules.reads_paths()) else {
         return Turned::No;
     };

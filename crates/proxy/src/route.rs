@@ -84,14 +84,23 @@ fn reverse<'b>(head: &RequestHead<'b>, site: &'b Site) -> Route<'b> {
         TargetForm::Asterisk => return Route::Options,
         _ => {}
     }
-    let own = site_url(head, site);
-    let url = if site.preserve_host {
-        let scheme = site.scheme();
-        head.url(scheme).map(|url| Url { scheme, ..url })
+    let shown = if site.preserve_host {
+        shown_url(head, site)
     } else {
-        own
+        None
     };
-    to_url(head, url.or(own))
+    to_url(head, shown.or_else(|| site_url(head, site)))
+}
+
+/// The URL that is not under the origin's name, or not under the client's path: a part of an image has
+/// a path of its own, and its role is marked as one that keeps the host, so that other sites are not
+/// asked about it.
+fn shown_url<'b>(head: &RequestHead<'b>, site: &'b Site) -> Option<Url<'b>> {
+    if let Some(path) = site.mirror.as_ref().and_then(|part| part.key_path()) {
+        return site_url(head, site).map(|url| Url { path, ..url });
+    }
+    let scheme = site.scheme();
+    head.url(scheme).map(|url| Url { scheme, ..url })
 }
 
 /// The URL at the origin, under the origin's own name.

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use crate::fetch::FillHead;
 use crate::fill::{FillMap, Remembered};
 use crate::ledger::Ledger;
-use crate::mirrors::Expected;
+use crate::mirrors::{Expected, Tokens};
 use crate::places::Places;
 use crate::purge_rate::PurgeRate;
 use crate::recent::RecentTable;
@@ -50,6 +50,8 @@ pub struct Shared {
     pub(crate) variants: Variants,
     /// Digests of artefacts that documents of mirrors have named.
     pub(crate) expected: Expected,
+    /// Tokens of registries of images.
+    pub(crate) tokens: Tokens,
     /// Limits of purges on listeners.
     pub(crate) purge_rate: PurgeRate,
     /// Number of the newest purge in the store before this start.
@@ -93,6 +95,7 @@ impl Shared {
             recent: RecentTable::default(),
             variants: Variants::default(),
             expected: Expected::default(),
+            tokens: Tokens::default(),
             #[cfg(feature = "stand-in")]
             stand_in: std::sync::OnceLock::new(),
             counters: (0..workers.max(1)).map(|_| Counters::default()).collect(),

@@ -89,7 +89,7 @@ pub struct ServeArgs {
     /// Be a reverse proxy for this server, such as http://127.0.0.1:9000
     #[arg(long, value_name = "URL")]
     pub origin: Option<String>,
-    /// Mirror these registries: pypi, npm, cargo, apt, go, maven; see `foxy mirror list`
+    /// Mirror these registries: pypi, npm, cargo, apt, go, maven, oci; see `foxy mirror list`
     #[arg(long, value_name = "PRESET", value_delimiter = ',')]
     pub mirror: Vec<String>,
     /// File or block device for contents, or `off`; may be repeated

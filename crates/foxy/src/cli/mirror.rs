@@ -64,8 +64,8 @@ fn lines(preset: &Preset) -> String {
     text
 }
 
-/// A client of registries: its settings, with `URL` for Foxy's, `MIRROR` for that of the mirror and
-/// `HOST` for Foxy's host.
+/// A client of registries: its settings, with `BASE` for Foxy's URL, `MIRROR` for that of the mirror,
+/// `PLACE` for Foxy's host and port and `HOST` for the host alone.
 struct Tool {
     name: &'static str,
     preset: &'static str,
@@ -140,6 +140,30 @@ const TOOLS: &[Tool] = &[
         settings: "// settings.gradle\ndependencyResolutionManagement {\n    repositories {\n        maven { url = uri(\"MIRROR\"); allowInsecureProtocol = true }\n    }\n}",
         undo: "// put mavenCentral() back",
     },
+    Tool {
+        name: "docker",
+        preset: "oci",
+        settings: "# /etc/docker/daemon.json, then `systemctl reload docker`; docker uses it for docker.io alone:\n{ \"registry-mirrors\": [\"BASE\"], \"insecure-registries\": [\"PLACE\"] }   # the second with http:// alone",
+        undo: "# remove these settings, and reload docker",
+    },
+    Tool {
+        name: "containerd",
+        preset: "oci",
+        settings: "# /etc/containerd/certs.d/docker.io/hosts.toml, and the same for each registry that is mirrored:\n[host.\"BASE\"]\n  capabilities = [\"pull\", \"resolve\"]",
+        undo: "# remove the file",
+    },
+    Tool {
+        name: "podman",
+        preset: "oci",
+        settings: "# /etc/containers/registries.conf.d/foxy.conf, and the same for each registry that is mirrored:\n[[registry]]\nlocation = \"docker.io\"\n\n[[registry.mirror]]\nlocation = \"PLACE/docker.io\"\ninsecure = true   # with http:// alone",
+        undo: "# remove the file",
+    },
+    Tool {
+        name: "skopeo",
+        preset: "oci",
+        settings: "# as for podman, or by name:\nskopeo copy --src-tls-verify=false docker://PLACE/docker.io/library/debian:12 dir:debian   # the option with http:// alone",
+        undo: "# nothing was changed",
+    },
 ];
 
 /// The settings of a tool; `None` if it is not known.
@@ -154,7 +178,10 @@ fn setup(args: &SetupArgs) -> Option<String> {
         Some((host, _)) if !authority.ends_with(']') => host,
         _ => authority,
     };
-    let filled = |text: &str| text.replace("MIRROR", &mirror).replace("HOST", host);
+    let filled = |text: &str| {
+        let text = text.replace("MIRROR", &mirror).replace("BASE", url);
+        text.replace("PLACE", authority).replace("HOST", host)
+    };
     let (settings, undo) = (filled(tool.settings), filled(tool.undo));
     Some(format!("{settings}\n\nUndo:\n{undo}\n"))
 }
@@ -172,9 +199,14 @@ mod tests {
                 prefix: None,
             };
             let text = setup(&args).unwrap();
-            let url = format!("http://[::1]:3128/{}", tool.preset);
+            // Images are not below a prefix of the mirror's own.
+            let url = match tool.preset {
+                "oci" => "[::1]:3128".to_owned(),
+                other => format!("http://[::1]:3128/{other}"),
+            };
             assert!(text.contains(&url) && text.contains("\nUndo:\n"), "{text}");
-            assert!(!text.contains("MIRROR") && !text.contains("HOST"), "{text}");
+            let left = ["MIRROR", "HOST", "BASE", "PLACE"];
+            assert!(!left.iter().any(|word| text.contains(word)), "{text}");
         }
         for preset in presets() {
             assert!(TOOLS.iter().any(|tool| tool.preset == preset.name));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use foxy_proxy::mirror::{Class, Kind, Mirror, Preset, Upstream, preset, presets};
-use foxy_proxy::{MirrorSite, Mirrors, PublicUrl};
+use foxy_proxy::{Login, MirrorSite, Mirrors, PublicUrl};
 use foxy_tls::{OriginOptions, OriginTls, TlsError};
 
 use super::build::Config;
@@ -14,6 +14,9 @@ use super::kind::Value;
 use super::problem::Problem;
 use super::suggest::nearest;
 use super::values::Values;
+
+/// Name of the registry whose address the preset `oci` knows.
+const DOCKER_HUB: &str = "docker.io";
 
 /// All mirrors; `None` if there are none. Texts were checked where they were read.
 pub(super) fn read(
@@ -32,9 +35,11 @@ pub(super) fn read(
         let clash = sites.iter().find(|other| {
             let prefixes = [&other.mirror.prefix, &site.mirror.prefix];
             let below = |a: &str, b: &str| format!("{a}/").starts_with(&format!("{b}/"));
+            // Those of images share one path: their names tell them apart.
+            let images = other.mirror.images && site.mirror.images;
             other.mirror.name == site.mirror.name
-                || below(prefixes[0], prefixes[1])
-                || below(prefixes[1], prefixes[0])
+                || !images && below(prefixes[0], prefixes[1])
+                || !images && below(prefixes[1], prefixes[0])
         });
         if let Some(other) = clash {
             let text = format!(
@@ -75,7 +80,10 @@ fn one(section: &Section, problems: &mut Vec<Problem>) -> Option<MirrorSite> {
         values.problem(Problem::conflict(&place, unknown(&wanted)));
         return None;
     };
-    let name = text(&values, "name").unwrap_or_else(|| preset.name.clone());
+    let name = text(&values, "name").unwrap_or_else(|| match preset.images {
+        true => DOCKER_HUB.to_owned(),
+        false => preset.name.clone(),
+    });
     let prefixes = values.texts_or_none("prefix");
     let prefix = prefixes.first().cloned().unwrap_or(format!("/{name}"));
     let plain = |c: char| c.is_ascii_alphanumeric() || "/-._~".contains(c);
@@ -88,6 +96,13 @@ fn one(section: &Section, problems: &mut Vec<Problem>) -> Option<MirrorSite> {
         let text = "mirror.upstream names several servers; a mirror asks one registry alone";
         values.problem(Problem::conflict(&place, text.to_owned()));
     }
+    let login = login(
+        preset,
+        &name,
+        (upstreams.first(), &prefixes),
+        &mut values,
+        &place,
+    );
     let given = (upstreams.first().cloned(), hosts(&values));
     let fresh = match values.given("fresh") {
         Some(Value::Duration(Some(time))) => u32::try_from(time.as_secs()).ok(),
@@ -101,7 +116,45 @@ fn one(section: &Section, problems: &mut Vec<Problem>) -> Option<MirrorSite> {
             OriginTls::system()
         }),
     };
-    Some(site(preset, (name, &prefix), given, fresh, tls))
+    let site = site(preset, (name, &prefix), given, fresh, tls);
+    Some(MirrorSite { login, ..site })
+}
+
+/// The login for a registry of images, after the settings that are for such registries, or not for
+/// them, were checked.
+fn login(
+    preset: &Preset,
+    name: &str,
+    (upstream, prefixes): (Option<&Upstream>, &[String]),
+    values: &mut Values<'_>,
+    place: &str,
+) -> Option<Login> {
+    let given = match values.given("login") {
+        Some(Value::Text(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let mistakes = [
+        (
+            preset.images && !prefixes.is_empty(),
+            "mirror.prefix: mirrors of container images answer below /v2; leave it out",
+        ),
+        (
+            preset.images && name != DOCKER_HUB && upstream.is_none(),
+            "mirror.upstream: a registry of another name than docker.io needs its address",
+        ),
+        (
+            !preset.images && given.is_some(),
+            "mirror.login is for registries of container images (preset `oci`)",
+        ),
+        (
+            given.as_ref().is_some_and(|login| !login.contains(':')),
+            "mirror.login is not USER:PASSWORD",
+        ),
+    ];
+    for (_, text) in mistakes.iter().filter(|(wrong, _)| *wrong) {
+        values.problem(Problem::conflict(place, (*text).to_owned()));
+    }
+    given.map(|login| Login::new(login.trim()))
 }
 
 fn authorities(path: &str) -> Result<OriginTls, TlsError> {
@@ -140,12 +193,16 @@ fn site(
         ..class.clone()
     };
     let classes = preset.classes.iter().map(class).collect();
-    let mirror = Mirror::new(name, prefix, upstream, hosts, classes);
+    let mirror = match preset.images {
+        true => Mirror::of_images(name, upstream, hosts, classes),
+        false => Mirror::new(name, prefix, upstream, hosts, classes),
+    };
     let is_named = |server: &Upstream| named.iter().any(|named| named.is_server_of(server));
     MirrorSite {
         named: mirror.servers().iter().map(is_named).collect(),
         mirror,
         tls,
+        login: None,
     }
 }
 
@@ -250,6 +307,26 @@ mod tests {
             (
                 "[[mirror]]\npreset = \"npm\"\nupstream = \"a.test\"\n",
                 "mirror.upstream",
+            ),
+            (
+                "[[mirror]]\npreset = \"oci\"\nname = \"ghcr.io\"\n",
+                "needs its address",
+            ),
+            (
+                "[[mirror]]\npreset = \"oci\"\nprefix = \"/images\"\n",
+                "answer below /v2",
+            ),
+            (
+                "[[mirror]]\npreset = \"oci\"\n[[mirror]]\npreset = \"oci\"\n",
+                "same name",
+            ),
+            (
+                "[[mirror]]\npreset = \"oci\"\nlogin = \"ann\"\n",
+                "USER:PASSWORD",
+            ),
+            (
+                "[[mirror]]\npreset = \"npm\"\nlogin = \"ann:pw\"\n",
+                "registries of container images",
             ),
             (
                 "[[site]]\nlisten = \"127.0.0.1:8080\"\norigin = \"http://a.test\"\n[[mirror]]\npreset = \"npm\"\n",

@@ -53,6 +53,10 @@ pub(super) enum Long {
     Trace,
     /// The file by which browsers find the proxy.
     Pac,
+    /// The answer of a registry of images that it is one.
+    Registry,
+    /// To find out whether the client may have a layer.
+    Prove,
     /// Straight to the origin, past the cache.
     Pass(Fwd),
     /// A head from the origin, or a stored answer if the origin fails.
@@ -132,7 +136,7 @@ impl<T: Transport> Conn<T> {
     }
 
     /// Routes, looks up, decides; answers fresh hits.
-    async fn short(&mut self, parts: &RequestParts, keep: bool) -> Short {
+    pub(super) async fn short(&mut self, parts: &RequestParts, keep: bool) -> Short {
         let Self {
             local,
             io,
@@ -210,6 +214,13 @@ impl<T: Transport> Conn<T> {
         keep: bool,
         started: MonoTime,
     ) -> bool {
+        let long = match long {
+            Long::Prove => match Box::pin(self.proven(&parts, keep, started)).await {
+                Ok(long) => long,
+                Err(kept) => return kept,
+            },
+            long => long,
+        };
         let here = match long {
             Long::Tunnel => return Box::pin(self.connect(parts, started)).await,
             Long::Moved(to) => Some(self.moved(parts, keep, to).await),
@@ -219,6 +230,7 @@ impl<T: Transport> Conn<T> {
             Long::Options => Some(self.options(parts, keep).await),
             Long::Trace => Some(self.trace(parts, keep).await),
             Long::Pac => Some(self.pac(parts, keep).await),
+            Long::Registry => Some(self.registry(parts, keep).await),
             _ => None,
         };
         let head = parts.head(self.buf.filled(), &self.slots);
@@ -250,6 +262,7 @@ impl<T: Transport> Conn<T> {
             Long::Head(want) => Box::pin(self.pass_head(&ask, &want, keep)).await,
             Long::Tunnel | Long::Moved(_) | Long::Redirected(..) => Finish::default(),
             Long::Options | Long::Trace | Long::Pac => Finish::default(),
+            Long::Registry | Long::Prove => Finish::default(),
         };
         self.note_finish(&ask, started, &finish);
         finish.keep
@@ -362,6 +375,8 @@ fn aside(head: &RequestHead<'_>, to: Recipient<'_>, local: &Local, secure: bool)
             Turned::No => None,
             Turned::Away(status, url) => Some(Short::Long(Long::Redirected(status, url))),
             Turned::Refused(refusal) => Some(Short::Refuse(refusal, Outcome::BadRequest)),
+            Turned::Registry => Some(Short::Long(Long::Registry)),
+            Turned::Prove => Some(Short::Long(Long::Prove)),
         },
         Aside::Moved(to) => Some(Short::Long(Long::Moved(to))),
         Aside::Closed => Some(Short::Refuse(MAINTENANCE, Outcome::Local)),

@@ -7,7 +7,7 @@ use foxy_http1::{RequestParts, Scheme, TargetForm};
 
 use super::Conn;
 use crate::Role;
-use crate::mirrors::{NoMirror, own_name};
+use crate::mirrors::{NoMirror, Wants, own_name};
 use crate::net::Transport;
 use crate::route::Refusal;
 
@@ -55,10 +55,16 @@ impl<T: Transport> Conn<T> {
             }
             _ => return Err(NoMirror::Path),
         }
-        let accept = first(&head, "Accept").unwrap_or_default();
-        let method = (head.method(), head.method_text());
+        // Where Foxy itself wants logins, `Authorization` may be for Foxy.
+        let login = first(&head, "Authorization").filter(|_| config.gatekeeper.is_none());
+        let wants = Wants {
+            method: head.method(),
+            method_text: head.method_text(),
+            path: target.path,
+            accept: first(&head, "Accept").unwrap_or_default(),
+            login: login.map(|login| (login, config.seed)),
+        };
         let clients = &config.access.allow_clients;
-        let asked = (target.path, accept);
-        self.local.roles.find(mirrors, method, asked, base, clients)
+        self.local.roles.find(mirrors, &wants, base, clients)
     }
 }

@@ -8,6 +8,7 @@ mod answer;
 mod failing;
 mod finish;
 mod follow;
+mod images;
 pub(crate) mod join;
 mod large_hit;
 mod local_answers;

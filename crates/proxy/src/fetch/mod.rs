@@ -343,9 +343,8 @@ async fn stream(
 ) -> Result<Ended, UpstreamError> {
     leased.up.buf.consume(parts.len());
     let mut head = opened.head;
-    let content_type = first(&head.fields, "Content-Type").unwrap_or_default();
     let mut edit = match head.status {
-        200 => Edit::of(&local.proxy, &job.ask, content_type, leased.up.is_coded()),
+        200 => Edit::of(&local.proxy, &job.ask, &head.fields, leased.up.is_coded()),
         _ => None,
     };
     // Nobody gets a part of what is not known to be right: not visible before its end.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use flate2::write::MultiGzDecoder;
+use foxy_base::{FieldBlock, first};
 use foxy_mirror::{Digest, Kind, Rewriter};
 use sha2::{Digest as _, Sha256, Sha512};
 
@@ -58,17 +59,21 @@ impl Edit {
     pub(crate) fn of(
         proxy: &Arc<Proxy>,
         ask: &Ask,
-        content_type: &[u8],
+        fields: &FieldBlock,
         coded: bool,
     ) -> Option<Self> {
         let part = ask.role.mirrored()?;
         if part.is_document() {
+            let content_type = first(fields, "Content-Type").unwrap_or_default();
             return Self::document(proxy, part, content_type, coded);
         }
-        if part.class().kind != Kind::Immutable {
-            return None;
-        }
-        let expected = proxy.expected.of(&part.mirror.name, ask.target())?;
+        let expected = match part.image() {
+            Some(image) => image.digest(first(fields, "Docker-Content-Digest")),
+            None if part.class().kind == Kind::Immutable => {
+                proxy.expected.of(&part.mirror.name, ask.target())
+            }
+            None => None,
+        }?;
         Some(Self::Artefact(Box::new(Comparing {
             hash: match expected {
                 Digest::Sha256(_) => Hash::Sha256(Sha256::new()),

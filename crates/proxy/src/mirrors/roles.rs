@@ -2,13 +2,16 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
+use foxy_http_rules::rewrite::Rewriting;
 use foxy_http1::Method;
-use foxy_mirror::Place;
+use foxy_mirror::{Mirror, NoImage, Place, image};
 use hashbrown::HashMap;
 use ipnet::IpNet;
 
-use super::Mirrors;
+use super::images::{ImagePart, Login};
+use super::{Mirrors, rewriting};
 use crate::Role;
 use crate::route::Refusal;
 use crate::sites::has_dots;
@@ -34,7 +37,21 @@ type Part = (usize, Place, Option<usize>, Option<String>);
 
 /// The roles for parts of mirrors.
 #[derive(Debug, Default)]
-pub(crate) struct Roles(RefCell<HashMap<Part, Rc<Role>>>);
+pub(crate) struct Roles {
+    parts: RefCell<HashMap<Part, Rc<Role>>>,
+    /// Changes of requests for images: there are too many of these for a role of each.
+    images: RefCell<HashMap<(usize, Place), Arc<Rewriting>>>,
+}
+
+/// What a request says that a mirror decides by.
+pub(crate) struct Wants<'a> {
+    pub(crate) method: Method,
+    pub(crate) method_text: &'a [u8],
+    pub(crate) path: &'a [u8],
+    pub(crate) accept: &'a [u8],
+    /// The client's credential for a registry of images, and the seed for its name.
+    pub(crate) login: Option<(&'a [u8], u64)>,
+}
 
 impl Roles {
     /// The role for a request. `base` gives the name by which the client knows Foxy.
@@ -44,15 +61,25 @@ impl Roles {
     pub(crate) fn find(
         &self,
         mirrors: &Mirrors,
-        (method, method_text): (Method, &[u8]),
-        (path, accept): (&[u8], &[u8]),
+        wants: &Wants<'_>,
         base: impl FnOnce() -> Option<String>,
         clients: &[IpNet],
     ) -> Result<Rc<Role>, NoMirror> {
+        let &Wants {
+            method,
+            method_text,
+            path,
+            accept,
+            ..
+        } = wants;
         let mut sites = mirrors.sites.iter();
         let number = sites.position(|site| site.mirror.has(path));
         let number = number.ok_or(NoMirror::Path)?;
         let site = mirrors.sites.get(number).ok_or(NoMirror::Path)?;
+        if site.mirror.images {
+            let role = self.image(mirrors, wants, clients)?;
+            return Ok(Rc::new(role));
+        }
         let end = path.iter().position(|b| *b == b'?').unwrap_or(path.len());
         if has_dots(&path[..end]) {
             return Err(refused(400, "dots-in-path"));
@@ -72,15 +99,61 @@ impl Roles {
             None => None,
         };
         let part = (number, place, class.form(accept), base);
-        if let Some(role) = self.0.borrow().get(&part) {
+        if let Some(role) = self.parts.borrow().get(&part) {
             return Ok(Rc::clone(role));
         }
         let own = site.site(place, part.2, part.3.as_deref(), clients);
         let role = Rc::new(Role::Site(own.ok_or(refused(500, "mirror-not-usable"))?));
-        let mut roles = self.0.borrow_mut();
+        let mut roles = self.parts.borrow_mut();
         if roles.len() < ROLES_MAX {
             roles.insert(part, Rc::clone(&role));
         }
         Ok(role)
+    }
+
+    /// The role for a part of an image.
+    fn image(
+        &self,
+        mirrors: &Mirrors,
+        wants: &Wants<'_>,
+        clients: &[IpNet],
+    ) -> Result<Role, NoMirror> {
+        let registries = mirrors.sites.iter().enumerate();
+        let registries: Vec<_> = registries.filter(|(_, site)| site.mirror.images).collect();
+        let names: Vec<&str> = registries
+            .iter()
+            .map(|(_, site)| &site.mirror.name[..])
+            .collect();
+        let image = image(wants.path, &names).map_err(|no| match no {
+            NoImage::Registry => refused(404, "registry-not-of-mirror"),
+            NoImage::Path => refused(404, "no-path-of-images"),
+        })?;
+        if !matches!(wants.method, Method::Get | Method::Head | Method::Purge) {
+            return Err(refused(405, "method-not-of-mirror"));
+        }
+        let (number, site) = registries[image.registry];
+        let unusable = refused(500, "mirror-not-usable");
+        let place = site.mirror.place(image.path.as_bytes()).ok_or(unusable)?;
+        let rules = self.rules_of(number, place, &site.mirror).ok_or(unusable)?;
+        let own = wants
+            .login
+            .and_then(|(text, seed)| Some((Login::shown(text)?, seed)));
+        // A purge names what is stored, and is nobody's access to it.
+        let proven = wants.method == Method::Purge;
+        let part = ImagePart::new(image.clone(), own, site.login.clone(), proven);
+        let role = site.image_site(&image, part, rules, clients);
+        role.map(Role::Site).ok_or(unusable)
+    }
+
+    fn rules_of(&self, number: usize, place: Place, mirror: &Mirror) -> Option<Arc<Rewriting>> {
+        if let Some(rules) = self.images.borrow().get(&(number, place)) {
+            return Some(Arc::clone(rules));
+        }
+        let class = mirror.class(place.class);
+        let form = (!class.accept.is_empty()).then_some(0);
+        let rules = Arc::new(rewriting(mirror, place, class, form)?);
+        let mut all = self.images.borrow_mut();
+        all.insert((number, place), Arc::clone(&rules));
+        Some(rules)
     }
 }

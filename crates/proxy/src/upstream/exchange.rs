@@ -18,7 +18,7 @@ use crate::manner::OriginPatience;
 use crate::net::{BodyError, Io, OriginStream, Piece, ReadBuf, Ticks, next_piece};
 use crate::origins::{self, Turn};
 use crate::parents;
-use crate::{Event, Mirrored};
+use crate::{Event, Mirrored, mirrors};
 
 /// A connection to an origin, with its buffers.
 #[derive(Debug)]
@@ -183,6 +183,10 @@ impl Leased {
             // Boxed, as below.
             _ if ask.parents().is_some() => {
                 Box::pin(parents::ask(local, ask, request, replay)).await
+            }
+            // Boxed, as below.
+            _ if let Some(part) = ask.registry() => {
+                Box::pin(mirrors::ask_registry(local, ask, part, request)).await
             }
             // Boxed: it would enlarge every miss.
             Some(all) if only.is_none() => {
@@ -427,7 +431,17 @@ impl Upstream {
         write::status_line(&mut text, answer.status);
         text.extend_from_slice(&answer.lines);
         write::end(&mut text);
-        self.buf.replace(parts.len(), &text);
+        self.replace_head(local, parts, &text)
+    }
+
+    /// Puts another head in place of the one that is in the buffer.
+    pub(crate) fn replace_head(
+        &mut self,
+        local: &Local,
+        parts: ResponseParts,
+        text: &[u8],
+    ) -> Result<ResponseParts, UpstreamError> {
+        self.buf.replace(parts.len(), text);
         let parsed = ResponseHead::parse(
             self.buf.filled(),
             &mut HeadScanner::new(),

@@ -22,6 +22,7 @@ mod disk;
 mod ends;
 mod figures;
 mod hostile_tls;
+mod images;
 mod keys;
 mod large;
 mod leaders;

@@ -33,10 +33,11 @@ fn mirror(name: &str, origin: &Origin) -> MirrorSite {
         named: vec![true; mirror.servers().len()],
         mirror,
         tls: foxy_tls::OriginTls::system(),
+        login: None,
     }
 }
 
-fn config(sites: Vec<MirrorSite>) -> Config {
+pub(crate) fn config(sites: Vec<MirrorSite>) -> Config {
     let names = sites.iter().map(|site| site.mirror.name.clone()).collect();
     let place = Place {
         partitions: names,

@@ -1,0 +1,133 @@
+//! Heads of requests to registries of images, and of their answers.
+
+use foxy_base::eq_name;
+
+use super::{ImagePart, PROOF_SECONDS, PROOF_STALE};
+
+/// What a request is changed to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Changed<'a> {
+    pub(super) method: &'a str,
+    pub(super) target: &'a str,
+    /// Host and port of another server.
+    pub(super) host: Option<&'a str>,
+    pub(super) authorization: Option<&'a str>,
+    /// The range to ask for.
+    pub(super) range: Option<&'a str>,
+}
+
+/// The head of a request, changed.
+pub(super) fn request(head: &[u8], to: &Changed<'_>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(head.len() + 256);
+    let line = |out: &mut Vec<u8>, parts: [&str; 2]| {
+        for part in parts {
+            out.extend_from_slice(part.as_bytes());
+        }
+        out.extend_from_slice(b"\r\n");
+    };
+    line(&mut out, [to.method, &format!(" {} HTTP/1.1", to.target)]);
+    if let Some(host) = to.host {
+        line(&mut out, ["Host: ", host]);
+    }
+    for (name, value) in fields(head) {
+        let replaced = eq_name(name, b"authorization")
+            || to.host.is_some() && eq_name(name, b"host")
+            || to.range.is_some() && eq_name(name, b"range");
+        if !replaced {
+            push(&mut out, name, value);
+        }
+    }
+    for (name, value) in [("Authorization: ", to.authorization), ("Range: ", to.range)] {
+        if let Some(value) = value {
+            line(&mut out, [name, value]);
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+    out
+}
+
+/// Name and value of each field line after the first line.
+pub(super) fn fields(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let lines = head.split(|b| *b == b'\n').skip(1);
+    lines.filter_map(|line| {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let colon = line.iter().position(|b| *b == b':')?;
+        Some((&line[..colon], line[colon + 1..].trim_ascii()))
+    })
+}
+
+fn push(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Lines of the head of an answer as the cache gets them. `lines` are those of any mirror.
+pub(super) fn answer(part: &ImagePart, mirror: &str, status: u16, lines: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(lines.len() + 128);
+    if part.is_proof() {
+        out.extend_from_slice(b"Content-Length: 0\r\n");
+        if status == 200 {
+            let control = format!(
+                "Cache-Control: public, max-age={PROOF_SECONDS}, stale-if-error={PROOF_STALE}\r\n"
+            );
+            out.extend_from_slice(control.as_bytes());
+        }
+    }
+    // The fields begin with the first line here.
+    let text = [b"\n", lines].concat();
+    let digest = fields(&text).find(|(name, _)| eq_name(name, b"docker-content-digest"));
+    let digest = digest.filter(|(_, value)| {
+        let name = std::str::from_utf8(value).ok();
+        part.is_manifest() && name.and_then(foxy_mirror::digest_of_name).is_some()
+    });
+    for (name, value) in fields(&text) {
+        let of_connection = eq_name(name, b"connection");
+        let dropped = eq_name(name, b"www-authenticate")
+            || digest.is_some() && eq_name(name, b"etag")
+            || part.is_proof() && !of_connection;
+        if !dropped {
+            push(&mut out, name, value);
+        }
+    }
+    if let Some((_, value)) = digest {
+        push(&mut out, b"ETag", &[b"\"", value, b"\""].concat());
+    }
+    if status == 401 {
+        let realm = format!("Basic realm=\"{mirror}\"");
+        push(&mut out, b"WWW-Authenticate", realm.as_bytes());
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_changed_in_what_is_said_alone() {
+        let head =
+            b"GET /v2/a HTTP/1.1\r\nHost: a\r\nAuthorization: Basic eA==\r\nAccept: x\r\n\r\n";
+        let to = Changed {
+            method: "HEAD",
+            target: "/b?c",
+            host: Some("b:1"),
+            authorization: None,
+            range: None,
+        };
+        let text = String::from_utf8(request(head, &to)).unwrap();
+        assert_eq!(text, "HEAD /b?c HTTP/1.1\r\nHost: b:1\r\nAccept: x\r\n\r\n");
+        let to = Changed {
+            host: None,
+            authorization: Some("Bearer t"),
+            range: Some("bytes=0-0"),
+            ..to
+        };
+        let text = String::from_utf8(request(head, &to)).unwrap();
+        assert_eq!(
+            text,
+            "HEAD /b?c HTTP/1.1\r\nHost: a\r\nAccept: x\r\nAuthorization: Bearer t\r\nRange: bytes=0-0\r\n\r\n"
+        );
+    }
+}

@@ -1,0 +1,540 @@
+//! A mirror of a registry of container images, and a fake of the real shape: tokens from a service of
+//! its own, layers at a storage behind signed URLs, no validators, limits on tags.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::sync::{Arc, Mutex};
+
+use foxy_base::WallTime;
+use foxy_proxy::mirror::{Mirror, preset};
+use foxy_proxy::{Event, Login, MirrorSite, Role};
+use sha2::Digest as _;
+
+use crate::common::{Answer, Asked, Foxy, NOON, Origin, until};
+use crate::mirrors::config;
+
+fn digest(bytes: &[u8]) -> String {
+    let hex: String = sha2::Sha256::digest(bytes)
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect();
+    format!("sha256:{hex}")
+}
+
+/// What the servers have, and what they were asked.
+#[derive(Default)]
+struct State {
+    asked: Mutex<Vec<String>>,
+    /// Status of every answer of the registry; 0: as it should be.
+    fails: AtomicU16,
+    layer: Mutex<Vec<u8>>,
+    /// Bytes that the storage sends in place of the layer.
+    wrong: Mutex<Option<Vec<u8>>>,
+    /// The storage sends the second half of a layer once this is set.
+    go: AtomicBool,
+    /// The manifest of `latest`.
+    manifest: Mutex<Vec<u8>>,
+    /// Where layers are.
+    storage: Mutex<String>,
+    /// The token service.
+    realm: Mutex<String>,
+    /// Credentials that the storage has seen.
+    leaked: AtomicBool,
+}
+
+impl State {
+    fn note(&self, asked: &Asked, server: &str) {
+        let method = asked.head.split(' ').next().unwrap_or_default();
+        let line = format!("{server} {method} {}", asked.path());
+        self.asked.lock().unwrap().push(line);
+    }
+
+    /// Requests that begin so.
+    fn count(&self, start: &str) -> usize {
+        let asked = self.asked.lock().unwrap();
+        asked.iter().filter(|line| line.starts_with(start)).count()
+    }
+}
+
+struct Fake {
+    state: Arc<State>,
+    registry: Origin,
+    auth: Origin,
+    storage: Origin,
+}
+
+/// `team/secret` and its layer are for the user `ann` alone.
+const ANN: &str = "Basic YW5uOnB3";
+
+impl Fake {
+    fn start() -> Self {
+        let state = Arc::new(State::default());
+        state.go.store(true, Ordering::SeqCst);
+        *state.layer.lock().unwrap() = vec![7; 100_000];
+        *state.manifest.lock().unwrap() = b"{\"schemaVersion\":2}".to_vec();
+        let own = Arc::clone(&state);
+        let storage = Origin::start(move |asked| storage(&own, asked));
+        let own = Arc::clone(&state);
+        let auth = Origin::start(move |asked| token(&own, asked));
+        let own = Arc::clone(&state);
+        let registry = Origin::start(move |asked| registry(&own, asked));
+        let at = |origin: &Origin| format!("http://127.0.0.1:{}", origin.addr.port());
+        *state.storage.lock().unwrap() = at(&storage);
+        *state.realm.lock().unwrap() = format!("{}/token", at(&auth));
+        Self {
+            state,
+            registry,
+            auth,
+            storage,
+        }
+    }
+
+    fn layer(&self) -> String {
+        digest(&self.state.layer.lock().unwrap())
+    }
+
+    /// A mirror of it that lists these other servers.
+    fn mirror(&self, name: &str, others: &[&Origin], login: Option<&str>) -> MirrorSite {
+        let at = |origin: &&Origin| {
+            format!("http://127.0.0.1:{}", origin.addr.port())
+                .parse()
+                .unwrap()
+        };
+        let mirror = Mirror::of_images(
+            name.into(),
+            at(&&self.registry),
+            others.iter().map(at).collect(),
+            preset("oci").unwrap().classes.clone(),
+        );
+        MirrorSite {
+            named: vec![true; mirror.servers().len()],
+            mirror,
+            tls: foxy_tls::OriginTls::system(),
+            login: login.map(Login::new),
+        }
+    }
+
+    fn foxy(&self) -> Foxy {
+        let site = self.mirror("docker.io", &[&self.auth, &self.storage], None);
+        Foxy::start(Role::Forward, config(vec![site]), 1)
+    }
+}
+
+fn scope(asked: &Asked) -> String {
+    let path = asked.path();
+    let at = path.find("scope=repository:").map(|at| at + 17);
+    let rest = at.map_or("", |at| &path[at..]);
+    rest.trim_end_matches(":pull").to_owned()
+}
+
+fn token(state: &State, asked: &mut Asked) -> bool {
+    state.note(asked, "auth");
+    let who = match asked.field("Authorization") {
+        Some(ANN) => "ann",
+        Some(_) => {
+            asked.reply("401 Unauthorized", "", "");
+            return true;
+        }
+        None => "anonymous",
+    };
+    let text = format!(
+        "{{\"token\":\"{who}/{}\",\"expires_in\":300}}",
+        scope(asked)
+    );
+    asked.reply("200 OK", "Content-Type: application/json\r\n", text);
+    true
+}
+
+fn storage(state: &State, asked: &mut Asked) -> bool {
+    state.note(asked, "storage");
+    if asked.field("Authorization").is_some() {
+        state.leaked.store(true, Ordering::SeqCst);
+    }
+    let wrong = state.wrong.lock().unwrap().clone();
+    let layer = wrong.unwrap_or_else(|| state.layer.lock().unwrap().clone());
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", layer.len());
+    asked.raw(head);
+    if asked.head.starts_with("HEAD") {
+        return true;
+    }
+    let half = layer.len() / 2;
+    asked.raw(&layer[..half]);
+    until(|| state.go.load(Ordering::SeqCst));
+    asked.raw(&layer[half..]);
+    true
+}
+
+fn registry(state: &State, asked: &mut Asked) -> bool {
+    state.note(asked, "registry");
+    match state.fails.load(Ordering::SeqCst) {
+        0 => {}
+        status => {
+            asked.reply(&format!("{status} Error"), "Retry-After: 60\r\n", "{}");
+            return true;
+        }
+    }
+    let path = asked.path().to_owned();
+    let repository = path.trim_start_matches("/v2/");
+    let cut = ["/manifests/", "/blobs/"];
+    let cut = cut.iter().find_map(|part| repository.rfind(part));
+    let repository = &repository[..cut.unwrap_or(0)];
+    let given = asked.field("Authorization").unwrap_or_default();
+    let given = given.trim_start_matches("Bearer ").to_owned();
+    let (who, of) = given.split_once('/').unwrap_or_default();
+    if of != repository || repository == "team/secret" && who != "ann" {
+        let realm = state.realm.lock().unwrap();
+        let fields = format!(
+            "WWW-Authenticate: Bearer realm=\"{realm}\",service=\"r\",scope=\"repository:{repository}:pull\"\r\n"
+        );
+        asked.reply("401 Unauthorized", &fields, "{\"errors\":[]}");
+        return true;
+    }
+    let head = asked.head.starts_with("HEAD");
+    let layer = digest(&state.layer.lock().unwrap());
+    let manifest = state.manifest.lock().unwrap().clone();
+    if path.contains("/manifests/") && !repository.ends_with("empty") {
+        let name = digest(&manifest);
+        let body = if head { &[][..] } else { &manifest };
+        let text = format!(
+            "HTTP/1.1 200 OK\r\nDocker-Content-Digest: {name}\r\nContent-Type: application/vnd.oci.image.manifest.v1+json\r\nContent-Length: {}\r\n\r\n",
+            manifest.len()
+        );
+        asked.raw([text.as_bytes(), body].concat());
+    } else if path.ends_with(&layer) && matches!(repository, "library/a" | "team/b" | "team/secret")
+    {
+        let storage = state.storage.lock().unwrap();
+        let fields = format!("Location: {storage}/signed?sig=abc&who={who}\r\n");
+        asked.reply(
+            "307 Temporary Redirect",
+            &fields,
+            if head { "" } else { "moved" },
+        );
+    } else {
+        asked.reply(
+            "404 Not Found",
+            "",
+            if head { "" } else { "{\"errors\":[]}" },
+        );
+    }
+    true
+}
+
+fn get(foxy: &Foxy, path: &str, fields: &str) -> Answer {
+    let host = foxy.addr;
+    foxy.ask(&format!(
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n"
+    ))
+}
+
+#[test]
+fn an_image_is_pulled_once_and_by_everybody() {
+    let fake = Fake::start();
+    let foxy = fake.foxy();
+    let base = get(&foxy, "/v2/", "");
+    assert_eq!((base.status, base.text()), (200, "{}".to_owned()));
+    let layer = fake.state.layer.lock().unwrap().clone();
+    let manifest = fake.state.manifest.lock().unwrap().clone();
+    for (path, what) in [
+        ("/v2/a/manifests/latest".to_owned(), &manifest),
+        (
+            "/v2/library/a/manifests/latest?ns=docker.io".to_owned(),
+            &manifest,
+        ),
+        (
+            format!("/v2/docker.io/a/manifests/{}", digest(&manifest)),
+            &manifest,
+        ),
+        (format!("/v2/a/blobs/{}", fake.layer()), &layer),
+        (
+            format!("/v2/library/a/blobs/{}?ns=docker.io", fake.layer()),
+            &layer,
+        ),
+        (format!("/v2/team/b/blobs/{}", fake.layer()), &layer),
+    ] {
+        let answer = get(&foxy, &path, "");
+        assert_eq!((answer.status, &answer.body), (200, what), "{path}");
+    }
+    let state = &fake.state;
+    assert_eq!(state.count("storage GET"), 1, "{:?}", state.asked);
+    assert_eq!(
+        state.count("registry GET /v2/library/a/manifests/latest"),
+        2,
+        "with a token, and before"
+    );
+    assert_eq!(state.count("auth GET"), 2, "one token for each repository");
+    assert!(!state.leaked.load(Ordering::SeqCst));
+    let proofs = "registry HEAD /v2/library/a/blobs/";
+    let asked = state.count(proofs);
+    assert!(asked > 0);
+    // A range of what is stored, and a head.
+    let part = get(
+        &foxy,
+        &format!("/v2/a/blobs/{}", fake.layer()),
+        "Range: bytes=5-9\r\n",
+    );
+    assert_eq!((part.status, part.body.len()), (206, 5));
+    let mut client = foxy.connect();
+    client.send(format!(
+        "HEAD /v2/a/blobs/{} HTTP/1.1\r\nHost: x\r\n\r\n",
+        fake.layer()
+    ));
+    let head = client.answer_to("HEAD");
+    assert_eq!(
+        (head.status, head.field("Content-Length")),
+        (200, Some("100000"))
+    );
+    assert_eq!(state.count("storage GET"), 1);
+    assert_eq!(
+        state.count(proofs),
+        asked,
+        "the proof is known: {:?}",
+        state.asked
+    );
+    assert!(
+        foxy.logged()
+            .iter()
+            .any(|line| line.contains("/v2/a/blobs/sha256:"))
+    );
+}
+
+#[test]
+fn four_clients_at_once_are_one_transfer() {
+    let fake = Fake::start();
+    let state = &fake.state;
+    let layer: Vec<u8> = (0..2 << 20)
+        .map(|n: u32| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect();
+    *state.layer.lock().unwrap() = layer.clone();
+    state.go.store(false, Ordering::SeqCst);
+    let foxy = fake.foxy();
+    for repository in ["a", "team/b"] {
+        let path = format!("/v2/{repository}/blobs/{}", fake.layer());
+        let mut client = foxy.connect();
+        client.send(format!("HEAD {path} HTTP/1.1\r\nHost: x\r\n\r\n"));
+        assert_eq!(client.answer_to("HEAD").status, 200);
+    }
+    let asks: Vec<_> = ["a", "library/a", "team/b", "docker.io/team/b"]
+        .iter()
+        .map(|repository| {
+            let mut client = foxy.connect();
+            let path = format!("/v2/{repository}/blobs/{}", fake.layer());
+            client.send(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"));
+            std::thread::spawn(move || client.answer())
+        })
+        .collect();
+    foxy.counts(Event::Followers, 3);
+    state.go.store(true, Ordering::SeqCst);
+    for ask in asks {
+        let answer = ask.join().unwrap();
+        assert!(answer.status == 200 && answer.whole && answer.body == layer);
+    }
+    foxy.counts(Event::FillsStored, 3);
+    let path = format!("/v2/a/blobs/{}", fake.layer());
+    assert!(get(&foxy, &path, "").body == layer, "out of the store");
+    assert_eq!(state.count("storage GET"), 1, "{:?}", state.asked);
+}
+
+#[test]
+fn a_layer_is_for_those_who_may_have_it_alone() {
+    let fake = Fake::start();
+    let foxy = fake.foxy();
+    let of = |repository: &str| format!("/v2/{repository}/blobs/{}", fake.layer());
+    let ann = format!("Authorization: {ANN}\r\n");
+    let refused = get(&foxy, &of("team/secret"), "");
+    assert_eq!(refused.status, 401, "{}", refused.text());
+    let own = get(&foxy, &of("team/secret"), &ann);
+    assert_eq!((own.status, own.body.len()), (200, 100_000));
+    // It is stored now. Under a public repository that does not have it, it is not to be had; nor
+    // without the credential, nor with another one.
+    assert_eq!(get(&foxy, &of("team/public"), "").status, 404);
+    assert_eq!(get(&foxy, &of("team/public"), &ann).status, 404);
+    for other in [
+        "",
+        "Authorization: Basic Ym9iOnB3\r\n",
+        "Authorization: Bearer ann/team/secret\r\n",
+    ] {
+        assert_eq!(get(&foxy, &of("team/secret"), other).status, 401, "{other}");
+        let tag = get(&foxy, "/v2/team/secret/manifests/latest", other);
+        assert_eq!(tag.status, 401, "{other}");
+        assert!(tag.field("WWW-Authenticate").unwrap().starts_with("Basic "));
+    }
+    assert_eq!(
+        get(&foxy, "/v2/team/secret/manifests/latest", &ann).status,
+        200
+    );
+    assert_eq!(
+        get(&foxy, "/v2/team/secret/manifests/latest", "").status,
+        401
+    );
+    // Who has it elsewhere gets the stored one.
+    let before = fake.state.count("storage GET");
+    assert_eq!(get(&foxy, &of("a"), "").body.len(), 100_000);
+    assert_eq!(fake.state.count("storage GET"), before);
+    assert!(!fake.state.leaked.load(Ordering::SeqCst));
+}
+
+#[test]
+fn the_last_known_manifest_is_served_while_the_registry_wants_a_pause() {
+    let fake = Fake::start();
+    let foxy = fake.foxy();
+    let state = &fake.state;
+    let path = "/v2/a/manifests/latest";
+    let layer = format!("/v2/a/blobs/{}", fake.layer());
+    let first = get(&foxy, path, "").body;
+    assert_eq!(get(&foxy, &layer, "").status, 200);
+    let sent = state.count("registry GET");
+    let at = |seconds: i64| foxy.clock.set_wall(WallTime::from_secs(NOON + seconds));
+    // The same: a head is enough.
+    at(61);
+    assert_eq!(get(&foxy, path, "").body, first);
+    assert_eq!(state.count("registry GET"), sent, "{:?}", state.asked);
+    assert_eq!(
+        state.count("registry HEAD /v2/library/a/manifests/latest"),
+        1
+    );
+    for (days, status) in [(2, 429), (3, 503), (4, 500)] {
+        state.fails.store(status, Ordering::SeqCst);
+        at(days * 86_400);
+        let stale = get(&foxy, path, "");
+        assert_eq!((stale.status, &stale.body), (200, &first), "{status}");
+        assert_eq!(
+            stale.field("Age"),
+            Some(&(days * 86_400 - 61).to_string()[..])
+        );
+        let old = get(&foxy, &layer, "");
+        assert_eq!(
+            (old.status, old.body.len()),
+            (200, 100_000),
+            "the proof of before counts"
+        );
+        let unknown = get(&foxy, "/v2/a/manifests/never-seen", "").status;
+        assert_eq!(unknown, if status == 429 { 503 } else { status });
+        assert_eq!(
+            get(&foxy, &layer.replace("/a/", "/team/b/"), "").status,
+            502
+        );
+    }
+    state.fails.store(0, Ordering::SeqCst);
+    *state.manifest.lock().unwrap() = b"{\"schemaVersion\":2,\"new\":1}".to_vec();
+    at(5 * 86_400);
+    assert!(get(&foxy, path, "").text().contains("new"));
+}
+
+#[test]
+fn a_proof_ends_when_the_registry_says_no() {
+    let fake = Fake::start();
+    let foxy = fake.foxy();
+    let path = format!("/v2/team/b/blobs/{}", fake.layer());
+    assert_eq!(get(&foxy, &path, "").status, 200);
+    fake.state.fails.store(404, Ordering::SeqCst);
+    foxy.clock.set_wall(WallTime::from_secs(NOON + 2 * 86_400));
+    assert_eq!(get(&foxy, &path, "").status, 404);
+    // The proof is gone: an outage does not bring it back.
+    fake.state.fails.store(503, Ordering::SeqCst);
+    assert_eq!(get(&foxy, &path, "").status, 502);
+}
+
+#[test]
+fn no_client_keeps_a_layer_or_a_manifest_with_another_digest() {
+    let fake = Fake::start();
+    let foxy = fake.foxy();
+    let mut wrong = fake.state.layer.lock().unwrap().clone();
+    wrong[50_000] ^= 1;
+    *fake.state.wrong.lock().unwrap() = Some(wrong);
+    let path = format!("/v2/a/blobs/{}", fake.layer());
+    let ask = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let mut client = foxy.connect();
+    client.send(&ask);
+    let got = client.to_end();
+    assert!(got.len() < 100_000, "not whole");
+    until(|| foxy.proxy.totals().event(Event::MirrorMismatch) > 0);
+    *fake.state.wrong.lock().unwrap() = None;
+    assert_eq!(get(&foxy, &path, "").body.len(), 100_000);
+    let other = format!("/v2/a/manifests/{}", digest(b"other"));
+    let mut client = foxy.connect();
+    client.send(format!(
+        "GET {other} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    ));
+    let got = String::from_utf8_lossy(&client.to_end()).into_owned();
+    assert!(!got.contains("schemaVersion"), "{got}");
+}
+
+#[test]
+fn registries_that_are_not_configured_are_never_asked() {
+    let fake = Fake::start();
+    let foxy = fake.foxy();
+    for path in [
+        "/v2/a/manifests/x?ns=169.254.169.254",
+        "/v2/a/manifests/x?ns=metadata.test",
+        "/v2/metadata.test/a/manifests/x",
+        "/v2/quay.io/a/b/manifests/x",
+        "/v2/_catalog",
+        "/v2/a/../../x",
+        "/v2/a/blobs/uploads/",
+    ] {
+        assert_eq!(get(&foxy, path, "").status, 404, "{path}");
+    }
+    for method in ["POST", "PUT", "DELETE", "PATCH"] {
+        let ask =
+            format!("{method} /v2/a/manifests/x HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!(foxy.ask(&ask).status, 405, "{method}");
+    }
+    assert_eq!(fake.registry.asked(), 0);
+}
+
+#[test]
+fn redirects_lead_to_listed_servers_or_by_tls_through_the_guard() {
+    let fake = Fake::start();
+    let foxy = fake.foxy();
+    let path = format!("/v2/a/blobs/{}", fake.layer());
+    let port = fake.storage.addr.port();
+    for (to, status) in [
+        ("http://169.254.169.254/latest".to_owned(), 502),
+        ("https://169.254.169.254".to_owned(), 403),
+        ("https://metadata.test".to_owned(), 403),
+        ("https://224.0.0.1".to_owned(), 403),
+        ("https://0.0.0.0".to_owned(), 403),
+        ("https://origin.test:8443".to_owned(), 502),
+        (format!("http://127.0.0.2:{port}"), 502),
+        ("ftp://127.0.0.1".to_owned(), 502),
+        ("//127.0.0.1".to_owned(), 502),
+    ] {
+        *fake.state.storage.lock().unwrap() = to.clone();
+        assert_eq!(get(&foxy, &path, "").status, status, "{to}");
+    }
+    // Around in a circle.
+    let registry = format!(
+        "http://127.0.0.1:{}/v2/library/a/blobs/{}",
+        fake.registry.addr.port(),
+        fake.layer()
+    );
+    *fake.state.storage.lock().unwrap() = registry;
+    assert_ne!(get(&foxy, &path, "").status, 200);
+    assert_eq!(fake.storage.asked(), 0);
+}
+
+#[test]
+fn credentials_go_to_listed_token_services_alone() {
+    let fake = Fake::start();
+    let site = fake.mirror("own.test", &[&fake.storage], Some("ann:pw"));
+    let foxy = Foxy::start(Role::Forward, config(vec![site]), 1);
+    assert_eq!(
+        get(&foxy, "/v2/team/secret/manifests/latest", "").status,
+        502
+    );
+    assert_eq!(fake.auth.asked(), 0);
+    foxy.counts(Event::MirrorLeft, 1);
+    // Listed, the mirror's own login serves all its clients.
+    let site = fake.mirror("own.test", &[&fake.auth, &fake.storage], Some("ann:pw"));
+    let foxy = Foxy::start(Role::Forward, config(vec![site]), 1);
+    let path = format!("/v2/team/secret/blobs/{}", fake.layer());
+    assert_eq!(get(&foxy, &path, "").body.len(), 100_000);
+    assert!(!fake.state.leaked.load(Ordering::SeqCst));
+    let seen: BTreeSet<String> = foxy.logged().into_iter().collect();
+    assert!(
+        !seen
+            .iter()
+            .any(|line| line.contains("sig=") || line.contains("pw")),
+        "{seen:?}"
+    );
+}
