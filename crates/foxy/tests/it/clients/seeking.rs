@@ -124,18 +124,19 @@ function name([r, g, b]) { return r > 100 ? (g > 100 ? 'y' : 'r') : g > 100 ? 'g
 function next() {
   if (seen.length == times.length) { tell(seen); return; }
   video.currentTime = times[seen.length] + 0.5;
-  video.requestVideoFrameCallback(look);
 }
-// 'seeked' may come before the frame is shown: a busy browser would draw the frame before it.
-function look(_, frame) {
-  if (Math.floor(frame.mediaTime) != times[seen.length]) {
-    video.requestVideoFrameCallback(look);
-    return;
-  }
-  canvas.drawImage(video, 0, 0, 8, 8);
+// 'seeked' may come before the frame can be drawn: a busy browser would draw the frame before it.
+// A frame tells by its own time, in microseconds, which second it belongs to.
+function look() {
+  const frame = new VideoFrame(video);
+  const sought = Math.floor(frame.timestamp / 1e6) == times[seen.length];
+  if (sought) canvas.drawImage(frame, 0, 0, 8, 8);
+  frame.close();
+  if (!sought) { setTimeout(look, 50); return; }
   seen += name(canvas.getImageData(4, 4, 1, 1).data);
   next();
 }
+video.onseeked = look;
 video.onerror = () => tell('error-' + video.error.message);
 video.onloadedmetadata = next;
 </script>";
