@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use foxy_base::{Clock, MonoTime, SystemClock};
 
-use crate::Scene;
+use foxy_disk::FaultRule;
+
+use crate::{Reply, Scene, secs};
 
 /// Rules and their tests, as they are delivered.
 const RULES: &str = include_str!("../../dist/prometheus/alerts.yaml");
@@ -52,6 +54,34 @@ impl Incident<'_> {
 }
 
 impl Scene {
+    /// A scene with a store, one object in it, and this fault from then on.
+    pub fn with_faulty_disk(rule: FaultRule) -> Self {
+        let scene = Self::with().disk().begin();
+        scene.origin.plays("/a", Reply::ok("hello").max_age(3600));
+        scene.get("/a").miss();
+        scene.settle();
+        assert!(!scene.page("/readyz").contains("\nstore "));
+        scene.disk().set_faults(rule);
+        scene
+    }
+
+    /// Asks for new objects while time passes. All are answered.
+    pub fn goes_on(&self) {
+        for n in 0..20 {
+            let path = format!("/{n}");
+            self.origin.plays(&path, Reply::ok("fresh").max_age(3600));
+            self.get(&path).is(200).says("fresh");
+            self.wait(secs(1));
+        }
+    }
+
+    /// Asks the site `www` for its page so many times; each answer has this status.
+    pub fn ask_www(&self, times: usize, status: u16) {
+        for _ in 0..times {
+            let _ = self.get_at(self.site(), "www.test", "/a").is(status);
+        }
+    }
+
     /// Waits until an incident is seen everywhere, and prints after how long. The bound is wide,
     /// for busy machines: an operator must see it within 5 seconds, and this says how long it took.
     pub fn shows(&self, incident: Incident<'_>) {

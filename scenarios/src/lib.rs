@@ -22,6 +22,7 @@ mod origin;
 mod other_cache;
 mod reply;
 mod scene;
+mod untrusted;
 
 pub use answer::Answer;
 pub use client::Client;
@@ -30,3 +31,4 @@ pub use origin::{Asked, Origin};
 pub use other_cache::{Next, OtherCache, READING};
 pub use reply::Reply;
 pub use scene::{Scene, SceneBuilder, TOKEN, secs};
+pub use untrusted::untrusted_origin;
