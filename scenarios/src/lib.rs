@@ -17,14 +17,18 @@
 
 mod answer;
 mod client;
+mod incident;
 mod origin;
 mod other_cache;
 mod reply;
 mod scene;
+mod untrusted;
 
 pub use answer::Answer;
 pub use client::Client;
+pub use incident::Incident;
 pub use origin::{Asked, Origin};
 pub use other_cache::{Next, OtherCache, READING};
 pub use reply::Reply;
 pub use scene::{Scene, SceneBuilder, TOKEN, secs};
+pub use untrusted::untrusted_origin;

@@ -145,6 +145,10 @@ fn play(reply: &Reply, asked: &Asked, client: &mut Client, clock: &ManualClock) 
                 thread::sleep(*time);
                 Ok(())
             }
+            Step::Gate(gate) => {
+                drop(gate.lock());
+                Ok(())
+            }
             Step::Close => return false,
             Step::Echo(bytes) => {
                 let heard = client.exactly(*bytes);

@@ -1,5 +1,6 @@
 //! Replies of the origin: pieces of bytes, pauses, and the end.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// One step of an answer.
@@ -12,6 +13,8 @@ pub(crate) enum Step {
     Raw(Vec<u8>),
     /// Silence.
     Pause(Duration),
+    /// Silence until nobody holds the lock.
+    Gate(Arc<Mutex<()>>),
     /// The connection ends.
     Close,
     /// Reads this many bytes from the client and sends them back.
@@ -78,6 +81,13 @@ impl Reply {
     #[must_use]
     pub fn pause(mut self, millis: u64) -> Self {
         self.steps.push(Step::Pause(Duration::from_millis(millis)));
+        self
+    }
+
+    /// All of it comes only when nobody holds the lock.
+    #[must_use]
+    pub fn behind(mut self, gate: &Arc<Mutex<()>>) -> Self {
+        self.steps.insert(0, Step::Gate(Arc::clone(gate)));
         self
     }
 

@@ -3,7 +3,12 @@
 use std::process::{Command, Stdio};
 
 /// Program and Debian package.
-const TOOLS: [(&str, &str); 3] = [("curl", "curl"), ("git", "git"), ("chromium", "chromium")];
+const TOOLS: [(&str, &str); 4] = [
+    ("curl", "curl"),
+    ("git", "git"),
+    ("chromium", "chromium"),
+    ("promtool", "prometheus"),
+];
 
 /// Makes sure that the clients of the client tests are there. Returns whether all are; what is
 /// missing is named with the command that gets it, and its tests say so again.

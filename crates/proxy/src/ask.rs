@@ -11,6 +11,7 @@ use foxy_http1::{FieldSlots, RequestHead, RequestParts, Scheme, Url};
 use crate::asker::Asker;
 use crate::conn::past_the_cache;
 use crate::local::Local;
+use crate::origins::Turn;
 use crate::parents::Parents;
 use crate::rewriting::Recipient;
 use crate::route::{self, destination};
@@ -174,12 +175,15 @@ impl Ask {
         Sent::of(self.head(), local, &self.role, &self.client)
     }
 
-    /// The origins of its site, if there are several.
+    /// The origins of its site.
     pub(crate) fn origins(&self) -> Option<&Origins> {
-        match &*self.role {
-            Role::Site(site) => site.origins.as_ref(),
-            _ => None,
-        }
+        self.role.origins()
+    }
+
+    /// A turn at the only origin of its site, if there is one and no parent is asked.
+    pub(crate) fn only_origin(&self) -> Option<Turn> {
+        let origins = self.origins().filter(|_| self.parents().is_none());
+        origins.and_then(Origins::only)
     }
 
     /// The parents that it is sent through.

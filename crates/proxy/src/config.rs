@@ -270,6 +270,15 @@ impl Role {
         }
     }
 
+    /// The origins of its site.
+    #[inline]
+    pub(crate) fn origins(&self) -> Option<&Origins> {
+        match self {
+            Self::Site(site) => site.origins.as_ref(),
+            _ => None,
+        }
+    }
+
     /// The part of a mirror that it is for.
     #[inline]
     pub(crate) fn mirrored(&self) -> Option<&Arc<Mirrored>> {
@@ -312,7 +321,8 @@ pub struct Site {
     pub port: u16,
     /// How TLS is spoken to the origin; `None`: it is not.
     pub tls: Option<OriginTls>,
-    /// All origins, if there are several. All are asked under the name `host`.
+    /// Its origins, with the figures about them and about its requests. All are asked under the
+    /// name `host`. `None`: one, without figures.
     pub origins: Option<Origins>,
     /// How long it waits for its origins.
     pub timeouts: OriginTimeouts,

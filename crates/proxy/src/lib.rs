@@ -67,7 +67,9 @@ pub use config::{
     Collapse, Config, FillConfig, ForwardedMode, HeaderConfig, Limits, Role, Site, Timeouts,
     UpstreamConfig,
 };
-pub use counters::{BUCKETS, CLASSES, Counters, Event, Latency, OriginTotals, Totals, Trouble};
+pub use counters::{
+    BUCKETS, CACHED, CLASSES, Counters, Event, Latency, OriginTotals, SiteTotals, Totals, Trouble,
+};
 pub use foxy_access as access_rules;
 pub use foxy_http_rules as rules;
 pub use foxy_mirror as mirror;
@@ -80,8 +82,8 @@ pub use logins::{Helper, LoginToken, Logins, LoginsConfig};
 pub use manner::{ErrorPage, Maintenance, Manner, OriginTimeouts, ToHttps};
 pub use mirrors::{Login, MirrorSite, Mirrored, Mirrors, PublicUrl};
 pub use origins::{
-    Balance, Check, HealthRules, ORIGINS_MAX, Origin, OriginCounts, OriginState, Origins,
-    OriginsConfig, Standing,
+    Ailment, Balance, Check, HealthRules, ORIGINS_MAX, Origin, OriginCounts, OriginState, Origins,
+    OriginsConfig, Recently, Standing,
 };
 pub use outcome::Outcome;
 pub use parents::{ParentBalance, ParentGroup, ParentServer};

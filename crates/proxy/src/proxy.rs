@@ -3,18 +3,22 @@
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use foxy_base::{Clock, hash64};
+use foxy_base::{Clock, MonoTime, hash64};
 use foxy_http_rules::{Digest, Flags, RuleId};
 use foxy_store::{Engine, Object};
 use tokio::sync::watch;
 
 use crate::fetch::FillHead;
 use crate::fill::FillMap;
-use crate::ledger::Use;
+use crate::ledger::{Pressure, Use};
 use crate::purge::stored_digest;
 use crate::shared::Shared;
 use crate::{Config, Counters, Resolver, Totals};
+
+/// Memory that was spent counts as short for so long, so that people see it.
+const SHORT: Duration = Duration::from_secs(10);
 
 /// The proxy: everything that its workers share. Make one, give it to every
 /// [`Worker`](crate::Worker). After a reload there is a new one, with the same [`Shared`] part.
@@ -124,6 +128,17 @@ impl Proxy {
     /// Corrects the sum of [`memory_used`](Self::memory_used): requests really have `bytes` now.
     pub fn observe_memory(&self, bytes: usize) {
         self.ledger.observe(bytes);
+        if self.ledger.pressure() == Pressure::Spent {
+            let now = self.clock.mono().nanos().max(1);
+            self.spent_at.store(now, Ordering::Relaxed);
+        }
+    }
+
+    /// True if the memory for requests was spent at an observation of the last ten seconds.
+    #[must_use]
+    pub fn memory_is_short(&self) -> bool {
+        let at = self.spent_at.load(Ordering::Relaxed);
+        at != 0 && self.clock.mono().since(MonoTime(at)) < SHORT
     }
 
     /// Bytes that requests have beyond what is entered for their uses, as last observed.

@@ -1,6 +1,6 @@
 //! State that outlives a reload.
 
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Weak};
 
 use foxy_base::Clock;
@@ -30,6 +30,8 @@ pub struct Shared {
     pub(crate) dns: DnsCache,
     pub(crate) connections: AtomicUsize,
     pub(crate) ledger: Arc<Ledger>,
+    /// When the ledger was last seen spent, in nanoseconds; 0: never.
+    pub(crate) spent_at: AtomicU64,
     /// Connections per client.
     pub(crate) places: Arc<Places>,
     /// Keys whose answers others may not have: requests for them do not wait for each other.
@@ -73,6 +75,7 @@ impl Shared {
     ) -> Self {
         Self {
             ledger: Ledger::new(config.limits.memory, config.fill.memory),
+            spent_at: AtomicU64::new(0),
             places: Places::new(config.limits.client_connections),
             unshared: Remembered::new(),
             undivided: Remembered::new(),

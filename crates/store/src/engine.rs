@@ -319,6 +319,7 @@ impl Engine {
             uuid: store.uuid.0,
             disk: store.disk.describe(),
             health: store.seen_health(|| self.clock.mono()),
+            full: store.condition.is_full(),
             duty: store.duty(),
             left: store.left(),
             share: store.share(),

@@ -273,6 +273,8 @@ pub struct OneStoreStats {
     pub share: f64,
     /// Why that is not everything: what the device said last.
     pub reason: Option<String>,
+    /// The last write failed because the file system behind it, or a quota, has no room.
+    pub full: bool,
     /// The kind of its device, measured by its reads.
     pub device: Device,
     /// Its reads are sorted.

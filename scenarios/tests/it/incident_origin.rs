@@ -1,32 +1,35 @@
-//! Origins that fail, as an operator sees them: in the metrics that the alert rules watch
-//! (dist/prometheus/alerts.yaml) and in the figures of `/stats`.
+//! An origin that fails, as an operator sees it.
 
 use foxy_scenarios::*;
 
 #[test]
 fn an_origin_that_fails() {
-    let scene = Scene::with().config("[access]\nports = \"all\"").begin();
+    let scene = Scene::with().site().begin();
+    assert!(!scene.page("/readyz").contains("origin"));
     let failing = Reply::new("503 Service Unavailable", "sorry");
     scene.origin.plays("/a", failing);
-    scene.get("/a").is(503);
+    scene.ask_www(3, 503);
+    scene.shows(Incident {
+        alert: "FoxyOriginDown",
+        sample: "foxy_origin_up{site=\"www\"",
+        value: Some("0"),
+        stats: "\"ailment\": \"fails\"",
+        ready: " of site www fails: status-5xx",
+    });
+    scene.shows(Incident {
+        alert: "FoxySiteFails",
+        sample: "foxy_site_requests_total{site=\"www\",cache=\"miss\",class=\"5xx\"}",
+        value: Some("3"),
+        stats: "\"errors\": 3",
+        ready: "ready\n",
+    });
     scene.exports("foxy_origin_responses_total{class=\"5xx\"}");
-    scene.exports("foxy_responses_total{class=\"5xx\"}");
-    // Nobody listens on port 1.
-    let gone = "GET http://origin.test:1/ HTTP/1.1\r\nHost: origin.test:1\r\n\r\n";
-    scene.send_raw(gone).is(502);
-    scene.exports("foxy_origin_errors_total{reason=\"connect\"}");
-    scene.exports("foxy_requests_total{result=\"origin-error\"}");
-    scene.exports("foxy_upstream_failed_total");
-    assert!(scene.page("/stats").contains("\"origin-error\": 1"));
-}
-
-#[test]
-fn an_origin_that_does_not_answer_in_time() {
-    let scene = Scene::with()
-        .config("[timeouts]\nfirst_byte = \"1s\"")
-        .begin();
-    scene.origin.plays("/a", Reply::raw("").pause(4000).close());
-    scene.get("/a").is(504);
-    scene.exports("foxy_origin_errors_total{reason=\"answer-timeout\"}");
-    scene.exports("foxy_requests_total{result=\"origin-timeout\"}");
+    // One good answer ends it.
+    scene.origin.plays("/a", Reply::ok("well"));
+    scene.ask_www(1, 200);
+    scene.until("the origin is well", || {
+        let well = |line: &str| line.starts_with("foxy_origin_up") && line.ends_with(" 1");
+        let ready = scene.page("/readyz");
+        !ready.contains("origin") && scene.page("/metrics").lines().any(well)
+    });
 }

@@ -7,7 +7,7 @@
 mod collapse;
 mod faults;
 mod hit_cost;
-mod process;
+pub(crate) mod process;
 mod purge;
 mod ranges;
 mod replay;

@@ -115,16 +115,14 @@ impl Bench {
 
     fn spawn(&self, port: u16, args: &[&str], log: Stdio) -> Result<Foxy, String> {
         let admin = free_port()?;
+        let logs = args.contains(&"--access-log");
+        let silent: &[&str] = if logs { &[] } else { &["--access-log", "off"] };
         let child = self
             .program()
             .arg("serve")
             .args(["--listen", &format!("127.0.0.1:{port}")])
-            .args([
-                "--admin",
-                &format!("127.0.0.1:{admin}"),
-                "--access-log",
-                "off",
-            ])
+            .args(["--admin", &format!("127.0.0.1:{admin}")])
+            .args(silent)
             .args(args)
             .stdout(Stdio::null())
             .stderr(log)

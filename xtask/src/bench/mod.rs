@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: figures that anyone can repeat with one command each.
 
 mod micro;
+mod observe;
 mod peers;
 mod tls;
 
@@ -17,6 +18,8 @@ pub(crate) enum Bench {
     Versions(peers::versions::Wanted),
     /// Hits and handshakes over TLS 1.3 beside nginx, as ratios of medians
     Tls(tls::Wanted),
+    /// What being watched costs: metrics read each second and a JSON log, on and off in turn
+    Observe(observe::Wanted),
     /// A process per request and a file per URL beside Foxy, with and without a cache
     Fork(peers::fork::Wanted),
 }
@@ -28,6 +31,9 @@ pub(crate) fn run(report: &mut Report, bench: &Bench) {
         Bench::Fork(wanted) => report.step("bench fork", || outcome(peers::fork::run(wanted))),
         Bench::Versions(wanted) => {
             report.step("bench versions", || outcome(peers::versions::run(wanted)));
+        }
+        Bench::Observe(wanted) => {
+            report.step("bench observe", || outcome(observe::run(wanted)));
         }
         Bench::Tls(wanted) => report.step("bench tls", || outcome(tls::run(wanted))),
         Bench::Micro(wanted) => report.step("bench micro", || outcome(micro::run(wanted))),

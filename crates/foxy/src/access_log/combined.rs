@@ -1,4 +1,5 @@
-//! Apache's combined format: `client - - [date] "request" status bytes "referer" "agent"`.
+//! Apache's common format, `client - user [date] "request" status bytes`, and its combined one, which adds
+//! `"referer" "agent"`.
 
 use std::io::Write;
 
@@ -7,15 +8,28 @@ use foxy_proxy::LogRecord;
 use super::redaction::ShownClient;
 use super::{Calendar, or_dash};
 
-/// Appends one line.
-pub(super) fn write((record, client): (&LogRecord<'_>, ShownClient), out: &mut Vec<u8>) {
-    let at = Calendar::of(record.at);
-    // Writing to a Vec cannot fail.
+/// Appends one line of the common format.
+pub(super) fn write_common(shown: (&LogRecord<'_>, ShownClient), out: &mut Vec<u8>) {
+    common(shown, out);
+    out.push(b'\n');
+}
+
+/// Appends one line of the combined format.
+pub(super) fn write(shown: (&LogRecord<'_>, ShownClient), out: &mut Vec<u8>) {
+    common(shown, out);
+    let (record, _) = shown;
+    out.extend_from_slice(b" \"");
+    escaped(or_dash(record.referer), out);
+    out.extend_from_slice(b"\" \"");
+    escaped(or_dash(record.user_agent), out);
+    out.extend_from_slice(b"\"\n");
+}
+
+/// A time as both have it, without its brackets.
+pub(super) fn time(at: &Calendar, out: &mut Vec<u8>) {
     let _ = write!(
         out,
-        "{} - {} [{:02}/{}/{:04}:{:02}:{:02}:{:02} +0000] \"",
-        client.address(),
-        user(record),
+        "{:02}/{}/{:04}:{:02}:{:02}:{:02} +0000",
         at.day,
         at.month_name(),
         at.year,
@@ -23,6 +37,13 @@ pub(super) fn write((record, client): (&LogRecord<'_>, ShownClient), out: &mut V
         at.minute,
         at.second
     );
+}
+
+fn common((record, client): (&LogRecord<'_>, ShownClient), out: &mut Vec<u8>) {
+    // Writing to a Vec cannot fail.
+    let _ = write!(out, "{} - {} [", client.address(), user(record));
+    time(&Calendar::of(record.at), out);
+    out.extend_from_slice(b"] \"");
     escaped(or_dash(record.method), out);
     out.push(b' ');
     escaped(or_dash(record.target), out);
@@ -33,11 +54,6 @@ pub(super) fn write((record, client): (&LogRecord<'_>, ShownClient), out: &mut V
             let _ = write!(out, "{bytes}");
         }
     }
-    out.extend_from_slice(b" \"");
-    escaped(or_dash(record.referer), out);
-    out.extend_from_slice(b"\" \"");
-    escaped(or_dash(record.user_agent), out);
-    out.extend_from_slice(b"\"\n");
 }
 
 /// The user in one word.

@@ -9,20 +9,10 @@ use super::{Calendar, url};
 
 /// Appends one line. Written by hand: no tree is built, and the order of the keys is fixed.
 pub(super) fn write((record, client): (&LogRecord<'_>, ShownClient), out: &mut Vec<u8>) {
-    let at = Calendar::of(record.at);
+    out.extend_from_slice(b"{\"time\":\"");
+    time(&Calendar::of(record.at), out);
     // Writing to a Vec cannot fail.
-    let _ = write!(
-        out,
-        "{{\"time\":\"{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z\",\"client\":\"{}\"",
-        at.year,
-        at.month,
-        at.day,
-        at.hour,
-        at.minute,
-        at.second,
-        at.millis,
-        client.with_port()
-    );
+    let _ = write!(out, "\",\"client\":\"{}\"", client.with_port());
     text("user", record.user.as_bytes(), out);
     text("partition", record.partition.as_bytes(), out);
     text("method", record.method, out);
@@ -57,6 +47,15 @@ pub(super) fn write((record, client): (&LogRecord<'_>, ShownClient), out: &mut V
     text("referer", record.referer, out);
     text("user_agent", record.user_agent, out);
     out.extend_from_slice(b"}\n");
+}
+
+/// A time as RFC 3339 has it.
+pub(super) fn time(at: &Calendar, out: &mut Vec<u8>) {
+    let _ = write!(
+        out,
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
+        at.year, at.month, at.day, at.hour, at.minute, at.second, at.millis
+    );
 }
 
 fn write_details(details: &Details<'_>, out: &mut Vec<u8>) {

@@ -11,6 +11,7 @@ mod redaction;
 mod sink;
 mod squid;
 mod switch;
+mod template;
 mod writer;
 
 pub use calendar::Calendar;
@@ -25,11 +26,13 @@ use crate::config::LogFormat;
 
 /// Appends one line, newline included. The record is redacted already; the client beside it is what
 /// may be shown of the record's.
-fn write_shown(format: LogFormat, shown: (&LogRecord<'_>, ShownClient), out: &mut Vec<u8>) {
+fn write_shown(format: &LogFormat, shown: (&LogRecord<'_>, ShownClient), out: &mut Vec<u8>) {
     match format {
         LogFormat::Squid => squid::write(shown, out),
+        LogFormat::Common => combined::write_common(shown, out),
         LogFormat::Combined => combined::write(shown, out),
         LogFormat::Json => json::write(shown, out),
+        LogFormat::Template(template) => template::write(template, shown, out),
     }
 }
 

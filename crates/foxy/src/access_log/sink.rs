@@ -46,7 +46,7 @@ impl LogSink for BufferedSink {
         let Some(active) = &self.active else { return };
         let client = active.redaction.client(record);
         let shown = active.redaction.apply(record, &mut self.scratch);
-        write_shown(active.format, (&shown, client), &mut self.lines);
+        write_shown(&active.format, (&shown, client), &mut self.lines);
         self.count += 1;
         if self.lines.len() >= FULL_BYTES {
             self.flush();
@@ -58,8 +58,11 @@ impl LogSink for BufferedSink {
     }
 
     fn wants_details(&self) -> bool {
-        let format = self.active.as_ref().map(|active| active.format);
-        format == Some(LogFormat::Json)
+        match self.active.as_ref().map(|active| &active.format) {
+            Some(LogFormat::Json) => true,
+            Some(LogFormat::Template(template)) => template.has_details(),
+            _ => false,
+        }
     }
 
     fn renew(&mut self) {

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use foxy_base::WallTime;
 use foxy_proxy::{LogRecord, Outcome};
 
 use super::redaction::ShownClient;
@@ -9,13 +10,11 @@ use super::{or_dash, url};
 
 /// Appends one line.
 pub(super) fn write((record, client): (&LogRecord<'_>, ShownClient), out: &mut Vec<u8>) {
-    let at = record.at;
+    time(record.at, out);
     // Writing to a Vec cannot fail.
     let _ = write!(
         out,
-        "{}.{:03} {:>6} {} {}/{:03} {} ",
-        at.secs(),
-        at.millis().rem_euclid(1000),
+        " {:>6} {} {}/{:03} {} ",
         record.duration.as_millis(),
         client.address(),
         code(record.outcome),
@@ -43,8 +42,13 @@ pub(super) fn write((record, client): (&LogRecord<'_>, ShownClient), out: &mut V
     out.push(b'\n');
 }
 
+/// Seconds since 1970, with three decimals.
+pub(super) fn time(at: WallTime, out: &mut Vec<u8>) {
+    let _ = write!(out, "{}.{:03}", at.secs(), at.millis().rem_euclid(1000));
+}
+
 /// The result words that log analysers know.
-fn code(outcome: Outcome) -> &'static str {
+pub(super) fn code(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::MemoryHit => "TCP_MEM_HIT",
         Outcome::DiskHit => "TCP_HIT",

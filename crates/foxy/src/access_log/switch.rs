@@ -99,7 +99,7 @@ impl Log {
             *thread = new.map(|new| (config.access.clone(), new));
         }
         let active = thread.as_ref().map(|(_, thread)| Active {
-            format: config.format,
+            format: config.format.clone(),
             redaction: Redaction {
                 clients: config.clients,
                 queries: config.queries,

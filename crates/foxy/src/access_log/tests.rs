@@ -1,6 +1,7 @@
-//! The three formats, byte by byte, and the way from a record to the file.
+//! The formats, byte by byte, and the way from a record to the file.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use foxy_base::WallTime;
@@ -8,7 +9,9 @@ use foxy_proxy::{Details, LogRecord, LogSink, Outcome, RequestId};
 
 use super::redaction::{Redaction, Scratch, Secret};
 use super::*;
-use crate::config::{LogClients, LogConfig, LogLevel, LogQueries, LogTarget};
+use crate::config::{LogClients, LogConfig, LogLevel, LogQueries, LogTarget, LogTemplate};
+
+mod templates;
 
 fn record<'a>() -> LogRecord<'a> {
     LogRecord {
@@ -37,7 +40,7 @@ fn record<'a>() -> LogRecord<'a> {
     }
 }
 
-fn line(format: LogFormat, record: &LogRecord<'_>) -> String {
+fn line(format: &LogFormat, record: &LogRecord<'_>) -> String {
     let mut out = Vec::new();
     write_shown(format, (record, ShownClient::Full(record.client)), &mut out);
     String::from_utf8(out).unwrap()
@@ -46,7 +49,7 @@ fn line(format: LogFormat, record: &LogRecord<'_>) -> String {
 #[test]
 fn squid_native() {
     assert_eq!(
-        line(LogFormat::Squid, &record()),
+        line(&LogFormat::Squid, &record()),
         "1700000000.123     45 127.0.0.1 TCP_MISS/200 1234 GET http://example.com/a?b=1 - \
          HIER_DIRECT/192.0.2.1 text/html\n"
     );
@@ -58,7 +61,7 @@ fn squid_native() {
         ..record()
     };
     assert_eq!(
-        line(LogFormat::Squid, &hit),
+        line(&LogFormat::Squid, &hit),
         "1700000000.123     45 127.0.0.1 TCP_MEM_HIT/200 1234 GET http://example.com/x%20y - HIER_NONE/- -\n"
     );
 }
@@ -71,10 +74,14 @@ fn apache_combined() {
         ..record()
     };
     assert_eq!(
-        line(LogFormat::Combined, &nasty),
+        line(&LogFormat::Combined, &nasty),
         "127.0.0.1 - - [14/Nov/2023:22:13:20 +0000] \"GET http://example.com/a?b=1 HTTP/1.1\" 200 - \
          \"-\" \"a\\\"b\\\\c\\x07\\xff\"\n"
     );
+}
+
+fn template(text: &str) -> LogFormat {
+    LogFormat::Template(Arc::new(LogTemplate::parse(text).unwrap()))
 }
 
 #[test]
@@ -85,7 +92,7 @@ fn json_is_json_whatever_clients_send() {
         outcome: Outcome::BadRequest,
         ..record()
     };
-    let text = line(LogFormat::Json, &nasty);
+    let text = line(&LogFormat::Json, &nasty);
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(value["time"], "2023-11-14T22:13:20.123Z");
     assert_eq!(value["outcome"], "bad-request");
@@ -98,7 +105,7 @@ fn json_is_json_whatever_clients_send() {
 fn json_has_the_details_that_are_known() {
     let details = |details| {
         let text = line(
-            LogFormat::Json,
+            &LogFormat::Json,
             &LogRecord {
                 details: Some(details),
                 ..record()
@@ -171,12 +178,22 @@ fn lines_reach_the_file_and_a_moved_file_is_opened_anew() {
 fn queries_are_logged_only_where_that_is_wanted_and_strangers_do_not_read() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
-    for format in [LogFormat::Squid, LogFormat::Combined, LogFormat::Json] {
+    let template = template("{url} \"{referer}\" {target}");
+    for (n, format) in [
+        LogFormat::Squid,
+        LogFormat::Common,
+        LogFormat::Combined,
+        LogFormat::Json,
+        template,
+    ]
+    .iter()
+    .enumerate()
+    {
         for queries in [LogQueries::Off, LogQueries::Kept, LogQueries::Hashed] {
-            let path = folder.path().join(format!("{format:?} {queries:?}"));
+            let path = folder.path().join(format!("{n} {queries:?}"));
             let config = LogConfig {
                 queries,
-                ..log(LogTarget::File(path.clone()), format)
+                ..log(LogTarget::File(path.clone()), format.clone())
             };
             let log = Log::start(&config).unwrap();
             let mut sink = BufferedSink::new(&log);
@@ -290,7 +307,7 @@ fn told(clients: LogClients, (client, user, day): (&str, &str, i64)) -> String {
     let (mut scratch, mut out) = (Scratch::default(), Vec::new());
     let shown = redaction.apply(&record, &mut scratch);
     write_shown(
-        LogFormat::Json,
+        &LogFormat::Json,
         (&shown, redaction.client(&record)),
         &mut out,
     );

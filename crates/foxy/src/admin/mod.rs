@@ -25,7 +25,7 @@ mod why;
 
 pub(crate) use keys::Keys;
 pub(crate) use list::Line;
-pub use origins::OriginLine;
+pub use origins::{OriginLine, SiteLine};
 pub(crate) use purge::{Operation, Removed, Started};
 pub(crate) use socket::UnixSocket;
 pub(crate) use stats::resident_bytes;
@@ -76,7 +76,7 @@ pub(crate) struct State {
     addresses: Addresses,
     certificates: Vec<ServerTls>,
     reloads: mpsc::Sender<ReloadWish>,
-    /// The origins of sites that have several.
+    /// The origins of sites.
     origins: Vec<Origins>,
 }
 

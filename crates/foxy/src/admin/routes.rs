@@ -91,13 +91,23 @@ fn ready(state: &State) -> (String, bool) {
     let word = if left { "ready" } else { "no origin is left" };
     let without = without.collect::<String>();
     let stores = sick_stores(&state.engine.stats().stores);
-    (format!("{word}{without}{stores}{sick}"), left)
+    let memory = match state.proxy.memory_is_short() {
+        true => "\nmemory is short: idle connections are closed, and requests may be refused",
+        false => "",
+    };
+    (format!("{word}{without}{stores}{sick}{memory}"), left)
 }
 
-/// Lines about stores that are slow, only read, or offline: Foxy serves, with less.
+/// Lines about stores that are slow, full, only read, or offline: Foxy serves, with less.
 fn sick_stores(stores: &[OneStoreStats]) -> String {
-    let sick = stores.iter().filter(|store| store.health != Health::Good);
-    sick.map(|store| format!("\nstore {} is {}", store.disk, health_word(store.health)))
+    let state = |store: &OneStoreStats| match store.health {
+        Health::Good => store.full.then_some("full"),
+        health => Some(health_word(health)),
+    };
+    let sick = stores
+        .iter()
+        .filter_map(|store| Some((&store.disk, state(store)?)));
+    sick.map(|(disk, state)| format!("\nstore {disk} is {state}"))
         .collect()
 }
 

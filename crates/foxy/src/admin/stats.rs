@@ -7,7 +7,7 @@ use foxy_store::{Device, Health, OneStoreStats};
 use serde::{Deserialize, Serialize};
 
 use super::State;
-use super::origins::{self, OriginLine};
+use super::origins::{self, OriginLine, SiteLine};
 use super::stores::duty_word;
 use super::traffic::{Answers, Origins};
 use crate::run::Absent;
@@ -54,9 +54,12 @@ pub struct Stats {
     /// Stores of the configuration that Foxy goes without, with the reasons.
     #[serde(default)]
     pub absent_stores: Vec<Absent>,
-    /// Origins of sites that have several.
+    /// Origins of sites.
     #[serde(default)]
     pub origins: Vec<OriginLine>,
+    /// Requests of sites.
+    #[serde(default)]
+    pub sites: Vec<SiteLine>,
     /// Access log lines written and dropped.
     pub log_lines: Lines,
 }
@@ -81,6 +84,9 @@ pub struct Durations {
 pub struct Memory {
     /// The budget.
     pub budget_bytes: u64,
+    /// True if the memory for requests is spent, or was in the last ten seconds.
+    #[serde(default)]
+    pub short: bool,
     /// Resident memory of the process as the system reports it; 0 if it does not.
     pub resident_bytes: u64,
     /// Objects in the RAM tier.
@@ -114,6 +120,9 @@ pub struct Store {
     pub left_percent: f64,
     /// `good`, `slow`, `read-only` or `offline`.
     pub health: String,
+    /// True if the last write failed because the file system behind it has no room.
+    #[serde(default)]
+    pub full: bool,
     /// The last error or act of the device that changed its state.
     #[serde(default)]
     pub reason: Option<String>,
@@ -179,6 +188,7 @@ impl Stats {
                 .collect(),
             memory: Memory {
                 budget_bytes: state.memory,
+                short: state.proxy.memory_is_short(),
                 resident_bytes: resident_bytes(),
                 ram_objects: engine.ram_objects,
                 ram_bytes: engine.ram_bytes,
@@ -196,6 +206,7 @@ impl Stats {
                 .collect(),
             absent_stores: state.stores.absent(),
             origins: origins::lines(state),
+            sites: origins::site_lines(state),
             log_lines: state.log.as_ref().map_or_else(Lines::default, |log| Lines {
                 written: log.written(),
                 dropped: log.dropped(),
@@ -228,6 +239,7 @@ fn one_store(
         duty: duty_word(store.duty).to_owned(),
         left_percent: (store.left * 1000.0).round() / 10.0,
         health: health_word(store.health).to_owned(),
+        full: store.full,
         reason: store.reason.clone(),
         device: device_word(store.device).to_owned(),
         reads_sorted: store.reads_sorted,

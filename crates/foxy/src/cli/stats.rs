@@ -28,7 +28,7 @@ pub(super) fn run(args: &StatsArgs) -> ExitCode {
     }
 }
 
-/// The origins of sites that have several.
+/// The origins of the sites.
 fn origins(page: &mut String, origins: &[OriginLine]) {
     for of in origins {
         let _ = writeln!(

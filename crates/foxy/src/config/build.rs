@@ -15,6 +15,7 @@ use super::admin_access::{self, AdminRights, AdminSocket};
 use super::given::{AllGiven, Section};
 use super::kind::Value;
 use super::log::{LogClients, LogQueries, LogService};
+use super::log_template::LogTemplate;
 use super::machine::Machine;
 use super::origin::OriginUrl;
 use super::problem::Problem;
@@ -108,8 +109,8 @@ pub struct SiteConfig {
     pub names: SiteNames,
     /// The origin of the site. With several: the first one, whose name all of them are sent.
     pub origin: OriginUrl,
-    /// All origins of the site, if it has more than one.
-    pub origins: Option<OriginsConfig>,
+    /// All origins of the site.
+    pub origins: OriginsConfig,
     /// How TLS is spoken to the origin; `None`: it is not.
     pub origin_tls: Option<OriginTls>,
     /// How long it waits for its origins.
@@ -163,14 +164,18 @@ pub enum LogTarget {
 }
 
 /// Forms of the access log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogFormat {
     /// Squid's native format.
     Squid,
+    /// Apache's common format.
+    Common,
     /// Apache's combined format.
     Combined,
     /// One JSON object per line.
     Json,
+    /// As the operator says.
+    Template(Arc<LogTemplate>),
 }
 
 /// How much Foxy says about itself: `error`, `warn`, `info` or `debug`.
@@ -362,9 +367,12 @@ fn log(section: Option<&Section>, problems: &mut Vec<Problem>) -> LogConfig {
     LogConfig {
         access: log_target(&values.text("access")),
         format: match values.text("format").as_str() {
+            "common" => LogFormat::Common,
             "combined" => LogFormat::Combined,
             "json" => LogFormat::Json,
-            _ => LogFormat::Squid,
+            text => LogTemplate::parse(text).map_or(LogFormat::Squid, |template| {
+                LogFormat::Template(Arc::new(template))
+            }),
         },
         queries: match values.text("query_strings").as_str() {
             "true" => LogQueries::Kept,

@@ -50,7 +50,7 @@ fn admin(config: &Config) -> impl Debug {
 
 fn lines(config: &Config) -> impl Debug {
     let log = &config.log;
-    (&log.access, log.format, log.queries, log.clients)
+    (&log.access, &log.format, log.queries, log.clients)
 }
 
 fn caching(config: &Config) -> impl Debug {
@@ -132,9 +132,7 @@ impl Config {
                 && own.is_like(before)
             {
                 *own = before.clone();
-                if let Some(origins) = &mut site.origins {
-                    origins.tls = Some(before.clone());
-                }
+                site.origins.tls = Some(before.clone());
             }
         }
     }

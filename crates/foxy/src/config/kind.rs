@@ -9,6 +9,7 @@ use std::time::Duration;
 use foxy_base::ByteSize;
 use ipnet::IpNet;
 
+use super::log_template::{self, LogTemplate};
 use super::origin::OriginEntry;
 use super::pattern::Of;
 use super::rewriting;
@@ -41,6 +42,8 @@ pub enum Kind {
     Text,
     /// A path, or `stdout`, `off`, or a service (`syslog`, `journald`).
     LogTarget,
+    /// The name of a format of the access log, or a template.
+    LogFormat,
     /// A name of letters, digits, `.`, `-` and `_`.
     Name,
     /// Field names.
@@ -168,6 +171,10 @@ impl Kind {
             Self::Text => "a text".to_owned(),
             Self::Files => "a list of paths, `*` for any part of a name".to_owned(),
             Self::LogTarget => "\"stdout\", \"off\", \"syslog\", \"syslog:PATH\", \"syslog:ADDRESS:PORT\", \"journald\" or the path of a file".to_owned(),
+            Self::LogFormat => format!(
+                "{}, or a template with fields in braces, such as \"{{time}} {{client}} {{status}}\"",
+                log_template::NAMED.map(|name| format!("\"{name}\"")).join(", ")
+            ),
             Self::Name => "1 to 64 letters, digits, `.`, `-` or `_`".to_owned(),
             Self::FieldNames => "a list of field names".to_owned(),
             Self::HostName => "a host name or an address".to_owned(),
@@ -231,6 +238,7 @@ impl Kind {
             }
             Self::Path | Self::Text | Self::LogTarget => Ok(Value::Text(one.to_owned())),
             Self::Files => each(given, not_empty).map(Value::Texts),
+            Self::LogFormat => log_format(one).map(Value::Text),
             Self::Name => name(one).map(Value::Text),
             Self::FieldNames => each(given, token).map(Value::Texts),
             Self::HostName => host_name(one).map(Value::Text),
@@ -262,6 +270,16 @@ impl Kind {
             Self::Patterns(of) => each(given, |text| of.read(text)).map(Value::Texts),
             Self::Rewrites(of) => of.check(given).map(|()| Value::Texts(given.to_vec())),
         }
+    }
+}
+
+fn log_format(text: &str) -> Result<String, String> {
+    if log_template::NAMED.contains(&text) {
+        return Ok(text.to_owned());
+    }
+    match text.contains(['{', '}']) {
+        true => LogTemplate::parse(text).map(|_| text.to_owned()),
+        false => Err("there is no such word, and a template has fields in braces".to_owned()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Several origins of a site: how they are used, and what `foxy check` says about them.
+//! The origins of a site: how they are used, and what `foxy check` says about them.
 
 use std::fmt::Write;
 
@@ -13,14 +13,14 @@ use super::origin::OriginEntry;
 use super::problem::Problem;
 use super::values::Values;
 
-/// The origins, if there are several, or one with a limit or checks. `host` is what checks ask for.
+/// The origins of a site. `host` is what checks ask for.
 pub(super) fn read(
     values: &mut Values<'_>,
     (site, host): (&str, String),
     all: Vec<OriginEntry>,
     (tls, timeouts): (&Option<OriginTls>, OriginTimeouts),
     place: &str,
-) -> Option<OriginsConfig> {
+) -> OriginsConfig {
     let (every, status) = (
         values.duration("check_every"),
         values.usize_of("check_status"),
@@ -48,10 +48,6 @@ pub(super) fn read(
     if let Some(wrong) = wrong(&all) {
         values.problem(Problem::conflict(place, wrong));
     }
-    let alone = matches!(&all[..], [only] if only.connections.is_none());
-    if alone && check.is_none() {
-        return None;
-    }
     let origin = |entry: OriginEntry| Origin {
         name: entry.url.to_string(),
         host: entry.url.host,
@@ -59,7 +55,7 @@ pub(super) fn read(
         weight: entry.weight,
         connections: entry.connections,
     };
-    Some(OriginsConfig {
+    OriginsConfig {
         site: site.to_owned(),
         origins: all.into_iter().map(origin).collect(),
         tls: tls.clone(),
@@ -67,7 +63,7 @@ pub(super) fn read(
         balance,
         health,
         check,
-    })
+    }
 }
 
 /// Returns the first mistake in the list.
@@ -91,32 +87,40 @@ fn wrong(all: &[OriginEntry]) -> Option<String> {
 }
 
 impl Config {
-    /// The several origins of each site that has them, all of them up.
+    /// The origins of each site, all of them up.
     pub(crate) fn origins(&self) -> Vec<Origins> {
-        let sites = self.sites.iter().filter_map(|site| site.origins.clone());
-        sites.map(Origins::new).collect()
+        let sites = self.sites.iter().map(|site| site.origins.clone());
+        sites
+            .map(|origins| Origins::new(origins, self.workers))
+            .collect()
     }
 
-    /// The same after a reload: those whose settings are as before keep their state.
+    /// The same after a reload: those whose settings are as before keep their state. The figures of
+    /// a site's requests go on in any case.
     pub(crate) fn origins_after(&self, old: &Self, before: &[Origins]) -> Vec<Origins> {
         let kept = |new: &OriginsConfig| {
             let known = before.iter().find(|origins| origins.site() == new.site)?;
-            let mut sites = old.sites.iter().filter_map(|site| site.origins.as_ref());
-            let old = sites.find(|old| old.site == new.site)?;
-            let same = old.tls == new.tls && format!("{old:?}") == format!("{new:?}");
-            same.then(|| known.clone())
+            let mut sites = old.sites.iter().map(|site| &site.origins);
+            let same = sites
+                .find(|old| old.site == new.site)
+                .is_some_and(|old| old.tls == new.tls && format!("{old:?}") == format!("{new:?}"));
+            Some(match same {
+                true => known.clone(),
+                false => known.renewed(new.clone()),
+            })
         };
-        let sites = self.sites.iter().filter_map(|site| site.origins.as_ref());
+        let sites = self.sites.iter().map(|site| &site.origins);
         sites
-            .map(|new| kept(new).unwrap_or_else(|| Origins::new(new.clone())))
+            .map(|new| kept(new).unwrap_or_else(|| Origins::new(new.clone(), self.workers)))
             .collect()
     }
 }
 
-/// Lines on several origins.
+/// Lines on origins; an only one is named with the site already, unless it has a limit.
 pub(super) fn lines(origins: &OriginsConfig) -> String {
     let mut text = String::new();
-    for origin in &origins.origins {
+    let alone = matches!(&origins.origins[..], [only] if only.connections.is_none());
+    for origin in origins.origins.iter().filter(|_| !alone) {
         // Writing to a string cannot fail.
         let _ = write!(text, "               origin {}", origin.name);
         if origin.weight != 1 {

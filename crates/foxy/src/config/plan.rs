@@ -147,9 +147,7 @@ fn site_lines(site: &SiteConfig) -> String {
     text.push_str(&manner::lines(&site.manner));
     let (rewriting, compress) = (site.rewriting.as_deref(), site.compress.as_deref());
     text.push_str(&rewriting::lines(rewriting, compress));
-    if let Some(origins) = &site.origins {
-        text.push_str(&origins::lines(origins));
-    }
+    text.push_str(&origins::lines(&site.origins));
     for (word, list) in [("hosts", &site.names.hosts), ("paths", &site.names.paths)] {
         if !list.is_empty() {
             let _ = writeln!(text, "               {word} {}", list.join(", "));

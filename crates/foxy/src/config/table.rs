@@ -158,8 +158,8 @@ pub const SETTINGS: &[Setting] = &[
 
     fixed("log", "access", LogTarget, "off",
         "Where finished requests are logged: a file, `stdout`, `syslog` (RFC 5424 to /dev/log; `syslog:PATH` is another socket, `syslog:ADDRESS:PORT` UDP) or `journald`. SIGUSR1 and SIGHUP open the file anew, for log rotation. A line that a service does not take is dropped and counted."),
-    fixed("log", "format", Word(&["squid", "combined", "json"]), "squid",
-        "`squid`: Squid's native format; `combined`: as Apache; `json`: one object per line with every detail."),
+    fixed("log", "format", LogFormat, "squid",
+        "`squid`: Squid's native format; `common` and `combined`: as Apache; `json`: one object per line with every detail. Anything else is a template of a line, such as `{time} {client} {status} \"{url}\"`: the names in braces are those of the [operator's guide](operating.md#logs), `{{` and `}}` stand for braces. In values, quotes and backslashes get a backslash, and what is not printable becomes `\\xhh`; blanks do too where a field does not stand between two `\"`."),
     fixed("log", "query_strings", Word(&["false", "true", "hashed"]), "false",
         "Log the queries of URLs and referrers, which often contain names or keys. `false`: only the `?` is logged, as Squid does. `hashed`: 16 digits in place of each, the same for the same query on one day until a restart. Logs for `foxy sim size` need one of the others where queries tell objects apart."),
     fixed("log", "clients", Word(&["full", "network", "hashed", "off"]), "full",

@@ -73,7 +73,7 @@ struct Now {
     config: Config,
     proxy: Arc<Proxy>,
     keys: Keys,
-    /// The origins of sites that have several.
+    /// The origins of sites.
     origins: Vec<Origins>,
     addresses: Addresses,
     /// Listeners, as configured and as bound.

@@ -36,7 +36,7 @@ pub(super) struct Bound {
 
 impl Bound {
     /// Binds everything the configuration names, except where a socket was passed.
-    /// Sites with several origins have them in `origins`.
+    /// Sites have their origins from `origins`.
     pub(super) fn bind_all(
         config: &Config,
         origins: &[Origins],

@@ -14,6 +14,7 @@ mod common;
 mod formats;
 #[path = "../../../../golden/read.rs"]
 mod frozen;
+mod incident_memory;
 mod lab;
 mod linear;
 mod log_details;

@@ -4,10 +4,11 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
+
+use crate::clients::process::tool;
+use crate::common::Watched;
 
 /// Labels that Prometheus adds.
 const ADDED: [&str; 2] = ["job", "instance"];
@@ -22,33 +23,9 @@ fn file(name: &str) -> String {
     std::fs::read_to_string(root.unwrap().join("dist").join(name)).unwrap()
 }
 
-/// The metrics page of a Foxy that has a store and a log.
+/// The metrics page of a Foxy that has a store, a log and a site.
 fn page() -> String {
-    let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_foxy"));
-    command.env_clear().env("STATE_DIRECTORY", folder.path());
-    command.args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
-    command.args(["--store-size", "32MiB", "--access-log"]);
-    command.arg(folder.path().join("log"));
-    let mut foxy = command
-        .stderr(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let said = BufReader::new(foxy.stderr.take().unwrap()).lines();
-    let mut headline = said
-        .map(|l| l.unwrap())
-        .skip_while(|l| !l.starts_with("foxy "));
-    let headline = headline.next().unwrap();
-    let admin = headline.split("status on http://").nth(1).unwrap();
-    let mut stream = TcpStream::connect(admin.split('/').next().unwrap()).unwrap();
-    let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut page = String::new();
-    stream.read_to_string(&mut page).unwrap();
-    foxy.kill().unwrap();
-    foxy.wait().unwrap();
-    page
+    Watched::start(&["--origin", "http://127.0.0.1:1"]).page("/metrics")
 }
 
 /// Parses a page in the text format of Prometheus. Families without samples count too.
@@ -87,7 +64,7 @@ fn matchers(list: &str) -> Vec<(String, String, String)> {
 }
 
 /// Words and functions of the query language that our queries use.
-const LANGUAGE: [&str; 9] = [
+const LANGUAGE: [&str; 11] = [
     "sum",
     "by",
     "rate",
@@ -97,6 +74,8 @@ const LANGUAGE: [&str; 9] = [
     "le",
     "label_values",
     "on",
+    "and",
+    "or",
 ];
 
 /// Checks a query, and panics with its mistake. Returns the number of metrics that it names.
@@ -220,6 +199,29 @@ fn every_query_names_what_is_exported() {
             "{metrics:?} in {query}"
         );
     }
+}
+
+/// Each alert fires in the case of its incident, and no other does.
+#[test]
+fn alerts_fire_in_their_incidents() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
+    let tests = root.unwrap().join("dist/prometheus/alerts_test.yaml");
+    for alert in file("prometheus/alerts.yaml").split("- alert: ").skip(1) {
+        let name = alert.lines().next().unwrap();
+        let fires = format!("alertname=\"{name}\"");
+        assert!(
+            file("prometheus/alerts_test.yaml").contains(&fires),
+            "{name}"
+        );
+    }
+    let Some(_) = tool("promtool", "prometheus") else {
+        return;
+    };
+    let mut promtool = Command::new("promtool");
+    let output = promtool.args(["test", "rules"]).arg(tests).output();
+    let output = output.unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}");
 }
 
 #[test]

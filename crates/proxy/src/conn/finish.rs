@@ -120,6 +120,9 @@ impl<T: Transport> Conn<T> {
         let duration = local.mono().since(started);
         let counters = local.counters();
         counters.finished(finish.outcome, finish.status, finish.body, duration);
+        if let Some(origins) = self.role.origins() {
+            origins.finished(local, finish.outcome, finish.status);
+        }
         if !local.logs {
             return;
         }

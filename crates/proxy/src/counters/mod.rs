@@ -3,6 +3,7 @@
 mod class;
 mod histogram;
 mod origin;
+mod site;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,6 +16,8 @@ pub use self::class::CLASSES;
 pub use self::histogram::{BUCKETS, Latency};
 pub(crate) use self::origin::OriginCounters;
 pub use self::origin::{OriginTotals, Trouble};
+pub(crate) use self::site::SiteCounters;
+pub use self::site::{CACHED, SiteTotals};
 
 macro_rules! events {
     ($(#[doc = $doc:literal] $name:ident = $word:literal),* $(,)?) => {

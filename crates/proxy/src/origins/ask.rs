@@ -30,6 +30,7 @@ pub(crate) async fn ask(
             local.count(Event::UpstreamElsewhere);
         }
         tried = tried.with(turn.at);
+        turn.wait(local);
         match Leased::ask_one(local, turn.destination(), request, replay).await {
             Ok((mut leased, parts)) => {
                 turn.answered(local, parts.status());

@@ -5,6 +5,7 @@ use foxy_base::MonoTime;
 use super::balance::{Balance, Candidate, Draw, Owed};
 use super::budget::Budget;
 use super::health::{Health, HealthRules, Standing};
+use super::record::{Recently, Record};
 
 /// Origins of a site at most.
 pub const ORIGINS_MAX: usize = 64;
@@ -65,6 +66,7 @@ struct Member {
     limit: u32,
     outstanding: u32,
     health: Health,
+    record: Record,
     counts: OriginCounts,
 }
 
@@ -91,6 +93,7 @@ impl Group {
             limit,
             outstanding: 0,
             health: Health::default(),
+            record: Record::default(),
             counts: OriginCounts::default(),
         };
         let members: Vec<_> = members.take(ORIGINS_MAX).map(member).collect();
@@ -143,10 +146,27 @@ impl Group {
         }
         let chosen = self.balance.choose(&candidates, draw, &mut self.owed);
         let at = chosen.ok_or(Nobody::NoOther)?;
-        let member = &mut self.members[at];
-        member.outstanding += 1;
-        member.counts.requests += 1;
+        self.begin(at);
         Ok(at)
+    }
+
+    /// Counts a request as under way at an origin.
+    pub(super) fn begin(&mut self, at: usize) {
+        if let Some(member) = self.members.get_mut(at) {
+            member.outstanding += 1;
+            member.counts.requests += 1;
+        }
+    }
+
+    /// The last results of an origin, to add to.
+    pub(super) fn record(&mut self, at: usize) -> Option<&mut Record> {
+        self.members.get_mut(at).map(|member| &mut member.record)
+    }
+
+    /// Figures about the last requests to an origin.
+    pub(super) fn recently(&self, at: usize, now: MonoTime) -> Recently {
+        let member = self.members.get(at);
+        member.map_or(Recently::default(), |m| m.record.recently(now))
     }
 
     fn candidate(&self, at: usize, now: MonoTime) -> Candidate {

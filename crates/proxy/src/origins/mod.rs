@@ -1,4 +1,5 @@
-//! Several origins of one site: who is asked, who is left out, who is asked instead.
+//! The origins of one site: which is asked, which is left out, which is asked instead, and what is
+//! told about them. A site of one origin has the figures alone.
 //!
 //! The decisions are pure: `group` over `balance`, `health` and `budget`. This file shares them among
 //! the workers, `ask` connects, `check` asks the origins by itself.
@@ -9,7 +10,9 @@ mod budget;
 pub(crate) mod check;
 mod group;
 mod health;
+mod record;
 
+use std::cell::Cell;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -18,10 +21,11 @@ use foxy_tls::OriginTls;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::OriginTimeouts;
+use crate::counters::SiteCounters;
 use crate::gatekeeper::Reachable;
 use crate::local::Local;
 use crate::upstream::{Destination, UpstreamError};
+use crate::{OriginTimeouts, Outcome as RequestOutcome, SiteTotals};
 pub(crate) use ask::{ask, open};
 pub use balance::Balance;
 use balance::Draw;
@@ -29,6 +33,7 @@ pub use check::Check;
 use group::{Group, Nobody, Result as Outcome, Tried};
 pub use group::{ORIGINS_MAX, OriginCounts};
 pub use health::{HealthRules, Standing};
+pub use record::{Ailment, Recently};
 
 /// One of a site's origins.
 #[derive(Clone, Debug)]
@@ -73,9 +78,20 @@ struct Inner {
     site: String,
     members: Vec<(Destination, String)>,
     check: Option<Check>,
+    /// One of them has a limit of its own.
+    limited: bool,
     group: Mutex<Group>,
     /// A request has ended.
     freed: Notify,
+    /// The requests of the site.
+    requests: SiteCounters,
+}
+
+impl Inner {
+    /// One origin, without a limit: there is nothing to choose.
+    fn is_only(&self) -> bool {
+        self.members.len() == 1 && !self.limited
+    }
 }
 
 /// The present state of one origin.
@@ -89,12 +105,25 @@ pub struct OriginState {
     pub outstanding: u32,
     /// Counts since the start.
     pub counts: OriginCounts,
+    /// Figures about its last requests.
+    pub recently: Recently,
 }
 
 impl Origins {
-    /// The origins, all of them up.
+    /// The origins, all of them up, for so many workers.
     #[must_use]
-    pub fn new(config: OriginsConfig) -> Self {
+    pub fn new(config: OriginsConfig, workers: usize) -> Self {
+        Self::with(config, SiteCounters::new(workers))
+    }
+
+    /// Other origins of the same site, all of them up. The figures of its requests go on.
+    #[must_use]
+    pub fn renewed(&self, config: OriginsConfig) -> Self {
+        Self::with(config, self.0.requests.clone())
+    }
+
+    fn with(config: OriginsConfig, requests: SiteCounters) -> Self {
+        let limited = config.origins.iter().any(|of| of.connections.is_some());
         let limits = config.origins.iter().map(|origin| {
             let limit = origin.connections.unwrap_or(u32::MAX);
             (origin.weight, limit)
@@ -114,10 +143,12 @@ impl Origins {
         };
         Self(Arc::new(Inner {
             site: config.site,
+            limited,
             group: Mutex::new(group),
             members: config.origins.into_iter().map(member).collect(),
             check: config.check,
             freed: Notify::new(),
+            requests,
         }))
     }
 
@@ -140,9 +171,32 @@ impl Origins {
                     standing: group.standing(at, now),
                     outstanding,
                     counts,
+                    recently: group.recently(at, now),
                 }
             })
             .collect()
+    }
+
+    /// Finished requests of the site.
+    #[must_use]
+    pub fn requests(&self) -> SiteTotals {
+        self.0.requests.totals()
+    }
+
+    /// Counts a finished request of the site.
+    #[inline]
+    pub(crate) fn finished(&self, local: &Local, outcome: RequestOutcome, status: u16) {
+        self.0.requests.finished(local.index, outcome, status);
+    }
+
+    /// A request at the only origin, which is asked without a choice; `None` if there are several, or
+    /// if it has a limit.
+    pub(crate) fn only(&self) -> Option<Turn> {
+        if !self.0.is_only() {
+            return None;
+        }
+        self.0.group.lock().begin(0);
+        Some(self.taken(0))
     }
 
     /// Requests that were sent to another origin after an error.
@@ -179,6 +233,7 @@ impl Origins {
         Turn {
             origins: self.clone(),
             at,
+            asked: Cell::new(None),
         }
     }
 
@@ -202,21 +257,39 @@ impl Eq for Origins {}
 pub(crate) struct Turn {
     origins: Origins,
     at: usize,
+    /// Since when it waits for an answer.
+    asked: Cell<Option<MonoTime>>,
 }
 
 impl Turn {
+    /// The origin, if it was chosen, and not asked as the only one.
+    pub(crate) fn chosen(&self) -> Option<&Destination> {
+        let only = self.origins.0.is_only();
+        (!only).then(|| self.destination())
+    }
+
     /// The origin.
-    pub(crate) fn destination(&self) -> &Destination {
+    pub(super) fn destination(&self) -> &Destination {
         &self.origins.0.members[self.at].0
+    }
+
+    /// From now on only the origin keeps the request from its answer.
+    pub(crate) fn wait(&self, local: &Local) {
+        let now = local.mono();
+        self.asked.set(Some(now));
+        if let Some(record) = self.origins.0.group.lock().record(self.at) {
+            record.wait(now);
+        }
     }
 
     /// Notes the status of the answer, unless it is interim.
     pub(crate) fn answered(&self, local: &Local, status: u16) {
-        match status {
-            0..=199 => {}
-            200..=499 => self.note(local, Outcome::Good),
-            _ => self.note(local, Outcome::Error),
-        }
+        let result = match status {
+            0..=199 => return self.end_wait(local.mono()),
+            200..=499 => Outcome::Good,
+            _ => Outcome::Error,
+        };
+        self.note(local, result, "status-5xx");
     }
 
     /// Notes that there was no answer.
@@ -225,25 +298,56 @@ impl Turn {
             error,
             UpstreamError::GivenUp | UpstreamError::Busy | UpstreamError::Forbidden(_)
         );
-        if !ours {
-            self.note(local, Outcome::Failed);
+        match ours {
+            true => self.end_wait(local.mono()),
+            false => self.note(local, Outcome::Failed, error.reason()),
         }
     }
 
-    fn note(&self, local: &Local, outcome: Outcome) {
+    /// Notes a result; `reason` is that of a failure.
+    fn note(&self, local: &Local, outcome: Outcome, reason: &'static str) {
         let inner = &self.origins.0;
         let now = local.mono();
-        let ejected = inner.group.lock().note(self.at, outcome, now);
+        let asked = self.asked.take();
+        let ejected = {
+            let mut group = inner.group.lock();
+            if let Some(record) = group.record(self.at) {
+                if let Some(asked) = asked {
+                    record.waited(now);
+                    if outcome != Outcome::Failed {
+                        record.answered(now.since(asked));
+                    }
+                }
+                record.note((outcome != Outcome::Good).then_some(reason), now);
+            }
+            group.note(self.at, outcome, now)
+        };
         if ejected {
             let (site, origin) = (&inner.site, &inner.members[self.at].1);
             tracing::warn!(%site, %origin, "requests to this origin fail: it is left out for a time");
+        }
+    }
+
+    /// The request waits no longer, and says nothing about the origin.
+    fn end_wait(&self, now: MonoTime) {
+        if self.asked.take().is_some()
+            && let Some(record) = self.origins.0.group.lock().record(self.at)
+        {
+            record.waited(now);
         }
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.origins.0.group.lock().end(self.at);
+        let mut group = self.origins.0.group.lock();
+        if self.asked.take().is_some()
+            && let Some(record) = group.record(self.at)
+        {
+            record.given_up();
+        }
+        group.end(self.at);
+        drop(group);
         self.origins.0.freed.notify_one();
     }
 }

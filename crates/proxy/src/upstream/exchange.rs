@@ -11,14 +11,12 @@ use foxy_http1::{BodyReader, FieldSlots, HeadScanner, ResponseHead, ResponsePart
 use super::UpstreamError;
 use super::connect::{Destination, connect};
 use super::pool::Pooled;
-use crate::ask::Ask;
 use crate::ledger::Pressure;
 use crate::local::Local;
 use crate::manner::OriginPatience;
 use crate::net::{BodyError, Io, OriginStream, Piece, ReadBuf, Ticks, next_piece};
-use crate::origins::{self, Turn};
-use crate::parents;
-use crate::{Event, Mirrored, mirrors};
+use crate::origins::Turn;
+use crate::{Event, Mirrored};
 
 /// A connection to an origin, with its buffers.
 #[derive(Debug)]
@@ -57,7 +55,7 @@ pub(crate) struct Leased {
     /// It has carried requests before, so the origin may have closed it meanwhile.
     pub(crate) reused: bool,
     counted: (u64, u64),
-    /// The request under way at one of several origins.
+    /// The request under way at an origin of a site.
     turn: Option<Turn>,
     /// Its real destination: the way through a parent.
     through: Option<Box<Destination>>,
@@ -99,7 +97,7 @@ impl Leased {
         })
     }
 
-    /// Binds the connection to a turn at one of several origins.
+    /// Binds the connection to a turn at an origin of a site.
     pub(crate) fn of(&mut self, turn: Turn) {
         self.turn = Some(turn);
     }
@@ -110,7 +108,12 @@ impl Leased {
         self
     }
 
-    /// The turn at one of several origins.
+    /// Sets the part of a mirror that the request is for.
+    pub(super) fn set_mirrored(&mut self, part: Option<Arc<Mirrored>>) {
+        self.up.mirrored = part;
+    }
+
+    /// The turn at an origin of a site.
     pub(crate) const fn turn(&self) -> Option<&Turn> {
         self.turn.as_ref()
     }
@@ -147,7 +150,7 @@ impl Leased {
         }
         self.up.wait = None;
         self.up.mirrored = None;
-        let to = self.turn.as_ref().map_or(to, Turn::destination);
+        let to = self.turn.as_ref().and_then(Turn::chosen).unwrap_or(to);
         let through = self.through.take();
         let to = through.as_deref().unwrap_or(to);
         let pooled = Pooled {
@@ -166,62 +169,7 @@ impl Leased {
         self.counted = now;
     }
 
-    /// Sends a request without body and waits for the first head of the answer (which may be
-    /// interim), at one of the origins of the request. A pooled connection that turns out to be dead
-    /// is replaced once if `replay`.
-    pub(crate) async fn ask(
-        local: &Local,
-        ask: &Ask,
-        request: &[u8],
-        replay: bool,
-    ) -> Result<(Self, ResponseParts), UpstreamError> {
-        if ask.role.is_closed() {
-            return Err(UpstreamError::Maintenance);
-        }
-        let asked = match ask.origins() {
-            // Boxed, as below.
-            _ if ask.parents().is_some() => {
-                Box::pin(parents::ask(local, ask, request, replay)).await
-            }
-            // Boxed, as below.
-            None if let Some(part) = ask.registry() => {
-                Box::pin(mirrors::ask_registry(local, ask, part, request)).await
-            }
-            None => Self::ask_one(local, &ask.to, request, replay).await,
-            // Boxed: it would enlarge every miss.
-            Some(all) => Box::pin(origins::ask(local, all, ask, request, replay)).await,
-        };
-        let asked = asked.and_then(|(mut leased, parts)| {
-            leased.up.mirrored = ask.role.mirrored().cloned();
-            let parts = leased.up.seen(local, parts)?;
-            Ok((leased, parts))
-        });
-        asked.inspect_err(|error| local.origin_failed(*error))
-    }
-
-    /// Sends the head of a request with body, at one of the origins of the request.
-    pub(crate) async fn open(
-        local: &Local,
-        ask: &Ask,
-        request: &[u8],
-    ) -> Result<Self, UpstreamError> {
-        if ask.role.is_closed() {
-            return Err(UpstreamError::Maintenance);
-        }
-        let opened = match ask.origins() {
-            // Boxed, as below.
-            _ if ask.parents().is_some() => Box::pin(parents::open(local, ask, request)).await,
-            None => Self::open_one(local, &ask.to, request).await,
-            Some(all) => Box::pin(origins::open(local, all, ask, request)).await,
-        };
-        let opened = opened.map(|mut leased| {
-            leased.up.mirrored = ask.role.mirrored().cloned();
-            leased
-        });
-        opened.inspect_err(|error| local.origin_failed(*error))
-    }
-
-    /// As [`open`](Self::open), at this origin.
+    /// Sends the head of a request with body to this origin.
     pub(crate) async fn open_one(
         local: &Local,
         to: &Destination,
@@ -355,7 +303,7 @@ impl Upstream {
     }
 
     /// The head that is in the buffer as the cache sees it: that of a mirror's upstream is changed.
-    fn seen(
+    pub(super) fn seen(
         &mut self,
         local: &Local,
         parts: ResponseParts,

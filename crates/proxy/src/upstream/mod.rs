@@ -5,6 +5,7 @@ pub(crate) mod dns;
 mod error;
 pub(crate) mod exchange;
 pub(crate) mod limit;
+mod of_request;
 pub(crate) mod pool;
 pub(crate) mod resolver;
 

@@ -45,7 +45,7 @@ fn settings(ports: &[u16]) -> OriginsConfig {
 }
 
 fn start(settings: OriginsConfig, config: Config) -> (Foxy, Origins) {
-    let origins = Origins::new(settings);
+    let origins = Origins::new(settings, 1);
     let site = Site {
         name: "shop".into(),
         host: "shop.internal".into(),

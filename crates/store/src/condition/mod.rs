@@ -18,7 +18,7 @@ mod slow;
 #[cfg(test)]
 mod tests;
 
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use foxy_base::rule;
 use parking_lot::Mutex;
@@ -45,6 +45,8 @@ pub(crate) struct Condition {
     /// Where a read last gave what was not written there.
     damaged: AtomicU32,
     write_errors: AtomicU32,
+    /// The last write failed because there was no room for it.
+    full: AtomicBool,
     /// Failed reads per segment.
     segments: Box<[AtomicU8]>,
     quarantined: AtomicU32,
@@ -64,6 +66,7 @@ impl Condition {
             read_errors: AtomicU32::new(0),
             damaged: AtomicU32::new(u32::MAX),
             write_errors: AtomicU32::new(0),
+            full: AtomicBool::new(false),
             segments: (0..segments).map(|_| AtomicU8::new(0)).collect(),
             quarantined: AtomicU32::new(0),
             late: AtomicU32::new(0),
@@ -85,6 +88,11 @@ impl Condition {
     /// Returns the reason for the last change of the condition, if it is not good.
     pub(crate) fn reason(&self) -> Option<String> {
         self.reason.lock().clone()
+    }
+
+    /// True if the last write failed because the file system, or a quota, has no room.
+    pub(crate) fn is_full(&self) -> bool {
+        self.full.load(Ordering::Relaxed)
     }
 
     /// Segments in quarantine.
@@ -219,6 +227,7 @@ impl Condition {
     /// A write ended well.
     pub(crate) fn wrote_well(&self) {
         self.write_errors.store(0, Ordering::Relaxed);
+        self.full.store(false, Ordering::Relaxed);
     }
 
     /// A write or flush failed. How many in a row.
@@ -240,6 +249,7 @@ impl Condition {
             failure.error.kind(),
             std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
         );
+        self.full.store(full, Ordering::Relaxed);
         if full && count == WRITE_ERRORS_MAX {
             tracing::warn!(
                 "{disk}: {failure}: nothing is stored until there is room on the file system"

@@ -1,15 +1,16 @@
 //! The figures in the text format that Prometheus reads. Base units: seconds, bytes, totals.
 
+mod sites;
 mod traffic;
 
 use std::fmt::{Display, Write};
 
-use foxy_proxy::{Latency, OriginState, Standing};
+use foxy_proxy::Latency;
 use foxy_store::{Duty, Health, OneStoreStats};
 use foxy_tls::ServerTls;
 
+use super::State;
 use super::stats::{health_word, requests, resident_bytes};
-use super::{State, origins as several};
 
 /// The whole page.
 pub(super) fn text(state: &State) -> String {
@@ -18,7 +19,7 @@ pub(super) fn text(state: &State) -> String {
     engine(state, &mut page);
     process(state, &mut page);
     certificates(state, &mut page);
-    origins(state, &mut page);
+    sites::write(state, &mut page);
     page.0
 }
 
@@ -59,63 +60,6 @@ impl Page {
         self.sample(&format!("{name}_bucket"), &labels, all);
         self.sample(&format!("{name}_sum"), label, latency.sum_us as f64 / 1e6);
         self.sample(&format!("{name}_count"), label, all);
-    }
-}
-
-/// The origins of sites that have several.
-fn origins(state: &State, page: &mut Page) {
-    type Figure = (
-        &'static str,
-        &'static str,
-        &'static str,
-        fn(&OriginState) -> f64,
-    );
-    const FIGURES: [Figure; 5] = [
-        (
-            "foxy_origin_up",
-            "gauge",
-            "1 if the origin gets requests, 0.5 in its slow start, 0 if it is left out.",
-            |of| match of.standing {
-                Standing::Up => 1.0,
-                Standing::SlowStart => 0.5,
-                Standing::Ejected | Standing::Down => 0.0,
-            },
-        ),
-        (
-            "foxy_origin_outstanding",
-            "gauge",
-            "Requests under way at the origin.",
-            |of| f64::from(of.outstanding),
-        ),
-        (
-            "foxy_origin_requests_total",
-            "counter",
-            "Requests sent to the origin.",
-            |of| of.counts.requests as f64,
-        ),
-        (
-            "foxy_origin_failures_total",
-            "counter",
-            "Requests to the origin without answer, or with a status of 5xx.",
-            |of| of.counts.failures as f64,
-        ),
-        (
-            "foxy_origin_ejections_total",
-            "counter",
-            "How often the origin was left out because requests failed.",
-            |of| of.counts.ejections as f64,
-        ),
-    ];
-    let all: Vec<_> = several::all(state).collect();
-    if all.is_empty() {
-        return;
-    }
-    for (name, kind, help, value) in FIGURES {
-        page.family(name, kind, help);
-        for (site, of) in &all {
-            let labels = format!("site=\"{site}\",origin=\"{}\"", of.origin);
-            page.sample(name, &labels, value(of));
-        }
     }
 }
 
@@ -178,7 +122,7 @@ fn engine(state: &State, page: &mut Page) {
 
 fn stores(stores: &[OneStoreStats], page: &mut Page) {
     states(stores, page);
-    let gauges: [Gauge; 8] = [
+    let gauges: [Gauge; 9] = [
         (
             "foxy_store_up",
             "1 if the store reads and writes, 0.5 if it is slow or only reads, 0 if it is offline.",
@@ -187,6 +131,11 @@ fn stores(stores: &[OneStoreStats], page: &mut Page) {
                 Health::Slow | Health::ReadOnly => 0.5,
                 Health::Offline => 0.0,
             },
+        ),
+        (
+            "foxy_store_full",
+            "1 if the last write failed because the file system behind the store, or a quota, has no room.",
+            |s| f64::from(u8::from(s.full)),
         ),
         (
             "foxy_store_drain_left",
@@ -287,6 +236,12 @@ fn process(state: &State, page: &mut Page) {
         "gauge",
         "The memory budget.",
         state.memory,
+    );
+    page.single(
+        "foxy_memory_short",
+        "gauge",
+        "1 if the memory for requests is spent, or was in the last ten seconds.",
+        u8::from(state.proxy.memory_is_short()),
     );
     page.family(
         "foxy_request_memory_bytes",

@@ -69,6 +69,17 @@ fn samples(kind: Kind) -> (Texts, Vec<Texts>) {
             wrong(&["", "unknown", "a,b", " ", "*", &format!("{}x", words[0])]),
         ),
         Kind::Path | Kind::Text | Kind::LogTarget => (one("/nowhere/at-all"), wrong(&[""])),
+        Kind::LogFormat => (
+            one("{client} {status}"),
+            wrong(&[
+                "",
+                "apache",
+                "{nothing}",
+                "{client",
+                "client}",
+                "{client} \"{url}",
+            ]),
+        ),
         Kind::Files => (one("/nowhere/*.toml"), wrong(&[""])),
         Kind::Name => (
             one("other"),

@@ -140,7 +140,7 @@ fn several_origins_are_read_and_shown() {
         "check = \"/health\"\nbalance = \"hash\"\neject_after = 0",
     ))
     .unwrap();
-    let origins = config.sites[0].origins.as_ref().unwrap();
+    let origins = &config.sites[0].origins;
     assert_eq!((origins.site.as_str(), origins.health.errors), ("a:1", 0));
     assert_eq!(origins.check.as_ref().unwrap().host, "a:1");
     assert_eq!(
@@ -156,33 +156,18 @@ fn several_origins_are_read_and_shown() {
         plan.contains("checked by /health every 5 s for status 200"),
         "{plan}"
     );
-    // One origin needs no choice, unless it has a limit or checks.
+    // An only origin is named once, unless it has a limit.
     let one = |more: &str| build(&format!("[[site]]\nlisten = [\"*:1\"]\n{more}")).unwrap();
-    assert!(one("origin = \"http://a\"").sites[0].origins.is_none());
-    assert!(
-        one("origin = \"http://a connections=2\"").sites[0]
-            .origins
-            .is_some()
-    );
-    assert!(
-        one("origin = \"http://a\"\ncheck = \"/\"").sites[0]
-            .origins
-            .is_some()
-    );
+    for (origin, lines) in [("http://a", 0), ("http://a connections=2", 1)] {
+        let config = one(&format!("origin = \"{origin}\""));
+        assert_eq!(config.sites[0].origins.origins.len(), 1);
+        let plan = config.plan(&LAPTOP);
+        assert_eq!(plan.matches("  origin http://a").count(), lines, "{plan}");
+    }
     let public = one(
         "origin = \"http://a\"\ncheck = \"/\"\npreserve_host = true\nhosts = [\"*.b\", \"c.b\"]",
     );
-    assert_eq!(
-        public.sites[0]
-            .origins
-            .as_ref()
-            .unwrap()
-            .check
-            .as_ref()
-            .unwrap()
-            .host,
-        "c.b"
-    );
+    assert_eq!(public.sites[0].origins.check.as_ref().unwrap().host, "c.b");
     for (origin, expected) in [
         ("[\"http://a\", \"https://b\"]", "all have the same scheme"),
         ("[\"http://a\", \"http://A\"]", "http://a twice"),

@@ -6,7 +6,7 @@ mod browser;
 mod curl;
 mod git;
 mod names;
-mod process;
+pub(crate) mod process;
 mod registries;
 mod seeking;
 mod stores;

@@ -1,7 +1,8 @@
-//! An origin for tests that start the program.
+//! An origin, and a Foxy with its pages, for tests that start the program.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
 /// Starts an origin that answers each request with 200, these fields (each with CRLF) and this body.
@@ -29,4 +30,60 @@ pub(crate) fn origin(fields: &'static str, body: &'static str) -> (String, Recei
         }
     });
     (format!("http://{address}"), receiver)
+}
+
+/// A running Foxy with an admin address; killed when dropped.
+pub(crate) struct Watched {
+    child: Child,
+    pub(crate) listen: SocketAddr,
+    admin: SocketAddr,
+    _folder: tempfile::TempDir,
+}
+
+impl Watched {
+    /// Starts one with a store, a log and these options.
+    pub(crate) fn start(options: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_foxy"));
+        command.env_clear().env("STATE_DIRECTORY", folder.path());
+        command.args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
+        command.args(["--store-size", "32MiB", "--access-log"]);
+        command.arg(folder.path().join("log")).args(options);
+        command.stderr(Stdio::piped()).stdout(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+        let headline = said.find_map(|line| line.ok().filter(|line| line.starts_with("foxy ")));
+        // What it says later is read by nobody, but must find a reader.
+        std::thread::spawn(move || said.for_each(drop));
+        let headline = headline.expect("it starts");
+        let after = |text: &str| {
+            let rest = headline.split(text).nth(1).unwrap();
+            let end = rest.find([',', '/', ' ']).unwrap_or(rest.len());
+            rest[..end].parse().unwrap()
+        };
+        Self {
+            listen: after(" on "),
+            admin: after("status on http://"),
+            child,
+            _folder: folder,
+        }
+    }
+
+    /// A page of the admin address, head included.
+    pub(crate) fn page(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(self.admin).unwrap();
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut page = String::new();
+        stream.read_to_string(&mut page).unwrap();
+        page
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }

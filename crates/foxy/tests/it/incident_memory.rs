@@ -1,0 +1,70 @@
+//! Memory that is short, as an operator sees it: in the metrics that the alert rules watch, in the
+//! figures of `/stats`, and in `/readyz`. In a process of its own, because the whole process counts.
+
+use std::io::Write;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use foxy_base::{Clock, MonoTime, SystemClock};
+
+use socket2::{Domain, Socket, Type};
+
+use crate::common::Watched;
+
+/// A connection from one of many clients that sends the beginning of a long head.
+fn unfinished(client: u8, to: SocketAddr) -> std::io::Result<TcpStream> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    socket.bind(&SocketAddr::from((Ipv4Addr::new(127, 0, 1, client), 0)).into())?;
+    socket.connect(&to.into())?;
+    let mut stream = TcpStream::from(socket);
+    stream.set_write_timeout(Some(Duration::from_millis(20)))?;
+    let line = format!("X-Long: {}\r\n", "x".repeat(4000));
+    stream.write_all(b"GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n")?;
+    for _ in 0..12 {
+        stream.write_all(line.as_bytes())?;
+    }
+    Ok(stream)
+}
+
+/// True if the three pages show it.
+fn is_seen(foxy: &Watched) -> bool {
+    foxy.page("/readyz").contains("\nmemory is short: ")
+        && foxy.page("/metrics").contains("\nfoxy_memory_short 1\n")
+        && foxy.page("/stats").contains("\"short\": true")
+}
+
+#[test]
+fn memory_that_is_short_is_seen() {
+    let foxy = Watched::start(&["--memory", "48MiB", "--workers", "1"]);
+    assert!(
+        !foxy.page("/readyz").contains("memory"),
+        "it is not short yet"
+    );
+    let mut held = Vec::new();
+    // The bound is wide, for busy machines: an operator must see it within 5 seconds.
+    let clock = SystemClock::default();
+    while !is_seen(&foxy) {
+        assert!(
+            clock.mono().since(MonoTime::default()) < Duration::from_secs(60),
+            "{}\n{}",
+            foxy.page("/readyz"),
+            foxy.page("/metrics")
+        );
+        // Those that Foxy closes come again.
+        held.retain(|stream: &TcpStream| stream.peek(&mut [0]).is_err());
+        for client in 1..=200 {
+            if held.len() < 400
+                && let Ok(stream) = unfinished(client, foxy.listen)
+            {
+                stream.set_nonblocking(true).unwrap();
+                held.push(stream);
+            }
+        }
+    }
+    println!(
+        "FoxyMemoryShort: seen after {:?}",
+        clock.mono().since(MonoTime::default())
+    );
+    let rules = include_str!("../../../../dist/prometheus/alerts.yaml");
+    assert!(rules.contains("- alert: FoxyMemoryShort\n        expr: foxy_memory_short == 1\n"));
+}

@@ -1,0 +1,205 @@
+//! The last results of one origin, for people: is it sick, and how. No request depends on it. Pure.
+
+use std::time::Duration;
+
+use foxy_base::MonoTime;
+
+/// Results that are remembered.
+const RESULTS: u32 = 32;
+/// Failures in a row, or among the remembered results, of a sick origin.
+const FAILS: u32 = 3;
+const FLAPS: u32 = 5;
+/// A series of good answers ends the mention of failures of longer ago.
+const FORGOTTEN: Duration = Duration::from_secs(60);
+/// An origin is slow if its answers begin later than this, on average, or if none comes for so long.
+const SLOW: Duration = Duration::from_secs(2);
+
+/// A way in which an origin is sick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ailment {
+    /// Its last requests failed, all of them.
+    Fails,
+    /// Of its last requests, some failed and some did not.
+    Flaps,
+    /// Its answers begin late, or no answer comes.
+    Slow,
+}
+
+impl Ailment {
+    /// The stable word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Fails => "fails",
+            Self::Flaps => "flaps",
+            Self::Slow => "slow",
+        }
+    }
+}
+
+/// Figures about the last requests to an origin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recently {
+    /// The way in which it is sick.
+    pub ailment: Option<Ailment>,
+    /// The last requests: at most 32.
+    pub requests: u32,
+    /// Those of them that failed.
+    pub failures: u32,
+    /// The reason of the last failure, or empty.
+    pub reason: &'static str,
+    /// Time to an answer, averaged over about four.
+    pub first_byte: Duration,
+    /// Time for which requests wait and none is answered.
+    pub waiting: Duration,
+}
+
+/// The last results, and the wait for the next.
+#[derive(Debug, Default)]
+pub(super) struct Record {
+    /// The newest in the lowest bit; 1: it failed.
+    results: u32,
+    count: u32,
+    last_failure: Option<(MonoTime, &'static str)>,
+    first_byte: Duration,
+    /// Requests that wait for an answer, and since when none has come.
+    waiting: (u32, MonoTime),
+}
+
+impl Record {
+    /// A request begins to wait.
+    pub(super) fn wait(&mut self, now: MonoTime) {
+        if self.waiting.0 == 0 {
+            self.waiting.1 = now;
+        }
+        self.waiting.0 += 1;
+    }
+
+    /// A request waits no longer.
+    pub(super) fn waited(&mut self, now: MonoTime) {
+        self.waiting = (self.waiting.0.saturating_sub(1), now);
+    }
+
+    /// A request is given up before an answer.
+    pub(super) fn given_up(&mut self) {
+        self.waiting.0 = self.waiting.0.saturating_sub(1);
+    }
+
+    /// An answer has begun.
+    pub(super) fn answered(&mut self, after: Duration) {
+        self.first_byte = match self.first_byte {
+            Duration::ZERO => after,
+            before => (before * 3 + after) / 4,
+        };
+    }
+
+    /// Notes a result; `failed` is the reason of a failure.
+    pub(super) fn note(&mut self, failed: Option<&'static str>, now: MonoTime) {
+        self.results = self.results << 1 | u32::from(failed.is_some());
+        self.count = (self.count + 1).min(RESULTS);
+        if let Some(reason) = failed {
+            self.last_failure = Some((now, reason));
+        }
+    }
+
+    pub(super) fn recently(&self, now: MonoTime) -> Recently {
+        let waiting = match self.waiting {
+            (0, _) => Duration::ZERO,
+            (_, since) => now.since(since),
+        };
+        Recently {
+            ailment: self.ailment(waiting, now),
+            requests: self.count,
+            failures: self.results.count_ones(),
+            reason: self.last_failure.map_or("", |(_, reason)| reason),
+            first_byte: self.first_byte,
+            waiting,
+        }
+    }
+
+    fn ailment(&self, waiting: Duration, now: MonoTime) -> Option<Ailment> {
+        let recent = |(at, _): &(MonoTime, _)| now.since(*at) < FORGOTTEN;
+        if self.results.trailing_ones() >= FAILS {
+            Some(Ailment::Fails)
+        } else if self.results.count_ones() >= FLAPS
+            && self.last_failure.as_ref().is_some_and(recent)
+        {
+            Some(Ailment::Flaps)
+        } else {
+            (waiting.max(self.first_byte) > SLOW).then_some(Ailment::Slow)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> MonoTime {
+        MonoTime(seconds * 1_000_000_000)
+    }
+
+    fn of(results: &str) -> Record {
+        let mut record = Record::default();
+        for result in results.chars() {
+            record.note((result == 'x').then_some("closed"), at(100));
+        }
+        record
+    }
+
+    #[test]
+    fn failures_in_a_row_and_among_others_are_told_apart() {
+        for (results, wanted) in [
+            ("", None),
+            ("xx", None),
+            ("xxx", Some(Ailment::Fails)),
+            ("..xxx", Some(Ailment::Fails)),
+            ("xxx.", None),
+            ("xx.xx.", None),
+            ("xx.xx.x", Some(Ailment::Flaps)),
+            ("xxxxx.", Some(Ailment::Flaps)),
+            ("xxxxx................................", None),
+        ] {
+            let recently = of(results).recently(at(110));
+            assert_eq!(recently.ailment, wanted, "{results}");
+        }
+        let recently = of("xx.").recently(at(110));
+        let (requests, failures) = (recently.requests, recently.failures);
+        assert_eq!((requests, failures, recently.reason), (3, 2, "closed"));
+        assert_eq!(of(&".".repeat(50)).recently(at(110)).requests, 32);
+    }
+
+    #[test]
+    fn only_failures_in_a_row_are_told_for_long() {
+        assert_eq!(of("x.x.x.x.x.").recently(at(200)).ailment, None);
+        let fails = of("xxx").recently(at(9000)).ailment;
+        assert_eq!(fails, Some(Ailment::Fails));
+    }
+
+    #[test]
+    fn a_wait_without_an_answer_is_slow_before_it_ends() {
+        let mut record = Record::default();
+        record.wait(at(10));
+        record.wait(at(11));
+        assert_eq!(record.recently(at(12)).ailment, None);
+        let recently = record.recently(at(13));
+        assert_eq!(recently.ailment, Some(Ailment::Slow));
+        assert_eq!(recently.waiting, Duration::from_secs(3));
+        record.waited(at(13));
+        assert_eq!(record.recently(at(14)).ailment, None, "one is answered");
+        record.waited(at(14));
+        assert_eq!(record.recently(at(99)).waiting, Duration::ZERO);
+    }
+
+    #[test]
+    fn answers_that_begin_late_are_slow() {
+        let mut record = Record::default();
+        let seconds = Duration::from_secs;
+        record.answered(seconds(1));
+        assert_eq!(record.recently(at(1)).ailment, None);
+        record.answered(seconds(9));
+        assert_eq!(record.recently(at(1)).ailment, Some(Ailment::Slow));
+        (0..9).for_each(|_| record.answered(seconds(1)));
+        assert_eq!(record.recently(at(1)).ailment, None);
+    }
+}

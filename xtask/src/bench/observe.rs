@@ -1,0 +1,248 @@
+//! `cargo xtask bench observe`: what being watched costs. Memory hits of 4 KiB by a Foxy without a log that
+//! nobody asks, and by one that writes its JSON log and whose metrics are read each second.
+//!
+//! Each turn starts a Foxy of its own, since two processes of one program differ by where their memory lies.
+//! The silent one has two turns in a round: the ratio of its medians is the noise. CPU is what the
+//! kernel says the server's threads ran, divided by the answers.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::accept::process::{Bench, Foxy, number, report_of};
+use crate::report::Outcome;
+
+/// The part that may be added to a request's cost.
+const MOST: f64 = 1.03;
+/// Turns of a round; the silent Foxy has two.
+const TURNS: [&str; 3] = ["silent", "watched", "silent again"];
+const WATCHED: usize = 1;
+/// Cores of Foxy, and of load, origin and reader.
+const CORES: [&str; 2] = ["0", "1"];
+/// Pauses between two readings of the metrics, together a second; after each the reader may end.
+const PAUSES: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Length of the comparison.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Wanted {
+    /// Rounds; each runs the silent Foxy twice and the watched one once
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    rounds: usize,
+    /// Seconds of load in a turn
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    seconds: u64,
+    /// A Foxy that is built already, with a `foxy-lab` beside it; default: a release build of this tree
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    /// Folder for the log; default: target
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+/// A figure by turn.
+type Figures = [Vec<f64>; TURNS.len()];
+
+/// Measures and prints; fails if a request fails, or if watching costs more than it may.
+pub(crate) fn run(wanted: &Wanted) -> Result<Outcome, String> {
+    let bench = Bench::new(wanted.program.as_deref(), wanted.dir.as_deref())?;
+    let mut cpu = Figures::default();
+    for round in 0..wanted.rounds {
+        // The order turns around, so that a slow drift favours neither.
+        let mut turns: Vec<_> = (0..TURNS.len()).collect();
+        if round % 2 == 1 {
+            turns.reverse();
+        }
+        for turn in turns {
+            let measured = once(&bench, wanted, turn == WATCHED)?;
+            println!("   round {}, {}: {measured}", round + 1, TURNS[turn]);
+            cpu[turn].push(measured.cpu);
+        }
+    }
+    println!(
+        "| figure of a request | silent | watched | watched / silent | silent / silent (noise) |"
+    );
+    println!("| --- | --- | --- | --- | --- |");
+    println!("{}", row("CPU, us", &cpu));
+    Ok(Outcome::single(judge(ratio(&cpu))))
+}
+
+/// The figures of a turn; CPU is microseconds of a request.
+struct Measured {
+    cpu: f64,
+    rate: f64,
+    /// Readings of the metrics, and lines in the log.
+    seen: (u64, usize),
+}
+
+impl std::fmt::Display for Measured {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:.0}/s, CPU {:.3} us", self.rate, self.cpu)?;
+        let (readings, lines) = self.seen;
+        write!(
+            f,
+            "; metrics read {readings} times, {lines} lines in the log"
+        )
+    }
+}
+
+/// Starts a Foxy, warms it up, measures, and ends it.
+fn once(bench: &Bench, wanted: &Wanted, watched: bool) -> Result<Measured, String> {
+    let (log, config) = (bench.path("observe.log"), bench.path("observe.toml"));
+    std::fs::write(&config, "[log]\nformat = \"json\"\n")
+        .map_err(|error| format!("{}: {error}", config.display()))?;
+    let (log_name, config) = (log.to_string_lossy(), config.to_string_lossy());
+    let mut args = vec!["--store", "off", "--memory", "256MiB", "--workers", "1"];
+    if watched {
+        args.extend(["--config", &config, "--access-log", &log_name]);
+    }
+    let foxy = bench.foxy(&args)?;
+    pin(&foxy);
+    // What is measured is hits.
+    let all = ["--workload", "scan", "--requests", "2000"];
+    load(bench, &foxy, &all)?;
+    let seconds = format!("{}s", wanted.seconds);
+    let length = ["--warm-up", "1s", "--duration", &seconds];
+    let (ended, readings) = (AtomicBool::new(false), AtomicU64::new(0));
+    let report = std::thread::scope(|scope| {
+        if watched {
+            scope.spawn(|| read_metrics(&foxy.admin(), &ended, &readings));
+        }
+        let report = load(bench, &foxy, &length);
+        ended.store(true, Relaxed);
+        report
+    })?;
+    let answers = number(&report, &["answers"]);
+    foxy.stop()?;
+    let lines = std::fs::read(&log).unwrap_or_default();
+    let lines = lines.iter().filter(|byte| **byte == b'\n').count();
+    let _ = std::fs::remove_file(&log);
+    let seen = (readings.into_inner(), lines);
+    if watched && (seen.0 == 0 || (lines as f64) < answers) {
+        return Err(format!(
+            "it was not watched: {seen:?} of {answers} requests"
+        ));
+    }
+    Ok(Measured {
+        cpu: number(&report, &["cpu_us", "total"]),
+        rate: number(&report, &["rate"]),
+        seen,
+    })
+}
+
+/// Runs a load of hits on the core that Foxy does not have. Wrong answers are an error.
+fn load(bench: &Bench, foxy: &Foxy, length: &[&str]) -> Result<Value, String> {
+    let pid = foxy.pid().to_string();
+    let usual = [
+        "--objects",
+        "1000",
+        "--sizes",
+        "4KiB",
+        "--connections",
+        "50",
+        "--poll",
+        "--check",
+        "0.01",
+        "--quiet",
+        "--pid",
+        &pid,
+    ];
+    let load = bench.tool("load", foxy, &[&usual[..], length].concat());
+    let mut pinned = Command::new("taskset");
+    pinned.args(["-c", CORES[1]]);
+    pinned.arg(load.get_program()).args(load.get_args());
+    let report = report_of(&mut pinned)?;
+    let bad = number(&report, &["errors"]) + number(&report, &["wrong"]);
+    match bad > 0.0 {
+        true => Err(format!("{bad} errors or wrong answers")),
+        false => Ok(report),
+    }
+}
+
+/// All threads of Foxy on its core: the one that answers `/metrics` and the one that writes the log too.
+fn pin(foxy: &Foxy) {
+    let pid = foxy.pid().to_string();
+    let mut taskset = Command::new("taskset");
+    let _ = taskset.args(["-a", "-c", "-p", CORES[0], &pid]).output();
+}
+
+/// Reads the metrics each second until the load has ended, and counts the whole pages.
+fn read_metrics(admin: &str, ended: &AtomicBool, readings: &AtomicU64) {
+    while !ended.load(Relaxed) {
+        if read_once(admin).is_ok_and(|page| page.contains("foxy_requests_total{")) {
+            readings.fetch_add(1, Relaxed);
+        }
+        for _ in 0..PAUSES {
+            if !ended.load(Relaxed) {
+                sleep(PAUSE);
+            }
+        }
+    }
+}
+
+fn read_once(admin: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(admin)?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+    let mut page = String::new();
+    stream.read_to_string(&mut page)?;
+    Ok(page)
+}
+
+/// The mean of the two in the middle, or the one there; 0 without values.
+fn median(values: &[f64]) -> f64 {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    let half = values.len() / 2;
+    match (values.get(half), values.len() % 2) {
+        (Some(upper), 0) => f64::midpoint(values[half - 1], *upper),
+        (Some(middle), _) => *middle,
+        (None, _) => 0.0,
+    }
+}
+
+fn silent(figures: &Figures) -> f64 {
+    median(&[figures[0].as_slice(), figures[2].as_slice()].concat())
+}
+
+fn ratio(figures: &Figures) -> f64 {
+    median(&figures[WATCHED]) / silent(figures)
+}
+
+fn row(name: &str, figures: &Figures) -> String {
+    format!(
+        "| {name} | {:.3} | {:.3} | {:.3} | {:.3} |",
+        silent(figures),
+        median(&figures[WATCHED]),
+        ratio(figures),
+        median(&figures[2]) / median(&figures[0]),
+    )
+}
+
+fn judge(ratio: f64) -> Result<(), String> {
+    match ratio <= MOST {
+        true => Ok(()),
+        false => Err(format!(
+            "watching costs {ratio:.3} of a silent request, at most {MOST} is wanted"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_watched_one_is_held_against_both_turns_of_the_silent() {
+        let figures = [vec![10.0, 9.0], vec![10.0, 10.4], vec![11.0, 10.0]];
+        assert!((ratio(&figures) - 1.02).abs() < 1e-9);
+        assert!(judge(ratio(&figures)).is_ok());
+        assert!(judge(1.04).is_err());
+        assert!(row("CPU", &figures).contains("| 1.020 | 1.105 |"));
+    }
+}
