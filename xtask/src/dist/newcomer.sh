@@ -69,6 +69,26 @@ holds "$(curl -sS http://127.0.0.1:3129/)" "<html" "page"
 holds "$(foxy why http://127.0.0.1:9000/page)" "answered from the cache" "why"
 holds "$(foxy stats)" "equests" "stats"
 
+# A rule is added, and takes effect without a restart. A file with a mistake changes nothing.
+cat >>/etc/foxy/foxy.toml <<'END'
+
+[[access_rule]]
+name = "no-secrets"
+path = "/secret*"
+action = "deny"
+text = "Not for everybody."
+END
+before=$pid
+holds "$(foxy reload 2>&1)" "access rules" "reload names what changed"
+holds "$(curl -sS -x http://127.0.0.1:3128 -D - http://127.0.0.1:9000/secret)" "Not for everybody." "the new rule denies"
+holds "$(get)" "foxy; hit" "what was stored is still served"
+cp /etc/foxy/foxy.toml /tmp/right.toml
+echo 'memory = "much"' >>/etc/foxy/foxy.toml
+if foxy reload >/tmp/reload 2>&1; then fail "a wrong file was taken"; fi
+holds "$(cat /tmp/reload)" "memory" "a wrong file is refused by the name of the setting"
+cat /tmp/right.toml >/etc/foxy/foxy.toml
+[ "$before" = "$pid" ] && kill -0 "$pid" || fail "it is another process"
+
 # logrotate removes the second oldest only tomorrow: this is forced.
 logrotate --force /etc/logrotate.d/foxy || fail "logrotate"
 [ -f /var/log/foxy/access.log.1 ] || fail "the log was not moved"
