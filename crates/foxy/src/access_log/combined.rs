@@ -1,12 +1,11 @@
 //! Apache's common format, `client - user [date] "request" status bytes`, and its combined one, which adds
 //! `"referer" "agent"`.
 
-use std::io::Write;
-
 use foxy_proxy::LogRecord;
 
+use super::Calendar;
 use super::redaction::ShownClient;
-use super::{Calendar, or_dash};
+use super::text::{self, digits, number, or_dash};
 
 /// Appends one line of the common format.
 pub(super) fn write_common(shown: (&LogRecord<'_>, ShownClient), out: &mut Vec<u8>) {
@@ -27,53 +26,65 @@ pub(super) fn write(shown: (&LogRecord<'_>, ShownClient), out: &mut Vec<u8>) {
 
 /// A time as both have it, without its brackets.
 pub(super) fn time(at: &Calendar, out: &mut Vec<u8>) {
-    let _ = write!(
-        out,
-        "{:02}/{}/{:04}:{:02}:{:02}:{:02} +0000",
-        at.day,
-        at.month_name(),
-        at.year,
-        at.hour,
-        at.minute,
-        at.second
-    );
+    digits::<2>(at.day.into(), out);
+    out.push(b'/');
+    out.extend_from_slice(at.month_name().as_bytes());
+    out.push(b'/');
+    digits::<4>(at.year as u32, out);
+    for part in [at.hour, at.minute, at.second] {
+        out.push(b':');
+        digits::<2>(part.into(), out);
+    }
+    out.extend_from_slice(b" +0000");
 }
 
 fn common((record, client): (&LogRecord<'_>, ShownClient), out: &mut Vec<u8>) {
-    // Writing to a Vec cannot fail.
-    let _ = write!(out, "{} - {} [", client.address(), user(record));
+    client.address(out);
+    out.extend_from_slice(b" - ");
+    user(record.user, out);
+    out.extend_from_slice(b" [");
     time(&Calendar::of(record.at), out);
     out.extend_from_slice(b"] \"");
     escaped(or_dash(record.method), out);
     out.push(b' ');
     escaped(or_dash(record.target), out);
-    let _ = write!(out, " HTTP/1.{}\" {} ", record.minor, record.status);
+    out.extend_from_slice(b" HTTP/1.");
+    number(record.minor, out);
+    out.extend_from_slice(b"\" ");
+    number(record.status, out);
+    out.push(b' ');
     match record.body_out {
         0 => out.push(b'-'),
-        bytes => {
-            let _ = write!(out, "{bytes}");
-        }
+        bytes => number(bytes, out),
     }
 }
 
 /// The user in one word.
-fn user(record: &LogRecord<'_>) -> String {
-    let word = |c: char| if c.is_ascii_graphic() { c } else { '_' };
-    match record.user {
-        "" => "-".to_owned(),
-        name => name.chars().map(word).collect(),
+fn user(name: &str, out: &mut Vec<u8>) {
+    let word = |c: char| if c.is_ascii_graphic() { c as u8 } else { b'_' };
+    match name {
+        "" => out.push(b'-'),
+        name => out.extend(name.chars().map(word)),
+    }
+}
+
+/// Appends a byte that may not stay as it is.
+pub(super) fn backslashed(byte: u8, out: &mut Vec<u8>) {
+    match byte {
+        b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+        _ => {
+            out.extend_from_slice(b"\\x");
+            text::hex(&[byte], out);
+        }
     }
 }
 
 /// Inside quotes: quotes and backslashes get a backslash, other bytes than printable ones `\xhh`.
 fn escaped(text: &[u8], out: &mut Vec<u8>) {
-    for byte in text {
-        match byte {
-            b'"' | b'\\' => out.extend_from_slice(&[b'\\', *byte]),
-            b' '..=b'~' => out.push(*byte),
-            _ => {
-                let _ = write!(out, "\\x{byte:02x}");
-            }
-        }
-    }
+    text::escaped(
+        text,
+        out,
+        |byte| matches!(byte, b' '..=b'~') & (byte != b'"') & (byte != b'\\'),
+        backslashed,
+    );
 }

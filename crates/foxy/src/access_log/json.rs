@@ -1,93 +1,121 @@
 //! One JSON object per line with everything known about a request.
 
-use std::io::Write;
-
 use foxy_proxy::{Details, LogRecord};
 
+use super::Calendar;
 use super::redaction::ShownClient;
-use super::{Calendar, url};
+use super::text::{self, digits, number, url};
 
 /// Appends one line. Written by hand: no tree is built, and the order of the keys is fixed.
 pub(super) fn write((record, client): (&LogRecord<'_>, ShownClient), out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"time\":\"");
     time(&Calendar::of(record.at), out);
-    // Writing to a Vec cannot fail.
-    let _ = write!(out, "\",\"client\":\"{}\"", client.with_port());
-    text("user", record.user.as_bytes(), out);
-    text("partition", record.partition.as_bytes(), out);
-    text("method", record.method, out);
-    text("url", &url(record), out);
-    let _ = write!(
-        out,
-        ",\"http\":\"1.{}\",\"status\":{}",
-        record.minor, record.status
-    );
-    text("outcome", record.outcome.word().as_bytes(), out);
-    text("reason", record.reason.as_bytes(), out);
-    text("access_rule", record.access_rule.as_bytes(), out);
-    let _ = write!(
-        out,
-        ",\"duration_us\":{},\"bytes_in\":{},\"bytes_out\":{},\"body_out\":{}",
-        record.duration.as_micros(),
-        record.bytes_in,
-        record.bytes_out,
-        record.body_out
-    );
+    out.extend_from_slice(b"\",\"client\":\"");
+    client.with_port(out);
+    out.push(b'"');
+    member(b",\"user\":\"", record.user.as_bytes(), out);
+    member(b",\"partition\":\"", record.partition.as_bytes(), out);
+    member(b",\"method\":\"", record.method, out);
+    if !record.target.is_empty() {
+        out.extend_from_slice(b",\"url\":\"");
+        url(record).iter().for_each(|piece| escaped(piece, out));
+        out.push(b'"');
+    }
+    out.extend_from_slice(b",\"http\":\"1.");
+    number(record.minor, out);
+    out.extend_from_slice(b"\",\"status\":");
+    number(record.status, out);
+    own(b",\"outcome\":\"", record.outcome.word(), out);
+    own(b",\"reason\":\"", record.reason, out);
+    member(b",\"access_rule\":\"", record.access_rule.as_bytes(), out);
+    out.extend_from_slice(b",\"duration_us\":");
+    number(record.duration.as_micros() as u64, out);
+    out.extend_from_slice(b",\"bytes_in\":");
+    number(record.bytes_in, out);
+    out.extend_from_slice(b",\"bytes_out\":");
+    number(record.bytes_out, out);
+    out.extend_from_slice(b",\"body_out\":");
+    number(record.body_out, out);
     if let Some(origin) = record.origin {
-        let _ = write!(
-            out,
-            ",\"origin\":\"{origin}\",\"origin_status\":{}",
-            record.origin_status
-        );
+        out.extend_from_slice(b",\"origin\":\"");
+        text::display(origin, out);
+        out.extend_from_slice(b"\",\"origin_status\":");
+        number(record.origin_status, out);
     }
     if let Some(details) = &record.details {
         write_details(details, out);
     }
-    text("content_type", record.content_type, out);
-    text("referer", record.referer, out);
-    text("user_agent", record.user_agent, out);
+    member(b",\"content_type\":\"", record.content_type, out);
+    member(b",\"referer\":\"", record.referer, out);
+    member(b",\"user_agent\":\"", record.user_agent, out);
     out.extend_from_slice(b"}\n");
 }
 
 /// A time as RFC 3339 has it.
 pub(super) fn time(at: &Calendar, out: &mut Vec<u8>) {
-    let _ = write!(
-        out,
-        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
-        at.year, at.month, at.day, at.hour, at.minute, at.second, at.millis
-    );
+    digits::<4>(at.year as u32, out);
+    for (before, part) in [
+        (b'-', at.month),
+        (b'-', at.day),
+        (b'T', at.hour),
+        (b':', at.minute),
+        (b':', at.second),
+    ] {
+        out.push(before);
+        digits::<2>(part.into(), out);
+    }
+    out.push(b'.');
+    digits::<3>(at.millis.into(), out);
+    out.push(b'Z');
 }
 
 fn write_details(details: &Details<'_>, out: &mut Vec<u8>) {
     // An id has no character that JSON would escape.
-    let _ = write!(out, ",\"id\":\"{}\"", details.id);
-    text("traceparent", details.traceparent, out);
+    out.extend_from_slice(b",\"id\":\"");
+    text::id(details.id, out);
+    out.push(b'"');
+    member(b",\"traceparent\":\"", details.traceparent, out);
     if let Some(first_byte) = details.first_byte {
-        let _ = write!(out, ",\"first_byte_us\":{}", first_byte.as_micros());
+        out.extend_from_slice(b",\"first_byte_us\":");
+        number(first_byte.as_micros() as u64, out);
     }
     if let Some(ttl) = details.ttl {
-        let _ = write!(out, ",\"ttl\":{ttl}");
+        out.extend_from_slice(b",\"ttl\":");
+        number(ttl, out);
     }
-    text("rule", details.rule.as_bytes(), out);
+    member(b",\"rule\":\"", details.rule.as_bytes(), out);
 }
 
-/// A member, left out if it is empty.
-fn text(name: &str, value: &[u8], out: &mut Vec<u8>) {
-    if value.is_empty() {
-        return;
+/// A member whose text is one of Foxy's own words, left out if it is empty. `begin` is all before the text.
+fn own(begin: &[u8], word: &str, out: &mut Vec<u8>) {
+    if !word.is_empty() {
+        out.extend_from_slice(begin);
+        out.extend_from_slice(word.as_bytes());
+        out.push(b'"');
     }
-    let _ = write!(out, ",\"{name}\":\"");
+}
+
+/// A member, left out if it is empty. `begin` is all before the text.
+fn member(begin: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    if !value.is_empty() {
+        out.extend_from_slice(begin);
+        escaped(value, out);
+        out.push(b'"');
+    }
+}
+
+/// Text inside quotes. What is no UTF-8 becomes U+FFFD.
+fn escaped(value: &[u8], out: &mut Vec<u8>) {
+    let stays = |byte: u8| matches!(byte, b' '..=b'~') & (byte != b'"') & (byte != b'\\');
+    if text::all(value, stays) {
+        return out.extend_from_slice(value);
+    }
     for c in String::from_utf8_lossy(value).chars() {
         match c {
             '"' => out.extend_from_slice(b"\\\""),
             '\\' => out.extend_from_slice(b"\\\\"),
-            c if c.is_control() => {
-                let _ = write!(out, "\\u{:04x}", u32::from(c));
-            }
-            c => {
-                let _ = write!(out, "{c}");
-            }
+            c if c.is_control() => text::display(format_args!("\\u{:04x}", u32::from(c)), out),
+            c => text::display(c, out),
         }
     }
-    out.push(b'"');
 }

@@ -12,6 +12,7 @@ mod sink;
 mod squid;
 mod switch;
 mod template;
+mod text;
 mod writer;
 
 pub use calendar::Calendar;
@@ -34,22 +35,6 @@ fn write_shown(format: &LogFormat, shown: (&LogRecord<'_>, ShownClient), out: &m
         LogFormat::Json => json::write(shown, out),
         LogFormat::Template(template) => template::write(template, shown, out),
     }
-}
-
-/// The URL asked for: targets in origin form get the scheme and host they were meant for.
-fn url(record: &LogRecord<'_>) -> Vec<u8> {
-    let mut url = Vec::with_capacity(record.target.len() + record.host.len() + 8);
-    if record.target.first() == Some(&b'/') && !record.host.is_empty() {
-        url.extend_from_slice(b"http://");
-        url.extend_from_slice(record.host);
-    }
-    url.extend_from_slice(record.target);
-    url
-}
-
-/// `text`, or `-` if there is none.
-fn or_dash(text: &[u8]) -> &[u8] {
-    if text.is_empty() { b"-" } else { text }
 }
 
 #[cfg(test)]

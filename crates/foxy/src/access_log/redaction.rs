@@ -4,13 +4,14 @@
 
 use std::fmt;
 use std::hash::Hasher;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use foxy_base::WallTime;
 use foxy_proxy::LogRecord;
 use siphasher::sip::SipHasher24;
 
+use super::text;
 use crate::config::{LogClients, LogQueries};
 
 const DAY_SECONDS: i64 = 86_400;
@@ -61,26 +62,26 @@ pub(super) enum ShownClient {
 }
 
 impl ShownClient {
-    /// With the port, where it is known.
-    pub(super) fn with_port(self) -> impl fmt::Display {
-        Shown(self, true)
+    /// Appends it, with the port where that is known.
+    pub(super) fn with_port(self, out: &mut Vec<u8>) {
+        match self {
+            Self::Full(SocketAddr::V6(address)) => text::display(address, out),
+            Self::Full(SocketAddr::V4(address)) => {
+                text::address(IpAddr::V4(*address.ip()), out);
+                out.push(b':');
+                text::number(address.port(), out);
+            }
+            _ => self.address(out),
+        }
     }
 
-    pub(super) fn address(self) -> impl fmt::Display {
-        Shown(self, false)
-    }
-}
-
-struct Shown(ShownClient, bool);
-
-impl fmt::Display for Shown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            ShownClient::Full(address) if self.1 => address.fmt(f),
-            ShownClient::Full(address) => address.ip().fmt(f),
-            ShownClient::Network(network) => network.fmt(f),
-            ShownClient::Pseudonym(number) => write!(f, "{number:016x}"),
-            ShownClient::Off => f.write_str("-"),
+    /// Appends it without the port.
+    pub(super) fn address(self, out: &mut Vec<u8>) {
+        match self {
+            Self::Full(address) => text::address(address.ip(), out),
+            Self::Network(network) => text::address(network, out),
+            Self::Pseudonym(number) => text::hex(&number.to_be_bytes(), out),
+            Self::Off => out.push(b'-'),
         }
     }
 }
@@ -151,8 +152,7 @@ impl Redaction {
                 space.clear();
                 space.extend_from_slice(before);
                 let number = self.secret.pseudonym(record.at, query);
-                // Writing to a Vec cannot fail.
-                let _ = write!(space, "{number:016x}");
+                text::hex(&number.to_be_bytes(), space);
                 space
             }
         }

@@ -1,34 +1,38 @@
 //! Squid's native format: `time elapsed client code/status bytes method URL user hierarchy type`.
 
-use std::io::Write;
-
 use foxy_base::WallTime;
 use foxy_proxy::{LogRecord, Outcome};
 
 use super::redaction::ShownClient;
-use super::{or_dash, url};
+use super::text::{self, number, or_dash, url};
 
 /// Appends one line.
 pub(super) fn write((record, client): (&LogRecord<'_>, ShownClient), out: &mut Vec<u8>) {
     time(record.at, out);
-    // Writing to a Vec cannot fail.
-    let _ = write!(
-        out,
-        " {:>6} {} {}/{:03} {} ",
-        record.duration.as_millis(),
-        client.address(),
-        code(record.outcome),
-        record.status,
-        record.bytes_out
-    );
+    out.push(b' ');
+    elapsed(record.duration.as_millis(), out);
+    out.push(b' ');
+    client.address(out);
+    out.push(b' ');
+    out.extend_from_slice(code(record.outcome).as_bytes());
+    out.push(b'/');
+    text::digits::<3>(record.status.into(), out);
+    out.push(b' ');
+    number(record.bytes_out, out);
+    out.push(b' ');
     escaped(or_dash(record.method), out);
     out.push(b' ');
-    escaped(or_dash(&url(record)), out);
+    match url(record) {
+        [b"", b"", b""] => out.push(b'-'),
+        pieces => pieces.iter().for_each(|piece| escaped(piece, out)),
+    }
     out.push(b' ');
     escaped(or_dash(record.user.as_bytes()), out);
     match record.origin {
         Some(origin) => {
-            let _ = write!(out, " HIER_DIRECT/{} ", origin.ip());
+            out.extend_from_slice(b" HIER_DIRECT/");
+            text::address(origin.ip(), out);
+            out.push(b' ');
         }
         None => out.extend_from_slice(b" HIER_NONE/- "),
     }
@@ -44,7 +48,17 @@ pub(super) fn write((record, client): (&LogRecord<'_>, ShownClient), out: &mut V
 
 /// Seconds since 1970, with three decimals.
 pub(super) fn time(at: WallTime, out: &mut Vec<u8>) {
-    let _ = write!(out, "{}.{:03}", at.secs(), at.millis().rem_euclid(1000));
+    number(at.secs(), out);
+    out.push(b'.');
+    text::digits::<3>(at.millis().rem_euclid(1000) as u32, out);
+}
+
+/// Milliseconds, at the right of six columns.
+fn elapsed(millis: u128, out: &mut Vec<u8>) {
+    let millis = u64::try_from(millis).unwrap_or(u64::MAX);
+    let columns = millis.checked_ilog10().unwrap_or(0) as usize + 1;
+    out.extend_from_slice(&b"      "[columns.min(6)..]);
+    number(millis, out);
 }
 
 /// The result words that log analysers know.
@@ -69,11 +83,10 @@ pub(super) fn code(outcome: Outcome) -> &'static str {
 
 /// Fields are separated by blanks: what is not printable ASCII goes out as `%XX`.
 fn escaped(text: &[u8], out: &mut Vec<u8>) {
-    for byte in text {
-        if byte.is_ascii_graphic() {
-            out.push(*byte);
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
+    text::escaped(
+        text,
+        out,
+        |byte| byte.is_ascii_graphic(),
+        |byte, out| text::display(format_args!("%{byte:02X}"), out),
+    );
 }

@@ -1,13 +1,11 @@
 //! Lines as the operator's template says. Values are escaped, so that no client writes fields or
 //! lines of its own.
 
-use std::fmt::Display;
-use std::io::Write;
-
 use foxy_proxy::LogRecord;
 
 use super::redaction::ShownClient;
-use super::{Calendar, combined, json, or_dash, squid, url};
+use super::text::{self, or_dash, url};
+use super::{Calendar, combined, json, squid};
 use crate::config::{LogField, LogPart, LogTemplate};
 
 /// Appends one line.
@@ -45,28 +43,28 @@ impl Value<'_> {
     /// Text that others chose. Quotes and backslashes get a backslash; what is not printable, and
     /// blanks outside of quotes, become `\xhh`.
     fn text(&mut self, text: &[u8]) {
-        for byte in or_dash(text) {
-            match byte {
-                b'"' | b'\\' => self.out.extend_from_slice(&[b'\\', *byte]),
-                b' ' if self.quoted => self.out.push(b' '),
-                b'!'..=b'~' => self.out.push(*byte),
-                _ => {
-                    // Writing to a Vec cannot fail.
-                    let _ = write!(self.out, "\\x{byte:02x}");
-                }
-            }
-        }
+        self.piece(or_dash(text));
     }
 
-    /// What Foxy writes itself: it has no character to escape.
-    fn own(&mut self, value: impl Display) {
-        let _ = write!(self.out, "{value}");
+    /// A part of such a text.
+    fn piece(&mut self, text: &[u8]) {
+        let first = if self.quoted { b' ' } else { b'!' };
+        let stays = |byte| (first..=b'~').contains(&byte) & (byte != b'"') & (byte != b'\\');
+        text::escaped(text, self.out, stays, combined::backslashed);
     }
 
-    /// The same, or `-`.
-    fn own_or_dash(&mut self, value: Option<impl Display>) {
+    /// A word of Foxy's own: it has no character to escape.
+    fn own(&mut self, word: &str) {
+        self.out.extend_from_slice(word.as_bytes());
+    }
+
+    fn number(&mut self, value: impl itoa::Integer) {
+        text::number(value, self.out);
+    }
+
+    fn number_or_dash(&mut self, value: Option<impl itoa::Integer>) {
         match value {
-            Some(value) => self.own(value),
+            Some(value) => self.number(value),
             None => self.out.push(b'-'),
         }
     }
@@ -77,27 +75,33 @@ fn value(field: LogField, (record, client): (&LogRecord<'_>, ShownClient), to: &
         LogField::Time => json::time(&Calendar::of(record.at), to.out),
         LogField::TimeCommon => combined::time(&Calendar::of(record.at), to.out),
         LogField::TimeUnix => squid::time(record.at, to.out),
-        LogField::Client => to.own(client.address()),
-        LogField::ClientPort => to.own(client.with_port()),
+        LogField::Client => client.address(to.out),
+        LogField::ClientPort => client.with_port(to.out),
         LogField::User => to.text(record.user.as_bytes()),
         LogField::AccessRule => to.text(record.access_rule.as_bytes()),
         LogField::Partition => to.text(record.partition.as_bytes()),
         LogField::Method => to.text(record.method),
-        LogField::Url => to.text(&url(record)),
+        LogField::Url => match url(record) {
+            [b"", b"", b""] => to.text(b""),
+            pieces => pieces.iter().for_each(|piece| to.piece(piece)),
+        },
         LogField::Target => to.text(record.target),
         LogField::Host => to.text(record.host),
-        LogField::Http => to.own(format_args!("1.{}", record.minor)),
-        LogField::Status => to.own(record.status),
+        LogField::Http => to.own(if record.minor == 0 { "1.0" } else { "1.1" }),
+        LogField::Status => to.number(record.status),
         LogField::Outcome => to.own(record.outcome.word()),
         LogField::Code => to.own(squid::code(record.outcome)),
         LogField::Reason => to.text(record.reason.as_bytes()),
-        LogField::DurationUs => to.own(record.duration.as_micros()),
-        LogField::DurationMs => to.own(record.duration.as_millis()),
-        LogField::BytesIn => to.own(record.bytes_in),
-        LogField::BytesOut => to.own(record.bytes_out),
-        LogField::BodyOut => to.own(record.body_out),
-        LogField::Origin => to.own_or_dash(record.origin),
-        LogField::OriginStatus => to.own_or_dash(record.origin.map(|_| record.origin_status)),
+        LogField::DurationUs => to.number(record.duration.as_micros()),
+        LogField::DurationMs => to.number(record.duration.as_millis()),
+        LogField::BytesIn => to.number(record.bytes_in),
+        LogField::BytesOut => to.number(record.bytes_out),
+        LogField::BodyOut => to.number(record.body_out),
+        LogField::Origin => match record.origin {
+            Some(origin) => text::display(origin, to.out),
+            None => to.out.push(b'-'),
+        },
+        LogField::OriginStatus => to.number_or_dash(record.origin.map(|_| record.origin_status)),
         LogField::ContentType => to.text(record.content_type),
         LogField::Referer => to.text(record.referer),
         LogField::UserAgent => to.text(record.user_agent),
@@ -110,10 +114,10 @@ fn write_detail(field: LogField, record: &LogRecord<'_>, to: &mut Value<'_>) {
         return to.out.push(b'-');
     };
     match field {
-        LogField::Id => to.text(details.id.to_string().as_bytes()),
+        LogField::Id => text::id(details.id, to.out),
         LogField::Traceparent => to.text(details.traceparent),
-        LogField::FirstByteUs => to.own_or_dash(details.first_byte.map(|time| time.as_micros())),
-        LogField::Ttl => to.own_or_dash(details.ttl),
+        LogField::FirstByteUs => to.number_or_dash(details.first_byte.map(|time| time.as_micros())),
+        LogField::Ttl => to.number_or_dash(details.ttl),
         _ => to.text(details.rule.as_bytes()),
     }
 }
