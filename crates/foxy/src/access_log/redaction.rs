@@ -141,7 +141,7 @@ impl Redaction {
     }
 
     fn url<'s>(&self, record: &LogRecord<'_>, url: &'s [u8], space: &'s mut Vec<u8>) -> &'s [u8] {
-        let Some(at) = url.iter().position(|byte| *byte == b'?') else {
+        let Some(at) = memchr::memchr(b'?', url) else {
             return url;
         };
         let (before, query) = url.split_at(at + 1);

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use foxy_base::{FieldBlock, Fields, MonoTime, WallTime, first};
+use foxy_base::{FieldBlock, MonoTime, WallTime, first};
 use foxy_http_rules::{RuleId, freshness};
 use foxy_http1::{RequestHead, Version};
 use foxy_store::Object;
@@ -126,7 +126,7 @@ impl<T: Transport> Conn<T> {
         if !local.logs {
             return;
         }
-        let text = |name| head.and_then(|head| find(head, name)).unwrap_or_default();
+        let said = head.map(Said::of).unwrap_or_default();
         let stored = finish.object.as_ref().map(|object| object.fields());
         let fields = stored.or(finish.fields.as_ref());
         let pass = self.client.pass.as_deref();
@@ -137,7 +137,7 @@ impl<T: Transport> Conn<T> {
             partition: self.role.partition(),
             method: head.map_or(b"", |head| head.method_text()),
             target: head.map_or(b"", |head| head.target_text()),
-            host: text("Host"),
+            host: said.host,
             minor: u8::from(head.is_none_or(|head| head.version() == Version::Http11)),
             status: finish.status,
             outcome: finish.outcome,
@@ -150,11 +150,13 @@ impl<T: Transport> Conn<T> {
             content_type: fields
                 .and_then(|fields| first(fields, "Content-Type"))
                 .unwrap_or_default(),
-            referer: text("Referer"),
-            user_agent: text("User-Agent"),
+            referer: said.referer,
+            user_agent: said.user_agent,
             user: pass.map_or("", |pass| pass.user_name()),
             access_rule: pass.map_or("", |pass| pass.rule_name()),
-            details: local.details.then(|| self.details(head, started, finish)),
+            details: local
+                .details
+                .then(|| self.details((head, said.traceparent), started, finish)),
         };
         local.log.borrow_mut().record(&record);
     }
@@ -162,7 +164,7 @@ impl<T: Transport> Conn<T> {
     /// Returns the details of a request, which only some logs need.
     fn details<'a>(
         &'a self,
-        head: Option<&'a RequestHead<'_>>,
+        (head, traceparent): (Option<&'a RequestHead<'_>>, &'a [u8]),
         started: MonoTime,
         finish: &Finish,
     ) -> Details<'a> {
@@ -178,16 +180,36 @@ impl<T: Transport> Conn<T> {
             first_byte: self.io.take_first_byte().map(|first| first.since(started)),
             ttl: ttl.or(self.noted.ttl),
             rule: local.proxy.rule_name(self.noted.rule).unwrap_or_default(),
-            traceparent: head
-                .and_then(|head| find(head, "traceparent"))
-                .unwrap_or_default(),
+            traceparent,
         }
     }
 }
 
-/// As [`first`], with the lifetime of the head's buffer.
-fn find<'b>(head: &RequestHead<'b>, name: &'static str) -> Option<&'b [u8]> {
-    let named = |(n, _): &(&[u8], &[u8])| foxy_base::eq_name(n, name.as_bytes());
-    debug_assert!(head.count() < 1 << 16);
-    head.fields().iter().find(named).map(|(_, value)| value)
+/// The request's fields that a line can show, as received; empty if they are not there.
+#[derive(Clone, Copy, Debug, Default)]
+struct Said<'b> {
+    host: &'b [u8],
+    referer: &'b [u8],
+    user_agent: &'b [u8],
+    traceparent: &'b [u8],
+}
+
+impl<'b> Said<'b> {
+    /// Reads the fields once. The first of several with one name counts.
+    fn of(head: &RequestHead<'b>) -> Self {
+        let mut said = Self::default();
+        for (name, value) in head.fields().iter() {
+            let (to, wanted) = match name.len() {
+                4 => (&mut said.host, "Host"),
+                7 => (&mut said.referer, "Referer"),
+                10 => (&mut said.user_agent, "User-Agent"),
+                11 => (&mut said.traceparent, "traceparent"),
+                _ => continue,
+            };
+            if to.is_empty() && foxy_base::eq_name(name, wanted.as_bytes()) {
+                *to = value;
+            }
+        }
+        said
+    }
 }
