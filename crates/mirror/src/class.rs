@@ -21,6 +21,15 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The same, fresh for this many seconds at most.
+    #[must_use]
+    pub(crate) fn at_most(self, seconds: u32) -> Self {
+        match self {
+            Self::Index(fresh) => Self::Index(fresh.min(seconds)),
+            other => other,
+        }
+    }
+
     /// The `Cache-Control` that takes the place of the upstream's; `None`: the upstream's stays.
     #[must_use]
     pub fn cache_control(self) -> Option<String> {

@@ -240,6 +240,8 @@ pub(crate) enum Turned {
     Registry,
     /// Whether the client may have the layer is to be found out first.
     Prove,
+    /// Rules of a mirror about versions refuse it.
+    Blocked(&'static str),
 }
 
 /// Applies the redirects of a site, and checks what its path becomes at the origin.
@@ -250,6 +252,11 @@ pub(crate) fn turned(local: &Local, to: Recipient<'_>, head: &RequestHead<'_>) -
             (_, true) => Turned::Prove,
             _ => Turned::No,
         };
+    }
+    if let Some(part) = to.role.mirrored()
+        && let Some(refused) = part.refusal(head.target().path)
+    {
+        return Turned::Blocked(refused.reason());
     }
     let Some(rules) = to.role.rewriting().filter(|rules| rules.reads_paths()) else {
         return Turned::No;

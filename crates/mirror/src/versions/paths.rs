@@ -30,6 +30,8 @@ pub enum Refused {
     Unknown,
     /// A document of a tag: it may be of a version that is hidden.
     Tag(String),
+    /// A path that is written so that it looks like another.
+    Disguised,
 }
 
 impl Refused {
@@ -40,6 +42,7 @@ impl Refused {
             Self::Blocked { .. } => "version-blocked",
             Self::Unknown => "version-unknown",
             Self::Tag(_) => "document-of-a-tag",
+            Self::Disguised => "path-not-plain",
         }
     }
 
@@ -57,15 +60,26 @@ impl Refused {
                 "the document of {tag} has no date, and this mirror has rules about versions \
                  (mirror.min_age, mirror.block): ask for the document of the package"
             ),
+            Self::Disguised => "the path has escapes that hide what it names".to_owned(),
         }
     }
 }
 
 impl VersionRules {
     /// Why this path, without query, is refused. `kind` is that of its class, `own` says that it is at
-    /// the upstream itself.
+    /// the upstream itself, `other` that a path has another class.
     #[must_use]
-    pub fn refusal(&self, path: &[u8], kind: Kind, own: bool) -> Option<Refused> {
+    pub fn refusal(
+        &self,
+        path: &[u8],
+        kind: Kind,
+        own: bool,
+        other: impl Fn(&[u8]) -> bool,
+    ) -> Option<Refused> {
+        let plain = plain(path);
+        if other(&plain) {
+            return Some(Refused::Disguised);
+        }
         let named = named(self.listing, &segments(path));
         for (package, which) in &named {
             let entry = match which {
@@ -107,9 +121,9 @@ pub(super) fn last(path: &[u8]) -> Option<String> {
     segments(path).pop()
 }
 
-/// The segments of a path, decoded. What is encoded several times is decoded as often: some server
-/// on the way may do so.
-fn segments(path: &[u8]) -> Vec<String> {
+/// A path without escapes. What is encoded several times is decoded as often: some server on the way
+/// may do so.
+fn plain(path: &[u8]) -> Vec<u8> {
     const ROUNDS: usize = 4;
     let mut path = path.to_vec();
     for _ in 0..ROUNDS {
@@ -119,6 +133,12 @@ fn segments(path: &[u8]) -> Vec<String> {
         }
         path = next;
     }
+    path
+}
+
+/// The segments of a path without escapes.
+fn segments(path: &[u8]) -> Vec<String> {
+    let path = plain(path);
     let text = String::from_utf8_lossy(&path);
     let parts = text.split(['/', '\\']).filter(|part| !part.is_empty());
     parts.map(str::to_owned).collect()

@@ -99,9 +99,9 @@ fn rules(listing: Listing, block: &[&str]) -> VersionRules {
 fn refused(preset: &Preset, rules: &VersionRules, path: &str) -> Option<Refused> {
     let (upstream, hosts) = (preset.upstream.clone(), preset.hosts.clone());
     let mirror = Mirror::new("m".into(), "/m", upstream, hosts, preset.classes.clone());
-    let place = mirror.place(format!("/m{path}").as_bytes()).unwrap();
-    let kind = mirror.class(place.class).kind;
-    rules.refusal(path.as_bytes(), kind, place.server == 0)
+    let mirror = mirror.under(rules.clone());
+    let path = format!("/m{path}");
+    mirror.refusal(mirror.place(path.as_bytes()).unwrap(), path.as_bytes())
 }
 
 #[test]
@@ -146,6 +146,8 @@ fn blocked_artefacts_are_refused_however_they_are_written() {
                 "/packages/a/left.pad-v1.3.tar.gz",
                 "/packages/a/torch-2.0.0%2Bcpu-cp311-cp311-linux_x86_64.whl",
                 "/packages/a/no-version",
+                "/s%69mple/left-pad/",
+                "/%252573imple/left-pad/",
             ][..],
             &[
                 "/packages/a/left_pad-1.3.1-py3-none-any.whl",
@@ -186,7 +188,7 @@ fn blocked_artefacts_are_refused_however_they_are_written() {
 #[test]
 fn a_refusal_says_what_and_why() {
     let rules = rules(Listing::Npm, &["left-pad@1.3.0"]);
-    let refused = rules.refusal(b"/left-pad/-/left-pad-1.3.0.tgz", Kind::Immutable, true);
+    let refused = rules.refusal(b"/left-pad/-/left-pad-1.3.0.tgz", Kind::Immutable, true, |_| false);
     let refused = refused.unwrap();
     assert_eq!(refused.reason(), "version-blocked");
     assert_eq!(
