@@ -198,6 +198,20 @@ impl VersionRules {
         })
     }
 
+    /// The rules about one package.
+    fn of(&self, package: &str) -> Self {
+        let package = names::package(self.listing, package);
+        let of = |entries: &[Selector]| {
+            let entries = entries.iter().filter(|entry| entry.has(&package));
+            entries.cloned().collect()
+        };
+        Self {
+            except: of(&self.except),
+            block: of(&self.block),
+            ..*self
+        }
+    }
+
     fn is_excepted(&self, package: &str, version: &str) -> bool {
         let package = names::package(self.listing, package);
         let version = names::version(self.listing, version);
@@ -229,6 +243,7 @@ impl VersionRules {
         let text = String::from_utf8(document).map_err(|_| UNREADABLE)?;
         let mut screening = Screening {
             rules: self,
+            own: None,
             now,
             matures: None,
             hidden: 0,
@@ -277,6 +292,8 @@ const BLOCKED: Unreadable = Unreadable("version-blocked");
 /// The screening of one document.
 struct Screening<'a> {
     rules: &'a VersionRules,
+    /// The rules about a package: of many entries, few are about one.
+    own: Option<(String, VersionRules)>,
     now: i64,
     matures: Option<i64>,
     hidden: u64,
@@ -285,7 +302,12 @@ struct Screening<'a> {
 impl Screening<'_> {
     /// Judges a version, and notes what becomes of it.
     fn judge(&mut self, package: &str, version: &str, published: Option<i64>) -> Verdict {
-        let verdict = self.rules.verdict(package, version, published, self.now);
+        let own = match self.own.take() {
+            Some((known, rules)) if known == package => (known, rules),
+            _ => (package.to_owned(), self.rules.of(package)),
+        };
+        let verdict = own.1.verdict(package, version, published, self.now);
+        self.own = Some(own);
         self.hidden += u64::from(verdict != Verdict::Shown);
         if let Verdict::Young(until) = verdict {
             self.matures = Some(self.matures.map_or(until, |known| known.min(until)));

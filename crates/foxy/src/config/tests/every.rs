@@ -219,6 +219,7 @@ fn patterns(of: Of) -> (Texts, Vec<Texts>) {
         Of::ClientName => (one("CN=other"), all(&["", " "])),
         Of::User => (one("ann"), all(&["", "a\u{7}b"])),
         Of::Command => (one("/nowhere/helper"), all(&[""])),
+        Of::Package => (one("left-pad"), all(&["", "a b", "a\u{7}b"])),
     }
 }
 
