@@ -126,7 +126,7 @@ mod tests {
     fn rules_are_those_of_the_section_and_of_its_file() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         writeln!(file, "# found in May\nevent-stream@3.3.6   # stealer\n\n@evil/*").unwrap();
-        let path = file.path().display();
+        let path = file.path().display().to_string();
         let read = rules(&format!(
             "min_age = \"3d\"\nmin_age_except = [\"@own/*\"]\nblock = [\"left-pad@1.3.0\"]\nblock_file = \"{path}\"\n"
         ));
