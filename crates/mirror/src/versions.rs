@@ -173,13 +173,7 @@ impl VersionRules {
         })
     }
 
-    fn verdict(
-        &self,
-        package: &str,
-        version: &str,
-        published: Option<i64>,
-        now: i64,
-    ) -> Verdict {
+    fn verdict(&self, package: &str, version: &str, published: Option<i64>, now: i64) -> Verdict {
         if self.blocking(package, Some(version)).is_some() {
             return Verdict::Blocked;
         }
@@ -255,8 +249,8 @@ impl VersionRules {
         let (body, content_type) = match self.listing {
             Listing::Npm => npm::screen(&mut screening, text, form, path)?,
             Listing::Pypi if is_json => pypi::screen(&mut screening, text, form)?,
-            Listing::Pypi => (html::screen(&mut screening, text), None),
-            Listing::Cargo => (crates::screen(&mut screening, text), None),
+            Listing::Pypi => (html::screen(&mut screening, text)?, None),
+            Listing::Cargo => (crates::screen(&mut screening, text)?, None),
         };
         Ok(Screened {
             body,

@@ -203,9 +203,14 @@ impl MirrorSite {
             mirror.servers().get(place.server)?,
             mirror.class(place.class),
         );
+        let screened = mirror.screens(place.class).is_some();
         let document = base.map(|base| Document {
             base: base.to_owned(),
-            mark: mirror.mark(base),
+            mark: match form {
+                // All forms are made of one document of the upstream, and so of one ETag.
+                Some(form) if screened => format!("{}.{form}", mirror.mark(base)),
+                _ => mirror.mark(base),
+            },
         });
         let mark = document.as_ref().map_or("", |document| &document.mark);
         let name = match (&document, form) {

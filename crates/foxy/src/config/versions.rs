@@ -10,11 +10,7 @@ use super::values::Values;
 const ENTRIES_MAX: usize = 10_000;
 
 /// The rules, if there are some.
-pub(super) fn read(
-    preset: &Preset,
-    values: &mut Values<'_>,
-    place: &str,
-) -> Option<VersionRules> {
+pub(super) fn read(preset: &Preset, values: &mut Values<'_>, place: &str) -> Option<VersionRules> {
     let given = ["min_age", "min_age_except", "block", "block_file"];
     let given = given.iter().find(|name| values.given(name).is_some())?;
     let Some(listing) = preset.listing() else {
@@ -49,21 +45,18 @@ pub(super) fn read(
         let text = format!("mirror.block has more than {ENTRIES_MAX} entries");
         values.problem(Problem::conflict(place, text));
     }
-    Some(VersionRules {
+    let rules = VersionRules {
         listing,
         min_age,
         except: selectors(listing, "min_age_except", values, place),
         hides_undated,
         block,
-    })
+    };
+    // A file may have no entry yet.
+    (rules.min_age.is_some() || !rules.block.is_empty()).then_some(rules)
 }
 
-fn selectors(
-    listing: Listing,
-    name: &str,
-    values: &mut Values<'_>,
-    place: &str,
-) -> Vec<Selector> {
+fn selectors(listing: Listing, name: &str, values: &mut Values<'_>, place: &str) -> Vec<Selector> {
     let mut read = Vec::new();
     for text in values.texts_or_none(name) {
         match Selector::read(listing, &text) {
@@ -125,7 +118,11 @@ mod tests {
     #[test]
     fn rules_are_those_of_the_section_and_of_its_file() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
-        writeln!(file, "# found in May\nevent-stream@3.3.6   # stealer\n\n@evil/*").unwrap();
+        writeln!(
+            file,
+            "# found in May\nevent-stream@3.3.6   # stealer\n\n@evil/*"
+        )
+        .unwrap();
         let path = file.path().display().to_string();
         let read = rules(&format!(
             "min_age = \"3d\"\nmin_age_except = [\"@own/*\"]\nblock = [\"left-pad@1.3.0\"]\nblock_file = \"{path}\"\n"
@@ -145,6 +142,16 @@ mod tests {
     }
 
     #[test]
+    fn no_entry_is_no_rule() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().display();
+        let text = format!("[[mirror]]\npreset = \"npm\"\nblock_file = \"{path}\"\n");
+        let config = build(&text).unwrap();
+        let mirrors = config.proxy.mirrors.as_ref().unwrap();
+        assert!(mirrors.sites[0].mirror.rules().is_none());
+    }
+
+    #[test]
     fn what_cannot_work_is_named() {
         for (text, part) in [
             ("block = [\"left-pad@^1\"]\n", "`^1` is no exact version"),
@@ -154,7 +161,10 @@ mod tests {
             ("min_age = \"2s\"\n", "mirror.min_age"),
         ] {
             let said = rules(text).unwrap_err();
-            assert!(said.iter().any(|said| said.contains(part)), "{text}: {said:?}");
+            assert!(
+                said.iter().any(|said| said.contains(part)),
+                "{text}: {said:?}"
+            );
         }
         let said = build("[[mirror]]\npreset = \"apt\"\nmin_age = \"3d\"\n").unwrap_err();
         assert!(said[0].contains("npm, pypi and cargo"), "{said:?}");

@@ -2,18 +2,21 @@
 //! would break lock files that name them.
 
 use super::edits::{Body, Edits};
-use super::json::{members, only, place, string};
-use super::{Screening, Verdict, time};
+use super::json::{MOST, members, only, place, string};
+use super::{Screening, TOO_MANY, Unreadable, Verdict, time};
 
-pub(super) fn screen(screening: &mut Screening<'_>, text: String) -> Body {
+pub(super) fn screen(screening: &mut Screening<'_>, text: String) -> Result<Body, Unreadable> {
     let mut edits = Edits::default();
     for line in text.lines() {
         // cargo cannot read such a line either.
         if let Some(yanking) = yanked(screening, &text, line) {
             edits.replace(yanking.0, yanking.1);
         }
+        if edits.count() > MOST {
+            return Err(TOO_MANY);
+        }
     }
-    Body::new(text, edits)
+    Ok(Body::new(text, edits))
 }
 
 /// What a line of a hidden version gets.

@@ -11,6 +11,10 @@ impl Edits {
         self.0.push((range, by));
     }
 
+    pub(super) const fn count(&self) -> usize {
+        self.0.len()
+    }
+
     pub(super) fn cut(&mut self, range: Range<usize>) {
         self.replace(range, String::new());
     }

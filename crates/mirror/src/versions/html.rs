@@ -4,8 +4,11 @@
 use std::ops::Range;
 
 use super::edits::{Body, Edits};
-use super::{Screening, Verdict, paths, pypi};
+use super::{Screening, TOO_MANY, Unreadable, Verdict, json, paths, pypi};
 use crate::html::href;
+
+/// Bytes after a tag in which the end of its element is looked for.
+const TEXT_MAX: usize = 16 << 10;
 
 /// A text inside of an element or of an attribute in quotes.
 pub(super) fn escaped(text: &str) -> String {
@@ -22,7 +25,7 @@ pub(super) fn escaped(text: &str) -> String {
     out
 }
 
-pub(super) fn screen(screening: &mut Screening<'_>, text: String) -> Body {
+pub(super) fn screen(screening: &mut Screening<'_>, text: String) -> Result<Body, Unreadable> {
     let mut edits = Edits::default();
     let mut at = 0;
     while let Some(tag) = next_link(&text, at) {
@@ -32,21 +35,24 @@ pub(super) fn screen(screening: &mut Screening<'_>, text: String) -> Body {
         };
         let url = &text[tag.start + start..tag.start + end];
         let url = url.split(['?', '#']).next().unwrap_or_default();
-        let verdict = paths::of_file(url.as_bytes())
+        let verdicts: Vec<_> = paths::of_file(url.as_bytes())
             .iter()
             .map(|(package, version)| screening.judge(package, version, None))
-            .find(|verdict| *verdict != Verdict::Shown);
-        match verdict {
-            Some(Verdict::Blocked) => edits.cut(element(&text, &tag)),
-            Some(_) if !text[tag.clone()].contains("data-yanked") => {
-                let place = tag.start + 2;
-                edits.replace(place..place, format!(" data-yanked=\"{}\"", pypi::UNDATED));
-            }
-            _ => {}
+            .filter(|verdict| *verdict != Verdict::Shown)
+            .collect();
+        if verdicts.contains(&Verdict::Blocked) {
+            edits.cut(element(&text, &tag));
+        } else if !verdicts.is_empty() {
+            // If it is yanked already, it stays so.
+            let place = tag.start + 2;
+            edits.replace(place..place, format!(" data-yanked=\"{}\"", pypi::UNDATED));
+        }
+        if edits.count() > json::MOST {
+            return Err(TOO_MANY);
         }
         at = at.max(element(&text, &tag).end);
     }
-    Body::new(text, edits)
+    Ok(Body::new(text, edits))
 }
 
 /// The next opening tag of a link from `at` on.
@@ -76,6 +82,7 @@ fn next_link(text: &str, mut at: usize) -> Option<Range<usize>> {
 /// The whole element of an opening tag.
 fn element(text: &str, tag: &Range<usize>) -> Range<usize> {
     let rest = &text.as_bytes()[tag.end..];
+    let rest = &rest[..rest.len().min(TEXT_MAX)];
     let end = rest
         .windows(4)
         .position(|part| part.eq_ignore_ascii_case(b"</a>"));

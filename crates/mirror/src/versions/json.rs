@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::{TOO_MANY, UNREADABLE, Unreadable};
 
 /// Names in one object, or elements of one list. No registry has packages of more versions.
-const MOST: usize = 200_000;
+pub(super) const MOST: usize = 200_000;
 
 /// Name and value of a member of an object.
 pub(super) type Member<'a> = (Cow<'a, str>, &'a RawValue);

@@ -134,7 +134,11 @@ fn suffixes(mut rest: &str, out: &mut String) -> Option<()> {
         });
         let (count, next) = digits(separated.unwrap_or(after));
         out.push_str(word);
-        out.push_str(if count.is_empty() { "0" } else { number(count)? });
+        out.push_str(if count.is_empty() {
+            "0"
+        } else {
+            number(count)?
+        });
         rest = next;
     }
     Some(())
@@ -172,10 +176,23 @@ mod tests {
         ] {
             assert_eq!(version(Listing::Pypi, one), version(Listing::Pypi, other));
         }
-        for different in ["1.1", "1.0.post1", "1.0rc1", "1!1.0", "1.0+x", "10", "1.0.dev0"] {
-            assert_ne!(version(Listing::Pypi, different), version(Listing::Pypi, "1.0"));
+        for different in [
+            "1.1",
+            "1.0.post1",
+            "1.0rc1",
+            "1!1.0",
+            "1.0+x",
+            "10",
+            "1.0.dev0",
+        ] {
+            assert_ne!(
+                version(Listing::Pypi, different),
+                version(Listing::Pypi, "1.0")
+            );
         }
-        for wrong in ["", "x", "1.0x", "1..0", "1.0+", "bar-1.0", "2-1.0", "*", "1.*", ">=1"] {
+        for wrong in [
+            "", "x", "1.0x", "1..0", "1.0+", "bar-1.0", "2-1.0", "*", "1.*", ">=1",
+        ] {
             assert_eq!(exact(Listing::Pypi, wrong), None, "{wrong}");
         }
         assert_eq!(version(Listing::Npm, "v1.2.3+build"), "1.2.3");

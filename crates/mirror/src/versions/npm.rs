@@ -199,11 +199,7 @@ fn edits(
 }
 
 /// The abbreviated form, out of the full one: the registry's own has no dates.
-fn short(
-    packument: &Packument<'_>,
-    all: &[Member<'_>],
-    kept: &Kept,
-) -> Result<String, Unreadable> {
+fn short(packument: &Packument<'_>, all: &[Member<'_>], kept: &Kept) -> Result<String, Unreadable> {
     let mut out = format!("{{\"name\":{}", quoted(&packument.name));
     if let Some(modified) = &packument.modified {
         out.push_str(&format!(",\"modified\":{}", quoted(modified)));
@@ -233,7 +229,9 @@ fn short(
 
 fn short_version(version: &str, value: &RawValue, out: &mut String) -> Result<(), Unreadable> {
     let all = members(value.get())?;
-    let fields = all.iter().filter(|(name, _)| SHORT_FIELDS.contains(&&**name));
+    let fields = all
+        .iter()
+        .filter(|(name, _)| SHORT_FIELDS.contains(&&**name));
     let mut fields: Vec<String> = fields
         .map(|(name, value)| format!("{}:{}", quoted(name), value.get()))
         .collect();

@@ -76,11 +76,11 @@ impl VersionRules {
         own: bool,
         other: impl Fn(&[u8]) -> bool,
     ) -> Option<Refused> {
-        let plain = plain(path);
-        if other(&plain) {
+        let segments = segments(path);
+        if is_disguised(path, &segments, kind, other) {
             return Some(Refused::Disguised);
         }
-        let named = named(self.listing, &segments(path));
+        let named = named(self.listing, &segments);
         for (package, which) in &named {
             let entry = match which {
                 Which::Document | Which::Tag(_) => self.blocking(package, None),
@@ -106,7 +106,10 @@ impl VersionRules {
             }
         }
         let hides = kind == Kind::Immutable && !self.block.is_empty();
-        (hides && named.is_empty()).then_some(Refused::Unknown)
+        // The file of another package than the path says, for npm.
+        let strange =
+            |(_, which): &(String, Which)| self.listing == Listing::Npm && *which == Which::Unknown;
+        (hides && named.iter().all(strange)).then_some(Refused::Unknown)
     }
 
     /// The first entry about a package, of whatever version.
@@ -136,12 +139,45 @@ fn plain(path: &[u8]) -> Vec<u8> {
     path
 }
 
-/// The segments of a path without escapes.
+/// The segments of a path without escapes, as the most lenient server reads them: without parameters
+/// (`;`), and empty ones are none.
 fn segments(path: &[u8]) -> Vec<String> {
     let path = plain(path);
     let text = String::from_utf8_lossy(&path);
-    let parts = text.split(['/', '\\']).filter(|part| !part.is_empty());
-    parts.map(str::to_owned).collect()
+    let parts = text.split(['/', '\\']).map(|part| {
+        let end = part.find([';', '?', '#', '\0']);
+        &part[..end.unwrap_or(part.len())]
+    });
+    parts
+        .filter(|part| !part.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// True if a path is written so that its class is not that of what an upstream may read in it.
+fn is_disguised(
+    path: &[u8],
+    segments: &[String],
+    kind: Kind,
+    other: impl Fn(&[u8]) -> bool,
+) -> bool {
+    if segments.iter().any(|part| part == "." || part == "..") {
+        return true;
+    }
+    let plain = plain(path);
+    let slash = match plain.ends_with(b"/") && !segments.is_empty() {
+        true => "/",
+        false => "",
+    };
+    // The prefix alone.
+    if path.is_empty() {
+        return false;
+    }
+    let normal = format!("/{}{slash}", segments.join("/"));
+    other(&plain)
+        || other(normal.as_bytes())
+        // What passes is not looked at.
+        || kind == Kind::Pass && other(normal.to_ascii_lowercase().as_bytes())
 }
 
 fn decoded(text: &[u8]) -> Vec<u8> {
@@ -173,7 +209,10 @@ fn named(listing: Listing, path: &[String]) -> Vec<(String, Which)> {
 
 fn npm(path: &[String]) -> Option<(String, Which)> {
     let name = |end: usize| {
-        let (own, before) = (path.get(end)?, end.checked_sub(1).and_then(|at| path.get(at)));
+        let (own, before) = (
+            path.get(end)?,
+            end.checked_sub(1).and_then(|at| path.get(at)),
+        );
         Some(match before {
             Some(scope) if scope.starts_with('@') => (format!("{scope}/{own}"), end - 1),
             _ => (own.clone(), end),
@@ -185,7 +224,9 @@ fn npm(path: &[String]) -> Option<(String, Which)> {
         let (package, _) = name(dash.checked_sub(1)?)?;
         let own = package.rsplit('/').next().unwrap_or(&package);
         let file = &path[last];
-        let same = file.get(..own.len()).filter(|start| start.eq_ignore_ascii_case(own));
+        let same = file
+            .get(..own.len())
+            .filter(|start| start.eq_ignore_ascii_case(own));
         let rest = same.and_then(|_| file[own.len()..].strip_prefix('-'));
         let version = rest.and_then(|rest| Some(&rest[..end_of(rest, &[".tgz", ".tar.gz"])?]));
         let which = version.map_or(Which::Unknown, |version| Which::Version(version.to_owned()));
@@ -258,20 +299,21 @@ fn pypi(path: &[String]) -> Vec<(String, Which)> {
     let Some((last, before)) = path.split_last() else {
         return Vec::new();
     };
-    if before.last().is_some_and(|part| part == "simple") {
-        return vec![(last.clone(), Which::Document)];
-    }
     let files = file(last).into_iter();
-    files
-        .map(|(package, version)| match version.is_empty() {
-            true => (package, Which::Unknown),
-            false => (package, Which::Version(version)),
-        })
-        .collect()
+    let files = files.map(|(package, version)| match version.is_empty() {
+        true => (package, Which::Unknown),
+        false => (package, Which::Version(version)),
+    });
+    let is_index = before.last().is_some_and(|part| part == "simple");
+    // Some registries have their files beside the documents.
+    let document = is_index.then(|| (last.clone(), Which::Document));
+    files.chain(document).collect()
 }
 
 /// Ends of file names of source distributions.
-const SOURCES: &[&str] = &[".tar.gz", ".zip", ".tar.bz2", ".tar.xz", ".tgz", ".tar.z", ".tar"];
+const SOURCES: &[&str] = &[
+    ".tar.gz", ".zip", ".tar.bz2", ".tar.xz", ".tgz", ".tar.z", ".tar",
+];
 /// Ends of files beside a file.
 const BESIDE: &[&str] = &[".metadata", ".asc", ".sig"];
 
@@ -284,10 +326,11 @@ pub(super) fn of_file(path: &[u8]) -> Vec<(String, String)> {
 fn file(name: &str) -> Vec<(String, String)> {
     let name = end_of(name, BESIDE).map_or(name, |end| &name[..end]);
     if let Some(end) = end_of(name, &[".whl", ".egg"]) {
-        // PEP 427: names and versions have no `-` of their own.
+        // PEP 427: names and versions have no `-` of their own, but `_` in its place.
         let mut parts = name[..end].split('-');
         let (package, version) = (parts.next().unwrap_or_default(), parts.next());
-        return vec![(package.to_owned(), version.unwrap_or_default().to_owned())];
+        let version = version.unwrap_or_default().replace('_', "-");
+        return vec![(package.to_owned(), version)];
     }
     let source = end_of(name, SOURCES);
     let end = source.or_else(|| end_of(name, &[".exe", ".msi", ".rpm", ".deb", ".dmg"]));

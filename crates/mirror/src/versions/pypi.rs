@@ -16,28 +16,29 @@ const HTML_TYPE: &str = "text/html; charset=utf-8";
 pub(super) const YOUNG: &str = "younger than mirror.min_age allows";
 pub(super) const UNDATED: &str = "of unknown age (mirror.unknown_age)";
 
-/// A file of the index.
+/// A file of the index. Its other members are read again where they are written: all of all files
+/// would be several times as long as the text.
 struct File<'a> {
     value: &'a RawValue,
-    all: Vec<Member<'a>>,
+    yanked: Option<&'a RawValue>,
     verdict: Verdict,
 }
 
 impl File<'_> {
     /// The reason to yank it, if it is not yanked already.
-    fn yanked_here(&self) -> Result<Option<&'static str>, Unreadable> {
+    fn yanked_here(&self) -> Option<&'static str> {
         let reason = match self.verdict {
-            Verdict::Shown | Verdict::Blocked => return Ok(None),
+            Verdict::Shown | Verdict::Blocked => return None,
             Verdict::Young(_) => YOUNG,
             Verdict::Undated => UNDATED,
         };
-        let own = only(&self.all, "yanked")?.map(RawValue::get);
-        Ok(matches!(own, None | Some("false" | "null")).then_some(reason))
+        let own = self.yanked.map(RawValue::get);
+        matches!(own, None | Some("false" | "null")).then_some(reason)
     }
+}
 
-    fn text(&self, name: &str) -> Result<Option<Cow<'_, str>>, Unreadable> {
-        Ok(only(&self.all, name)?.and_then(string))
-    }
+fn text_of<'a>(all: &[Member<'a>], name: &str) -> Result<Option<Cow<'a, str>>, Unreadable> {
+    Ok(only(all, name)?.and_then(string))
 }
 
 pub(super) fn screen(
@@ -71,15 +72,14 @@ fn file<'a>(
     value: &'a RawValue,
 ) -> Result<File<'a>, Unreadable> {
     let all = members(value.get())?;
-    let name = only(&all, "filename")?.and_then(string);
-    let name = name.ok_or(UNREADABLE)?;
-    let published = only(&all, "upload-time")?.and_then(string);
+    let name = text_of(&all, "filename")?.ok_or(UNREADABLE)?;
+    let published = text_of(&all, "upload-time")?;
     let published = published.and_then(|text| time(&text));
     let version = paths::version_of_file(package, &name);
     let verdict = screening.judge(package, &version, published);
     Ok(File {
         value,
-        all,
+        yanked: only(&all, "yanked")?,
         verdict,
     })
 }
@@ -99,10 +99,10 @@ fn edits(
     };
     edits.keep(text, place(text, list).start + 1, files.iter().map(stays));
     for file in files {
-        let Some(reason) = file.yanked_here()? else {
+        let Some(reason) = file.yanked_here() else {
             continue;
         };
-        match only(&file.all, "yanked")? {
+        match file.yanked {
             Some(value) => edits.replace(place(text, value), quoted(reason)),
             None => {
                 let start = place(text, file.value).start + 1;
@@ -113,9 +113,10 @@ fn edits(
     // PEP 700: the versions that the files are of.
     if let Some(versions) = only(top, "versions")? {
         let all = elements(versions.get())?;
+        let rules = screening.rules.of(name);
         let shown = |value: &&RawValue| {
             let version = string(value).unwrap_or_default();
-            let blocked = screening.rules.blocking(name, Some(&version)).is_some();
+            let blocked = rules.blocking(name, Some(&version)).is_some();
             (place(text, value).end, !blocked)
         };
         let start = place(text, versions).start + 1;
@@ -132,19 +133,23 @@ fn rendered(name: &str, files: &[File<'_>]) -> Result<String, Unreadable> {
          <title>Links for {title}</title></head><body>\n"
     );
     for file in files.iter().filter(|file| file.verdict != Verdict::Blocked) {
-        let url = file.text("url")?.ok_or(UNREADABLE)?;
-        let hashes = only(&file.all, "hashes")?;
+        let all = members(file.value.get())?;
+        let url = text_of(&all, "url")?.ok_or(UNREADABLE)?;
+        let hashes = only(&all, "hashes")?;
         let hashes = hashes.map(|hashes| members(hashes.get())).transpose()?;
         let digest = |wanted: &str| {
             let (name, value) = hashes.iter().flatten().find(|(name, _)| name == wanted)?;
             Some(format!("#{name}={}", string(value)?))
         };
         let digest = digest("sha256").unwrap_or_default();
-        out.push_str(&format!("<a href=\"{}\"", html::escaped(&(url + &digest[..]))));
-        for (attribute, value) in attributes(file)? {
+        out.push_str(&format!(
+            "<a href=\"{}\"",
+            html::escaped(&(url + &digest[..]))
+        ));
+        for (attribute, value) in attributes(file, &all)? {
             out.push_str(&format!(" {attribute}=\"{}\"", html::escaped(&value)));
         }
-        let name = file.text("filename")?.unwrap_or_default();
+        let name = text_of(&all, "filename")?.unwrap_or_default();
         out.push_str(&format!(">{}</a><br>\n", html::escaped(&name)));
     }
     out.push_str("</body></html>\n");
@@ -152,36 +157,43 @@ fn rendered(name: &str, files: &[File<'_>]) -> Result<String, Unreadable> {
 }
 
 /// Attributes of a link, and what they say.
-fn attributes(file: &File<'_>) -> Result<Vec<(&'static str, String)>, Unreadable> {
-    let mut all = Vec::new();
-    if let Some(python) = file.text("requires-python")? {
-        all.push(("data-requires-python", python.into_owned()));
+fn attributes(
+    file: &File<'_>,
+    all: &[Member<'_>],
+) -> Result<Vec<(&'static str, String)>, Unreadable> {
+    let mut own = Vec::new();
+    if let Some(python) = text_of(all, "requires-python")? {
+        own.push(("data-requires-python", python.into_owned()));
     }
     // PEP 658 and PEP 714 name the same twice.
     for (key, attribute) in [
         ("core-metadata", "data-core-metadata"),
         ("dist-info-metadata", "data-dist-info-metadata"),
     ] {
-        match only(&file.all, key)? {
-            Some(value) if value.get() == "true" => all.push((attribute, "true".to_owned())),
+        match only(all, key)? {
+            Some(value) if value.get() == "true" => own.push((attribute, "true".to_owned())),
             Some(value) if value.get().starts_with('{') => {
                 let digests = members(value.get())?;
                 let first = digests.first();
-                let text = first.and_then(|(name, value)| Some(format!("{name}={}", string(value)?)));
-                all.push((attribute, text.unwrap_or_else(|| "true".to_owned())));
+                let text =
+                    first.and_then(|(name, value)| Some(format!("{name}={}", string(value)?)));
+                own.push((attribute, text.unwrap_or_else(|| "true".to_owned())));
             }
             _ => {}
         }
     }
-    if let Some(value) = only(&file.all, "gpg-sig")?.filter(|v| v.get() != "null") {
-        all.push(("data-gpg-sig", value.get().to_owned()));
+    if let Some(value) = only(all, "gpg-sig")?.filter(|v| v.get() != "null") {
+        own.push(("data-gpg-sig", value.get().to_owned()));
     }
-    if let Some(reason) = file.yanked_here()? {
-        all.push(("data-yanked", reason.to_owned()));
-    } else if let Some(own) = only(&file.all, "yanked")?
-        && !matches!(own.get(), "false" | "null")
+    if let Some(reason) = file.yanked_here() {
+        own.push(("data-yanked", reason.to_owned()));
+    } else if let Some(value) = file.yanked
+        && !matches!(value.get(), "false" | "null")
     {
-        all.push(("data-yanked", string(own).unwrap_or_default().into_owned()));
+        own.push((
+            "data-yanked",
+            string(value).unwrap_or_default().into_owned(),
+        ));
     }
-    Ok(all)
+    Ok(own)
 }

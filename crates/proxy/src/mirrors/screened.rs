@@ -38,6 +38,7 @@ const PIECE: usize = 32 << 10;
 const CODING: UpstreamError = UpstreamError::BadResponse("document-coding");
 const TOO_LONG: UpstreamError = UpstreamError::BadResponse("document-too-long");
 const NO_MEMORY: UpstreamError = UpstreamError::BadResponse("document-without-memory");
+const NOT_WHOLE: UpstreamError = UpstreamError::BadResponse("document-not-whole");
 const NOT_ASKED: UpstreamError = UpstreamError::BadResponse("unexpected-not-modified");
 
 /// Fields that speak of the document before it was screened, or of the connection.
@@ -153,12 +154,25 @@ pub(crate) async fn ask(
             own.retain(|(name, _)| !is_replaced(name) && !eq_name(name, b"content-type"));
             own.push((b"ETag", &known.etag));
             let fresh = known.fresh(now(local));
-            let text = head_of(local, part, (status, fresh), &own, parts.persistent(Method::Get));
+            let text = head_of(
+                local,
+                part,
+                (status, fresh),
+                &own,
+                parts.persistent(Method::Get),
+            );
             leased.up.replace_head(local, parts, &text)
         }
+        200 => {
+            // The head of a screened document is not known without the document. What is stored lives
+            // no longer by this answer, which does not say when the next version is old enough.
+            own.retain(|(name, _)| !is_replaced(name) && !eq_name(name, b"content-type"));
+            let answer = part.answer((status, Some(0)), own.iter().copied());
+            leased.up.answered_by(local, parts, &answer)
+        }
+        // Parts and copies that somebody on the way has changed: clients would use them.
+        201..=299 => Err(NOT_WHOLE),
         _ => {
-            // The head of a screened document is not known without the document.
-            own.retain(|(name, _)| status != 200 || !is_replaced(name));
             let answer = part.answer((status, None), own.iter().copied());
             leased.up.answered_by(local, parts, &answer)
         }
@@ -317,9 +331,7 @@ async fn screened(
         // No validator of the upstream's, so that none is asked by.
         None => format!("\"~{:016x}.{}\"", result.body.hash(), matures.unwrap_or(0)).into_bytes(),
     };
-    local
-        .counters()
-        .add(Event::MirrorHidden, result.hidden);
+    local.counters().add(Event::MirrorHidden, result.hidden);
     fields.retain(|(name, _)| !is_replaced(name));
     if let Some(content_type) = result.content_type {
         fields.retain(|(name, _)| !eq_name(name, b"content-type"));
@@ -383,7 +395,10 @@ mod tests {
         ] {
             let etag = marked(origin.as_bytes(), matures).unwrap();
             let known = Known::read(&etag).unwrap();
-            assert_eq!((&known.origin[..], known.matures), (origin.as_bytes(), matures));
+            assert_eq!(
+                (&known.origin[..], known.matures),
+                (origin.as_bytes(), matures)
+            );
         }
         assert_eq!(marked(b"abc", None), None);
         for foreign in ["\"abc\"", "\"~00ff.12\"", "\"a~x\"", "a~1"] {

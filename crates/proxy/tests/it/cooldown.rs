@@ -68,7 +68,9 @@ fn at(foxy: &Foxy, seconds: i64) {
 /// compressed. The registry's abbreviated form has no dates.
 fn packument(port: u16, pad: usize) -> String {
     let version = |v: &str| {
-        format!("\"{v}\":{{\"name\":\"a\",\"version\":\"{v}\",\"dist\":{{\"tarball\":\"http://127.0.0.1:{port}/a/-/a-{v}.tgz\"}}}}")
+        format!(
+            "\"{v}\":{{\"name\":\"a\",\"version\":\"{v}\",\"dist\":{{\"tarball\":\"http://127.0.0.1:{port}/a/-/a-{v}.tgz\"}}}}"
+        )
     };
     format!(
         "{{\"name\":\"a\",\"dist-tags\":{{\"latest\":\"1.2.0\"}},\"versions\":{{{},{},{}}},\
@@ -121,7 +123,8 @@ fn npm(pad: usize) -> (Origin, Arc<Seen>) {
         if let Some(etag) = asked.field("If-None-Match") {
             assert_eq!(etag, "\"v1\"", "the registry's own");
             shared.same.fetch_add(1, Ordering::SeqCst);
-            asked.raw("HTTP/1.1 304 Not Modified\r\nETag: \"v1\"\r\nContent-Type: text/odd\r\n\r\n");
+            asked
+                .raw("HTTP/1.1 304 Not Modified\r\nETag: \"v1\"\r\nContent-Type: text/odd\r\n\r\n");
             return true;
         }
         shared.whole.fetch_add(1, Ordering::SeqCst);
@@ -154,7 +157,11 @@ fn a_young_version_of_npm_is_hidden_until_it_is_old_enough() {
         assert_eq!(versions(&answer), "1.0.0 1.0.0", "{}", answer.text());
         assert_eq!(answer.field("Content-Type"), Some(content_type));
         assert_eq!(answer.field("Last-Modified"), None);
-        assert!(answer.text().contains(&format!("http://{}/npm/a/-/a-1.0.0.tgz", foxy.addr)));
+        assert!(
+            answer
+                .text()
+                .contains(&format!("http://{}/npm/a/-/a-1.0.0.tgz", foxy.addr))
+        );
         // Half a minute until the next version is old enough, where documents live for a minute.
         let control = answer.field("Cache-Control").unwrap();
         assert!(control.contains("max-age=30,"), "{control}");
@@ -162,7 +169,10 @@ fn a_young_version_of_npm_is_hidden_until_it_is_old_enough() {
     foxy.counts(Event::MirrorHidden, 4);
     // A lock file that names it installs.
     let young = get(&foxy, "/npm/a/-/a-1.2.0.tgz", "");
-    assert_eq!((young.status, young.text()), (200, "/a/-/a-1.2.0.tgz".into()));
+    assert_eq!(
+        (young.status, young.text()),
+        (200, "/a/-/a-1.2.0.tgz".into())
+    );
     at(&foxy, 29);
     let ask = |etag: &str| {
         let etag = match etag {
@@ -178,14 +188,24 @@ fn a_young_version_of_npm_is_hidden_until_it_is_old_enough() {
     assert_eq!(seen.counts(), (2, 0));
     at(&foxy, 31);
     let after = ask(&etag);
-    assert_eq!((after.status, &versions(&after)[..]), (200, "1.0.0,1.1.0 1.1.0"));
+    assert_eq!(
+        (after.status, &versions(&after)[..]),
+        (200, "1.0.0,1.1.0 1.1.0")
+    );
     assert_ne!(after.field("ETag"), Some(&etag[..]));
-    assert_eq!(seen.counts(), (3, 0), "the whole, for the old form is outdated");
+    assert_eq!(
+        seen.counts(),
+        (3, 0),
+        "the whole, for the old form is outdated"
+    );
     // Until the next is old enough, the registry's validator speaks of this form as well.
     for (seconds, same) in [(92, 1), (153, 2)] {
         at(&foxy, seconds);
         let again = ask("");
-        assert_eq!((&again.body, again.field("Content-Type")), (&after.body, Some(SHORT)));
+        assert_eq!(
+            (&again.body, again.field("Content-Type")),
+            (&after.body, Some(SHORT))
+        );
         assert_eq!(again.field("ETag"), after.field("ETag"));
         assert_eq!(seen.counts(), (3, same));
     }
@@ -213,7 +233,11 @@ fn long_documents_are_screened_too_and_one_that_is_too_long_is_refused() {
     let foxy = start("npm", &origin, THREE_DAYS, &[]);
     let refused = get(&foxy, "/npm/a", "");
     assert_eq!(refused.status, 502);
-    assert!(refused.text().contains("document-too-long"), "{}", refused.text());
+    assert!(
+        refused.text().contains("document-too-long"),
+        "{}",
+        refused.text()
+    );
 }
 
 #[test]
@@ -244,6 +268,50 @@ fn a_head_says_nothing_of_a_document_that_nobody_has_screened() {
     client.send(&ask);
     let head = client.answer_to("HEAD");
     assert_eq!(head.field("ETag"), whole.field("ETag"));
+    // One that is passed on makes nothing fresh that is stored.
+    at(&foxy, 31);
+    client.send(&ask);
+    let head = client.answer_to("HEAD");
+    assert!(head.field("Cache-Control").unwrap().contains("max-age=0,"));
+    assert_eq!(versions(&get(&foxy, "/npm/a", "")), "1.0.0,1.1.0 1.1.0");
+}
+
+#[test]
+fn the_forms_of_a_document_have_different_etags() {
+    let (origin, _) = npm(0);
+    let foxy = start("npm", &origin, THREE_DAYS, &[]);
+    let full = get(&foxy, "/npm/a", "");
+    let etag = full.field("ETag").unwrap();
+    let accept = format!("Accept: {SHORT}\r\nIf-None-Match: {etag}\r\n");
+    assert_eq!(get(&foxy, "/npm/a", &accept).status, 200);
+    assert_eq!(
+        get(&foxy, "/npm/a", &format!("If-None-Match: {etag}\r\n")).status,
+        304
+    );
+}
+
+#[test]
+fn a_part_of_a_document_is_a_whole_one() {
+    let (origin, _) = npm(0);
+    let foxy = start("npm", &origin, THREE_DAYS, &[]);
+    let answer = get(&foxy, "/npm/a", "Range: bytes=0-10000\r\n");
+    assert!(!answer.text().contains("1.2.0"), "{}", answer.text());
+    assert!(matches!(answer.status, 200 | 206));
+}
+
+#[test]
+fn an_answer_that_is_no_whole_document_reaches_nobody() {
+    for status in ["203 Changed", "206 Partial Content", "226 IM Used"] {
+        let origin = Origin::start(move |asked| {
+            let port = asked.client.stream.local_addr().unwrap().port();
+            let fields = "Content-Range: bytes 0-9/10\r\n";
+            asked.reply(status, fields, packument(port, 0));
+            true
+        });
+        let foxy = start("npm", &origin, THREE_DAYS, &[]);
+        let answer = get(&foxy, "/npm/a", "");
+        assert_eq!(answer.status, 502, "{status}");
+    }
 }
 
 #[test]
@@ -273,22 +341,40 @@ fn a_block_wins_over_what_is_stored_and_a_reload_applies_it() {
     ] {
         assert_eq!(get(&foxy, other, "").status, 403, "{other}");
     }
-    foxy.counts(Event::MirrorBlocked, 6);
+    let part = get(&foxy, artefact, "Range: bytes=0-1\r\n");
+    assert_eq!(part.status, 403);
+    let mut client = foxy.connect();
+    client.send(&format!(
+        "HEAD {artefact} HTTP/1.1\r\nHost: {}\r\n\r\n",
+        foxy.addr
+    ));
+    assert_eq!(client.answer_to("HEAD").status, 403);
+    foxy.counts(Event::MirrorBlocked, 8);
     let whole = seen.counts().0;
     assert_eq!(versions(&get(&foxy, "/npm/a", "")), "1.1.0,1.2.0 1.2.0");
-    assert_eq!(seen.counts().0, whole + 1, "not what is stored under other rules");
+    assert_eq!(
+        seen.counts().0,
+        whole + 1,
+        "not what is stored under other rules"
+    );
     // Without rules, all is as before.
     let open = under("npm", &origin, None, &[]);
     foxy.renew(open, false, &listeners);
     assert!(get(&foxy, artefact, "").cache().contains("hit"));
-    assert_eq!(versions(&get(&foxy, "/npm/a", "Accept: */*\r\n")), "1.0.0,1.1.0,1.2.0 1.2.0");
+    assert_eq!(
+        versions(&get(&foxy, "/npm/a", "Accept: */*\r\n")),
+        "1.0.0,1.1.0,1.2.0 1.2.0"
+    );
 }
 
 fn pypi() -> Origin {
     Origin::start(|asked| {
         let port = asked.client.stream.local_addr().unwrap().port();
         let file = |name: &str, time: &str| {
-            format!("{{\"filename\":\"{name}\",\"url\":\"http://127.0.0.1:{port}/packages/{name}\",\"hashes\":{{\"sha256\":\"{}\"}},\"upload-time\":\"{time}\"}}", "00".repeat(32))
+            format!(
+                "{{\"filename\":\"{name}\",\"url\":\"http://127.0.0.1:{port}/packages/{name}\",\"hashes\":{{\"sha256\":\"{}\"}},\"upload-time\":\"{time}\"}}",
+                "00".repeat(32)
+            )
         };
         match asked.path() {
             "/simple/a/" => {
@@ -314,7 +400,10 @@ fn pip_sees_young_files_yanked_and_no_blocked_ones() {
     let json = get(&foxy, "/pypi/simple/a/", &format!("Accept: {SIMPLE}\r\n"));
     let text = json.text();
     assert_eq!(json.field("Content-Type"), Some(SIMPLE));
-    assert!(!text.contains("a-1.1-") && text.contains("{\"yanked\":\"younger"), "{text}");
+    assert!(
+        !text.contains("a-1.1-") && text.contains("{\"yanked\":\"younger"),
+        "{text}"
+    );
     assert!(json.field("ETag").is_some(), "one of its own");
     let html = get(&foxy, "/pypi/simple/a/", "");
     assert_eq!(html.field("Content-Type"), Some("text/html; charset=utf-8"));
@@ -324,7 +413,10 @@ fn pip_sees_young_files_yanked_and_no_blocked_ones() {
     assert_eq!(html.text().matches("data-yanked").count(), 1);
     for version in ["1.1", "1.1.0"] {
         let refused = get(&foxy, &file(version), "");
-        assert_eq!((refused.status, refused.field("Content-Type")), (403, Some("text/plain; charset=utf-8")));
+        assert_eq!(
+            (refused.status, refused.field("Content-Type")),
+            (403, Some("text/plain; charset=utf-8"))
+        );
         assert!(refused.text().contains("is blocked by the operator"));
     }
     foxy.counts(Event::MirrorMismatch, 0);
@@ -336,7 +428,9 @@ fn pip_sees_young_files_yanked_and_no_blocked_ones() {
 fn cargo_sees_young_and_blocked_versions_yanked() {
     let origin = Origin::start(|asked| {
         let line = |version: &str, time: &str| {
-            format!("{{\"name\":\"abcd\",\"vers\":\"{version}\",\"yanked\":false,\"pubtime\":\"{time}\"}}\n")
+            format!(
+                "{{\"name\":\"abcd\",\"vers\":\"{version}\",\"yanked\":false,\"pubtime\":\"{time}\"}}\n"
+            )
         };
         match asked.path() {
             "/ab/cd/abcd" => {

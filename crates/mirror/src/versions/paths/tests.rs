@@ -24,13 +24,19 @@ fn paths_of_npm() {
         ("/left-pad/-/left-pad-1.3.0-rc.1.tgz", "left-pad 1.3.0-rc.1"),
         ("/@scope/name/-/name-1.0.0.tgz", "@scope/name 1.0.0"),
         ("/@scope%2Fname/-/name-1.0.0.tgz", "@scope/name 1.0.0"),
-        ("/%40scope/name/-/@scope/name-1.0.0.tgz", "@scope/name 1.0.0"),
+        (
+            "/%40scope/name/-/@scope/name-1.0.0.tgz",
+            "@scope/name 1.0.0",
+        ),
         ("/Left-Pad/-/LEFT-PAD-1.3.0.TGZ", "Left-Pad 1.3.0"),
         ("/left%2dpad/%2d/left-pad%2D1.3.0.tgz", "left-pad 1.3.0"),
         ("/left%252dpad/-/left-pad-1.3.0.tgz", "left-pad 1.3.0"),
         ("//left-pad//-/left-pad-1.3.0.tgz", "left-pad 1.3.0"),
         ("/left-pad/-/other.tgz", "left-pad ?"),
         ("/left-pad/-/left-pad-1.3.0.zip", "left-pad ?"),
+        ("/left-pad;a=b/-/left-pad-1.3.0.tgz;c", "left-pad 1.3.0"),
+        ("/left-pad/-/left-pad-1.3.0.tgz%3fc", "left-pad 1.3.0"),
+        ("/left-pad/-/left-pad-1.3.0.tgz%00.x", "left-pad 1.3.0"),
         ("/base/npm/left-pad/-/left-pad-1.3.0.tgz", "left-pad 1.3.0"),
         ("/left-pad/1.3.0", "left-pad 1.3.0"),
         ("/@scope/name/1.3.0", "@scope/name 1.3.0"),
@@ -48,18 +54,38 @@ fn paths_of_pypi() {
     for (path, expected) in [
         ("/simple/Left.Pad/", "Left.Pad"),
         ("/simple/", ""),
-        ("/packages/ab/cd/ef/left_pad-1.3.0-py3-none-any.whl", "left_pad 1.3.0"),
-        ("/packages/x/left_pad-1.3.0-py3-none-any.whl.metadata", "left_pad 1.3.0"),
-        ("/packages/x/left_pad-1.3.0-1-cp311-cp311-linux_x86_64.whl", "left_pad 1.3.0"),
-        ("/packages/x/left_pad%2d1.3.0%2Dpy3-none-any.WHL", "left_pad 1.3.0"),
+        (
+            "/packages/ab/cd/ef/left_pad-1.3.0-py3-none-any.whl",
+            "left_pad 1.3.0",
+        ),
+        (
+            "/packages/x/left_pad-1.3.0-py3-none-any.whl.metadata",
+            "left_pad 1.3.0",
+        ),
+        (
+            "/packages/x/left_pad-1.3.0-1-cp311-cp311-linux_x86_64.whl",
+            "left_pad 1.3.0",
+        ),
+        (
+            "/packages/x/left_pad%2d1.3.0%2Dpy3-none-any.WHL",
+            "left_pad 1.3.0",
+        ),
         ("/packages/x/left-pad-1.3.0.tar.gz", "left-pad 1.3.0"),
-        ("/packages/x/left_pad-1.3.0.post1.tar.gz.asc", "left_pad 1.3.0.post1"),
+        (
+            "/packages/x/left_pad-1.3.0.post1.tar.gz.asc",
+            "left_pad 1.3.0.post1",
+        ),
         ("/packages/x/foo-2-1.0.zip", "foo-2 1.0"),
         ("/packages/x/foo-1.0-1.tar.gz", "foo 1.0-1, foo-1.0 1"),
         ("/packages/x/foo-1.0-py2.7.egg", "foo 1.0"),
         ("/packages/x/foo-1.0.win32-py2.7.exe", "foo ?"),
         ("/packages/x/foo-bar-strange.tar.gz", "foo ?, foo-bar ?"),
         ("/packages/x/readme", ""),
+        ("/packages/x/foo-1.0_1-py3-none-any.whl", "foo 1.0-1"),
+        (
+            "/simple/foo-1.0-py3-none-any.whl",
+            "foo 1.0, foo-1.0-py3-none-any.whl",
+        ),
     ] {
         assert_eq!(shown(Listing::Pypi, path), expected, "{path}");
     }
@@ -119,6 +145,13 @@ fn blocked_artefacts_are_refused_however_they_are_written() {
                 "/left%2Dpad/-/left%2dpad-1%2E3.0.tgz",
                 "/left-pad/-/left-pad-1.3.0+b.tgz",
                 "/left-pad/-/v1.tgz",
+                "/left-pad/-/-/left-pad-1.3.0.tgz",
+                "/other/-/left-pad-1.3.0.tgz",
+                "/left-pad;x/-/left-pad-1.3.0.tgz",
+                "/left-pad/-/left-pad-1.3.0.tgz;x",
+                "//left-pad/-//left-pad-1.3.0.tgz",
+                "/left-pad\\-\\left-pad-1.3.0.tgz",
+                "/-/%252e%252e/other",
                 "/left-pad/1.3.0",
                 "/left-pad/latest",
                 "/@evil/x",
@@ -134,6 +167,8 @@ fn blocked_artefacts_are_refused_however_they_are_written() {
                 "/@types/left-pad/-/left-pad-1.3.0.tgz",
                 "/left-pad-x/-/left-pad-x-1.3.0.tgz",
                 "/other/latest",
+                "",
+                "/",
                 "/-/v1/search",
             ][..],
         ),
@@ -148,10 +183,20 @@ fn blocked_artefacts_are_refused_however_they_are_written() {
                 "/packages/a/no-version",
                 "/s%69mple/left-pad/",
                 "/%252573imple/left-pad/",
+                "//simple/other/",
+                "/simple;x/other/",
+                "/Simple/other/",
+                "/simple%5Cother/",
+                "/simple/left_pad-1.3-py3-none-any.whl",
+                "/~files.pythonhosted.org/packages/a/left_pad-1.3-py3-none-any.whl",
             ][..],
             &[
                 "/packages/a/left_pad-1.3.1-py3-none-any.whl",
                 "/packages/a/left_pad-1.3rc1.tar.gz",
+                "/simple/Left_Pad/",
+                "/simple",
+                "/",
+                "/pypi/left-pad/json",
                 "/packages/a/torch-2.0.1+cpu-cp311-cp311-linux_x86_64.whl",
                 "/simple/left-pad/",
                 "/simple/",
@@ -188,7 +233,12 @@ fn blocked_artefacts_are_refused_however_they_are_written() {
 #[test]
 fn a_refusal_says_what_and_why() {
     let rules = rules(Listing::Npm, &["left-pad@1.3.0"]);
-    let refused = rules.refusal(b"/left-pad/-/left-pad-1.3.0.tgz", Kind::Immutable, true, |_| false);
+    let refused = rules.refusal(
+        b"/left-pad/-/left-pad-1.3.0.tgz",
+        Kind::Immutable,
+        true,
+        |_| false,
+    );
     let refused = refused.unwrap();
     assert_eq!(refused.reason(), "version-blocked");
     assert_eq!(

@@ -46,15 +46,22 @@ fn wheel(version: &str) -> Vec<u8> {
 
 fn tarball(version: &str) -> Vec<u8> {
     let about = format!("{{\"name\":\"foxydemo\",\"version\":\"{version}\"}}");
-    tar(&[("package/package.json", &about), ("package/index.js", version)])
+    tar(&[
+        ("package/package.json", &about),
+        ("package/index.js", version),
+    ])
 }
 
 fn integrity(version: &str) -> String {
-    format!("sha512-{}", STANDARD.encode(Sha512::digest(tarball(version))))
+    format!(
+        "sha512-{}",
+        STANDARD.encode(Sha512::digest(tarball(version)))
+    )
 }
 
 fn krate(version: &str) -> Vec<u8> {
-    let about = format!("[package]\nname = \"foxydemo\"\nversion = \"{version}\"\nedition = \"2021\"\n");
+    let about =
+        format!("[package]\nname = \"foxydemo\"\nversion = \"{version}\"\nedition = \"2021\"\n");
     let folder = format!("foxydemo-{version}");
     tar(&[
         (&format!("{folder}/Cargo.toml"), &about),
@@ -76,7 +83,9 @@ fn answer(request: &Request) -> Option<(&'static str, Vec<u8>)> {
     };
     let path = &request.path[..];
     let of = |end: &str| {
-        let found = all.iter().find(|(version, _)| path.ends_with(&end.replace("VERSION", version)));
+        let found = all
+            .iter()
+            .find(|(version, _)| path.ends_with(&end.replace("VERSION", version)));
         found.map(|(version, _)| *version)
     };
     Some(match path {
@@ -85,24 +94,41 @@ fn answer(request: &Request) -> Option<(&'static str, Vec<u8>)> {
                 &|version, time| {
                     let name = wheel_name(version);
                     let digest = hex(&wheel(version));
-                    format!("{{\"filename\":\"{name}\",\"url\":\"{base}/py/files/{name}\",\"hashes\":{{\"sha256\":\"{digest}\"}},\"upload-time\":\"{time}\",\"yanked\":false}}")
+                    format!(
+                        "{{\"filename\":\"{name}\",\"url\":\"{base}/py/files/{name}\",\"hashes\":{{\"sha256\":\"{digest}\"}},\"upload-time\":\"{time}\",\"yanked\":false}}"
+                    )
                 },
                 ",",
             );
-            let text = format!("{{\"meta\":{{\"api-version\":\"1.1\"}},\"name\":\"foxydemo\",\"files\":[{files}]}}");
+            let text = format!(
+                "{{\"meta\":{{\"api-version\":\"1.1\"}},\"name\":\"foxydemo\",\"files\":[{files}]}}"
+            );
             ("application/vnd.pypi.simple.v1+json", text.into_bytes())
         }
         "/npm/foxydemo" => {
-            let short = request.fields.get("accept").is_some_and(|text| text.starts_with("application/vnd.npm"));
+            let short = request
+                .fields
+                .get("accept")
+                .is_some_and(|text| text.starts_with("application/vnd.npm"));
             let versions = list(
-                &|version, _| format!("\"{version}\":{{\"name\":\"foxydemo\",\"version\":\"{version}\",\"dist\":{{\"integrity\":\"{}\",\"tarball\":\"{base}/npm/foxydemo/-/foxydemo-{version}.tgz\"}}}}", integrity(version)),
+                &|version, _| {
+                    format!(
+                        "\"{version}\":{{\"name\":\"foxydemo\",\"version\":\"{version}\",\"dist\":{{\"integrity\":\"{}\",\"tarball\":\"{base}/npm/foxydemo/-/foxydemo-{version}.tgz\"}}}}",
+                        integrity(version)
+                    )
+                },
                 ",",
             );
             let time = match short {
                 true => String::new(),
-                false => format!(",\"time\":{{{}}}", list(&|version, time| format!("\"{version}\":\"{time}\""), ",")),
+                false => format!(
+                    ",\"time\":{{{}}}",
+                    list(&|version, time| format!("\"{version}\":\"{time}\""), ",")
+                ),
             };
-            let text = format!("{{\"name\":\"foxydemo\",\"dist-tags\":{{\"latest\":\"{YOUNG}\"}},\"versions\":{{{versions}}}{time}}}");
+            let text = format!(
+                "{{\"name\":\"foxydemo\",\"dist-tags\":{{\"latest\":\"{YOUNG}\"}},\"versions\":{{{versions}}}{time}}}"
+            );
             ("application/json", text.into_bytes())
         }
         "/crates/config.json" => (
@@ -111,7 +137,13 @@ fn answer(request: &Request) -> Option<(&'static str, Vec<u8>)> {
         ),
         "/crates/fo/xy/foxydemo" => {
             let lines = list(
-                &|version, time| format!("{{\"name\":\"foxydemo\",\"vers\":\"{version}\",\"deps\":[],\"cksum\":\"{}\",\"features\":{{}},\"yanked\":false,\"pubtime\":\"{}\"}}\n", hex(&krate(version)), time.get(..19).unwrap_or(time).to_owned() + "Z"),
+                &|version, time| {
+                    format!(
+                        "{{\"name\":\"foxydemo\",\"vers\":\"{version}\",\"deps\":[],\"cksum\":\"{}\",\"features\":{{}},\"yanked\":false,\"pubtime\":\"{}\"}}\n",
+                        hex(&krate(version)),
+                        time.get(..19).unwrap_or(time).to_owned() + "Z"
+                    )
+                },
                 "",
             );
             ("text/plain", lines.into_bytes())
@@ -142,7 +174,10 @@ fn foxy(web: &Web, preset: &str, path: &str) -> [Foxy; 2] {
         format!("[[mirror]]\npreset = \"{preset}\"\nupstream = \"{url}\"\nmin_age = \"3d\"\n{more}")
     };
     let block = format!("block = [\"foxydemo@{YOUNG}\"]\n");
-    [Foxy::mirroring(&section("")), Foxy::mirroring(&section(&block))]
+    [
+        Foxy::mirroring(&section("")),
+        Foxy::mirroring(&section(&block)),
+    ]
 }
 
 /// Runs a command that is to fail, and returns what it says.
@@ -188,7 +223,11 @@ fn pip() {
     let blocked = folder(&blocks, "blocked");
     let said = fails(&mut download(&blocks, &blocked, "foxydemo==1.1.0"));
     assert!(said.contains("No matching distribution"), "{said}");
-    let url = format!("foxydemo @ {}/pypi/files/{}", blocks.url(), wheel_name(YOUNG));
+    let url = format!(
+        "foxydemo @ {}/pypi/files/{}",
+        blocks.url(),
+        wheel_name(YOUNG)
+    );
     let said = fails(&mut download(&blocks, &blocked, &url));
     assert!(said.contains("403"), "{said}");
 }
@@ -199,12 +238,18 @@ fn npm() {
         return;
     };
     let npm = |foxy: &Foxy, folder: &Path, command: &str| {
-        let about = "{\"name\":\"x\",\"version\":\"1.0.0\",\"dependencies\":{\"foxydemo\":\"^1.0.0\"}}";
+        let about =
+            "{\"name\":\"x\",\"version\":\"1.0.0\",\"dependencies\":{\"foxydemo\":\"^1.0.0\"}}";
         std::fs::write(folder.join("package.json"), about).unwrap();
         let mut npm = alone(Command::new("npm"), folder);
         let registry = format!("{}/npm/", foxy.url());
         npm.args([command, "--registry", &registry, "--cache", "cache"]);
-        npm.args(["--no-audit", "--no-fund", "--no-update-notifier", "--fetch-retries=0"]);
+        npm.args([
+            "--no-audit",
+            "--no-fund",
+            "--no-update-notifier",
+            "--fetch-retries=0",
+        ]);
         npm
     };
     // As one that was made without the mirror.
