@@ -27,7 +27,7 @@ use crate::serve::find::{Found, Primary, find};
 use crate::serve::large;
 use crate::serve::memory::{self, Shape};
 use crate::serve::part;
-use crate::{Event, Outcome, Role, admit, key, pac};
+use crate::{Outcome, Role, admit, key, pac};
 
 /// The result of the short way.
 pub(super) enum Short {
@@ -377,11 +377,7 @@ fn aside(head: &RequestHead<'_>, to: Recipient<'_>, local: &Local, secure: bool)
             Turned::Refused(refusal) => Some(Short::Refuse(refusal, Outcome::BadRequest)),
             Turned::Registry => Some(Short::Long(Long::Registry)),
             Turned::Prove => Some(Short::Long(Long::Prove)),
-            Turned::Blocked(reason) => {
-                local.count(Event::MirrorBlocked);
-                let status = 403;
-                Some(Short::Refuse(Refusal { status, reason }, Outcome::Denied))
-            }
+            Turned::Blocked(refusal) => Some(Short::Refuse(refusal, Outcome::Denied)),
         },
         Aside::Moved(to) => Some(Short::Long(Long::Moved(to))),
         Aside::Closed => Some(Short::Refuse(MAINTENANCE, Outcome::Local)),

@@ -344,7 +344,7 @@ fn a_block_wins_over_what_is_stored_and_a_reload_applies_it() {
     let part = get(&foxy, artefact, "Range: bytes=0-1\r\n");
     assert_eq!(part.status, 403);
     let mut client = foxy.connect();
-    client.send(&format!(
+    client.send(format!(
         "HEAD {artefact} HTTP/1.1\r\nHost: {}\r\n\r\n",
         foxy.addr
     ));

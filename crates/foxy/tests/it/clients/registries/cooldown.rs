@@ -6,6 +6,7 @@ use std::process::Command;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use foxy_base::{Clock, SystemClock};
 use sha2::{Digest, Sha512};
 
 use super::packages::{hex, tar, zip};
@@ -18,12 +19,9 @@ const OLD: (&str, &str) = ("1.0.0", "2020-01-01T00:00:00.000Z");
 const YOUNG: &str = "1.1.0";
 
 fn now() -> String {
-    let now = std::time::SystemTime::now();
-    let seconds = now.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
     // An hour ago, so that clocks do not matter.
-    jiff::Timestamp::from_second(seconds as i64 - 3600)
-        .unwrap()
-        .to_string()
+    let seconds = SystemClock::default().wall().0.div_euclid(1000) - 3600;
+    jiff::Timestamp::from_second(seconds).unwrap().to_string()
 }
 
 fn versions() -> [(&'static str, String); 2] {
@@ -73,90 +71,87 @@ fn wheel_name(version: &str) -> String {
     format!("foxydemo-{version}-py3-none-any.whl")
 }
 
-/// Media type and body for a path. The abbreviated packument has no dates, as npm's own.
-fn answer(request: &Request) -> Option<(&'static str, Vec<u8>)> {
-    let base = format!("http://{}", request.fields["host"]);
+/// What a text says of each version, with its time.
+fn list(each: impl Fn(&str, &str) -> String, between: &str) -> String {
     let all = versions();
-    let list = |each: &dyn Fn(&str, &str) -> String, between: &str| {
-        let each = all.iter().map(|(version, time)| each(version, time));
-        each.collect::<Vec<_>>().join(between)
+    let each = all.iter().map(|(version, time)| each(version, time));
+    each.collect::<Vec<_>>().join(between)
+}
+
+fn simple(base: &str) -> String {
+    let file = |version: &str, time: &str| {
+        let name = wheel_name(version);
+        let digest = hex(&wheel(version));
+        format!(
+            "{{\"filename\":\"{name}\",\"url\":\"{base}/py/files/{name}\",\"hashes\":{{\"sha256\":\"{digest}\"}},\"upload-time\":\"{time}\",\"yanked\":false}}"
+        )
     };
-    let path = &request.path[..];
-    let of = |end: &str| {
-        let found = all
-            .iter()
-            .find(|(version, _)| path.ends_with(&end.replace("VERSION", version)));
-        found.map(|(version, _)| *version)
+    let files = list(file, ",");
+    format!("{{\"meta\":{{\"api-version\":\"1.1\"}},\"name\":\"foxydemo\",\"files\":[{files}]}}")
+}
+
+/// The abbreviated form has no dates, as npm's own.
+fn packument(base: &str, is_short: bool) -> String {
+    let version = |version: &str, _: &str| {
+        format!(
+            "\"{version}\":{{\"name\":\"foxydemo\",\"version\":\"{version}\",\"dist\":{{\"integrity\":\"{}\",\"tarball\":\"{base}/npm/foxydemo/-/foxydemo-{version}.tgz\"}}}}",
+            integrity(version)
+        )
     };
-    Some(match path {
-        "/py/simple/foxydemo/" => {
-            let files = list(
-                &|version, time| {
-                    let name = wheel_name(version);
-                    let digest = hex(&wheel(version));
-                    format!(
-                        "{{\"filename\":\"{name}\",\"url\":\"{base}/py/files/{name}\",\"hashes\":{{\"sha256\":\"{digest}\"}},\"upload-time\":\"{time}\",\"yanked\":false}}"
-                    )
-                },
-                ",",
-            );
-            let text = format!(
-                "{{\"meta\":{{\"api-version\":\"1.1\"}},\"name\":\"foxydemo\",\"files\":[{files}]}}"
-            );
-            ("application/vnd.pypi.simple.v1+json", text.into_bytes())
-        }
-        "/npm/foxydemo" => {
-            let short = request
-                .fields
-                .get("accept")
-                .is_some_and(|text| text.starts_with("application/vnd.npm"));
-            let versions = list(
-                &|version, _| {
-                    format!(
-                        "\"{version}\":{{\"name\":\"foxydemo\",\"version\":\"{version}\",\"dist\":{{\"integrity\":\"{}\",\"tarball\":\"{base}/npm/foxydemo/-/foxydemo-{version}.tgz\"}}}}",
-                        integrity(version)
-                    )
-                },
-                ",",
-            );
-            let time = match short {
-                true => String::new(),
-                false => format!(
-                    ",\"time\":{{{}}}",
-                    list(&|version, time| format!("\"{version}\":\"{time}\""), ",")
-                ),
-            };
-            let text = format!(
-                "{{\"name\":\"foxydemo\",\"dist-tags\":{{\"latest\":\"{YOUNG}\"}},\"versions\":{{{versions}}}{time}}}"
-            );
-            ("application/json", text.into_bytes())
-        }
-        "/crates/config.json" => (
-            "application/json",
-            format!("{{\"dl\":\"{base}/crates/dl\"}}").into_bytes(),
-        ),
-        "/crates/fo/xy/foxydemo" => {
-            let lines = list(
-                &|version, time| {
-                    format!(
-                        "{{\"name\":\"foxydemo\",\"vers\":\"{version}\",\"deps\":[],\"cksum\":\"{}\",\"features\":{{}},\"yanked\":false,\"pubtime\":\"{}\"}}\n",
-                        hex(&krate(version)),
-                        time.get(..19).unwrap_or(time).to_owned() + "Z"
-                    )
-                },
-                "",
-            );
-            ("text/plain", lines.into_bytes())
-        }
-        _ => {
-            let (version, body) = None
-                .or_else(|| of(&wheel_name("VERSION")).map(|v| (v, wheel(v))))
-                .or_else(|| of("/foxydemo-VERSION.tgz").map(|v| (v, tarball(v))))
-                .or_else(|| of("/foxydemo/VERSION/download").map(|v| (v, krate(v))))?;
-            let _ = version;
-            ("application/octet-stream", body)
+    let versions = list(version, ",");
+    let date = |version: &str, time: &str| format!("\"{version}\":\"{time}\"");
+    let time = match is_short {
+        true => String::new(),
+        false => format!(",\"time\":{{{}}}", list(date, ",")),
+    };
+    format!(
+        "{{\"name\":\"foxydemo\",\"dist-tags\":{{\"latest\":\"{YOUNG}\"}},\"versions\":{{{versions}}}{time}}}"
+    )
+}
+
+fn index() -> String {
+    let line = |version: &str, time: &str| {
+        format!(
+            "{{\"name\":\"foxydemo\",\"vers\":\"{version}\",\"deps\":[],\"cksum\":\"{}\",\"features\":{{}},\"yanked\":false,\"pubtime\":\"{}\"}}\n",
+            hex(&krate(version)),
+            time.get(..19).unwrap_or(time).to_owned() + "Z"
+        )
+    };
+    list(line, "")
+}
+
+fn artefact(path: &str) -> Option<Vec<u8>> {
+    [OLD.0, YOUNG].into_iter().find_map(|version| {
+        if path.ends_with(&wheel_name(version)) {
+            Some(wheel(version))
+        } else if path.ends_with(&format!("/foxydemo-{version}.tgz")) {
+            Some(tarball(version))
+        } else if path.ends_with(&format!("/foxydemo/{version}/download")) {
+            Some(krate(version))
+        } else {
+            None
         }
     })
+}
+
+/// Media type and body for a path.
+fn answer(request: &Request) -> Option<(&'static str, Vec<u8>)> {
+    let base = format!("http://{}", request.fields["host"]);
+    let (content_type, text) = match &request.path[..] {
+        "/py/simple/foxydemo/" => ("application/vnd.pypi.simple.v1+json", simple(&base)),
+        "/npm/foxydemo" => {
+            let accept = request.fields.get("accept");
+            let is_short = accept.is_some_and(|text| text.starts_with("application/vnd.npm"));
+            ("application/json", packument(&base, is_short))
+        }
+        "/crates/config.json" => {
+            let text = format!("{{\"dl\":\"{base}/crates/dl\"}}");
+            ("application/json", text)
+        }
+        "/crates/fo/xy/foxydemo" => ("text/plain", index()),
+        path => return artefact(path).map(|body| ("application/octet-stream", body)),
+    };
+    Some((content_type, text.into_bytes()))
 }
 
 fn registries() -> Web {
