@@ -321,6 +321,8 @@ fn of(setting: &Setting) -> (Texts, Vec<Texts>) {
             one("npm"),
             all(&["", "pip", "npm pypi", "NPM", "/npm", "unknown"]),
         ),
+        // It is read where it is named.
+        "mirror.block_file" => (one("/dev/null"), all(&["", "/nowhere/at-all"])),
         "access.time_zone" => (one("UTC"), all(&["", "Nowhere/City", "/", "UTC+99"])),
         _ => samples(setting.kind),
     }
