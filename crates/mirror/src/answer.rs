@@ -62,15 +62,17 @@ const OF_BYTES: &[&str] = &[
     "x-goog-hash",
 ];
 
-/// The head of an upstream's answer with these fields, as the cache gets it. Framing stays.
+/// The head of an upstream's answer with these fields, as the cache gets it. Framing stays. `fresh` is
+/// the longest life of an index document in seconds, if that is not its class's.
 pub fn answer<'a>(
     mirror: &Mirror,
     place: Place,
     document: Option<&Document>,
-    status: u16,
+    (status, fresh): (u16, Option<u32>),
     fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
 ) -> Answer {
     let kind = mirror.class(place.class).kind;
+    let kind = fresh.map_or(kind, |seconds| kind.at_most(seconds));
     let has = |list: &[&str], name: &[u8]| list.iter().any(|own| eq_name(name, own.as_bytes()));
     let mut answer = Answer {
         // Only these may be answered by what is stored.
@@ -152,7 +154,7 @@ mod tests {
             let (name, value) = line.split_once(": ").unwrap();
             (name.as_bytes(), value.as_bytes())
         });
-        let answer = answer(&mirror, place, document.as_ref(), status, fields);
+        let answer = answer(&mirror, place, document.as_ref(), (status, None), fields);
         (
             answer.status,
             String::from_utf8(answer.lines)

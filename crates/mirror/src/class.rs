@@ -2,6 +2,8 @@
 
 use foxy_base::Pattern;
 
+use crate::Listing;
+
 /// Lifetime of answers under a URL that never changes, in seconds.
 const FOR_EVER: u32 = 365 * 86_400;
 /// Time past its life for which an index document may be served while the upstream fails.
@@ -19,6 +21,15 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The same, fresh for this many seconds at most.
+    #[must_use]
+    pub(crate) fn at_most(self, seconds: u32) -> Self {
+        match self {
+            Self::Index(fresh) => Self::Index(fresh.min(seconds)),
+            other => other,
+        }
+    }
+
     /// The `Cache-Control` that takes the place of the upstream's; `None`: the upstream's stays.
     #[must_use]
     pub fn cache_control(self) -> Option<String> {
@@ -70,6 +81,8 @@ pub struct Class {
     /// Part of `Accept` that a client sends, and the `Accept` that the upstream gets then. The first
     /// that fits decides; empty: the client's own.
     pub accept: Vec<(String, String)>,
+    /// How its documents list versions, if they do.
+    pub listing: Option<Listing>,
 }
 
 impl Class {
@@ -80,6 +93,7 @@ impl Class {
         methods: Vec::new(),
         rewrite: None,
         accept: Vec::new(),
+        listing: None,
     };
 
     /// Place in `accept` of the form that a client asks for; `None`: it is not chosen so.

@@ -96,7 +96,7 @@ fn link(tag: &[u8], (base, map): Map<'_>, out: &mut Vec<u8>) -> Option<Found> {
 }
 
 /// Start and end of the value of the first `href` of a tag.
-fn href(tag: &[u8]) -> Option<(usize, usize)> {
+pub(crate) fn href(tag: &[u8]) -> Option<(usize, usize)> {
     let find = |from: usize, is: &dyn Fn(u8) -> bool| {
         let found = tag.get(from..)?.iter().position(|byte| is(*byte));
         found.map(|at| from + at)

@@ -18,6 +18,7 @@ mod mirror;
 mod preset;
 mod rewriter;
 mod upstream;
+mod versions;
 
 pub use answer::{Answer, Document, Unlisted, answer};
 pub use challenge::{Challenge, Token, challenge, place, push_parameter, token};
@@ -29,3 +30,4 @@ pub use mirror::{Mirror, Place};
 pub use preset::{Preset, preset, presets};
 pub use rewriter::Rewriter;
 pub use upstream::Upstream;
+pub use versions::{Body, Listing, Refused, Screened, Selector, Unreadable, VersionRules};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use foxy_base::hash64;
 
-use crate::{Class, IMAGES_PREFIX, Upstream};
+use crate::{Class, IMAGES_PREFIX, Refused, Upstream, VersionRules};
 
 /// Changes with the rewriting: rewritten documents get other ETags then.
 const VERSION: u64 = 1;
@@ -21,6 +21,8 @@ pub struct Mirror {
     /// Servers that it may ask; the first is the upstream itself.
     places: Vec<Upstream>,
     classes: Vec<Class>,
+    /// Rules about versions, if there are some.
+    rules: Option<VersionRules>,
 }
 
 /// The server and the class of a URL of a mirror.
@@ -61,7 +63,44 @@ impl Mirror {
             prefix: format!("/{}", prefix.trim_matches('/')),
             places,
             classes,
+            rules: None,
         })
+    }
+
+    /// The mirror with rules about versions.
+    #[must_use]
+    pub fn under(self: Arc<Self>, rules: VersionRules) -> Arc<Self> {
+        let mut mirror = Arc::unwrap_or_clone(self);
+        mirror.rules = Some(rules);
+        Arc::new(mirror)
+    }
+
+    /// Rules about versions, if there are some.
+    #[must_use]
+    pub const fn rules(&self) -> Option<&VersionRules> {
+        self.rules.as_ref()
+    }
+
+    /// The rules by which documents of a class are screened, if they are.
+    #[must_use]
+    pub fn screens(&self, class: Option<usize>) -> Option<&VersionRules> {
+        let lists = self.class(class).listing.is_some();
+        self.rules.as_ref().filter(|_| lists)
+    }
+
+    /// Why the rules refuse a path of this place, query and all.
+    #[must_use]
+    pub fn refusal(&self, place: Place, path: &[u8]) -> Option<Refused> {
+        let rules = self.rules.as_ref()?;
+        let end = path.iter().position(|b| *b == b'?').unwrap_or(path.len());
+        let (beginning, _) = self.beginnings(place.server);
+        let rest = path[..end].strip_prefix(beginning.as_bytes())?;
+        let kind = self.class(place.class).kind;
+        let other = |plain: &[u8]| {
+            let fits = |class: &Class| class.paths.iter().any(|path| path.fits(plain));
+            self.classes.iter().position(fits) != place.class
+        };
+        rules.refusal(rest, kind, place.server == 0, other)
     }
 
     /// A mirror of container images, which is known by the name of its registry.
@@ -179,6 +218,9 @@ impl Mirror {
         for server in &self.places {
             text.push_str(&server.to_string());
             text.push('\n');
+        }
+        if let Some(rules) = &self.rules {
+            text.push_str(&format!("{:016x}", rules.mark()));
         }
         format!("{:016x}", hash64(0, text.as_bytes()))
     }

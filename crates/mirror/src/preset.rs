@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use foxy_base::Pattern;
 use serde::Deserialize;
 
-use crate::{Class, Kind, Transform, Upstream};
+use crate::{Class, Kind, Listing, Transform, Upstream};
 
 const TEXT: &str = include_str!("presets.toml");
 
@@ -24,6 +24,14 @@ pub struct Preset {
     pub classes: Vec<Class>,
     /// It is a registry of container images.
     pub images: bool,
+}
+
+impl Preset {
+    /// How its documents and paths name versions, if they do.
+    #[must_use]
+    pub fn listing(&self) -> Option<Listing> {
+        self.classes.iter().find_map(|class| class.listing)
+    }
 }
 
 /// All presets.
@@ -70,6 +78,7 @@ struct WrittenClass {
     rewrite: Option<String>,
     #[serde(default)]
     accept: Vec<(String, String)>,
+    versions: Option<String>,
 }
 
 fn read(text: &str) -> Result<Vec<Preset>, String> {
@@ -105,7 +114,7 @@ impl WrittenClass {
                 ));
             }
         };
-        let rewrite = self.rewrite.as_deref();
+        let (rewrite, versions) = (self.rewrite.as_deref(), self.versions.as_deref());
         Ok(Class {
             kind,
             paths: self.paths.iter().map(|path| Pattern::new(path)).collect(),
@@ -114,6 +123,9 @@ impl WrittenClass {
                 .map(|name| Transform::of(name).ok_or(format!("{name} is no transformer")))
                 .transpose()?,
             accept: self.accept,
+            listing: versions
+                .map(|name| Listing::of(name).ok_or(format!("{name} lists no versions")))
+                .transpose()?,
         })
     }
 }

@@ -164,6 +164,12 @@ impl Ask {
         part.image().is_some().then_some(&**part)
     }
 
+    /// The part of a mirror whose documents are screened that it is for.
+    pub(crate) fn screened(&self) -> Option<&Mirrored> {
+        let part = self.role.mirrored()?;
+        part.is_screened().then_some(&**part)
+    }
+
     /// True if the upstream is asked for the whole alone: parts can be neither rewritten nor compared
     /// with a digest.
     pub(crate) fn comes_whole(&self) -> bool {

@@ -9,12 +9,13 @@ mod expected;
 mod images;
 mod names;
 mod roles;
+mod screened;
 
 use std::sync::Arc;
 
 use foxy_http_rules::coding::Coding;
 use foxy_http_rules::rewrite::{Direction, FieldRules, PathRules, Rewriting};
-use foxy_mirror::{Class, Document, Image, Kind, Mirror, Place, Upstream};
+use foxy_mirror::{Class, Document, Image, Kind, Listing, Mirror, Place, Refused, Upstream};
 use foxy_tls::OriginTls;
 use ipnet::IpNet;
 
@@ -26,6 +27,7 @@ pub(crate) use images::{Tokens, ask as ask_registry};
 pub use names::PublicUrl;
 pub(crate) use names::own_name;
 pub(crate) use roles::{NoMirror, Roles, Wants};
+pub(crate) use screened::{Held, LONG_AT_ONCE, ask as ask_screened};
 
 use crate::{Compress, Role, Site};
 
@@ -59,6 +61,8 @@ pub struct Mirrors {
 pub struct Mirrored {
     mirror: Arc<Mirror>,
     place: Place,
+    /// The number of the form that the client accepts.
+    form: Option<usize>,
     /// The operator has named the server.
     named: bool,
     document: Option<Document>,
@@ -80,6 +84,30 @@ impl Mirrored {
     /// True if answers are documents that are rewritten.
     pub(crate) const fn is_document(&self) -> bool {
         self.document.is_some()
+    }
+
+    /// True if answers are documents that are screened by rules about versions.
+    pub(crate) fn is_screened(&self) -> bool {
+        self.is_document() && self.mirror.screens(self.place.class).is_some()
+    }
+
+    /// Why rules about versions refuse a path, query and all.
+    pub(crate) fn refusal(&self, path: &[u8]) -> Option<Refused> {
+        self.mirror.refusal(self.place, path)
+    }
+
+    /// Media type and body of a refusal, as the registry's clients show it.
+    pub(crate) fn page(&self, refused: &Refused) -> (&'static str, Vec<u8>) {
+        let text = refused.text();
+        match self.mirror.rules().map(|rules| rules.listing) {
+            Some(Listing::Npm) => {
+                let text = text.replace('\\', "\\\\").replace('"', "\\\"");
+                let text = text.replace(|c: char| c.is_ascii_control(), "?");
+                let body = format!("{{\"error\":\"{text}\"}}\n");
+                ("application/json", body.into_bytes())
+            }
+            _ => ("text/plain; charset=utf-8", (text + "\n").into_bytes()),
+        }
     }
 
     /// True if answers are artefacts, whose bytes never change.
@@ -142,13 +170,15 @@ impl Mirrored {
         self.mirror.class(self.place.class)
     }
 
-    /// The head of an upstream's answer as the cache gets it.
+    /// The head of an upstream's answer as the cache gets it. `fresh` is the longest life of a document
+    /// in seconds, if that is not its class's.
     pub(crate) fn answer<'a>(
         &self,
-        status: u16,
+        (status, fresh): (u16, Option<u32>),
         fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
     ) -> foxy_mirror::Answer {
-        let answer = foxy_mirror::answer(&self.mirror, self.place, self.document(), status, fields);
+        let of = (&self.mirror, self.place, self.document());
+        let answer = foxy_mirror::answer(of.0, of.1, of.2, (status, fresh), fields);
         match self.image() {
             None => answer,
             Some(image) => foxy_mirror::Answer {
@@ -173,9 +203,14 @@ impl MirrorSite {
             mirror.servers().get(place.server)?,
             mirror.class(place.class),
         );
+        let screened = mirror.screens(place.class).is_some();
         let document = base.map(|base| Document {
             base: base.to_owned(),
-            mark: mirror.mark(base),
+            mark: match form {
+                // All forms are made of one document of the upstream, and so of one ETag.
+                Some(form) if screened => format!("{}.{form}", mirror.mark(base)),
+                _ => mirror.mark(base),
+            },
         });
         let mark = document.as_ref().map_or("", |document| &document.mark);
         let name = match (&document, form) {
@@ -201,6 +236,7 @@ impl MirrorSite {
             mirror: Some(Arc::new(Mirrored {
                 mirror: Arc::clone(mirror),
                 place,
+                form,
                 named: self.named.get(place.server).copied().unwrap_or_default(),
                 document,
                 image: None,
@@ -233,6 +269,7 @@ impl MirrorSite {
             mirror: Some(Arc::new(Mirrored {
                 mirror: Arc::clone(mirror),
                 place,
+                form: None,
                 named: self.named.first().copied().unwrap_or_default(),
                 document: None,
                 image: Some(Box::new(OfImage {
@@ -285,7 +322,7 @@ fn rewriting(
     ];
     if class.kind != Kind::Pass {
         changes.push("remove Accept-Language".to_owned());
-        let coding = if class.rewrite.is_some() {
+        let coding = if class.rewrite.is_some() || mirror.screens(place.class).is_some() {
             "gzip"
         } else {
             "identity"
@@ -293,7 +330,12 @@ fn rewriting(
         changes.push(format!("set Accept-Encoding: {coding}"));
     }
     let accept = form.and_then(|form| class.accept.get(form));
-    changes.extend(accept.map(|(_, accept)| format!("set Accept: {accept}")));
+    let accept = accept.map(|(_, accept)| &accept[..]);
+    let screens = mirror.screens(place.class);
+    // Ages are in one form alone.
+    let dated = screens.filter(|rules| rules.min_age.is_some());
+    let accept = dated.and_then(|rules| rules.listing.dated()).or(accept);
+    changes.extend(accept.map(|accept| format!("set Accept: {accept}")));
     let (from, to) = mirror.beginnings(place.server);
     let path = match mirror.images {
         true => None,

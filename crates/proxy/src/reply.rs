@@ -183,6 +183,9 @@ pub(crate) async fn send_page_with<T: Transport>(
     let manner = to.role.manner();
     let own_page = manner.and_then(|manner| manner.page(status));
     let (content_type, body) = match own_page {
+        _ if let Some((content_type, body)) = of_mirror(refusal, to, head) => {
+            (content_type, Cow::Owned(body))
+        }
         Some(page) => (page.content_type, Cow::Borrowed(&page.body[..])),
         None => (
             errors::CONTENT_TYPE,
@@ -226,6 +229,17 @@ pub(crate) async fn send_page_with<T: Transport>(
     let mut slices = [IoSlice::new(out), IoSlice::new(body)];
     io.write_all(&mut slices, local.patience.progress).await?;
     Ok(body.len() as u64)
+}
+
+/// The page of a refusal by a mirror's rules about versions, as the registry's clients show it.
+fn of_mirror(
+    refusal: Refusal,
+    to: Recipient<'_>,
+    head: Option<&RequestHead<'_>>,
+) -> Option<(&'static str, Vec<u8>)> {
+    let (part, head) = (to.role.mirrored()?, head?);
+    let refused = part.refusal(head.target().path)?;
+    (refused.reason() == refusal.reason).then(|| part.page(&refused))
 }
 
 /// Sends an answer without page: `OPTIONS` that ends here, and the echo of `TRACE`.

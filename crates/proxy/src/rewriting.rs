@@ -9,7 +9,7 @@ use crate::asker::Asker;
 use crate::local::Local;
 use crate::route::Refusal;
 use crate::sites::has_dots;
-use crate::{Proxy, RequestId, Role, key};
+use crate::{Event, Proxy, RequestId, Role, key};
 
 /// The path has a segment `.` or `..`: which path it means depends on the reader.
 const DOTS: Refusal = Refusal {
@@ -240,6 +240,8 @@ pub(crate) enum Turned {
     Registry,
     /// Whether the client may have the layer is to be found out first.
     Prove,
+    /// Rules of a mirror about versions refuse it.
+    Blocked(Refusal),
 }
 
 /// Applies the redirects of a site, and checks what its path becomes at the origin.
@@ -250,6 +252,15 @@ pub(crate) fn turned(local: &Local, to: Recipient<'_>, head: &RequestHead<'_>) -
             (_, true) => Turned::Prove,
             _ => Turned::No,
         };
+    }
+    if let Some(part) = to.role.mirrored()
+        && let Some(refused) = part.refusal(head.target().path)
+    {
+        local.count(Event::MirrorBlocked);
+        return Turned::Blocked(Refusal {
+            status: 403,
+            reason: refused.reason(),
+        });
     }
     let Some(rules) = to.role.rewriting().filter(|rules| rules.reads_paths()) else {
         return Turned::No;

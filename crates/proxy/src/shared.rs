@@ -6,12 +6,12 @@ use std::sync::{Arc, Weak};
 use foxy_base::Clock;
 use foxy_store::Engine;
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::fetch::FillHead;
 use crate::fill::{FillMap, Remembered};
 use crate::ledger::Ledger;
-use crate::mirrors::{Expected, Tokens};
+use crate::mirrors::{Expected, LONG_AT_ONCE, Tokens};
 use crate::places::Places;
 use crate::purge_rate::PurgeRate;
 use crate::recent::RecentTable;
@@ -52,6 +52,8 @@ pub struct Shared {
     pub(crate) expected: Expected,
     /// Tokens of registries of images.
     pub(crate) tokens: Tokens,
+    /// Places for long documents of mirrors that are screened.
+    pub(crate) long_documents: Arc<Semaphore>,
     /// Limits of purges on listeners.
     pub(crate) purge_rate: PurgeRate,
     /// Number of the newest purge in the store before this start.
@@ -96,6 +98,7 @@ impl Shared {
             variants: Variants::default(),
             expected: Expected::default(),
             tokens: Tokens::default(),
+            long_documents: Arc::new(Semaphore::new(LONG_AT_ONCE)),
             #[cfg(feature = "stand-in")]
             stand_in: std::sync::OnceLock::new(),
             counters: (0..workers.max(1)).map(|_| Counters::default()).collect(),

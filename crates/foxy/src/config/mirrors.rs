@@ -14,6 +14,7 @@ use super::kind::Value;
 use super::problem::Problem;
 use super::suggest::nearest;
 use super::values::Values;
+use super::versions;
 
 /// Name of the registry whose address the preset `oci` knows.
 const DOCKER_HUB: &str = "docker.io";
@@ -116,8 +117,17 @@ fn one(section: &Section, problems: &mut Vec<Problem>) -> Option<MirrorSite> {
             OriginTls::system()
         }),
     };
+    let rules = versions::read(preset, &mut values, &place);
     let site = site(preset, (name, &prefix), given, fresh, tls);
-    Some(MirrorSite { login, ..site })
+    let mirror = match rules {
+        Some(rules) => site.mirror.under(rules),
+        None => site.mirror,
+    };
+    Some(MirrorSite {
+        login,
+        mirror,
+        ..site
+    })
 }
 
 /// The login for a registry of images, after the settings that are for such registries, or not for
@@ -254,6 +264,9 @@ pub(super) fn lines(mirrors: Option<&Mirrors>) -> String {
             mirror.prefix,
             upstream.unwrap_or_default()
         );
+        if let Some(rules) = mirror.rules() {
+            let _ = writeln!(text, "               {}", versions::shown(rules));
+        }
     }
     text
 }

@@ -44,6 +44,7 @@ mod suggest;
 mod table;
 mod token_file;
 mod values;
+mod versions;
 
 pub use admin_access::{AdminRights, AdminSocket, Right};
 pub use build::{

@@ -35,6 +35,8 @@ pub enum Of {
     Group,
     /// A program and its arguments.
     Command,
+    /// Packages, and versions of them.
+    Package,
 }
 
 impl Of {
@@ -65,6 +67,7 @@ impl Of {
             }
             Self::Group => "a list of groups and their users, such as \"staff: alice bob\"",
             Self::Command => "a list of the program's path and its arguments",
+            Self::Package => "a list of packages such as left-pad, left-pad@1.3.0 or @scope/*",
             Self::Field => "a list of field names, or NAME: VALUE such as \"User-Agent: *curl*\"",
         }
     }
@@ -93,7 +96,16 @@ impl Of {
             Self::Group => group(text).map(|_| text.to_owned()),
             Self::Command if text.is_empty() => Err("it is empty".to_owned()),
             Self::Command => Ok(text.to_owned()),
+            Self::Package => package(text),
         }
+    }
+}
+
+/// The registry's own form is checked where the registry is known.
+fn package(text: &str) -> Result<String, String> {
+    match text.is_empty() || text.contains(|c: char| !c.is_ascii_graphic()) {
+        true => Err("it is no package, with `@` and a version or without".to_owned()),
+        false => Ok(text.to_owned()),
     }
 }
 

@@ -377,6 +377,7 @@ fn aside(head: &RequestHead<'_>, to: Recipient<'_>, local: &Local, secure: bool)
             Turned::Refused(refusal) => Some(Short::Refuse(refusal, Outcome::BadRequest)),
             Turned::Registry => Some(Short::Long(Long::Registry)),
             Turned::Prove => Some(Short::Long(Long::Prove)),
+            Turned::Blocked(refusal) => Some(Short::Refuse(refusal, Outcome::Denied)),
         },
         Aside::Moved(to) => Some(Short::Long(Long::Moved(to))),
         Aside::Closed => Some(Short::Refuse(MAINTENANCE, Outcome::Local)),

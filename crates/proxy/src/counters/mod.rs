@@ -82,6 +82,10 @@ events! {
     MirrorLeft = "mirror_redirects_refused",
     /// Artefacts of mirrors that had another digest than the index says.
     MirrorMismatch = "mirror_digest_mismatches",
+    /// Versions, or files of versions, that mirrors have hidden in the documents that they fetched.
+    MirrorHidden = "mirror_versions_hidden",
+    /// Requests that the rules of a mirror about versions refused.
+    MirrorBlocked = "mirror_versions_refused",
     /// Compressed forms that were begun to be made.
     Compressed = "compressed",
     /// Fills that failed or ended early.

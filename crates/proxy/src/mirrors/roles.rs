@@ -96,7 +96,8 @@ impl Roles {
         let base = match class.rewrite {
             // What documents say is for everybody who gets them.
             Some(_) => Some(base().ok_or(refused(421, "name-not-configured"))?),
-            None => None,
+            // Nothing is written into it.
+            None => site.mirror.screens(place.class).map(|_| String::new()),
         };
         let part = (number, place, class.form(accept), base);
         if let Some(role) = self.parts.borrow().get(&part) {

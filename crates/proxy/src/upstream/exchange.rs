@@ -14,6 +14,7 @@ use super::pool::Pooled;
 use crate::ledger::Pressure;
 use crate::local::Local;
 use crate::manner::OriginPatience;
+use crate::mirrors::Held;
 use crate::net::{BodyError, Io, OriginStream, Piece, ReadBuf, Ticks, next_piece};
 use crate::origins::Turn;
 use crate::{Event, Mirrored};
@@ -35,6 +36,8 @@ pub(crate) struct Upstream {
     mirrored: Option<Arc<Mirrored>>,
     /// The body of the present answer is compressed by gzip, which its head does not say.
     coded: bool,
+    /// The body of the present answer, if it was read and changed already.
+    held: Option<Box<Held>>,
 }
 
 /// Most interim answers to one request. More are an error.
@@ -86,6 +89,7 @@ impl Leased {
             asked: None,
             mirrored: None,
             coded: false,
+            held: None,
         };
         Ok(Self {
             up,
@@ -150,6 +154,7 @@ impl Leased {
         }
         self.up.wait = None;
         self.up.mirrored = None;
+        self.up.held = None;
         let to = self.turn.as_ref().and_then(Turn::chosen).unwrap_or(to);
         let through = self.through.take();
         let to = through.as_deref().unwrap_or(to);
@@ -338,7 +343,17 @@ impl Upstream {
             }
         }
         let fields = (0..head.count()).map(|i| head.field(i));
-        let answer = part.answer(parts.status(), fields);
+        let answer = part.answer((parts.status(), None), fields);
+        self.answered_by(local, parts, &answer)
+    }
+
+    /// Puts the head of a mirror's answer in place of the one that is in the buffer.
+    pub(crate) fn answered_by(
+        &mut self,
+        local: &Local,
+        parts: ResponseParts,
+        answer: &foxy_mirror::Answer,
+    ) -> Result<ResponseParts, UpstreamError> {
         if answer.unlisted.is_some() {
             local.count(Event::MirrorLeft);
         }
@@ -349,6 +364,19 @@ impl Upstream {
         self.replace_head(local, parts, &text)
     }
 
+    /// Puts an answer in place of one that was read to its end.
+    pub(crate) fn put(
+        &mut self,
+        local: &Local,
+        head: &[u8],
+        body: Held,
+    ) -> Result<ResponseParts, UpstreamError> {
+        self.held = Some(Box::new(body));
+        self.coded = false;
+        self.buf.clear();
+        self.put_head(local, 0, head)
+    }
+
     /// Puts another head in place of the one that is in the buffer.
     pub(crate) fn replace_head(
         &mut self,
@@ -356,7 +384,16 @@ impl Upstream {
         parts: ResponseParts,
         text: &[u8],
     ) -> Result<ResponseParts, UpstreamError> {
-        self.buf.replace(parts.len(), text);
+        self.put_head(local, parts.len(), text)
+    }
+
+    fn put_head(
+        &mut self,
+        local: &Local,
+        before: usize,
+        text: &[u8],
+    ) -> Result<ResponseParts, UpstreamError> {
+        self.buf.replace(before, text);
         let parsed = ResponseHead::parse(
             self.buf.filled(),
             &mut HeadScanner::new(),
@@ -398,6 +435,12 @@ impl Upstream {
         reader: &mut BodyReader,
         patience: Ticks,
     ) -> Result<Piece, UpstreamError> {
+        if self.buf.is_empty()
+            && let Some(held) = &mut self.held
+        {
+            let piece = held.next();
+            self.buf.replace(0, &piece);
+        }
         next_piece(&self.io, &mut self.buf, reader, patience)
             .await
             .map_err(|error| match error {

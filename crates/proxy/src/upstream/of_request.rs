@@ -23,6 +23,11 @@ impl Leased {
         if ask.role.is_closed() {
             return Err(UpstreamError::Maintenance);
         }
+        if let Some(part) = ask.screened() {
+            // Boxed, as below.
+            let asked = Box::pin(mirrors::ask_screened(local, ask, part, request)).await;
+            return asked.inspect_err(|error| local.origin_failed(*error));
+        }
         let only = ask.only_origin();
         let asked = match ask.origins() {
             // Boxed, as below.

@@ -18,6 +18,7 @@ mod chaos_ranges;
 mod client_certificates;
 mod compression;
 mod cookies;
+mod cooldown;
 mod disk;
 mod ends;
 mod figures;

@@ -219,6 +219,7 @@ fn patterns(of: Of) -> (Texts, Vec<Texts>) {
         Of::ClientName => (one("CN=other"), all(&["", " "])),
         Of::User => (one("ann"), all(&["", "a\u{7}b"])),
         Of::Command => (one("/nowhere/helper"), all(&[""])),
+        Of::Package => (one("left-pad"), all(&["", "a b", "a\u{7}b"])),
     }
 }
 
@@ -320,6 +321,8 @@ fn of(setting: &Setting) -> (Texts, Vec<Texts>) {
             one("npm"),
             all(&["", "pip", "npm pypi", "NPM", "/npm", "unknown"]),
         ),
+        // It is read where it is named.
+        "mirror.block_file" => (one("/dev/null"), all(&["", "/nowhere/at-all"])),
         "access.time_zone" => (one("UTC"), all(&["", "Nowhere/City", "/", "UTC+99"])),
         _ => samples(setting.kind),
     }

@@ -1,6 +1,7 @@
 //! pip, npm and cargo through mirrors of fake registries of the real shape, without any validator:
 //! cold, warm with the client's own cache deleted, and with the upstream failing.
 
+mod cooldown;
 mod packages;
 
 use std::path::Path;
@@ -104,6 +105,25 @@ fn alone(mut command: Command, folder: &Path) -> Command {
     command
 }
 
+/// cargo in a folder, with a home of its own and no setting from outside.
+fn plain_cargo(folder: &Path, home: &Path) -> Command {
+    let mut cargo = Command::new(env!("CARGO"));
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CARGO")) {
+        cargo.env_remove(name);
+    }
+    cargo.current_dir(folder).env("CARGO_HOME", home);
+    for name in [
+        "http_proxy",
+        "https_proxy",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "RUSTFLAGS",
+    ] {
+        cargo.env_remove(name);
+    }
+    cargo
+}
+
 /// The only file in a folder or below whose name has this end.
 fn file(folder: &Path, end: &str) -> Vec<u8> {
     let mut folders = vec![folder.to_path_buf()];
@@ -197,20 +217,7 @@ fn cargo() {
             foxy.url()
         );
         std::fs::write(home.join("config.toml"), settings).unwrap();
-        let mut cargo = Command::new(env!("CARGO"));
-        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CARGO")) {
-            cargo.env_remove(name);
-        }
-        cargo.current_dir(folder).env("CARGO_HOME", &home);
-        for name in [
-            "http_proxy",
-            "https_proxy",
-            "HTTP_PROXY",
-            "HTTPS_PROXY",
-            "RUSTFLAGS",
-        ] {
-            cargo.env_remove(name);
-        }
+        let mut cargo = plain_cargo(folder, &home);
         run(cargo.arg("fetch"));
         file(&home.join("registry/cache"), ".crate")
     };

@@ -47,7 +47,7 @@ pub(super) fn request(head: &[u8], to: &Changed<'_>) -> Vec<u8> {
 }
 
 /// Name and value of each field line after the first line.
-pub(super) fn fields(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+pub(in crate::mirrors) fn fields(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let lines = head.split(|b| *b == b'\n').skip(1);
     lines.filter_map(|line| {
         let line = line.strip_suffix(b"\r").unwrap_or(line);

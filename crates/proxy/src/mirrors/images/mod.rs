@@ -12,6 +12,7 @@ use foxy_mirror::{Digest, Image, Wanted};
 use sha2::{Digest as _, Sha256};
 
 pub(crate) use ask::ask;
+pub(super) use heads::fields;
 pub(crate) use tokens::Tokens;
 
 /// Seconds for which a proof holds; after that the registry is asked again, and while it fails the old

@@ -95,14 +95,14 @@ impl Packages {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     Sha256::digest(bytes)
         .iter()
         .map(|b| format!("{b:02x}"))
         .collect()
 }
 
-fn tar(files: &[(&str, &str)]) -> Vec<u8> {
+pub(super) fn tar(files: &[(&str, &str)]) -> Vec<u8> {
     let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     for (name, text) in files {
         let mut header = tar::Header::new_gnu();
@@ -114,7 +114,7 @@ fn tar(files: &[(&str, &str)]) -> Vec<u8> {
 }
 
 /// A zip file without compression.
-fn zip(files: &[(&str, &str)]) -> Vec<u8> {
+pub(super) fn zip(files: &[(&str, &str)]) -> Vec<u8> {
     let (mut out, mut directory) = (Vec::new(), Vec::new());
     for (name, text) in files {
         let mut crc = Crc::new();

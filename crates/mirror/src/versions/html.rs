@@ -1,0 +1,90 @@
+//! The simple index of Python packages in HTML: links of blocked files are cut out. The form has no
+//! dates, so all other files are of unknown age.
+
+use std::ops::Range;
+
+use super::edits::{Body, Edits};
+use super::{Screening, TOO_MANY, Unreadable, Verdict, json, paths, pypi};
+use crate::html::href;
+
+/// Bytes after a tag in which the end of its element is looked for.
+const TEXT_MAX: usize = 16 << 10;
+
+/// A text inside of an element or of an attribute in quotes.
+pub(super) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+pub(super) fn screen(screening: &mut Screening<'_>, text: String) -> Result<Body, Unreadable> {
+    let mut edits = Edits::default();
+    let mut at = 0;
+    while let Some(tag) = next_link(&text, at) {
+        at = tag.end;
+        let Some((start, end)) = href(text[tag.clone()].as_bytes()) else {
+            continue;
+        };
+        let url = &text[tag.start + start..tag.start + end];
+        let url = url.split(['?', '#']).next().unwrap_or_default();
+        let verdicts: Vec<_> = paths::of_file(url.as_bytes())
+            .iter()
+            .map(|(package, version)| screening.judge(package, version, None))
+            .filter(|verdict| *verdict != Verdict::Shown)
+            .collect();
+        if verdicts.contains(&Verdict::Blocked) {
+            edits.cut(element(&text, &tag));
+        } else if !verdicts.is_empty() {
+            // If it is yanked already, it stays so.
+            let place = tag.start + 2;
+            edits.replace(place..place, format!(" data-yanked=\"{}\"", pypi::UNDATED));
+        }
+        if edits.count() > json::MOST {
+            return Err(TOO_MANY);
+        }
+        at = at.max(element(&text, &tag).end);
+    }
+    Ok(Body::new(text, edits))
+}
+
+/// The next opening tag of a link from `at` on.
+fn next_link(text: &str, mut at: usize) -> Option<Range<usize>> {
+    let bytes = text.as_bytes();
+    loop {
+        let start = at + memchr::memchr(b'<', bytes.get(at..)?)?;
+        at = start + 1;
+        if !matches!(bytes.get(at), Some(b'a' | b'A'))
+            || !bytes.get(at + 1).is_some_and(u8::is_ascii_whitespace)
+        {
+            continue;
+        }
+        let mut quote = None;
+        for (place, byte) in bytes.iter().enumerate().skip(at) {
+            match (quote, *byte) {
+                (Some(open), byte) if open == byte => quote = None,
+                (None, b'"' | b'\'') => quote = Some(*byte),
+                (None, b'>') => return Some(start..place + 1),
+                _ => {}
+            }
+        }
+        return None;
+    }
+}
+
+/// The whole element of an opening tag.
+fn element(text: &str, tag: &Range<usize>) -> Range<usize> {
+    let rest = &text.as_bytes()[tag.end..];
+    let rest = &rest[..rest.len().min(TEXT_MAX)];
+    let end = rest
+        .windows(4)
+        .position(|part| part.eq_ignore_ascii_case(b"</a>"));
+    tag.start..end.map_or(tag.end, |end| tag.end + end + 4)
+}
