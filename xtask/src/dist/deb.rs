@@ -19,7 +19,7 @@ const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 /// # Errors
 /// The program cannot be built, or a file not be read or written.
 pub(super) fn write(wanted: &Wanted) -> Result<PathBuf, String> {
-    let program = Program::of(wanted)?;
+    let program = Program::to_pack(wanted)?;
     let version = format!("{VERSION}-{}", wanted.revision);
     let mut tree = contents::of(&program)?;
     let changes = gzip(changes(&version).as_bytes()).map_err(|error| error.to_string())?;

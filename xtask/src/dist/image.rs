@@ -20,7 +20,7 @@ const AUTHORITIES: &str = "etc/ssl/certs/ca-certificates.crt";
 /// # Errors
 /// The program cannot be built, or a file not be read or written.
 pub(super) fn write(wanted: &Wanted) -> Result<PathBuf, String> {
-    let program = Program::of(wanted)?;
+    let program = Program::to_pack(wanted)?;
     let image = layout(&files(&program)?).map_err(|error| format!("image: {error}"))?;
     let file = wanted.folder()?.join(format!("foxy-{VERSION}-oci.tar"));
     std::fs::write(&file, image).map_err(|error| at(&file, &error))?;

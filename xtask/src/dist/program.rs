@@ -21,20 +21,28 @@ impl Program {
     /// Builds it, or takes the one that was named, and strips it.
     ///
     /// # Errors
-    /// It cannot be built or stripped, or is too large.
+    /// It cannot be built or stripped.
     pub(super) fn of(wanted: &Wanted) -> Result<Self, String> {
         let path = match &wanted.program {
             Some(path) => path.canonicalize().map_err(|error| at(path, &error))?,
             None => build()?,
         };
         let bytes = stripped(&path, &wanted.folder()?)?;
-        if bytes.len() > MAX {
-            return Err(format!(
-                "the program has {} bytes, {MAX} are allowed; `cargo xtask dist sizes` shows what takes the room",
-                bytes.len()
-            ));
-        }
         Ok(Self { bytes, path })
+    }
+
+    /// The same, for a package.
+    ///
+    /// # Errors
+    /// It cannot be built or stripped, or is too large.
+    pub(super) fn to_pack(wanted: &Wanted) -> Result<Self, String> {
+        let program = Self::of(wanted)?;
+        match program.bytes.len() {
+            bytes if bytes > MAX => Err(format!(
+                "the program has {bytes} bytes, {MAX} are allowed; `cargo xtask dist sizes` shows what takes the room"
+            )),
+            _ => Ok(program),
+        }
     }
 
     /// The oldest version of the C library that has everything the program uses.

@@ -51,13 +51,14 @@ const PARTS: &[(&str, &[&str])] = &[
             "foxy_policy",
             "foxy_disk",
             "io_uring",
-            "crc_fast",
         ],
     ),
     (
         "Foxy: proxy and HTTP",
         &[
             "foxy_proxy",
+            "foxy_mirror",
+            "foxy_access",
             "foxy_http1",
             "foxy_http_rules",
             "httparse",
@@ -71,12 +72,20 @@ const PARTS: &[(&str, &[&str])] = &[
         &["foxy", "toml", "serde", "tracing", "ipnet"],
     ),
     (
+        "compressed answers",
+        &["brotli", "zlib_rs", "flate2", "alloc_no_stdlib"],
+    ),
+    (
+        "checksums and hashes",
+        &["crc_fast", "xxhash", "sha2", "argon2", "blake2"],
+    ),
+    (
         "command line",
         &["clap", "indicatif", "console", "anstream", "strsim"],
     ),
     (
         "name service",
-        &["hickory", "idna", "icu", "url", "resolv_conf"],
+        &["hickory", "idna", "icu", "url", "resolv_conf", "moka"],
     ),
     ("regular expressions", &["regex", "aho_corasick", "memchr"]),
     (
