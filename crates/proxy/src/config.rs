@@ -11,7 +11,8 @@ use foxy_tls::{OriginTls, ServerTls};
 use ipnet::IpNet;
 
 use crate::{
-    Access, Compress, Gatekeeper, Maintenance, Manner, Mirrored, Mirrors, OriginTimeouts, Origins,
+    Access, Compress, Gatekeeper, Maintenance, Manner, Mirrored, Mirrors, Objects, OriginTimeouts,
+    Origins,
 };
 
 /// Everything the proxy needs to know. Plain data: reading files and flags is the binary's work.
@@ -288,6 +289,15 @@ impl Role {
         }
     }
 
+    /// The settings of the build cache that it is.
+    #[inline]
+    pub(crate) const fn objects(&self) -> Option<&Arc<Objects>> {
+        match self {
+            Self::Site(site) => site.objects.as_ref(),
+            _ => None,
+        }
+    }
+
     /// True if its answers are documents that are rewritten.
     #[inline]
     pub(crate) fn is_document(&self) -> bool {
@@ -305,8 +315,9 @@ impl Role {
 
     /// True if its origins are not asked now.
     pub(crate) fn is_closed(&self) -> bool {
-        self.manner()
-            .is_some_and(|manner| manner.maintenance != Maintenance::Off)
+        let manner = self.manner();
+        self.objects().is_some()
+            || manner.is_some_and(|manner| manner.maintenance != Maintenance::Off)
     }
 }
 
@@ -345,6 +356,8 @@ pub struct Site {
     pub verified_by: Option<ServerTls>,
     /// The part of a mirror that it is.
     pub mirror: Option<Arc<Mirrored>>,
+    /// Clients store the objects themselves; its origin is asked for nothing.
+    pub objects: Option<Arc<Objects>>,
 }
 
 impl Site {

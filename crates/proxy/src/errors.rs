@@ -84,6 +84,38 @@ fn explain_access(reason: &str) -> &'static str {
             "The configuration does not let plain requests reach this port (access.ports)."
         }
         "connect-port" => "Tunnels to this port are not allowed by the configuration.",
+        _ => explain_objects(reason),
+    }
+}
+
+/// The same for build caches.
+fn explain_objects(reason: &str) -> &'static str {
+    match reason {
+        "no-such-object" => "No object is stored under this name.",
+        "not-the-name-of-an-object" => {
+            "The path is not the name of an object: letters, digits and -._~+=@, in segments, no \
+             query; below `ac` and `cas` a SHA-256 in lower-case hexadecimal."
+        }
+        "method-not-of-objects" => "A build cache takes GET, HEAD, PUT and DELETE.",
+        "object-write-not-allowed" => {
+            "This user may not store or remove objects here (site.write)."
+        }
+        "action-write-not-allowed" => {
+            "This user may not store or remove results of actions, which are below `ac` \
+             (site.write_ac)."
+        }
+        "object-too-large" => {
+            "The object is longer than this cache takes (site.object_max_size, or a quarter of \
+             the smallest store)."
+        }
+        "digest-wrong" => "The SHA-256 of what was sent is not the one in the path.",
+        "object-coding" => "An object is stored as it is: send it without Content-Encoding.",
+        "object-part" => "An object is stored whole: send it without Content-Range.",
+        "condition-on-write" => "Conditions on PUT and DELETE are not offered here.",
+        "object-not-kept" => {
+            "The store did not take the object: it is busy, limited by a rule, or the object was \
+             removed meanwhile."
+        }
         _ => explain_origin(reason),
     }
 }

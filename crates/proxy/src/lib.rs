@@ -33,6 +33,7 @@ mod manner;
 mod mirrors;
 mod named;
 mod net;
+mod objects;
 mod origins;
 mod outcome;
 mod pac;
@@ -81,6 +82,7 @@ pub use log::{Details, LogRecord, LogSink, NoLog};
 pub use logins::{Helper, LoginToken, Logins, LoginsConfig};
 pub use manner::{ErrorPage, Maintenance, Manner, OriginTimeouts, ToHttps};
 pub use mirrors::{Login, MirrorSite, Mirrored, Mirrors, PublicUrl};
+pub use objects::{Objects, Writers};
 pub use origins::{
     Ailment, Balance, Check, HealthRules, ORIGINS_MAX, Origin, OriginCounts, OriginState, Origins,
     OriginsConfig, Recently, Standing,

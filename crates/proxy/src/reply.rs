@@ -10,6 +10,7 @@ use crate::errors;
 use crate::local::Local;
 use crate::manner::MAINTENANCE;
 use crate::net::{Io, Transport};
+use crate::objects::METHODS;
 use crate::rewriting::{Facts, Recipient};
 use crate::route::Refusal;
 
@@ -200,7 +201,11 @@ pub(crate) async fn send_page_with<T: Transport>(
     out.extend_from_slice(b"Cache-Control: no-store\r\n");
     out.extend_from_slice(extra.fields);
     if status == 405 {
-        out.extend_from_slice(b"Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, TRACE, PATCH\r\n");
+        let allowed = match to.role.objects() {
+            Some(_) => METHODS,
+            None => "GET, HEAD, POST, PUT, DELETE, OPTIONS, TRACE, PATCH",
+        };
+        write::field(out, b"Allow", allowed.as_bytes());
     }
     if status == 429 && extra.fields.is_empty() || refusal == crate::conn::MEMORY {
         out.extend_from_slice(b"Retry-After: 1\r\n");

@@ -58,6 +58,17 @@ impl<'a> Recipient<'a> {
                 (digest.range, digest.if_range, digest.precondition) = (false, false, false);
             }
         }
+        if self.role.objects().is_some() {
+            // Foxy has the object or nobody has: there is nothing newer to ask for.
+            digest = RequestDigest {
+                authorization: false,
+                cookie: false,
+                ..digest.under(&Config {
+                    obey_request: false,
+                    ..Config::default()
+                })
+            };
+        }
         if self.client.login_is_spent() {
             // Who may have the answer is judged for each request before the cache is asked.
             digest.authorization = false;

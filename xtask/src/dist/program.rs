@@ -83,13 +83,20 @@ fn build() -> Result<PathBuf, String> {
     if let Some(home) = home {
         flags.push(format!("--remap-path-prefix={}=cargo", home.display()));
     }
-    let mut build = cargo(&["build", "--release", "--locked", "--package", "foxy"]);
+    let mut build = cargo(&[
+        "build",
+        "--profile",
+        "packaged",
+        "--locked",
+        "--package",
+        "foxy",
+    ]);
     build
         .arg("--target-dir")
         .arg(&folder)
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
     succeed(&mut build, "the messages above name file and line")?;
-    Ok(folder.join("release").join("foxy"))
+    Ok(folder.join("packaged").join("foxy"))
 }
 
 fn stripped(program: &Path, folder: &Path) -> Result<Vec<u8>, String> {

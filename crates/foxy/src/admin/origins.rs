@@ -104,6 +104,12 @@ pub(super) fn lines(state: &State) -> Vec<OriginLine> {
 /// still ask one: a site alone does not make Foxy unready, because the others go on.
 pub(super) fn sick(state: &State) -> (String, bool) {
     let (mut text, mut left) = (String::new(), state.origins.len() < state.sites());
+    // A build cache has none, and answers by itself.
+    let now = state.clock.mono();
+    left |= state
+        .origins
+        .iter()
+        .any(|origins| origins.states(now).is_empty());
     for (site, of) in all(state) {
         left |= of.standing.is_in();
         let why = match of.standing {

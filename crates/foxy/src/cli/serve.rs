@@ -81,7 +81,11 @@ fn headline(config: &Config, running: &Running) -> String {
     }
     for ((name, addresses), site) in running.sites().iter().zip(&config.sites) {
         for address in addresses {
-            parts.push(format!("site {name} on {address} for {}", site.origin));
+            let origin = match site.objects {
+                Some(_) => "objects of its clients".to_owned(),
+                None => site.origin.to_string(),
+            };
+            parts.push(format!("site {name} on {address} for {origin}"));
         }
     }
     if let Some(admin) = running.admin() {

@@ -12,7 +12,7 @@ use super::kind::Value;
 use super::problem::Problem;
 use super::rates;
 use super::values::Values;
-use super::{logins, parents};
+use super::{logins, objects, parents};
 
 /// The gatekeeper; `None` if there are neither rules nor users.
 pub(super) fn read(
@@ -52,6 +52,7 @@ pub(super) fn read(
         problems.push(Problem::conflict("access_rule", text));
     }
     let logins = logins::read(given.single.get("login"), sites, problems);
+    objects::check(logins.as_ref(), sites, problems);
     let certificates = sites.iter().any(|site| site.tls.is_some());
     let named = |rule: &&Rule| !rule.users.is_empty() || !rule.groups.is_empty();
     if logins.is_none()

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use foxy_base::ByteSize;
 use foxy_proxy::rules::rewrite::Rewriting;
 use foxy_proxy::rules::rules::Pattern;
-use foxy_proxy::{Compress, Manner, OriginTimeouts, OriginsConfig, SiteNames};
+use foxy_proxy::{Compress, Manner, Objects, OriginTimeouts, OriginsConfig, SiteNames};
 use foxy_tls::{OriginTls, ServerTls};
 use ipnet::IpNet;
 
@@ -133,6 +133,8 @@ pub struct SiteConfig {
     pub allow_clients: Option<Vec<IpNet>>,
     /// Names of clients' certificates that may use it; `None`: all.
     pub allow_client_names: Option<Vec<Pattern>>,
+    /// Clients store the objects themselves: it has no origin.
+    pub objects: Option<Arc<Objects>>,
 }
 
 /// Logs.
@@ -222,7 +224,7 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
         _ => machine.cores(),
     };
     let tls = certificates::section(single("tls"), problems);
-    let sites: Vec<SiteConfig> = repeated(given, "site")
+    let mut sites: Vec<SiteConfig> = repeated(given, "site")
         .iter()
         .filter_map(|section| site::read(section, tls.as_ref(), problems))
         .collect();
@@ -233,6 +235,10 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
     let admin_socket = admin_access::socket(&mut access);
     let admin_rights = admin_access::rights(&mut access);
     let access = proxy_settings::access(&mut access);
+    for site in sites.iter_mut().filter(|site| site.objects.is_some()) {
+        let all = || access.allow_clients.clone();
+        site.allow_clients.get_or_insert_with(all);
+    }
     // A configuration of sites alone has no forward proxy unless it asks for one.
     let asks = |name| single("").is_some_and(|top| top.contains_key(name));
     let alone = sites.is_empty() && !asks("listen_tls");

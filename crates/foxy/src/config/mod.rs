@@ -22,6 +22,7 @@ mod logins;
 mod machine;
 mod manner;
 mod mirrors;
+mod objects;
 mod origin;
 mod origin_tls;
 mod origins;

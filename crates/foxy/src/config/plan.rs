@@ -9,7 +9,7 @@ use foxy_store::ReadMode;
 use super::build::{Config, LogTarget, SiteConfig};
 use super::clients::{Users, users};
 use super::machine::Machine;
-use super::{manner, mirrors, origins, rewriting};
+use super::{manner, mirrors, objects, origins, rewriting};
 
 impl Config {
     /// A few lines that say what would be started.
@@ -136,11 +136,18 @@ impl Config {
 fn site_lines(site: &SiteConfig) -> String {
     let mut text = String::new();
     let listen = join(&site.listen);
+    let origin = match &site.objects {
+        Some(_) => "objects of its clients".to_owned(),
+        None => site.origin.to_string(),
+    };
     let _ = writeln!(
         text,
-        "site           {} on {listen} for {}",
-        site.name, site.origin
+        "site           {} on {listen} for {origin}",
+        site.name
     );
+    if let Some(objects) = &site.objects {
+        text.push_str(&objects::line(objects));
+    }
     if site.proxy_protocol {
         text.push_str("               trusted proxies name clients by the PROXY protocol\n");
     }

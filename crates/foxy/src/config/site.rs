@@ -1,16 +1,18 @@
 //! The `[[site]]` sections.
 
-use foxy_proxy::SiteNames;
+use std::sync::Arc;
+
 use foxy_proxy::rules::rules::Pattern;
+use foxy_proxy::{Collapse, SiteNames};
 use foxy_tls::ServerTls;
 
 use super::build::SiteConfig;
 use super::given::Section;
 use super::kind::Value;
-use super::origin::OriginUrl;
+use super::origin::{OriginEntry, OriginUrl};
 use super::problem::Problem;
 use super::values::Values;
-use super::{certificates, manner, origin_tls, origins, rewriting};
+use super::{certificates, manner, objects, origin_tls, origins, rewriting};
 
 /// One site; `None` if too little of it can be read.
 pub(super) fn read(
@@ -26,17 +28,11 @@ pub(super) fn read(
     let mut values = Values::read("site", Some(section), problems);
     let preserve_host = values.flag("preserve_host");
     let proxy_protocol = values.flag("proxy_protocol");
-    let collapse = match values.text("collapse").as_str() {
-        "arrived" => foxy_proxy::Collapse::Arrived,
-        _ => foxy_proxy::Collapse::Fresh,
-    };
+    let collapse = collapse(&mut values);
     let obey_request = values.given_flag("obey_request");
     let normalise = values.given_flag("normalise");
+    let objects = objects::read(&mut values, section, &place);
     let all = values.origins("origin");
-    if all.is_empty() && !section.contains_key("origin") {
-        let text = "site.origin is missing; name the server, such as \"http://127.0.0.1:8080\"";
-        values.problem(Problem::conflict(&place, text.to_owned()));
-    }
     let listen_tls = values.given_addresses("listen_tls");
     let tls = certificates::read(&values).unwrap_or_else(|text| {
         values.problem(Problem::conflict(&place, format!("site: {text}")));
@@ -48,12 +44,17 @@ pub(super) fn read(
         values.problem(Problem::conflict(&place, text.to_owned()));
     }
     let names = names(&values);
-    let origin = all.first()?.url.clone();
+    let given = given_name(&values);
+    let origin = origin(
+        &mut values,
+        section,
+        objects.is_some(),
+        (&all, given.as_ref()),
+        &place,
+    )?;
     let origin_tls = origin_tls::read(&mut values, origin.secure, &place);
-    let name = match values.given("name") {
-        Some(Value::Text(name)) => name.clone(),
-        _ => format!("{}:{}", origin.host.replace(':', "-"), origin.port),
-    };
+    let of_origin = || format!("{}:{}", origin.host.replace(':', "-"), origin.port);
+    let name = given.unwrap_or_else(of_origin);
     let host = check_host(&names, preserve_host, &origin);
     let timeouts = manner::timeouts(&values);
     let tls_to = (&origin_tls, timeouts);
@@ -87,7 +88,40 @@ pub(super) fn read(
         normalise,
         allow_clients,
         allow_client_names,
+        objects: objects.map(Arc::new),
     })
+}
+
+fn collapse(values: &mut Values<'_>) -> Collapse {
+    match values.text("collapse").as_str() {
+        "arrived" => Collapse::Arrived,
+        _ => Collapse::Fresh,
+    }
+}
+
+fn given_name(values: &Values<'_>) -> Option<String> {
+    match values.given("name") {
+        Some(Value::Text(name)) => Some(name.clone()),
+        _ => None,
+    }
+}
+
+/// The first origin; for a build cache what stands in its place. `None`: it is missing, or cannot be read.
+fn origin(
+    values: &mut Values<'_>,
+    section: &Section,
+    of_objects: bool,
+    (all, name): (&[OriginEntry], Option<&String>),
+    place: &str,
+) -> Option<OriginUrl> {
+    if of_objects {
+        return Some(objects::own_name(name?));
+    }
+    if all.is_empty() && !section.contains_key("origin") {
+        let text = "site.origin is missing; name the server, such as \"http://127.0.0.1:8080\"";
+        values.problem(Problem::conflict(place, text.to_owned()));
+    }
+    Some(all.first()?.url.clone())
 }
 
 /// Names of clients' certificates that may use it.

@@ -3,6 +3,7 @@
 use super::admin_access::{LOOPBACK_RIGHTS, MODES, RIGHTS};
 use super::build::MEMORY_MIN;
 use super::kind::Kind::{self, *};
+use super::objects::KINDS;
 use super::pattern::Of;
 use super::rewriting;
 pub use super::setting::Setting;
@@ -76,8 +77,16 @@ pub const SETTINGS: &[Setting] = &[
     fixed("scrub", "every", Duration(60, YEAR), "7d",
         "From the beginning of one pass over everything to that of the next. The first begins at the start."),
 
-    free("site", "name", Name, "host and port of the origin",
+    free("site", "name", Name, "host and port of the origin; required for a build cache",
         "Names the site in logs and keeps its objects apart from all others."),
+    fixed("site", "kind", Word(&KINDS), "origin",
+        "`origin`: a reverse proxy for `origin`. `objects`: a build cache, whose objects clients store by PUT and remove by DELETE (see build-caches.md). It has no origin, and needs `name` and `write`."),
+    free("site", "write", Patterns(Of::User), "nobody",
+        "Users that may store and remove objects of a build cache, other than those below `ac`, such as [\"ci\", \"@builders\"]; `@` is before the name of a group, `*` is everybody who has logged in. Users log in at the site (`login.at`), or show a certificate. Nobody writes without."),
+    free("site", "write_ac", Patterns(Of::User), "nobody",
+        "Users that may store and remove results of actions, the objects below `ac` (Bazel). Whoever may do so decides what others build."),
+    fixed("site", "object_max_size", Size(1, 1 << 40), "1GiB",
+        "Longer objects are refused by a build cache (413). No object is longer than a quarter of the smallest store."),
     free("site", "listen", Addresses, "required, unless there is `listen_tls`",
         "Where this reverse proxy listens."),
     free("site", "listen_tls", Addresses, "nowhere",
@@ -95,7 +104,7 @@ pub const SETTINGS: &[Setting] = &[
     fixed("site", "client_certificate", CLIENT_CERTIFICATE, "require", CLIENT_CERTIFICATE_ABOUT),
     free("site", "allow_client_names", Patterns(Of::ClientName), "everybody",
         "Certificates that may use the site, by subject (such as \"CN=node 1, O=Example\") or by an alternative name (host, address of mail, URI), `*` standing for anything; others get 403."),
-    free("site", "origin", Origins, "required",
+    free("site", "origin", Origins, "required, unless `kind = \"objects\"`",
         "Who is asked for what is not cached: one server or a list, such as [\"http://10.0.0.1:8080\", \"http://10.0.0.2:8080 weight=2 connections=50\"]. `connections` are requests that may be under way there. All are asked for the same host: that of the first, or the client's with `preserve_host`. With `https://` certificates are always checked."),
     fixed("site", "balance", Word(&["least_outstanding", "round_robin", "hash"]), "least_outstanding",
         "Which of several origins is asked. `least_outstanding`: of two that are drawn by weight, the one with fewer requests under way; `round_robin`: in turn, by weight; `hash`: the same URL always the same one, for origins that are caches."),
@@ -153,7 +162,7 @@ pub const SETTINGS: &[Setting] = &[
         "Obey `Cache-Control` and `Pragma` of requests to this site. Any client can then force a request to the origin every time."),
     free("site", "normalise", Flag, "as in `[cache]`",
         "As `cache.normalise`, for this site. Switch it off for an origin that tells `%7E` and `~` in a path apart."),
-    free("site", "allow_clients", Networks, "everybody",
+    free("site", "allow_clients", Networks, "everybody; for a build cache as `access.allow_clients`",
         "Clients that may use the site; others get 403."),
 
     fixed("log", "access", LogTarget, "off",
@@ -247,7 +256,7 @@ pub const SETTINGS: &[Setting] = &[
     free("login", "password_file", Path, "none",
         "File with a line `USER:HASH` for each user; hashes are bcrypt (`htpasswd -B`) or argon2id in PHC form. Read at the start and by a reload."),
     free("login", "token_file", Path, "none",
-        "File with a line for each bearer token: its SHA-256 in hexadecimal, `user=NAME`, and if wanted `groups=A,B` and `expires=2027-01-31T00:00:00Z`."),
+        "File with a line for each bearer token: its SHA-256 in hexadecimal, `user=NAME`, and if wanted `groups=A,B` and `expires=2027-01-31T00:00:00Z`. A token is also a password of its user, for programs that know no other login."),
     free("login", "groups", Patterns(Of::Group), "none",
         "Groups and their users."),
     free("login", "helper", Patterns(Of::Command), "none",

@@ -197,6 +197,7 @@ fn site(site: &SiteConfig, origins: &[Origins]) -> Site {
             clients.is_some_and(|clients| clients.required)
         }),
         mirror: None,
+        objects: site.objects.clone(),
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod attacks;
 mod bounds;
+mod build_caches;
 mod canary;
 mod clients;
 mod common;

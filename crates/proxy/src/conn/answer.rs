@@ -4,11 +4,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use foxy_base::{MonoTime, WallTime};
-use foxy_http_rules::coding::Coding;
-use foxy_http_rules::{Decision, Digest, Flags, Fwd, Miss, RequestDigest, decide_miss};
+use foxy_http_rules::{Decision, Flags, Fwd, Miss, RequestDigest, decide_miss};
 use foxy_http1::{BodyFraming, Method, RequestHead, RequestParts, Upgrade, Url};
 use foxy_store::Object;
 
+use super::hot::Hot;
 use super::join::{self, Want};
 use super::large_hit::LargeHit;
 use super::{Conn, Finish};
@@ -17,15 +17,13 @@ use crate::gate::{Grant, Shown};
 use crate::ledger::{Pressure, Use};
 use crate::local::Local;
 use crate::manner::{Aside, MAINTENANCE, ToHttps};
-use crate::net::{Io, Transport};
-use crate::reply::{Scratch, send_page};
+use crate::net::Transport;
+use crate::objects::{NO_OBJECT, ObjectWish, wish};
+use crate::reply::send_page;
 use crate::rewriting::{Recipient, Turned, turned};
 use crate::route::{Refusal, Route, route};
 use crate::sent::Sent;
-use crate::serve::coded;
 use crate::serve::find::{Found, Primary, find};
-use crate::serve::large;
-use crate::serve::memory::{self, Shape};
 use crate::serve::part;
 use crate::{Outcome, Role, admit, key, pac};
 
@@ -53,6 +51,8 @@ pub(super) enum Long {
     Trace,
     /// The file by which browsers find the proxy.
     Pac,
+    /// To store or remove an object of a build cache.
+    Object(ObjectWish),
     /// The answer of a registry of images that it is one.
     Registry,
     /// To find out whether the client may have a layer.
@@ -153,13 +153,11 @@ impl<T: Transport> Conn<T> {
             Ok(url) => url,
             Err(other) => return other,
         };
-        if let Some(reason) = past_the_cache(parts) {
-            return Short::Long(Long::Pass(reason));
-        }
+        let own = role.objects().is_some();
         let user_rules = &local.proxy.config.user_rules;
         let rule = key::primary(user_rules, role.partition(), &url, &mut scratch.key);
         self.noted.rule = rule;
-        if user_rules.bypasses(rule, &head) || client.goes_past_the_cache() {
+        if !own && (user_rules.bypasses(rule, &head) || client.goes_past_the_cache()) {
             return Short::Long(Long::Pass(Fwd::Bypass));
         }
         let rules = local.proxy.rules(rule);
@@ -167,7 +165,7 @@ impl<T: Transport> Conn<T> {
         let Found { object, primary } =
             find(local, &mut scratch.key, &sent, &rules.key_parts).await;
         let (request, now) = (to.digest(&head, rules), local.wall());
-        let miss = |decision, known| missed(parts, (&request, now), decision, known);
+        let miss = |decision, known| absent(own, parts, (&request, now), decision, known);
         let Some((object, tier)) = object else {
             let other = primary.as_ref().map_or(Miss::Uri, |_| Miss::Vary);
             return miss(decide_miss(&request, other), Known::nothing(primary));
@@ -259,6 +257,7 @@ impl<T: Transport> Conn<T> {
             Long::Purge => Box::pin(self.purge(&ask, keep)).await,
             Long::Fill(want) => self.through_fill(&ask, want, keep).await,
             Long::Pass(reason) => Box::pin(self.pass(&ask, reason, keep)).await,
+            Long::Object(wish) => Box::pin(self.write_object(&ask, wish, keep)).await,
             Long::Head(want) => Box::pin(self.pass_head(&ask, &want, keep)).await,
             Long::Tunnel | Long::Moved(_) | Long::Redirected(..) => Finish::default(),
             Long::Options | Long::Trace | Long::Pac => Finish::default(),
@@ -266,103 +265,6 @@ impl<T: Transport> Conn<T> {
         };
         self.note_finish(&ask, started, &finish);
         finish.keep
-    }
-}
-
-/// A stored object that may answer the request.
-struct Hot<'a> {
-    head: &'a RequestHead<'a>,
-    request: &'a RequestDigest,
-    object: Arc<Object>,
-    stored: &'a Digest,
-    shown: Shown,
-    primary: Option<Primary>,
-    to: Recipient<'a>,
-}
-
-impl Hot<'_> {
-    /// Sends it, unless it is large or the origin must judge the request's conditions.
-    async fn send<T: Transport>(
-        self,
-        local: &Local,
-        io: &Io<T>,
-        scratch: &mut Scratch,
-        keep: bool,
-    ) -> Short {
-        if let Some(compress) = self.to.role.compress()
-            && let Some(coding) = coded::choose(compress, self.head, self.request, &self.object)
-            && let Some(form) = Box::pin(coded::find(local, &self.object, coding)).await
-        {
-            let sent = self.send_form(local, io, scratch, (&form, coding), keep);
-            return Box::pin(sent).await;
-        }
-        let (head, request, object) = (self.head, self.request, self.object);
-        let shape = if request.range || request.conditional || request.precondition {
-            memory::shape(local, head, request, &object, self.stored, local.wall())
-        } else {
-            Shape::Whole
-        };
-        // The origin does not know what it is rewritten to.
-        let shape = match shape {
-            Shape::AskOrigin if self.to.role.is_document() => Shape::Whole,
-            shape => shape,
-        };
-        if shape == Shape::AskOrigin {
-            return Short::Long(Long::Pass(Fwd::Request));
-        }
-        if object.is_large()
-            && head.method() == Method::Get
-            && let Some(spans) = large::spans(&object, &shape)
-        {
-            return Short::Large(Box::new(LargeHit {
-                object,
-                shape,
-                spans,
-                shown: self.shown,
-                primary: self.primary,
-            }));
-        }
-        let hit = self.shown.hit(&local.proxy, self.to, keep);
-        let sent = memory::send(local, io, scratch, head, &object, &shape, &hit).await;
-        Short::Done(match sent {
-            Ok(sent) => Finish {
-                outcome: self.shown.outcome,
-                status: sent.status,
-                body: sent.body,
-                object: Some(object),
-                keep,
-                ..Finish::default()
-            },
-            Err(_) => Finish::gone(self.stored.status),
-        })
-    }
-}
-
-impl Hot<'_> {
-    /// Sends the compressed form of the object.
-    async fn send_form<T: Transport>(
-        self,
-        local: &Local,
-        io: &Io<T>,
-        scratch: &mut Scratch,
-        (form, coding): (&Object, Coding),
-        keep: bool,
-    ) -> Short {
-        let hit = self.shown.hit(&local.proxy, self.to, keep);
-        let asked = (self.head, self.request);
-        let given = (&*self.object, self.stored, form, coding);
-        let sent = coded::send(local, io, scratch, asked, given, &hit).await;
-        Short::Done(match sent {
-            Ok(sent) => Finish {
-                outcome: self.shown.outcome,
-                status: sent.status,
-                body: sent.body,
-                object: Some(self.object),
-                keep,
-                ..Finish::default()
-            },
-            Err(_) => Finish::gone(self.stored.status),
-        })
     }
 }
 
@@ -384,6 +286,45 @@ fn aside(head: &RequestHead<'_>, to: Recipient<'_>, local: &Local, secure: bool)
     }
 }
 
+/// As [`missed`], or the end in a build cache (`own`), which has no origin.
+fn absent(
+    own: bool,
+    parts: &RequestParts,
+    asked: (&RequestDigest, WallTime),
+    decision: Decision,
+    known: Known,
+) -> Short {
+    match own {
+        true => Short::Refuse(NO_OBJECT, Outcome::Miss),
+        false => missed(parts, asked, decision, known),
+    }
+}
+
+/// A request that the cache has nothing to do with, at a site that has an origin.
+#[inline]
+fn past(head: &RequestHead<'_>, role: &Role) -> Option<Short> {
+    let reason = past_the_cache(&head.parts())?;
+    role.objects()
+        .is_none()
+        .then_some(Short::Long(Long::Pass(reason)))
+}
+
+/// What becomes of a request to a build cache that does not read an object.
+fn written(head: &RequestHead<'_>, role: &Role) -> Option<Short> {
+    role.objects()?;
+    match wish(head) {
+        ObjectWish::Read => None,
+        ObjectWish::Refused(refusal) => Some(Short::Refuse(
+            refusal,
+            match refusal == NO_OBJECT {
+                true => Outcome::Miss,
+                false => Outcome::BadRequest,
+            },
+        )),
+        wish => Some(Short::Long(Long::Object(wish))),
+    }
+}
+
 /// The URL to fetch, if this client may; otherwise the reason for another answer.
 fn to_fetch<'b>(
     head: &RequestHead<'b>,
@@ -397,7 +338,10 @@ fn to_fetch<'b>(
     }
     Err(Short::Long(match route(head, role, &proxy.instance) {
         Route::Fetch(url) if admit::port(&proxy.config.access, role, &url) => {
-            return aside(head, to, local, secure).map_or(Ok(url), Err);
+            let other = aside(head, to, local, secure);
+            let other = other.or_else(|| written(head, role));
+            let other = other.or_else(|| past(head, role));
+            return other.map_or(Ok(url), Err);
         }
         Route::Fetch(_) => return Err(Short::Refuse(admit::PORT, Outcome::Denied)),
         Route::Refuse(_)

@@ -10,11 +10,14 @@ use foxy_http1::RequestParts;
 use foxy_store::Object;
 
 use super::answer::{Known, Long, Short, missed};
+use super::objects::lost;
 use super::{Conn, Finish};
+use crate::Outcome;
 use crate::ask::Ask;
 use crate::gate::Shown;
 use crate::ledger::Entry;
 use crate::net::Transport;
+use crate::objects::NO_OBJECT;
 use crate::serve::find::Primary;
 use crate::serve::memory::Shape;
 
@@ -62,6 +65,10 @@ impl<T: Transport> Conn<T> {
         let sent = self.large_in(ask, stored, (hit.spans, place), None, keep);
         if let Some(finish) = sent.await {
             return finish;
+        }
+        if self.role.objects().is_some() {
+            lost(&self.local, &hit.object);
+            return self.refused(ask, NO_OBJECT, Outcome::Miss, keep).await;
         }
         let decision = decide_miss(&ask.digest, Miss::Uri);
         let parts = ask.head().parts();

@@ -8,6 +8,7 @@ mod answer;
 mod failing;
 mod finish;
 mod follow;
+mod hot;
 mod images;
 pub(crate) mod join;
 mod large_hit;
@@ -15,6 +16,7 @@ mod local_answers;
 mod mirror;
 mod moved;
 mod not_modified;
+mod objects;
 pub(crate) mod pass;
 mod purge_method;
 mod purger;
@@ -50,6 +52,7 @@ use admission::Visiting;
 pub(crate) use answer::past_the_cache;
 pub(crate) use finish::Finish;
 use finish::Noted;
+pub(crate) use objects::lost;
 
 /// How long a client that has closed its side is waited for while nothing can be sent to it. It may
 /// have said all it wants to say, or be gone: nothing tells the two apart.

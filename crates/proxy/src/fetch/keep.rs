@@ -312,12 +312,12 @@ impl Keeper {
     }
 
     /// True if the body is to be stored.
-    pub(super) fn is_kept(&self) -> bool {
+    pub(crate) fn is_kept(&self) -> bool {
         !matches!(self.kept, Kept::Nothing)
     }
 
     /// True if the body goes into the store while it streams in.
-    pub(super) fn streams(&self) -> bool {
+    pub(crate) fn streams(&self) -> bool {
         matches!(self.kept, Kept::Sparse(_) | Kept::Large(_))
     }
 

@@ -7,8 +7,9 @@ mod head;
 pub(crate) mod judge;
 pub(crate) mod keep;
 mod open;
-mod pace;
+pub(crate) mod pace;
 pub(crate) mod part;
+pub(crate) mod put;
 pub(crate) mod refresh;
 mod rest;
 

@@ -16,13 +16,13 @@ const LONG: Duration = Duration::from_secs(2);
 
 /// Time that one fill has waited for the stores.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     begun: Instant,
     waited: Duration,
 }
 
 impl Pace {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             begun: Instant::now(),
             waited: Duration::ZERO,
@@ -31,7 +31,7 @@ impl Pace {
 
     /// Waits while the stores are congested, before more of a long body is read. Storing makes a
     /// transfer at most twice as long: a slow disk must not slow clients down for long.
-    pub(super) async fn between_pieces(&mut self, local: &Local) {
+    pub(crate) async fn between_pieces(&mut self, local: &Local) {
         while local.proxy.engine.is_congested() {
             let own = self.begun.elapsed().saturating_sub(self.waited);
             if self.waited >= own.clamp(SHORT, LONG) {
@@ -42,7 +42,7 @@ impl Pace {
     }
 
     /// Waits while the stores are congested, before a short body is put into them.
-    pub(super) async fn before_put(&mut self, local: &Local) {
+    pub(crate) async fn before_put(&mut self, local: &Local) {
         while local.proxy.engine.is_congested() && self.waited < SHORT {
             self.wait().await;
         }

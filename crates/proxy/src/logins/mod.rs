@@ -181,9 +181,19 @@ impl Logins {
             None => {}
         }
         if let Some(token) = scheme(value, b"bearer") {
-            return self.token(rules, token, (key, now, wall));
+            return match self.live_token(token, wall) {
+                Some(token) => self.token(rules, token, (key, now, wall)),
+                None => Checked::Wrong,
+            };
         }
         match scheme(value, b"basic").and_then(basic) {
+            // For programs that know no other scheme: a token is a password of its user.
+            Some((user, password))
+                if let Some(token) = self.live_token(&password, wall)
+                    && token.user == user =>
+            {
+                self.token(rules, token, (key, now, wall))
+            }
             Some((user, password)) => Checked::Unchecked(Box::new(Login {
                 key,
                 user,
@@ -193,17 +203,21 @@ impl Logins {
         }
     }
 
+    fn live_token(&self, text: &[u8], wall: WallTime) -> Option<&LoginToken> {
+        if self.config.tokens.is_empty() {
+            return None;
+        }
+        let hash: [u8; 32] = Sha256::digest(text).into();
+        let live = |token: &&LoginToken| token.expires.is_none_or(|expires| wall < expires);
+        self.config.tokens.get(&hash).filter(live)
+    }
+
     fn token(
         &self,
         rules: &RuleSet,
-        token: &[u8],
+        token: &LoginToken,
         (key, now, wall): (u128, MonoTime, WallTime),
     ) -> Checked {
-        let hash: [u8; 32] = Sha256::digest(token).into();
-        let live = |token: &&LoginToken| token.expires.is_none_or(|expires| wall < expires);
-        let Some(token) = self.config.tokens.get(&hash).filter(live) else {
-            return Checked::Wrong;
-        };
         let mut groups = self.groups(&token.user);
         groups.extend(token.groups.iter().map(|group| &group[..]));
         let user = Arc::new(rules.standing(&token.user, &groups));

@@ -68,6 +68,9 @@ async fn tokens_end() {
     config.tokens.insert(Sha256::digest(b"abc").into(), token);
     let logins = Logins::new(config, &RuleSet::new(Vec::new()));
     let known = Some("ci [\"robots\"]".to_owned());
+    // It is a password of its user too, and of nobody else.
+    assert_eq!(log_in(&logins, &clock, &value("ci", "abc")).await, known);
+    assert_eq!(log_in(&logins, &clock, &value("alice", "abc")).await, None);
     assert_eq!(log_in(&logins, &clock, b"bearer abc").await, known);
     assert_eq!(log_in(&logins, &clock, b"Bearer abd").await, None);
     clock.advance(Duration::from_secs(9));

@@ -13,7 +13,7 @@ use super::multipart::Multipart;
 use super::supply::{Missing, Piece, Supply};
 use crate::Outcome;
 use crate::ask::Ask;
-use crate::conn::{Conn, Finish};
+use crate::conn::{Conn, Finish, lost};
 use crate::fetch::FillHead;
 use crate::fill::Follower;
 use crate::gate::{Hit, Shown};
@@ -140,6 +140,9 @@ impl<T: Transport> Conn<T> {
                 Err(Broken::Client) => Finish::gone(finish.status),
                 Err(Broken::Cut) => {
                     self.abort();
+                    if ask.role.objects().is_some() {
+                        lost(&local, object);
+                    }
                     finish.keep = false;
                     finish.reason = "fragment-missing";
                     finish

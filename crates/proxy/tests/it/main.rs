@@ -30,6 +30,7 @@ mod leaders;
 mod manner;
 mod methods;
 mod mirrors;
+mod objects;
 mod old_rules;
 mod origins;
 mod over_tls;

@@ -266,3 +266,72 @@ fn clients_are_named_by_trusted_proxies_only() {
             .contains("trusted proxies name clients by the PROXY protocol")
     );
 }
+
+#[test]
+fn build_caches_have_writers_who_can_log_in_and_no_origin() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = folder.path().join("tokens");
+    std::fs::write(&tokens, format!("{} user=ci\n", "ab".repeat(32))).unwrap();
+    let login = format!("[login]\ntoken_file = {tokens:?}\nat = \"build\"\n");
+    let site = |rest: &str| {
+        format!("[[site]]\nkind = \"objects\"\nname = \"build\"\nlisten = \":1\"\n{rest}\n")
+    };
+    let whole =
+        site("write = [\"ci\", \"@staff\"]\nwrite_ac = \"main\"\nobject_max_size = \"2MiB\"");
+    let config = build(&format!("{whole}{login}")).unwrap();
+    let own = config.sites[0].objects.as_ref().unwrap();
+    assert_eq!(own.size_max, 2 << 20);
+    assert_eq!(
+        (&own.writers.users[..], &own.writers.groups[..]),
+        (&["ci".to_owned()][..], &["staff".to_owned()][..])
+    );
+    assert!(!own.writers.all && own.action_writers.users == ["main"]);
+    // Not for everybody, unless the site says so.
+    assert_eq!(
+        config.sites[0].allow_clients.as_ref(),
+        Some(&config.proxy.access.allow_clients)
+    );
+    let plan = config.plan(&ThisMachine);
+    assert!(
+        plan.contains("objects up to 2MiB, stored by ci, @staff; results of actions (ac) by main"),
+        "{plan}"
+    );
+    let open = site("write = \"*\"\nallow_clients = \"all\"");
+    let open = build(&format!("{open}{login}")).unwrap();
+    assert!(open.sites[0].objects.as_ref().unwrap().writers.all);
+    assert_ne!(
+        open.sites[0].allow_clients.as_ref(),
+        Some(&open.proxy.access.allow_clients)
+    );
+    for (text, part) in [
+        (format!("{}{login}", site("")), "nobody may store objects"),
+        (
+            site("write = \"ci\""),
+            "nobody can log in at the site `build`",
+        ),
+        (
+            format!(
+                "{}{}",
+                site("write = \"ci\""),
+                login.replace("at = \"build\"", "")
+            ),
+            "nobody can log in",
+        ),
+        (
+            format!("{}{login}", site("write = \"ci\"\norigin = \"http://a\"")),
+            "site.origin does not go with a site of kind = \"objects\"",
+        ),
+        (
+            format!("{}{login}", whole.replace("name = \"build\"\n", "")),
+            "site.name is missing",
+        ),
+        (
+            "[[site]]\nlisten = \":1\"\norigin = \"http://a\"\nwrite = \"ci\"\n".to_owned(),
+            "site.write does not go with a site of kind = \"origin\"",
+        ),
+    ] {
+        let problems = build(&text).unwrap_err();
+        let said: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        assert!(said.join(" ").contains(part), "{text}: {said:?}");
+    }
+}

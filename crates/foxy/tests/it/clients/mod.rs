@@ -3,6 +3,7 @@
 
 mod apt;
 mod browser;
+mod ccache;
 mod curl;
 mod git;
 mod names;

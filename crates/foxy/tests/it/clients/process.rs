@@ -42,6 +42,18 @@ impl Foxy {
         Self::start(&[], mirrors)
     }
 
+    /// A build cache named `build` at the second address, with these settings.
+    pub(crate) fn building(settings: &str) -> (Self, SocketAddr) {
+        let started = (0..5).find_map(|_| {
+            let [address, _] = free_addresses();
+            let site = format!(
+                "[[site]]\nkind = \"objects\"\nname = \"build\"\nlisten = \"{address}\"\nwrite = \"ci\"\n"
+            );
+            Some((Self::try_start(&[], &(site + settings))?, address))
+        });
+        started.expect("foxy goes on running, with one of five sets of addresses")
+    }
+
     fn start(extra: &[&str], settings: &str) -> Self {
         // Others look for free ports at the same time, and one may be taken before Foxy has it.
         let started = (0..5).find_map(|_| Self::try_start(extra, settings));

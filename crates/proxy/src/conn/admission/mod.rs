@@ -19,6 +19,7 @@ use crate::gatekeeper::{Counted, Exceeded, Gatekeeper, Pass, Reach, Subject};
 use crate::logins::{Checked, Login};
 use crate::net::Transport;
 use crate::upstream::UpstreamError;
+pub(super) use turn_away::challenge;
 pub(super) use visiting::Visiting;
 use visiting::Who;
 use wanted::Wanted;

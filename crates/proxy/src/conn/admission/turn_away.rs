@@ -13,7 +13,7 @@ use crate::net::Transport;
 use crate::reply::{Extra, send_page_with};
 use crate::rewriting::Recipient;
 use crate::route::Refusal;
-use crate::{Outcome, Role};
+use crate::{Logins, Outcome, Role};
 
 impl<T: Transport> Conn<T> {
     /// Answers a request that does not go on; returns whether the connection can carry another.
@@ -78,17 +78,7 @@ fn said(door: &Door, rule: Option<&Rule>, site: bool) -> (u16, &'static str, Out
 fn fields(door: &Door, gate: Option<&Gatekeeper>, site: bool) -> Vec<u8> {
     let mut fields = Vec::new();
     if let (Door::LogIn(_), Some(logins)) = (door, gate.and_then(Gatekeeper::logins)) {
-        let name: &[u8] = match site {
-            true => b"WWW-Authenticate",
-            false => b"Proxy-Authenticate",
-        };
-        let realm = logins.realm();
-        let basic = format!("Basic realm=\"{realm}\", charset=\"UTF-8\"");
-        write::field(&mut fields, name, basic.as_bytes());
-        if logins.have_tokens() {
-            let bearer = format!("Bearer realm=\"{realm}\"");
-            write::field(&mut fields, name, bearer.as_bytes());
-        }
+        fields = challenge(logins, site);
     }
     let wait = match door {
         Door::Busy => Some(1),
@@ -97,6 +87,23 @@ fn fields(door: &Door, gate: Option<&Gatekeeper>, site: bool) -> Vec<u8> {
     };
     if let Some(wait) = wait {
         write::number_field(&mut fields, b"Retry-After", wait);
+    }
+    fields
+}
+
+/// Field lines that ask a client to log in.
+pub(in crate::conn) fn challenge(logins: &Logins, site: bool) -> Vec<u8> {
+    let mut fields = Vec::new();
+    let name: &[u8] = match site {
+        true => b"WWW-Authenticate",
+        false => b"Proxy-Authenticate",
+    };
+    let realm = logins.realm();
+    let basic = format!("Basic realm=\"{realm}\", charset=\"UTF-8\"");
+    write::field(&mut fields, name, basic.as_bytes());
+    if logins.have_tokens() {
+        let bearer = format!("Bearer realm=\"{realm}\"");
+        write::field(&mut fields, name, bearer.as_bytes());
     }
     fields
 }

@@ -1,6 +1,6 @@
 //! The destination of a request, as rules see it.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use foxy_access::Scheme;
 use foxy_http1::{Host, RequestHead, TargetForm};
@@ -62,8 +62,12 @@ impl Wanted {
         });
         Some(Self {
             host,
-            // The address of a site is that of its origin, not of the name that clients use.
-            address: address.filter(|_| matches!(role, Role::Forward)),
+            // The address of a site is that of its origin, not of the name that clients use. A build
+            // cache has no origin: rules about addresses have nothing to wait for.
+            address: match role.objects() {
+                Some(_) => Some(Ipv4Addr::UNSPECIFIED.into()),
+                None => address.filter(|_| matches!(role, Role::Forward)),
+            },
             port,
             scheme,
             path,

@@ -1,0 +1,352 @@
+//! Requests that store or remove an object of a build cache.
+
+use std::io::IoSlice;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use foxy_base::{FieldBlock, FieldBlockBuilder, first};
+use foxy_http1::{BodyReader, RequestHead, write};
+use foxy_store::{Lookup, Object};
+use sha2::{Digest as _, Sha256};
+
+use super::admission::challenge;
+use super::answer::Short;
+use super::{Conn, Finish};
+use crate::ask::Ask;
+use crate::fetch::keep::Keeper;
+use crate::fetch::pace::Pace;
+use crate::fetch::{FillHead, put};
+use crate::fill::FillWriter;
+use crate::local::Local;
+use crate::net::{BodyError, Transport, next_piece};
+use crate::objects::{NO_OBJECT, ObjectKind, ObjectWish, refusal};
+use crate::reply::{Extra, Mode, Own, own_fields, send_page_with};
+use crate::rewriting::Recipient;
+use crate::route::Refusal;
+use crate::serve::memory::Shape;
+use crate::{Event, Outcome};
+
+/// Why an object was not stored or removed.
+enum Failed {
+    /// The client left, or stalled.
+    Client,
+    /// It is told why. True: nothing of the body is left on the connection.
+    Refused(Refusal, bool),
+}
+
+/// A body on its way into the store. Nobody can follow it; a purge or a removal keeps it from being
+/// stored, as any fill.
+struct Storing<'a> {
+    local: &'a Local,
+    writer: FillWriter<FillHead>,
+    keeper: Option<Keeper>,
+}
+
+impl Drop for Storing<'_> {
+    fn drop(&mut self) {
+        self.local.proxy.fills.leave(self.writer.fill());
+    }
+}
+
+impl<T: Transport> Conn<T> {
+    /// Stores or removes an object, if the user may.
+    pub(super) async fn write_object(
+        &mut self,
+        ask: &Rc<Ask>,
+        wish: ObjectWish,
+        keep: bool,
+    ) -> Finish {
+        let bodiless = ask.head().framing().is_empty();
+        let done = match wish {
+            ObjectWish::Store(kind) | ObjectWish::Remove(kind) => {
+                match self.may_write(kind).or_else(|| refused_field(&ask.head())) {
+                    Some(refusal) => Err(Failed::Refused(refusal, bodiless)),
+                    None if matches!(wish, ObjectWish::Store(_)) => self.store(ask, kind).await,
+                    None => self.forget_object(ask, bodiless).await,
+                }
+            }
+            ObjectWish::Read => Err(Failed::Refused(NO_OBJECT, bodiless)),
+            ObjectWish::Refused(refusal) => Err(Failed::Refused(refusal, bodiless)),
+        };
+        match done {
+            Ok((status, reason)) => self.wrote(ask, (status, reason), keep).await,
+            Err(Failed::Client) => Finish::gone(0),
+            Err(Failed::Refused(refusal, read)) => {
+                self.not_written(ask, refusal, keep && read).await
+            }
+        }
+    }
+
+    /// Why the user may not write. Without a login nobody may.
+    fn may_write(&self, kind: ObjectKind) -> Option<Refusal> {
+        let objects = self.role.objects()?;
+        let pass = self.client.pass.as_ref();
+        match pass.and_then(|pass| pass.user.as_ref()) {
+            Some(user) => objects.refuses(kind, user),
+            None => Some(refusal(401, "login-needed")),
+        }
+    }
+
+    /// Stores the body. Until its end it is nobody's, and what was stored before stays.
+    async fn store(
+        &mut self,
+        ask: &Rc<Ask>,
+        kind: ObjectKind,
+    ) -> Result<(u16, &'static str), Failed> {
+        let local = Rc::clone(&self.local);
+        let most = self.role.objects().map_or(0, |objects| objects.size_max);
+        let most = most.min(local.proxy.engine.object_bytes_max());
+        let head = ask.head();
+        let framing = head.framing();
+        let empty = framing.is_empty();
+        if framing.length().is_some_and(|length| length > most) {
+            return Err(Failed::Refused(TOO_LARGE, false));
+        }
+        let now = (local.wall(), local.proxy.engine.purge_sequence());
+        let fields = fields_of(&local, kind);
+        let place = put::place(&local, ask, fields, now);
+        let place = place.map_err(|_| Failed::Refused(NOT_KEPT, empty))?;
+        if head.parts().expects_continue() && self.buf.is_empty() {
+            let go_on = b"HTTP/1.1 100 Continue\r\n\r\n";
+            let told = self.io.write(go_on, local.patience.progress).await;
+            told.map_err(|_| Failed::Client)?;
+        }
+        let (writer, _) = local
+            .proxy
+            .fills
+            .alone(ask.base_hash, &ask.base, ask.base_hash);
+        let keeper = Keeper::new(&local, writer.fill(), Some(place), None);
+        let mut storing = Storing {
+            local: &local,
+            writer,
+            keeper: Some(keeper),
+        };
+        let mut reader = BodyReader::new(framing, &local.limits);
+        let mut hash = matches!(kind, ObjectKind::Content(_)).then(Sha256::new);
+        let (mut length, mut pace) = (0, Pace::new());
+        loop {
+            let piece = next_piece(
+                &self.io,
+                &mut self.buf,
+                &mut reader,
+                local.patience.progress,
+            );
+            let piece = piece.await.map_err(|error| match error {
+                BodyError::Framing(reject) => Failed::Refused(reject.into(), false),
+                BodyError::Io(_) => Failed::Client,
+            })?;
+            let bytes = Bytes::copy_from_slice(&self.buf.filled()[piece.range]);
+            self.buf.consume(piece.consumed);
+            if piece.end {
+                break;
+            }
+            length += bytes.len() as u64;
+            if length > most {
+                return Err(Failed::Refused(TOO_LARGE, false));
+            }
+            if let Some(hash) = &mut hash {
+                hash.update(&bytes);
+            }
+            storing.push(&bytes, &mut pace).await?;
+        }
+        let hash = hash.map(|hash| ObjectKind::Content(hash.finalize().into()));
+        if hash.is_some_and(|found| found != kind) {
+            return Err(Failed::Refused(DIGEST_WRONG, true));
+        }
+        storing.finish(ask, pace).await
+    }
+
+    /// Forgets an object; durably, so that no start brings it back.
+    async fn forget_object(
+        &mut self,
+        ask: &Ask,
+        bodiless: bool,
+    ) -> Result<(u16, &'static str), Failed> {
+        if !bodiless {
+            return Err(Failed::Refused(refusal(400, "body-not-expected"), false));
+        }
+        let proxy = Arc::clone(&self.local.proxy);
+        let purged = proxy.purge_key(ask.base_hash, &ask.base, false).await;
+        match purged.durable {
+            true => Ok((204, "object-removed")),
+            false => Err(Failed::Refused(refusal(500, "purge-not-durable"), true)),
+        }
+    }
+
+    /// The answer after a change.
+    async fn wrote(
+        &mut self,
+        ask: &Ask,
+        (status, reason): (u16, &'static str),
+        keep: bool,
+    ) -> Finish {
+        let (local, head) = (&self.local, ask.head());
+        let out = &mut self.scratch.head;
+        out.clear();
+        write::status_line(out, status);
+        local.push_date(local.wall(), out);
+        let own = Own {
+            mode: match status {
+                204 => Mode::Bare,
+                _ => Mode::Length(0),
+            },
+            age: None,
+            cache: None,
+            keep,
+            varies: false,
+            head: Some(&head),
+            to: Some(Recipient::new(&self.role, &self.client)),
+        };
+        own_fields(out, local, &own);
+        let sent = self
+            .io
+            .write_all(&mut [IoSlice::new(out)], local.patience.progress)
+            .await;
+        Finish {
+            outcome: Outcome::Local,
+            reason,
+            status,
+            keep: keep && sent.is_ok(),
+            ..Finish::default()
+        }
+    }
+
+    async fn not_written(&mut self, ask: &Ask, refusal: Refusal, keep: bool) -> Finish {
+        let local = Rc::clone(&self.local);
+        let gate = local.proxy.config.gatekeeper.as_deref();
+        let fields = match (refusal.status, gate.and_then(|gate| gate.logins())) {
+            (401, Some(logins)) => challenge(logins, true),
+            (503, _) => b"Retry-After: 1\r\n".to_vec(),
+            _ => Vec::new(),
+        };
+        let extra = Extra {
+            fields: &fields,
+            ..Extra::default()
+        };
+        let page = (refusal, Recipient::new(&self.role, &self.client));
+        let head = ask.head();
+        let scratch = &mut self.scratch;
+        let sent = send_page_with(&local, &self.io, scratch, page, &extra, Some(&head), keep);
+        let outcome = match refusal.status {
+            401 | 403 => Outcome::Denied,
+            500.. => Outcome::Local,
+            _ => Outcome::BadRequest,
+        };
+        Finish::refused(refusal, outcome, keep, sent.await)
+    }
+}
+
+impl Storing<'_> {
+    async fn push(&mut self, bytes: &Bytes, pace: &mut Pace) -> Result<(), Failed> {
+        let (local, fill) = (self.local, self.writer.fill());
+        let Some(keeper) = &mut self.keeper else {
+            return Err(Failed::Refused(NOT_KEPT, false));
+        };
+        keeper.push(local, fill, bytes);
+        if !keeper.is_kept() {
+            return Err(Failed::Refused(NOT_KEPT, false));
+        }
+        if keeper.streams() && local.proxy.engine.is_congested() {
+            Box::pin(pace.between_pieces(local)).await;
+        }
+        Ok(())
+    }
+
+    /// The whole takes the place of what was stored before.
+    async fn finish(mut self, ask: &Ask, mut pace: Pace) -> Result<(u16, &'static str), Failed> {
+        let local = self.local;
+        if local.proxy.engine.is_congested() {
+            Box::pin(pace.before_put(local)).await;
+        }
+        let before = local.proxy.engine.lookup(ask.base_hash, &ask.base);
+        let keeper = self.keeper.take();
+        if !keeper.is_some_and(|keeper| keeper.finish(local, self.writer.fill())) {
+            return Err(Failed::Refused(NOT_KEPT, true));
+        }
+        local.count(Event::FillsStored);
+        Ok(match before {
+            Lookup::Miss => (201, "object-stored"),
+            _ => (204, "object-replaced"),
+        })
+    }
+}
+
+const TOO_LARGE: Refusal = refusal(413, "object-too-large");
+const NOT_KEPT: Refusal = refusal(503, "object-not-kept");
+const DIGEST_WRONG: Refusal = refusal(422, "digest-wrong");
+
+/// Why a request is refused whose fields ask for more than storing and removing whole objects.
+fn refused_field(head: &RequestHead<'_>) -> Option<Refusal> {
+    const CONDITIONS: [&str; 4] = [
+        "If-Match",
+        "If-None-Match",
+        "If-Modified-Since",
+        "If-Unmodified-Since",
+    ];
+    let has = |name: &'static str| first(head, name).is_some();
+    // A server that cannot take a part refuses it (RFC 9110 section 14.5).
+    if has("Content-Range") {
+        return Some(refusal(400, "object-part"));
+    }
+    if first(head, "Content-Encoding")
+        .is_some_and(|coding| !coding.eq_ignore_ascii_case(b"identity"))
+    {
+        return Some(refusal(415, "object-coding"));
+    }
+    let conditional = CONDITIONS.into_iter().any(has);
+    conditional.then_some(refusal(501, "condition-on-write"))
+}
+
+/// The fields of a new object. Its ETag is that of this version alone, or the digest.
+fn fields_of(local: &Local, kind: ObjectKind) -> FieldBlock {
+    let (etag, lifetime) = match kind {
+        ObjectKind::Content(digest) => {
+            let text: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+            (text, "max-age=31536000, immutable")
+        }
+        _ => {
+            let draw = (local.nonce(), local.nonce());
+            (format!("{:016x}{:016x}", draw.0, draw.1), "no-cache")
+        }
+    };
+    let mut fields = FieldBlockBuilder::default();
+    fields.push_any(b"Date", &local.date(local.wall()));
+    fields.push_any(b"Content-Type", b"application/octet-stream");
+    fields.push_any(b"X-Content-Type-Options", b"nosniff");
+    fields.push_any(b"ETag", format!("\"{etag}\"").as_bytes());
+    fields.push_any(b"Cache-Control", lifetime.as_bytes());
+    fields.finish()
+}
+
+/// Why a stored object is not sent, whatever part of it was asked for: a condition does not hold, or
+/// the store has given up some of its fragments.
+pub(super) fn unfit(local: &Local, object: &Arc<Object>, shape: &Shape) -> Option<Short> {
+    if *shape == Shape::AskOrigin {
+        let refusal = refusal(412, "condition-not-met");
+        return Some(Short::Refuse(refusal, Outcome::MemoryHit));
+    }
+    if is_whole(local, object) {
+        return None;
+    }
+    lost(local, object);
+    Some(Short::Refuse(NO_OBJECT, Outcome::Miss))
+}
+
+fn is_whole(local: &Local, object: &Object) -> bool {
+    let unit = u64::from(object.fragment_size().max(1));
+    let count = match object.is_large() {
+        true => object.total_length().div_ceil(unit),
+        false => 0,
+    };
+    let count = u32::try_from(count).unwrap_or(u32::MAX);
+    (0..count).all(|n| local.proxy.engine.has_fragment(object, n))
+}
+
+/// Forgets an object of which fragments are missing: it is not there for the next request.
+pub(crate) fn lost(local: &Local, object: &Object) {
+    let engine = &local.proxy.engine;
+    if engine.is_current_version(object) {
+        engine.supersede(object.hash(), object.key());
+    }
+}
