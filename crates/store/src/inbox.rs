@@ -48,6 +48,18 @@ impl Inbox {
         }
     }
 
+    /// Puts the removals of what was `taken` back, and those who wait for them. Returns the rest.
+    pub(crate) fn keep_removals(&mut self, taken: Self) -> Self {
+        self.removals = taken.removals;
+        self.requests = taken.requests;
+        self.overflow = taken.overflow;
+        self.closed = taken.closed;
+        Self {
+            items: taken.items,
+            ..Self::default()
+        }
+    }
+
     /// The writer has ended, and another goes on.
     pub(crate) fn hand_over(&mut self, heir: &mut Self) {
         // What the heir has so far came later.

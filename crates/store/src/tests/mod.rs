@@ -21,6 +21,7 @@ mod flips;
 mod gaps;
 mod gate;
 mod golden;
+mod handed_over;
 mod interleavings;
 mod kept;
 mod live;

@@ -201,13 +201,14 @@ impl Writer {
         engine.barrier();
         // What was removed before that, and after the drain, has to be void in the log as well:
         // whoever loads it knows of nothing else.
-        let geometry = match drained && self.drain(at_most) {
+        let geometry = match drained && self.drain_for(at_most, true) {
             true => self.grown(),
             false => Err(GrowError::Busy),
         };
         let geometry = match geometry {
             Ok(geometry) => geometry,
             Err(error) => {
+                self.has_heir = false;
                 engine.away.take(self.store.uuid);
                 self.store.set_duty(duty);
                 return Grown {

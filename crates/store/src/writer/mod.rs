@@ -3,6 +3,7 @@
 mod assemble;
 mod chain;
 mod commit;
+mod drain;
 mod gather;
 pub(crate) mod io;
 mod join;
@@ -118,6 +119,8 @@ pub struct Writer {
     options: StoreOptions,
     /// The store was away: its floor goes back to this when its removals are durable.
     restoring: Option<(LogPosition, SyncTicket)>,
+    /// It ends, and another writer goes on with the store.
+    has_heir: bool,
 }
 
 impl Drop for Writer {
@@ -196,6 +199,7 @@ impl Writer {
             now,
             options: options.clone(),
             restoring: None,
+            has_heir: false,
             store,
         })
     }
@@ -288,7 +292,18 @@ impl Writer {
     }
 
     fn take_inbox(&mut self) {
-        let inbox = std::mem::take(&mut *self.store.inbox.lock());
+        let inbox = {
+            let mut inbox = self.store.inbox.lock();
+            let taken = std::mem::take(&mut *inbox);
+            match rule!(
+                "grow: what is removed while the writer ends is left to the one that goes on",
+                self.has_heir,
+                false
+            ) {
+                true => inbox.keep_removals(taken),
+                false => taken,
+            }
+        };
         self.fed = !inbox.items.is_empty() || !inbox.removals.is_empty();
         if rule!(
             "removals: when too many wait, everything before them is void",
@@ -417,66 +432,5 @@ impl Writer {
     #[must_use]
     pub fn store_id(&self) -> crate::StoreId {
         self.store.id
-    }
-
-    /// Nothing waits, nothing is under way, everything written is durable, everything is loaded.
-    #[must_use]
-    pub fn is_idle(&self) -> bool {
-        let inbox = self.store.inbox.lock();
-        let empty =
-            inbox.items.is_empty() && inbox.removals.is_empty() && inbox.requests.is_empty();
-        empty
-            && self.loader.is_none()
-            && self.restoring.is_none()
-            && self.journal.is_idle(&self.store)
-            && self.gather.is_empty()
-            && self.io.in_flight() == 0
-            && !self.io.dirty
-            && self.waiting.is_empty()
-            && !(self.chain.is_open() && self.store.takes_writes())
-            && self.sealing.is_empty()
-            && self.line.is_at_rest()
-    }
-
-    /// Writes everything that waits, makes it durable and writes the summary of the open segment,
-    /// so that the next start has nothing to scan (that start goes on in the same segment). Blocks
-    /// for at most about `at_most` of the calling thread's time. True if all of it was done.
-    pub fn drain(&mut self, at_most: Duration) -> bool {
-        if !self.store.joined.load(Ordering::Acquire) {
-            return false;
-        }
-        let own = std::slice::from_ref(&self.store);
-        let ticket = self.engine.ticket_of(own, true);
-        let start = self.engine.clock.mono();
-        let over = |writer: &Self| writer.engine.clock.mono().since(start) > at_most;
-        let unfinished = |writer: &Self| {
-            !writer.clusters.is_empty()
-                || !writer.sealing.is_empty()
-                || !writer.journal.is_idle(&writer.store)
-        };
-        while !ticket.is_done() || unfinished(self) {
-            self.turn();
-            self.io.wait(Duration::from_millis(1));
-            if over(self) {
-                return false;
-            }
-        }
-        let Some(segment) = self.current.take().filter(|s| s.used_units > 0) else {
-            return true;
-        };
-        self.sealing.push_back(Sealing::new(segment));
-        while !self.sealing.is_empty() {
-            self.turn();
-            self.io.wait(Duration::from_millis(1));
-            if over(self) {
-                return false;
-            }
-        }
-        let durable = self.store.disk.flush().is_ok();
-        if durable {
-            self.chain.summarised();
-            self.settle_removals();
-        }
-        durable && ticket.outcome() == Some(crate::Durable::Yes)
     }
 }

@@ -1,0 +1,255 @@
+//! A store grows, or leaves and returns, while something is removed: at every moment that its disk sees.
+//! The removal holds when everything is loaded anew.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use foxy_base::{ManualClock, WallTime};
+use foxy_disk::{Completion, Disk, MemDisk, Nudge, Op, Queue, QueueStats};
+use parking_lot::Mutex;
+
+use super::removal_log::with_old;
+use super::rig::{Rig, SEGMENT, hash, options};
+use crate::*;
+
+const MEMORY: u64 = 256 << 10;
+const AT_MOST: Duration = Duration::from_secs(60);
+
+type Act = Box<dyn FnOnce() + Send>;
+
+/// An act that is due at a moment: each call of the disk or of a queue is one.
+#[derive(Clone, Default)]
+struct Moments(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    now: u64,
+    /// What is to come, and at which moment.
+    act: Option<(u64, Act)>,
+}
+
+impl std::fmt::Debug for Moments {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "moment {}", self.0.lock().now)
+    }
+}
+
+impl Moments {
+    /// Begins to count; the act follows at this moment.
+    fn begin(&self, at: u64, act: Act) {
+        *self.0.lock() = State {
+            now: 0,
+            act: Some((at, act)),
+        };
+    }
+
+    fn next(&self) {
+        let mut state = self.0.lock();
+        state.now += 1;
+        let now = state.now;
+        let due = state.act.take_if(|(at, _)| *at == now);
+        // It writes to this disk itself.
+        drop(state);
+        if let Some((_, act)) = due {
+            act();
+        }
+    }
+
+    /// True if the act was carried out.
+    fn is_over(&self) -> bool {
+        self.0.lock().act.is_none()
+    }
+}
+
+#[derive(Debug)]
+struct Seen {
+    disk: MemDisk,
+    moments: Moments,
+}
+
+struct SeenQueue {
+    queue: Box<dyn Queue>,
+    moments: Moments,
+}
+
+impl Queue for SeenQueue {
+    fn submit(&mut self, op: Op) {
+        self.moments.next();
+        self.queue.submit(op);
+    }
+    fn flush_submissions(&mut self) -> io::Result<()> {
+        self.moments.next();
+        self.queue.flush_submissions()
+    }
+    fn reap(&mut self, out: &mut Vec<Completion>) -> usize {
+        self.moments.next();
+        self.queue.reap(out)
+    }
+    fn wait(&mut self, timeout: Duration) -> io::Result<bool> {
+        self.moments.next();
+        self.queue.wait(timeout)
+    }
+    fn event_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.queue.event_fd()
+    }
+    fn nudge(&self) -> Option<Nudge> {
+        self.queue.nudge()
+    }
+    fn in_flight(&self) -> usize {
+        self.queue.in_flight()
+    }
+    fn stats(&self) -> QueueStats {
+        self.queue.stats()
+    }
+}
+
+impl Disk for Seen {
+    fn len(&self) -> u64 {
+        self.disk.len()
+    }
+    fn block_bytes(&self) -> u32 {
+        self.disk.block_bytes()
+    }
+    fn describe(&self) -> String {
+        self.disk.describe()
+    }
+    fn open_queue(&self, depth: u32) -> io::Result<Box<dyn Queue>> {
+        let queue = self.disk.open_queue(depth)?;
+        let moments = self.moments.clone();
+        Ok(Box::new(SeenQueue { queue, moments }))
+    }
+    fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        self.moments.next();
+        self.disk.read_at(at, into)
+    }
+    fn write_at(&self, at: u64, data: &[u8]) -> io::Result<()> {
+        self.moments.next();
+        self.disk.write_at(at, data)
+    }
+    fn write_cached(&self, at: u64, data: &[u8]) -> io::Result<()> {
+        self.disk.write_cached(at, data)
+    }
+    fn read_cached(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        self.disk.read_cached(at, into)
+    }
+    fn flush(&self) -> io::Result<()> {
+        self.moments.next();
+        self.disk.flush()
+    }
+    fn grow(&self, new_len: u64) -> io::Result<()> {
+        self.disk.grow(new_len)
+    }
+}
+
+/// A store with `k` and `other` on a disk that shows its moments.
+struct Scene {
+    engine: Arc<Engine>,
+    writer: Option<Writer>,
+    clock: Arc<ManualClock>,
+    disk: MemDisk,
+    moments: Moments,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let rig = with_old(8);
+        let clock = Arc::new(ManualClock::new(WallTime::from_secs(1_000_000)));
+        let mut scene = Self {
+            engine: Engine::new(EngineConfig::new(MEMORY, 8), clock.clone()),
+            writer: None,
+            clock,
+            disk: rig.disk.kill(),
+            moments: Moments::default(),
+        };
+        scene.open();
+        scene
+    }
+
+    fn open(&mut self) {
+        let seen = Seen {
+            disk: self.disk.clone(),
+            moments: self.moments.clone(),
+        };
+        let writer = self.engine.open_store(Arc::new(seen), options());
+        self.writer = Some(writer.unwrap());
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        let writer = self.writer.as_mut().unwrap();
+        for _ in 0..20_000 {
+            writer.turn();
+            if writer.is_idle() {
+                return;
+            }
+            self.clock.advance(Duration::from_millis(20));
+        }
+        panic!("the writer does not come to rest: {writer:?}");
+    }
+
+    fn grow(&mut self) {
+        let bytes = self.disk.len() + 2 * u64::from(SEGMENT + 4096);
+        let writer = self.writer.take().unwrap();
+        let grown = writer.grow(bytes, AT_MOST);
+        grown.result.unwrap();
+        self.writer = grown.writer;
+        self.settle();
+    }
+
+    fn leave_and_return(&mut self) {
+        assert!(self.writer.take().unwrap().close(AT_MOST));
+        self.open();
+    }
+
+    fn shows(&self) -> bool {
+        !matches!(self.engine.lookup(hash("k"), b"k"), Lookup::Miss)
+    }
+}
+
+/// Removes `k` at this moment of `work`; false if that was over before.
+fn holds(at: u64, work: fn(&mut Scene), remove: fn(&Engine)) -> bool {
+    let mut scene = Scene::new();
+    let acting = Arc::clone(&scene.engine);
+    let act = Box::new(move || remove(&acting));
+    scene.moments.begin(at, act);
+    work(&mut scene);
+    if !scene.moments.is_over() {
+        return false;
+    }
+    assert!(!scene.shows(), "moment {at}: at once");
+    let again = Rig::open(scene.disk.kill(), MEMORY, 9, options());
+    let mut again = again.kill();
+    again.settle();
+    assert_eq!(again.text("k"), None, "moment {at}: after a kill");
+    assert_eq!(again.text("other").as_deref(), Some("other"), "moment {at}");
+    scene.leave_and_return();
+    assert!(!scene.shows(), "moment {at}: when all is loaded anew");
+    true
+}
+
+const REMOVALS: [fn(&Engine); 2] = [
+    // While it is away, nothing is known of it.
+    |engine| {
+        engine.supersede(hash("k"), b"k");
+    },
+    |engine| drop(engine.purge(hash("k"), b"k")),
+];
+
+fn at_every_moment(work: fn(&mut Scene)) {
+    for remove in REMOVALS {
+        let moments = (1..).take_while(|at| holds(*at, work, remove)).count();
+        assert!((30..2000).contains(&moments), "{moments}");
+    }
+}
+
+#[test]
+fn a_removal_at_any_moment_of_a_growth_holds() {
+    at_every_moment(Scene::grow);
+}
+
+#[test]
+fn a_removal_at_any_moment_of_leaving_and_returning_holds() {
+    at_every_moment(Scene::leave_and_return);
+}

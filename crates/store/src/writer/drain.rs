@@ -1,0 +1,80 @@
+//! The end of a writer: everything that waits is written, made durable and summarised.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::Writer;
+use super::segment::Sealing;
+use crate::Durable;
+
+impl Writer {
+    /// Nothing waits, nothing is under way, everything written is durable, everything is loaded.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        let inbox = self.store.inbox.lock();
+        let empty =
+            inbox.items.is_empty() && inbox.removals.is_empty() && inbox.requests.is_empty();
+        empty
+            && self.loader.is_none()
+            && self.restoring.is_none()
+            && self.journal.is_idle(&self.store)
+            && self.gather.is_empty()
+            && self.io.in_flight() == 0
+            && !self.io.dirty
+            && self.waiting.is_empty()
+            && !(self.chain.is_open() && self.store.takes_writes())
+            && self.sealing.is_empty()
+            && self.line.is_at_rest()
+    }
+
+    /// Writes everything that waits, makes it durable and writes the summary of the open segment,
+    /// so that the next start has nothing to scan (that start goes on in the same segment). Blocks
+    /// for at most about `at_most` of the calling thread's time. True if all of it was done.
+    pub fn drain(&mut self, at_most: Duration) -> bool {
+        self.drain_for(at_most, false)
+    }
+
+    /// As [`Writer::drain`]. With `heir`, another writer goes on with the store: removals that come from
+    /// here on, and those who wait for them, stay in the inbox for it. This one would take them along
+    /// into its end.
+    pub(super) fn drain_for(&mut self, at_most: Duration, heir: bool) -> bool {
+        if !self.store.joined.load(Ordering::Acquire) {
+            return false;
+        }
+        let own = std::slice::from_ref(&self.store);
+        let ticket = self.engine.ticket_of(own, true);
+        self.take_inbox();
+        self.has_heir = heir;
+        let start = self.engine.clock.mono();
+        let over = |writer: &Self| writer.engine.clock.mono().since(start) > at_most;
+        let unfinished = |writer: &Self| {
+            !writer.clusters.is_empty()
+                || !writer.sealing.is_empty()
+                || !writer.journal.is_idle(&writer.store)
+        };
+        while !ticket.is_done() || unfinished(self) {
+            self.turn();
+            self.io.wait(Duration::from_millis(1));
+            if over(self) {
+                return false;
+            }
+        }
+        let Some(segment) = self.current.take().filter(|s| s.used_units > 0) else {
+            return true;
+        };
+        self.sealing.push_back(Sealing::new(segment));
+        while !self.sealing.is_empty() {
+            self.turn();
+            self.io.wait(Duration::from_millis(1));
+            if over(self) {
+                return false;
+            }
+        }
+        let durable = self.store.disk.flush().is_ok();
+        if durable {
+            self.chain.summarised();
+            self.settle_removals();
+        }
+        durable && ticket.outcome() == Some(Durable::Yes)
+    }
+}
