@@ -12,17 +12,44 @@ use ipnet::IpNet;
 
 const RULES: u8 = 250;
 
+/// The rule that decides if no other does.
+const LAST: usize = RULES as usize * 2 - 1;
+
 /// Requests for one host, one after the other.
 pub(crate) fn rules(count: u64) -> Option<()> {
-    judge(count, [b"www.example.com", b"www.example.com"])
+    judge(count, &[("www.example.com", LAST)])
 }
 
 /// Requests for another host than the one before.
 pub(crate) fn rules_of_hosts(count: u64) -> Option<()> {
-    judge(count, [b"www.example.com", b"img.example.com"])
+    judge(
+        count,
+        &[("www.example.com", LAST), ("img.example.com", LAST)],
+    )
 }
 
-fn judge(count: u64, hosts: [&[u8]; 2]) -> Option<()> {
+/// Requests for more hosts that the rules tell apart than a connection remembers.
+pub(crate) fn rules_of_many_hosts(count: u64) -> Option<()> {
+    let hosts = [
+        ("a.bad240.example.com", 480),
+        ("a.bad241.example.com", 482),
+        ("www.example.com", LAST),
+        ("a.bad242.example.com", 484),
+        ("a.bad243.example.com", 486),
+        ("fonts.stylesheets.test", LAST),
+        ("a.bad244.example.com", 488),
+        ("a.bad245.example.com", 490),
+    ];
+    judge(count, &hosts)
+}
+
+/// Requests for a host of which rules have paths, none of them this one.
+pub(crate) fn rules_of_paths(count: u64) -> Option<()> {
+    judge(count, &[("intranet.example.com", LAST)])
+}
+
+/// Judges requests for these hosts in turn, each with the rule that decides.
+fn judge(count: u64, hosts: &[(&'static str, usize)]) -> Option<()> {
     let set = set()?;
     let staff = set.standing("alice", &["staff"]);
     let who = Visitor {
@@ -32,19 +59,22 @@ fn judge(count: u64, hosts: [&[u8]; 2]) -> Option<()> {
         minute: 700,
     };
     let mut visit = set.visit(&who);
-    let request = |host| Request {
-        who,
-        host,
-        address: Some(IpAddr::from([203, 0, 113, 9])),
-        port: 80,
-        scheme: Scheme::Http,
-        method: b"GET",
-        path: Some(b"/images/logo.png"),
+    let request = |(host, rule): &(&'static str, usize)| {
+        let request = Request {
+            who,
+            host: host.as_bytes(),
+            address: Some(IpAddr::from([203, 0, 113, 9])),
+            port: 80,
+            scheme: Scheme::Http,
+            method: b"GET",
+            path: Some(b"/images/logo.png"),
+        };
+        (request, *rule)
     };
-    let requests = hosts.map(request);
-    for at in 0..count {
-        let found = set.judge(black_box(&mut visit), black_box(&requests[at as usize % 2]));
-        if found != Judgement::Rule(499) {
+    let requests: Vec<_> = hosts.iter().map(request).collect();
+    for (request, rule) in requests.iter().cycle().take(count as usize) {
+        let found = set.judge(black_box(&mut visit), black_box(request));
+        if found != Judgement::Rule(*rule) {
             return None;
         }
     }

@@ -32,7 +32,7 @@ const ENTRIES: u64 = 200_000;
 
 type Case = (&'static str, fn(u64) -> Option<()>);
 
-const CASES: [Case; 13] = [
+const CASES: [Case; 15] = [
     ("request-head", request_head),
     ("response-head", response_head),
     ("decide", decide_hit),
@@ -48,6 +48,8 @@ const CASES: [Case; 13] = [
     ("record-parse", record_parse),
     ("access-rules", access::rules),
     ("access-rules-hosts", access::rules_of_hosts),
+    ("access-rules-many", access::rules_of_many_hosts),
+    ("access-rules-paths", access::rules_of_paths),
 ];
 
 fn main() -> ExitCode {

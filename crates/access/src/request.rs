@@ -2,7 +2,8 @@
 
 use std::net::IpAddr;
 
-use crate::index::Block;
+use crate::Judgement;
+use crate::index::{Block, Class};
 
 /// The way of a request to its destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -49,9 +50,22 @@ pub struct Standing {
     pub(crate) groups: Box<[Box<str>]>,
     /// The rules whose conditions on users and groups fit.
     pub(crate) rules: Box<[Block]>,
+    pub(crate) token: u64,
 }
 
 impl Standing {
+    /// The same user, logged in with the token of this number.
+    #[must_use]
+    pub fn with_token(self, token: u64) -> Self {
+        Self { token, ..self }
+    }
+
+    /// Distinguishes the token that the user logged in with; 0: another kind of login.
+    #[must_use]
+    pub const fn token(&self) -> u64 {
+        self.token
+    }
+
     /// The user's name.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -80,51 +94,97 @@ pub struct Visitor<'a> {
 }
 
 /// The rules that are for a visitor, whatever is asked for. It belongs to the rule set that made it,
-/// and holds for this visitor alone. Remembers the last destination: the next request is most often
-/// for the same one.
+/// and holds for this visitor alone. Remembers the last way to a destination (method, scheme, port and
+/// address), and the judgements of hosts on it: the next request most often goes the same way to a
+/// host that the rules do not tell apart from an earlier one.
 #[derive(Clone, Debug)]
 pub struct Visit {
     pub(crate) rules: Box<[Block]>,
-    /// Those of them that are for the last destination.
+    /// Those of them that are for the last way.
     pub(crate) left: Box<[Block]>,
-    host: Vec<u8>,
     method: Vec<u8>,
     address: Option<IpAddr>,
     port: u16,
     scheme: Scheme,
+    found: [Found; FOUND],
+}
+
+/// There are fewer classes.
+const NO_CLASS: Class = Class::MAX;
+
+/// Classes of hosts that a visit remembers.
+const FOUND: usize = 4;
+
+/// The first rule for a class of hosts, on the last way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    class: Class,
+    /// `None`: rules have to be compared with the request.
+    pub(crate) judgement: Option<Judgement>,
+}
+
+impl Found {
+    const NOTHING: Self = Self {
+        class: NO_CLASS,
+        judgement: None,
+    };
 }
 
 impl Visit {
     pub(crate) fn new(rules: Box<[Block]>) -> Self {
         Self {
+            found: [Found::NOTHING; FOUND],
             left: rules.clone(),
             rules,
-            // No request has such a host.
-            host: b"/".to_vec(),
-            method: Vec::new(),
+            // No request has such a method.
+            method: b"/".to_vec(),
             address: None,
             port: 0,
             scheme: Scheme::Http,
         }
     }
 
-    /// True if the request differs from the last one in its path alone.
+    /// True if the request differs from the last one in host and path alone.
     #[inline]
-    pub(crate) fn is_for(&self, request: &Request<'_>) -> bool {
-        self.host == request.host
-            && self.method == request.method
-            && (self.port, self.scheme) == (request.port, request.scheme)
+    pub(crate) fn goes(&self, request: &Request<'_>) -> bool {
+        (self.port, self.scheme) == (request.port, request.scheme)
             && self.address == request.address
+            && alike(&self.method, request.method)
+    }
+
+    /// The judgement that is remembered for a class of hosts.
+    #[inline]
+    pub(crate) fn found(&self, class: Class) -> Option<&Found> {
+        let found = &self.found[class as usize % FOUND];
+        (found.class == class).then_some(found)
+    }
+
+    pub(crate) fn keep(&mut self, class: Class, judgement: Option<Judgement>) {
+        self.found[class as usize % FOUND] = Found { class, judgement };
     }
 
     pub(crate) fn note(&mut self, request: &Request<'_>) {
-        self.host.clear();
-        self.host.extend_from_slice(request.host);
+        self.found = [Found::NOTHING; FOUND];
         self.method.clear();
         self.method.extend_from_slice(request.method);
         (self.port, self.scheme) = (request.port, request.scheme);
         self.address = request.address;
     }
+}
+
+/// The host of a text with a dot at its end, which few requests have. A dot alone is a host.
+#[cold]
+fn undotted(bare: &[u8]) -> &[u8] {
+    match bare {
+        [] => b".",
+        bare => bare,
+    }
+}
+
+/// Methods are short: a call to compare them would cost more.
+#[inline]
+fn alike(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b)
 }
 
 /// A request as rules see it.
@@ -151,7 +211,7 @@ impl<'a> Request<'a> {
     /// The host without a dot at its end.
     pub(crate) fn bare_host(&self) -> &'a [u8] {
         match self.host {
-            [bare @ .., b'.'] if !bare.is_empty() => bare,
+            [bare @ .., b'.'] => undotted(bare),
             host => host,
         }
     }

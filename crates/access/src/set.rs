@@ -50,6 +50,7 @@ impl RuleSet {
             name: name.into(),
             groups: groups.iter().map(|group| (*group).into()).collect(),
             rules: Box::default(),
+            token: 0,
         };
         let mut bits = self.index.no_rules();
         for (i, rule) in self.rules.iter().enumerate() {

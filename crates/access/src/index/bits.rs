@@ -32,11 +32,30 @@ impl Block {
         }
     }
 
+    /// The rules that both blocks have.
+    pub(crate) fn and(&self, other: &Self) -> Self {
+        let mut both = *self;
+        both.keep(other);
+        both
+    }
+
     /// The first rule.
     #[inline]
     pub(crate) fn first(&self) -> Option<usize> {
-        let at = self.0.iter().position(|word| *word != 0)?;
-        Some(at * 64 + self.0[at].trailing_zeros() as usize)
+        self.first_with(&Self::ALL)
+    }
+
+    /// The first rule that both blocks have.
+    #[inline]
+    pub(crate) fn first_with(&self, other: &Self) -> Option<usize> {
+        let words = self.0.iter().zip(&other.0).enumerate();
+        for (at, (own, other)) in words {
+            let both = own & other;
+            if both != 0 {
+                return Some(at * 64 + both.trailing_zeros() as usize);
+            }
+        }
+        None
     }
 }
 

@@ -14,8 +14,8 @@ use std::net::IpAddr;
 use foxy_base::Pattern;
 use ipnet::IpNet;
 
-pub(crate) use bits::{BITS, Block};
-use bits::{Class, Classes, EVERY, put};
+pub(crate) use bits::{BITS, Block, Class};
+use bits::{Classes, EVERY, put};
 use intervals::{Intervals, Range};
 use names::{Hosts, Paths};
 use words::Words;
@@ -235,24 +235,52 @@ impl Index {
         visit: &mut Visit,
         request: &Request<'_>,
     ) -> Judgement {
-        if !visit.is_for(request) {
+        if !visit.goes(request) {
             self.turn_to(visit, request);
         }
-        for (at, left) in visit.left.iter().enumerate() {
-            let Some(first) = left.first() else { continue };
-            let found = match self.compared[at].has(first) {
-                false => Some(first),
-                true => self.compared(rules, (at, *left), request),
-            };
-            if let Some(rule) = found {
-                let number = at * BITS + rule;
-                return judged(&rules[number], number, request);
-            }
+        let hosts = self.hosts.as_ref();
+        let class = hosts.map_or(EVERY, |hosts| hosts.class(request.bare_host()));
+        if let Some(found) = visit.found(class)
+            && let Some(judgement) = found.judgement
+        {
+            return judgement;
         }
-        Judgement::None
+        self.search(rules, (visit, class), request)
     }
 
-    /// Finds the rules for another destination.
+    /// Finds the first rule for a class of hosts.
+    #[inline(never)]
+    fn search(
+        &self,
+        rules: &[Rule],
+        (visit, class): (&mut Visit, Class),
+        request: &Request<'_>,
+    ) -> Judgement {
+        let blocks = visit.left.iter().zip(self.classes.rules(class));
+        let mut compared = false;
+        let mut found = Judgement::None;
+        for (at, (left, host)) in blocks.enumerate() {
+            let Some(mut first) = left.first_with(host) else {
+                continue;
+            };
+            if self.compared[at].has(first) {
+                compared = true;
+                let Some(rule) = self.compared(rules, (at, left.and(host)), request) else {
+                    continue;
+                };
+                first = rule;
+            }
+            let number = at * BITS + first;
+            found = judged(&rules[number], number, request);
+            break;
+        }
+        visit.keep(class, (!compared).then_some(found));
+        found
+    }
+
+    /// Finds the rules for another way to destinations.
+    #[cold]
+    #[inline(never)]
     fn turn_to(&self, visit: &mut Visit, request: &Request<'_>) {
         let classes = self.classes_of(request);
         for at in 0..self.per {
@@ -265,26 +293,22 @@ impl Index {
         visit.note(request);
     }
 
-    /// One class of each condition.
-    #[inline]
-    fn classes_of(&self, request: &Request<'_>) -> [Class; 5] {
-        let mut classes = [EVERY; 5];
-        if let Some(hosts) = &self.hosts {
-            classes[0] = hosts.class(request.bare_host());
-        }
+    /// One class of each condition that concerns the way.
+    fn classes_of(&self, request: &Request<'_>) -> [Class; 4] {
+        let mut classes = [EVERY; 4];
         if let Some((addresses, _)) = &self.addresses
             && let Some(address) = request.address
         {
-            classes[1] = addresses.class(address);
+            classes[0] = addresses.class(address);
         }
         if let Some(ports) = &self.ports {
-            classes[2] = ports.class(request.port);
+            classes[1] = ports.class(request.port);
         }
         if let Some(schemes) = &self.schemes {
-            classes[3] = schemes[request.scheme as usize];
+            classes[2] = schemes[request.scheme as usize];
         }
         if let Some(methods) = &self.methods {
-            classes[4] = methods.class(request.method);
+            classes[3] = methods.class(request.method);
         }
         classes
     }

@@ -17,21 +17,17 @@ const FOLD: u8 = 0x20;
 #[derive(Debug)]
 pub(super) struct Hosts {
     table: Table,
-    /// Hosts of which no level is in the table.
-    other: Class,
 }
 
 /// Classes of paths.
 #[derive(Debug)]
 pub(super) struct Paths {
     table: Table,
-    other: Class,
 }
 
 /// A level: the rules that may be for it, and for what is below it.
 #[derive(Debug)]
 struct Entry {
-    hash: u64,
     name: Box<[u8]>,
     at: Class,
     below: Class,
@@ -41,10 +37,20 @@ struct Entry {
 #[derive(Debug)]
 struct Table {
     entries: Vec<Entry>,
-    /// Number of the entry, from 1.
-    slots: Box<[u32]>,
+    slots: Box<[Slot]>,
     shift: u32,
 }
+
+/// The hash stands beside the number, so that a search reads one place for each level.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    hash: u64,
+    /// Number of the entry; [`ROOT`]: the slot is free.
+    entry: u32,
+}
+
+/// The entry of values without a level in the table: the level above all, which has no name.
+const ROOT: u32 = 0;
 
 /// A rule at a level: its number, the level, and whether it may be for that level and for those
 /// below.
@@ -52,14 +58,14 @@ pub(super) type Named<'a> = (usize, &'a [u8], bool, bool);
 
 impl Hosts {
     pub(super) fn new(free: &[Block], named: &[Named<'_>], classes: &mut Classes) -> Self {
-        let levels = |name: &[u8]| -> Vec<usize> {
+        let starts = |name: &[u8]| -> Vec<usize> {
             let dots = name.iter().enumerate().filter(|(_, b)| **b == b'.');
             let mut starts: Vec<usize> = dots.map(|(at, _)| at + 1).collect();
             starts.push(0);
             starts
         };
         let parts = |name: &[u8]| -> Vec<Box<[u8]>> {
-            levels(name)
+            starts(name)
                 .into_iter()
                 .map(|at| name[at..].into())
                 .collect()
@@ -69,53 +75,45 @@ impl Hosts {
                 && other.ends_with(level)
                 && other[other.len() - level.len() - 1] == b'.'
         });
-        let (all, levels) = sorted;
+        let (all, named) = sorted;
         let hash = |name: &[u8]| {
-            let (mut hash, mut end) = (SEED, name.len() + 1);
-            while end > 0 {
-                (hash, end) = label(hash, name, end - 1);
-            }
-            hash
+            let mut last = SEED;
+            levels(name, |hash, _| {
+                last = hash;
+                true
+            });
+            last
         };
         Self {
-            other: classes.add(&all),
-            table: Table::new(&levels, hash, classes),
+            table: Table::new(&all, &named, hash, classes),
         }
     }
 
     /// The class of a host, which has no dot at its end.
     #[inline]
     pub(super) fn class(&self, host: &[u8]) -> Class {
-        let (mut hash, mut found, mut end) = (SEED, None, host.len());
-        loop {
-            let at;
-            (hash, at) = label(hash, host, end);
-            match self.table.find(hash) {
-                Some(entry) => found = Some((entry, at)),
-                None => break,
-            }
-            if at == 0 {
-                break;
-            }
-            end = at - 1;
+        let mut found = ROOT;
+        levels(host, |hash, _| {
+            let entry = self.table.find(hash);
+            found = entry.unwrap_or(found);
+            entry.is_some()
+        });
+        if found == ROOT {
+            return self.table.other();
         }
-        self.checked(host, found)
-    }
-
-    #[inline]
-    fn checked(&self, host: &[u8], found: Option<(&Entry, usize)>) -> Class {
-        match found {
-            None => self.other,
-            Some((entry, at)) if alike(&entry.name, &host[at..]) => match at {
-                0 => entry.at,
-                _ => entry.below,
-            },
-            Some(_) => self.slowly(host),
+        let entry = &self.table.entries[found as usize];
+        match host.len().checked_sub(entry.name.len()) {
+            Some(0) if alike(&entry.name, host) => entry.at,
+            Some(at) if at > 0 && host[at - 1] == b'.' && alike(&entry.name, &host[at..]) => {
+                entry.below
+            }
+            _ => self.slowly(host),
         }
     }
 
     /// Another name has the hash of a level: compares the names.
     #[cold]
+    #[inline(never)]
     fn slowly(&self, host: &[u8]) -> Class {
         let under = |entry: &&Entry| {
             let (name, all) = (&entry.name, host.len());
@@ -124,9 +122,11 @@ impl Hosts {
         };
         let found = self.table.entries.iter().filter(under);
         let longest = found.max_by_key(|entry| entry.name.len());
-        longest.map_or(self.other, |entry| match entry.name.len() == host.len() {
-            true => entry.at,
-            false => entry.below,
+        longest.map_or(self.table.other(), |entry| {
+            match entry.name.len() == host.len() {
+                true => entry.at,
+                false => entry.below,
+            }
         })
     }
 }
@@ -143,37 +143,37 @@ impl Paths {
         });
         let hash = |name: &[u8]| name.iter().fold(SEED, |h, b| step(h, *b));
         Self {
-            other: classes.add(&all),
-            table: Table::new(&levels, hash, classes),
+            table: Table::new(&all, &levels, hash, classes),
         }
     }
 
     /// The class of a path: the rules that may be for it.
     #[inline]
     pub(super) fn class(&self, path: &[u8]) -> Class {
-        let (mut hash, mut found) = (SEED, None);
+        let (mut hash, mut found) = (SEED, (ROOT, 0));
         for (at, byte) in path.iter().enumerate() {
             hash = step(hash, *byte);
             if *byte == b'/' {
                 match self.table.find(hash) {
-                    Some(entry) => found = Some((entry, at + 1)),
+                    Some(entry) => found = (entry, at + 1),
                     None => break,
                 }
             }
         }
-        match found {
-            None => self.other,
-            Some((entry, end)) if *entry.name == path[..end] => entry.below,
-            Some(_) => self.slowly(path),
+        let (entry, end) = found;
+        match &self.table.entries[entry as usize] {
+            entry if *entry.name == path[..end] => entry.below,
+            _ => self.slowly(path),
         }
     }
 
     #[cold]
+    #[inline(never)]
     fn slowly(&self, path: &[u8]) -> Class {
         let entries = self.table.entries.iter();
         let found = entries.filter(|entry| path.starts_with(&entry.name));
         let longest = found.max_by_key(|entry| entry.name.len());
-        longest.map_or(self.other, |entry| entry.below)
+        longest.map_or(self.table.other(), |entry| entry.below)
     }
 }
 
@@ -182,24 +182,48 @@ fn step(hash: u64, byte: u8) -> u64 {
     (hash ^ u64::from(byte)).wrapping_mul(FACTOR)
 }
 
-/// The hash of the levels so far and the label of `host` that ends at `end`, without regard to case.
-/// Returns where the label begins as well: behind a dot, or at 0.
+/// Calls `each` with the levels of a host from its end, until it returns false: with the hash of a
+/// level, without regard to case, and with where the level begins (behind a dot, or at 0).
 #[inline]
-fn label(hash: u64, host: &[u8], end: usize) -> (u64, usize) {
+fn levels(host: &[u8], mut each: impl FnMut(u64, usize) -> bool) {
+    let (mut hash, mut end) = (SEED, host.len());
+    while let Some((_, word)) = host[..end].split_last_chunk::<8>() {
+        let word = u64::from_le_bytes(*word);
+        let Some(dot) = last_dot(word) else {
+            // The label is longer than this word.
+            hash = mix(hash, word, 8);
+            end -= 8;
+            continue;
+        };
+        let length = (63 - dot as usize) / 8;
+        hash = mix(hash, word & (u64::MAX << dot << 1), length);
+        if !each(hash, end - length) {
+            return;
+        }
+        end -= length + 1;
+    }
+    let mut word = first_word(host, end);
+    while let Some(dot) = last_dot(word) {
+        let length = (63 - dot as usize) / 8;
+        hash = mix(hash, word & (u64::MAX << dot << 1), length);
+        if !each(hash, end - length) {
+            return;
+        }
+        end -= length + 1;
+        word = word << (length * 8) << 8;
+    }
+    each(mix(hash, word, end), 0);
+}
+
+/// The highest bit of the last byte that is a dot.
+#[inline]
+fn last_dot(word: u64) -> Option<u32> {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    let word = last_word(host, end);
     // Bytes that are dots become 0, and the highest bit of these is set. No host has a byte that the
     // borrow of another would mark.
     let other = word ^ (ONES * u64::from(b'.'));
     let dots = other.wrapping_sub(ONES) & !other & (ONES << 7);
-    let length = match dots {
-        0 if end > 8 => return long(hash, host, end),
-        0 => end,
-        _ => dots.leading_zeros() as usize / 8,
-    };
-    // The label alone; an empty one has no bytes.
-    let own = word.checked_shr(64 - length as u32 * 8).unwrap_or(0);
-    (mix(hash, own, length), end - length)
+    dots.checked_ilog2()
 }
 
 #[inline]
@@ -211,32 +235,14 @@ fn mix(hash: u64, label: u64, length: usize) -> u64 {
         ^ length as u64
 }
 
-/// Labels of more than eight bytes.
-#[cold]
-fn long(hash: u64, host: &[u8], end: usize) -> (u64, usize) {
-    let dot = host[..end].iter().rposition(|b| *b == b'.');
-    let at = dot.map_or(0, |dot| dot + 1);
-    let label = host[at..end].to_ascii_lowercase();
-    let own = foxy_base::hash64(SEED, &label);
-    (mix(hash, own, label.len()), at)
-}
-
-/// The eight bytes that end at `end`, the last one on top; zeros where the host has begun.
+/// The first bytes of a host, fewer than eight, the last one on top; zeros below.
 #[inline]
-fn last_word(host: &[u8], end: usize) -> u64 {
-    if let Some((_, word)) = host[..end].split_last_chunk::<8>() {
-        return u64::from_le_bytes(*word);
-    }
-    match (host.first_chunk::<8>(), end) {
-        (_, 0) => 0,
-        (Some(word), _) => u64::from_le_bytes(*word) << (64 - end * 8),
-        (None, _) => {
-            let bytes = host[..end].iter().rev();
-            let (word, left) = bytes.fold((0, 64), |(word, left), byte| {
-                (word | u64::from(*byte) << (left - 8), left - 8)
-            });
-            debug_assert!(left == 64 - end * 8);
-            word
+fn first_word(host: &[u8], end: usize) -> u64 {
+    match host.first_chunk::<8>() {
+        Some(word) => u64::from_le_bytes(*word) << 8 << ((7 - end) * 8),
+        None => {
+            let bytes = host[..end].iter();
+            bytes.fold(0, |word, byte| word >> 8 | u64::from(*byte) << 56)
         }
     }
 }
@@ -253,8 +259,11 @@ fn alike(a: &[u8], b: &[u8]) -> bool {
     };
     let differ =
         |a: &[u8; 8], b: &[u8; 8]| (u64::from_ne_bytes(*a) ^ u64::from_ne_bytes(*b)) & !FOLDS;
-    let (whole_a, whole_b) = (a.as_chunks::<8>().0, b.as_chunks::<8>().0);
     let mut all = differ(last_a, last_b);
+    let (whole_a, whole_b) = (a.as_chunks::<8>().0, b.as_chunks::<8>().0);
+    if let ([first_a], [first_b]) = (whole_a, whole_b) {
+        return all | differ(first_a, first_b) == 0;
+    }
     for (a, b) in whole_a.iter().zip(whole_b) {
         all |= differ(a, b);
     }
@@ -304,47 +313,72 @@ fn sets(
 }
 
 impl Table {
+    /// `all`: the rules for values without a level in the table.
     fn new(
-        levels: &[(Box<[u8]>, Set, Set)],
+        all: &[Block],
+        levels: &[Level],
         hash: impl Fn(&[u8]) -> u64,
         classes: &mut Classes,
     ) -> Self {
         let size = (levels.len() * 2).next_power_of_two().max(2);
+        let other = classes.add(all);
+        let root = Entry {
+            name: Box::default(),
+            at: other,
+            below: other,
+        };
         let mut table = Self {
-            entries: Vec::with_capacity(levels.len()),
-            slots: vec![0; size].into(),
+            entries: vec![root],
+            slots: vec![Slot::default(); size].into(),
             shift: 64 - size.trailing_zeros(),
         };
         for (name, at, below) in levels {
             let hash = hash(name);
             let entry = Entry {
-                hash,
                 name: name.clone(),
                 at: classes.add(at),
                 below: classes.add(below),
             };
-            table.entries.push(entry);
             let mut slot = (hash >> table.shift) as usize;
-            while table.slots[slot] != 0 {
+            while table.slots[slot].entry != ROOT {
                 slot = (slot + 1) % size;
             }
-            table.slots[slot] = table.entries.len() as u32;
+            table.slots[slot] = Slot {
+                hash,
+                entry: table.entries.len() as u32,
+            };
+            table.entries.push(entry);
         }
         table
     }
 
+    fn other(&self) -> Class {
+        self.entries[ROOT as usize].below
+    }
+
+    /// The number of the entry.
     #[inline]
-    fn find(&self, hash: u64) -> Option<&Entry> {
-        let mask = self.slots.len() - 1;
-        let mut slot = (hash >> self.shift) as usize & mask;
+    fn find(&self, hash: u64) -> Option<u32> {
+        let at = (hash >> self.shift) as usize;
+        let slot = self.slots.get(at)?;
+        match slot.entry {
+            ROOT => None,
+            entry if slot.hash == hash => Some(entry),
+            _ => self.find_behind(at, hash),
+        }
+    }
+
+    /// Searches behind a slot that another hash has.
+    #[inline(never)]
+    fn find_behind(&self, mut at: usize, hash: u64) -> Option<u32> {
         loop {
-            let entry = self
-                .entries
-                .get((self.slots[slot] as usize).checked_sub(1)?)?;
-            if entry.hash == hash {
-                return Some(entry);
+            at = (at + 1) % self.slots.len();
+            let slot = &self.slots[at];
+            match slot.entry {
+                ROOT => return None,
+                entry if slot.hash == hash => return Some(entry),
+                _ => {}
             }
-            slot = (slot + 1) & mask;
         }
     }
 }
@@ -367,11 +401,9 @@ mod tests {
             all.position(|entry| *entry.name == *name).unwrap()
         };
         let (a, b) = (at(&hosts, b"a.test"), at(&hosts, b"b.test"));
-        hosts.table.entries[a].hash = hosts.table.entries[b].hash;
-        hosts.table.slots.fill((a + 1) as u32);
-        let test = at(&hosts, b"test");
-        let slot = (hosts.table.entries[test].hash >> hosts.table.shift) as usize;
-        hosts.table.slots[slot] = (test + 1) as u32;
+        let numbered = |entry: usize| move |slot: &&mut Slot| slot.entry as usize == entry;
+        let mut slots = hosts.table.slots.iter_mut();
+        slots.find(numbered(b)).unwrap().entry = a as u32;
         assert_eq!(hosts.class(b"b.test"), right);
         assert!(classes.rules(right)[0].has(1) && !classes.rules(right)[0].has(0));
     }
