@@ -75,6 +75,44 @@ pub(crate) fn of_integrity(text: &[u8]) -> Option<Digest> {
     Some(Digest::Sha512(bytes.try_into().ok()?))
 }
 
+impl Digest {
+    /// The value of `Repr-Digest` with this digest (RFC 9530 section 3).
+    #[must_use]
+    pub fn field_value(&self) -> String {
+        match self {
+            Self::Sha256(bytes) => format!("sha-256=:{}:", STANDARD.encode(bytes)),
+            Self::Sha512(bytes) => format!("sha-512=:{}:", STANDARD.encode(bytes)),
+        }
+    }
+
+    /// True if both are of one algorithm, so that they can be compared.
+    #[must_use]
+    pub const fn is_like(&self, other: &Self) -> bool {
+        matches!(
+            (self, other),
+            (Self::Sha256(_), Self::Sha256(_)) | (Self::Sha512(_), Self::Sha512(_))
+        )
+    }
+}
+
+/// The digests in a value of `Repr-Digest` or `Content-Digest` (RFC 9530) that Foxy can compare.
+/// Members of the dictionary that cannot be read are passed over.
+pub fn of_field(value: &[u8]) -> impl Iterator<Item = Digest> {
+    value.split(|b| *b == b',').filter_map(|member| {
+        let member = member.split(|b| *b == b';').next()?.trim_ascii();
+        let equals = member.iter().position(|b| *b == b'=')?;
+        let coded = member[equals + 1..]
+            .strip_prefix(b":")?
+            .strip_suffix(b":")?;
+        let bytes = STANDARD.decode(coded).ok()?;
+        match &member[..equals] {
+            b"sha-256" => Some(Digest::Sha256(bytes.try_into().ok()?)),
+            b"sha-512" => Some(Digest::Sha512(bytes.try_into().ok()?)),
+            _ => None,
+        }
+    })
+}
+
 /// The SHA-256 in the fragment of a URL.
 pub(crate) fn of_fragment(url: &[u8]) -> Option<Digest> {
     let at = url.iter().position(|b| *b == b'#')?;
@@ -106,5 +144,19 @@ mod tests {
         ] {
             assert_eq!(of_integrity(wrong.as_bytes()), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn digests_in_fields() {
+        for digest in [Digest::Sha256([7; 32]), Digest::Sha512([8; 64])] {
+            let text = digest.field_value();
+            let all: Vec<Digest> = of_field(text.as_bytes()).collect();
+            assert_eq!(all, [digest]);
+            let many = format!("md5=:AAAA:, {text};x=1 ,sha-256=7, sha-512=:AAAA:, sha-256");
+            let all: Vec<Digest> = of_field(many.as_bytes()).collect();
+            assert_eq!(all, [digest], "{many}");
+        }
+        assert!(!Digest::Sha256([0; 32]).is_like(&Digest::Sha512([0; 64])));
+        assert_eq!(of_field(b"").count() + of_field(b"=,:;,=::").count(), 0);
     }
 }

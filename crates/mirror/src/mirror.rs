@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use foxy_base::hash64;
 
-use crate::{Class, IMAGES_PREFIX, Refused, Upstream, VersionRules};
+use crate::versions::speaks_for;
+use crate::{Class, IMAGES_PREFIX, OwnNames, Refused, Upstream, VersionRules};
 
 /// Changes with the rewriting: rewritten documents get other ETags then.
 const VERSION: u64 = 1;
@@ -23,6 +24,8 @@ pub struct Mirror {
     classes: Vec<Class>,
     /// Rules about versions, if there are some.
     rules: Option<VersionRules>,
+    /// Packages that it alone has, if some are named.
+    own: Option<OwnNames>,
 }
 
 /// The server and the class of a URL of a mirror.
@@ -64,6 +67,7 @@ impl Mirror {
             places,
             classes,
             rules: None,
+            own: None,
         })
     }
 
@@ -73,6 +77,47 @@ impl Mirror {
         let mut mirror = Arc::unwrap_or_clone(self);
         mirror.rules = Some(rules);
         Arc::new(mirror)
+    }
+
+    /// The mirror with packages that it alone has.
+    #[must_use]
+    pub fn with_own(self: Arc<Self>, names: OwnNames) -> Arc<Self> {
+        let mut mirror = Arc::unwrap_or_clone(self);
+        mirror.own = Some(names);
+        Arc::new(mirror)
+    }
+
+    /// Packages that it alone has, if some are named.
+    #[must_use]
+    pub const fn own(&self) -> Option<&OwnNames> {
+        self.own.as_ref()
+    }
+
+    /// True if a path below the prefix of `other`, without query, names a package that this mirror alone
+    /// has.
+    #[must_use]
+    pub fn owns(&self, other: &Self, path: &[u8]) -> bool {
+        let own = self.own.as_ref();
+        let listing = other.classes.iter().find_map(|class| class.listing);
+        let rest = path.strip_prefix(other.prefix.as_bytes());
+        match (own, listing, rest) {
+            (Some(own), Some(listing), Some(rest)) => own.has(listing, rest),
+            _ => false,
+        }
+    }
+
+    /// True if a document may say which digest an artefact has; both are paths on the mirror. A document
+    /// of one package has nothing to say about files of another.
+    #[must_use]
+    pub fn speaks_for(&self, document: &[u8], artefact: &[u8]) -> bool {
+        let listing = self.classes.iter().find_map(|class| class.listing);
+        let rest = |path: &[u8]| Some(path.strip_prefix(self.prefix.as_bytes())?.to_vec());
+        match (listing, rest(document), rest(artefact)) {
+            (Some(listing), Some(document), Some(artefact)) => {
+                speaks_for(listing, &document, &artefact)
+            }
+            _ => true,
+        }
     }
 
     /// Rules about versions, if there are some.
@@ -122,6 +167,12 @@ impl Mirror {
     #[must_use]
     pub fn servers(&self) -> &[Upstream] {
         &self.places
+    }
+
+    /// Host and port of each server, as keys have them.
+    pub fn hosts(&self) -> impl Iterator<Item = Vec<u8>> {
+        let servers = self.places.iter();
+        servers.map(|server| server.authority.clone().into_bytes())
     }
 
     /// A class.

@@ -7,12 +7,15 @@ mod html;
 mod json;
 mod names;
 mod npm;
+mod own;
 mod paths;
 mod pypi;
 
 use foxy_base::{Pattern, hash64};
 
 pub use edits::Body;
+pub use own::OwnNames;
+pub(crate) use own::speaks_for;
 pub use paths::Refused;
 
 /// How the documents and paths of a registry name versions.

@@ -141,7 +141,7 @@ fn plain(path: &[u8]) -> Vec<u8> {
 
 /// The segments of a path without escapes, as the most lenient server reads them: without parameters
 /// (`;`), and empty ones are none.
-fn segments(path: &[u8]) -> Vec<String> {
+pub(super) fn segments(path: &[u8]) -> Vec<String> {
     let path = plain(path);
     let text = String::from_utf8_lossy(&path);
     let parts = text.split(['/', '\\']).map(|part| {
@@ -199,7 +199,7 @@ fn decoded(text: &[u8]) -> Vec<u8> {
 }
 
 /// What a path names; several where names can be read in several ways.
-fn named(listing: Listing, path: &[String]) -> Vec<(String, Which)> {
+pub(super) fn named(listing: Listing, path: &[String]) -> Vec<(String, Which)> {
     match listing {
         Listing::Npm => npm(path).into_iter().collect(),
         Listing::Pypi => pypi(path),
