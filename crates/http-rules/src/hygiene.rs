@@ -5,6 +5,7 @@ use foxy_base::{
 };
 
 use crate::cache_control::for_each_listed;
+use crate::range::is_of_content;
 use crate::storing::StorePlan;
 
 /// Fields that concern one connection only, and those of proxy authentication (RFC 9110 section
@@ -78,6 +79,7 @@ impl<'a> Sieve<'a> {
         let never = match name.len() {
             2 | 7 | 10 | 16 | 17 | 18 | 19 | 25 => is_hop_by_hop(name),
             3 => eq_name(name, b"Age"),
+            11 | 14 if self.part && is_of_content(name) => true,
             13 => self.part && eq_name(name, b"Content-Range"),
             14 => eq_name(name, b"Content-Length"),
             _ => false,

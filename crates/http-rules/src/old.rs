@@ -9,19 +9,16 @@ use crate::guess;
 use crate::reason::LifetimeSource;
 use crate::status;
 
-/// The digest of a stored response under today's rules. `None` if these would not have stored it,
-/// or if the record does not prove that they would. Records of today's rules cost one comparison.
+/// Brings the digest of a stored response under today's rules. Returns whether it may be used: not if
+/// these would not have stored it, or if the record does not prove that they would. Records of
+/// today's rules cost one comparison.
 #[inline]
-pub fn admitted<F: Fields + ?Sized>(digest: Digest, fields: &F) -> Option<Digest> {
-    if digest.flags.has(Flags::OLD_RULES) {
-        judged(digest, fields)
-    } else {
-        Some(digest)
-    }
+pub fn admits<F: Fields + ?Sized>(digest: &mut Digest, fields: &F) -> bool {
+    !digest.flags.has(Flags::OLD_RULES) || judged(digest, fields)
 }
 
 #[cold]
-fn judged<F: Fields + ?Sized>(mut digest: Digest, fields: &F) -> Option<Digest> {
+fn judged<F: Fields + ?Sized>(digest: &mut Digest, fields: &F) -> bool {
     let guessed = digest.flags.has(Flags::HEURISTIC)
         // The operator's bounds hide whether the lifetime was a guess.
         || matches!(digest.source, LifetimeSource::Minimum | LifetimeSource::Maximum);
@@ -40,7 +37,7 @@ fn judged<F: Fields + ?Sized>(mut digest: Digest, fields: &F) -> Option<Digest> 
         || guessed && !fixed
         || raised
         || status::is_about_request(digest.status);
-    (!wrong).then_some(digest)
+    !wrong
 }
 
 #[cfg(test)]
@@ -54,6 +51,10 @@ mod tests {
         // An older Foxy had neither generations nor static types.
         (bytes[6], bytes[3]) = (0, bytes[3] & 0x0f);
         Digest::decode(&bytes).unwrap()
+    }
+
+    fn admitted<F: Fields + ?Sized>(mut digest: Digest, fields: &F) -> Option<Digest> {
+        admits(&mut digest, fields).then_some(digest)
     }
 
     fn is_served(response: &str) -> bool {

@@ -8,7 +8,7 @@ mod held;
 mod parts;
 mod request;
 
-pub use answer::answer;
+pub use answer::{answer, is_of_content};
 pub(crate) use combine::strong_last_modified;
 pub use combine::{completion, may_combine};
 pub use content_range::ContentRange;

@@ -68,7 +68,8 @@ where
 
 /// True if a field of a 304 or HEAD response never replaces the stored one: those that describe
 /// the stored bytes and cannot have changed without them (RFC 9111 section 3.2 leaves out what the
-/// integrity of the stored response needs). A digest beside a 304 is that of its own, empty body.
+/// integrity of the stored response needs). A digest beside a 304 is that of its own, empty body, and
+/// one in the answer to HEAD is of bytes that nobody has compared.
 fn is_never_updated(name: &[u8]) -> bool {
     let kept = [
         "Content-Length",
@@ -76,6 +77,8 @@ fn is_never_updated(name: &[u8]) -> bool {
         "Content-Encoding",
         "Content-MD5",
         "Content-Digest",
+        "Digest",
+        "Repr-Digest",
     ];
     kept.iter().any(|kept| eq_name(name, kept.as_bytes()))
 }

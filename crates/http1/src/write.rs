@@ -39,6 +39,7 @@ pub fn status_line_with(out: &mut Vec<u8>, status: u16, reason: &[u8]) {
 }
 
 /// Appends one field line.
+#[inline]
 pub fn field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     debug_assert!(is_clean(name) && is_clean(value) && !name.is_empty());
     out.extend_from_slice(name);
@@ -48,6 +49,7 @@ pub fn field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 }
 
 /// Appends a field line with a number: Content-Length, Age.
+#[inline]
 pub fn number_field(out: &mut Vec<u8>, name: &[u8], value: u64) {
     field(out, name, itoa::Buffer::new().format(value).as_bytes());
 }

@@ -88,3 +88,12 @@ fn a_long_connection_list_is_no_more_work_than_its_length() {
     let usual = fields("Connection: keep-alive, Close");
     assert!(Sieve::new(&usual, false, false).listed.is_empty());
 }
+
+#[test]
+fn digests_of_one_message_are_not_stored_from_a_part() {
+    let of = "Cache-Control: max-age=9 | Repr-Digest: sha-256=:a: | ETag: \"a\"";
+    let whole = format!("{of} | Content-Digest: sha-256=:b: | Content-MD5: c");
+    check(200, &whole, &whole);
+    let part = format!("{whole} | Content-Range: bytes 0-3/9");
+    check(206, &part, of);
+}

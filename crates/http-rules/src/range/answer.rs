@@ -1,6 +1,6 @@
 //! From a request's Range and If-Range to the parts of the answer.
 
-use foxy_base::{Fields, WallTime};
+use foxy_base::{Fields, WallTime, eq_name};
 
 use super::{Ranges, Resolved};
 use crate::conditional::range_applies;
@@ -33,4 +33,12 @@ where
         Some(ranges) => ranges.resolve(length, config.ranges_max),
         None => Resolved::Whole,
     }
+}
+
+/// True for fields whose value is of the bytes of one message and not of the representation:
+/// `Content-Digest` (RFC 9530 section 2) and the older `Content-MD5`. What was said of the whole is
+/// wrong for a part of it, and the other way round.
+#[must_use]
+pub fn is_of_content(name: &[u8]) -> bool {
+    eq_name(name, b"Content-Digest") || eq_name(name, b"Content-MD5")
 }

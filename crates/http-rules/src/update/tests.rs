@@ -27,10 +27,10 @@ fn new_fields_replace_their_namesakes_and_others_stay() {
 
 #[test]
 fn fields_of_the_stored_bytes_and_of_the_connection_never_change() {
-    let old = "Content-Length: 36 | Content-Encoding: gzip | Content-Range: x | Content-MD5: a | Content-Digest: b";
+    let old = "Content-Length: 36 | Content-Encoding: gzip | Content-Range: x | Content-MD5: a | Content-Digest: b | Repr-Digest: e | Digest: f";
     check_fields(
         old,
-        "Content-Length: 10 | Content-Encoding: br | Content-Range: y | Content-MD5: c | Content-Digest: d",
+        "Content-Length: 10 | Content-Encoding: br | Content-Range: y | Content-MD5: c | Content-Digest: d | Repr-Digest: g | Digest: h",
         old,
     );
     check_fields(
