@@ -3,14 +3,17 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
-use foxy_base::{KeyHash, key_hash};
+use foxy_base::{FieldBlock, KeyHash, first, key_hash};
 use foxy_http_rules::rules::BypassWhy;
 use foxy_http_rules::{RequestDigest, RuleId};
 use foxy_http1::{FieldSlots, RequestHead, RequestParts, Scheme, Url};
+use foxy_mirror::digests_of_field;
+use foxy_store::Object;
 
 use crate::asker::Asker;
 use crate::conn::past_the_cache;
 use crate::local::Local;
+use crate::mirrors::Standing;
 use crate::origins::Turn;
 use crate::parents::Parents;
 use crate::rewriting::Recipient;
@@ -174,6 +177,35 @@ impl Ask {
     /// with a digest.
     pub(crate) fn comes_whole(&self) -> bool {
         self.role.mirrored().is_some_and(|part| part.comes_whole())
+    }
+
+    /// True if it is for an artefact of a mirror that came with another digest than documents name:
+    /// caches on the way are passed by.
+    pub(crate) fn is_doubted(&self, local: &Local) -> bool {
+        let part = self.role.mirrored().filter(|part| part.is_artefact());
+        part.is_some_and(|part| local.proxy.expected.is_doubted(part.name(), &self.target))
+    }
+
+    /// Returns whether a stored object has the digest that documents of a mirror name for it.
+    pub(crate) fn standing(&self, local: &Local, object: &Object) -> Standing {
+        let part = self.role.mirrored();
+        part.map_or(Standing::Right, |part| {
+            local.proxy.expected.standing(part, &self.target, object)
+        })
+    }
+
+    /// True if an answer with these fields is compared with the digest that documents of a mirror name
+    /// now.
+    pub(crate) fn has_digest(&self, local: &Local, fields: &FieldBlock) -> bool {
+        let part = self
+            .role
+            .mirrored()
+            .filter(|part| part.is_named_by_documents());
+        let expected = part.and_then(|part| part.expected(&local.proxy.expected, &self.target));
+        expected.is_none_or(|expected| {
+            let said = first(fields, "Repr-Digest").unwrap_or_default();
+            digests_of_field(said).any(|said| said == expected)
+        })
     }
 
     /// The request as its origin gets it.

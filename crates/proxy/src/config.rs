@@ -11,8 +11,8 @@ use foxy_tls::{OriginTls, ServerTls};
 use ipnet::IpNet;
 
 use crate::{
-    Access, Compress, Gatekeeper, Maintenance, Manner, Mirrored, Mirrors, Objects, OriginTimeouts,
-    Origins,
+    Access, Compress, Gatekeeper, Maintenance, Manner, MirrorSite, Mirrored, Mirrors, Objects,
+    OriginTimeouts, Origins,
 };
 
 /// Everything the proxy needs to know. Plain data: reading files and flags is the binary's work.
@@ -124,7 +124,8 @@ pub struct UpstreamConfig {
     pub idle_max: Duration,
     /// How old a connection may become before it is not used again.
     pub age_max: Duration,
-    /// Unused connections kept per destination and worker.
+    /// Connections kept per destination and worker that have been unused for a second. Those that were used
+    /// since are kept beyond it.
     pub idle_per_destination: usize,
     /// Unused connections kept per worker.
     pub idle_total: usize,
@@ -250,6 +251,27 @@ impl Role {
             Self::Site(site) => &site.name,
             Self::Undecided => "-",
         }
+    }
+
+    /// The name that the operator knows it by: `forward`, or that of the site or mirror, which can have
+    /// several partitions.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Site(site) => match &site.mirror {
+                Some(part) => part.name(),
+                None => &site.name,
+            },
+            _ => self.partition(),
+        }
+    }
+}
+
+impl Config {
+    /// The mirrors, in the order of the configuration.
+    pub(crate) fn mirror_sites(&self) -> &[MirrorSite] {
+        let mirrors = self.mirrors.as_ref();
+        mirrors.map_or(&[], |mirrors| &mirrors.sites)
     }
 }
 

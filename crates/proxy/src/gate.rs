@@ -212,6 +212,7 @@ impl Shown {
     }
 
     /// Data for the answer's head.
+    #[inline]
     pub(crate) fn hit<'a>(&self, proxy: &'a Proxy, to: Recipient<'a>, keep: bool) -> Hit<'a> {
         let none = CacheStatus {
             cache: &proxy.config.headers.name,

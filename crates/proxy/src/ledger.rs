@@ -5,10 +5,12 @@
 //! Two kinds of entries: `take` always succeeds and is for what is small and bounded elsewhere;
 //! `reserve` and `grow` fail when the limit is reached and are for what may wait or be left out.
 //!
-//! Entries are partly estimates. `observe` corrects the sum by what the process really has.
+//! Entries are partly estimates, and partly rights that are not used yet: a slow download has a window
+//! that it never fills. `observe` corrects the sum by what the process really has, and as long as that is
+//! little, nothing is closed or refused for the sake of entries.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Purposes of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +75,8 @@ pub(crate) struct Ledger {
     total: AtomicUsize,
     /// Bytes that requests really have beyond their entries, when last observed.
     excess: AtomicUsize,
+    /// The process has much less than its budget, when last observed.
+    roomy: AtomicBool,
     max: usize,
     /// Fills leave the rest to connections: without them no client gets an answer.
     fills_max: usize,
@@ -85,6 +89,7 @@ impl Ledger {
             used: Default::default(),
             total: AtomicUsize::new(0),
             excess: AtomicUsize::new(0),
+            roomy: AtomicBool::new(false),
             max: max.max(1),
             fills_max,
         })
@@ -97,7 +102,9 @@ impl Ledger {
 
     /// Corrects the sum: requests really have `bytes` now. Entries count where they are more.
     /// The correction is at most the limit: memory that does not come back must not refuse all work.
-    pub(crate) fn observe(&self, bytes: usize) {
+    /// `roomy`: the whole process has so little that work can be let in until the next observation.
+    pub(crate) fn observe(&self, bytes: usize, roomy: bool) {
+        self.roomy.store(roomy, Ordering::Relaxed);
         let entered = self.total.load(Ordering::Relaxed);
         let excess = bytes.saturating_sub(entered).min(self.max);
         self.excess.store(excess, Ordering::Relaxed);
@@ -125,7 +132,7 @@ impl Ledger {
 
     pub(crate) fn pressure(&self) -> Pressure {
         let total = self.total();
-        if total >= self.spent_from() {
+        if total >= self.spent_from() && !self.is_roomy() {
             Pressure::Spent
         } else if total >= self.max / 2 {
             Pressure::High
@@ -152,16 +159,20 @@ impl Ledger {
         short.then_some(RECEIVE_BYTES)
     }
 
+    fn is_roomy(&self) -> bool {
+        self.roomy.load(Ordering::Relaxed)
+    }
+
     /// True if the entries have reached the limit: new connections come in slowly.
     pub(crate) fn is_over(&self) -> bool {
-        self.total.load(Ordering::Relaxed) >= self.max
+        self.total.load(Ordering::Relaxed) >= self.max && !self.is_roomy()
     }
 
     /// True if new work must wait, and is refused after that. This is half as much again as the
     /// limit: a client that behaves is not refused as soon as another one has filled the ledger. The
     /// excess does not count: it is not the work's, and may not come back for long.
     pub(crate) fn is_full(&self) -> bool {
-        self.total.load(Ordering::Relaxed) >= self.max + self.max / 2
+        self.total.load(Ordering::Relaxed) >= self.max + self.max / 2 && !self.is_roomy()
     }
 
     /// Connections that one client may have now. Without pressure there is no limit here; with it a
@@ -205,10 +216,15 @@ impl Ledger {
     }
 
     /// Three eighths of the ledger, less where connections and buffers need more than the rest, and an
-    /// eighth in any case: answers must get out.
+    /// eighth in any case: answers must get out. What they leave while there is much room: most clients
+    /// read, and their places are rights that nobody uses.
     fn queues_max(&self) -> usize {
         let others = self.used(Use::Connections) + self.used(Use::Buffers) + self.excess();
-        let (least, most) = (self.max / 8, self.max / 8 * 3);
+        let least = self.max / 8;
+        let most = match self.is_roomy() {
+            true => self.max,
+            false => least * 3,
+        };
         self.max.saturating_sub(others).clamp(least, most)
     }
 
@@ -321,15 +337,31 @@ mod tests {
     fn what_was_observed_counts_until_the_next_observation() {
         let ledger = Ledger::new(100, 100);
         let entry = ledger.take(Use::Connections, 40);
-        ledger.observe(30);
+        ledger.observe(30, false);
         assert_eq!((ledger.pressure(), ledger.excess()), (Pressure::Low, 0));
-        ledger.observe(90);
+        ledger.observe(90, false);
         assert_eq!((ledger.pressure(), ledger.excess()), (Pressure::Spent, 50));
         assert!(ledger.reserve(Use::Buffers, 11).is_none());
         assert!(ledger.reserve(Use::Buffers, 10).is_some());
         drop(entry);
-        ledger.observe(0);
+        ledger.observe(0, false);
         assert!(ledger.reserve(Use::Buffers, 100).is_some());
+    }
+
+    #[test]
+    fn rights_that_nobody_uses_refuse_no_work() {
+        let ledger = Ledger::new(100, 100);
+        let _windows = ledger.take(Use::Fills, 200);
+        let seen = || (ledger.pressure(), ledger.is_over(), ledger.is_full());
+        assert_eq!(seen(), (Pressure::Spent, true, true));
+        ledger.observe(10, true);
+        // Buffers stay small: all rights together may still be used.
+        assert_eq!(seen(), (Pressure::High, false, false));
+        let _buffers = ledger.take(Use::Buffers, 30);
+        assert!(ledger.reserve(Use::Queues, 70).is_some());
+        assert!(ledger.reserve(Use::Queues, 71).is_none());
+        ledger.observe(60, false);
+        assert_eq!(seen(), (Pressure::Spent, true, true));
     }
 
     #[test]

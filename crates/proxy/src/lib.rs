@@ -81,7 +81,7 @@ pub use listing::Listed;
 pub use log::{Details, LogRecord, LogSink, NoLog};
 pub use logins::{Helper, LoginToken, Logins, LoginsConfig};
 pub use manner::{ErrorPage, Maintenance, Manner, OriginTimeouts, ToHttps};
-pub use mirrors::{Login, MirrorSite, Mirrored, Mirrors, PublicUrl};
+pub use mirrors::{Login, MirrorPart, MirrorSite, Mirrored, Mirrors, PublicUrl};
 pub use objects::{Objects, Writers};
 pub use origins::{
     Ailment, Balance, Check, HealthRules, ORIGINS_MAX, Origin, OriginCounts, OriginState, Origins,

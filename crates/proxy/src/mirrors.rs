@@ -4,6 +4,8 @@
 //! documents that are rewritten, the name by which the client knows Foxy. So each of them has keys of
 //! its own, and everything else is as for a site.
 
+mod asked;
+mod comparison;
 mod edit;
 mod expected;
 mod images;
@@ -13,14 +15,19 @@ mod screened;
 
 use std::sync::Arc;
 
+use foxy_base::eq_name;
 use foxy_http_rules::coding::Coding;
-use foxy_http_rules::rewrite::{Direction, FieldRules, PathRules, Rewriting};
-use foxy_mirror::{Class, Document, Image, Kind, Listing, Mirror, Place, Refused, Upstream};
+use foxy_http_rules::rewrite::{Direction, FieldRules, PathRules, Redirects, Rewriting};
+use foxy_mirror::{
+    Class, Digest, Document, Image, Kind, Listing, Mirror, Place, Refused, Upstream,
+};
 use foxy_tls::OriginTls;
 use ipnet::IpNet;
 
+pub use asked::MirrorPart;
+pub(crate) use comparison::Comparison;
 pub(crate) use edit::Edit;
-pub(crate) use expected::Expected;
+pub(crate) use expected::{Expected, Standing};
 use images::ImagePart;
 pub use images::Login;
 pub(crate) use images::{Tokens, ask as ask_registry};
@@ -43,7 +50,7 @@ pub struct MirrorSite {
     pub named: Vec<bool>,
     /// How TLS is spoken to its servers.
     pub tls: OriginTls,
-    /// User and password for a registry of images; `None`: it is asked without.
+    /// Credential for the upstream; `None`: it is asked without.
     pub login: Option<Login>,
 }
 
@@ -54,6 +61,17 @@ pub struct Mirrors {
     pub sites: Vec<MirrorSite>,
     /// URLs by which clients know Foxy, beside the addresses of its listeners.
     pub public: Vec<PublicUrl>,
+}
+
+impl Mirrors {
+    /// The mirror that alone has what a path names, query left out, if that is not the mirror of this
+    /// number.
+    fn owner(&self, number: usize, path: &[u8]) -> Option<usize> {
+        let asked = &self.sites.get(number)?.mirror;
+        let mut sites = self.sites.iter();
+        let owner = sites.position(|site| site.mirror.owns(asked, path));
+        owner.filter(|owner| *owner != number)
+    }
 }
 
 /// The part of a mirror that a role is for.
@@ -115,6 +133,20 @@ impl Mirrored {
         self.class().kind == Kind::Immutable
     }
 
+    /// True if answers are artefacts whose digests documents name: those of images are in their names.
+    pub(crate) fn is_named_by_documents(&self) -> bool {
+        self.is_artefact() && self.image.is_none()
+    }
+
+    /// The digest that the answer to a request for this path must have, as far as it is known.
+    pub(crate) fn expected(&self, table: &Expected, path: &[u8]) -> Option<Digest> {
+        match self.image() {
+            Some(image) => image.digest(None),
+            None if self.is_artefact() => table.of(self.name(), path),
+            None => None,
+        }
+    }
+
     /// True if the server may be at a private address.
     pub(crate) const fn is_exempt(&self) -> bool {
         self.named
@@ -151,6 +183,11 @@ impl Mirrored {
         servers[0].clone()
     }
 
+    /// Host and port of each server, as keys have them.
+    pub(crate) fn hosts(&self) -> impl Iterator<Item = Vec<u8>> {
+        self.mirror.hosts()
+    }
+
     /// For a server that the mirror lists: whether the operator has named it, and how TLS is spoken
     /// to it.
     pub(crate) fn listed(&self, server: &Upstream) -> Option<(bool, Option<OriginTls>)> {
@@ -171,14 +208,25 @@ impl Mirrored {
     }
 
     /// The head of an upstream's answer as the cache gets it. `fresh` is the longest life of a document
-    /// in seconds, if that is not its class's.
+    /// in seconds, if that is not its class's. `expected` is the digest that its body must have: it is
+    /// said in place of the upstream's own.
     pub(crate) fn answer<'a>(
         &self,
         (status, fresh): (u16, Option<u32>),
+        expected: Option<Digest>,
         fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
     ) -> foxy_mirror::Answer {
         let of = (&self.mirror, self.place, self.document());
-        let answer = foxy_mirror::answer(of.0, of.1, of.2, (status, fresh), fields);
+        let expected = expected.filter(|_| status == 200);
+        let fields = fields.filter(|(name, _)| {
+            expected.is_none()
+                || !(eq_name(name, b"repr-digest") || eq_name(name, b"content-digest"))
+        });
+        let mut answer = foxy_mirror::answer(of.0, of.1, of.2, (status, fresh), fields);
+        if let Some(expected) = expected {
+            let line = format!("Repr-Digest: {}\r\n", expected.field_value());
+            answer.lines.extend_from_slice(line.as_bytes());
+        }
         match self.image() {
             None => answer,
             Some(image) => foxy_mirror::Answer {
@@ -190,6 +238,24 @@ impl Mirrored {
 }
 
 impl MirrorSite {
+    /// The role of requests for packages that another mirror alone has. They are redirected, so this
+    /// mirror's upstream is never asked for them.
+    fn away(&self, owner: &Self, clients: &[IpNet]) -> Option<Site> {
+        let (from, to) = (&self.mirror.prefix, &owner.mirror.prefix);
+        let (host, port) = self.mirror.servers().first()?.host_and_port();
+        Some(Site {
+            name: self.mirror.name.clone(),
+            host,
+            port,
+            rewriting: Some(Arc::new(Rewriting {
+                redirects: Redirects::parse(&[format!("307 prefix {from} {to}")]).ok()?,
+                ..Rewriting::default()
+            })),
+            allow_clients: Some(clients.to_vec()),
+            ..Site::default()
+        })
+    }
+
     /// The role for a part of the mirror. `form` is the number of the form that the client accepts.
     fn site(
         &self,
@@ -230,7 +296,12 @@ impl MirrorSite {
             host,
             port,
             tls: server.secure.then(|| self.tls.clone()),
-            rewriting: Some(Arc::new(rewriting(mirror, place, class, form)?)),
+            rewriting: Some(Arc::new(rewriting(
+                mirror,
+                place,
+                (class, form),
+                self.login.as_ref(),
+            )?)),
             compress,
             allow_clients: Some(clients.to_vec()),
             mirror: Some(Arc::new(Mirrored {
@@ -307,12 +378,12 @@ pub(crate) fn proven(role: &Role) -> Option<Role> {
 }
 
 /// Path at the server, and fields of requests to it: of the client's fields, none that names a user
-/// or selects another form.
+/// or selects another form. The credential is for the upstream's own scheme, host and port.
 fn rewriting(
     mirror: &Mirror,
     place: Place,
-    class: &Class,
-    form: Option<usize>,
+    (class, form): (&Class, Option<usize>),
+    login: Option<&Login>,
 ) -> Option<Rewriting> {
     let mut changes = vec![
         "remove Authorization".to_owned(),
@@ -320,6 +391,11 @@ fn rewriting(
         "remove Forwarded".to_owned(),
         "remove X-Forwarded-For".to_owned(),
     ];
+    let servers = mirror.servers();
+    let server = servers.get(place.server)?;
+    if let Some(login) = login.filter(|_| server.is_server_of(&servers[0])) {
+        changes.push(format!("set Authorization: {}", login.header()));
+    }
     if class.kind != Kind::Pass {
         changes.push("remove Accept-Language".to_owned());
         let coding = if class.rewrite.is_some() || mirror.screens(place.class).is_some() {

@@ -10,12 +10,13 @@ use foxy_http_rules::{Digest, Flags, RuleId};
 use foxy_store::{Engine, Object};
 use tokio::sync::watch;
 
+use crate::counters::SiteCounters;
 use crate::fetch::FillHead;
 use crate::fill::FillMap;
 use crate::ledger::{Pressure, Use};
 use crate::purge::stored_digest;
 use crate::shared::Shared;
-use crate::{Config, Counters, Resolver, Totals};
+use crate::{Config, Counters, Outcome, Resolver, SiteTotals, Totals};
 
 /// Memory that was spent counts as short for so long, so that people see it.
 const SHORT: Duration = Duration::from_secs(10);
@@ -33,6 +34,8 @@ pub struct Proxy {
     pub(crate) via_line: Vec<u8>,
     /// The Cache-Status line of hits, up to the ttl.
     pub(crate) hit_line: Vec<u8>,
+    /// Requests of each mirror.
+    mirrors: Vec<SiteCounters>,
     shared: Arc<Shared>,
 }
 
@@ -87,6 +90,7 @@ impl Proxy {
             hit_line: crate::reply::hit_line(&config.headers.name),
             instance,
             fills,
+            mirrors: shared.mirror_counters(&config),
             config,
             shared,
         })
@@ -100,6 +104,21 @@ impl Proxy {
             totals.add(counters);
         }
         totals
+    }
+
+    /// Name and requests of each mirror, in the order of the configuration.
+    pub fn mirror_requests(&self) -> impl Iterator<Item = (&str, SiteTotals)> {
+        let counted = self.config.mirror_sites().iter().zip(&self.mirrors);
+        counted.map(|(site, counters)| (&site.mirror.name[..], counters.totals()))
+    }
+
+    /// Counts a finished request of a mirror.
+    pub(crate) fn mirror_finished(&self, name: &str, worker: usize, result: (Outcome, u16)) {
+        let mut sites = self.config.mirror_sites().iter();
+        let number = sites.position(|site| site.mirror.name == name);
+        if let Some(counters) = number.and_then(|number| self.mirrors.get(number)) {
+            counters.finished(worker, result.0, result.1);
+        }
     }
 
     /// Workers, at least one.
@@ -125,9 +144,10 @@ impl Proxy {
         self.ledger.used(of)
     }
 
-    /// Corrects the sum of [`memory_used`](Self::memory_used): requests really have `bytes` now.
-    pub fn observe_memory(&self, bytes: usize) {
-        self.ledger.observe(bytes);
+    /// Corrects the sum of [`memory_used`](Self::memory_used): requests really have `bytes` now. While
+    /// the whole process has so little that it is `roomy`, nothing is closed or refused for memory.
+    pub fn observe_memory(&self, bytes: usize, roomy: bool) {
+        self.ledger.observe(bytes, roomy);
         if self.ledger.pressure() == Pressure::Spent {
             let now = self.clock.mono().nanos().max(1);
             self.spent_at.store(now, Ordering::Relaxed);

@@ -220,8 +220,10 @@ fn covers(purge: &Purge, fill: &Fill<FillHead>) -> bool {
 /// `None` if it is unreadable, or was stored by an older Foxy and must not be used any more.
 #[inline]
 pub(crate) fn stored_digest(object: &Object) -> Option<Digest> {
-    let digest = Digest::decode(&object.meta().rules)?;
-    let mut digest = old::admitted(digest, object.fields())?;
+    let mut digest = Digest::decode(&object.meta().rules)?;
+    if !old::admits(&mut digest, object.fields()) {
+        return None;
+    }
     if object.is_soft_purged() {
         digest.flags = digest.flags.with(Flags::SOFT_PURGED);
     }

@@ -54,7 +54,7 @@ impl Mode {
 pub(crate) struct Own<'a> {
     pub(crate) mode: Mode,
     pub(crate) age: Option<u32>,
-    pub(crate) cache: Option<CacheStatus<'a>>,
+    pub(crate) cache: Option<&'a CacheStatus<'a>>,
     /// The connection lasts.
     pub(crate) keep: bool,
     /// Other requests may get a compressed answer.
@@ -80,7 +80,7 @@ pub(crate) fn own_fields(out: &mut Vec<u8>, local: &Local, own: &Own<'_>) {
         out.extend_from_slice(b"Vary: Accept-Encoding\r\n");
     }
     out.extend_from_slice(&local.proxy.via_line);
-    if let Some(cache) = &own.cache
+    if let Some(cache) = own.cache
         && local.proxy.config.headers.cache_status
     {
         push_cache_status(out, &local.proxy.hit_line, cache);
@@ -95,7 +95,10 @@ pub(crate) fn own_fields(out: &mut Vec<u8>, local: &Local, own: &Own<'_>) {
     if let Some(to) = own.to
         && let Some(rules) = to.rules()
     {
-        rules.change_head(out, &Facts::of(local, to, own.head.copied(), own.cache));
+        rules.change_head(
+            out,
+            &Facts::of(local, to, own.head.copied(), own.cache.copied()),
+        );
     }
 }
 
@@ -115,7 +118,8 @@ pub(crate) fn hit_line(name: &str) -> Vec<u8> {
     line
 }
 
-/// Appends the Cache-Status line; that of a hit from its prepared start.
+/// Appends the Cache-Status line; that of a hit from its prepared start. The detail of a hit is the word of
+/// an outcome, which needs no quotes.
 fn push_cache_status(out: &mut Vec<u8>, hit_line: &[u8], cache: &CacheStatus<'_>) {
     match *cache {
         CacheStatus {
@@ -125,7 +129,7 @@ fn push_cache_status(out: &mut Vec<u8>, hit_line: &[u8], cache: &CacheStatus<'_>
             detail: Some(word),
             rule: None,
             ..
-        } if is_token(word) => {
+        } => {
             out.extend_from_slice(hit_line);
             out.extend_from_slice(itoa::Buffer::new().format(ttl).as_bytes());
             out.extend_from_slice(b"; detail=");
@@ -137,14 +141,6 @@ fn push_cache_status(out: &mut Vec<u8>, hit_line: &[u8], cache: &CacheStatus<'_>
         }
     }
     out.extend_from_slice(b"\r\n");
-}
-
-/// Words that need no quotes, as outcomes are.
-fn is_token(word: &str) -> bool {
-    word.starts_with(|c: char| c.is_ascii_alphabetic())
-        && word
-            .bytes()
-            .fold(true, |all, b| all & (b.is_ascii_lowercase() | (b == b'-')))
 }
 
 /// Sends an answer that Foxy makes itself; the number of body bytes.
@@ -222,7 +218,7 @@ pub(crate) async fn send_page_with<T: Transport>(
     let own = Own {
         mode: Mode::Length(body.len() as u64),
         age: None,
-        cache: Some(cache),
+        cache: Some(&cache),
         keep,
         head,
         varies: false,
@@ -279,21 +275,18 @@ pub(crate) async fn send_plain<T: Transport>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Outcome;
 
     #[test]
     fn prepared_lines_say_what_the_rules_write() {
-        let hits = [
-            (Some(5), Some("memory-hit")),
-            (Some(-5), Some("hit-on-error")),
-            (Some(i64::MAX), Some("memory-hit")),
-            (Some(0), Some("two words")),
-            (Some(0), Some("9lives")),
-            (Some(0), None),
-            (Some(0), Some("memory-hit")),
-            (None, Some("disk-hit")),
-        ];
+        let words = Outcome::ALL.iter().map(|outcome| Some(outcome.word()));
+        let ttls = [Some(5), Some(-5), Some(0), Some(i64::MAX), None];
+        let hits: Vec<_> = words
+            .chain([None])
+            .flat_map(|word| ttls.map(|ttl| (ttl, word)))
+            .collect();
         for name in ["foxy", "my cache", ""] {
-            for (ttl, detail) in hits {
+            for &(ttl, detail) in &hits {
                 let cache = CacheStatus {
                     cache: name,
                     hit: true,

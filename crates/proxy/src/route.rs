@@ -89,7 +89,10 @@ fn reverse<'b>(head: &RequestHead<'b>, site: &'b Site) -> Route<'b> {
     } else {
         None
     };
-    to_url(head, shown.or_else(|| site_url(head, site)))
+    to_url(
+        head,
+        shown.or_else(|| Some(origin_url(site, head.target().path))),
+    )
 }
 
 /// The URL that is not under the origin's name, or not under the client's path: a part of an image has
@@ -97,26 +100,32 @@ fn reverse<'b>(head: &RequestHead<'b>, site: &'b Site) -> Route<'b> {
 /// asked about it.
 fn shown_url<'b>(head: &RequestHead<'b>, site: &'b Site) -> Option<Url<'b>> {
     if let Some(path) = site.mirror.as_ref().and_then(|part| part.key_path()) {
-        return site_url(head, site).map(|url| Url { path, ..url });
+        return Some(origin_url(site, path));
     }
     let scheme = site.scheme();
     head.url(scheme).map(|url| Url { scheme, ..url })
 }
 
+/// The URL that is in keys for this path of a mirror's part.
+pub(crate) fn key_url<'b>(site: &'b Site, path: &'b [u8]) -> Url<'b> {
+    let own = site.mirror.as_ref().and_then(|part| part.key_path());
+    origin_url(site, own.unwrap_or(path))
+}
+
 /// The URL at the origin, under the origin's own name.
-fn site_url<'b>(head: &RequestHead<'b>, site: &'b Site) -> Option<Url<'b>> {
+fn origin_url<'b>(site: &'b Site, path: &'b [u8]) -> Url<'b> {
     let v6 = may_be_v6(&site.host).then(|| site.host.parse().ok());
     let host = v6
         .flatten()
         .map_or(Host::Name(site.host.as_bytes()), Host::V6);
-    Some(Url {
+    Url {
         scheme: site.scheme(),
         authority: Authority {
             host,
             port: Some(site.port),
         },
-        path: head.target().path,
-    })
+        path,
+    }
 }
 
 /// False for nearly every name, so that none is read as an address at every request: one of the

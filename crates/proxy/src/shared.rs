@@ -5,9 +5,11 @@ use std::sync::{Arc, Weak};
 
 use foxy_base::Clock;
 use foxy_store::Engine;
+use hashbrown::HashMap;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 
+use crate::counters::SiteCounters;
 use crate::fetch::FillHead;
 use crate::fill::{FillMap, Remembered};
 use crate::ledger::Ledger;
@@ -19,7 +21,7 @@ use crate::serve::coded::Making;
 use crate::upstream::dns::DnsCache;
 use crate::upstream::limit::OriginLimit;
 use crate::variants::Variants;
-use crate::{Config, Counters, Resolver};
+use crate::{Config, Counters, MirrorSite, Resolver};
 
 /// State of a proxy that its settings do not decide about, so that a reload keeps it.
 #[derive(Debug)]
@@ -52,6 +54,8 @@ pub struct Shared {
     pub(crate) expected: Expected,
     /// Tokens of registries of images.
     pub(crate) tokens: Tokens,
+    /// Requests of mirrors, by name.
+    mirrors: Mutex<HashMap<String, SiteCounters>>,
     /// Places for long documents of mirrors that are screened.
     pub(crate) long_documents: Arc<Semaphore>,
     /// Limits of purges on listeners.
@@ -98,6 +102,7 @@ impl Shared {
             variants: Variants::default(),
             expected: Expected::default(),
             tokens: Tokens::default(),
+            mirrors: Mutex::default(),
             long_documents: Arc::new(Semaphore::new(LONG_AT_ONCE)),
             #[cfg(feature = "stand-in")]
             stand_in: std::sync::OnceLock::new(),
@@ -105,6 +110,17 @@ impl Shared {
             shutdown: watch::Sender::new(false),
             fills: Mutex::default(),
         }
+    }
+
+    /// Counts of the requests of each mirror, in the order of the configuration.
+    pub(crate) fn mirror_counters(&self, config: &Config) -> Vec<SiteCounters> {
+        let mut known = self.mirrors.lock();
+        let own = |site: &MirrorSite| {
+            let counters = known.entry(site.mirror.name.clone());
+            let new = || SiteCounters::new(self.counters.len());
+            counters.or_insert_with(new).clone()
+        };
+        config.mirror_sites().iter().map(own).collect()
     }
 
     /// A map for fetches under other rules.

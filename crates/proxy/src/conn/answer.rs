@@ -6,6 +6,7 @@ use std::sync::Arc;
 use foxy_base::{MonoTime, WallTime};
 use foxy_http_rules::{Decision, Flags, Fwd, Miss, RequestDigest, decide_miss};
 use foxy_http1::{BodyFraming, Method, RequestHead, RequestParts, Upgrade, Url};
+use foxy_mirror::Digest;
 use foxy_store::Object;
 
 use super::hot::Hot;
@@ -17,6 +18,7 @@ use crate::gate::{Grant, Shown};
 use crate::ledger::{Pressure, Use};
 use crate::local::Local;
 use crate::manner::{Aside, MAINTENANCE, ToHttps};
+use crate::mirrors::Standing;
 use crate::net::Transport;
 use crate::objects::{NO_OBJECT, ObjectWish, wish};
 use crate::reply::send_page;
@@ -24,13 +26,11 @@ use crate::rewriting::{Recipient, Turned, turned};
 use crate::route::{Refusal, Route, route};
 use crate::sent::Sent;
 use crate::serve::find::{Found, Primary, find};
-use crate::serve::part;
+use crate::serve::{memory, part};
 use crate::{Outcome, Role, admit, key, pac};
 
-/// The result of the short way.
-pub(super) enum Short {
-    /// Answered.
-    Done(Finish),
+/// What a request needs that [`Conn::short`] did not answer.
+pub(super) enum Instead {
     /// To be refused.
     Refuse(Refusal, Outcome),
     /// Out of the cache, in fragments.
@@ -57,6 +57,8 @@ pub(super) enum Long {
     Registry,
     /// To find out whether the client may have a layer.
     Prove,
+    /// To find out whether a stored artefact has this digest.
+    Compare(Arc<Object>, Digest),
     /// Straight to the origin, past the cache.
     Pass(Fwd),
     /// A head from the origin, or a stored answer if the origin fails.
@@ -68,6 +70,14 @@ pub(super) enum Long {
 /// Memory of the future of an answer that takes the long way: an estimate. What fetches and send
 /// queues need has entries of its own.
 const LONG_BYTES: usize = 4 << 10;
+
+/// Comparisons of stored artefacts for one request. Another one is needed only if the object or the named
+/// digest changed during the last.
+const COMPARISONS_MAX: usize = 4;
+const UNSETTLED: Refusal = Refusal {
+    status: 503,
+    reason: "artefact-changes",
+};
 
 impl<T: Transport> Conn<T> {
     /// Answers one request; whether the connection can carry another.
@@ -84,16 +94,19 @@ impl<T: Transport> Conn<T> {
         }
         let short = match misplaced {
             None => self.short(parts, keep).await,
-            Some(refusal) => Short::Refuse(refusal, Outcome::BadRequest),
+            Some(refusal) => Err(Instead::Refuse(refusal, Outcome::BadRequest)),
         };
-        match short {
-            Short::Done(finish) => {
+        let instead = match short {
+            Err(instead) => instead,
+            Ok(finish) => {
                 let head = parts.head(self.buf.filled(), &self.slots);
                 self.finished(Some(&head), started, &finish);
                 self.buf.consume(parts.len());
-                finish.keep
+                return finish.keep;
             }
-            Short::Refuse(refusal, outcome) => {
+        };
+        match instead {
+            Instead::Refuse(refusal, outcome) => {
                 // A body that nobody reads would be taken for the next request.
                 let keep = keep && parts.framing().is_empty();
                 let head = parts.head(self.buf.filled(), &self.slots);
@@ -113,8 +126,8 @@ impl<T: Transport> Conn<T> {
                 self.buf.consume(parts.len());
                 finish.keep
             }
-            Short::Large(hit) => self.large_answer(parts, hit, keep, started).await,
-            Short::Long(long) => Box::pin(self.long(*parts, long, keep, started)).await,
+            Instead::Large(hit) => self.large_answer(parts, hit, keep, started).await,
+            Instead::Long(long) => Box::pin(self.long(*parts, long, keep, started)).await,
         }
     }
 
@@ -136,29 +149,23 @@ impl<T: Transport> Conn<T> {
     }
 
     /// Routes, looks up, decides; answers fresh hits.
-    pub(super) async fn short(&mut self, parts: &RequestParts, keep: bool) -> Short {
-        let Self {
-            local,
-            io,
-            buf,
-            slots,
-            scratch,
-            role,
-            client,
-            ..
-        } = self;
+    pub(super) async fn short(
+        &mut self,
+        parts: &RequestParts,
+        keep: bool,
+    ) -> Result<Finish, Instead> {
+        let (local, role, client) = (&self.local, &self.role, &self.client);
+        let (buf, slots) = (&self.buf, &self.slots);
+        let (io, scratch) = (&self.io, &mut self.scratch);
         let head = parts.head(buf.filled(), slots);
         let to = Recipient::new(role, client);
-        let url = match to_fetch(&head, to, local, T::SECURE) {
-            Ok(url) => url,
-            Err(other) => return other,
-        };
+        let url = to_fetch(&head, to, local, T::SECURE)?;
         let own = role.objects().is_some();
         let user_rules = &local.proxy.config.user_rules;
         let rule = key::primary(user_rules, role.partition(), &url, &mut scratch.key);
         self.noted.rule = rule;
         if !own && (user_rules.bypasses(rule, &head) || client.goes_past_the_cache()) {
-            return Short::Long(Long::Pass(Fwd::Bypass));
+            return Err(Instead::Long(Long::Pass(Fwd::Bypass)));
         }
         let rules = local.proxy.rules(rule);
         let sent = Sent::of(&head, local, role, client);
@@ -168,57 +175,79 @@ impl<T: Transport> Conn<T> {
         let miss = |decision, known| absent(own, parts, (&request, now), decision, known);
         let Some((object, tier)) = object else {
             let other = primary.as_ref().map_or(Miss::Uri, |_| Miss::Vary);
-            return miss(decide_miss(&request, other), Known::nothing(primary));
+            return Err(miss(decide_miss(&request, other), Known::nothing(primary)));
         };
-        let Some(stored) = local.proxy.admitted(&object, rule) else {
-            return miss(decide_miss(&request, Miss::Uri), Known::nothing(None));
-        };
+        let unusable = || miss(decide_miss(&request, Miss::Uri), Known::nothing(None));
+        let stored = local.proxy.admitted(&object, rule).ok_or_else(unusable)?;
+        let standing = local.standing(role, &head, (&object, &stored));
+        let standing = standing.ok_or_else(unusable)?;
         if stored.flags.has(Flags::PARTIAL) {
             let Some((slice, grant)) = part::slice(rules, &head, &request, &object, &stored, now)
             else {
                 let decision = decide_miss(&request, Miss::Partial);
-                return miss(decision, Known::part(object, primary));
+                return Err(miss(decision, Known::part(object, primary)));
             };
             let shown = Shown::hit_in(grant, tier, rule);
             let hit = shown.hit(&local.proxy, to, keep);
             let finish = part::send(local, io, scratch, &head, &object, &slice, &hit).await;
-            return Short::Done(finish.if_sent(shown.outcome));
+            return Ok(finish.if_sent(shown.outcome));
         }
         let shown = match Grant::shared(&request, &stored, now, rules) {
+            Ok(_) if let Standing::Unknown(digest) = standing => {
+                return Err(Instead::Long(Long::Compare(object, digest)));
+            }
             Ok(grant) => Shown::hit_in(grant, tier, rule),
-            Err(decision) => return miss(decision, Known::whole(object, primary)),
+            Err(decision) => return Err(miss(decision, Known::whole(object, primary))),
         };
         if shown.asks_in_background() {
             let who = Who::new(role, client, local);
-            let ask = Ask::new(buf.filled(), slots, *parts, &url, &who);
-            join::revalidate(local, Rc::new(ask), &object, primary.clone(), &scratch.key);
+            let ask = Rc::new(Ask::new(buf.filled(), slots, *parts, &url, &who));
+            join::revalidate(local, ask, &object, primary.clone(), &scratch.key);
         }
         let hot = Hot {
             head: &head,
             request: &request,
-            object,
+            object: &object,
             stored: &stored,
-            shown,
-            primary,
+            shown: &shown,
+            primary: &primary,
             to,
         };
-        hot.send(local, io, scratch, keep).await
+        if let Some(coding) = hot.coding()
+            && let Some(finish) = Box::pin(hot.send_coded(local, io, scratch, coding, keep)).await
+        {
+            return Ok(finish);
+        }
+        let shape = hot.shape(local)?;
+        let hit = shown.hit(&local.proxy, to, keep);
+        let sent = memory::send(local, io, scratch, &head, &object, &shape, &hit).await;
+        Ok(hot.done(&sent, keep))
     }
 
     async fn long(
         &mut self,
         parts: RequestParts,
-        long: Long,
+        mut long: Long,
         keep: bool,
         started: MonoTime,
     ) -> bool {
-        let long = match long {
-            Long::Prove => match Box::pin(self.proven(&parts, keep, started)).await {
+        let mut comparisons = 0..COMPARISONS_MAX;
+        loop {
+            let short = match long {
+                Long::Prove => Box::pin(self.proven(&parts, keep)).await,
+                Long::Compare(..) if comparisons.next().is_none() => {
+                    Err(Instead::Refuse(UNSETTLED, Outcome::Local))
+                }
+                Long::Compare(object, digest) => {
+                    Box::pin(self.compared(&parts, &object, digest, keep)).await
+                }
+                _ => break,
+            };
+            long = match Box::pin(self.resumed(short, &parts, keep, started)).await {
                 Ok(long) => long,
                 Err(kept) => return kept,
-            },
-            long => long,
-        };
+            };
+        }
         let here = match long {
             Long::Tunnel => return Box::pin(self.connect(parts, started)).await,
             Long::Moved(to) => Some(self.moved(parts, keep, to).await),
@@ -258,10 +287,10 @@ impl<T: Transport> Conn<T> {
             Long::Fill(want) => self.through_fill(&ask, want, keep).await,
             Long::Pass(reason) => Box::pin(self.pass(&ask, reason, keep)).await,
             Long::Object(wish) => Box::pin(self.write_object(&ask, wish, keep)).await,
-            Long::Head(want) => Box::pin(self.pass_head(&ask, &want, keep)).await,
+            Long::Head(want) => Box::pin(self.head(&ask, &want, keep)).await,
             Long::Tunnel | Long::Moved(_) | Long::Redirected(..) => Finish::default(),
             Long::Options | Long::Trace | Long::Pac => Finish::default(),
-            Long::Registry | Long::Prove => Finish::default(),
+            Long::Registry | Long::Prove | Long::Compare(..) => Finish::default(),
         };
         self.note_finish(&ask, started, &finish);
         finish.keep
@@ -270,19 +299,24 @@ impl<T: Transport> Conn<T> {
 
 /// What becomes of a request whatever is stored, as its site says.
 #[inline]
-fn aside(head: &RequestHead<'_>, to: Recipient<'_>, local: &Local, secure: bool) -> Option<Short> {
+fn aside(
+    head: &RequestHead<'_>,
+    to: Recipient<'_>,
+    local: &Local,
+    secure: bool,
+) -> Option<Instead> {
     match to.role.manner()?.aside(secure) {
         Aside::No if to.role.rewriting().is_none() => None,
         Aside::No => match turned(local, to, head) {
             Turned::No => None,
-            Turned::Away(status, url) => Some(Short::Long(Long::Redirected(status, url))),
-            Turned::Refused(refusal) => Some(Short::Refuse(refusal, Outcome::BadRequest)),
-            Turned::Registry => Some(Short::Long(Long::Registry)),
-            Turned::Prove => Some(Short::Long(Long::Prove)),
-            Turned::Blocked(refusal) => Some(Short::Refuse(refusal, Outcome::Denied)),
+            Turned::Away(status, url) => Some(Instead::Long(Long::Redirected(status, url))),
+            Turned::Refused(refusal) => Some(Instead::Refuse(refusal, Outcome::BadRequest)),
+            Turned::Registry => Some(Instead::Long(Long::Registry)),
+            Turned::Prove => Some(Instead::Long(Long::Prove)),
+            Turned::Blocked(refusal) => Some(Instead::Refuse(refusal, Outcome::Denied)),
         },
-        Aside::Moved(to) => Some(Short::Long(Long::Moved(to))),
-        Aside::Closed => Some(Short::Refuse(MAINTENANCE, Outcome::Local)),
+        Aside::Moved(to) => Some(Instead::Long(Long::Moved(to))),
+        Aside::Closed => Some(Instead::Refuse(MAINTENANCE, Outcome::Local)),
     }
 }
 
@@ -293,35 +327,35 @@ fn absent(
     asked: (&RequestDigest, WallTime),
     decision: Decision,
     known: Known,
-) -> Short {
+) -> Instead {
     match own {
-        true => Short::Refuse(NO_OBJECT, Outcome::Miss),
+        true => Instead::Refuse(NO_OBJECT, Outcome::Miss),
         false => missed(parts, asked, decision, known),
     }
 }
 
 /// A request that the cache has nothing to do with, at a site that has an origin.
 #[inline]
-fn past(head: &RequestHead<'_>, role: &Role) -> Option<Short> {
+fn past(head: &RequestHead<'_>, role: &Role) -> Option<Instead> {
     let reason = past_the_cache(&head.parts())?;
     role.objects()
         .is_none()
-        .then_some(Short::Long(Long::Pass(reason)))
+        .then_some(Instead::Long(Long::Pass(reason)))
 }
 
 /// What becomes of a request to a build cache that does not read an object.
-fn written(head: &RequestHead<'_>, role: &Role) -> Option<Short> {
+fn written(head: &RequestHead<'_>, role: &Role) -> Option<Instead> {
     role.objects()?;
     match wish(head) {
         ObjectWish::Read => None,
-        ObjectWish::Refused(refusal) => Some(Short::Refuse(
+        ObjectWish::Refused(refusal) => Some(Instead::Refuse(
             refusal,
             match refusal == NO_OBJECT {
                 true => Outcome::Miss,
                 false => Outcome::BadRequest,
             },
         )),
-        wish => Some(Short::Long(Long::Object(wish))),
+        wish => Some(Instead::Long(Long::Object(wish))),
     }
 }
 
@@ -331,19 +365,19 @@ fn to_fetch<'b>(
     to: Recipient<'b>,
     local: &Local,
     secure: bool,
-) -> Result<Url<'b>, Short> {
+) -> Result<Url<'b>, Instead> {
     let (role, proxy) = (to.role, &local.proxy);
     if !to.client.allowed {
-        return Err(Short::Refuse(admit::CLIENT, Outcome::Denied));
+        return Err(Instead::Refuse(admit::CLIENT, Outcome::Denied));
     }
-    Err(Short::Long(match route(head, role, &proxy.instance) {
+    Err(Instead::Long(match route(head, role, &proxy.instance) {
         Route::Fetch(url) if admit::port(&proxy.config.access, role, &url) => {
             let other = aside(head, to, local, secure);
             let other = other.or_else(|| written(head, role));
             let other = other.or_else(|| past(head, role));
             return other.map_or(Ok(url), Err);
         }
-        Route::Fetch(_) => return Err(Short::Refuse(admit::PORT, Outcome::Denied)),
+        Route::Fetch(_) => return Err(Instead::Refuse(admit::PORT, Outcome::Denied)),
         Route::Refuse(_)
             if matches!(role, Role::Forward)
                 && proxy.config.pac.is_some()
@@ -351,7 +385,7 @@ fn to_fetch<'b>(
         {
             Long::Pac
         }
-        Route::Refuse(refusal) => return Err(Short::Refuse(refusal, Outcome::BadRequest)),
+        Route::Refuse(refusal) => return Err(Instead::Refuse(refusal, Outcome::BadRequest)),
         Route::Connect => Long::Tunnel,
         Route::Purge(_) => Long::Purge,
         Route::Options => Long::Options,
@@ -407,7 +441,7 @@ pub(super) fn missed(
     (request, arrived): (&RequestDigest, WallTime),
     decision: Decision,
     known: Known,
-) -> Short {
+) -> Instead {
     let (reason, validate) = match decision {
         Decision::Forward { reason } => (reason, false),
         Decision::Revalidate { reason, .. } => (reason, true),
@@ -416,13 +450,13 @@ pub(super) fn missed(
                 status: 504,
                 reason: "only-if-cached",
             };
-            return Short::Refuse(refusal, Outcome::Local);
+            return Instead::Refuse(refusal, Outcome::Local);
         }
         Decision::Fresh { .. } | Decision::Stale { .. } => (Fwd::Miss, false),
     };
     // Conditions on an object that is not stored are evaluated by the origin.
     if request.precondition {
-        return Short::Long(Long::Pass(reason));
+        return Instead::Long(Long::Pass(reason));
     }
     let want = Want {
         reason,
@@ -436,7 +470,7 @@ pub(super) fn missed(
         arrived,
     };
     // The answer to HEAD has no body to store.
-    Short::Long(match parts.method() {
+    Instead::Long(match parts.method() {
         Method::Head => Long::Head(want),
         _ => Long::Fill(want),
     })

@@ -13,7 +13,7 @@ use super::Conn;
 use crate::net::Transport;
 use crate::purge::stored_digest;
 use crate::route::Refusal;
-use crate::{Details, LogRecord, Outcome, Recent, RequestId};
+use crate::{Details, LogRecord, Outcome, Recent, RequestId, Role};
 
 /// Notes about the current request for the log.
 #[derive(Clone, Copy, Debug, Default)]
@@ -122,6 +122,11 @@ impl<T: Transport> Conn<T> {
         counters.finished(finish.outcome, finish.status, finish.body, duration);
         if let Some(origins) = self.role.origins() {
             origins.finished(local, finish.outcome, finish.status);
+        } else if matches!(&*self.role, Role::Site(_)) {
+            // Of a mirror.
+            let result = (finish.outcome, finish.status);
+            let proxy = &local.proxy;
+            proxy.mirror_finished(self.role.name(), local.index, result);
         }
         if !local.logs {
             return;

@@ -15,6 +15,7 @@ use crate::fetch::FillHead;
 use crate::fetch::refresh::newest_form;
 use crate::fill::Follower;
 use crate::gate::{Fetched, Grant, Shown};
+use crate::mirrors::Standing;
 use crate::net::Transport;
 use crate::purge::stored_digest;
 use crate::serve::find::find;
@@ -250,7 +251,8 @@ impl<T: Transport> Conn<T> {
         let found = find(local, &mut key, &ask.sent(local), &rules.key_parts).await;
         let (object, _) = found.object?;
         let stored = local.proxy.admitted(&object, ask.rule)?;
-        if stored.flags.has(Flags::PARTIAL) {
+        let right = ask.standing(local, &object) == Standing::Right;
+        if stored.flags.has(Flags::PARTIAL) || !right {
             return None;
         }
         let grant = Grant::shared(&ask.digest, &stored, local.wall(), rules).ok()?;

@@ -1,5 +1,6 @@
 //! Answers out of memory: whole, a part, a compressed form, or nothing but a head.
 
+use std::io;
 use std::sync::Arc;
 
 use foxy_http_rules::coding::Coding;
@@ -8,7 +9,7 @@ use foxy_http1::{Method, RequestHead};
 use foxy_store::Object;
 
 use super::Finish;
-use super::answer::{Long, Short};
+use super::answer::{Instead, Long};
 use super::large_hit::LargeHit;
 use super::objects::unfit;
 use crate::gate::Shown;
@@ -17,107 +18,112 @@ use crate::net::{Io, Transport};
 use crate::reply::Scratch;
 use crate::rewriting::Recipient;
 use crate::serve::find::Primary;
-use crate::serve::memory::{self, Shape};
+use crate::serve::memory::{self, Sent, Shape};
 use crate::serve::{coded, large};
 
 /// A stored object that may answer the request.
 pub(super) struct Hot<'a> {
     pub(super) head: &'a RequestHead<'a>,
     pub(super) request: &'a RequestDigest,
-    pub(super) object: Arc<Object>,
+    pub(super) object: &'a Arc<Object>,
     pub(super) stored: &'a Digest,
-    pub(super) shown: Shown,
-    pub(super) primary: Option<Primary>,
+    pub(super) shown: &'a Shown,
+    pub(super) primary: &'a Option<Primary>,
     pub(super) to: Recipient<'a>,
 }
 
 impl Hot<'_> {
-    /// Sends it, unless it is large or the origin must judge the request's conditions.
-    pub(super) async fn send<T: Transport>(
-        self,
-        local: &Local,
-        io: &Io<T>,
-        scratch: &mut Scratch,
-        keep: bool,
-    ) -> Short {
-        if let Some(compress) = self.to.role.compress()
-            && let Some(coding) = coded::choose(compress, self.head, self.request, &self.object)
-            && let Some(form) = Box::pin(coded::find(local, &self.object, coding)).await
+    /// The part of the object to send, if memory has all of it.
+    ///
+    /// # Errors
+    /// The way that the answer takes instead: the object is large, or the origin must judge the
+    /// request's conditions.
+    #[inline]
+    pub(super) fn shape(&self, local: &Local) -> Result<Shape, Instead> {
+        // Most requests want all of a short object.
+        match self.is_conditional_or_partial()
+            || self.object.is_large()
+            || self.to.role.objects().is_some()
         {
-            let sent = self.send_form(local, io, scratch, (&form, coding), keep);
-            return Box::pin(sent).await;
+            true => self.shape_asked_for(local),
+            false => Ok(Shape::Whole),
         }
+    }
+
+    /// True if the request has conditions, or asks for ranges.
+    #[inline]
+    fn is_conditional_or_partial(&self) -> bool {
+        self.request.range || self.request.conditional || self.request.precondition
+    }
+
+    fn shape_asked_for(&self, local: &Local) -> Result<Shape, Instead> {
         let (head, request, object) = (self.head, self.request, self.object);
-        let shape = if request.range || request.conditional || request.precondition {
-            memory::shape(local, head, request, &object, self.stored, local.wall())
-        } else {
-            Shape::Whole
+        let shape = match self.is_conditional_or_partial() {
+            true => memory::shape(local, head, request, object, self.stored, local.wall()),
+            false => Shape::Whole,
         };
         if self.to.role.objects().is_some()
-            && let Some(refusal) = unfit(local, &object, &shape)
+            && let Some(refusal) = unfit(local, object, &shape)
         {
-            return refusal;
+            return Err(refusal);
         }
         // The origin does not know what it is rewritten to.
         let shape = match shape {
             Shape::AskOrigin if self.to.role.is_document() => Shape::Whole,
+            Shape::AskOrigin => return Err(Instead::Long(Long::Pass(Fwd::Request))),
             shape => shape,
         };
-        if shape == Shape::AskOrigin {
-            return Short::Long(Long::Pass(Fwd::Request));
-        }
         if object.is_large()
             && head.method() == Method::Get
-            && let Some(spans) = large::spans(&object, &shape)
+            && let Some(spans) = large::spans(object, &shape)
         {
-            return Short::Large(Box::new(LargeHit {
-                object,
+            return Err(Instead::Large(Box::new(LargeHit {
+                object: Arc::clone(object),
                 shape,
                 spans,
-                shown: self.shown,
-                primary: self.primary,
-            }));
+                shown: *self.shown,
+                primary: self.primary.clone(),
+            })));
         }
-        let hit = self.shown.hit(&local.proxy, self.to, keep);
-        let sent = memory::send(local, io, scratch, head, &object, &shape, &hit).await;
-        Short::Done(match sent {
-            Ok(sent) => Finish {
-                outcome: self.shown.outcome,
-                status: sent.status,
-                body: sent.body,
-                object: Some(object),
-                keep,
-                ..Finish::default()
-            },
-            Err(_) => Finish::gone(self.stored.status),
-        })
+        Ok(shape)
     }
-}
 
-impl Hot<'_> {
-    /// Sends the compressed form of the object.
-    async fn send_form<T: Transport>(
-        self,
+    /// The coding in which the client would rather have it, if its site compresses.
+    #[inline]
+    pub(super) fn coding(&self) -> Option<Coding> {
+        let compress = self.to.role.compress()?;
+        coded::choose(compress, self.head, self.request, self.object)
+    }
+
+    /// Sends the compressed form of the object, if it is there.
+    pub(super) async fn send_coded<T: Transport>(
+        &self,
         local: &Local,
         io: &Io<T>,
         scratch: &mut Scratch,
-        (form, coding): (&Object, Coding),
+        coding: Coding,
         keep: bool,
-    ) -> Short {
+    ) -> Option<Finish> {
+        let form = coded::find(local, self.object, coding).await?;
         let hit = self.shown.hit(&local.proxy, self.to, keep);
         let asked = (self.head, self.request);
-        let given = (&*self.object, self.stored, form, coding);
+        let given = (&**self.object, self.stored, &*form, coding);
         let sent = coded::send(local, io, scratch, asked, given, &hit).await;
-        Short::Done(match sent {
+        Some(self.done(&sent, keep))
+    }
+
+    /// The end of a request that was answered with it.
+    pub(super) fn done(&self, sent: &io::Result<Sent>, keep: bool) -> Finish {
+        match sent {
             Ok(sent) => Finish {
                 outcome: self.shown.outcome,
                 status: sent.status,
                 body: sent.body,
-                object: Some(self.object),
+                object: Some(Arc::clone(self.object)),
                 keep,
                 ..Finish::default()
             },
             Err(_) => Finish::gone(self.stored.status),
-        })
+        }
     }
 }

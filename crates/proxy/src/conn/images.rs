@@ -4,13 +4,12 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use foxy_base::MonoTime;
 use foxy_http_rules::{Failure, Fwd, stale_on_failure};
 use foxy_http1::RequestParts;
 use foxy_store::Object;
 
-use super::answer::{Long, Short};
-use super::join::{Verdict, Want};
+use super::answer::Instead;
+use super::join::{Verdict, Want, fetch_behind};
 use super::{Conn, Finish};
 use crate::ask::{Ask, Who};
 use crate::fetch::{self, FillHead, Job};
@@ -18,8 +17,7 @@ use crate::fill::{Follower, Joined};
 use crate::gate::Grant;
 use crate::mirrors;
 use crate::net::Transport;
-use crate::reply::{send_page, send_plain};
-use crate::rewriting::Recipient;
+use crate::reply::send_plain;
 use crate::route::{Refusal, url_of};
 use crate::serve::find::find;
 use crate::{Event, Outcome};
@@ -45,45 +43,33 @@ impl<T: Transport> Conn<T> {
         }
     }
 
-    /// Finds out whether the client may have the layer. If so, the request goes on, as far as it was
-    /// not answered at once.
-    ///
-    /// # Errors
-    /// It is answered; whether the connection goes on.
+    /// Answers HEAD. If it was for a tag that is not stored, the manifest is then fetched in the
+    /// background: some clients ask for tags by HEAD alone, and need an answer when the registry fails.
+    pub(super) async fn head(&mut self, ask: &Rc<Ask>, want: &Want, keep: bool) -> Finish {
+        let finish = self.pass_head(ask, want, keep).await;
+        let image = ask.registry().and_then(|part| part.image());
+        let unknown = want.stored.is_none() && finish.status == 200;
+        if unknown && image.is_some_and(|image| image.is_tag()) {
+            fetch_behind(&self.local, ask);
+        }
+        finish
+    }
+
+    /// Asks the registry whether the client may have the layer, and looks the layer up if it may.
     pub(super) async fn proven(
         &mut self,
         parts: &RequestParts,
         keep: bool,
-        started: MonoTime,
-    ) -> Result<Long, bool> {
-        let short = match self.may_have(parts).await {
-            Some(refusal) => Short::Refuse(refusal, Outcome::Denied),
+    ) -> Result<Finish, Instead> {
+        match self.may_have(parts).await {
+            Some(refusal) => Err(Instead::Refuse(refusal, Outcome::Denied)),
             None => {
                 if let Some(role) = mirrors::proven(&self.role) {
                     self.role = Rc::new(role);
                 }
                 self.short(parts, keep).await
             }
-        };
-        let finish = match short {
-            Short::Long(long) => return Ok(long),
-            Short::Done(finish) => finish,
-            Short::Large(hit) => {
-                return Err(Box::pin(self.large_answer(parts, hit, keep, started)).await);
-            }
-            Short::Refuse(refusal, outcome) => {
-                let keep = keep && parts.framing().is_empty();
-                let head = parts.head(self.buf.filled(), &self.slots);
-                let page = (refusal, Recipient::new(&self.role, &self.client));
-                let (local, io, scratch) = (&self.local, &self.io, &mut self.scratch);
-                let sent = send_page(local, io, scratch, page, Some(&head), keep).await;
-                Finish::refused(refusal, outcome, keep, sent)
-            }
-        };
-        let head = parts.head(self.buf.filled(), &self.slots);
-        self.finished(Some(&head), started, &finish);
-        self.buf.consume(parts.len());
-        Err(finish.keep)
+        }
     }
 
     /// Asks the store for the proof, and else the registry. Returns why the client may not have the

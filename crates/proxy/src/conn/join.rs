@@ -105,6 +105,18 @@ pub(crate) fn revalidate(
     }
 }
 
+/// Starts to fetch in the background what HEAD has found to be there, unless a fetch is running.
+pub(super) fn fetch_behind(local: &Rc<Local>, ask: &Rc<Ask>) {
+    let fills = &local.proxy.fills;
+    if let Joined::Starts(writer, _) = fills.join(ask.base_hash, &ask.base, ask.base_hash) {
+        let job = Job {
+            background: true,
+            ..Job::plain(Rc::clone(ask))
+        };
+        fetch::spawn(local, job, writer);
+    }
+}
+
 impl<T: Transport> Conn<T> {
     /// Joins a fill, or starts one.
     pub(super) fn enter(&self, ask: &Rc<Ask>, want: &Want) -> Follower<FillHead> {
@@ -302,7 +314,7 @@ impl<T: Transport> Conn<T> {
             .digest
             .as_ref()
             .filter(|_| head.shared && usable && !other);
-        let Some(digest) = digest else {
+        let Some(digest) = digest.filter(|_| ask.has_digest(&self.local, &head.fields)) else {
             return Err(Verdict::Alone);
         };
         let (now, rules) = (self.local.wall(), self.local.proxy.rules(ask.rule));

@@ -9,7 +9,7 @@ use foxy_http_rules::{Miss, decide_miss};
 use foxy_http1::RequestParts;
 use foxy_store::Object;
 
-use super::answer::{Known, Long, Short, missed};
+use super::answer::{Instead, Known, Long, missed};
 use super::objects::lost;
 use super::{Conn, Finish};
 use crate::Outcome;
@@ -75,11 +75,10 @@ impl<T: Transport> Conn<T> {
         // The head stays until an answer replaces it: its variants hang on it.
         let known = Known::whole(hit.object, hit.primary);
         match missed(&parts, (&ask.digest, self.local.wall()), decision, known) {
-            Short::Long(Long::Fill(want)) => self.through_fill(ask, want, keep).await,
-            Short::Long(Long::Pass(reason)) => self.pass(ask, reason, keep).await,
-            Short::Refuse(refusal, outcome) => self.refused(ask, refusal, outcome, keep).await,
-            Short::Done(finish) => finish,
-            Short::Large(_) | Short::Long(_) => Finish::default(),
+            Instead::Long(Long::Fill(want)) => self.through_fill(ask, want, keep).await,
+            Instead::Long(Long::Pass(reason)) => self.pass(ask, reason, keep).await,
+            Instead::Refuse(refusal, outcome) => self.refused(ask, refusal, outcome, keep).await,
+            Instead::Large(_) | Instead::Long(_) => Finish::default(),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod admission;
 mod answer;
+mod artefacts;
 mod failing;
 mod finish;
 mod follow;

@@ -56,7 +56,7 @@ impl<T: Transport> Conn<T> {
         let own = Own {
             mode: Mode::Bare,
             age: None,
-            cache: Some(cache),
+            cache: Some(&cache),
             keep: how.keep,
             head: Some(&ask.head()),
             to: Some(to),

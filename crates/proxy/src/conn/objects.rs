@@ -11,7 +11,7 @@ use foxy_store::{Lookup, Object};
 use sha2::{Digest as _, Sha256};
 
 use super::admission::challenge;
-use super::answer::Short;
+use super::answer::Instead;
 use super::{Conn, Finish};
 use crate::ask::Ask;
 use crate::fetch::keep::Keeper;
@@ -321,16 +321,16 @@ fn fields_of(local: &Local, kind: ObjectKind) -> FieldBlock {
 
 /// Why a stored object is not sent, whatever part of it was asked for: a condition does not hold, or
 /// the store has given up some of its fragments.
-pub(super) fn unfit(local: &Local, object: &Arc<Object>, shape: &Shape) -> Option<Short> {
+pub(super) fn unfit(local: &Local, object: &Arc<Object>, shape: &Shape) -> Option<Instead> {
     if *shape == Shape::AskOrigin {
         let refusal = refusal(412, "condition-not-met");
-        return Some(Short::Refuse(refusal, Outcome::MemoryHit));
+        return Some(Instead::Refuse(refusal, Outcome::MemoryHit));
     }
     if is_whole(local, object) {
         return None;
     }
     lost(local, object);
-    Some(Short::Refuse(NO_OBJECT, Outcome::Miss))
+    Some(Instead::Refuse(NO_OBJECT, Outcome::Miss))
 }
 
 fn is_whole(local: &Local, object: &Object) -> bool {

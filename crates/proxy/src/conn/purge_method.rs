@@ -12,8 +12,10 @@
 //! | `X-Purge-Method: all` | everything |
 //! | `X-Purge-Method: soft`, `Fastly-Soft-Purge: 1` | makes stale instead of removing |
 //!
-//! All of it within the listener's own partition. Without the admin credential a request purges its
-//! own URL only, for good or softly.
+//! All of it within the listener's own partition. A mirror has many partitions: one for each form of a
+//! document, each name of Foxy's and each credential. So its purges cover all partitions, those by tag
+//! excepted, and everything of a mirror is what the hosts of its servers have. Without the admin
+//! credential a request purges its own URL only, for good or softly.
 
 use foxy_base::{Fields, eq_name, first, tokens};
 use foxy_http1::Escapes;
@@ -44,11 +46,14 @@ pub(super) fn of(ask: &Ask) -> Result<Option<Vec<Purge>>, &'static str> {
         }
     }
     let tags = tags(&head, soft);
-    let partition = ask.role.partition();
+    let mirror = ask.role.mirrored();
     let purge = |kind, text, soft| Purge {
         kind,
         text,
-        partition: partition.to_owned(),
+        partition: match mirror {
+            Some(_) if kind != PurgeKind::Tag => String::new(),
+            _ => ask.role.partition().to_owned(),
+        },
         soft,
     };
     if tags.len() > TAGS_MAX {
@@ -64,9 +69,14 @@ pub(super) fn of(ask: &Ask) -> Result<Option<Vec<Purge>>, &'static str> {
     let mut host = format!("{}://", url.scheme.as_str()).into_bytes();
     url.authority.write_normalised(url.scheme, &mut host);
     let kind = match kind {
-        None if !soft => return Ok(None),
+        None if !soft && mirror.is_none() => return Ok(None),
         kind => kind.unwrap_or(PurgeKind::Url),
     };
+    if let (PurgeKind::All, Some(mirror)) = (kind, mirror) {
+        let hosts = mirror.hosts();
+        let all = hosts.map(|host| purge(PurgeKind::Host, host, soft));
+        return Ok(Some(all.collect()));
+    }
     match kind {
         PurgeKind::All => text.clear(),
         PurgeKind::Host => {

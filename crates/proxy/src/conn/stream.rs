@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use foxy_base::{Fields, eq_name};
-use foxy_http_rules::range::Span;
+use foxy_http_rules::range::{Span, is_of_content};
 use foxy_http_rules::{CacheStatus, freshness, size_is_right};
 use foxy_http1::{Version, chunked, write};
 
@@ -199,7 +199,7 @@ impl<T: Transport> Conn<T> {
         if let Cut::Slice { range, .. } = how.cut {
             for i in 0..head.fields.count() {
                 let (name, value) = head.fields.field(i);
-                if !eq_name(name, b"content-range") {
+                if !eq_name(name, b"content-range") && !is_of_content(name) {
                     write::field(out, name, value);
                 }
             }
@@ -240,7 +240,7 @@ impl<T: Transport> Conn<T> {
         let own = Own {
             mode,
             age: age.filter(|age| *age > 0),
-            cache: Some(cache),
+            cache: Some(&cache),
             keep: how.keep,
             head: Some(&ask.head()),
             to: Some(to),

@@ -82,6 +82,10 @@ events! {
     MirrorLeft = "mirror_redirects_refused",
     /// Artefacts of mirrors that had another digest than the index says.
     MirrorMismatch = "mirror_digest_mismatches",
+    /// Requests for stored artefacts of mirrors for which the index names another digest now.
+    MirrorReplaced = "mirror_artefacts_replaced",
+    /// Stored artefacts of mirrors that were hashed, because their digest was named after they were stored.
+    MirrorCompared = "mirror_artefacts_compared",
     /// Versions, or files of versions, that mirrors have hidden in the documents that they fetched.
     MirrorHidden = "mirror_versions_hidden",
     /// Requests that the rules of a mirror about versions refused.

@@ -293,6 +293,9 @@ async fn ask(
         add.push(("Range", rest.range.as_bytes()));
         add.push(("If-Range", &rest.etag));
     }
+    if job.ask.is_doubted(local) {
+        add.push(("Cache-Control", b"no-cache"));
+    }
     let known = own_validators(&job.ask, &mut add);
     add.extend(known.as_deref().map(|etag| ("If-None-Match", etag)));
     let head = job.ask.head();

@@ -40,8 +40,8 @@ pub(super) fn open(
     // What is rewritten gets another length.
     let rewritten = asked.ask.is_document() && head.status() == 200;
     let (length, peer) = (framing.length().filter(|_| !rewritten), leased.up.peer);
-    if asked.ask.is_document() && head.status() == 206 {
-        return Err(UpstreamError::BadResponse("part-of-document"));
+    if asked.ask.comes_whole() && head.status() == 206 {
+        return Err(UpstreamError::BadResponse("part-not-asked-for"));
     }
     let (mut fill_head, mut place) = judge::judge(local, asked, writer.fill(), &head, length, peer);
     let superseded =

@@ -28,6 +28,8 @@ pub enum Per {
     Client,
     /// Requests of one user; without a user, of one address.
     User,
+    /// Requests with one token; without a token, as [`User`](Self::User).
+    Token,
     /// Requests to one site.
     Site,
 }
@@ -49,11 +51,12 @@ pub struct Limit {
     pub under_way: Option<u32>,
 }
 
-/// Client, user and site of a request.
+/// Client, user, token (0: none) and site of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject<'a> {
     pub(crate) client: IpAddr,
     pub(crate) user: &'a str,
+    pub(crate) token: u64,
     pub(crate) site: &'a str,
 }
 
@@ -107,8 +110,11 @@ impl Limits {
         };
         let number = match self.all[limit].per {
             Per::Site => hash64(1, subject.site.as_bytes()),
-            Per::User if !subject.user.is_empty() => hash64(2, subject.user.as_bytes()),
-            Per::User | Per::Client => address(subject.client),
+            Per::Token if subject.token != 0 => hash64(3, &subject.token.to_le_bytes()),
+            Per::User | Per::Token if !subject.user.is_empty() => {
+                hash64(2, subject.user.as_bytes())
+            }
+            Per::User | Per::Token | Per::Client => address(subject.client),
         };
         (limit, number >> 1)
     }
@@ -256,6 +262,7 @@ mod tests {
         Subject {
             client: client.parse().unwrap(),
             user,
+            token: 0,
             site: "forward",
         }
     }
@@ -281,6 +288,24 @@ mod tests {
         let limits = Limits::new(vec![limit(Per::Client)]);
         let through = in_a_minute(&limits, &subject("10.0.0.1", ""));
         assert!((590..=630).contains(&through), "{through}");
+    }
+
+    #[test]
+    fn tokens_of_one_user_have_limits_of_their_own() {
+        let limits = Limits::new(vec![limit(Per::Token)]);
+        let through = |token, user| {
+            let subject = Subject {
+                token,
+                ..subject("10.0.0.1", user)
+            };
+            let enter = |_: &u32| limits.enter(&subject, at(0)).is_ok();
+            (0..20).filter(enter).count()
+        };
+        assert_eq!((through(5, "ci"), through(7, "ci")), (10, 10));
+        assert_eq!(through(5, "ci"), 0);
+        // Logins of other kinds are limited by user, and requests without login by address.
+        assert_eq!((through(0, "ci"), through(0, "ann")), (10, 10));
+        assert_eq!((through(0, ""), through(0, "")), (10, 0));
     }
 
     #[test]

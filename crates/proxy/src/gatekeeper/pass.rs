@@ -66,6 +66,11 @@ impl Pass {
         self.user.as_ref().map_or("", |user| user.name())
     }
 
+    /// The number of the token that the user logged in with; 0: none.
+    pub(crate) fn token(&self) -> u64 {
+        self.user.as_ref().map_or(0, |user| user.token())
+    }
+
     /// True if the request goes past the cache.
     pub(crate) fn is_past(&self) -> bool {
         self.rule()

@@ -17,6 +17,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use foxy_access::{RuleSet, Standing};
 use foxy_base::{MonoTime, WallTime};
+use foxy_http_rules::rules::FORWARD;
 use hashbrown::HashMap;
 use sha2::{Digest as _, Sha256};
 
@@ -157,10 +158,11 @@ impl Logins {
         !self.config.tokens.is_empty()
     }
 
-    /// True if users log in at this listener or site.
+    /// True if users log in at this listener, site or mirror. Mirrors are on the listeners of the forward
+    /// proxy, so what is said of that holds for them too.
     pub(crate) fn are_at(&self, role: &Role) -> bool {
-        let partition = role.partition();
-        self.config.at.iter().any(|at| at == partition)
+        let is = |at: &String| at == role.name() || at == FORWARD && role.mirrored().is_some();
+        self.config.at.iter().any(is)
     }
 
     pub(crate) fn are_required(&self) -> bool {
@@ -182,17 +184,17 @@ impl Logins {
         }
         if let Some(token) = scheme(value, b"bearer") {
             return match self.live_token(token, wall) {
-                Some(token) => self.token(rules, token, (key, now, wall)),
+                Some(found) => self.token(rules, found, (key, now, wall)),
                 None => Checked::Wrong,
             };
         }
         match scheme(value, b"basic").and_then(basic) {
             // For programs that know no other scheme: a token is a password of its user.
             Some((user, password))
-                if let Some(token) = self.live_token(&password, wall)
-                    && token.user == user =>
+                if let Some(found) = self.live_token(&password, wall)
+                    && found.0.user == user =>
             {
-                self.token(rules, token, (key, now, wall))
+                self.token(rules, found, (key, now, wall))
             }
             Some((user, password)) => Checked::Unchecked(Box::new(Login {
                 key,
@@ -203,24 +205,26 @@ impl Logins {
         }
     }
 
-    fn live_token(&self, text: &[u8], wall: WallTime) -> Option<&LoginToken> {
+    fn live_token(&self, text: &[u8], wall: WallTime) -> Option<(&LoginToken, u64)> {
         if self.config.tokens.is_empty() {
             return None;
         }
         let hash: [u8; 32] = Sha256::digest(text).into();
         let live = |token: &&LoginToken| token.expires.is_none_or(|expires| wall < expires);
-        self.config.tokens.get(&hash).filter(live)
+        let token = self.config.tokens.get(&hash).filter(live)?;
+        let (first, _) = hash.split_first_chunk()?;
+        Some((token, u64::from_le_bytes(*first) | 1))
     }
 
     fn token(
         &self,
         rules: &RuleSet,
-        token: &LoginToken,
+        (token, number): (&LoginToken, u64),
         (key, now, wall): (u128, MonoTime, WallTime),
     ) -> Checked {
         let mut groups = self.groups(&token.user);
         groups.extend(token.groups.iter().map(|group| &group[..]));
-        let user = Arc::new(rules.standing(&token.user, &groups));
+        let user = Arc::new(rules.standing(&token.user, &groups).with_token(number));
         // A token is looked at again when it ends.
         let left = token
             .expires

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use flate2::write::MultiGzDecoder;
 use foxy_base::{FieldBlock, first};
-use foxy_mirror::{Digest, Kind, Rewriter};
-use sha2::{Digest as _, Sha256, Sha512};
+use foxy_mirror::{Mirror, Rewriter, digests_of_field};
 
-use super::Mirrored;
+use super::{Comparison, Mirrored};
 use crate::ask::Ask;
 use crate::upstream::UpstreamError;
 use crate::{Event, Proxy};
@@ -34,23 +33,21 @@ pub(crate) enum Edit {
 pub(crate) struct Rewriting {
     decoder: Option<MultiGzDecoder<Vec<u8>>>,
     rewriter: Rewriter,
-    /// Where the digests of artefacts go, and the mirror that they are of.
+    /// Where the digests of artefacts go.
     proxy: Arc<Proxy>,
-    mirror: String,
+    mirror: Arc<Mirror>,
+    /// Path of the document.
+    path: Box<[u8]>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Comparing {
-    hash: Hash,
-    expected: Digest,
+    /// With each digest that it must have.
+    comparisons: Vec<Comparison>,
     /// The last piece: nobody gets it before the digest is right.
     held: Bytes,
-}
-
-#[derive(Debug)]
-enum Hash {
-    Sha256(Sha256),
-    Sha512(Sha512),
+    /// Its mirror and its path.
+    name: (String, Box<[u8]>),
 }
 
 impl Edit {
@@ -65,28 +62,40 @@ impl Edit {
         let part = ask.role.mirrored()?;
         if part.is_document() {
             let content_type = first(fields, "Content-Type").unwrap_or_default();
-            return Self::document(proxy, part, content_type, coded);
+            return Self::document(proxy, (part, ask.target()), content_type, coded);
         }
-        let expected = match part.image() {
-            Some(image) => image.digest(first(fields, "Docker-Content-Digest")),
-            None if part.class().kind == Kind::Immutable => {
-                proxy.expected.of(&part.mirror.name, ask.target())
+        let said = |name| first(fields, name).and_then(|value| digests_of_field(value).next());
+        let mut expected = match part.image() {
+            Some(image) => vec![image.digest(first(fields, "Docker-Content-Digest"))],
+            None if part.is_artefact() => {
+                let named = part.expected(&proxy.expected, ask.target());
+                // A document may have named another one since the head was read.
+                vec![
+                    named,
+                    said("Repr-Digest").or_else(|| said("Content-Digest")),
+                ]
             }
-            None => None,
-        }?;
+            None => Vec::new(),
+        };
+        expected.dedup();
+        let of: Vec<Comparison> = expected
+            .into_iter()
+            .flatten()
+            .map(Comparison::with)
+            .collect();
+        if of.is_empty() {
+            return None;
+        }
         Some(Self::Artefact(Box::new(Comparing {
-            hash: match expected {
-                Digest::Sha256(_) => Hash::Sha256(Sha256::new()),
-                Digest::Sha512(_) => Hash::Sha512(Sha512::new()),
-            },
-            expected,
+            comparisons: of,
             held: Bytes::new(),
+            name: (part.mirror.name.clone(), ask.target().into()),
         })))
     }
 
     fn document(
         proxy: &Arc<Proxy>,
-        part: &Mirrored,
+        (part, path): (&Mirrored, &[u8]),
         content_type: &[u8],
         coded: bool,
     ) -> Option<Self> {
@@ -96,7 +105,8 @@ impl Edit {
             decoder: coded.then(|| MultiGzDecoder::new(Vec::new())),
             rewriter: Rewriter::new(transform, content_type, of, &document.base),
             proxy: Arc::clone(proxy),
-            mirror: part.mirror.name.clone(),
+            mirror: Arc::clone(&part.mirror),
+            path: path.into(),
         })))
     }
 
@@ -131,7 +141,10 @@ impl Edit {
         match self {
             Self::Document(document) => document.finish(&mut send),
             Self::Artefact(artefact) => {
-                if !artefact.is_right() {
+                let right = artefact.comparisons.iter().all(Comparison::is_right);
+                let (mirror, path) = &artefact.name;
+                proxy.expected.doubt(mirror, path, !right);
+                if !right {
                     proxy.counters(worker).add(Event::MirrorMismatch, 1);
                     return Err(MISMATCH);
                 }
@@ -175,9 +188,9 @@ impl Rewriting {
     fn rewrite(&mut self, plain: &[u8], send: &mut impl FnMut(Bytes)) {
         let mut out = Vec::with_capacity(plain.len() + 256);
         self.rewriter.push(plain, &mut out);
-        self.proxy
-            .expected
-            .note(&self.mirror, self.rewriter.found());
+        let mut found = self.rewriter.found();
+        found.retain(|found| self.mirror.speaks_for(&self.path, &found.path));
+        self.proxy.expected.note(&self.mirror.name, found);
         if !out.is_empty() {
             send(out.into());
         }
@@ -187,9 +200,8 @@ impl Rewriting {
 impl Comparing {
     /// Bytes that are there already.
     pub(crate) fn begins_with(&mut self, bytes: &[u8]) {
-        match &mut self.hash {
-            Hash::Sha256(hash) => hash.update(bytes),
-            Hash::Sha512(hash) => hash.update(bytes),
+        for comparison in &mut self.comparisons {
+            comparison.push(bytes);
         }
     }
 
@@ -200,18 +212,6 @@ impl Comparing {
             if !before.is_empty() {
                 send(before);
             }
-        }
-    }
-
-    fn is_right(&self) -> bool {
-        match (&self.hash, &self.expected) {
-            (Hash::Sha256(hash), Digest::Sha256(expected)) => {
-                hash.clone().finalize()[..] == expected[..]
-            }
-            (Hash::Sha512(hash), Digest::Sha512(expected)) => {
-                hash.clone().finalize()[..] == expected[..]
-            }
-            _ => false,
         }
     }
 }

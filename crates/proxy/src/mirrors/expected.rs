@@ -1,31 +1,84 @@
 //! Digests of artefacts that documents of mirrors have named: a bounded table.
 
-use foxy_base::{KeyHash, key_hash};
+use foxy_base::{KeyHash, first, key_hash};
 use foxy_http1::Escapes;
-use foxy_mirror::{Digest, Found};
+use foxy_mirror::{Digest, Found, digests_of_field};
+use foxy_store::Object;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Entries of one generation. There are two: what was named in neither is forgotten. An entry takes
-/// 96 bytes at most, so all take 25 MB.
-const GENERATION: usize = 128 << 10;
+use super::Mirrored;
+
+/// Entries of one generation. There are two: what was named in neither is forgotten. It is as many as
+/// 131,072 buckets of 104 bytes take, so that all take 27 MB at most.
+const GENERATION: usize = (128 << 10) / 8 * 7;
+
+/// Stored artefacts that are hashed at the same time, over all workers: a crowd that asks for one waits
+/// for the first.
+const COMPARISONS_AT_ONCE: usize = 2;
 
 /// Digests by mirror and path.
-#[derive(Debug, Default)]
-pub(crate) struct Expected(Mutex<Generations>);
+#[derive(Debug)]
+pub(crate) struct Expected {
+    table: Mutex<Generations>,
+    comparisons: Semaphore,
+}
+
+impl Default for Expected {
+    fn default() -> Self {
+        Self {
+            table: Mutex::default(),
+            comparisons: Semaphore::new(COMPARISONS_AT_ONCE),
+        }
+    }
+}
 
 #[derive(Debug, Default)]
 struct Generations {
-    young: HashMap<KeyHash, Digest>,
-    old: HashMap<KeyHash, Digest>,
+    young: HashMap<KeyHash, Entry>,
+    old: HashMap<KeyHash, Entry>,
+}
+
+/// The digest of an artefact, and the state of what is stored of it.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    digest: Digest,
+    /// Other bytes came last: caches on the way may hold them.
+    doubted: bool,
+    /// Version of the stored object whose bytes were found to be right; 0: of none.
+    right: u64,
+}
+
+/// A stored artefact beside the digest that documents name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It has the digest, or none is named.
+    Right,
+    /// It has another one.
+    Wrong,
+    /// It was stored before its digest was named.
+    Unknown(Digest),
 }
 
 /// A path of a mirror, without query, in the form of keys.
 fn key(mirror: &str, path: &[u8]) -> KeyHash {
+    let end = path.iter().position(|b| *b == b'?').unwrap_or(path.len());
     let mut text = mirror.as_bytes().to_vec();
     text.push(b' ');
-    Escapes::Normal.write(path, &mut text);
+    Escapes::Normal.write(&path[..end], &mut text);
     key_hash(&text)
+}
+
+impl Generations {
+    fn get(&self, key: &KeyHash) -> Option<&Entry> {
+        self.young.get(key).or_else(|| self.old.get(key))
+    }
+
+    fn get_mut(&mut self, key: &KeyHash) -> Option<&mut Entry> {
+        let young = self.young.get_mut(key);
+        young.or_else(|| self.old.get_mut(key))
+    }
 }
 
 impl Expected {
@@ -34,23 +87,78 @@ impl Expected {
         if found.is_empty() {
             return;
         }
-        let mut generations = self.0.lock();
+        let mut generations = self.table.lock();
         for found in found {
             if generations.young.len() >= GENERATION {
                 generations.old = std::mem::take(&mut generations.young);
             }
             let key = key(mirror, &found.path);
-            generations.young.insert(key, found.digest);
+            let known = generations.get(&key).copied();
+            let entry = known.filter(|known| known.digest == found.digest);
+            let entry = entry.unwrap_or(Entry {
+                digest: found.digest,
+                doubted: false,
+                right: 0,
+            });
+            generations.young.insert(key, entry);
         }
     }
 
     /// The digest of what is below this path; a query may follow it.
     pub(crate) fn of(&self, mirror: &str, path: &[u8]) -> Option<Digest> {
-        let end = path.iter().position(|b| *b == b'?').unwrap_or(path.len());
-        let key = key(mirror, &path[..end]);
-        let generations = self.0.lock();
-        let found = generations.young.get(&key).or(generations.old.get(&key));
-        found.copied()
+        let generations = self.table.lock();
+        Some(generations.get(&key(mirror, path))?.digest)
+    }
+
+    /// A stored object beside the digest of the artefact at this path.
+    pub(crate) fn standing(&self, part: &Mirrored, path: &[u8], object: &Object) -> Standing {
+        if !part.is_named_by_documents() {
+            return Standing::Right;
+        }
+        let generations = self.table.lock();
+        let Some(entry) = generations.get(&key(part.name(), path)) else {
+            return Standing::Right;
+        };
+        if entry.right == object.meta().version {
+            return Standing::Right;
+        }
+        let said = first(object.fields(), "Repr-Digest").unwrap_or_default();
+        let said = digests_of_field(said).find(|said| said.is_like(&entry.digest));
+        match said {
+            None => Standing::Unknown(entry.digest),
+            Some(said) if said == entry.digest => Standing::Right,
+            Some(_) => Standing::Wrong,
+        }
+    }
+
+    /// Waits for the right to hash a stored artefact. Cancel safe.
+    pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        // It is never closed.
+        self.comparisons.acquire().await.ok()
+    }
+
+    /// Notes that the bytes of this version of an object have this digest.
+    pub(crate) fn prove(&self, mirror: &str, path: &[u8], (digest, version): (Digest, u64)) {
+        let mut generations = self.table.lock();
+        let entry = generations.get_mut(&key(mirror, path));
+        if let Some(entry) = entry.filter(|entry| entry.digest == digest) {
+            entry.right = version;
+        }
+    }
+
+    /// Notes whether the last bytes of an artefact, stored or fetched, had another digest.
+    pub(crate) fn doubt(&self, mirror: &str, path: &[u8], doubted: bool) {
+        let mut generations = self.table.lock();
+        if let Some(entry) = generations.get_mut(&key(mirror, path)) {
+            entry.doubted = doubted;
+        }
+    }
+
+    /// True if the last bytes of an artefact had another digest.
+    pub(crate) fn is_doubted(&self, mirror: &str, path: &[u8]) -> bool {
+        let generations = self.table.lock();
+        let entry = generations.get(&key(mirror, path));
+        entry.is_some_and(|entry| entry.doubted)
     }
 }
 
@@ -78,6 +186,24 @@ mod tests {
     }
 
     #[test]
+    fn a_doubt_lasts_until_right_bytes_or_another_digest_come() {
+        let expected = Expected::default();
+        let note = |n| expected.note("a", vec![found("/x".into(), n)]);
+        note(1);
+        assert!(!expected.is_doubted("a", b"/x"));
+        expected.doubt("a", b"/x?q", true);
+        note(1);
+        assert!(expected.is_doubted("a", b"/x") && !expected.is_doubted("b", b"/x"));
+        expected.doubt("a", b"/x", false);
+        assert!(!expected.is_doubted("a", b"/x"));
+        expected.doubt("a", b"/x", true);
+        note(2);
+        assert!(!expected.is_doubted("a", b"/x"));
+        expected.doubt("a", b"/unnamed", true);
+        assert!(!expected.is_doubted("a", b"/unnamed"));
+    }
+
+    #[test]
     fn the_table_is_bounded_and_forgets_what_is_old() {
         let expected = Expected::default();
         let name = |n: usize| format!("/a/{n}");
@@ -85,8 +211,10 @@ mod tests {
             let some = (start..start + 1024).map(|n| found(name(n), 0));
             expected.note("a", some.collect());
         }
-        let generations = expected.0.lock();
-        assert!(generations.young.len() <= GENERATION && generations.old.len() <= GENERATION);
+        let generations = expected.table.lock();
+        let buckets = generations.young.capacity().max(generations.old.capacity());
+        assert!(buckets <= GENERATION, "{buckets}");
+        assert!(size_of::<(KeyHash, Entry)>() < 104);
         drop(generations);
         assert!(
             expected

@@ -41,6 +41,8 @@ pub(crate) struct Roles {
     parts: RefCell<HashMap<Part, Rc<Role>>>,
     /// Changes of requests for images: there are too many of these for a role of each.
     images: RefCell<HashMap<(usize, Place), Arc<Rewriting>>>,
+    /// From one mirror to another.
+    away: RefCell<HashMap<(usize, usize), Rc<Role>>>,
 }
 
 /// What a request says that a mirror decides by.
@@ -84,6 +86,10 @@ impl Roles {
         if has_dots(&path[..end]) {
             return Err(refused(400, "dots-in-path"));
         }
+        if let Some(owner) = mirrors.owner(number, &path[..end]) {
+            let away = self.away((number, owner), mirrors, clients);
+            return away.ok_or(refused(500, "mirror-not-usable"));
+        }
         let place = site.mirror.place(path);
         let place = place.ok_or(refused(404, "host-not-of-mirror"))?;
         let class = site.mirror.class(place.class);
@@ -110,6 +116,22 @@ impl Roles {
             roles.insert(part, Rc::clone(&role));
         }
         Ok(role)
+    }
+
+    /// The role that sends clients from one mirror to the one that owns what they ask for.
+    fn away(
+        &self,
+        (from, to): (usize, usize),
+        mirrors: &Mirrors,
+        clients: &[IpNet],
+    ) -> Option<Rc<Role>> {
+        if let Some(role) = self.away.borrow().get(&(from, to)) {
+            return Some(Rc::clone(role));
+        }
+        let [source, owner] = [from, to].map(|n| mirrors.sites.get(n));
+        let role = Rc::new(Role::Site(source?.away(owner?, clients)?));
+        self.away.borrow_mut().insert((from, to), Rc::clone(&role));
+        Some(role)
     }
 
     /// The role for a part of an image.
@@ -152,7 +174,7 @@ impl Roles {
         }
         let class = mirror.class(place.class);
         let form = (!class.accept.is_empty()).then_some(0);
-        let rules = Arc::new(rewriting(mirror, place, class, form)?);
+        let rules = Arc::new(rewriting(mirror, place, (class, form), None)?);
         let mut all = self.images.borrow_mut();
         all.insert((number, place), Arc::clone(&rules));
         Some(rules)

@@ -167,13 +167,13 @@ pub(crate) async fn ask(
             // The head of a screened document is not known without the document. What is stored lives
             // no longer by this answer, which does not say when the next version is old enough.
             own.retain(|(name, _)| !is_replaced(name) && !eq_name(name, b"content-type"));
-            let answer = part.answer((status, Some(0)), own.iter().copied());
+            let answer = part.answer((status, Some(0)), None, own.iter().copied());
             leased.up.answered_by(local, parts, &answer)
         }
         // Parts and copies that somebody on the way has changed: clients would use them.
         201..=299 => Err(NOT_WHOLE),
         _ => {
-            let answer = part.answer((status, None), own.iter().copied());
+            let answer = part.answer((status, None), None, own.iter().copied());
             leased.up.answered_by(local, parts, &answer)
         }
     }
@@ -212,7 +212,7 @@ fn head_of(
     fields: &[(&[u8], &[u8])],
     persistent: bool,
 ) -> Vec<u8> {
-    let answer = part.answer((status, fresh), fields.iter().copied());
+    let answer = part.answer((status, fresh), None, fields.iter().copied());
     if answer.unlisted.is_some() {
         local.count(Event::MirrorLeft);
     }

@@ -59,11 +59,14 @@ impl ReadBuf {
             self.start = start;
             return;
         }
-        let data = [text, &self.data[rest..self.end]].concat();
+        let mut data = [text, &self.data[rest..self.end]].concat();
+        (self.start, self.end) = (0, data.len());
+        // As much room as before: a body is read into it once this is used, and would come in pieces
+        // of the head's length.
+        data.resize(self.data.len().max(self.end), 0);
         if let Some(entry) = &mut self.entry {
             entry.set(data.len());
         }
-        (self.start, self.end) = (0, data.len());
         self.data = data;
     }
 
@@ -139,6 +142,18 @@ impl ReadBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_longer_text_leaves_as_much_room_as_before() {
+        let ledger = Ledger::new(1 << 20, 0);
+        let mut buf = ReadBuf::new();
+        buf.spare(FIRST, &ledger).unwrap()[..9].copy_from_slice(b"head-body");
+        buf.end = 9;
+        buf.replace(4, b"another");
+        assert_eq!(buf.filled(), b"another-body");
+        buf.consume(12);
+        assert_eq!(buf.spare(FIRST, &ledger).unwrap().len(), FIRST);
+    }
 
     #[test]
     fn keeps_what_is_unused_and_stops_at_the_limit() {

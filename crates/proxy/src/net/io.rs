@@ -236,6 +236,11 @@ impl<T: Transport> Io<T> {
         *self.slowed.borrow_mut() = by;
     }
 
+    /// True if what is written is slowed: by [`write_all`](Self::write_all) alone.
+    pub(crate) fn is_slowed(&self) -> bool {
+        self.slowed.borrow().is_some()
+    }
+
     /// As [`write_all`](Self::write_all), in pieces and with pauses.
     async fn write_slowly(
         &self,

@@ -1,4 +1,4 @@
-//! TLS over a socket.
+//! TLS over a socket, or over TLS: a tunnel to a destination within the connection to a parent.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -16,30 +16,30 @@ use crate::ledger::{Entry, Ledger, Use};
 /// Memory of a session: its state, its keys, the peer's certificates. An estimate.
 const SESSION_BYTES: usize = 12 << 10;
 
-/// A connection whose bytes are encrypted.
+/// A connection whose bytes are encrypted, over the connection `S`.
 #[derive(Debug)]
-pub(crate) struct TlsStream {
-    tcp: Tcp,
+pub(crate) struct TlsStream<S = TcpStream> {
+    below: Below<S>,
     session: Session,
     memory: RefCell<Entry>,
 }
 
 #[derive(Debug)]
-struct Tcp(TcpStream);
+struct Below<S>(S);
 
-impl Wire for Tcp {
+impl<S: Transport> Wire for Below<S> {
     fn read(&self, into: &mut [u8]) -> io::Result<usize> {
-        Transport::try_read(&self.0, into)
+        self.0.try_read(into)
     }
     fn write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        Transport::try_write(&self.0, slices)
+        self.0.try_write(slices)
     }
 }
 
-impl TlsStream {
-    pub(crate) fn new(tcp: TcpStream, session: Session, ledger: &Arc<Ledger>) -> Self {
+impl<S: Transport> TlsStream<S> {
+    pub(crate) fn new(below: S, session: Session, ledger: &Arc<Ledger>) -> Self {
         Self {
-            tcp: Tcp(tcp),
+            below: Below(below),
             session,
             memory: RefCell::new(ledger.take(Use::Connections, SESSION_BYTES)),
         }
@@ -63,7 +63,7 @@ impl TlsStream {
 
     /// Carries the handshake on as far as possible; `None` if the peer has to send more.
     pub(crate) fn try_handshake(&self) -> Option<Result<(), Failure>> {
-        match self.session.handshake(&self.tcp) {
+        match self.session.handshake(&self.below) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
             done => Some(done.map_err(|error| {
                 tracing::debug!(%error, "a TLS handshake failed");
@@ -104,8 +104,8 @@ impl TlsStream {
     /// Waits until what is encrypted already is sent.
     fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.session.wants_write() {
-            ready!(self.tcp.0.poll_writable(cx))?;
-            match self.session.flush(&self.tcp) {
+            ready!(self.below.0.poll_writable(cx))?;
+            match self.session.flush(&self.below) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 done => done?,
             }
@@ -114,19 +114,19 @@ impl TlsStream {
     }
 }
 
-impl Transport for TlsStream {
+impl<S: Transport> Transport for TlsStream<S> {
     const SECURE: bool = true;
 
     fn try_read(&self, into: &mut [u8]) -> io::Result<usize> {
-        let read = self.session.read(&self.tcp, into);
+        let read = self.session.read(&self.below, into);
         self.note();
         read
     }
     fn try_peek(&self) -> io::Result<usize> {
-        self.session.peek(&self.tcp)
+        self.session.peek(&self.below)
     }
     fn try_write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        let written = self.session.write(&self.tcp, slices);
+        let written = self.session.write(&self.below, slices);
         self.note();
         written
     }
@@ -139,32 +139,32 @@ impl Transport for TlsStream {
                 return Poll::Ready(Err(error));
             }
             if self.session.is_closed() {
-                self.tcp.0.shutdown_write();
+                self.below.0.shutdown_write();
             }
         }
-        self.tcp.0.poll_readable(cx)
+        self.below.0.poll_readable(cx)
     }
     fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.session.wants_write() {
             true => self.poll_flush(cx),
-            false => self.tcp.0.poll_writable(cx),
+            false => self.below.0.poll_writable(cx),
         }
     }
     fn shutdown_write(&self) {
-        if self.session.close(&self.tcp) {
-            self.tcp.0.shutdown_write();
+        if self.session.close(&self.below) {
+            self.below.0.shutdown_write();
         }
     }
     fn widen_receive(&self) {
-        self.tcp.0.widen_receive();
+        self.below.0.widen_receive();
     }
     fn local_addr(&self) -> Option<SocketAddr> {
-        Transport::local_addr(&self.tcp.0)
+        self.below.0.local_addr()
     }
     /// The end is not announced either: some clients ignore a reset that follows it.
     fn reset_on_close(&self) {
         self.session.cut();
-        self.tcp.0.reset_on_close();
+        self.below.0.reset_on_close();
     }
 }
 
@@ -173,6 +173,8 @@ impl Transport for TlsStream {
 pub(crate) enum OriginStream {
     Plain(TcpStream),
     Tls(Box<TlsStream>),
+    /// To the destination through a tunnel of a parent that TLS is spoken to as well.
+    Nested(Box<TlsStream<TlsStream>>),
 }
 
 /// Calls a method of the stream inside.
@@ -181,6 +183,10 @@ macro_rules! either {
         match $self {
             OriginStream::Plain($stream) => $call,
             OriginStream::Tls(boxed) => {
+                let $stream = &**boxed;
+                $call
+            }
+            OriginStream::Nested(boxed) => {
                 let $stream = &**boxed;
                 $call
             }

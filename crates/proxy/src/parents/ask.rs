@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use foxy_http1::ResponseParts;
 
-use super::{Parent, Parents, Through};
+use super::{Parent, Parents, Through, WANTS_LOGIN};
 use crate::Event;
 use crate::ask::Ask;
 use crate::local::Local;
@@ -29,7 +29,7 @@ pub(crate) async fn ask(
                 parent.answered();
                 // The client has no login for the parent, and must not be asked for one.
                 if parts.status() == 407 {
-                    return Err(UpstreamError::BadResponse("parent-wants-login"));
+                    return Err(UpstreamError::BadResponse(WANTS_LOGIN));
                 }
                 return Ok((leased.by(to), parts));
             }

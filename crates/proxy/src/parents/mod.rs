@@ -22,6 +22,9 @@ use foxy_tls::OriginTls;
 pub(crate) use ask::{ask, open, tunnel_through};
 pub(crate) use tunnel::open_tunnel;
 
+/// Why a parent cannot be used that answers 407: the client has no login for it, and must not be asked.
+pub(crate) const WANTS_LOGIN: &str = "parent-wants-login";
+
 /// Time for which a parent that could not be reached is left out.
 const DOWN: Duration = Duration::from_secs(10);
 

@@ -3,8 +3,8 @@
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 
-use super::Parent;
-use crate::net::{OriginStream, Transport};
+use super::{Parent, WANTS_LOGIN};
+use crate::net::Transport;
 use crate::upstream::UpstreamError;
 
 /// Longest head of an answer.
@@ -12,8 +12,8 @@ const LONGEST: usize = 16 << 10;
 
 /// Has the parent open a tunnel to `host` and `port`. Reads the answer byte by byte: what follows it
 /// belongs to the destination.
-pub(crate) async fn open_tunnel(
-    stream: &OriginStream,
+pub(crate) async fn open_tunnel<S: Transport>(
+    stream: &S,
     parent: &Parent,
     (host, port): (&str, u16),
 ) -> Result<(), UpstreamError> {
@@ -40,13 +40,13 @@ pub(crate) async fn open_tunnel(
         .and_then(|rest| rest.get(2..5));
     match status {
         Some([b'2', ..]) => Ok(()),
-        Some(b"407") => Err(UpstreamError::BadResponse("parent-wants-login")),
+        Some(b"407") => Err(UpstreamError::BadResponse(WANTS_LOGIN)),
         Some(b"403") => Err(UpstreamError::BadResponse("parent-denies")),
         _ => Err(UpstreamError::BadResponse("parent-opens-no-tunnel")),
     }
 }
 
-async fn write(stream: &OriginStream, mut bytes: &[u8]) -> io::Result<()> {
+async fn write<S: Transport>(stream: &S, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match stream.try_write(&[IoSlice::new(bytes)]) {
             Ok(n) => bytes = &bytes[n..],
@@ -59,7 +59,7 @@ async fn write(stream: &OriginStream, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-async fn byte(stream: &OriginStream) -> io::Result<u8> {
+async fn byte<S: Transport>(stream: &S) -> io::Result<u8> {
     let mut byte = [0];
     loop {
         match stream.try_read(&mut byte) {

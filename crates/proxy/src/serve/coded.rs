@@ -228,7 +228,7 @@ pub(crate) async fn send<T: Transport>(
     let own = Own {
         mode,
         age: Some(hit.age),
-        cache: Some(hit.cache),
+        cache: Some(&hit.cache),
         keep: hit.keep,
         head: Some(head),
         to: Some(hit.to),

@@ -263,6 +263,13 @@ impl Sending {
     ) -> Result<u64, Broken> {
         let patience = &conn.local.patience;
         let gone = |_| Broken::Client;
+        if conn.io.is_slowed() {
+            let mut slices = [IoSlice::new(&self.pending), IoSlice::new(&bytes)];
+            let written = conn.io.write_all(&mut slices, patience.progress).await;
+            written.map_err(gone)?;
+            self.pending.clear();
+            return Ok(bytes.len() as u64);
+        }
         let mut taken = 0;
         loop {
             let slices = [IoSlice::new(&self.pending), IoSlice::new(&bytes[taken..])];

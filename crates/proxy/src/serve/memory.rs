@@ -5,7 +5,7 @@ use std::io::{self, IoSlice};
 
 use foxy_base::{Fields, WallTime};
 use foxy_http_rules::conditional::{self, Condition};
-use foxy_http_rules::range::{ContentRange, Resolved, Span, answer};
+use foxy_http_rules::range::{ContentRange, Resolved, Span, answer, is_of_content};
 use foxy_http_rules::{Digest, RequestDigest};
 use foxy_http1::{Method, RequestHead, write};
 use foxy_store::Object;
@@ -103,19 +103,22 @@ pub(crate) fn write_heads(
             _ => Mode::Bare,
         },
         age: Some(hit.age),
-        cache: Some(hit.cache),
+        cache: Some(&hit.cache),
         keep: hit.keep,
         head: Some(head),
         to: Some(hit.to),
         varies: hit.to.varies(object.fields()),
     };
-    if matches!(shape, Shape::NotModified) {
-        push_304_fields(scratch, object);
+    match shape {
+        Shape::NotModified => push_fields(scratch, object, conditional::is_sent_with_304),
+        _ if lacks_some(object, shape) => push_fields(scratch, object, |name| !is_of_content(name)),
+        _ => {}
     }
     if hit.to.rules().is_some() {
         // Rules see the whole head.
         scratch.head.extend_from_slice(match shape {
             Shape::NotModified => &[],
+            _ if lacks_some(object, shape) => &[],
             _ => object.fields().text(),
         });
         scratch.head.append(&mut scratch.tail);
@@ -132,8 +135,17 @@ pub(crate) fn stored_text<'o>(object: &'o Object, shape: &Shape, hit: &Hit<'_>) 
     match shape {
         Shape::NotModified => &[],
         _ if hit.to.rules().is_some() => &[],
+        _ if lacks_some(object, shape) => &[],
         _ => object.fields().text(),
     }
+}
+
+/// True if some stored fields are wrong for an answer of this shape.
+#[inline]
+fn lacks_some(object: &Object, shape: &Shape) -> bool {
+    let fields = object.fields();
+    matches!(shape, Shape::One(_) | Shape::Unsatisfiable)
+        && (0..fields.count()).any(|i| is_of_content(fields.field(i).0))
 }
 
 /// Sends an object whose body is in memory (not the head of a large one).
@@ -175,11 +187,11 @@ pub(crate) async fn send<T: Transport>(
     })
 }
 
-fn push_304_fields(scratch: &mut Scratch, object: &Object) {
+fn push_fields(scratch: &mut Scratch, object: &Object, is_sent: impl Fn(&[u8]) -> bool) {
     let fields = object.fields();
     for i in 0..fields.count() {
         let (name, value) = fields.field(i);
-        if conditional::is_sent_with_304(name) {
+        if is_sent(name) {
             write::field(&mut scratch.head, name, value);
         }
     }

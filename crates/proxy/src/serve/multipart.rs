@@ -2,7 +2,7 @@
 //! the bytes.
 
 use foxy_base::{Fields, eq_name, first};
-use foxy_http_rules::range::{ContentRange, Span};
+use foxy_http_rules::range::{ContentRange, Span, is_of_content};
 use foxy_http1::{RequestHead, write};
 use foxy_store::Object;
 
@@ -71,7 +71,7 @@ impl Multipart {
         let fields = object.fields();
         for i in 0..fields.count() {
             let (name, value) = fields.field(i);
-            if !eq_name(name, b"content-type") {
+            if !eq_name(name, b"content-type") && !is_of_content(name) {
                 write::field(out, name, value);
             }
         }
@@ -80,7 +80,7 @@ impl Multipart {
         let own = Own {
             mode: Mode::Length(self.length(object, spans)),
             age: Some(hit.age),
-            cache: Some(hit.cache),
+            cache: Some(&hit.cache),
             keep: hit.keep,
             head: Some(head),
             to: Some(hit.to),

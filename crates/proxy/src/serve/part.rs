@@ -5,7 +5,7 @@ use std::io::IoSlice;
 
 use foxy_base::{Fields, WallTime, eq_name};
 use foxy_http_rules::conditional::{self, Condition};
-use foxy_http_rules::range::{ContentRange, Span, from_part};
+use foxy_http_rules::range::{ContentRange, Span, from_part, is_of_content};
 use foxy_http_rules::{Digest, RequestDigest};
 use foxy_http1::{Method, RequestHead, write};
 use foxy_store::Object;
@@ -67,7 +67,7 @@ pub(crate) async fn send<T: Transport>(
     write::status_line(out, 206);
     for i in 0..object.fields().count() {
         let (name, value) = object.fields().field(i);
-        if !eq_name(name, b"content-range") {
+        if !eq_name(name, b"content-range") && !is_of_content(name) {
             write::field(out, name, value);
         }
     }
@@ -81,7 +81,7 @@ pub(crate) async fn send<T: Transport>(
     let own = Own {
         mode: Mode::Length(slice.wanted.len()),
         age: Some(hit.age),
-        cache: Some(hit.cache),
+        cache: Some(&hit.cache),
         keep: hit.keep,
         head: Some(head),
         to: Some(hit.to),

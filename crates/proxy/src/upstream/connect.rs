@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use super::UpstreamError;
 use crate::gatekeeper::Reachable;
 use crate::guard::{self, Forbidden};
-use crate::net::{OriginStream, TlsStream};
+use crate::net::{OriginStream, TlsStream, Transport};
 use crate::parents::{Through, open_tunnel};
 use crate::proxy::Proxy;
 use crate::{Counters, Event, OriginTimeouts, ResolveError};
@@ -105,9 +105,19 @@ async fn secured(
     (tls, host): (Option<&OriginTls>, &str),
     stream: TcpStream,
 ) -> Result<OriginStream, UpstreamError> {
-    let Some(tls) = tls else {
-        return Ok(OriginStream::Plain(stream));
-    };
+    Ok(match tls {
+        None => OriginStream::Plain(stream),
+        Some(tls) => OriginStream::Tls(encrypted(proxy, counters, (tls, host), stream).await?),
+    })
+}
+
+/// The connection after a handshake over it.
+async fn encrypted<S: Transport>(
+    proxy: &Proxy,
+    counters: &Counters,
+    (tls, host): (&OriginTls, &str),
+    stream: S,
+) -> Result<Box<TlsStream<S>>, UpstreamError> {
     // No certificate can have a name that is not one.
     let session = tls.session(host);
     let session = session.map_err(|_| UpstreamError::Tls(Failure::WrongName))?;
@@ -119,7 +129,7 @@ async fn secured(
     if stream.is_resumed() {
         counters.add(Event::UpstreamResumed, 1);
     }
-    Ok(OriginStream::Tls(stream))
+    Ok(stream)
 }
 
 pub(crate) async fn resolve(
@@ -155,19 +165,25 @@ async fn past(
     stream: TcpStream,
 ) -> Result<OriginStream, UpstreamError> {
     let parent = &through.parent;
-    let outer = (parent.tls.as_ref(), &parent.host[..]);
-    let stream = secured(proxy, counters, outer, stream).await?;
-    if !through.tunnel {
-        return Ok(stream);
-    }
-    open_tunnel(&stream, parent, (&to.host, to.port)).await?;
-    match (stream, &to.tls) {
-        (stream, None) => Ok(stream),
-        (OriginStream::Plain(stream), Some(tls)) => {
-            secured(proxy, counters, (Some(tls), &to.host), stream).await
+    let (own, place) = (to.tls.as_ref(), (&to.host[..], to.port));
+    let Some(outer) = &parent.tls else {
+        if !through.tunnel {
+            return Ok(OriginStream::Plain(stream));
         }
-        (OriginStream::Tls(_), Some(_)) => Err(UpstreamError::BadResponse("parent-tls-in-tls")),
+        open_tunnel(&stream, parent, place).await?;
+        return secured(proxy, counters, (own, &to.host), stream).await;
+    };
+    let stream = encrypted(proxy, counters, (outer, &parent.host), stream).await?;
+    if !through.tunnel {
+        return Ok(OriginStream::Tls(stream));
     }
+    open_tunnel(&*stream, parent, place).await?;
+    Ok(match own {
+        None => OriginStream::Tls(stream),
+        Some(tls) => {
+            OriginStream::Nested(encrypted(proxy, counters, (tls, &to.host), *stream).await?)
+        }
+    })
 }
 
 /// The addresses of a parent. A destination that is an address is judged here; names are resolved by

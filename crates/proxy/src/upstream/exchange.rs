@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use foxy_base::{Fields, MonoTime, tokens};
 use foxy_http1::{BodyReader, FieldSlots, HeadScanner, ResponseHead, ResponseParts, write};
+use foxy_mirror::Digest;
 
 use super::UpstreamError;
 use super::connect::{Destination, connect};
 use super::pool::Pooled;
+use crate::ask::Ask;
 use crate::ledger::Pressure;
 use crate::local::Local;
 use crate::manner::OriginPatience;
@@ -32,8 +34,8 @@ pub(crate) struct Upstream {
     wait: Option<Wait>,
     /// Time of the last request, until its answer begins.
     asked: Option<MonoTime>,
-    /// The part of a mirror that the last request was for.
-    mirrored: Option<Arc<Mirrored>>,
+    /// The part of a mirror that the last request was for, and the digest that its answer must have.
+    mirrored: Option<(Arc<Mirrored>, Option<Digest>)>,
     /// The body of the present answer is compressed by gzip, which its head does not say.
     coded: bool,
     /// The body of the present answer, if it was read and changed already.
@@ -113,8 +115,12 @@ impl Leased {
     }
 
     /// Sets the part of a mirror that the request is for.
-    pub(super) fn set_mirrored(&mut self, part: Option<Arc<Mirrored>>) {
-        self.up.mirrored = part;
+    pub(super) fn set_mirrored(&mut self, local: &Local, ask: &Ask) {
+        let part = ask.role.mirrored();
+        self.up.mirrored = part.map(|part| {
+            let expected = part.expected(&local.proxy.expected, ask.target());
+            (Arc::clone(part), expected)
+        });
     }
 
     /// The turn at an origin of a site.
@@ -314,9 +320,9 @@ impl Upstream {
         parts: ResponseParts,
     ) -> Result<ResponseParts, UpstreamError> {
         match &self.mirrored {
-            Some(part) if !parts.is_interim() => {
-                let part = Arc::clone(part);
-                self.of_mirror(local, parts, &part)
+            Some((part, expected)) if !parts.is_interim() => {
+                let (part, expected) = (Arc::clone(part), *expected);
+                self.of_mirror(local, parts, (&part, expected))
             }
             _ => Ok(parts),
         }
@@ -327,7 +333,7 @@ impl Upstream {
         &mut self,
         local: &Local,
         parts: ResponseParts,
-        part: &Mirrored,
+        (part, expected): (&Mirrored, Option<Digest>),
     ) -> Result<ResponseParts, UpstreamError> {
         const CODING: UpstreamError = UpstreamError::BadResponse("document-coding");
         let head = parts.head(self.buf.filled(), &self.slots);
@@ -343,7 +349,7 @@ impl Upstream {
             }
         }
         let fields = (0..head.count()).map(|i| head.field(i));
-        let answer = part.answer((parts.status(), None), fields);
+        let answer = part.answer((parts.status(), None), expected, fields);
         self.answered_by(local, parts, &answer)
     }
 

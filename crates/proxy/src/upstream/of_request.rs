@@ -49,7 +49,7 @@ impl Leased {
             }
         };
         let asked = asked.and_then(|(mut leased, parts)| {
-            leased.set_mirrored(ask.role.mirrored().cloned());
+            leased.set_mirrored(local, ask);
             let parts = leased.up.seen(local, parts)?;
             Ok((leased, parts))
         });
@@ -77,7 +77,7 @@ impl Leased {
             }
         };
         let opened = opened.map(|mut leased| {
-            leased.set_mirrored(ask.role.mirrored().cloned());
+            leased.set_mirrored(local, ask);
             leased
         });
         opened.inspect_err(|error| local.origin_failed(*error))

@@ -10,7 +10,9 @@ use super::connect::Destination;
 use crate::UpstreamConfig;
 use crate::net::Ticks;
 
-/// Time after which an idle connection gives its buffer back.
+/// Time after which an idle connection gives its buffer back, and is closed if its destination has more
+/// than it may keep. Until then all are kept: many requests at once take turns with their connections,
+/// and would open a new one for each that was closed.
 const RESTING: Duration = Duration::from_secs(1);
 
 /// Idle connections by destination. `C` is the connection, so that the rules can be tested
@@ -100,10 +102,6 @@ impl<C> Pool<C> {
             born: pooled.born,
             since: now,
         });
-        if shelf.len() > self.per_destination {
-            shelf.pop_front();
-            shelves.count -= 1;
-        }
     }
 
     /// Closes what has been idle, or has lived, for too long. `rest` gets the connections that have
@@ -114,6 +112,11 @@ impl<C> Pool<C> {
         let resting = Ticks::of(RESTING);
         shelves.by_destination.retain(|_, shelf| {
             shelf.retain(|idle| self.usable(idle, now));
+            // The oldest are at the front.
+            while shelf.len() > self.per_destination
+                && let Some(_) = shelf.pop_front_if(|idle| now.since(idle.since) >= resting)
+            {
+            }
             let idle = shelf.iter_mut();
             // The newest are at the end.
             idle.take_while(|idle| now.since(idle.since) >= resting)
@@ -222,12 +225,26 @@ mod tests {
         for n in 0..5 {
             pool.put(&to("a"), pooled(n, 0), Ticks::at(0));
         }
-        assert_eq!(pool.idle.borrow().count, 2);
-        assert_eq!(pool.take(&to("a"), Ticks::at(0)).unwrap().connection, 4);
+        assert_eq!(pool.idle.borrow().count, 3);
+        assert_eq!(pool.take(&to("a"), Ticks::at(0)).unwrap().connection, 2);
         for n in 0..5 {
             pool.put(&to(&n.to_string()), pooled(n, 0), Ticks::at(0));
         }
         assert_eq!(pool.idle.borrow().count, 3);
+    }
+
+    #[test]
+    fn a_crowd_keeps_its_connections_for_a_second_and_then_those_it_may() {
+        let pool = pool();
+        let to = to("a");
+        for n in 0..3 {
+            pool.put(&to, pooled(n, 0), Ticks::at(n.into()));
+        }
+        pool.sweep(Ticks::at(4), |_| {});
+        assert_eq!(pool.idle.borrow().count, 3);
+        pool.sweep(Ticks::at(5), |_| {});
+        let rest = || pool.take(&to, Ticks::at(5)).map(|one| one.connection);
+        assert_eq!([rest(), rest(), rest()], [Some(2), Some(1), None]);
     }
 
     #[test]

@@ -7,8 +7,8 @@ use crate::common::{Answer, Foxy, Origin};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use foxy_base::WallTime;
-use foxy_proxy::access_rules::{Action, HostPattern, Rule, RuleSet};
-use foxy_proxy::{Config, Gatekeeper, LoginToken, LoginsConfig, Role, Site};
+use foxy_proxy::access_rules::{Action, HostPattern, Rate, Rule, RuleSet};
+use foxy_proxy::{Config, Gatekeeper, Limit, LoginToken, LoginsConfig, Per, Role, Site};
 use sha2::{Digest, Sha256};
 
 fn rules() -> Vec<Rule> {
@@ -40,6 +40,10 @@ fn rules() -> Vec<Rule> {
     ]
 }
 
+fn token(text: &str) -> [u8; 32] {
+    Sha256::digest(text).into()
+}
+
 fn logins(at: &str) -> LoginsConfig {
     let hash = |password: &str| bcrypt::hash(password, 4).unwrap();
     LoginsConfig {
@@ -50,7 +54,7 @@ fn logins(at: &str) -> LoginsConfig {
             .into_iter()
             .collect(),
         tokens: [(
-            Sha256::digest(b"token-of-ci").into(),
+            token("token-of-ci"),
             LoginToken {
                 user: "ci".to_owned(),
                 groups: vec!["staff".to_owned()],
@@ -219,4 +223,42 @@ fn a_login_at_a_site_is_for_foxy_alone() {
     assert_eq!(ask("/a", "").status, 401);
     assert_eq!(ask("/a", &basic("bob", "wrong")).status, 401);
     assert_eq!(origin.asked(), 1);
+}
+
+/// A token has a limit of its own, also as the password of its user.
+#[test]
+fn tokens_of_one_user_are_limited_apart() {
+    let origin = origin();
+    let mut logins = logins("forward");
+    let other = logins.tokens[&token("token-of-ci")].clone();
+    logins.tokens.insert(token("another"), other);
+    let limit = Limit {
+        name: "each".to_owned(),
+        per: Per::Token,
+        sites: Vec::new(),
+        requests: Some(Rate::new(1.0, 2.0)),
+        bytes: None,
+        under_way: None,
+    };
+    let gate = Gatekeeper::new(RuleSet::new(rules()), jiff::tz::TimeZone::UTC);
+    let gate = gate.with_logins(Some(logins)).with_limits(vec![limit]);
+    let config = Config {
+        gatekeeper: Some(Arc::new(gate)),
+        ..Config::default()
+    };
+    let foxy = Foxy::start(Role::Forward, config, 1);
+    let url = format!("http://127.0.0.1:{}/", origin.addr.port());
+    let status = |login: &str| ask(&foxy, &url, login).status;
+    let by_password = basic("ci", "token-of-ci");
+    for (login, expected) in [
+        ("Bearer token-of-ci", 200),
+        (&by_password, 200),
+        ("Bearer token-of-ci", 429),
+        (&by_password, 429),
+        ("Bearer another", 200),
+        ("Bearer another", 200),
+        ("Bearer another", 429),
+    ] {
+        assert_eq!(status(login), expected, "{login}");
+    }
 }

@@ -1,223 +1,17 @@
 //! A mirror of a registry of container images, and a fake of the real shape: tokens from a service of
 //! its own, layers at a storage behind signed URLs, no validators, limits on tags.
 
+mod fake;
+
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::Ordering;
 
 use foxy_base::WallTime;
-use foxy_proxy::mirror::{Mirror, preset};
-use foxy_proxy::{Event, Login, MirrorSite, Role};
-use sha2::Digest as _;
+use foxy_proxy::{Event, Role};
 
-use crate::common::{Answer, Asked, Foxy, NOON, Origin, until};
+use crate::common::{Answer, Foxy, NOON, until};
 use crate::mirrors::config;
-
-fn digest(bytes: &[u8]) -> String {
-    let hex: String = sha2::Sha256::digest(bytes)
-        .iter()
-        .map(|b| format!("{b:02x}"))
-        .collect();
-    format!("sha256:{hex}")
-}
-
-/// What the servers have, and what they were asked.
-#[derive(Default)]
-struct State {
-    asked: Mutex<Vec<String>>,
-    /// Status of every answer of the registry; 0: as it should be.
-    fails: AtomicU16,
-    layer: Mutex<Vec<u8>>,
-    /// Bytes that the storage sends in place of the layer.
-    wrong: Mutex<Option<Vec<u8>>>,
-    /// The storage sends the second half of a layer once this is set.
-    go: AtomicBool,
-    /// The manifest of `latest`.
-    manifest: Mutex<Vec<u8>>,
-    /// Where layers are.
-    storage: Mutex<String>,
-    /// The token service.
-    realm: Mutex<String>,
-    /// Credentials that the storage has seen.
-    leaked: AtomicBool,
-}
-
-impl State {
-    fn note(&self, asked: &Asked, server: &str) {
-        let method = asked.head.split(' ').next().unwrap_or_default();
-        let line = format!("{server} {method} {}", asked.path());
-        self.asked.lock().unwrap().push(line);
-    }
-
-    /// Requests that begin so.
-    fn count(&self, start: &str) -> usize {
-        let asked = self.asked.lock().unwrap();
-        asked.iter().filter(|line| line.starts_with(start)).count()
-    }
-}
-
-struct Fake {
-    state: Arc<State>,
-    registry: Origin,
-    auth: Origin,
-    storage: Origin,
-}
-
-/// `team/secret` and its layer are for the user `ann` alone.
-const ANN: &str = "Basic YW5uOnB3";
-
-impl Fake {
-    fn start() -> Self {
-        let state = Arc::new(State::default());
-        state.go.store(true, Ordering::SeqCst);
-        *state.layer.lock().unwrap() = vec![7; 100_000];
-        *state.manifest.lock().unwrap() = b"{\"schemaVersion\":2}".to_vec();
-        let own = Arc::clone(&state);
-        let storage = Origin::start(move |asked| storage(&own, asked));
-        let own = Arc::clone(&state);
-        let auth = Origin::start(move |asked| token(&own, asked));
-        let own = Arc::clone(&state);
-        let registry = Origin::start(move |asked| registry(&own, asked));
-        let at = |origin: &Origin| format!("http://127.0.0.1:{}", origin.addr.port());
-        *state.storage.lock().unwrap() = at(&storage);
-        *state.realm.lock().unwrap() = format!("{}/token", at(&auth));
-        Self {
-            state,
-            registry,
-            auth,
-            storage,
-        }
-    }
-
-    fn layer(&self) -> String {
-        digest(&self.state.layer.lock().unwrap())
-    }
-
-    /// A mirror of it that lists these other servers.
-    fn mirror(&self, name: &str, others: &[&Origin], login: Option<&str>) -> MirrorSite {
-        let at = |origin: &&Origin| {
-            format!("http://127.0.0.1:{}", origin.addr.port())
-                .parse()
-                .unwrap()
-        };
-        let mirror = Mirror::of_images(
-            name.into(),
-            at(&&self.registry),
-            others.iter().map(at).collect(),
-            preset("oci").unwrap().classes.clone(),
-        );
-        MirrorSite {
-            named: vec![true; mirror.servers().len()],
-            mirror,
-            tls: foxy_tls::OriginTls::system(),
-            login: login.map(Login::new),
-        }
-    }
-
-    fn foxy(&self) -> Foxy {
-        let site = self.mirror("docker.io", &[&self.auth, &self.storage], None);
-        Foxy::start(Role::Forward, config(vec![site]), 1)
-    }
-}
-
-fn scope(asked: &Asked) -> String {
-    let path = asked.path();
-    let at = path.find("scope=repository:").map(|at| at + 17);
-    let rest = at.map_or("", |at| &path[at..]);
-    rest.trim_end_matches(":pull").to_owned()
-}
-
-fn token(state: &State, asked: &mut Asked) -> bool {
-    state.note(asked, "auth");
-    let who = match asked.field("Authorization") {
-        Some(ANN) => "ann",
-        Some(_) => {
-            asked.reply("401 Unauthorized", "", "");
-            return true;
-        }
-        None => "anonymous",
-    };
-    let text = format!(
-        "{{\"token\":\"{who}/{}\",\"expires_in\":300}}",
-        scope(asked)
-    );
-    asked.reply("200 OK", "Content-Type: application/json\r\n", text);
-    true
-}
-
-fn storage(state: &State, asked: &mut Asked) -> bool {
-    state.note(asked, "storage");
-    if asked.field("Authorization").is_some() {
-        state.leaked.store(true, Ordering::SeqCst);
-    }
-    let wrong = state.wrong.lock().unwrap().clone();
-    let layer = wrong.unwrap_or_else(|| state.layer.lock().unwrap().clone());
-    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", layer.len());
-    asked.raw(head);
-    if asked.head.starts_with("HEAD") {
-        return true;
-    }
-    let half = layer.len() / 2;
-    asked.raw(&layer[..half]);
-    until(|| state.go.load(Ordering::SeqCst));
-    asked.raw(&layer[half..]);
-    true
-}
-
-fn registry(state: &State, asked: &mut Asked) -> bool {
-    state.note(asked, "registry");
-    match state.fails.load(Ordering::SeqCst) {
-        0 => {}
-        status => {
-            asked.reply(&format!("{status} Error"), "Retry-After: 60\r\n", "{}");
-            return true;
-        }
-    }
-    let path = asked.path().to_owned();
-    let repository = path.trim_start_matches("/v2/");
-    let cut = ["/manifests/", "/blobs/"];
-    let cut = cut.iter().find_map(|part| repository.rfind(part));
-    let repository = &repository[..cut.unwrap_or(0)];
-    let given = asked.field("Authorization").unwrap_or_default();
-    let given = given.trim_start_matches("Bearer ").to_owned();
-    let (who, of) = given.split_once('/').unwrap_or_default();
-    if of != repository || repository == "team/secret" && who != "ann" {
-        let realm = state.realm.lock().unwrap();
-        let fields = format!(
-            "WWW-Authenticate: Bearer realm=\"{realm}\",service=\"r\",scope=\"repository:{repository}:pull\"\r\n"
-        );
-        asked.reply("401 Unauthorized", &fields, "{\"errors\":[]}");
-        return true;
-    }
-    let head = asked.head.starts_with("HEAD");
-    let layer = digest(&state.layer.lock().unwrap());
-    let manifest = state.manifest.lock().unwrap().clone();
-    if path.contains("/manifests/") && !repository.ends_with("empty") {
-        let name = digest(&manifest);
-        let body = if head { &[][..] } else { &manifest };
-        let text = format!(
-            "HTTP/1.1 200 OK\r\nDocker-Content-Digest: {name}\r\nContent-Type: application/vnd.oci.image.manifest.v1+json\r\nContent-Length: {}\r\n\r\n",
-            manifest.len()
-        );
-        asked.raw([text.as_bytes(), body].concat());
-    } else if path.ends_with(&layer) && matches!(repository, "library/a" | "team/b" | "team/secret")
-    {
-        let storage = state.storage.lock().unwrap();
-        let fields = format!("Location: {storage}/signed?sig=abc&who={who}\r\n");
-        asked.reply(
-            "307 Temporary Redirect",
-            &fields,
-            if head { "" } else { "moved" },
-        );
-    } else {
-        asked.reply(
-            "404 Not Found",
-            "",
-            if head { "" } else { "{\"errors\":[]}" },
-        );
-    }
-    true
-}
+use fake::{ANN, Fake, digest};
 
 fn get(foxy: &Foxy, path: &str, fields: &str) -> Answer {
     let host = foxy.addr;
@@ -295,6 +89,45 @@ fn an_image_is_pulled_once_and_by_everybody() {
             .iter()
             .any(|line| line.contains("/v2/a/blobs/sha256:"))
     );
+}
+
+/// Clients name the registry in several ways, and each credential has a copy of its own.
+#[test]
+fn a_purge_of_a_tag_or_a_layer_covers_all_names_and_credentials() {
+    let fake = Fake::start();
+    let foxy = fake.foxy();
+    let login = format!("Authorization: {ANN}\r\n");
+    let layer = format!("/v2/a/blobs/{}", fake.layer());
+    let ways = [
+        ("/v2/a/manifests/latest", ""),
+        ("/v2/library/a/manifests/latest?ns=docker.io", ""),
+        ("/v2/a/manifests/latest", &login[..]),
+        (&layer[..], ""),
+    ];
+    for known in [false, true] {
+        for (path, fields) in ways {
+            let answer = get(&foxy, path, fields);
+            let hit = answer.cache().contains("hit");
+            assert!(
+                answer.status == 200 && (hit || !known),
+                "{path} {fields}: {}",
+                answer.cache()
+            );
+        }
+    }
+    for path in ["/v2/docker.io/a/manifests/latest", &layer] {
+        let host = foxy.addr;
+        let answer = foxy.ask(&format!("PURGE {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+    }
+    for (path, fields) in [ways[0], ways[2], ways[3]] {
+        let answer = get(&foxy, path, fields);
+        assert!(
+            !answer.cache().contains("hit"),
+            "{path} {fields}: {}",
+            answer.cache()
+        );
+    }
 }
 
 #[test]
@@ -538,5 +371,34 @@ fn credentials_go_to_listed_token_services_alone() {
             .iter()
             .any(|line| line.contains("sig=") || line.contains("pw")),
         "{seen:?}"
+    );
+}
+
+#[test]
+fn a_tag_that_was_asked_for_by_head_alone_is_known_when_the_registry_fails() {
+    let fake = Fake::start();
+    let foxy = fake.foxy();
+    let head = || {
+        let mut client = foxy.connect();
+        client.send("HEAD /v2/a/manifests/latest HTTP/1.1\r\nHost: x\r\n\r\n");
+        client.answer_to("HEAD")
+    };
+    let first = head();
+    let length = fake.state.manifest.lock().unwrap().len().to_string();
+    assert_eq!(
+        (first.status, first.field("Content-Length")),
+        (200, Some(&length[..]))
+    );
+    foxy.counts(Event::FillsStored, 1);
+    fake.state.fails.store(429, Ordering::SeqCst);
+    foxy.clock.set_wall(WallTime::from_secs(NOON + 3600));
+    let later = head();
+    assert_eq!(
+        (later.status, later.field("Content-Length")),
+        (200, Some(&length[..]))
+    );
+    assert_eq!(
+        later.field("Docker-Content-Digest"),
+        first.field("Docker-Content-Digest")
     );
 }

@@ -8,14 +8,15 @@ use foxy_base::WallTime;
 use foxy_proxy::mirror::{Mirror, preset};
 use foxy_proxy::rules::rules::Place;
 use foxy_proxy::rules::{Config as Rules, RuleSet};
-use foxy_proxy::{Config, Event, MirrorSite, Mirrors, PublicUrl, Role};
+use foxy_proxy::{Access, Config, Event, MirrorSite, Mirrors, PublicUrl, Role, Token};
 
 use crate::common::{Answer, Asked, Foxy, Origin};
 
+const TOKEN: &str = "0123456789abcdef";
 const JSON: &str = "application/vnd.pypi.simple.v1+json";
 
 /// A mirror of `preset` whose upstream is this origin, with its documents fresh for a minute.
-fn mirror(name: &str, origin: &Origin) -> MirrorSite {
+pub(crate) fn mirror(name: &str, origin: &Origin) -> MirrorSite {
     let preset = preset(name).unwrap();
     let at = |host: &str| {
         format!("http://{host}:{}", origin.addr.port())
@@ -60,11 +61,11 @@ pub(crate) fn config(sites: Vec<MirrorSite>) -> Config {
     }
 }
 
-fn start(name: &str, origin: &Origin) -> Foxy {
+pub(crate) fn start(name: &str, origin: &Origin) -> Foxy {
     Foxy::start(Role::Forward, config(vec![mirror(name, origin)]), 1)
 }
 
-fn get(foxy: &Foxy, path: &str, fields: &str) -> Answer {
+pub(crate) fn get(foxy: &Foxy, path: &str, fields: &str) -> Answer {
     let host = foxy.addr;
     foxy.ask(&format!(
         "GET {path} HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n"
@@ -142,6 +143,60 @@ fn documents_lead_back_to_the_mirror_and_artefacts_live_for_ever() {
         .set_wall(WallTime::from_secs(crate::common::NOON + 300 * 86_400));
     assert!(get(&foxy, &file, "").cache().contains("hit"));
     assert_eq!(origin.asked(), 3);
+}
+
+/// A document is stored once for each form and for each name by which clients know Foxy.
+#[test]
+fn a_purge_of_a_document_covers_all_its_forms_and_names() {
+    let origin = pypi();
+    let config = Config {
+        access: Access {
+            token: Token::new(TOKEN),
+            ..Access::default()
+        },
+        ..config(vec![mirror("pypi", &origin)])
+    };
+    let foxy = Foxy::start(Role::Forward, config, 1);
+    let (html, json) = (String::new(), format!("Accept: {JSON}\r\n"));
+    let ways = [("", &html), ("", &json), ("cache.test:3128", &json)];
+    let all = |expected: &str| {
+        for (host, fields) in ways {
+            let own = foxy.addr.to_string();
+            let host = if host.is_empty() { &own } else { host };
+            let answer = foxy.ask(&format!(
+                "GET /pypi/simple/a/ HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n"
+            ));
+            assert!(answer.cache().contains(expected), "{}", answer.cache());
+        }
+    };
+    all("fwd=uri-miss");
+    all("hit");
+    let purge = |path: &str, fields: &str| {
+        let host = foxy.addr;
+        let answer = foxy.ask(&format!(
+            "PURGE {path} HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n"
+        ));
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    };
+    purge("/pypi/simple/b/", "");
+    all("hit");
+    purge("/pypi/simple/a/", "");
+    all("fwd=uri-miss");
+    purge("/pypi/simple/a/", "X-Purge-Method: soft\r\n");
+    all("fwd=stale");
+    let other = Origin::start(|asked| {
+        asked.reply("200 OK", "Cache-Control: max-age=600\r\n", "x");
+        true
+    });
+    foxy.get_with(&other, "/x", "");
+    let token = format!("X-Foxy-Token: {TOKEN}\r\n");
+    purge(
+        "/pypi/simple/b/",
+        &format!("{token}X-Purge-Method: all\r\n"),
+    );
+    all("fwd=uri-miss");
+    let kept = foxy.get_with(&other, "/x", "");
+    assert!(kept.cache().contains("hit"), "{}", kept.cache());
 }
 
 #[test]
@@ -309,103 +364,4 @@ fn a_head_of_a_document_says_nothing_of_the_unwritten_length() {
             .is_none_or(|said| said == length)
     );
     assert!(head.cache().contains("hit"), "{}", head.cache());
-}
-
-/// An index with the digest of a wheel of `size` bytes, whose every second answer has one other byte.
-fn flipping(size: usize) -> (Origin, Vec<u8>) {
-    use sha2::Digest as _;
-    let wheel: Vec<u8> = (0..size).map(|n| (n % 251) as u8).collect();
-    let digest: String = sha2::Sha256::digest(&wheel)
-        .iter()
-        .map(|b| format!("{b:02x}"))
-        .collect();
-    let (sent, count) = (wheel.clone(), AtomicU16::new(0));
-    let origin = Origin::start(move |asked| {
-        let port = asked.client.stream.local_addr().unwrap().port();
-        if asked.path() == "/simple/a/" {
-            let page =
-                format!("<a href=\"http://127.0.0.1:{port}/packages/a.whl#sha256={digest}\">a</a>");
-            asked.reply("200 OK", "Content-Type: text/html\r\n", page);
-            return true;
-        }
-        assert_eq!(
-            asked.field("Range"),
-            None,
-            "no part can be compared with a digest"
-        );
-        let mut body = sent.clone();
-        let n = count.fetch_add(1, Ordering::SeqCst);
-        if n.is_multiple_of(2) {
-            // In the middle, so that all that follows is right.
-            body[size / 2] ^= 1;
-        }
-        asked.reply("200 OK", "ETag: \"same\"\r\nAccept-Ranges: bytes\r\n", body);
-        true
-    });
-    (origin, wheel)
-}
-
-#[test]
-fn an_artefact_with_another_digest_reaches_nobody_whole() {
-    // One that is kept in memory, and one in fragments.
-    for size in [1000, 600 << 10] {
-        let (origin, wheel) = flipping(size);
-        let foxy = start("pypi", &origin);
-        assert_eq!(get(&foxy, "/pypi/simple/a/", "").status, 200);
-        let path = "/pypi/packages/a.whl";
-        for range in ["", "Range: bytes=-4\r\n"] {
-            let ask = format!(
-                "GET {path} HTTP/1.1\r\nHost: {}\r\n{range}Connection: close\r\n\r\n",
-                foxy.addr
-            );
-            if range.is_empty() {
-                let mut client = foxy.connect();
-                client.send(&ask);
-                let all = client.to_end();
-                let head = all
-                    .windows(4)
-                    .position(|w| w == b"\r\n\r\n")
-                    .map_or(all.len(), |at| at + 4);
-                assert!(all.len() - head < size, "{size}: not whole");
-                foxy.counts(Event::MirrorMismatch, 1);
-                continue;
-            }
-            // Nothing of the wrong one was kept: this asks again, and is right.
-            let whole = get(&foxy, path, "");
-            assert!(
-                whole.status == 200 && whole.body == wheel,
-                "{size}: the right one"
-            );
-            foxy.counts(Event::FillsStored, 2);
-            let part = foxy.ask(&ask);
-            assert!(
-                part.status == 206 && part.body == wheel[size - 4..],
-                "{size}: {} {}",
-                part.status,
-                part.cache()
-            );
-        }
-        assert_eq!(
-            origin.asked(),
-            3,
-            "{size}: a document, a wrong artefact, and a right one"
-        );
-    }
-}
-
-#[test]
-fn a_range_of_an_artefact_that_is_not_stored_brings_the_whole() {
-    let (origin, wheel) = flipping(1 << 20);
-    let foxy = start("pypi", &origin);
-    assert_eq!(get(&foxy, "/pypi/simple/a/", "").status, 200);
-    let path = "/pypi/packages/a.whl";
-    let ask = format!(
-        "GET {path} HTTP/1.1\r\nHost: {}\r\nRange: bytes=0-9\r\nConnection: close\r\n\r\n",
-        foxy.addr
-    );
-    let mut client = foxy.connect();
-    client.send(&ask);
-    let _ = client.to_end();
-    foxy.counts(Event::MirrorMismatch, 1);
-    assert!(get(&foxy, path, "").body == wheel);
 }

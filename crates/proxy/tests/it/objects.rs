@@ -1,19 +1,17 @@
 //! Build caches, asked as Bazel, Gradle and ccache ask.
 
+mod on_disk;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use foxy_base::ManualClock;
 use foxy_base::WallTime;
-use foxy_disk::MemDisk;
 use foxy_proxy::access_rules::RuleSet;
 use foxy_proxy::{
     Config, Event, Gatekeeper, LoginToken, LoginsConfig, Objects, Role, Site, Writers,
 };
-use foxy_store::{Engine, EngineConfig, StoreOptions};
 use sha2::{Digest, Sha256};
 
 use crate::common::{Answer, Foxy, NOON, until};
@@ -383,133 +381,4 @@ fn what_breaks_off_or_is_too_long_stores_nothing() {
     assert_eq!(get(&foxy, "/a"), (200, b"before".to_vec()));
     assert_eq!(chunked(b"chunked", "\r\n0\r\n\r\n"), 204);
     assert_eq!(get(&foxy, "/a"), (200, b"chunked".to_vec()));
-}
-
-/// A build cache with a store whose writer is driven by a thread.
-struct OnDisk {
-    foxy: Foxy,
-    stop: Arc<AtomicBool>,
-    writer: Option<std::thread::JoinHandle<()>>,
-}
-
-impl OnDisk {
-    fn start(disk: u64, workers: usize) -> Self {
-        let clock = Arc::new(ManualClock::new(WallTime::from_secs(NOON)));
-        let engine = Engine::new(EngineConfig::new(16 << 20, 3), clock.clone());
-        let disk = Arc::new(MemDisk::new(disk, 512, 1));
-        let mut writer = engine.open_store(disk, StoreOptions::default()).unwrap();
-        let stop = Arc::new(AtomicBool::new(false));
-        let (stopped, time) = (stop.clone(), clock.clone());
-        let thread = std::thread::spawn(move || {
-            while !stopped.load(Ordering::SeqCst) {
-                writer.turn();
-                time.advance(Duration::from_millis(1));
-                std::thread::sleep(Duration::from_millis(1));
-            }
-        });
-        Self {
-            foxy: Foxy::with_engine(role(64 << 20), config(), workers, engine, clock),
-            stop,
-            writer: Some(thread),
-        }
-    }
-}
-
-impl Drop for OnDisk {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::SeqCst);
-        self.writer.take().unwrap().join().unwrap();
-    }
-}
-
-#[test]
-fn readers_get_one_of_the_wholes_that_writers_store() {
-    let build = OnDisk::start(512 << 20, 2);
-    let foxy = &build.foxy;
-    const WRITERS: u64 = 3;
-    const ROUNDS: u64 = 12;
-    let lengths = [100, 40_000, 700_000, 2_500_000];
-    let of = |writer: u64, round: u64| {
-        let seed = 1 + writer * ROUNDS + round;
-        let mut body = seed.to_le_bytes().to_vec();
-        body.extend(bytes(seed, lengths[(seed % 4) as usize]));
-        body
-    };
-    let done = AtomicBool::new(false);
-    let reads = std::thread::scope(|scope| {
-        let writers: Vec<_> = (0..WRITERS)
-            .map(|writer| {
-                scope.spawn(move || {
-                    for round in 0..ROUNDS {
-                        let status = put(foxy, "/one", CI, &of(writer, round));
-                        assert!(matches!(status, 201 | 204 | 503), "{status}");
-                    }
-                })
-            })
-            .collect();
-        let readers: Vec<_> = (0..3)
-            .map(|_| {
-                scope.spawn(|| {
-                    let mut whole = 0;
-                    while !done.load(Ordering::SeqCst) {
-                        let answer = ask(foxy, "GET", "/one", "", b"");
-                        // A reader of what is replaced meanwhile may be cut off.
-                        if answer.status == 404 || !answer.whole {
-                            continue;
-                        }
-                        let seed = u64::from_le_bytes(answer.body[..8].try_into().unwrap());
-                        let (writer, round) = ((seed - 1) / ROUNDS, (seed - 1) % ROUNDS);
-                        assert!(answer.body == of(writer, round), "a mix at {seed}");
-                        whole += 1;
-                    }
-                    whole
-                })
-            })
-            .collect();
-        let written = writers.into_iter().map(|writer| writer.join());
-        let written = written.collect::<Vec<_>>();
-        done.store(true, Ordering::SeqCst);
-        let reads: u64 = readers
-            .into_iter()
-            .map(|reader| reader.join().unwrap())
-            .sum();
-        assert!(written.iter().all(Result::is_ok));
-        reads
-    });
-    assert!(reads > 0);
-    // The last whole one is there.
-    let last = of(0, 1);
-    assert_eq!(put(foxy, "/one", CI, &last), 204);
-    assert_eq!(get(foxy, "/one"), (200, last));
-}
-
-#[test]
-fn a_full_store_forgets_the_oldest_and_never_gives_a_part() {
-    let build = OnDisk::start(64 << 20, 1);
-    let foxy = &build.foxy;
-    let body = |n: u64| bytes(100 + n, 3 << 20);
-    let path = |n: u64| format!("/cas/{}", sha(&body(n)));
-    let mut stored = 0;
-    for n in 0..40 {
-        match put(foxy, &path(n), CI, &body(n)) {
-            201 => stored += 1,
-            503 => {}
-            status => panic!("{status}"),
-        }
-    }
-    assert!(stored >= 30, "{stored}");
-    let mut found = 0;
-    for n in 0..40 {
-        let head = ask(foxy, "HEAD", &path(n), "", b"").status;
-        match get(foxy, &path(n)) {
-            (200, got) => {
-                assert!(got == body(n), "{n}");
-                assert_eq!(head, 200);
-                found += 1;
-            }
-            (404, _) => {}
-            (status, _) => panic!("{status}"),
-        }
-    }
-    assert!((1..40).contains(&found), "{found}");
 }

@@ -3,9 +3,12 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::common::tls::{Authority, Front, Manner};
 use crate::common::{Foxy, Origin};
+use crate::tls_clients::{certificates, listening};
 use foxy_proxy::access_rules::{Action, HostPattern, Rule, RuleSet};
 use foxy_proxy::{
     Access, Config, Gatekeeper, HeaderConfig, LoginsConfig, ParentBalance, ParentGroup,
@@ -102,6 +105,84 @@ fn a_foxy_behind_a_foxy_has_one_copy_each_and_the_age_is_right() {
         "{}",
         direct.text()
     );
+}
+
+/// A destination and a parent that both speak TLS: the tunnel has TLS inside TLS.
+#[test]
+fn a_parent_over_tls_leads_to_destinations_over_tls() {
+    let (authority, strangers) = (Authority::new(), Authority::new());
+    let body: Vec<u8> = (0..3_000_000).map(|i| (i % 251) as u8).collect();
+    let sent = body.clone();
+    let origin = Origin::start(move |asked| {
+        if asked.path() == "/end" {
+            asked.raw("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n\r\nto the end");
+            return false;
+        }
+        asked.reply("200 OK", "Cache-Control: no-store\r\n", sent.clone());
+        true
+    });
+    let made = authority.certificate(&["a.here.test"], |_| {});
+    let front = Front::start(authority.server(&made), origin.addr, Manner::default());
+    let truncates = Manner {
+        truncates: true,
+        ..Manner::default()
+    };
+    let cutting = Front::start(authority.server(&made), origin.addr, truncates);
+    let [port, cut] = [&front, &cutting].map(|front| front.addr.port());
+    let names = certificates(&authority, &["up.here.test"], None);
+    let mut config = Config::default();
+    config.access.connect_ports = vec![port, cut];
+    let parent = listening(Role::Forward, &names, config);
+    let foxy = |outer: &Authority, inner: &Authority, name: &str| {
+        let mut group = group(&[parent.addr], None);
+        group.servers[0].host = name.to_owned();
+        group.servers[0].tls = Some(outer.trusted());
+        let mut config = child(Vec::new(), group);
+        config.upstream.tls = inner.trusted();
+        Foxy::start(Role::Forward, config, 1)
+    };
+    let get_at = |foxy: &Foxy, port: u16, path: &str| {
+        foxy.ask(&format!(
+            "GET https://a.here.test:{port}{path} HTTP/1.1\r\nHost: x\r\n\r\n"
+        ))
+    };
+    let get = |foxy: &Foxy, path: &str| get_at(foxy, port, path);
+    let good = foxy(&authority, &authority, "up.here.test");
+    for path in ["/one", "/two"] {
+        let answer = get(&good, path);
+        assert_eq!(answer.status, 200, "{}", answer.head);
+        assert!(answer.body == body, "{path}: {} bytes", answer.body.len());
+    }
+    // One connection for both requests.
+    assert_eq!(front.full.load(Ordering::SeqCst), 1);
+    // The end of the inner connection says whether a body without a length is whole. The parent announces the
+    // end of its own in either case.
+    for (port, whole) in [(port, true), (cut, false)] {
+        let first = get_at(&good, port, "/end");
+        assert_eq!(first.whole, whole, "{}", first.head);
+        let again = get_at(&good, port, "/end");
+        assert_eq!(again.cache().contains("; hit"), whole, "{}", again.cache());
+    }
+    // Both certificates are checked, by the names that were wanted.
+    for (foxy, reason) in [
+        (
+            foxy(&strangers, &authority, "up.here.test"),
+            "origin-certificate-issuer",
+        ),
+        (
+            foxy(&authority, &strangers, "up.here.test"),
+            "origin-certificate-issuer",
+        ),
+        (
+            foxy(&authority, &authority, "other.here.test"),
+            "origin-tls-handshake",
+        ),
+    ] {
+        let answer = get(&foxy, "/one");
+        assert_eq!(answer.status, 502, "{}", answer.head);
+        assert!(answer.cache().contains(reason), "{}", answer.cache());
+    }
+    assert_eq!(origin.asked(), 5);
 }
 
 #[test]

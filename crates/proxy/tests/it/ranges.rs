@@ -429,3 +429,40 @@ fn sparse_objects_live_on_disk() {
     assert_eq!(origin.asked(), 3);
     media.none_twice();
 }
+
+/// `Content-Digest` and `Content-MD5` are of all bytes of the message that the origin has sent: with a
+/// part they would be wrong. `Repr-Digest` is of the whole in either case.
+#[test]
+fn digests_of_the_whole_message_are_not_sent_with_a_part() {
+    for length in [200, 600 << 10] {
+        let body = bytes(0, 0, length);
+        let origin = Origin::start(move |asked| {
+            let fields = "Cache-Control: max-age=60\r\nContent-Digest: sha-256=:a:\r\nContent-MD5: b\r\nRepr-Digest: sha-256=:a:\r\n";
+            asked.reply("200 OK", fields, &body);
+            true
+        });
+        let foxy = Foxy::forward();
+        let whole = foxy.get(&origin, "/x");
+        foxy.counts(Event::FillsStored, 1);
+        let stored = foxy.get(&origin, "/x");
+        for answer in [whole, stored] {
+            assert_eq!(answer.field("Content-Digest"), Some("sha-256=:a:"));
+        }
+        let far = format!("bytes={length}-");
+        for (range, status) in [
+            ("bytes=1-9", 206),
+            ("bytes=0-0,5-9,20-29", 206),
+            (&far[..], 416),
+        ] {
+            let part = foxy.get_with(&origin, "/x", &format!("Range: {range}\r\n"));
+            let of = [part.field("Content-Digest"), part.field("Content-MD5")];
+            assert_eq!(
+                (part.status, of),
+                (status, [None; 2]),
+                "{range} of {length}"
+            );
+            assert_eq!(part.field("Repr-Digest"), Some("sha-256=:a:"), "{range}");
+        }
+        assert_eq!(origin.asked(), 1);
+    }
+}

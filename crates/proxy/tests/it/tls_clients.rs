@@ -18,7 +18,7 @@ type Stream = StreamOwned<ClientConnection, TcpStream>;
 
 const FRESH: &str = "Cache-Control: max-age=60\r\n";
 
-fn listening(role: Role, tls: &ServerTls, config: Config) -> Foxy {
+pub(crate) fn listening(role: Role, tls: &ServerTls, config: Config) -> Foxy {
     let clock = Arc::new(ManualClock::new(WallTime::from_secs(NOON)));
     let engine = Engine::new(EngineConfig::new(64 << 20, 7), clock.clone());
     Foxy::listening((role, Some(tls.clone())), config, 1, engine, clock)
@@ -48,7 +48,11 @@ fn pages() -> Origin {
 }
 
 /// Certificates for `names` under file names of their own, in one folder.
-fn certificates(authority: &Authority, names: &[&str], default: Option<&str>) -> ServerTls {
+pub(crate) fn certificates(
+    authority: &Authority,
+    names: &[&str],
+    default: Option<&str>,
+) -> ServerTls {
     for (n, name) in names.iter().enumerate() {
         let made = authority.certificate(&[name], |_| {});
         authority.files(&format!("site{n}"), &made);

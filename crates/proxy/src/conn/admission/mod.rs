@@ -92,15 +92,12 @@ impl<T: Transport> Conn<T> {
         else {
             return door;
         };
-        let user = self
-            .client
-            .pass
-            .as_ref()
-            .map_or("", |pass| pass.user_name());
+        let pass = self.client.pass.as_deref();
         let subject = Subject {
             client: self.client.ip(),
-            user,
-            site: self.role.partition(),
+            user: pass.map_or("", |pass| pass.user_name()),
+            token: pass.map_or(0, |pass| pass.token()),
+            site: self.role.name(),
         };
         match Counted::new(gate, &subject, &self.local.proxy.clock) {
             Ok(counted) => {
@@ -146,7 +143,7 @@ impl<T: Transport> Conn<T> {
             who: Visitor {
                 client,
                 user: who.user(),
-                site: self.role.partition(),
+                site: self.role.name(),
                 minute,
             },
             host: &wanted.host,

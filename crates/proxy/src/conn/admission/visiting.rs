@@ -76,7 +76,7 @@ impl Visiting {
             let visitor = Visitor {
                 client,
                 user: user.user(),
-                site: role.partition(),
+                site: role.name(),
                 minute,
             };
             Box::new(Self {

@@ -17,6 +17,7 @@ use crate::ask::Ask;
 use crate::conn::Finish;
 use crate::local::Local;
 use crate::net::{Io, Transport};
+use crate::parents::WANTS_LOGIN;
 use crate::reply::{Mode, Own, Scratch, own_fields};
 use crate::rewriting::Recipient;
 use crate::upstream::UpstreamError;
@@ -69,6 +70,10 @@ impl<T: Transport> Download<'_, T> {
             )));
         }
         let head = parts.head(up.buf.filled(), &up.slots);
+        if head.status() == 407 && self.ask.parents().is_some() {
+            // The login that is missing is Foxy's, not the client's.
+            return Err(PassError::Origin(UpstreamError::BadResponse(WANTS_LOGIN)));
+        }
         if self.way.spares(self.local, self.ask, head.status()) {
             return Err(PassError::Status(head.status()));
         }
@@ -198,7 +203,7 @@ impl<T: Transport> Download<'_, T> {
         let own = Own {
             mode,
             age: None,
-            cache: Some(cache),
+            cache: Some(&cache),
             keep: self.keep || framing == BodyFraming::Tunnel,
             head: Some(&self.ask.head()),
             to: Some(to),

@@ -37,7 +37,8 @@ pub(crate) async fn ask(local: &Local, ask: &Ask, part: &Mirrored, request: &[u8
         image,
         request,
     };
-    let head = ask.head().method() == Method::Head;
+    // A fetch asks by GET, whatever the client did.
+    let head = request.starts_with(b"HEAD ");
     match (image.step, &image.image.wanted) {
         (Step::Proof, _) => registry.proof().await,
         (Step::Answer, Wanted::Tag) if !head => registry.tag().await,

@@ -21,7 +21,7 @@ const PROOF_SECONDS: u32 = 86_400;
 /// The same for a registry that fails.
 const PROOF_STALE: u32 = 365 * 86_400;
 
-/// User and password for a registry.
+/// Credential for a registry: user and password, or a token.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
     /// As the registry wants to see them.
@@ -43,6 +43,21 @@ impl Login {
         Self {
             header: format!("Basic {coded}"),
         }
+    }
+
+    /// A token; `None` if it has characters that tokens do not have (RFC 6750 section 2.1).
+    #[must_use]
+    pub fn token(text: &str) -> Option<Self> {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~+/=".contains(&b);
+        let good = !text.is_empty() && text.bytes().all(plain);
+        good.then(|| Self {
+            header: format!("Bearer {text}"),
+        })
+    }
+
+    /// The value of `Authorization`.
+    pub(super) fn header(&self) -> &str {
+        &self.header
     }
 
     /// The one that a client shows; `None` if it is another kind of credential.
@@ -156,6 +171,11 @@ impl ImagePart {
             Wanted::Tag => foxy_mirror::digest_of_name(std::str::from_utf8(said?).ok()?),
             Wanted::Base | Wanted::List => None,
         }
+    }
+
+    /// True if it asks what a tag points to.
+    pub(crate) fn is_tag(&self) -> bool {
+        self.image.wanted == Wanted::Tag
     }
 
     /// True if it is answered with a manifest.

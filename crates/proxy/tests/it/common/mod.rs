@@ -299,9 +299,14 @@ impl Stored {
     }
 
     pub fn start_as(config: Config, memory: u64, disk: u64, workers: usize) -> Self {
+        let disk = Arc::new(MemDisk::new(disk, 512, 1));
+        Self::on(disk, config, memory, workers)
+    }
+
+    /// On a disk that an earlier one may have left.
+    pub fn on(disk: Arc<MemDisk>, config: Config, memory: u64, workers: usize) -> Self {
         let clock = Arc::new(ManualClock::new(WallTime::from_secs(NOON)));
         let engine = Engine::new(EngineConfig::new(memory, 3), clock.clone());
-        let disk = Arc::new(MemDisk::new(disk, 512, 1));
         let mut writer = engine
             .open_store(disk.clone(), StoreOptions::default())
             .unwrap();
@@ -314,6 +319,7 @@ impl Stored {
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
+        until(|| !engine.stats().stores[0].loading);
         Self {
             foxy: Foxy::with_engine(Role::Forward, config, workers, engine, clock),
             disk,

@@ -1,0 +1,141 @@
+//! Stored artefacts of mirrors whose digest was named after they were stored.
+
+use std::sync::Arc;
+
+use foxy_base::MonoTime;
+use foxy_http_rules::{self as rules, Flags};
+use foxy_http1::{RequestHead, RequestParts};
+use foxy_mirror::Digest;
+use foxy_store::Object;
+
+use super::answer::{Instead, Long};
+use super::{Conn, Finish};
+use crate::local::Local;
+use crate::mirrors::{Comparison, Mirrored, Standing};
+use crate::net::Transport;
+use crate::reply::send_page;
+use crate::rewriting::Recipient;
+use crate::serve::find::fragment;
+use crate::{Event, Role};
+
+impl Local {
+    /// How the bytes of a stored object stand to the digest that documents of a mirror name for this
+    /// request. `None`: the object must not be used. That holds for a part, too, whose bytes nobody
+    /// has compared: completed, it would be wrong again and again.
+    #[inline]
+    pub(super) fn standing(
+        &self,
+        role: &Role,
+        head: &RequestHead<'_>,
+        found: (&Object, &rules::Digest),
+    ) -> Option<Standing> {
+        match role.mirrored() {
+            None => Some(Standing::Right),
+            Some(part) => self.mirrored_standing(part, head.target().path, found),
+        }
+    }
+
+    fn mirrored_standing(
+        &self,
+        part: &Mirrored,
+        path: &[u8],
+        (object, stored): (&Object, &rules::Digest),
+    ) -> Option<Standing> {
+        let table = &self.proxy.expected;
+        let standing = table.standing(part, path, object);
+        match standing {
+            Standing::Wrong => {
+                self.count(Event::MirrorReplaced);
+                table.doubt(part.name(), path, true);
+                None
+            }
+            Standing::Unknown(_) if stored.flags.has(Flags::PARTIAL) => None,
+            Standing::Right | Standing::Unknown(_) => Some(standing),
+        }
+    }
+
+    /// Returns whether the body of a stored object has this digest; `None` if not all of it is there.
+    async fn has_digest(&self, object: &Arc<Object>, digest: Digest) -> Option<bool> {
+        self.count(Event::MirrorCompared);
+        let mut comparison = Comparison::with(digest);
+        comparison.push(object.body());
+        for n in 0..object.fragment_count() {
+            let fragment = fragment(self, object, n, true).await?;
+            comparison.push(fragment.body());
+            // Other tasks of the worker have their turn.
+            tokio::task::yield_now().await;
+        }
+        Some(comparison.is_right())
+    }
+}
+
+impl<T: Transport> Conn<T> {
+    /// Hashes a stored artefact, unless another request has done so meanwhile. An object with another
+    /// digest is forgotten. The request is then looked up again.
+    pub(super) async fn compared(
+        &mut self,
+        parts: &RequestParts,
+        object: &Arc<Object>,
+        digest: Digest,
+        keep: bool,
+    ) -> Result<Finish, Instead> {
+        self.compare(parts, object, digest).await;
+        self.short(parts, keep).await
+    }
+
+    async fn compare(&self, parts: &RequestParts, object: &Arc<Object>, digest: Digest) {
+        let head = parts.head(self.buf.filled(), &self.slots);
+        let (proxy, path) = (&self.local.proxy, head.target().path);
+        let Some(part) = self.role.mirrored() else {
+            return;
+        };
+        let table = &proxy.expected;
+        let _turn = table.turn().await;
+        if table.standing(part, path, object) != Standing::Unknown(digest) {
+            return;
+        }
+        match self.local.has_digest(object, digest).await {
+            Some(true) => table.prove(part.name(), path, (digest, object.meta().version)),
+            Some(false) => {
+                self.local.count(Event::MirrorMismatch);
+                table.doubt(part.name(), path, true);
+                proxy.forget(object.hash(), object.key());
+            }
+            None => {
+                proxy.forget(object.hash(), object.key());
+            }
+        }
+    }
+
+    /// Ends a request that was looked up again, unless it needs a fetch.
+    ///
+    /// # Errors
+    /// The answer was sent; true if the connection carries another request.
+    pub(super) async fn resumed(
+        &mut self,
+        short: Result<Finish, Instead>,
+        parts: &RequestParts,
+        keep: bool,
+        started: MonoTime,
+    ) -> Result<Long, bool> {
+        let finish = match short {
+            Ok(finish) => finish,
+            Err(Instead::Long(long)) => return Ok(long),
+            Err(Instead::Large(hit)) => {
+                return Err(Box::pin(self.large_answer(parts, hit, keep, started)).await);
+            }
+            Err(Instead::Refuse(refusal, outcome)) => {
+                let keep = keep && parts.framing().is_empty();
+                let head = parts.head(self.buf.filled(), &self.slots);
+                let page = (refusal, Recipient::new(&self.role, &self.client));
+                let (local, io, scratch) = (&self.local, &self.io, &mut self.scratch);
+                let sent = send_page(local, io, scratch, page, Some(&head), keep).await;
+                Finish::refused(refusal, outcome, keep, sent)
+            }
+        };
+        let head = parts.head(self.buf.filled(), &self.slots);
+        self.finished(Some(&head), started, &finish);
+        self.buf.consume(parts.len());
+        Err(finish.keep)
+    }
+}
