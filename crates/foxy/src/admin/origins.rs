@@ -53,10 +53,11 @@ pub struct SiteLine {
     pub errors: u64,
 }
 
-/// The requests of each site, in the order of the configuration.
+/// The requests of each site and each mirror, in the order of the configuration.
 pub(super) fn sites(state: &State) -> impl Iterator<Item = (&str, SiteTotals)> {
     let origins = state.origins.iter();
-    origins.map(|origins| (origins.site(), origins.requests()))
+    let sites = origins.map(|origins| (origins.site(), origins.requests()));
+    sites.chain(state.proxy.mirror_requests())
 }
 
 /// The same for `/stats`.

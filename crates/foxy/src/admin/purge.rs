@@ -2,7 +2,7 @@
 
 use foxy_http1::Url;
 use foxy_proxy::normalised;
-use foxy_store::{Places, Purge, PurgeKind, PurgeStatus};
+use foxy_store::{Places, Purge, PurgeError, PurgeKind, PurgeStatus};
 use serde::{Deserialize, Serialize};
 
 use super::State;
@@ -82,16 +82,18 @@ pub(super) async fn purge(query: &str, body: &[u8], state: &State) -> Answer {
         }
     };
     let site = wanted.site.clone();
-    if site
-        .as_ref()
-        .is_some_and(|site| !state.names.partitions.contains(site))
-    {
-        return Answer::text(404, "there is no such site");
-    }
     let soft = wanted.soft;
     let Some((kind, text)) = wanted.one() else {
         return Answer::text(400, ADVICE);
     };
+    if let Some(name) = &site
+        && !state.names.partitions.contains(name)
+    {
+        return match state.proxy.mirror_hosts(name) {
+            Some(hosts) => within_mirror((kind, &text, soft), (name, hosts), state).await,
+            None => Answer::text(404, "there is no such site"),
+        };
+    }
     if kind == PurgeKind::Url && !soft {
         return url(&text, site.as_deref(), state).await;
     }
@@ -103,23 +105,77 @@ pub(super) async fn purge(query: &str, body: &[u8], state: &State) -> Answer {
         Ok(normal) => normal,
         Err(problem) => return Answer::text(400, &problem),
     };
+    let places = places_of(kind, text, normal, site.as_deref(), state);
     let purge = |(partition, text)| Purge {
         kind,
         text,
         partition,
         soft,
     };
+    let purges: Vec<_> = places.into_iter().map(purge).collect();
+    if purges.is_empty() {
+        return Answer::text(404, "no site is for this URL");
+    }
+    many(&purges, state).await
+}
+
+/// A purge of one mirror alone. What it has of a URL is in many partitions, so all are searched.
+async fn within_mirror(
+    (kind, text, soft): (PurgeKind, &str, bool),
+    (name, hosts): (&str, Vec<Vec<u8>>),
+    state: &State,
+) -> Answer {
+    let (kind, texts) = match kind {
+        PurgeKind::All => (PurgeKind::Host, hosts),
+        PurgeKind::Url | PurgeKind::Prefix => {
+            let parsed = Url::parse(without_fragment(text).as_bytes()).ok();
+            let text = parsed.and_then(|url| state.proxy.mirrored_text(&url, Some(name)));
+            let Some(text) = text else {
+                let text = format!(
+                    "the mirror `{name}` does not serve this; give the URL that its clients use"
+                );
+                return Answer::text(404, &text);
+            };
+            (kind, vec![text])
+        }
+        PurgeKind::Host | PurgeKind::Expression | PurgeKind::Tag => {
+            let text = format!("of the mirror `{name}`, a url, a prefix or all can be purged");
+            return Answer::text(400, &text);
+        }
+    };
+    let purge = |text| Purge {
+        kind,
+        text,
+        partition: String::new(),
+        soft,
+    };
+    let purges: Vec<_> = texts.into_iter().map(purge).collect();
+    many(&purges, state).await
+}
+
+/// The partitions that a purge of this kind is for, and its text in the keys of each.
+fn places_of(
+    kind: PurgeKind,
+    text: &str,
+    normal: Vec<u8>,
+    site: Option<&str>,
+    state: &State,
+) -> Vec<(String, Vec<u8>)> {
     let parsed = Url::parse(text.as_bytes());
-    let places = match (kind, &parsed) {
+    let of_mirror = match (kind, &parsed) {
+        (PurgeKind::Url | PurgeKind::Prefix, Ok(parsed)) => of_mirror(parsed, site, state),
+        _ => None,
+    };
+    let mut places = match (kind, &parsed) {
         (PurgeKind::Url, Ok(parsed)) => {
-            let chosen = state.names.of_url(parsed, site.as_deref());
+            let chosen = state.names.of_url(parsed, site);
             places(chosen, site.is_none(), state, |partition, sure| {
                 let url = state.names.url(parsed, partition, sure)?;
                 Some(state.proxy.purge_text(partition, &url))
             })
         }
         (PurgeKind::Prefix, _) => {
-            let (chosen, sure) = state.names.chosen(site.as_deref());
+            let (chosen, sure) = state.names.chosen(site);
             let chosen = chosen.into_iter().map(|name| (name, sure)).collect();
             places(chosen, site.is_none(), state, |partition, sure| {
                 let named = match sure {
@@ -132,11 +188,8 @@ pub(super) async fn purge(query: &str, body: &[u8], state: &State) -> Answer {
         }
         _ => vec![one_place(kind, normal, site, state)],
     };
-    let purges: Vec<_> = places.into_iter().map(purge).collect();
-    if purges.is_empty() {
-        return Answer::text(404, "no site is for this URL");
-    }
-    many(&purges, state).await
+    places.extend(of_mirror.map(|text| (String::new(), text)));
+    places
 }
 
 async fn many(purges: &[Purge], state: &State) -> Answer {
@@ -147,11 +200,7 @@ async fn many(purges: &[Purge], state: &State) -> Answer {
                 numbers.push(began.number);
                 durable &= began.durable;
             }
-            Err(error) => {
-                // At a limit: an object that is purged already stays purged.
-                let status = if error.is_busy() { 429 } else { 400 };
-                return Answer::text(status, &format!("the purge {error}"));
-            }
+            Err(error) => return not_begun(&error),
         }
     }
     let purge = numbers.pop().unwrap_or(0);
@@ -193,14 +242,14 @@ fn places(
 fn one_place(
     kind: PurgeKind,
     text: Vec<u8>,
-    site: Option<String>,
+    site: Option<&str>,
     state: &State,
 ) -> (String, Vec<u8>) {
-    let text = match (kind, &state.names.chosen(site.as_deref())) {
+    let text = match (kind, &state.names.chosen(site)) {
         (PurgeKind::Host, (only, true)) => state.names.host(&text, only.first().unwrap_or(&"")),
         _ => text,
     };
-    (site.unwrap_or_default(), text)
+    (site.unwrap_or_default().to_owned(), text)
 }
 
 fn of_query(query: &str) -> Wanted {
@@ -260,7 +309,37 @@ async fn url(url: &str, site: Option<&str>, state: &State) -> Answer {
         removed.variants_counted_by.extend(purged.counting);
         removed.partitions += 1;
     }
+    if let Some(text) = of_mirror(&parsed, site, state) {
+        let purge = Purge {
+            kind: PurgeKind::Url,
+            text,
+            partition: String::new(),
+            soft: false,
+        };
+        let began = match state.proxy.purge_many(&purge, Places::Reserved).await {
+            Ok(began) => began,
+            Err(error) => return not_begun(&error),
+        };
+        removed.durable &= began.durable;
+        removed.variants_counted_by.push(began.number);
+        removed.partitions += 1;
+    }
     json(200, &removed)
+}
+
+/// The URL or prefix in keys of a mirror, for a purge of all partitions: a mirror has one for each form
+/// of a document and for each name of Foxy's. `None` if a site is named: it has none of them.
+fn of_mirror(url: &Url<'_>, site: Option<&str>, state: &State) -> Option<Vec<u8>> {
+    match site {
+        Some(_) => None,
+        None => state.proxy.mirrored_text(url, None),
+    }
+}
+
+fn not_begun(error: &PurgeError) -> Answer {
+    // At a limit: an object that is purged already stays purged.
+    let status = if error.is_busy() { 429 } else { 400 };
+    Answer::text(status, &format!("the purge {error}"))
 }
 
 /// The latest purges.

@@ -107,16 +107,30 @@ fn why(query: &str, state: &State) -> Result<Why, (u16, String)> {
     let asked = Url::parse(without_fragment(&text).as_bytes()).map_err(|_| wrong())?;
     let named = parameter(query, "site");
     let named = named.or_else(|| state.names.site_of(&asked).map(str::to_owned));
-    let site = site(named, state).map_err(|text| (404, text))?;
-    let url = state.names.url(&asked, &site, true).ok_or_else(wrong)?;
     let fields = fields(&parameters(query, "h")).map_err(|text| (400, text))?;
+    let listeners = &state.addresses.forward;
+    let part = match &named {
+        None => state.proxy.mirror_part(&asked, &fields, listeners),
+        Some(_) => None,
+    };
+    let site = match &part {
+        Some(part) => part.mirror().to_owned(),
+        None => site(named, state).map_err(|text| (404, text))?,
+    };
+    let (url, partition, rewriting) = match &part {
+        Some(part) => (part.url(&asked), part.partition(), part.rewriting()),
+        None => {
+            let url = state.names.url(&asked, &site, true).ok_or_else(wrong)?;
+            (url, &site[..], state.names.rewriting(&site))
+        }
+    };
     let method = parameter(query, "method").unwrap_or_else(|| "GET".to_owned());
     let answer = state.proxy.why(&WhyRequest {
-        partition: &site,
+        partition,
         url,
         method: &method,
         fields: &fields,
-        rewriting: state.names.rewriting(&site),
+        rewriting,
     });
     let access = access(
         query,

@@ -14,11 +14,11 @@ use super::rates;
 use super::values::Values;
 use super::{logins, objects, parents};
 
-/// The gatekeeper; `None` if there are neither rules nor users.
+/// The gatekeeper; `None` if there are neither rules nor users. `names` are those of sites and mirrors,
+/// and `forward` if there is a forward proxy.
 pub(super) fn read(
     given: &AllGiven,
-    sites: &[SiteConfig],
-    forward: bool,
+    (sites, names): (&[SiteConfig], &[String]),
     problems: &mut Vec<Problem>,
 ) -> Option<Arc<Gatekeeper>> {
     let sections = given
@@ -28,10 +28,7 @@ pub(super) fn read(
     let mut rules: Vec<Rule> = Vec::new();
     for (i, section) in sections.iter().enumerate() {
         let rule = rule(section, i, problems);
-        let known = |name: &String| {
-            name == "forward" && forward || sites.iter().any(|site| site.name == *name)
-        };
-        if let Some(unknown) = rule.sites.iter().find(|name| !known(name)) {
+        if let Some(unknown) = rule.sites.iter().find(|name| !names.contains(name)) {
             let text = format!("access_rule.site = \"{unknown}\": there is no such site");
             problems.push(Problem::conflict(&place(section, "site", i), text));
         }
@@ -51,7 +48,7 @@ pub(super) fn read(
         );
         problems.push(Problem::conflict("access_rule", text));
     }
-    let logins = logins::read(given.single.get("login"), sites, problems);
+    let logins = logins::read(given.single.get("login"), names, problems);
     objects::check(logins.as_ref(), sites, problems);
     let certificates = sites.iter().any(|site| site.tls.is_some());
     let named = |rule: &&Rule| !rule.users.is_empty() || !rule.groups.is_empty();
@@ -76,7 +73,7 @@ pub(super) fn read(
         }
     }
     let rates = given.repeated.get("rate").map_or(&[][..], Vec::as_slice);
-    let limits = rates::read(rates, sites, problems);
+    let limits = rates::read(rates, names, problems);
     let nothing = rules.is_empty() && logins.is_none();
     if nothing && limits.is_empty() && parents.is_empty() {
         return None;

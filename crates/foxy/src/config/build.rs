@@ -251,7 +251,10 @@ fn read_all(given: &AllGiven, machine: &dyn Machine, problems: &mut Vec<Problem>
     let mut proxy = proxy_settings::all_but_access(given, problems);
     proxy.mirrors = mirrors::read(repeated(given, "mirror"), &public, problems);
     caching(given, (&sites, !listen.is_empty()), &mut proxy, problems);
-    proxy.gatekeeper = access_rules::read(given, &sites, !listen.is_empty(), problems);
+    let forward = (!listen.is_empty()).then(|| "forward".to_owned());
+    let mut names = mirrors::names(proxy.mirrors.as_deref());
+    names.extend(sites.iter().map(|site| site.name.clone()).chain(forward));
+    proxy.gatekeeper = access_rules::read(given, (&sites, &names), problems);
     proxy.pac = access_rules::pac(single("access"));
     Config {
         proxy: foxy_proxy::Config { access, ..proxy },

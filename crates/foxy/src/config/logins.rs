@@ -5,7 +5,6 @@ use std::path::Path;
 use foxy_base::WallTime;
 use foxy_proxy::{Helper, LoginToken, LoginsConfig};
 
-use super::build::SiteConfig;
 use super::given::Section;
 use super::kind::Value;
 use super::pattern;
@@ -18,7 +17,7 @@ const FILE_MAX: u64 = 64 << 20;
 /// Users and how they log in; `None` without the section.
 pub(super) fn read(
     section: Option<&Section>,
-    sites: &[SiteConfig],
+    names: &[String],
     problems: &mut Vec<Problem>,
 ) -> Option<LoginsConfig> {
     let section = section?;
@@ -42,7 +41,8 @@ pub(super) fn read(
         let text = "login.realm has a quote, a backslash or a letter that is not ASCII";
         values.problem(Problem::conflict("login.realm", text.to_owned()));
     }
-    let known = |at: &String| at == "forward" || sites.iter().any(|site| site.name == *at);
+    // The default may name a forward proxy that is not there.
+    let known = |at: &&String| *at == "forward" || names.contains(at);
     if let Some(unknown) = logins.at.iter().find(|at| !known(at)) {
         let text = format!("login.at = \"{unknown}\": there is no such site");
         values.problem(Problem::conflict("login.at", text));

@@ -118,20 +118,18 @@ fn one(section: &Section, problems: &mut Vec<Problem>) -> Option<MirrorSite> {
         }),
     };
     let rules = versions::read(preset, &mut values, &place);
-    let site = site(preset, (name, &prefix), given, fresh, tls);
-    let mirror = match rules {
-        Some(rules) => site.mirror.under(rules),
-        None => site.mirror,
-    };
-    Some(MirrorSite {
-        login,
-        mirror,
-        ..site
-    })
+    let own = versions::own_names(preset, given.0.is_some(), &mut values, &place);
+    let mut site = site(preset, (name, &prefix), given, fresh, tls);
+    if let Some(rules) = rules {
+        site.mirror = site.mirror.under(rules);
+    }
+    if let Some(own) = own {
+        site.mirror = site.mirror.with_own(own);
+    }
+    Some(MirrorSite { login, ..site })
 }
 
-/// The login for a registry of images, after the settings that are for such registries, or not for
-/// them, were checked.
+/// The credential for the upstream, after the settings that hang together were checked.
 fn login(
     preset: &Preset,
     name: &str,
@@ -139,10 +137,13 @@ fn login(
     values: &mut Values<'_>,
     place: &str,
 ) -> Option<Login> {
-    let given = match values.given("login") {
-        Some(Value::Text(text)) => Some(text.clone()),
+    let text = |name: &str| match values.given(name) {
+        Some(Value::Text(text)) => Some(text.trim().to_owned()),
         _ => None,
     };
+    let (login, token) = (text("login"), text("token"));
+    let bearer = token.as_deref().map(Login::token);
+    let given = login.is_some() || token.is_some();
     let mistakes = [
         (
             preset.images && !prefixes.is_empty(),
@@ -153,18 +154,32 @@ fn login(
             "mirror.upstream: a registry of another name than docker.io needs its address",
         ),
         (
-            !preset.images && given.is_some(),
-            "mirror.login is for registries of container images (preset `oci`)",
+            !preset.images && given && upstream.is_none(),
+            "mirror.upstream: a credential (`login`, `token`) is for a registry that the section names",
         ),
         (
-            given.as_ref().is_some_and(|login| !login.contains(':')),
+            preset.images && token.is_some(),
+            "mirror.token: registries of container images give tokens themselves; use `login`",
+        ),
+        (
+            login.is_some() && token.is_some(),
+            "mirror.login and mirror.token exclude each other",
+        ),
+        (
+            login.as_ref().is_some_and(|login| !login.contains(':')),
             "mirror.login is not USER:PASSWORD",
+        ),
+        (
+            matches!(bearer, Some(None)),
+            "mirror.token has characters that tokens do not have",
         ),
     ];
     for (_, text) in mistakes.iter().filter(|(wrong, _)| *wrong) {
         values.problem(Problem::conflict(place, (*text).to_owned()));
     }
-    given.map(|login| Login::new(login.trim()))
+    bearer
+        .flatten()
+        .or_else(|| login.as_deref().map(Login::new))
 }
 
 fn authorities(path: &str) -> Result<OriginTls, TlsError> {
@@ -264,6 +279,10 @@ pub(super) fn lines(mirrors: Option<&Mirrors>) -> String {
             mirror.prefix,
             upstream.unwrap_or_default()
         );
+        if let Some(own) = mirror.own() {
+            let names: Vec<&str> = own.entries().collect();
+            let _ = writeln!(text, "               alone has {}", names.join(", "));
+        }
         if let Some(rules) = mirror.rules() {
             let _ = writeln!(text, "               {}", versions::shown(rules));
         }
@@ -298,6 +317,35 @@ mod tests {
         );
         assert!(site.named.iter().all(|named| *named));
         assert_eq!(site.mirror.prefix, "/own");
+    }
+
+    #[test]
+    fn check_shows_the_names_of_a_private_registry() {
+        let config = build(
+            "[[mirror]]\npreset = \"npm\"\nname = \"own\"\nupstream = \"http://a.test\"\nnames = [\"@acme/*\", \"acme-*\"]\n",
+        )
+        .unwrap();
+        let lines = super::lines(config.proxy.mirrors.as_deref());
+        assert!(lines.contains("alone has @acme/*, acme-*\n"), "{lines}");
+    }
+
+    #[test]
+    fn rules_limits_and_logins_know_mirrors_by_their_names() {
+        let users = tempfile::NamedTempFile::new().unwrap();
+        let path = users.path();
+        for (name, is_known) in [("own", true), ("npm", false)] {
+            let text = format!(
+                "[[mirror]]\npreset = \"npm\"\nname = \"own\"\nupstream = \"http://a.test\"\nnames = [\"@acme/*\"]\n\
+                 [[access_rule]]\nsite = [\"{name}\"]\naction = \"deny\"\n\
+                 [[rate]]\nsite = [\"{name}\"]\nrequests = 5\n\
+                 [login]\nat = [\"{name}\"]\npassword_file = {path:?}\n"
+            );
+            let said = build(&text).map(|_| ()).err().unwrap_or_default();
+            let about = |part: &str| said.iter().any(|said| said.contains(part));
+            for setting in ["access_rule.site", "rate.site", "login.at"] {
+                assert_eq!(about(setting), !is_known, "{name} {setting}: {said:?}");
+            }
+        }
     }
 
     #[test]
@@ -339,7 +387,31 @@ mod tests {
             ),
             (
                 "[[mirror]]\npreset = \"npm\"\nlogin = \"ann:pw\"\n",
-                "registries of container images",
+                "a registry that the section names",
+            ),
+            (
+                "[[mirror]]\npreset = \"oci\"\ntoken = \"abc\"\n",
+                "use `login`",
+            ),
+            (
+                "[[mirror]]\npreset = \"npm\"\nupstream = \"http://a.test\"\ntoken = \"a b\"\n",
+                "characters that tokens do not have",
+            ),
+            (
+                "[[mirror]]\npreset = \"npm\"\nupstream = \"http://a.test\"\ntoken = \"a\"\nlogin = \"a:b\"\n",
+                "exclude each other",
+            ),
+            (
+                "[[mirror]]\npreset = \"npm\"\nnames = [\"@acme/*\"]\n",
+                "is for a private registry",
+            ),
+            (
+                "[[mirror]]\npreset = \"cargo\"\nupstream = \"http://a.test\"\nnames = [\"acme\"]\n",
+                "npm and pypi",
+            ),
+            (
+                "[[mirror]]\npreset = \"npm\"\nupstream = \"http://a.test\"\nnames = [\"acme@1.0.0\"]\n",
+                "without a version",
             ),
             (
                 "[[site]]\nlisten = \"127.0.0.1:8080\"\norigin = \"http://a.test\"\n[[mirror]]\npreset = \"npm\"\n",

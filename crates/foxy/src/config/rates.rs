@@ -3,7 +3,6 @@
 use foxy_proxy::access_rules::Rate;
 use foxy_proxy::{Limit, Per};
 
-use super::build::SiteConfig;
 use super::given::Section;
 use super::kind::Value;
 use super::problem::Problem;
@@ -12,14 +11,13 @@ use super::values::Values;
 /// All limits.
 pub(super) fn read(
     sections: &[Section],
-    sites: &[SiteConfig],
+    names: &[String],
     problems: &mut Vec<Problem>,
 ) -> Vec<Limit> {
     let mut limits = Vec::new();
     for (i, section) in sections.iter().enumerate() {
         let limit = limit(section, i, problems);
-        let known = |site: &String| site == "forward" || sites.iter().any(|s| s.name == *site);
-        if let Some(unknown) = limit.sites.iter().find(|site| !known(site)) {
+        if let Some(unknown) = limit.sites.iter().find(|site| !names.contains(site)) {
             let text = format!("rate.site = \"{unknown}\": there is no such site");
             problems.push(Problem::conflict("rate.site", text));
         }
@@ -50,6 +48,7 @@ fn limit(section: &Section, i: usize, problems: &mut Vec<Problem>) -> Limit {
         },
         per: match values.given("per") {
             Some(Value::Text(word)) if word == "user" => Per::User,
+            Some(Value::Text(word)) if word == "token" => Per::Token,
             Some(Value::Text(word)) if word == "site" => Per::Site,
             _ => Per::Client,
         },

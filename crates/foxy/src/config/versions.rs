@@ -1,6 +1,6 @@
 //! Rules about versions in a `[[mirror]]`: cooldown and blocks.
 
-use foxy_proxy::mirror::{Listing, Preset, Selector, VersionRules};
+use foxy_proxy::mirror::{Listing, OwnNames, Preset, Selector, VersionRules};
 
 use super::kind::Value;
 use super::problem::Problem;
@@ -54,6 +54,38 @@ pub(super) fn read(preset: &Preset, values: &mut Values<'_>, place: &str) -> Opt
     };
     // A file may have no entry yet.
     (rules.min_age.is_some() || !rules.block.is_empty()).then_some(rules)
+}
+
+/// Packages that the mirror alone has, if some are named. `private`: its upstream is one of its own.
+pub(super) fn own_names(
+    preset: &Preset,
+    private: bool,
+    values: &mut Values<'_>,
+    place: &str,
+) -> Option<OwnNames> {
+    values.given("names")?;
+    // A manifest of cargo names the registry of each crate itself.
+    let listing = preset.listing();
+    let Some(listing) = listing.filter(|listing| *listing != Listing::Cargo) else {
+        let text = format!(
+            "mirror.names is for the presets npm and pypi; leave it out with `{}`",
+            preset.name
+        );
+        values.problem(Problem::conflict(place, text));
+        return None;
+    };
+    if !private {
+        let text = "mirror.names is for a private registry; give its `upstream`".to_owned();
+        values.problem(Problem::conflict(place, text));
+    }
+    match OwnNames::new(listing, selectors(listing, "names", values, place)) {
+        Ok(names) => Some(names),
+        Err(entry) => {
+            let text = format!("mirror.names = \"{entry}\": write the name without a version");
+            values.problem(Problem::conflict(place, text));
+            None
+        }
+    }
 }
 
 fn selectors(listing: Listing, name: &str, values: &mut Values<'_>, place: &str) -> Vec<Selector> {

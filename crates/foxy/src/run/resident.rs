@@ -40,7 +40,8 @@ fn run(memory: u64, proxy: &Proxy, engine: &Engine, stopped: &Receiver<()>) {
     while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
         let over = Reading::now(group.as_ref()).over(memory);
         let real = share.saturating_add(over).max(0);
-        proxy.observe_memory(usize::try_from(real).unwrap_or(usize::MAX));
+        let real = usize::try_from(real).unwrap_or(usize::MAX);
+        proxy.observe_memory(real, is_roomy(over, memory));
         let next = withhold(withheld, over);
         if next != withheld {
             engine.withhold(next);
@@ -77,6 +78,11 @@ impl Reading {
     }
 }
 
+/// True below half of the budget: what comes in between two looks finds room there.
+fn is_roomy(over: i64, budget: u64) -> bool {
+    over <= -signed(budget / 2)
+}
+
 fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
@@ -110,6 +116,14 @@ mod tests {
         assert_eq!(withhold(held, 1 << 20), held);
         assert_eq!(withhold(held, -1), 60 << 20);
         assert_eq!(withhold(100, -1), 0);
+    }
+
+    #[test]
+    fn half_of_the_budget_is_room() {
+        let roomy = |process, group| is_roomy(Reading { process, group }.over(1000), 1000);
+        assert!(roomy(500, None) && !roomy(501, None));
+        // Beside others in a group that is nearly full.
+        assert!(!roomy(300, Some((850, 1000))));
     }
 
     #[test]

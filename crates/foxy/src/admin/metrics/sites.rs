@@ -21,7 +21,7 @@ fn requests<'s>(sites: impl Iterator<Item = (&'s str, SiteTotals)>, page: &mut P
         return;
     }
     let name = "foxy_site_requests_total";
-    let help = "Finished requests of a site by what the cache did (none: it was not asked) and by class of the status sent; sites after the first 200 together as _others.";
+    let help = "Finished requests of a site or mirror by what the cache did (none: it was not asked) and by class of the status sent; sites after the first 200 together as _others.";
     page.family(name, "counter", help);
     let mut sample = |site: &str, totals: &SiteTotals| {
         for (cached, of) in CACHED.iter().zip(totals) {
