@@ -6,6 +6,8 @@ pub mod collapse;
 pub mod flood;
 pub mod kit;
 pub mod linear;
+pub mod logins;
+pub mod mirrors;
 pub mod origins;
 pub mod privacy;
 pub mod reloads;

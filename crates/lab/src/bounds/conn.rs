@@ -12,8 +12,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
-use super::body::Body;
-use crate::kit::Head;
+use crate::kit::{Body, Head};
 
 /// A client gives up after this time without any progress.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);

@@ -1,55 +1,15 @@
 //! Memory of the measured process, sampled while a load runs.
 
-use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle, sleep};
 use std::time::Duration;
 
 use super::sockets::{Sockets, Sum};
+use crate::kit::Memory;
 
 /// Time between two samples.
 const INTERVAL: Duration = Duration::from_millis(100);
-
-/// Memory of a process, in bytes.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Memory {
-    /// Resident (VmRSS).
-    pub(super) resident: u64,
-    /// Most that was resident since the last [`forget_peak`] (VmHWM).
-    pub(super) peak: u64,
-    /// Resident and not of a file.
-    pub(super) anonymous: u64,
-    /// Resident pages of files: program code, for the most part.
-    pub(super) files: u64,
-}
-
-impl Memory {
-    /// Reads /proc; `None` if the process has ended.
-    pub(super) fn of(pid: u32) -> Option<Self> {
-        Self::parse(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
-    }
-
-    fn parse(status: &str) -> Option<Self> {
-        let field = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-            let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-            Some(kib << 10)
-        };
-        Some(Self {
-            resident: field("VmRSS:")?,
-            peak: field("VmHWM:")?,
-            anonymous: field("RssAnon:")?,
-            files: field("RssFile:")?,
-        })
-    }
-}
-
-/// Makes the kernel forget the peak of a process, so that the next peak belongs to the next load.
-pub(super) fn forget_peak(pid: u32) {
-    // A kernel that does not know this keeps the older peak, which is reported too high.
-    let _ = fs::write(format!("/proc/{pid}/clear_refs"), "5");
-}
 
 /// Largest figures of a measurement, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -125,13 +85,6 @@ impl Sampler {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn own_memory_is_read() {
-        let memory = Memory::of(std::process::id()).unwrap();
-        assert!(memory.resident > 100_000 && memory.peak >= memory.anonymous);
-        assert!(Memory::parse("State:\tZ (zombie)\n").is_none());
-    }
 
     #[test]
     fn a_peak_between_two_samples_counts() {

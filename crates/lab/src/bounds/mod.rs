@@ -1,7 +1,6 @@
 //! Bounds of memory: the peak of resident memory and socket buffers under loads that fill every
 //! queue, and what clients that behave notice of these loads.
 
-mod body;
 mod clients;
 mod conn;
 mod greedy;

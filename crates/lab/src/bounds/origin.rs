@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::body::Body;
-use crate::kit::{Asked, Play, Then, Wire};
+use crate::kit::{Asked, Body, Play, Then, Wire};
 
 /// Value of Surrogate-Key in answers to `/t/`.
 pub(super) const TAG: &str = "many";

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::load::{self, Load, Outcome, Scale};
 use super::loads::{LARGE, LARGE_OBJECTS, SMALL, large, small};
-use super::memory::{Memory, Sampler, forget_peak};
+use super::memory::Sampler;
 use super::origin::Origin;
 use super::row::Row;
 use super::scene::{Client, Scene};
@@ -21,7 +21,7 @@ use super::sockets::Sockets;
 use super::subject::{Limit, Setup, Subject};
 use super::watch::{Summary, Watch};
 use super::{greedy, objects};
-use crate::kit::{runtime, serve};
+use crate::kit::{Memory, forget_peak, runtime, serve};
 
 /// Time for prepared objects to reach the disk.
 const SETTLE: Duration = Duration::from_millis(1500);

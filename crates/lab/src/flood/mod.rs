@@ -152,9 +152,9 @@ async fn flood(door: Door, number: usize, stop: Arc<AtomicBool>, counts: Arc<Cou
         let path = others.map_or_else(|| format!("/flood/{turn}"), str::to_owned);
         let ask = Ask {
             method: "PURGE",
-            path,
-            fields: vec![(name, value.to_owned())],
+            ..Ask::get(path)
         };
+        let ask = ask.with(name, value);
         turn += 1;
         counts.sent.fetch_add(1, Ordering::Relaxed);
         match ask.send(&door, PATIENCE, None).await {
@@ -202,8 +202,8 @@ impl Scene {
         while begun.elapsed() < length {
             let ask = Ask {
                 method: "POST",
-                path: format!("/purge?tag=mine-{}", times.len()),
                 fields: vec![("X-Foxy-Admin", "1".to_owned())],
+                ..Ask::get(format!("/purge?tag=mine-{}", times.len()))
             };
             let asked = Instant::now();
             let answer = ask.send(&self.admin, PATIENCE, None).await?;

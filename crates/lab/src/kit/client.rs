@@ -1,9 +1,10 @@
 //! An HTTP client that reports everything: interim answers, fields, and truncated bodies.
 
-use std::net::SocketAddr;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -29,6 +30,8 @@ pub struct Ask {
     pub path: String,
     /// Fields besides Host and Connection.
     pub fields: Vec<(&'static str, String)>,
+    /// Address to come from; `None`: the one that the system chooses.
+    pub from: Option<IpAddr>,
 }
 
 impl Ask {
@@ -39,6 +42,7 @@ impl Ask {
             method: "GET",
             path,
             fields: Vec::new(),
+            from: None,
         }
     }
 
@@ -64,6 +68,18 @@ impl Ask {
         }
         text + "Connection: close\r\n\r\n"
     }
+}
+
+async fn connect(from: Option<IpAddr>, to: SocketAddr) -> io::Result<TcpStream> {
+    let Some(from) = from else {
+        return TcpStream::connect(to).await;
+    };
+    let socket = match to {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    socket.bind((from, 0).into())?;
+    socket.connect(to).await
 }
 
 /// An answer.
@@ -104,13 +120,13 @@ impl Ask {
         let mut answer = Answer::default();
         let tell = |at| progress.as_ref().map(|to| to.send_replace(at));
         let exchange = async {
-            let stream = TcpStream::connect(door.proxy).await?;
+            let stream = connect(self.from, door.proxy).await?;
             let mut wire = Wire::new(stream);
             wire.write(self.text(door).as_bytes()).await?;
             tell(Progress::Sent);
             loop {
                 let Some(head) = wire.head().await? else {
-                    return Err(std::io::ErrorKind::UnexpectedEof.into());
+                    return Err(io::ErrorKind::UnexpectedEof.into());
                 };
                 if head.status() / 100 != 1 {
                     answer.head = head;

@@ -1,20 +1,24 @@
 //! Parts shared by all measurements of the laboratory: child processes, ports, an origin with
 //! prescribed behaviour, and an HTTP client that reports every byte of an answer.
 
+mod body;
 mod child;
 mod client;
 mod foxy;
 mod head;
 pub mod peers;
+mod process;
 mod report;
 mod run;
 mod server;
 mod wire;
 
+pub use body::Body;
 pub use child::{Child, Launch, free_port, wait_for};
 pub use client::{Answer, Ask, Door, Progress};
 pub use foxy::{Mode, beside, foxy};
 pub use head::Head;
+pub use process::{Memory, cpu_time, forget_peak};
 pub use report::{number, report_of};
 pub use run::{exit, folder, runtime};
 pub use server::{Asked, Play, Then, serve};

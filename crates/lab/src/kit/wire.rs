@@ -12,6 +12,8 @@ use super::Head;
 const HEAD_MAX: usize = 1 << 20;
 /// Free space for a read.
 const ROOM: usize = 16 << 10;
+/// Free space for a read of a body that may be long.
+const LONG: usize = 256 << 10;
 
 /// A TCP connection and what was read from it ahead of its use.
 #[derive(Debug)]
@@ -135,9 +137,53 @@ impl Wire {
         }
     }
 
+    /// The body that `head` announces, by length or in chunks, piece by piece.
+    ///
+    /// # Errors
+    /// The connection ended before the body, or its coding is broken.
+    pub async fn pieces(&mut self, head: &Head, mut take: impl FnMut(&[u8])) -> io::Result<()> {
+        let mut decoder = head.is_chunked().then(Dechunk::default);
+        let mut left = head.length().unwrap_or(0);
+        loop {
+            let mut used = 0;
+            while let Some(decoder) = &mut decoder
+                && used < self.ahead.len()
+            {
+                let piece = decoder.next(&self.ahead[used..]);
+                match piece.map_err(io::Error::other)? {
+                    Piece::Framing(bytes) => used += bytes,
+                    Piece::Data(bytes) => {
+                        take(&self.ahead[used..used + bytes]);
+                        used += bytes;
+                    }
+                    Piece::End(bytes) => {
+                        self.ahead.drain(..used + bytes);
+                        return Ok(());
+                    }
+                }
+            }
+            if decoder.is_none() {
+                used = usize::try_from(left).map_or(self.ahead.len(), |l| l.min(self.ahead.len()));
+                take(&self.ahead[..used]);
+                left -= used as u64;
+            }
+            self.ahead.drain(..used);
+            if decoder.is_none() && left == 0 {
+                return Ok(());
+            }
+            if !self.read(LONG).await? {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+
     /// Reads once; false at the end.
     async fn more(&mut self) -> io::Result<bool> {
-        self.ahead.reserve(ROOM);
+        self.read(ROOM).await
+    }
+
+    async fn read(&mut self, room: usize) -> io::Result<bool> {
+        self.ahead.reserve(room);
         Ok(self.stream.read_buf(&mut self.ahead).await? > 0)
     }
 }

@@ -1,6 +1,7 @@
 //! Downloads that last as long as the reloads, and their origin: it sends a little now and then,
 //! and the rest when it is told.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -82,6 +83,12 @@ fn body(path: &str) -> impl Iterator<Item = u8> {
     path.bytes().cycle().take(LENGTH)
 }
 
+/// Each download has a client of its own: the limits of one client are not what is measured.
+fn client(number: u64) -> Ipv4Addr {
+    let [.., high, low] = number.to_be_bytes();
+    Ipv4Addr::new(127, 9, high, low)
+}
+
 /// Running downloads.
 #[derive(Debug)]
 pub(super) struct Downloads {
@@ -102,7 +109,10 @@ impl Downloads {
             tasks.spawn(async move {
                 let path = format!("/long/{pair}");
                 let (progress, mut seen) = watch::channel(Progress::Before);
-                let ask = Ask::get(path.clone());
+                let ask = Ask {
+                    from: Some(client(number).into()),
+                    ..Ask::get(path.clone())
+                };
                 let exchange = ask.send(&door, LONGEST, Some(progress));
                 let told = async {
                     // An error is a download that ended before.

@@ -33,11 +33,13 @@ enum Command {
     Collapse(foxy_lab::collapse::Collapse),
     Flood(foxy_lab::flood::Flood),
     Linear(foxy_lab::linear::Linear),
+    Logins(foxy_lab::logins::Logins),
     Bounds(foxy_lab::bounds::Bounds),
     Soak(foxy_lab::bounds::Soak),
     Origins(foxy_lab::origins::Origins),
     Stores(foxy_lab::stores::Stores),
     Reloads(foxy_lab::reloads::Reloads),
+    Mirrors(foxy_lab::mirrors::Mirrors),
 }
 
 fn main() -> ExitCode {
@@ -49,10 +51,12 @@ fn main() -> ExitCode {
         Command::Collapse(collapse) => collapse.run(),
         Command::Flood(flood) => flood.run(),
         Command::Linear(linear) => linear.run(),
+        Command::Logins(logins) => logins.run(),
         Command::Bounds(bounds) => bounds.run(),
         Command::Soak(soak) => soak.run(),
         Command::Origins(origins) => origins.run(),
         Command::Stores(stores) => stores.run(),
         Command::Reloads(reloads) => reloads.run(),
+        Command::Mirrors(mirrors) => mirrors.run(),
     }
 }

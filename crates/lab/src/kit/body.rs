@@ -1,4 +1,4 @@
-//! Bodies of the origin: every byte follows from the path, so that a client detects bytes of
+//! Bodies of origins: every byte follows from the path, so that a client detects bytes of
 //! another object, missing bytes and wrong order.
 
 use std::sync::LazyLock;
@@ -18,13 +18,14 @@ static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
 
 /// The body of a path, from any place on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Body {
+pub struct Body {
     at: usize,
 }
 
 impl Body {
     /// Begins the body of `path`.
-    pub(super) fn of(path: &str) -> Self {
+    #[must_use]
+    pub fn of(path: &str) -> Self {
         let hash = hash64(1, path.as_bytes()) % PERIOD as u64;
         Self {
             at: usize::try_from(hash).unwrap_or(0),
@@ -32,7 +33,7 @@ impl Body {
     }
 
     /// The next bytes, at most `most` and at most one period.
-    pub(super) fn next(&mut self, most: usize) -> &'static [u8] {
+    pub fn next(&mut self, most: usize) -> &'static [u8] {
         let length = most.min(PERIOD);
         let bytes = &BYTES[self.at..self.at + length];
         self.at = (self.at + length) % PERIOD;
@@ -40,7 +41,7 @@ impl Body {
     }
 
     /// True if `bytes` are the next bytes of the body.
-    pub(super) fn continues(&mut self, mut bytes: &[u8]) -> bool {
+    pub fn continues(&mut self, mut bytes: &[u8]) -> bool {
         while !bytes.is_empty() {
             let wanted = self.next(bytes.len());
             let (now, later) = bytes.split_at(wanted.len());

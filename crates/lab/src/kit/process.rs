@@ -1,0 +1,81 @@
+//! Memory and processor time of another process, from /proc.
+
+use std::fs;
+use std::time::Duration;
+
+/// Memory of a process, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Memory {
+    /// Resident (VmRSS).
+    pub resident: u64,
+    /// Most that was resident since the last [`forget_peak`] (VmHWM).
+    pub peak: u64,
+    /// Resident and not of a file.
+    pub anonymous: u64,
+    /// Resident pages of files: program code, for the most part.
+    pub files: u64,
+}
+
+impl Memory {
+    /// Reads /proc; `None` if the process has ended.
+    #[must_use]
+    pub fn of(pid: u32) -> Option<Self> {
+        Self::parse(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
+    }
+
+    fn parse(status: &str) -> Option<Self> {
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+            Some(kib << 10)
+        };
+        Some(Self {
+            resident: field("VmRSS:")?,
+            peak: field("VmHWM:")?,
+            anonymous: field("RssAnon:")?,
+            files: field("RssFile:")?,
+        })
+    }
+}
+
+/// Makes the kernel forget the peak of a process, so that the next peak belongs to the next load.
+pub fn forget_peak(pid: u32) {
+    // A kernel that does not know this keeps the older peak, which is reported too high.
+    let _ = fs::write(format!("/proc/{pid}/clear_refs"), "5");
+}
+
+/// Processor time of a process and its threads so far, in the kernel and outside; `None` if it has
+/// ended.
+#[must_use]
+pub fn cpu_time(pid: u32) -> Option<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name of the program, in brackets, may have blanks. The state follows it.
+    let mut fields = stat[stat.rfind(')')? + 1..].split_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<u64>().ok();
+    let sum = ticks()? + ticks()?;
+    let second = rustix::param::clock_ticks_per_second();
+    Some(Duration::from_secs_f64(sum as f64 / second as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_memory_is_read() {
+        let memory = Memory::of(std::process::id()).unwrap();
+        assert!(memory.resident > 100_000 && memory.peak >= memory.anonymous);
+        assert!(Memory::parse("State:\tZ (zombie)\n").is_none());
+    }
+
+    #[test]
+    fn own_processor_time_is_read() {
+        let pid = std::process::id();
+        let before = cpu_time(pid).unwrap();
+        let mut sum = 0_u64;
+        while cpu_time(pid).unwrap() == before {
+            sum = std::hint::black_box(sum + 1);
+        }
+        assert!(cpu_time(0).is_none());
+    }
+}

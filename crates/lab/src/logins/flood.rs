@@ -1,0 +1,228 @@
+//! A flood of wrong passwords, the requests of others meanwhile, and users behind the same address
+//! who log in for the first time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use foxy_bench::Histogram;
+use tokio::task::{JoinHandle, LocalSet, spawn_local};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+
+use crate::kit::runtime;
+
+use super::Row;
+use super::cpu::Cpu;
+use super::scene::{Client, SMALL, Scene, THREADS, USERS, VICTIM, login, right};
+
+/// Users who are known, each on a connection, and the time between two requests of one.
+const KNOWN: usize = 4;
+const TURN: Duration = Duration::from_millis(4);
+/// Attempts of a user who logs in for the first time, and the pause before another one.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(100);
+
+pub(super) async fn run(
+    scene: &Scene,
+    connections: usize,
+    length: Duration,
+) -> Result<Vec<Row>, String> {
+    LocalSet::new()
+        .run_until(measure(scene, connections, length))
+        .await
+}
+
+/// The results of the flood.
+struct Seen {
+    /// Answers to wrong passwords, by status.
+    answers: BTreeMap<u16, u64>,
+    /// Requests of known users and the time of 99 in 100, before the flood and in it.
+    quiet: (u64, Duration),
+    busy: (u64, Duration),
+    /// Attempts of all late users, and the longest time of one.
+    late: (u32, Duration),
+    used: Cpu,
+    lasted: f64,
+}
+
+async fn measure(scene: &Scene, connections: usize, length: Duration) -> Result<Vec<Row>, String> {
+    // Once more, or the check would be part of the times.
+    for user in 0..KNOWN {
+        let login = right(&format!("user{user}"));
+        let mut client = scene.client();
+        client.take(("/small", SMALL), Some(&login)).await?;
+    }
+    let quiet = others(scene, length).await?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let clients = (0..connections).map(|_| scene.client()).collect();
+    let flood = flood(clients, Arc::clone(&stop));
+    let (begun, before) = (Instant::now(), Cpu::of(scene.pid())?);
+    let (busy, late) = tokio::join!(others(scene, length), late(scene));
+    let used = Cpu::of(scene.pid())?.since(before);
+    let lasted = begun.elapsed().as_secs_f64();
+    stop.store(true, Ordering::Relaxed);
+    let answers = flood.join().map_err(|_| "the flood ended early")??;
+    Ok(rows(&Seen {
+        answers,
+        quiet,
+        busy: busy?,
+        late: late?,
+        used,
+        lasted,
+    }))
+}
+
+fn rows(seen: &Seen) -> Vec<Row> {
+    let (answers, (tries, longest)) = (&seen.answers, seen.late);
+    let let_in = answers.keys().any(|status| !matches!(status, 407 | 503));
+    let share = |time: Duration| time.as_secs_f64() / seen.lasted * 100.0;
+    vec![
+        Row::judged(
+            "answers to wrong passwords",
+            format!("{answers:?}"),
+            "407 or 503",
+            !let_in && answers.get(&407).is_some_and(|count| *count > 0),
+        ),
+        Row::shown(
+            "known users",
+            format!("{} requests, all right", seen.quiet.0 + seen.busy.0),
+            "another answer ends the run",
+        ),
+        Row::shown(
+            "first logins behind the same address",
+            format!("{USERS} of {USERS} in {tries} attempts"),
+            "a lock-out ends the run",
+        ),
+        Row::shown(
+            "slowest of these",
+            format!("{} ms", longest.as_millis()),
+            "-",
+        ),
+        Row::shown(
+            "p99 of known users",
+            format!(
+                "{:.2} ms, quiet {:.2} ms",
+                ms(seen.busy.1),
+                ms(seen.quiet.1)
+            ),
+            "less than twice",
+        ),
+        Row::judged(
+            "threads that check",
+            seen.used.threads.to_string(),
+            "1",
+            seen.used.threads == THREADS,
+        ),
+        Row::shown(
+            "CPU of checks",
+            format!(
+                "{:.0} % of a core; all of Foxy {:.0} %",
+                share(seen.used.checks),
+                share(seen.used.all)
+            ),
+            "100 % for each thread",
+        ),
+    ]
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// Requests of known users at an even rate: their number, and the time that 99 in 100 of them take
+/// at most.
+async fn others(scene: &Scene, length: Duration) -> Result<(u64, Duration), String> {
+    let tasks: Vec<JoinHandle<Result<Histogram, String>>> = (0..KNOWN)
+        .map(|user| {
+            let (mut client, login) = (scene.client(), right(&format!("user{user}")));
+            spawn_local(async move {
+                let (begun, mut times) = (Instant::now(), Histogram::default());
+                let mut turns = interval(TURN);
+                turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+                while begun.elapsed() < length {
+                    turns.tick().await;
+                    let asked = Instant::now();
+                    client.take(("/small", SMALL), Some(&login)).await?;
+                    times.add(asked.elapsed().as_nanos() as u64);
+                }
+                Ok(times)
+            })
+        })
+        .collect();
+    let (mut all, mut count) = (Histogram::default(), 0);
+    for task in tasks {
+        let times = task.await.map_err(|error| error.to_string())??;
+        count += times.count();
+        all.merge(&times);
+    }
+    Ok((count, all.quantile(0.99)))
+}
+
+/// Answers by status.
+type Answers = BTreeMap<u16, u64>;
+
+/// Wrong passwords without a pause, each another one: for a user, and for names that nobody has. On
+/// a thread of its own, which the times of others do not include.
+fn flood(
+    clients: Vec<Client>,
+    stop: Arc<AtomicBool>,
+) -> std::thread::JoinHandle<Result<Answers, String>> {
+    let one = async |(number, mut client): (usize, Client), stop: &AtomicBool| {
+        let mut answers = Answers::new();
+        for turn in 0_u64.. {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let user = match turn % 2 {
+                0 => VICTIM.to_owned(),
+                _ => format!("nobody{number}-{turn}"),
+            };
+            let wrong = login(&user, &format!("wrong{number}-{turn}"));
+            let (status, _) = client.get("/small", Some(&wrong)).await?;
+            *answers.entry(status).or_default() += 1;
+        }
+        Ok::<_, String>(answers)
+    };
+    std::thread::spawn(move || {
+        let all = async {
+            let tasks: Vec<_> = clients
+                .into_iter()
+                .enumerate()
+                .map(|client| {
+                    let stop = Arc::clone(&stop);
+                    spawn_local(async move { one(client, &stop).await })
+                })
+                .collect();
+            let mut answers = Answers::new();
+            for task in tasks {
+                for (status, count) in task.await.map_err(|error| error.to_string())?? {
+                    *answers.entry(status).or_default() += count;
+                }
+            }
+            Ok(answers)
+        };
+        let runtime = runtime()?;
+        runtime.block_on(LocalSet::new().run_until(all))
+    })
+}
+
+/// Users who come during the flood, one after the other: attempts of all, and the longest time until
+/// one was let in.
+async fn late(scene: &Scene) -> Result<(u32, Duration), String> {
+    let (mut attempts, mut longest) = (0, Duration::ZERO);
+    for user in 0..USERS {
+        let (mut client, begun) = (scene.client(), Instant::now());
+        let (login, before) = (right(&format!("late{user}")), attempts);
+        loop {
+            attempts += 1;
+            match client.get("/small", Some(&login)).await? {
+                (200, SMALL) => break,
+                (503, _) if attempts - before < TRIES => sleep(PAUSE).await,
+                (status, _) => return Err(format!("late{user} is locked out: {status}")),
+            }
+        }
+        longest = longest.max(begun.elapsed());
+    }
+    Ok((attempts, longest))
+}

@@ -1,0 +1,120 @@
+//! Users who log in, measured from outside: the cost of a known login, a flood of wrong passwords,
+//! quotas, and the shares of users who want more than there is.
+
+mod cost;
+mod cpu;
+mod flood;
+mod scene;
+mod shares;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::kit::{self, beside};
+use scene::Scene;
+
+/// Measure logins, quotas and fairness. Exit code 1 if a request fails, a user is locked out, a
+/// quota is exceeded, or shares are unfair; times are printed and not judged
+#[derive(Clone, Debug, clap::Args)]
+pub struct Logins {
+    /// The Foxy to measure; default: the one beside this program
+    #[arg(long, value_name = "PATH")]
+    foxy: Option<PathBuf>,
+    /// Length of the flood, and of each measurement of shares
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    seconds: u64,
+    /// Length of the measurement of quotas
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    quota_seconds: u64,
+    /// Requests of each kind that the cost is measured with
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    requests: u64,
+    /// Connections that flood
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    connections: usize,
+}
+
+/// A line of the result.
+#[derive(Clone, Debug)]
+struct Row {
+    name: &'static str,
+    measured: String,
+    wanted: &'static str,
+    /// `None`: depends on the machine, and is not judged.
+    met: Option<bool>,
+}
+
+impl Row {
+    fn judged(name: &'static str, measured: String, wanted: &'static str, met: bool) -> Self {
+        Self {
+            name,
+            measured,
+            wanted,
+            met: Some(met),
+        }
+    }
+
+    const fn shown(name: &'static str, measured: String, wanted: &'static str) -> Self {
+        Self {
+            name,
+            measured,
+            wanted,
+            met: None,
+        }
+    }
+}
+
+impl Logins {
+    /// Measures, prints and judges.
+    #[must_use]
+    pub fn run(&self) -> ExitCode {
+        kit::exit(self.measure())
+    }
+
+    fn measure(&self) -> Result<bool, String> {
+        let program = self.foxy.clone().unwrap_or_else(beside);
+        let length = Duration::from_secs(self.seconds.max(1));
+        let quota = Duration::from_secs(self.quota_seconds.max(1));
+        let runtime = kit::runtime()?;
+        let mut good = true;
+        runtime.block_on(async {
+            let scene = Scene::start(&program, "").await?;
+            good &= print("known logins", &cost::run(&scene, self.requests).await?);
+            let rows = flood::run(&scene, self.connections, length).await?;
+            good &= print("a flood of wrong passwords", &rows);
+            good &= print(
+                "50 users, as fast as Foxy answers",
+                &shares::of_requests(&scene, length).await?,
+            );
+            drop(scene);
+            let scene = Scene::start(&program, shares::SITE).await?;
+            good &= print(
+                "50 users under one limit of bytes",
+                &shares::of_bytes(&scene, length).await?,
+            );
+            drop(scene);
+            let scene = Scene::start(&program, shares::QUOTA).await?;
+            good &= print("quotas of a user", &shares::quotas(&scene, quota).await?);
+            Ok(good)
+        })
+    }
+}
+
+/// Prints a part; true if nothing of it is missed.
+fn print(part: &str, rows: &[Row]) -> bool {
+    println!("{part}");
+    for row in rows {
+        let met = match row.met {
+            Some(true) => "met",
+            Some(false) => "MISSED",
+            None => "not judged",
+        };
+        println!(
+            "  {:<38} {:<46} {:<26} {met}",
+            row.name, row.measured, row.wanted
+        );
+    }
+    println!();
+    rows.iter().all(|row| row.met != Some(false))
+}

@@ -1,0 +1,178 @@
+//! A Foxy with users, its origin, and clients with and without logins.
+
+use std::fmt::Write as _;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use tempfile::TempDir;
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::kit::{self, Asked, Child, Launch, Play, Then, Wire, free_port, serve};
+
+/// Users whose check is short.
+pub(super) const USERS: usize = 50;
+/// A user whose check is as long as checks are by default.
+pub(super) const VICTIM: &str = "victim";
+/// Threads that check passwords.
+pub(super) const THREADS: usize = 1;
+/// The password of all users, and its bcrypt hashes: of the least cost, and of the usual one.
+const PASSWORD: &str = "right";
+const SHORT: &str = "$2b$04$abcdefghijklmnopqrstuuFmEfrkTQnczNzw475xE2VhDrK1uwJiC";
+const USUAL: &str = "$2b$10$abcdefghijklmnopqrstuu1VS0P7v3ZJmd2gzBFIzgfN7OOl6Rl52";
+
+/// Bytes of `/small` and of `/large`.
+pub(super) const SMALL: usize = 1 << 10;
+pub(super) const LARGE: usize = 1 << 20;
+
+/// A running Foxy with its users.
+#[derive(Debug)]
+pub(super) struct Scene {
+    foxy: Child,
+    origin: u16,
+    _folder: TempDir,
+}
+
+impl Scene {
+    /// Starts it. `limits`: further sections of its configuration.
+    pub(super) async fn start(program: &Path, limits: &str) -> Result<Self, String> {
+        let folder = kit::folder()?;
+        let problem = |error: std::io::Error| error.to_string();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+        let listener = listener.map_err(|error| format!("the origin has no port: {error}"))?;
+        let origin = listener.local_addr().map_err(problem)?.port();
+        tokio::spawn(serve(listener, Arc::new(Origin)));
+        let (port, users) = (free_port()?, folder.path().join("users"));
+        let mut text = format!("{VICTIM}:{USUAL}\n");
+        for user in 0..USERS {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "user{user}:{SHORT}");
+        }
+        // Of nobody else, so that each is new.
+        for user in 0..USERS {
+            let _ = writeln!(text, "late{user}:{SHORT}");
+        }
+        std::fs::write(&users, text).map_err(problem)?;
+        let (store, file) = (folder.path().join("store"), folder.path().join("foxy.toml"));
+        let config = format!(
+            "listen = \"127.0.0.1:{port}\"\nadmin = \"off\"\nworkers = 1\nmemory = \"256MiB\"\n\
+             [log]\naccess = \"off\"\n\
+             [[store]]\npath = \"{}\"\nsize = \"256MiB\"\n\
+             [login]\npassword_file = \"{}\"\nthreads = {THREADS}\n{limits}",
+            store.display(),
+            users.display()
+        );
+        std::fs::write(&file, config).map_err(problem)?;
+        let args = ["serve".to_owned(), format!("--config={}", file.display())];
+        let launch = Launch::new(program.to_path_buf(), args);
+        Ok(Self {
+            foxy: Child::start(&launch, folder.path(), port)?,
+            origin,
+            _folder: folder,
+        })
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.foxy.pid()
+    }
+
+    pub(super) fn client(&self) -> Client {
+        Client {
+            proxy: self.foxy.address(),
+            origin: self.origin,
+            wire: None,
+            body: Vec::new(),
+        }
+    }
+}
+
+/// The value of `Proxy-Authorization` for a user and a password.
+pub(super) fn login(user: &str, password: &str) -> String {
+    let text = STANDARD.encode(format!("{user}:{password}"));
+    format!("Basic {text}")
+}
+
+/// The login of a user with the right password.
+pub(super) fn right(user: &str) -> String {
+    login(user, PASSWORD)
+}
+
+/// A client on one connection, which it opens anew when Foxy has closed it.
+#[derive(Debug)]
+pub(super) struct Client {
+    proxy: SocketAddr,
+    origin: u16,
+    wire: Option<Wire>,
+    body: Vec<u8>,
+}
+
+impl Client {
+    /// Asks for a path and takes the whole answer; its status and the bytes of its body.
+    pub(super) async fn get(
+        &mut self,
+        path: &str,
+        login: Option<&str>,
+    ) -> Result<(u16, usize), String> {
+        let mut wire = match self.wire.take() {
+            Some(wire) => wire,
+            None => {
+                let stream = TcpStream::connect(self.proxy).await;
+                Wire::new(stream.map_err(|error| error.to_string())?)
+            }
+        };
+        let field = login.map_or_else(String::new, |login| {
+            format!("Proxy-Authorization: {login}\r\n")
+        });
+        let host = format!("127.0.0.1:{}", self.origin);
+        let text = format!("GET http://{host}{path} HTTP/1.1\r\nHost: {host}\r\n{field}\r\n");
+        let problem = |error: std::io::Error| format!("{path}: {error}");
+        wire.write(text.as_bytes()).await.map_err(problem)?;
+        let head = wire.head().await.map_err(problem)?;
+        let head = head.ok_or_else(|| format!("{path}: closed without an answer"))?;
+        let length = head.length().ok_or("an answer without a length")?;
+        self.body.clear();
+        let body = wire.counted(length, &mut self.body).await;
+        body.map_err(problem)?;
+        let close = head.get("Connection").unwrap_or_default();
+        if !close.eq_ignore_ascii_case("close") {
+            self.wire = Some(wire);
+        }
+        Ok((head.status(), self.body.len()))
+    }
+
+    /// As [`Self::get`], where nothing but a whole body with 200 is right.
+    pub(super) async fn take(
+        &mut self,
+        (path, size): (&str, usize),
+        login: Option<&str>,
+    ) -> Result<(), String> {
+        match self.get(path, login).await? {
+            (200, bytes) if bytes == size => Ok(()),
+            (status, bytes) => Err(format!("{path} gave {status} with {bytes} bytes")),
+        }
+    }
+}
+
+/// Objects that last.
+#[derive(Debug)]
+struct Origin;
+
+impl Play for Origin {
+    async fn play(&self, asked: &Asked, wire: &mut Wire) -> Then {
+        let size = match asked.path.ends_with("/large") {
+            true => LARGE,
+            false => SMALL,
+        };
+        let mut answer = format!(
+            "HTTP/1.1 200 OK\r\nCache-Control: max-age=6000\r\nContent-Length: {size}\r\n\r\n"
+        )
+        .into_bytes();
+        answer.resize(answer.len() + size, b'x');
+        match wire.write(&answer).await {
+            Ok(()) => Then::Keep,
+            Err(_) => Then::Close,
+        }
+    }
+}

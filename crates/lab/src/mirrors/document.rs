@@ -1,0 +1,248 @@
+//! Documents of an npm registry, of the real shape and of any length, as the registry sends them and
+//! as a mirror must send them.
+//!
+//! A document is made once, with gaps for what differs between the two. So what a mirror must send
+//! follows from the gaps, and from no code of the product.
+
+use foxy_base::Rng;
+
+/// What is written into a gap.
+#[derive(Clone, Copy, Debug)]
+enum Gap {
+    /// The name of the package.
+    Name,
+    /// Where artefacts are: the registry, or the mirror of it.
+    Artefacts,
+    /// The registry, where a mirror must leave it as it is.
+    Registry,
+}
+
+/// What is written into the gaps.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Filling<'a> {
+    /// The name of the package.
+    pub(super) name: &'a str,
+    /// URL of the registry, or of the mirror.
+    pub(super) artefacts: &'a str,
+    /// URL of the registry.
+    pub(super) registry: &'a str,
+}
+
+impl<'a> Filling<'a> {
+    const fn of(&self, gap: Gap) -> &'a str {
+        match gap {
+            Gap::Name => self.name,
+            Gap::Artefacts => self.artefacts,
+            Gap::Registry => self.registry,
+        }
+    }
+}
+
+/// A document with gaps.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Document {
+    text: String,
+    gaps: Vec<(usize, Gap)>,
+}
+
+impl Document {
+    /// A packument. `about` bytes of each version are of fields that installing does not need. The
+    /// artefact of the last version has this digest (base64), others have any.
+    pub(super) fn packument(rng: &mut Rng, versions: usize, about: usize, digest: &str) -> Self {
+        let mut document = Self::default();
+        let last = versions.saturating_sub(1);
+        document.push("{\"_id\":\"$N\",\"name\":\"$N\",\"dist-tags\":{\"latest\":\"");
+        document.push(&version(last));
+        document.push("\"},\"versions\":{");
+        for number in 0..versions {
+            document.push(if number > 0 { "," } else { "" });
+            let digest = match number == last {
+                true => digest.to_owned(),
+                false => noise(rng, 86) + "==",
+            };
+            document.version(rng, &version(number), about, &digest);
+        }
+        document.push("},\"time\":{\"modified\":\"2026-01-01T00:00:00.000Z\"");
+        for number in 0..versions {
+            let (day, hour) = (number % 28 + 1, number / 28 % 24);
+            let of = version(number);
+            document.push(&format!(
+                ",\"{of}\":\"2025-06-{day:02}T{hour:02}:00:00.000Z\""
+            ));
+        }
+        // What looks like a field of an artefact and is none.
+        document.push("},\"tarball\":\"$R/$N/-/$N-1.0.0.tgz\",\"readme\":\"\\\"tarball\\\":");
+        document.push("\\\"$R/$N/-/$N-1.0.0.tgz\\\"\"}");
+        document
+    }
+
+    fn version(&mut self, rng: &mut Rng, version: &str, about: usize, digest: &str) {
+        self.push(&format!(
+            "\"{version}\":{{\"name\":\"$N\",\"version\":\"{version}\",\"description\":\"{}\",",
+            noise(rng, 40)
+        ));
+        self.push("\"homepage\":\"$R/$N\",\"license\":\"MIT\",\"engines\":{\"node\":\">=18\"},");
+        for field in ["dependencies", "devDependencies"] {
+            self.push(&format!("\"{field}\":{{"));
+            let count = 1 + rng.below(6);
+            for number in 0..count {
+                let comma = if number > 0 { "," } else { "" };
+                let (name, minor) = (noise(rng, 9), rng.below(30));
+                self.push(&format!("{comma}\"{name}\":\"^{number}.{minor}.0\""));
+            }
+            self.push("},");
+        }
+        let mut left = about;
+        while left > 0 {
+            let now = left.min(90);
+            self.push(&format!("\"x{left}\":[\"{}\",true],", noise(rng, now)));
+            left -= now;
+        }
+        self.push(&format!(
+            "\"dist\":{{\"integrity\":\"sha512-{digest}\",\"shasum\":\"{:040x}\",",
+            rng.next_u64()
+        ));
+        self.push(&format!(
+            "\"tarball\":\"$A/$N/-/$N-{version}.tgz\",\"fileCount\":{},\"signatures\":[{{",
+            rng.below(100)
+        ));
+        self.push(&format!(
+            "\"keyid\":\"SHA256:k\",\"sig\":\"{}\"}}]}}}}",
+            noise(rng, 96)
+        ));
+    }
+
+    /// Appends text; `$N`, `$A` and `$R` are gaps.
+    fn push(&mut self, text: &str) {
+        let mut parts = text.split('$');
+        self.text += parts.next().unwrap_or_default();
+        for part in parts {
+            let gap = match part.as_bytes().first() {
+                Some(b'N') => Gap::Name,
+                Some(b'A') => Gap::Artefacts,
+                _ => Gap::Registry,
+            };
+            self.gaps.push((self.text.len(), gap));
+            self.text += part.get(1..).unwrap_or_default();
+        }
+    }
+
+    /// Its length.
+    pub(super) fn length(&self, filling: &Filling<'_>) -> usize {
+        let gaps = self.gaps.iter().map(|(_, gap)| filling.of(*gap).len());
+        self.text.len() + gaps.sum::<usize>()
+    }
+
+    /// Its text, part by part.
+    pub(super) fn parts<'a>(&'a self, filling: Filling<'a>) -> impl Iterator<Item = &'a [u8]> {
+        let begins = std::iter::once(0).chain(self.gaps.iter().map(|(at, _)| *at));
+        let gaps = self.gaps.iter().map(|(at, gap)| (*at, Some(*gap)));
+        let ends = gaps.chain(std::iter::once((self.text.len(), None)));
+        begins.zip(ends).flat_map(move |(begin, (end, gap))| {
+            let gap = gap.map_or("", |gap| filling.of(gap));
+            [&self.text.as_bytes()[begin..end], gap.as_bytes()]
+        })
+    }
+}
+
+/// The number of a version.
+pub(super) fn version(number: usize) -> String {
+    format!("1.{}.{}", number / 100, number % 100)
+}
+
+fn noise(rng: &mut Rng, length: usize) -> String {
+    const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/";
+    let mut text = String::with_capacity(length + 9);
+    while text.len() < length {
+        let letters = rng.next_u64().to_le_bytes();
+        text.extend(letters.map(|byte| LETTERS[usize::from(byte) % LETTERS.len()] as char));
+    }
+    text.truncate(length);
+    text
+}
+
+/// Compares a body with a document while it comes.
+#[derive(Debug)]
+pub(super) struct Compared<'a, I: Iterator<Item = &'a [u8]>> {
+    parts: I,
+    now: &'a [u8],
+    wrong: bool,
+}
+
+impl<'a, I: Iterator<Item = &'a [u8]>> Compared<'a, I> {
+    pub(super) const fn with(parts: I) -> Self {
+        Self {
+            parts,
+            now: &[],
+            wrong: false,
+        }
+    }
+
+    /// Takes the next bytes of the body.
+    pub(super) fn push(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() && !self.wrong {
+            if self.now.is_empty() {
+                match self.parts.next() {
+                    Some(next) => self.now = next,
+                    None => self.wrong = true,
+                }
+                continue;
+            }
+            let length = bytes.len().min(self.now.len());
+            self.wrong = bytes[..length] != self.now[..length];
+            (bytes, self.now) = (&bytes[length..], &self.now[length..]);
+        }
+    }
+
+    /// True if it was the whole document and nothing else.
+    pub(super) fn ends_right(mut self) -> bool {
+        !self.wrong && self.now.is_empty() && self.parts.all(<[u8]>::is_empty)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn filling(artefacts: &str) -> Filling<'_> {
+        Filling {
+            name: "left",
+            artefacts,
+            registry: "http://r",
+        }
+    }
+
+    #[test]
+    fn a_packument_is_of_the_real_shape() {
+        let document = Document::packument(&mut Rng::new(3), 3, 200, "d");
+        let text = document.parts(filling("http://m/npm")).collect::<Vec<_>>();
+        let text = text.concat();
+        assert_eq!(text.len(), document.length(&filling("http://m/npm")));
+        let value: Value = serde_json::from_slice(&text).unwrap();
+        let latest = value["dist-tags"]["latest"].as_str().unwrap();
+        let dist = &value["versions"][latest]["dist"];
+        assert_eq!(dist["tarball"], "http://m/npm/left/-/left-1.0.2.tgz");
+        assert_eq!(dist["integrity"], "sha512-d");
+        assert_eq!(value["tarball"], "http://r/left/-/left-1.0.0.tgz");
+    }
+
+    #[test]
+    fn other_bodies_are_wrong() {
+        let document = Document::packument(&mut Rng::new(3), 3, 200, "d");
+        let text = document.parts(filling("http://m")).collect::<Vec<_>>();
+        let text = text.concat();
+        let is_right = |text: &[u8]| {
+            let mut compared = Compared::with(document.parts(filling("http://m")));
+            text.chunks(7).for_each(|piece| compared.push(piece));
+            compared.ends_right()
+        };
+        assert!(is_right(&text));
+        assert!(!is_right(&text[..text.len() - 1]));
+        assert!(!is_right(&[&text[..], b" "].concat()));
+        let mut other = text.clone();
+        other[text.len() / 2] ^= 1;
+        assert!(!is_right(&other));
+    }
+}

@@ -1,0 +1,153 @@
+//! A registry of container images with one large layer: tokens, and a storage behind signed URLs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::kit::{Asked, Body, Play, Then, Wire};
+
+/// Where the layer is at the storage, and what signs its URL.
+const SIGNED: &str = "/storage/layer?sig=1";
+/// What every body is made of.
+const NAME: &str = "layer";
+const TOKEN: &str = "Bearer t";
+
+/// The layer.
+#[derive(Debug)]
+pub(super) struct Layer {
+    pub(super) length: u64,
+    /// Its name by its contents.
+    pub(super) digest: String,
+}
+
+impl Layer {
+    pub(super) fn new(length: u64) -> Self {
+        let (mut body, mut left, mut digest) = (Self::body(), length, Sha256::new());
+        while left > 0 {
+            let piece = body.next(usize::try_from(left).unwrap_or(usize::MAX));
+            digest.update(piece);
+            left -= piece.len() as u64;
+        }
+        let hex: String = digest
+            .finalize()
+            .iter()
+            .map(|b| format!("{b:02x}"))
+            .collect();
+        Self {
+            length,
+            digest: format!("sha256:{hex}"),
+        }
+    }
+
+    /// Its bytes.
+    pub(super) fn body() -> Body {
+        Body::of(NAME)
+    }
+
+    /// Its path at the registry.
+    pub(super) fn path(&self) -> String {
+        format!("/v2/team/app/blobs/{}", self.digest)
+    }
+}
+
+/// The registry.
+#[derive(Debug)]
+pub(super) struct Images {
+    layer: Arc<Layer>,
+    /// URL of the storage.
+    storage: String,
+}
+
+impl Images {
+    pub(super) const fn new(layer: Arc<Layer>, storage: String) -> Self {
+        Self { layer, storage }
+    }
+}
+
+impl Play for Images {
+    async fn play(&self, asked: &Asked, wire: &mut Wire) -> Then {
+        let host = asked.head.get("Host").unwrap_or_default();
+        let (status, fields, body) = if asked.path.starts_with("/token?") {
+            let token = "{\"token\":\"t\",\"expires_in\":300}";
+            (
+                "200 OK",
+                "Content-Type: application/json\r\n".to_owned(),
+                token,
+            )
+        } else if asked.head.get("Authorization") != Some(TOKEN) {
+            let scope = "repository:team/app:pull";
+            let fields = format!(
+                "WWW-Authenticate: Bearer realm=\"http://{host}/token\",service=\"r\",scope=\"{scope}\"\r\n"
+            );
+            ("401 Unauthorized", fields, "{}")
+        } else if asked.path == self.layer.path() {
+            let fields = format!("Location: {}{SIGNED}\r\n", self.storage);
+            ("307 Temporary Redirect", fields, "moved")
+        } else {
+            ("404 Not Found", String::new(), "{\"errors\":[]}")
+        };
+        let length = body.len();
+        let body = if asked.method == "HEAD" { "" } else { body };
+        let text = format!("HTTP/1.1 {status}\r\n{fields}Content-Length: {length}\r\n\r\n{body}");
+        match wire.write(text.as_bytes()).await {
+            Ok(()) => Then::Keep,
+            Err(_) => Then::Close,
+        }
+    }
+}
+
+/// The storage.
+#[derive(Debug)]
+pub(super) struct Storage {
+    layer: Arc<Layer>,
+    pub(super) transfers: AtomicU64,
+    pub(super) bytes: AtomicU64,
+    /// Credentials that came along.
+    pub(super) leaks: AtomicU64,
+}
+
+impl Storage {
+    pub(super) fn of(layer: Arc<Layer>) -> Self {
+        Self {
+            layer,
+            transfers: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            leaks: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Play for Storage {
+    async fn play(&self, asked: &Asked, wire: &mut Wire) -> Then {
+        if asked.head.get("Authorization").is_some() {
+            self.leaks.fetch_add(1, Ordering::Relaxed);
+        }
+        if asked.path != SIGNED {
+            let text = "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n";
+            return match wire.write(text.as_bytes()).await {
+                Ok(()) => Then::Keep,
+                Err(_) => Then::Close,
+            };
+        }
+        let mut left = self.layer.length;
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {left}\r\n\r\n");
+        if wire.write(head.as_bytes()).await.is_err() {
+            return Then::Close;
+        }
+        if asked.method == "HEAD" {
+            return Then::Keep;
+        }
+        self.transfers.fetch_add(1, Ordering::Relaxed);
+        let mut body = Layer::body();
+        while left > 0 {
+            let piece = body.next(usize::try_from(left).unwrap_or(usize::MAX));
+            if wire.write(piece).await.is_err() {
+                return Then::Close;
+            }
+            left -= piece.len() as u64;
+            self.bytes.fetch_add(piece.len() as u64, Ordering::Relaxed);
+        }
+        Then::Keep
+    }
+}

@@ -1,0 +1,108 @@
+//! Packages from a registry behind a slow line: without a mirror, and through one that has nothing, all,
+//! or all with documents that it must ask for again.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::client::{Source, replay};
+use super::registry::{Package, Registry};
+use super::relay::{DELAY, RATE, relay};
+use super::report::Report;
+use super::scene::{Server, Setup};
+use super::{Mirrors, npm};
+
+const CONNECTIONS: usize = 8;
+/// Part of the time without stored packages that is aimed at.
+const SHARE: f64 = 0.1;
+/// How long documents of the second mirror are fresh, and a little more.
+const SHORT: Duration = Duration::from_millis(1200);
+
+pub(super) async fn measure(options: &Mirrors, folder: &Path) -> Result<Report, String> {
+    let mut report = Report::new("relay");
+    let count = if options.quick { 20 } else { 200 };
+    let packages = Package::drawn(options.seed, count).into_iter();
+    let packages: Arc<Vec<_>> = Arc::new(packages.map(Arc::new).collect());
+    let registry = Arc::new(Registry::of(&packages));
+    let server = Server::start(Arc::clone(&registry))?;
+    let to = server.address();
+    let slow = Server::with(move |listener| relay(listener, to))?;
+    let mirrors = npm(&slow.url(), "npm", "1h") + &npm(&slow.url(), "brief", "1s");
+    let setup = Setup::of_packages(options.program(), mirrors);
+    let foxy = setup.start(folder)?;
+    report.line(format!(
+        "{count} packages, {CONNECTIONS} connections, {} ms each way, {} Mbit/s",
+        DELAY.as_millis(),
+        RATE / 1_000_000
+    ));
+    let mirror = |prefix| Source::mirror(&foxy, prefix, slow.url());
+    let direct = Source {
+        to: slow.address(),
+        ..mirror("")
+    };
+    let runs = [
+        ("without a mirror", direct, false),
+        ("cold", mirror("/npm"), false),
+        ("warm", mirror("/npm"), true),
+        ("cold, documents fresh for 1 s", mirror("/brief"), false),
+        ("warm, documents asked for again", mirror("/brief"), true),
+    ];
+    let mut without = Duration::ZERO;
+    for (name, from, is_warm) in runs {
+        if is_warm {
+            sleep(SHORT).await;
+        }
+        let took = run(
+            (name, is_warm),
+            (&from, &packages),
+            (&registry, without),
+            &mut report,
+        )
+        .await;
+        if from.prefix.is_empty() {
+            without = took;
+        }
+    }
+    Ok(report)
+}
+
+/// Replays the list once and tells how long it took beside `without`.
+async fn run(
+    (name, is_warm): (&str, bool),
+    (from, packages): (&Source, &Arc<Vec<Arc<Package>>>),
+    (registry, without): (&Registry, Duration),
+    report: &mut Report,
+) -> Duration {
+    registry.take();
+    let replayed = replay(from, packages, (CONNECTIONS, 1)).await;
+    let (seen, took) = (registry.take(), replayed.took);
+    let share = match without.is_zero() {
+        true => 1.0,
+        false => took.as_secs_f64() / without.as_secs_f64(),
+    };
+    let target = match is_warm {
+        true if share > SHARE => format!(" (target {SHARE}: missed)"),
+        true => format!(" (target {SHARE})"),
+        false => String::new(),
+    };
+    report.line(format!(
+        "{name}: {:.2} s, {share:.3} of that without{target}; from the registry: {} documents, {} artefacts, \
+         {:.1} MB of them",
+        took.as_secs_f64(),
+        seen.documents,
+        seen.artefacts,
+        seen.bytes as f64 / 1e6,
+    ));
+    report.expect(!is_warm || seen.bytes == 0, || {
+        format!(
+            "{name}: {} bytes of artefacts were fetched again",
+            seen.bytes
+        )
+    });
+    for wrong in replayed.wrong {
+        report.fault(format!("{name}: {wrong}"));
+    }
+    took
+}

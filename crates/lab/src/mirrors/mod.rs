@@ -1,0 +1,105 @@
+//! Mirrors of registries: long documents at once, the list of an installation, a slow line to the
+//! registry, and one large layer of an image for many.
+//!
+//! Registries are played by this program. What a mirror must send is made without code of the product.
+
+mod client;
+mod document;
+mod images;
+mod line;
+mod packuments;
+mod pull;
+mod registry;
+mod relay;
+mod replay;
+mod report;
+mod scene;
+mod verdaccio;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use foxy_base::ByteSize;
+
+use crate::kit::{self, beside};
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Row {
+    /// 20 packuments of 32 MiB at once: times and memory
+    Packuments,
+    /// The list of an installation of 1,000 packages on one core, beside verdaccio
+    Replay,
+    /// 200 packages from a registry behind a slow line
+    Relay,
+    /// Four clients pull one large layer of an image
+    Pull,
+}
+
+/// Measure mirrors of registries. Exit code 1 if a body is wrong, long documents take more than 64 MiB, or
+/// an artefact is fetched twice
+#[derive(Clone, Debug, clap::Args)]
+pub struct Mirrors {
+    /// The Foxy to measure; default: the one beside this program
+    #[arg(long, value_name = "PATH")]
+    foxy: Option<PathBuf>,
+    /// Rows to measure; default: all
+    #[arg(long, value_name = "ROW", value_enum, value_delimiter = ',')]
+    only: Vec<Row>,
+    /// Less of everything
+    #[arg(long)]
+    quick: bool,
+    /// Seed of packages and documents
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Length of the layer; default: 2GB, and 200MB with `--quick`
+    #[arg(long, value_name = "SIZE")]
+    layer: Option<ByteSize>,
+    /// A folder in which npm has installed verdaccio; default: it is installed into a temporary one
+    #[arg(long, value_name = "FOLDER")]
+    verdaccio: Option<PathBuf>,
+}
+
+impl Mirrors {
+    /// Measures, prints and judges.
+    #[must_use]
+    pub fn run(&self) -> ExitCode {
+        kit::exit(self.measure())
+    }
+
+    fn measure(&self) -> Result<bool, String> {
+        let runtime = kit::runtime()?;
+        let mut good = true;
+        for row in [Row::Packuments, Row::Replay, Row::Relay, Row::Pull] {
+            if !self.only.is_empty() && !self.only.contains(&row) {
+                continue;
+            }
+            let folder = kit::folder()?;
+            let folder = folder.path();
+            let report = runtime.block_on(async {
+                match row {
+                    Row::Packuments => packuments::measure(self, folder).await,
+                    Row::Replay => replay::measure(self, folder).await,
+                    Row::Relay => line::measure(self, folder).await,
+                    Row::Pull => pull::measure(self, folder).await,
+                }
+            })?;
+            print!("{report}");
+            good &= report.is_good();
+        }
+        Ok(good)
+    }
+
+    fn program(&self) -> PathBuf {
+        let named = self.foxy.clone().unwrap_or_else(beside);
+        // It runs in another folder.
+        named.canonicalize().unwrap_or(named)
+    }
+}
+
+/// The section of a mirror of packages for npm, whose documents are asked for again after `fresh`.
+fn npm(registry: &str, name: &str, fresh: &str) -> String {
+    format!(
+        "[[mirror]]\npreset = \"npm\"\nname = \"{name}\"\nupstream = \"{registry}\"\nfresh = \"{fresh}\"\n"
+    )
+}

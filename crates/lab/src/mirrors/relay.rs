@@ -1,0 +1,96 @@
+//! A slow and distant line: each direction delays what it carries, and all connections share its rate.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, sleep_until};
+
+/// Delay of each direction.
+pub(super) const DELAY: Duration = Duration::from_millis(25);
+/// Bits per second of each direction.
+pub(super) const RATE: u64 = 20_000_000;
+/// Bytes that are carried as one.
+const PIECE: usize = 1460 * 4;
+/// Pieces of a connection that are under way: more than the line holds.
+const QUEUE: usize = 16;
+
+/// One direction of the line: when it has carried all that it took.
+#[derive(Clone, Debug, Default)]
+struct Direction(Arc<Mutex<Option<Instant>>>);
+
+impl Direction {
+    /// When the line has carried these bytes as well.
+    fn carries(&self, bytes: usize) -> Instant {
+        let takes = Duration::from_nanos(bytes as u64 * 8 * 1_000_000_000 / RATE);
+        let now = Instant::now();
+        let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = free.map_or(now, |free| free.max(now)) + takes;
+        *free = Some(done);
+        done
+    }
+}
+
+/// Carries every connection to `to`, until the runtime ends.
+pub(super) async fn relay(listener: TcpListener, to: SocketAddr) {
+    let (there, back) = (Direction::default(), Direction::default());
+    loop {
+        let Ok((near, _)) = listener.accept().await else {
+            sleep(Duration::from_millis(10)).await;
+            continue;
+        };
+        let (there, back) = (there.clone(), back.clone());
+        tokio::spawn(async move {
+            // The connection itself is made over the line too.
+            sleep(DELAY * 2).await;
+            let Ok(far) = TcpStream::connect(to).await else {
+                return;
+            };
+            let _ = (near.set_nodelay(true), far.set_nodelay(true));
+            let ((read, write), (far_read, far_write)) = (near.into_split(), far.into_split());
+            tokio::spawn(carry(read, far_write, there));
+            tokio::spawn(carry(far_read, write, back));
+        });
+    }
+}
+
+/// Carries one direction of a connection until it ends.
+async fn carry(read: OwnedReadHalf, write: OwnedWriteHalf, line: Direction) {
+    let (send, receive) = mpsc::channel(QUEUE);
+    tokio::spawn(arrive(receive, write));
+    let _ = depart(read, send, line).await;
+}
+
+async fn depart(
+    mut read: OwnedReadHalf,
+    send: mpsc::Sender<(Instant, Vec<u8>)>,
+    line: Direction,
+) -> io::Result<()> {
+    loop {
+        let mut piece = vec![0; PIECE];
+        let length = read.read(&mut piece).await?;
+        if length == 0 {
+            return Ok(());
+        }
+        piece.truncate(length);
+        let done = line.carries(length);
+        sleep_until(done).await;
+        if send.send((done + DELAY, piece)).await.is_err() {
+            return Ok(());
+        }
+    }
+}
+
+async fn arrive(mut receive: mpsc::Receiver<(Instant, Vec<u8>)>, mut write: OwnedWriteHalf) {
+    while let Some((at, piece)) = receive.recv().await {
+        sleep_until(at).await;
+        if write.write_all(&piece).await.is_err() {
+            return;
+        }
+    }
+}
