@@ -25,6 +25,9 @@ use clap::{Parser, Subcommand};
 
 use report::Report;
 
+// For their features alone, see Cargo.toml.
+use {regex_syntax as _, tokio as _, zerocopy as _};
+
 /// Checks, generated documents and their upkeep.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]

@@ -3,11 +3,17 @@
 use std::process::{Command, Stdio};
 
 /// Program and Debian package.
-const TOOLS: [(&str, &str); 4] = [
+const TOOLS: [(&str, &str); 10] = [
     ("curl", "curl"),
     ("git", "git"),
     ("chromium", "chromium"),
     ("promtool", "prometheus"),
+    ("cc", "gcc"),
+    ("ccache", "ccache"),
+    ("skopeo", "skopeo"),
+    ("podman", "podman"),
+    ("containerd", "containerd"),
+    ("squid", "squid"),
 ];
 
 /// Makes sure that the clients of the client tests are there. Returns whether all are; what is
@@ -54,6 +60,8 @@ fn missing() -> Vec<(&'static str, &'static str)> {
 fn apt(args: &[&str]) -> bool {
     let mut command = Command::new("apt-get");
     command.args(args).env("DEBIAN_FRONTEND", "noninteractive");
+    // Services stay off: the tests want programs alone.
+    command.env("RUNLEVEL", "1");
     command.stdout(Stdio::null()).stdin(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }

@@ -28,7 +28,7 @@ pub(crate) struct Wanted {
 }
 
 /// Cases of `foxy-micro` with their two counts.
-const CODE: [(&str, u64, u64); 10] = [
+const CODE: [(&str, u64, u64); 14] = [
     ("request-head", 2_000, 12_000),
     ("response-head", 2_000, 12_000),
     ("decide", 2_000, 12_000),
@@ -39,6 +39,10 @@ const CODE: [(&str, u64, u64); 10] = [
     ("index-insert", 10_000, 60_000),
     ("record-encode", 200, 1_200),
     ("record-parse", 200, 1_200),
+    ("access-rules", 2_000, 12_000),
+    ("access-rules-hosts", 2_000, 12_000),
+    ("access-rules-many", 2_000, 12_000),
+    ("access-rules-paths", 2_000, 12_000),
 ];
 /// Requests of a whole Foxy on one connection, contents in memory only: arguments of the load.
 const WHOLE: [(&str, &[&str]); 2] = [

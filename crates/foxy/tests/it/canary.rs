@@ -57,7 +57,9 @@ fn configuration(folder: &Path, (admin, listen, site, origin): (&str, &str, &str
          [log]\naccess = \"{log}\"\nformat = \"json\"\nlevel = \"debug\"\n\
          [[site]]\nname = \"s\"\nlisten = \"{site}\"\norigin = \"{origin}\"\n\
          request_headers = [\"set X-Key: ${{CANARY}}\"]\n\
-         [[parent]]\nname = \"up\"\nurl = \"http://127.0.0.1:1\"\nfor = \"rules\"\nlogin = \"${{file:{login}}}\"\n"
+         [[parent]]\nname = \"up\"\nurl = \"http://127.0.0.1:1\"\nfor = \"rules\"\nlogin = \"${{file:{login}}}\"\n\
+         [[mirror]]\npreset = \"npm\"\nupstream = \"http://127.0.0.1:1\"\ntoken = \"${{file:{token}}}\"\n\
+         [[mirror]]\npreset = \"pypi\"\nupstream = \"http://127.0.0.1:1\"\nlogin = \"${{file:{login}}}\"\n"
     )
 }
 
@@ -86,6 +88,8 @@ fn secrets_are_in_no_output() {
         "[[parent]]\nname = \"p\"\nurl = \"http://a\"\nlogin = \"canary7f3a-without-colon\"",
         "[[parent]]\nname = \"p\"\nurl = \"http://a\"\nlogin = [\"canary7f3a\", \"b\"]",
         "[[parent]]\nname = \"p\"\nurl = \"http://a\"\nlogin = \"canary7f3a",
+        "[[mirror]]\npreset = \"npm\"\nupstream = \"http://a\"\ntoken = \"canary7f3a b\"",
+        "[[mirror]]\npreset = \"npm\"\nupstream = \"http://a\"\nlogin = \"canary7f3a\"",
     ] {
         let wrong = write(at, "wrong.toml", wrong);
         let output = program(at, &["check", "--config", &wrong])

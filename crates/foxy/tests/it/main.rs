@@ -19,6 +19,7 @@ mod incident_memory;
 mod lab;
 mod linear;
 mod log_details;
+mod mirrors;
 mod monitoring;
 mod old_rules;
 mod output;

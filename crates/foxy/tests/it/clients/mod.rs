@@ -4,12 +4,14 @@
 mod apt;
 mod browser;
 mod ccache;
+mod containers;
 mod curl;
 mod git;
 mod names;
 pub(crate) mod process;
 mod registries;
 mod seeking;
+mod squid;
 mod stores;
 mod tls;
 mod web;

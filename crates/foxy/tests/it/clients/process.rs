@@ -103,12 +103,27 @@ impl Foxy {
             if self.child.try_wait().expect("a child").is_some() {
                 return false;
             }
-            if TcpStream::connect(self.proxy).is_ok() {
+            if self.is_healthy() && TcpStream::connect(self.proxy).is_ok() {
                 return true;
             }
             std::thread::sleep(Duration::from_millis(20));
         }
         panic!("foxy does not listen on {} after 10 s", self.proxy);
+    }
+
+    /// True if its admin address answers. That alone shows that the ports are its own: another test that
+    /// looks for a free one listens on each that it finds, for a moment.
+    fn is_healthy(&self) -> bool {
+        let ask = || -> std::io::Result<String> {
+            let mut stream = TcpStream::connect(self.admin)?;
+            stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+            let request = format!("GET /healthz HTTP/1.0\r\nHost: {}\r\n\r\n", self.admin);
+            stream.write_all(request.as_bytes())?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer)?;
+            Ok(answer)
+        };
+        ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
     }
 
     /// Returns the URL to give a client as its proxy.

@@ -57,6 +57,19 @@ impl Registries {
         .concat()
     }
 
+    /// Mirrors of a public registry, whose packages of this name are this one's alone.
+    fn private_mirrors(&self, public: &Web) -> String {
+        let section = |preset: &str, path: &str| {
+            let [open, own] = [public.url(path), self.web.url(path)];
+            format!(
+                "[[mirror]]\npreset = \"{preset}\"\nupstream = \"{open}\"\n\
+                 [[mirror]]\npreset = \"{preset}\"\nname = \"own-{preset}\"\nupstream = \"{own}\"\n\
+                 fresh = \"1s\"\nlogin = \"ann:pw\"\nnames = [\"foxy*\"]\n"
+            )
+        };
+        [section("pypi", "/py"), section("npm", "/npm")].concat()
+    }
+
     /// Requests for artefacts.
     fn artefacts(&self) -> usize {
         let paths = self.web.paths();
@@ -71,6 +84,26 @@ impl Registries {
 fn three_times(install: impl Fn(&Foxy, &Path) -> Vec<u8>, expected: impl Fn(&Packages) -> &[u8]) {
     let registries = Registries::start();
     let foxy = Foxy::mirroring(&registries.mirrors());
+    installs(&registries, &foxy, install, expected);
+}
+
+/// The same through the mirror of a public registry, whose packages of this name come from a private one.
+fn from_private(install: impl Fn(&Foxy, &Path) -> Vec<u8>, expected: impl Fn(&Packages) -> &[u8]) {
+    let registries = Registries::start();
+    let public = serve(|_: &Request| Response::new(200, "text/plain", "a trap")).unwrap();
+    let foxy = Foxy::mirroring(&registries.private_mirrors(&public));
+    installs(&registries, &foxy, install, expected);
+    let asked = public.paths();
+    let leaked = asked.iter().any(|path| path.contains("foxydemo"));
+    assert!(!leaked, "the public registry was asked: {asked:?}");
+}
+
+fn installs(
+    registries: &Registries,
+    foxy: &Foxy,
+    install: impl Fn(&Foxy, &Path) -> Vec<u8>,
+    expected: impl Fn(&Packages) -> &[u8],
+) {
     for (round, fails) in [("cold", false), ("warm", false), ("failing", true)] {
         if fails {
             registries.fails.store(true, Ordering::SeqCst);
@@ -79,7 +112,7 @@ fn three_times(install: impl Fn(&Foxy, &Path) -> Vec<u8>, expected: impl Fn(&Pac
         }
         let folder = foxy.dir().join(round);
         std::fs::create_dir(&folder).unwrap();
-        let got = install(&foxy, &folder);
+        let got = install(foxy, &folder);
         assert!(
             got == expected(&registries.packages),
             "{round}: other bytes"
@@ -146,7 +179,7 @@ fn pip() {
     let Some(_) = tool("pip", "python3-pip") else {
         return;
     };
-    let install = |foxy: &Foxy, folder: &Path| {
+    let install = &|foxy: &Foxy, folder: &Path| {
         let mut pip = alone(Command::new("pip"), folder);
         pip.env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("PIP_CONFIG_FILE", "/dev/null")
@@ -169,6 +202,7 @@ fn pip() {
         file(&folder.join("files"), ".whl")
     };
     three_times(install, |packages| &packages.wheel);
+    from_private(install, |packages| &packages.wheel);
 }
 
 #[test]
@@ -176,7 +210,7 @@ fn npm() {
     let Some(_) = tool("npm", "npm") else {
         return;
     };
-    let install = |foxy: &Foxy, folder: &Path| {
+    let install = &|foxy: &Foxy, folder: &Path| {
         let project =
             "{\"name\":\"x\",\"version\":\"1.0.0\",\"dependencies\":{\"foxydemo\":\"1.0.0\"}}";
         std::fs::write(folder.join("package.json"), project).unwrap();
@@ -194,12 +228,13 @@ fn npm() {
         let lock = file(folder, "package-lock.json");
         let lock = String::from_utf8(lock).unwrap();
         assert!(
-            lock.contains(&format!("{registry}foxydemo/-/foxydemo-1.0.0.tgz")),
+            lock.contains("npm/foxydemo/-/foxydemo-1.0.0.tgz") && lock.contains(&foxy.url()),
             "{lock}"
         );
         file(&folder.join("node_modules/foxydemo"), "index.js")
     };
     three_times(install, |_| packages::SOURCE.as_bytes());
+    from_private(install, |_| packages::SOURCE.as_bytes());
 }
 
 #[test]

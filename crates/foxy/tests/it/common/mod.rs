@@ -71,14 +71,24 @@ impl Watched {
 
     /// A page of the admin address, head included.
     pub(crate) fn page(&self, path: &str) -> String {
-        let mut stream = TcpStream::connect(self.admin).unwrap();
-        let request =
-            format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut page = String::new();
-        stream.read_to_string(&mut page).unwrap();
-        page
+        ask(self.admin, &format!("GET {path}"), "Host: localhost\r\n")
     }
+
+    /// The answer of the admin address to a change, head included.
+    pub(crate) fn change(&self, path: &str) -> String {
+        let fields = "Host: localhost\r\nX-Foxy-Admin: 1\r\nContent-Length: 0\r\n";
+        ask(self.admin, &format!("POST {path}"), fields)
+    }
+}
+
+/// The answer to a request, head included.
+pub(crate) fn ask(address: SocketAddr, what: &str, fields: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let request = format!("{what} HTTP/1.1\r\n{fields}Connection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
 }
 
 impl Drop for Watched {

@@ -1,0 +1,378 @@
+//! skopeo, podman and containerd pull an image through the mirror of a fake registry of the real shape: tokens
+//! from a service of its own, layers behind signed URLs of a storage, no validators, limits.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use sha2::{Digest, Sha256};
+
+use super::process::{Foxy, run, tool};
+use super::web::{Request, Response, Web, serve};
+
+/// Bytes of the larger layer, which does not compress: more than fits in Foxy's memory tier.
+const LAYER: usize = 24 << 20;
+
+/// Blobs by digest; the first is the manifest, and the second the configuration.
+struct Image {
+    blobs: Vec<(String, Vec<u8>)>,
+}
+
+impl Image {
+    fn new() -> Self {
+        let mut seed = 7_u64;
+        let noise = (0..LAYER).map(|_| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 56) as u8
+        });
+        let files = [
+            ("etc/issue", b"foxy\n".to_vec()),
+            ("usr/noise", noise.collect()),
+        ];
+        let layers: Vec<(Vec<u8>, String)> = files.map(|(name, text)| layer(name, &text)).into();
+        let plain: Vec<String> = layers.iter().map(|(_, id)| format!("\"{id}\"")).collect();
+        let config = format!(
+            "{{\"architecture\":\"amd64\",\"os\":\"linux\",\"config\":{{}},\"rootfs\":{{\"type\":\"layers\",\"diff_ids\":[{}]}}}}",
+            plain.join(",")
+        );
+        let about = |kind: &str, bytes: &[u8]| {
+            format!(
+                "{{\"mediaType\":\"application/vnd.oci.image.{kind}\",\"digest\":\"{}\",\"size\":{}}}",
+                name_of(bytes),
+                bytes.len()
+            )
+        };
+        let listed: Vec<String> = layers
+            .iter()
+            .map(|(bytes, _)| about("layer.v1.tar+gzip", bytes))
+            .collect();
+        let manifest = format!(
+            "{{\"schemaVersion\":2,\"mediaType\":\"{MANIFEST}\",\"config\":{},\"layers\":[{}]}}",
+            about("config.v1+json", config.as_bytes()),
+            listed.join(",")
+        );
+        let blobs = [manifest.into_bytes(), config.into_bytes()].into_iter();
+        let blobs = blobs.chain(layers.into_iter().map(|(bytes, _)| bytes));
+        Self {
+            blobs: blobs.map(|bytes| (name_of(&bytes), bytes)).collect(),
+        }
+    }
+
+    fn blob(&self, name: &str) -> Option<&[u8]> {
+        let found = self.blobs.iter().find(|(own, _)| own == name);
+        found.map(|(_, bytes)| &bytes[..])
+    }
+}
+
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+
+fn name_of(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    let hex: String = digest.iter().map(|b| format!("{b:02x}")).collect();
+    format!("sha256:{hex}")
+}
+
+/// A layer with one file, and the name of its plain form.
+fn layer(name: &str, text: &[u8]) -> (Vec<u8>, String) {
+    let mut tar = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_size(text.len() as u64);
+    header.set_mode(0o644);
+    tar.append_data(&mut header, name, text).unwrap();
+    let plain = tar.into_inner().unwrap();
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    std::io::Write::write_all(&mut gzip, &plain).unwrap();
+    (gzip.finish().unwrap(), name_of(&plain))
+}
+
+struct Registry {
+    web: Web,
+    storage: Web,
+    image: Arc<Image>,
+    /// Methods and paths.
+    asked: Arc<Mutex<Vec<String>>>,
+    fails: Arc<AtomicBool>,
+}
+
+impl Registry {
+    fn start() -> Self {
+        let (image, asked) = (Arc::new(Image::new()), Arc::<Mutex<Vec<String>>>::default());
+        let fails = Arc::new(AtomicBool::new(false));
+        let (own, seen) = (Arc::clone(&image), Arc::clone(&asked));
+        let storage = serve(move |request: &Request| {
+            let line = format!("{} {}", request.method, request.path);
+            seen.lock().unwrap().push(line);
+            stored(&own, request)
+        });
+        let storage = storage.unwrap();
+        let (own, failing, at) = (Arc::clone(&image), Arc::clone(&fails), storage.url(""));
+        let web = serve(
+            move |request: &Request| match failing.load(Ordering::SeqCst) {
+                true => Response::new(429, "application/json", "{}").with("Retry-After", "60"),
+                false => answer(&own, request, &at),
+            },
+        );
+        Self {
+            web: web.unwrap(),
+            storage,
+            image,
+            asked,
+            fails,
+        }
+    }
+
+    /// Foxy as the mirror of it, known as `registry.test`.
+    fn foxy(&self) -> Foxy {
+        let [url, storage] = [&self.web, &self.storage].map(|web| web.url(""));
+        Foxy::mirroring(&format!(
+            "[[mirror]]\npreset = \"oci\"\nname = \"registry.test\"\nupstream = \"{url}\"\nhosts = [\"{storage}\"]\nfresh = \"1s\"\n"
+        ))
+    }
+
+    /// Pulls three times: with nothing stored, again, and while the registry's limit is reached. Each blob
+    /// is fetched once.
+    fn rounds(&self, pull: impl Fn(&str)) {
+        for (round, fails) in [("cold", false), ("warm", false), ("limited", true)] {
+            self.fails.store(fails, Ordering::SeqCst);
+            // Longer than tags are fresh.
+            std::thread::sleep(Duration::from_millis(1100));
+            pull(round);
+        }
+        assert_eq!(self.transfers(), [1, 1, 1], "{:?}", self.asked);
+    }
+
+    /// How often the storage has sent each blob.
+    fn transfers(&self) -> Vec<usize> {
+        let asked = self.asked.lock().unwrap();
+        let blobs = self.image.blobs.iter().skip(1);
+        let times = |(name, _): &(String, Vec<u8>)| {
+            let line = format!("GET /storage/{name}");
+            asked.iter().filter(|asked| **asked == line).count()
+        };
+        blobs.map(times).collect()
+    }
+}
+
+/// A storage to which signed URLs lead.
+fn stored(image: &Image, request: &Request) -> Response {
+    // The signature is all that it takes; anything else would be a leak.
+    assert!(!request.fields.contains_key("authorization"));
+    let name = request.path.strip_prefix("/storage/").unwrap_or_default();
+    match image.blob(name) {
+        Some(bytes) if request.query == "sig=1" => {
+            Response::new(200, "application/octet-stream", bytes)
+        }
+        _ => Response::new(403, "text/plain", "not signed"),
+    }
+}
+
+fn answer(image: &Image, request: &Request, storage: &str) -> Response {
+    let host = &request.fields["host"];
+    if request.path == "/token" {
+        return Response::new(
+            200,
+            "application/json",
+            "{\"token\":\"t\",\"expires_in\":300}",
+        );
+    }
+    if request.fields.get("authorization").map(String::as_str) != Some("Bearer t") {
+        let realm = format!(
+            "Bearer realm=\"http://{host}/token\",service=\"r\",scope=\"repository:team/app:pull\""
+        );
+        return Response::new(401, "application/json", "{}").with("WWW-Authenticate", &realm);
+    }
+    let (name, manifest) = &image.blobs[0];
+    let of = |path: &str| request.path == format!("/v2/team/app/{path}");
+    if of("manifests/latest") || of(&format!("manifests/{name}")) {
+        return Response::new(200, MANIFEST, &manifest[..]).with("Docker-Content-Digest", name);
+    }
+    let blob = request.path.strip_prefix("/v2/team/app/blobs/");
+    match blob.filter(|name| image.blob(name).is_some()) {
+        Some(name) => Response::new(307, "text/plain", "moved")
+            .with("Location", &format!("{storage}/storage/{name}?sig=1")),
+        None => Response::new(404, "application/json", "{\"errors\":[]}"),
+    }
+}
+
+/// The files of an image that skopeo has written are the blobs.
+fn is_whole(image: &Image, folder: &Path) {
+    for (name, bytes) in &image.blobs {
+        let file = match *name == image.blobs[0].0 {
+            true => "manifest.json",
+            false => name.strip_prefix("sha256:").unwrap(),
+        };
+        assert!(
+            std::fs::read(folder.join(file)).unwrap() == *bytes,
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn skopeo() {
+    let Some(_) = tool("skopeo", "skopeo") else {
+        return;
+    };
+    let registry = Registry::start();
+    let foxy = registry.foxy();
+    let copy = |to: &str| {
+        let folder = foxy.dir().join(to);
+        let mut skopeo = Command::new("skopeo");
+        skopeo.args(["--insecure-policy", "copy", "--src-tls-verify=false"]);
+        skopeo.arg(format!(
+            "docker://{}/registry.test/team/app:latest",
+            foxy.proxy
+        ));
+        skopeo.arg(format!("dir:{}", folder.display()));
+        skopeo
+            .env("HOME", foxy.dir())
+            .env_remove("http_proxy")
+            .env_remove("https_proxy");
+        (skopeo, folder)
+    };
+    // Four at once are one transfer.
+    let cold: Vec<_> = (0..4).map(|n| copy(&format!("cold{n}"))).collect();
+    std::thread::scope(|scope| {
+        for (mut skopeo, folder) in cold {
+            let image = &registry.image;
+            scope.spawn(move || {
+                run(&mut skopeo);
+                is_whole(image, &folder);
+            });
+        }
+    });
+    assert_eq!(registry.transfers(), [1, 1, 1], "{:?}", registry.asked);
+    // Warm, and with the registry's limit reached.
+    for (name, fails) in [("warm", false), ("limited", true)] {
+        registry.fails.store(fails, Ordering::SeqCst);
+        std::thread::sleep(Duration::from_millis(1100));
+        let (mut skopeo, folder) = copy(name);
+        run(&mut skopeo);
+        is_whole(&registry.image, &folder);
+    }
+    assert_eq!(registry.transfers(), [1, 1, 1]);
+}
+
+/// True for root. Others are told that this test was not tried.
+fn is_root(program: &str) -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        eprintln!("{program} is tested as root alone: not tried");
+    }
+    root
+}
+
+#[test]
+fn podman() {
+    let Some(_) = tool("podman", "podman") else {
+        return;
+    };
+    if !is_root("podman") {
+        return;
+    }
+    let registry = Registry::start();
+    let foxy = registry.foxy();
+    let folder = foxy.dir();
+    // The registry's own name; that it is reached by the mirror is a setting.
+    let settings = format!(
+        "[[registry]]\nprefix = \"registry.test\"\nlocation = \"registry.test\"\n\
+         [[registry.mirror]]\nlocation = \"{}/registry.test\"\ninsecure = true\n",
+        foxy.proxy
+    );
+    std::fs::write(folder.join("registries.conf"), settings).unwrap();
+    let (config, _) = &registry.image.blobs[1];
+    let id = config.strip_prefix("sha256:").unwrap();
+    registry.rounds(|round| {
+        // With a storage of its own, nothing is known of the last pull.
+        let storage = folder.join(round);
+        let podman = |args: &[&str]| {
+            let mut podman = Command::new("podman");
+            podman.args(["--storage-driver", "vfs", "--root"]);
+            podman.arg(storage.join("root")).arg("--runroot");
+            podman.arg(storage.join("run")).args(args);
+            podman
+                .env("CONTAINERS_REGISTRIES_CONF", folder.join("registries.conf"))
+                .env("HOME", folder)
+                .env_remove("http_proxy")
+                .env_remove("https_proxy");
+            run(&mut podman)
+        };
+        // It compares all digests itself, those of the unpacked layers too.
+        let pulled = podman(&["pull", "--quiet", "registry.test/team/app:latest"]);
+        assert_eq!(String::from_utf8_lossy(&pulled.stdout).trim(), id);
+    });
+}
+
+/// A containerd with a folder of its own; killed when dropped.
+struct Containerd(Child);
+
+impl Drop for Containerd {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn containerd() {
+    let (Some(_), Some(_)) = (tool("containerd", "containerd"), tool("ctr", "containerd")) else {
+        return;
+    };
+    if !is_root("containerd") {
+        return;
+    }
+    let registry = Registry::start();
+    let foxy = registry.foxy();
+    let folder = foxy.dir();
+    let socket = folder.join("c.sock");
+    let settings = format!(
+        "version = 2\nroot = \"{0}/root\"\nstate = \"{0}/state\"\n\
+         disabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n[grpc]\naddress = \"{1}\"\n\
+         [plugins.\"io.containerd.metadata.v1.bolt\"]\ncontent_sharing_policy = \"isolated\"\n",
+        folder.display(),
+        socket.display()
+    );
+    std::fs::write(folder.join("containerd.toml"), settings).unwrap();
+    let mut daemon = Command::new("containerd");
+    daemon.arg("--config").arg(folder.join("containerd.toml"));
+    daemon.stdout(Stdio::null()).stderr(Stdio::null());
+    let _daemon = Containerd(daemon.spawn().unwrap());
+    // The real client of `?ns=`: the registry's name is sent along to the mirror.
+    let hosts = folder.join("hosts/registry.test");
+    std::fs::create_dir_all(&hosts).unwrap();
+    let mirror = format!(
+        "server = \"https://registry.test\"\n[host.\"{}\"]\ncapabilities = [\"pull\", \"resolve\"]\n",
+        foxy.url()
+    );
+    std::fs::write(hosts.join("hosts.toml"), mirror).unwrap();
+    let ctr = |args: &[&str]| {
+        let mut ctr = Command::new("ctr");
+        ctr.arg("--address").arg(&socket).args(args);
+        ctr
+    };
+    let answers = || ctr(&["version"]).output().is_ok_and(|o| o.status.success());
+    assert!(
+        (0..500).any(|_| {
+            std::thread::sleep(Duration::from_millis(20));
+            answers()
+        }),
+        "containerd does not answer"
+    );
+    let hosts = folder.join("hosts");
+    registry.rounds(|round| {
+        // In a namespace of its own, nothing is known of the last pull.
+        run(
+            ctr(&["--namespace", round, "content", "fetch", "--hosts-dir"])
+                .arg(&hosts)
+                .arg("registry.test/team/app:latest"),
+        );
+        for (name, bytes) in &registry.image.blobs {
+            let got = run(&mut ctr(&["--namespace", round, "content", "get", name]));
+            assert!(got.stdout == *bytes, "{round} {name}");
+        }
+    });
+}
