@@ -6,6 +6,7 @@
 
 mod install;
 mod losses;
+mod papers;
 mod servers;
 mod table;
 
@@ -17,6 +18,7 @@ use std::time::Duration;
 use crate::report::Outcome;
 use crate::workspace::{programs, root};
 use install::{Suite, Tools};
+use papers::Papers;
 use servers::{Mode, Running, Settings};
 use table::{Table, Verdicts};
 
@@ -29,6 +31,8 @@ pub(crate) struct Wanted {
     pub(crate) update: bool,
     /// Foxy without configuration.
     pub(crate) defaults: bool,
+    /// TLS between client, Foxy and origin.
+    pub(crate) tls: bool,
 }
 
 /// No whole run takes longer: a minute is usual.
@@ -56,7 +60,12 @@ fn measure(wanted: &Wanted) -> Result<Outcome, String> {
     } else {
         Settings::Wide
     };
-    let run = |mode| one((mode, settings), &suite, &client, &foxy, &folder);
+    let papers = match wanted.tls {
+        true => Some(Papers::make(&folder)?),
+        false => None,
+    };
+    let papers = papers.as_ref();
+    let run = |mode| one((mode, settings, papers), &suite, &client, &foxy, &folder);
     let (reverse, forward) = thread::scope(|scope| {
         let reverse = scope.spawn(|| run(Mode::Reverse));
         let forward = run(Mode::Forward);
@@ -91,14 +100,14 @@ fn compare(path: &Path, measured: &[(Mode, Verdicts)], update: bool) -> Result<O
 
 /// One run of the whole suite.
 fn one(
-    (mode, settings): (Mode, Settings),
+    (mode, settings, papers): (Mode, Settings, Option<&Papers>),
     suite: &Suite,
     client: &Path,
     foxy: &Path,
     folder: &Path,
 ) -> Result<Verdicts, String> {
-    let origin = Running::origin(suite, mode, folder)?;
-    let proxy = Running::foxy(foxy, suite, (mode, settings), &origin, folder)?;
+    let origin = Running::origin(suite, (mode, papers), folder)?;
+    let proxy = Running::foxy(foxy, suite, (mode, settings, papers), &origin, folder)?;
     let out = folder.join(format!("{}.json", mode.name()));
     let mut command = Command::new("node");
     command
@@ -114,6 +123,9 @@ fn one(
         Mode::Reverse => command.args(["--base", &proxy.url()]),
         Mode::Forward => command.args(["--base", &origin.url(), "--proxy", &proxy.url()]),
     };
+    if let Some(papers) = papers {
+        command.env("NODE_EXTRA_CA_CERTS", &papers.certificate);
+    }
     // The suite talks much; what counts is in the file.
     command.stdin(Stdio::null()).stdout(Stdio::null());
     servers::finish(command, PATIENCE)?;

@@ -76,6 +76,9 @@ enum Command {
         /// Foxy as it is without configuration, against the table of what that costs
         #[arg(long)]
         defaults: bool,
+        /// TLS between client, Foxy and origin (wants openssl)
+        #[arg(long)]
+        tls: bool,
     },
     /// Coverage-guided fuzzing of parsers, rules and keys (wants cargo-fuzz)
     Fuzz(fuzz::Wanted),
@@ -114,11 +117,13 @@ fn main() -> ExitCode {
             suite,
             update,
             defaults,
+            tls,
         } => {
             let wanted = conformance::Wanted {
                 suite,
                 update,
                 defaults,
+                tls,
             };
             report.step("conformance", || conformance::run(&wanted));
         }
@@ -157,6 +162,12 @@ fn check(report: &mut Report, fast: bool, long: bool) {
         report.step("conformance of the defaults", || {
             conformance::run(&conformance::Wanted {
                 defaults: true,
+                ..conformance::Wanted::default()
+            })
+        });
+        report.step("conformance over TLS", || {
+            conformance::run(&conformance::Wanted {
+                tls: true,
                 ..conformance::Wanted::default()
             })
         });

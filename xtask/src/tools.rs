@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 /// Program and Debian package.
-const TOOLS: [(&str, &str); 10] = [
+const TOOLS: [(&str, &str); 12] = [
     ("curl", "curl"),
     ("git", "git"),
     ("chromium", "chromium"),
@@ -14,6 +14,8 @@ const TOOLS: [(&str, &str); 10] = [
     ("podman", "podman"),
     ("containerd", "containerd"),
     ("squid", "squid"),
+    ("openssl", "openssl"),
+    ("javac", "default-jdk-headless"),
 ];
 
 /// Makes sure that the clients of the client tests are there. Returns whether all are; what is
@@ -44,8 +46,12 @@ pub(crate) fn ensure() -> bool {
 fn missing() -> Vec<(&'static str, &'static str)> {
     let present = |program: &str| {
         let mut command = Command::new(program);
+        // The one program that knows no option for it.
         command
-            .arg("--version")
+            .arg(match program {
+                "openssl" => "version",
+                _ => "--version",
+            })
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         command.status().is_ok_and(|status| status.success())

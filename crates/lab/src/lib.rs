@@ -4,6 +4,8 @@
 pub mod bounds;
 pub mod collapse;
 pub mod flood;
+#[cfg(feature = "tls")]
+pub mod hostile;
 pub mod kit;
 pub mod linear;
 pub mod logins;

@@ -12,6 +12,7 @@ use foxy_base::{Clock, SystemClock};
 use foxy_lab::kit::free_port;
 
 use super::install::Suite;
+use super::papers::Papers;
 
 /// Role of Foxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,11 +50,40 @@ impl Settings {
     }
 }
 
+const fn scheme(papers: Option<&Papers>) -> &'static str {
+    match papers {
+        Some(_) => "https",
+        None => "http",
+    }
+}
+
+/// Settings of a Foxy with TLS that stand before every section.
+fn on_top(mode: Mode, address: &str) -> String {
+    match mode {
+        Mode::Forward => format!("listen_tls = \"{address}\"\n"),
+        Mode::Reverse => String::new(),
+    }
+}
+
+/// Sections of a Foxy with TLS.
+fn below(mode: Mode, papers: &Papers, (address, origin): (&str, &str)) -> String {
+    let (certificate, key) = (papers.certificate.display(), papers.key.display());
+    let pair = format!("certificate = \"{certificate}\"\nkey = \"{key}\"\n");
+    match mode {
+        Mode::Forward => format!("[tls]\n{pair}"),
+        Mode::Reverse => format!(
+            "[[site]]\nname = \"suite\"\nlisten_tls = \"{address}\"\n{pair}origin = \"{origin}\"\n\
+             origin_ca = \"{certificate}\"\n"
+        ),
+    }
+}
+
 /// A server that is killed when it is not needed any more.
 #[derive(Debug)]
 pub(super) struct Running {
     child: Child,
     port: u16,
+    scheme: &'static str,
 }
 
 impl Drop for Running {
@@ -65,38 +95,57 @@ impl Drop for Running {
 
 impl Running {
     /// The suite's origin.
-    pub(super) fn origin(suite: &Suite, mode: Mode, folder: &Path) -> Result<Self, String> {
+    pub(super) fn origin(
+        suite: &Suite,
+        (mode, papers): (Mode, Option<&Papers>),
+        folder: &Path,
+    ) -> Result<Self, String> {
         let port = free_port()?;
+        let scheme = scheme(papers);
         let name = mode.name();
         let mut command = Command::new("node");
         command
             .current_dir(&suite.folder)
             .arg("--no-warnings")
             .arg(suite.server())
-            .env("npm_config_protocol", "http")
+            .env("npm_config_protocol", scheme)
             .env("npm_config_port", port.to_string())
             .env(
                 "npm_config_pidfile",
                 folder.join(format!("{name}-origin.pid")),
             );
-        Self::start(command, port, &folder.join(format!("{name}-origin.log")))
+        if let Some(papers) = papers {
+            command.env("npm_config_certfile", &papers.certificate);
+            command.env("npm_config_keyfile", &papers.key);
+        }
+        let log = folder.join(format!("{name}-origin.log"));
+        Self::start(command, (scheme, port), &log)
     }
 
     /// Foxy, ready to serve.
     pub(super) fn foxy(
         program: &Path,
         suite: &Suite,
-        (mode, settings): (Mode, Settings),
+        (mode, settings, papers): (Mode, Settings, Option<&Papers>),
         origin: &Self,
         folder: &Path,
     ) -> Result<Self, String> {
         let port = free_port()?;
         let name = mode.name();
         let config = folder.join(format!("{name}.toml"));
-        let lines = settings.lines();
-        let text = format!("[cache]\nsurrogate_control = {}\n{lines}", suite.surrogate);
-        std::fs::write(&config, text).map_err(|error| format!("{}: {error}", config.display()))?;
         let mut command = Command::new(program);
+        let lines = settings.lines();
+        let mut text = format!("[cache]\nsurrogate_control = {}\n{lines}", suite.surrogate);
+        let address = format!("127.0.0.1:{port}");
+        if let Some(papers) = papers {
+            text.insert_str(0, &on_top(mode, &address));
+            text += &below(mode, papers, (&address, &origin.url()));
+            // The forward proxy trusts the authorities of the system.
+            command.env("SSL_CERT_FILE", &papers.certificate);
+        } else {
+            command.args(["--listen", &address]);
+        }
+        std::fs::write(&config, text).map_err(|error| format!("{}: {error}", config.display()))?;
         command.arg("serve").arg("--config").arg(&config);
         command.args([
             "--admin",
@@ -106,10 +155,10 @@ impl Running {
             "--memory",
             "128MiB",
         ]);
-        command.args(["--listen", &format!("127.0.0.1:{port}")]);
-        match mode {
-            Mode::Reverse => command.args(["--store", "off", "--origin", &origin.url()]),
-            Mode::Forward => {
+        match (mode, papers) {
+            (Mode::Reverse, Some(_)) => command.args(["--store", "off"]),
+            (Mode::Reverse, None) => command.args(["--store", "off", "--origin", &origin.url()]),
+            (Mode::Forward, _) => {
                 let store = folder.join("forward.store");
                 let _ = std::fs::remove_file(&store);
                 command
@@ -118,11 +167,16 @@ impl Running {
                     .args(["--store-size", "256MiB"])
             }
         };
-        Self::start(command, port, &folder.join(format!("{name}-foxy.log")))
+        let log = folder.join(format!("{name}-foxy.log"));
+        Self::start(command, (scheme(papers), port), &log)
     }
 
     /// Starts a server and waits until it accepts connections.
-    fn start(mut command: Command, port: u16, log: &Path) -> Result<Self, String> {
+    fn start(
+        mut command: Command,
+        (scheme, port): (&'static str, u16),
+        log: &Path,
+    ) -> Result<Self, String> {
         let show = log.display();
         let file = File::create(log).map_err(|error| format!("{show}: {error}"))?;
         let copy = file
@@ -135,7 +189,11 @@ impl Running {
             .stderr(copy)
             .spawn()
             .map_err(|error| format!("{program} did not start: {error}"))?;
-        let mut server = Self { child, port };
+        let mut server = Self {
+            child,
+            port,
+            scheme,
+        };
         for _ in 0..300 {
             if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok() {
                 return Ok(server);
@@ -149,7 +207,12 @@ impl Running {
     }
 
     pub(super) fn url(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+        // Clients name no address in a handshake, and Foxy refuses those that name nothing.
+        let host = match self.scheme {
+            "https" => "localhost",
+            _ => "127.0.0.1",
+        };
+        format!("{}://{host}:{}", self.scheme, self.port)
     }
 }
 

@@ -5,13 +5,13 @@
 
 use std::path::Path;
 
-use foxy_lab::kit::{Mode, foxy};
-use foxy_lab::privacy::{Extent, measure, text};
+use foxy_lab::kit::{Mode, Secured, foxy};
+use foxy_lab::privacy::{Extent, Findings, measure, text};
 
-fn matrix(mode: Mode) {
-    let folder = tempfile::tempdir().unwrap();
-    let program = Path::new(env!("CARGO_BIN_EXE_foxy"));
-    let extent = Extent {
+const PROGRAM: &str = env!("CARGO_BIN_EXE_foxy");
+
+fn extent(mode: Mode) -> Extent {
+    Extent {
         others: if std::env::var_os("FOXY_LONG").is_some() {
             8
         } else {
@@ -20,12 +20,33 @@ fn matrix(mode: Mode) {
         // The traffic part of the laboratory takes longer, and covers no further cell.
         traffic: mode == Mode::Reverse,
         ..Extent::default()
-    };
-    let start = |origin| foxy(program, mode, origin, folder.path());
-    let findings = measure(&extent, mode == Mode::Forward, start).unwrap();
-    let report = text(mode.name(), &findings);
+    }
+}
+
+fn judge(mode: Mode, findings: &Findings) {
+    let report = text(mode.name(), findings);
     assert_eq!(findings.foreign(), 0, "{report}");
     assert!(!findings.is_broken(), "{report}");
+}
+
+fn matrix(mode: Mode) {
+    let folder = tempfile::tempdir().unwrap();
+    let start = |origin| foxy(Path::new(PROGRAM), mode, origin, folder.path());
+    judge(mode, &measure(&extent(mode), mode.scheme(), start).unwrap());
+}
+
+/// TLS to users and to the origin.
+fn matrix_over_tls(mode: Mode) {
+    let folder = tempfile::tempdir().unwrap();
+    let extent = Extent {
+        traffic: false,
+        ..extent(mode)
+    };
+    let start = |origin| Secured::start(Path::new(PROGRAM), mode, origin, folder.path());
+    judge(
+        mode,
+        &measure(&extent, Secured::scheme(mode), start).unwrap(),
+    );
 }
 
 #[test]
@@ -36,4 +57,14 @@ fn no_user_is_given_the_answer_of_another_by_a_forward_proxy() {
 #[test]
 fn no_user_is_given_the_answer_of_another_by_a_reverse_proxy() {
     matrix(Mode::Reverse);
+}
+
+#[test]
+fn no_user_is_given_the_answer_of_another_by_a_forward_proxy_over_tls() {
+    matrix_over_tls(Mode::Forward);
+}
+
+#[test]
+fn no_user_is_given_the_answer_of_another_by_a_reverse_proxy_over_tls() {
+    matrix_over_tls(Mode::Reverse);
 }

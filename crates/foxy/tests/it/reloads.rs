@@ -16,6 +16,7 @@ fn reloads_fail_no_request_and_nothing_is_served_under_rules_that_are_gone() {
         downloads: if long { 500 } else { 100 },
         broken: 50,
         pause: 50,
+        sites: if long { 1000 } else { 200 },
     };
     let findings = reloads.measure().unwrap();
     println!("{findings}");

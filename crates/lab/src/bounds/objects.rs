@@ -98,7 +98,7 @@ async fn admin(scene: &Scene, ask: Ask) -> Result<Value, String> {
     let door = Door {
         proxy: scene.admin,
         origin: scene.admin.to_string(),
-        absolute: false,
+        scheme: None,
     };
     let answer = ask.send(&door, PATIENCE, None).await?;
     match answer.head.status() {

@@ -167,7 +167,7 @@ async fn health(scene: &Scene, stop: &AtomicBool) -> Vec<Sample> {
     let door = Door {
         proxy: scene.admin,
         origin: scene.admin.to_string(),
-        absolute: false,
+        scheme: None,
     };
     let mut samples = Vec::new();
     while !stop.load(Ordering::Relaxed) {

@@ -123,7 +123,7 @@ impl Collapse {
             door: Door {
                 proxy: proxy.address(),
                 origin: format!("127.0.0.1:{port}"),
-                absolute: mode == Mode::Forward,
+                scheme: mode.scheme(),
             },
             origin: Arc::clone(&origin),
         });

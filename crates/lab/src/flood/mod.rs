@@ -177,7 +177,7 @@ impl Scene {
         let door = |proxy, name: String| Door {
             proxy,
             origin: name,
-            absolute: false,
+            scheme: None,
         };
         Self {
             door: door(foxy.address(), format!("127.0.0.1:{origin}")),

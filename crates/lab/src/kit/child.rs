@@ -22,6 +22,8 @@ pub struct Launch {
     pub program: PathBuf,
     /// Its arguments.
     pub args: Vec<String>,
+    /// Variables of its environment, besides those of this program.
+    pub env: Vec<(&'static str, String)>,
 }
 
 impl Launch {
@@ -31,7 +33,15 @@ impl Launch {
         Self {
             program,
             args: args.into_iter().map(Into::into).collect(),
+            env: Vec::new(),
         }
+    }
+
+    /// The same with a variable of its environment.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: String) -> Self {
+        self.env.push((name, value));
+        self
     }
 }
 
@@ -56,6 +66,7 @@ impl Child {
         let copy = output.try_clone().map_err(problem)?;
         let process = Command::new(&launch.program)
             .args(&launch.args)
+            .envs(launch.env.iter().map(|(name, value)| (name, value)))
             .current_dir(folder)
             .stdin(Stdio::null())
             .stdout(output)

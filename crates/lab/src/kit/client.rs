@@ -17,8 +17,8 @@ pub struct Door {
     pub proxy: SocketAddr,
     /// The origin's authority, the value of Host.
     pub origin: String,
-    /// True if requests have the whole URL, as a forward proxy needs.
-    pub absolute: bool,
+    /// Scheme of the whole URL that requests have, as a forward proxy needs; `None`: they have the path.
+    pub scheme: Option<&'static str>,
 }
 
 /// A request.
@@ -55,9 +55,9 @@ impl Ask {
 
     fn text(&self, door: &Door) -> String {
         let Door { origin, .. } = door;
-        let target = match door.absolute {
-            true => format!("http://{origin}{}", self.path),
-            false => self.path.clone(),
+        let target = match door.scheme {
+            Some(scheme) => format!("{scheme}://{origin}{}", self.path),
+            None => self.path.clone(),
         };
         let mut text = format!("{} {target} HTTP/1.1\r\nHost: {origin}\r\n", self.method);
         for (name, value) in &self.fields {
@@ -70,7 +70,7 @@ impl Ask {
     }
 }
 
-async fn connect(from: Option<IpAddr>, to: SocketAddr) -> io::Result<TcpStream> {
+pub(super) async fn connect(from: Option<IpAddr>, to: SocketAddr) -> io::Result<TcpStream> {
     let Some(from) = from else {
         return TcpStream::connect(to).await;
     };

@@ -22,6 +22,15 @@ impl Mode {
             Self::Reverse => "reverse",
         }
     }
+
+    /// Scheme of the URLs in requests; `None`: they have paths.
+    #[must_use]
+    pub const fn scheme(self) -> Option<&'static str> {
+        match self {
+            Self::Forward => Some("http"),
+            Self::Reverse => None,
+        }
+    }
 }
 
 /// The `foxy` beside the running program, or else the one on the search path.
@@ -41,16 +50,26 @@ pub fn beside() -> PathBuf {
 /// As [`Child::start`].
 pub fn foxy(program: &Path, mode: Mode, origin: u16, folder: &Path) -> Result<Child, String> {
     let port = free_port()?;
-    let mut args: Vec<String> = ["serve", "--admin", "off", "--access-log", "off"]
-        .map(str::to_owned)
-        .to_vec();
+    let mut args = vec!["serve".to_owned()];
     args.extend(["--listen".to_owned(), format!("127.0.0.1:{port}")]);
-    args.extend(["--memory".to_owned(), "256MiB".to_owned()]);
-    let store = folder.join("store").to_string_lossy().into_owned();
-    args.extend(["--store".to_owned(), store]);
-    args.extend(["--store-size".to_owned(), "256MiB".to_owned()]);
+    args.extend(settings(folder));
     if mode == Mode::Reverse {
         args.extend(["--origin".to_owned(), format!("http://127.0.0.1:{origin}")]);
     }
     Child::start(&Launch::new(program.to_path_buf(), args), folder, port)
+}
+
+/// Arguments of every Foxy under test.
+pub(super) fn settings(folder: &Path) -> Vec<String> {
+    let store = folder.join("store").to_string_lossy().into_owned();
+    let off = ["--admin", "off", "--access-log", "off"];
+    let sizes = [
+        "--memory",
+        "256MiB",
+        "--store-size",
+        "256MiB",
+        "--store",
+        &store,
+    ];
+    off.into_iter().chain(sizes).map(str::to_owned).collect()
 }

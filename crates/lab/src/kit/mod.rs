@@ -11,6 +11,8 @@ mod process;
 mod report;
 mod run;
 mod server;
+#[cfg(feature = "tls")]
+mod tls;
 mod wire;
 
 pub use body::Body;
@@ -18,8 +20,10 @@ pub use child::{Child, Launch, free_port, wait_for};
 pub use client::{Answer, Ask, Door, Progress};
 pub use foxy::{Mode, beside, foxy};
 pub use head::Head;
-pub use process::{Memory, cpu_time, forget_peak};
+pub use process::{Memory, cpu_time, forget_peak, thread_times};
 pub use report::{number, report_of};
 pub use run::{exit, folder, runtime};
 pub use server::{Asked, Play, Then, serve};
+#[cfg(feature = "tls")]
+pub use tls::{Secured, TlsDoor};
 pub use wire::Wire;

@@ -57,6 +57,21 @@ pub fn cpu_time(pid: u32) -> Option<Duration> {
     Some(Duration::from_secs_f64(sum as f64 / second as f64))
 }
 
+/// Name of each thread of a process and its processor time so far. Empty if the process has ended.
+#[must_use]
+pub fn thread_times(pid: u32) -> Vec<(String, Duration)> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Vec::new();
+    };
+    let time = |thread: fs::DirEntry| {
+        let read = |file: &str| fs::read_to_string(thread.path().join(file)).ok();
+        let name = read("comm")?.trim_end().to_owned();
+        let nanoseconds = read("schedstat")?.split(' ').next()?.parse().ok()?;
+        Some((name, Duration::from_nanos(nanoseconds)))
+    };
+    threads.flatten().filter_map(time).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,5 +92,20 @@ mod tests {
             sum = std::hint::black_box(sum + 1);
         }
         assert!(cpu_time(0).is_none());
+    }
+
+    #[test]
+    fn threads_have_names_and_times() {
+        let busy = || {
+            let own = || thread_times(std::process::id()).into_iter();
+            let time = || own().find(|(name, _)| name == "lab-busy");
+            let mut sum = 0_u64;
+            while time().is_none_or(|(_, time)| time.is_zero()) {
+                sum = std::hint::black_box(sum + 1);
+            }
+        };
+        let thread = std::thread::Builder::new().name("lab-busy".to_owned());
+        thread.spawn(busy).unwrap().join().unwrap();
+        assert!(thread_times(0).is_empty());
     }
 }

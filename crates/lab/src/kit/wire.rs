@@ -3,7 +3,7 @@
 use std::io;
 
 use foxy_bench::{Dechunk, Piece};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::Head;
@@ -15,18 +15,32 @@ const ROOM: usize = 16 << 10;
 /// Free space for a read of a body that may be long.
 const LONG: usize = 256 << 10;
 
-/// A TCP connection and what was read from it ahead of its use.
+/// A connection and what was read from it ahead of its use.
 #[derive(Debug)]
-pub struct Wire {
-    stream: TcpStream,
+pub struct Wire<S = TcpStream> {
+    stream: S,
     ahead: Vec<u8>,
 }
 
 impl Wire {
-    /// A connection of which nothing was read yet.
+    /// A TCP connection of which nothing was read yet.
     #[must_use]
     pub fn new(stream: TcpStream) -> Self {
         let _ = stream.set_nodelay(true);
+        Self::over(stream)
+    }
+
+    /// Ends the connection with a reset in place of a close.
+    pub fn reset(&self) {
+        // A lingering time of zero makes the close a reset.
+        let _ = self.stream.set_zero_linger();
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
+    /// Any connection of which nothing was read yet.
+    #[must_use]
+    pub const fn over(stream: S) -> Self {
         Self {
             stream,
             ahead: Vec::new(),
@@ -39,12 +53,6 @@ impl Wire {
     /// The peer is gone.
     pub async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes).await
-    }
-
-    /// Ends the connection with a reset in place of a close.
-    pub fn reset(&self) {
-        // A lingering time of zero makes the close a reset.
-        let _ = self.stream.set_zero_linger();
     }
 
     /// The next head; `None` if the peer closed before its first byte.

@@ -110,7 +110,7 @@ fn door(proxy: SocketAddr, name: &str) -> Door {
     Door {
         proxy,
         origin: name.to_owned(),
-        absolute: false,
+        scheme: None,
     }
 }
 

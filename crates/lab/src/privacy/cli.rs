@@ -6,6 +6,8 @@ use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use super::{Extent, Findings, json, measure, text};
+#[cfg(feature = "tls")]
+use crate::kit::Secured;
 use crate::kit::peers::Peer;
 use crate::kit::{self, Mode, beside, foxy};
 
@@ -30,6 +32,10 @@ pub struct Privacy {
     /// Ten rounds with eight users in each cell
     #[arg(long)]
     long: bool,
+    /// Measure Foxy with TLS to users and origin
+    #[cfg(feature = "tls")]
+    #[arg(long, conflicts_with = "peers")]
+    tls: bool,
     /// Leave out the traffic on per-user pages
     #[arg(long)]
     no_traffic: bool,
@@ -87,23 +93,31 @@ impl Privacy {
     }
 
     fn subjects(&self) -> Vec<Subject> {
-        let foxy = [Mode::Reverse, Mode::Forward].map(Subject::Foxy);
+        let modes = [Mode::Reverse, Mode::Forward];
+        #[cfg(feature = "tls")]
+        if self.tls {
+            return modes.map(Subject::Secured).into();
+        }
+        let foxy = modes.map(Subject::Foxy);
         let peers: Vec<_> = self.peers.iter().copied().map(Subject::Peer).collect();
         if peers.is_empty() { foxy.into() } else { peers }
     }
 
     fn measure(&self, subject: &Subject, folder: &Path) -> Result<Findings, String> {
         let extent = self.extent();
+        let program = || self.foxy.clone().unwrap_or_else(beside);
         match subject {
-            Subject::Foxy(mode) => {
-                let program = self.foxy.clone().unwrap_or_else(beside);
-                measure(&extent, *mode == Mode::Forward, |origin| {
-                    foxy(&program, *mode, origin, folder)
-                })
-            }
-            Subject::Peer(peer) => measure(&extent, !peer.is_reverse(), |origin| {
-                peer.start(origin, folder)
+            Subject::Foxy(mode) => measure(&extent, mode.scheme(), |origin| {
+                foxy(&program(), *mode, origin, folder)
             }),
+            #[cfg(feature = "tls")]
+            Subject::Secured(mode) => measure(&extent, Secured::scheme(*mode), |origin| {
+                Secured::start(&program(), *mode, origin, folder)
+            }),
+            Subject::Peer(peer) => {
+                let scheme = (!peer.is_reverse()).then_some("http");
+                measure(&extent, scheme, |origin| peer.start(origin, folder))
+            }
         }
     }
 }
@@ -111,6 +125,8 @@ impl Privacy {
 /// A proxy to measure.
 enum Subject {
     Foxy(Mode),
+    #[cfg(feature = "tls")]
+    Secured(Mode),
     Peer(Peer),
 }
 
@@ -118,6 +134,8 @@ impl Subject {
     fn name(&self) -> String {
         match self {
             Self::Foxy(mode) => format!("foxy-{}", mode.name()),
+            #[cfg(feature = "tls")]
+            Self::Secured(mode) => format!("foxy-{}-tls", mode.name()),
             Self::Peer(peer) => peer.name().to_owned(),
         }
     }

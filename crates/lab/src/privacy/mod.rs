@@ -89,6 +89,11 @@ impl Findings {
 pub trait Front {
     /// Address that users connect to.
     fn address(&self) -> SocketAddr;
+
+    /// Port of the origin in requests, if it is not the origin's own `port`.
+    fn origin(&self, port: u16) -> u16 {
+        port
+    }
 }
 
 impl Front for Child {
@@ -97,14 +102,25 @@ impl Front for Child {
     }
 }
 
-/// Measures the proxy that `start` puts before the origin on the given port. `absolute`: requests
-/// have the whole URL.
+#[cfg(feature = "tls")]
+impl Front for kit::Secured {
+    fn address(&self) -> SocketAddr {
+        Self::address(self)
+    }
+
+    fn origin(&self, _: u16) -> u16 {
+        Self::origin(self)
+    }
+}
+
+/// Measures the proxy that `start` puts before the origin on the given port. `scheme`: of
+/// the whole URLs that requests have, if they have them.
 ///
 /// # Errors
 /// The proxy does not start, or the table is not well formed.
 pub fn measure<F: Front>(
     extent: &Extent,
-    absolute: bool,
+    scheme: Option<&'static str>,
     start: impl FnOnce(u16) -> Result<F, String>,
 ) -> Result<Findings, String> {
     let runtime = kit::runtime()?;
@@ -123,8 +139,8 @@ pub fn measure<F: Front>(
     let stage = Arc::new(Stage {
         door: Door {
             proxy: proxy.address(),
-            origin: format!("127.0.0.1:{port}"),
-            absolute,
+            origin: format!("127.0.0.1:{}", proxy.origin(port)),
+            scheme,
         },
         site: Arc::clone(&site),
         ids: AtomicU64::new(1),
@@ -177,7 +193,7 @@ mod tests {
             ..Extent::default()
         };
         let direct = |port| Ok(Nothing((Ipv4Addr::LOCALHOST, port).into()));
-        let findings = measure(&extent, false, direct).unwrap();
+        let findings = measure(&extent, None, direct).unwrap();
         let report = text("no proxy", &findings);
         assert_eq!(findings.foreign(), 0, "{report}");
         assert!(!findings.is_broken(), "{report}");

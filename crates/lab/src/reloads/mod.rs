@@ -1,10 +1,12 @@
-//! Reloads of a running Foxy: under load with long downloads, by broken files, and beside running
-//! fetches.
+//! Reloads of a running Foxy: under load with long downloads, by broken files, beside running
+//! fetches, and with many sites.
 //!
 //! Nothing here uses code of the product. The configuration of each reload follows from the seed.
 
 mod broken;
 mod downloads;
+#[cfg(feature = "tls")]
+mod many;
 mod phases;
 mod races;
 mod scene;
@@ -18,7 +20,7 @@ use crate::kit::{self, beside};
 
 /// Measure reloads: under load with long downloads, by broken files, and beside running fetches.
 /// Exit code 1 if a request fails, a body is cut, a hit is lost, a broken file changes something, or
-/// an answer was made under rules that no longer allow it
+/// an answer was made under rules that no longer allow it, or many sites take too long
 #[derive(Clone, Debug, clap::Args)]
 pub struct Reloads {
     /// The Foxy to measure; default: the one beside this program
@@ -42,6 +44,10 @@ pub struct Reloads {
     /// Pause between two reloads, in milliseconds
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub pause: u64,
+    /// Sites of the largest configuration
+    #[cfg(feature = "tls")]
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub sites: u32,
 }
 
 /// Result of a measurement.
@@ -99,13 +105,15 @@ impl Reloads {
         let program = self.foxy.clone().unwrap_or_else(beside);
         let runtime = kit::runtime()?;
         let mut findings = Findings::default();
-        for part in [Part::Load, Part::Races] {
+        for part in Part::ALL {
             let folder = kit::folder()?;
             let folder = folder.path();
             runtime.block_on(async {
                 match part {
                     Part::Load => phases::run(self, &program, folder, &mut findings).await,
                     Part::Races => races::run(&program, folder, &mut findings).await,
+                    #[cfg(feature = "tls")]
+                    Part::Many => many::run(self, &program, folder, &mut findings).await,
                 }
             })?;
         }
@@ -118,4 +126,15 @@ impl Reloads {
 enum Part {
     Load,
     Races,
+    #[cfg(feature = "tls")]
+    Many,
+}
+
+impl Part {
+    const ALL: &'static [Self] = &[
+        Self::Load,
+        Self::Races,
+        #[cfg(feature = "tls")]
+        Self::Many,
+    ];
 }

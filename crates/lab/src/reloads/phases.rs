@@ -53,7 +53,7 @@ pub(super) async fn run(
     warm(ports).await?;
     let load = Load::start(wanted, ports, &clock);
     let mut doors = vec![door(ports.forward, &format!("127.0.0.1:{long_port}"))];
-    doors[0].absolute = true;
+    doors[0].scheme = Some("http");
     doors.extend(ports.sides.map(|port| door(port, "side.test")));
     let downloads = Downloads::start(u64::from(wanted.downloads), &doors);
     downloads.under_way().await?;

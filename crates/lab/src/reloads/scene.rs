@@ -14,7 +14,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// A running Foxy; killed when dropped.
 #[derive(Debug)]
 pub(super) struct Scene {
-    _foxy: Child,
+    foxy: Child,
     admin: Door,
     file: PathBuf,
 }
@@ -35,10 +35,16 @@ impl Scene {
         let args = [state, program, "serve".to_owned(), config];
         let launch = Launch::new("/usr/bin/env".into(), args);
         Ok(Self {
-            _foxy: Child::start(&launch, folder, port)?,
+            foxy: Child::start(&launch, folder, port)?,
             admin: door(admin, "localhost"),
             file,
         })
+    }
+
+    /// Process number of Foxy.
+    #[cfg(feature = "tls")]
+    pub(super) fn pid(&self) -> u32 {
+        self.foxy.pid()
     }
 
     /// Replaces the file and has it read. Returns the words of an accepted file, or those of a
@@ -80,7 +86,7 @@ pub(super) fn door(port: u16, name: &str) -> Door {
     Door {
         proxy: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
         origin: name.to_owned(),
-        absolute: false,
+        scheme: None,
     }
 }
 

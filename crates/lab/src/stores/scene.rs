@@ -63,7 +63,7 @@ impl Scene {
         let door = Door {
             proxy: self.admin,
             origin: "localhost".to_owned(),
-            absolute: false,
+            scheme: None,
         };
         let asked = Ask::get("/stats".to_owned());
         let answer = asked.send(&door, Duration::from_secs(10), None).await?;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::clients::process::{Foxy, run, tool};
 use crate::clients::web::{self, Request, Response};
 
-const SUB_RESOURCES: usize = 40;
+pub(crate) const SUB_RESOURCES: usize = 40;
 
 #[test]
 fn a_page_of_forty_parts_looks_the_same_from_the_cache() {
@@ -123,7 +123,7 @@ pub(crate) fn chromium(profile: &std::path::Path) -> Command {
     command
 }
 
-fn page(request: &Request) -> Response {
+pub(crate) fn page(request: &Request) -> Response {
     if let Some(part) = request.path.strip_prefix("/part/") {
         let hue = part.trim_end_matches(".svg").parse::<usize>().unwrap_or(0) * 9;
         let svg = format!(

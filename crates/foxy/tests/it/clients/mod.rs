@@ -7,6 +7,7 @@ mod ccache;
 mod containers;
 mod curl;
 mod git;
+mod https;
 mod names;
 pub(crate) mod process;
 mod registries;

@@ -42,6 +42,16 @@ impl Foxy {
         Self::start(&[], mirrors)
     }
 
+    /// A site named `shop` at the second address, with TLS and these settings.
+    pub(crate) fn secured(settings: &str) -> (Self, SocketAddr) {
+        let started = (0..5).find_map(|_| {
+            let [address, _] = free_addresses();
+            let site = format!("[[site]]\nname = \"shop\"\nlisten_tls = \"{address}\"\n");
+            Some((Self::try_start(&[], &(site + settings))?, address))
+        });
+        started.expect("foxy goes on running, with one of five sets of addresses")
+    }
+
     /// A build cache named `build` at the second address, with these settings.
     pub(crate) fn building(settings: &str) -> (Self, SocketAddr) {
         let started = (0..5).find_map(|_| {
@@ -171,8 +181,13 @@ fn free_addresses() -> [SocketAddr; 2] {
 /// The tool at `path`, or `None` after saying how to get it. With `FOXY_CLIENTS=required` (as in
 /// the full check) a missing tool fails the test.
 pub(crate) fn tool(name: &str, package: &str) -> Option<Command> {
+    // The one program that knows no option for it.
+    let version = match name {
+        "openssl" => "version",
+        _ => "--version",
+    };
     let found = Command::new(name)
-        .arg("--version")
+        .arg(version)
         .output()
         .is_ok_and(|o| o.status.success());
     if found {

@@ -40,6 +40,7 @@ enum Command {
     Stores(foxy_lab::stores::Stores),
     Reloads(foxy_lab::reloads::Reloads),
     Mirrors(foxy_lab::mirrors::Mirrors),
+    Hostile(foxy_lab::hostile::Hostile),
 }
 
 fn main() -> ExitCode {
@@ -58,5 +59,6 @@ fn main() -> ExitCode {
         Command::Stores(stores) => stores.run(),
         Command::Reloads(reloads) => reloads.run(),
         Command::Mirrors(mirrors) => mirrors.run(),
+        Command::Hostile(hostile) => hostile.run(),
     }
 }

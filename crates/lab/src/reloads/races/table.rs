@@ -42,7 +42,7 @@ impl Race {
     pub(super) fn door(&self, places: &Places) -> Door {
         match self.forward {
             true => Door {
-                absolute: true,
+                scheme: Some("http"),
                 ..door(places.forward, &format!("127.0.0.1:{}", places.one))
             },
             false => door(places.site, "x.test"),

@@ -1,0 +1,152 @@
+//! Kinds of misbehaviour, each on a thread of its own.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use foxy_base::Rng;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::{sleep, timeout};
+
+use super::STRANGER;
+use crate::kit::{Secured, TlsDoor, runtime};
+
+/// Attempts in a second of all attackers after their first ones. More would measure the machine, which
+/// attackers share with Foxy.
+const RATE: f64 = 500.0;
+/// Time between two looks at whether it is over.
+const LOOK: Duration = Duration::from_millis(10);
+/// Longest time of one attempt.
+const HOLD: Duration = Duration::from_secs(60);
+
+/// A kind of misbehaviour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Attack {
+    /// Bytes that are no TLS.
+    Garbage,
+    /// A ClientHello of which one half comes, and no more.
+    HalfHandshake,
+    /// A handshake, and nothing after it.
+    Handshakes,
+    /// New keys, again and again.
+    NewKeys,
+    /// A request with one byte in each record.
+    SingleBytes,
+}
+
+impl Attack {
+    pub(super) const ALL: [Self; 5] = [
+        Self::Garbage,
+        Self::HalfHandshake,
+        Self::Handshakes,
+        Self::NewKeys,
+        Self::SingleBytes,
+    ];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Garbage => "garbage",
+            Self::HalfHandshake => "half handshakes",
+            Self::Handshakes => "handshakes",
+            Self::NewKeys => "new keys",
+            Self::SingleBytes => "single bytes",
+        }
+    }
+
+    /// One attempt, until Foxy ends it.
+    async fn play(self, door: &TlsDoor, rng: &mut Rng) -> io::Result<()> {
+        match self {
+            Self::Garbage => {
+                let mut tcp = door.reach(Some(STRANGER)).await?;
+                let bytes: Vec<u8> = (0..1000).map(|_| rng.below(256) as u8).collect();
+                tcp.write_all(&bytes).await?;
+                until_closed(&mut tcp).await
+            }
+            Self::HalfHandshake => {
+                let mut tcp = door.reach(Some(STRANGER)).await?;
+                let hello = door.hello()?;
+                tcp.write_all(&hello[..hello.len() / 2]).await?;
+                until_closed(&mut tcp).await
+            }
+            Self::Handshakes => door.connect(Some(STRANGER)).await.map(drop),
+            Self::NewKeys => {
+                let mut tls = door.connect(Some(STRANGER)).await?;
+                for _ in 0..1000 {
+                    let session = tls.get_mut().1;
+                    session.refresh_traffic_keys().map_err(io::Error::other)?;
+                    tls.flush().await?;
+                }
+                until_closed(&mut tls).await
+            }
+            Self::SingleBytes => {
+                let mut tls = door.connect(Some(STRANGER)).await?;
+                let request = b"GET /page HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+                for byte in request {
+                    tls.write_all(&[*byte]).await?;
+                    tls.flush().await?;
+                }
+                until_closed(&mut tls).await
+            }
+        }
+    }
+}
+
+async fn until_closed(from: &mut (impl AsyncReadExt + Unpin)) -> io::Result<()> {
+    let mut bytes = [0; 4096];
+    while from.read(&mut bytes).await? > 0 {}
+    Ok(())
+}
+
+/// Attackers at work.
+#[derive(Debug)]
+pub(super) struct Attackers {
+    stop: Arc<AtomicBool>,
+    attempts: Arc<AtomicU64>,
+    thread: JoinHandle<()>,
+}
+
+impl Attackers {
+    /// Starts `count` of them.
+    pub(super) fn start(attack: Attack, foxy: &Secured, count: usize) -> Self {
+        let (stop, attempts) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicU64::new(0)),
+        );
+        let (door, ended, made) = (foxy.door(), Arc::clone(&stop), Arc::clone(&attempts));
+        let pause = Duration::from_secs_f64(count as f64 / RATE);
+        let thread = std::thread::spawn(move || {
+            let Ok(runtime) = runtime() else { return };
+            for number in 0..count {
+                let (door, made) = (door.clone(), Arc::clone(&made));
+                let mut rng = Rng::new(number as u64);
+                runtime.spawn(async move {
+                    loop {
+                        made.fetch_add(1, Ordering::Relaxed);
+                        // An attempt that Foxy ends with an error is what an attacker expects.
+                        let _ = timeout(HOLD, attack.play(&door, &mut rng)).await;
+                        sleep(pause).await;
+                    }
+                });
+            }
+            runtime.block_on(async {
+                while !ended.load(Ordering::Relaxed) {
+                    sleep(LOOK).await;
+                }
+            });
+        });
+        Self {
+            stop,
+            attempts,
+            thread,
+        }
+    }
+
+    /// Ends them; the number of their attempts.
+    pub(super) fn stop(self) -> u64 {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = self.thread.join();
+        self.attempts.load(Ordering::Relaxed)
+    }
+}

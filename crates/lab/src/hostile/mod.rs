@@ -1,0 +1,121 @@
+//! TLS clients that misbehave, and what they cost others: the times of good clients while each kind
+//! of attack goes on, and the memory of Foxy.
+
+mod attacks;
+mod others;
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+
+use crate::kit::{
+    self, Asked, Memory, Mode, Play, Secured, Then, Wire, beside, forget_peak, serve,
+};
+use attacks::{Attack, Attackers};
+use others::Times;
+
+/// Memory budget of the measured Foxy, in bytes, and what it may use: a tenth more.
+const BUDGET: u64 = 256 << 20;
+const BOUND: u64 = BUDGET + BUDGET / 10;
+/// Length of the page that good clients ask for.
+const PAGE: usize = 4096;
+
+/// Measure what TLS clients that misbehave cost others. Exit code 1 if a good client fails, or memory
+/// exceeds the budget; times are printed and not judged
+#[derive(Clone, Debug, clap::Args)]
+pub struct Hostile {
+    /// The Foxy to measure; default: the one beside this program
+    #[arg(long, value_name = "PATH")]
+    foxy: Option<PathBuf>,
+    /// Length of each attack
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    seconds: u64,
+    /// Handshakes that are begun and left
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    halves: usize,
+    /// Connections of each other attack
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    connections: usize,
+}
+
+/// The origin: one page.
+struct Page;
+
+impl Play for Page {
+    async fn play(&self, _: &Asked, wire: &mut Wire) -> Then {
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nCache-Control: max-age=3600\r\nContent-Length: {PAGE}\r\n\r\n"
+        );
+        let mut answer = head.into_bytes();
+        answer.resize(answer.len() + PAGE, b'p');
+        match wire.write(&answer).await {
+            Ok(()) => Then::Keep,
+            Err(_) => Then::Close,
+        }
+    }
+}
+
+impl Hostile {
+    /// Measures, prints and judges.
+    #[must_use]
+    pub fn run(&self) -> ExitCode {
+        kit::exit(self.measure())
+    }
+
+    fn measure(&self) -> Result<bool, String> {
+        let program = self.foxy.clone().unwrap_or_else(beside);
+        let folder = kit::folder()?;
+        let runtime = kit::runtime()?;
+        let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
+        let listener = listener.map_err(|error| format!("the origin has no port: {error}"))?;
+        let port = listener.local_addr().map_err(|e| e.to_string())?.port();
+        // The origin has a thread of its own: the start of Foxy blocks this one.
+        std::thread::spawn(move || runtime.block_on(serve(listener, Arc::new(Page))));
+        let foxy = Secured::start(&program, Mode::Reverse, port, folder.path())?;
+        let runtime = kit::runtime()?;
+        runtime.block_on(self.attacks(&foxy))
+    }
+
+    async fn attacks(&self, foxy: &Secured) -> Result<bool, String> {
+        let length = Duration::from_secs(self.seconds.max(1));
+        println!(
+            "{:<18} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9}",
+            "clients", "requests", "failed", "p50 ms", "p99 ms", "attempts", "MiB"
+        );
+        let mut good = true;
+        for attack in [None].into_iter().chain(Attack::ALL.map(Some)) {
+            forget_peak(foxy.pid());
+            let count = match attack {
+                Some(Attack::HalfHandshake) => self.halves,
+                _ => self.connections,
+            };
+            let attackers = attack.map(|attack| Attackers::start(attack, foxy, count));
+            let times = others::run(foxy, length).await;
+            let attempts = attackers.map_or(0, Attackers::stop);
+            let memory = Memory::of(foxy.pid()).ok_or("Foxy has ended")?;
+            print(attack, &times, attempts, memory.peak);
+            good &= times.failed == 0 && times.requests > 0 && memory.peak <= BOUND;
+        }
+        Ok(good)
+    }
+}
+
+fn print(attack: Option<Attack>, times: &Times, attempts: u64, peak: u64) {
+    let name = attack.map_or("none that misbehave", Attack::name);
+    let ms = |share| times.times.quantile(share).as_secs_f64() * 1e3;
+    println!(
+        "{name:<18} {:>8} {:>8} {:>9.2} {:>9.2} {attempts:>9} {:>9}",
+        times.requests,
+        times.failed,
+        ms(0.5),
+        ms(0.99),
+        peak >> 20
+    );
+}
+
+/// Address that attacks come from: not that of the good clients.
+const STRANGER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 66));

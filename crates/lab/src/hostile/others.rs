@@ -1,0 +1,91 @@
+//! Good clients: an even rate of requests on connections that stay.
+
+use std::io;
+use std::time::Duration;
+
+use foxy_bench::Histogram;
+use tokio::task::{LocalSet, spawn_local};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+
+use super::PAGE;
+use crate::kit::{Secured, TlsDoor, Wire};
+
+/// Their number, and the time between two requests of one: 1,000 requests a second in all.
+const CLIENTS: u64 = 8;
+const TURN: Duration = Duration::from_millis(8);
+/// A request fails after this time.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What they saw.
+#[derive(Debug, Default)]
+pub(super) struct Times {
+    pub(super) requests: u64,
+    pub(super) failed: u64,
+    /// In nanoseconds.
+    pub(super) times: Histogram,
+}
+
+/// Runs them for `length`.
+pub(super) async fn run(foxy: &Secured, length: Duration) -> Times {
+    let all = async {
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|_| spawn_local(client(foxy.door(), length)))
+            .collect();
+        let mut all = Times::default();
+        for client in clients {
+            let Ok(times) = client.await else {
+                all.failed += 1;
+                continue;
+            };
+            all.requests += times.requests;
+            all.failed += times.failed;
+            all.times.merge(&times.times);
+        }
+        all
+    };
+    LocalSet::new().run_until(all).await
+}
+
+async fn client(door: TlsDoor, length: Duration) -> Times {
+    let mut all = Times::default();
+    let mut wire = None;
+    let begun = Instant::now();
+    let mut turns = interval(TURN);
+    turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while begun.elapsed() < length {
+        turns.tick().await;
+        let asked = Instant::now();
+        let request = async {
+            let mut open = match wire.take() {
+                Some(open) => open,
+                None => Wire::over(door.connect(None).await?),
+            };
+            ask(&mut open).await?;
+            Ok::<_, io::Error>(open)
+        };
+        all.requests += 1;
+        match timeout(PATIENCE, request).await {
+            Ok(Ok(open)) => {
+                wire = Some(open);
+                all.times.add(asked.elapsed().as_nanos() as u64);
+            }
+            _ => all.failed += 1,
+        }
+    }
+    all
+}
+
+async fn ask<S>(wire: &mut Wire<S>) -> io::Result<()>
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+{
+    wire.write(b"GET /page HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await?;
+    let head = wire.head().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
+    let mut body = Vec::new();
+    wire.counted(head.length().unwrap_or(0), &mut body).await?;
+    match head.status() == 200 && body.len() == PAGE {
+        true => Ok(()),
+        false => Err(io::Error::other("another answer")),
+    }
+}

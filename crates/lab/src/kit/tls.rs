@@ -1,0 +1,280 @@
+//! Foxy with TLS on both sides, for measurements that speak plain HTTP: their requests and their
+//! origin's answers pass through bridges, which carry every byte and the way a connection ends.
+
+use std::fmt;
+use std::fs::Permissions;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rcgen::generate_simple_self_signed;
+use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Runtime};
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::pki_types::{
+    CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName,
+};
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+use super::client::connect;
+use super::{Child, Launch, Mode, free_port};
+
+/// Address of Foxy and of the origin in URLs; their certificate has it.
+const ADDRESS: &str = "127.0.0.1";
+/// Another name in the certificate, which clients send in their handshakes: without one Foxy refuses
+/// them.
+const NAME: &str = "localhost";
+
+/// A Foxy that speaks nothing but TLS, and its bridges. All end when it is dropped.
+#[derive(Debug)]
+pub struct Secured {
+    foxy: Child,
+    _bridges: Runtime,
+    door: TlsDoor,
+    address: SocketAddr,
+    origin: u16,
+}
+
+/// A way to Foxy with TLS.
+#[derive(Clone)]
+pub struct TlsDoor {
+    to: SocketAddr,
+    config: Arc<ClientConfig>,
+}
+
+impl fmt::Debug for TlsDoor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TlsDoor").field(&self.to).finish()
+    }
+}
+
+impl TlsDoor {
+    /// A TCP connection, from this address or any.
+    ///
+    /// # Errors
+    /// Foxy does not accept it.
+    pub async fn reach(&self, from: Option<IpAddr>) -> io::Result<TcpStream> {
+        let stream = connect(from, self.to).await?;
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    }
+
+    /// A connection after its handshake.
+    ///
+    /// # Errors
+    /// Foxy refuses it.
+    pub async fn connect(&self, from: Option<IpAddr>) -> io::Result<TlsStream<TcpStream>> {
+        let connector = TlsConnector::from(Arc::clone(&self.config));
+        connector.connect(name()?, self.reach(from).await?).await
+    }
+
+    /// The first bytes of a handshake.
+    ///
+    /// # Errors
+    /// The library makes none.
+    pub fn hello(&self) -> io::Result<Vec<u8>> {
+        let config = Arc::clone(&self.config);
+        let mut session = ClientConnection::new(config, name()?).map_err(io::Error::other)?;
+        let mut hello = Vec::new();
+        session.write_tls(&mut hello)?;
+        Ok(hello)
+    }
+}
+
+fn name() -> io::Result<ServerName<'static>> {
+    ServerName::try_from(NAME).map_err(io::Error::other)
+}
+
+impl Secured {
+    /// Starts Foxy before the origin on `origin`, as [`super::foxy`] does.
+    ///
+    /// # Errors
+    /// As [`Child::start`], and if there is no port or no certificate.
+    pub fn start(program: &Path, mode: Mode, origin: u16, folder: &Path) -> Result<Self, String> {
+        let papers = Papers::new(folder)?;
+        let mut runtime = Builder::new_multi_thread();
+        runtime.worker_threads(1).enable_all();
+        let bridges = runtime.build().map_err(|e| format!("no runtime: {e}"))?;
+        let origin = local(origin);
+        let acceptor = papers.acceptor()?;
+        let before_origin = bridges.block_on(bridge(move |plain| {
+            let acceptor = acceptor.clone();
+            async move {
+                join(
+                    acceptor.accept(plain).await?,
+                    TcpStream::connect(origin).await?,
+                )
+                .await
+            }
+        }))?;
+        let port = free_port()?;
+        let launch = papers.launch(program, (mode, folder), (port, before_origin.port()))?;
+        let foxy = Child::start(&launch, folder, port)?;
+        let door = TlsDoor {
+            to: foxy.address(),
+            config: papers.client()?,
+        };
+        let secured = door.clone();
+        let address = bridges.block_on(bridge(move |plain| {
+            let door = secured.clone();
+            async move { join(door.connect(None).await?, plain).await }
+        }))?;
+        Ok(Self {
+            foxy,
+            _bridges: bridges,
+            door,
+            address,
+            origin: before_origin.port(),
+        })
+    }
+
+    /// The way to Foxy without the bridge.
+    #[must_use]
+    pub fn door(&self) -> TlsDoor {
+        self.door.clone()
+    }
+
+    /// Process number of Foxy.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.foxy.pid()
+    }
+
+    /// Where requests without TLS are taken; Foxy gets them with TLS.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Scheme of the URLs in requests; `None`: they have paths.
+    #[must_use]
+    pub fn scheme(mode: Mode) -> Option<&'static str> {
+        mode.scheme().map(|_| "https")
+    }
+
+    /// Port at which Foxy reaches the origin with TLS.
+    #[must_use]
+    pub const fn origin(&self) -> u16 {
+        self.origin
+    }
+}
+
+/// A certificate that Foxy and the origin show and that both sides trust, in files for Foxy.
+struct Papers {
+    certificate: PathBuf,
+    key: PathBuf,
+    der: CertificateDer<'static>,
+    secret: Vec<u8>,
+}
+
+impl Papers {
+    fn new(folder: &Path) -> Result<Self, String> {
+        let made = generate_simple_self_signed([NAME, ADDRESS].map(str::to_owned))
+            .map_err(|e| e.to_string())?;
+        let write = |name: &str, text: String| {
+            let path = folder.join(name);
+            let written = std::fs::write(&path, text)
+                .and_then(|()| std::fs::set_permissions(&path, Permissions::from_mode(0o600)));
+            written.map_err(|error| format!("{}: {error}", path.display()))?;
+            Ok::<_, String>(path)
+        };
+        Ok(Self {
+            certificate: write("certificate.pem", made.cert.pem())?,
+            key: write("key.pem", made.signing_key.serialize_pem())?,
+            der: made.cert.der().clone(),
+            secret: made.signing_key.serialize_der(),
+        })
+    }
+
+    fn acceptor(&self) -> Result<TlsAcceptor, String> {
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(self.secret.clone()));
+        let config = ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(vec![self.der.clone()], key)
+            .map_err(|error| error.to_string())?;
+        Ok(TlsAcceptor::from(Arc::new(config)))
+    }
+
+    fn client(&self) -> Result<Arc<ClientConfig>, String> {
+        let mut roots = RootCertStore::empty();
+        let added = roots.add(self.der.clone());
+        added.map_err(|error| error.to_string())?;
+        let config = ClientConfig::builder()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Arc::new(config))
+    }
+
+    /// Foxy on `port` before the TLS origin on `origin`.
+    fn launch(
+        &self,
+        program: &Path,
+        (mode, folder): (Mode, &Path),
+        (port, origin): (u16, u16),
+    ) -> Result<Launch, String> {
+        let (certificate, key) = (self.certificate.display(), self.key.display());
+        let listen = format!("listen_tls = \"{ADDRESS}:{port}\"\n");
+        let pair = format!("certificate = \"{certificate}\"\nkey = \"{key}\"\n");
+        let text = match mode {
+            Mode::Forward => format!("{listen}[tls]\n{pair}"),
+            Mode::Reverse => format!(
+                "[[site]]\nname = \"pages\"\n{listen}{pair}origin = \"https://{ADDRESS}:{origin}\"\n\
+                 origin_ca = \"{certificate}\"\n"
+            ),
+        };
+        let config = folder.join("foxy.toml");
+        std::fs::write(&config, text).map_err(|e| format!("{}: {e}", config.display()))?;
+        let mut args = vec!["serve".to_owned(), "--config".to_owned()];
+        args.push(config.to_string_lossy().into_owned());
+        args.extend(super::foxy::settings(folder));
+        let launch = Launch::new(program.to_path_buf(), args);
+        // The forward proxy trusts the authorities of the system.
+        Ok(launch.with("SSL_CERT_FILE", certificate.to_string()))
+    }
+}
+
+fn local(port: u16) -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, port).into()
+}
+
+/// Listens, and gives every connection to `pass`.
+async fn bridge<F>(pass: impl Fn(TcpStream) -> F + Send + 'static) -> Result<SocketAddr, String>
+where
+    F: Future<Output = io::Result<()>> + Send + 'static,
+{
+    let listener = TcpListener::bind(local(0)).await;
+    let listener = listener.map_err(|error| format!("a bridge has no port: {error}"))?;
+    let address = listener.local_addr().map_err(|error| error.to_string())?;
+    tokio::spawn(async move {
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    let _ = stream.set_nodelay(true);
+                    tokio::spawn(pass(stream));
+                }
+                // Out of file descriptors: connections that end free some.
+                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+        }
+    });
+    Ok(address)
+}
+
+/// Carries bytes both ways until both sides have ended. A side that breaks breaks the other one.
+async fn join<S>(mut secured: S, mut plain: TcpStream) -> io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let carried = copy_bidirectional(&mut secured, &mut plain).await;
+    if carried.is_err() {
+        // A lingering time of zero makes the close a reset. Dropped without a shutdown, the other
+        // side ends without close_notify.
+        let _ = plain.set_zero_linger();
+    }
+    carried.map(drop)
+}

@@ -1,0 +1,54 @@
+//! A certificate for the servers of a run over TLS.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What openssl makes. Without it the certificate would be that of an authority alone, which no
+/// server may show.
+const REQUEST: &str = "\
+[req]
+prompt = no
+distinguished_name = name
+x509_extensions = extensions
+[name]
+CN = conformance
+[extensions]
+basicConstraints = CA:FALSE
+subjectAltName = IP:127.0.0.1, DNS:localhost
+";
+
+/// Files with a certificate that is its own authority, and with its key.
+#[derive(Debug)]
+pub(super) struct Papers {
+    pub(super) certificate: PathBuf,
+    pub(super) key: PathBuf,
+}
+
+impl Papers {
+    /// Makes both in `folder`, with the program `openssl`.
+    pub(super) fn make(folder: &Path) -> Result<Self, String> {
+        let papers = Self {
+            certificate: folder.join("certificate.pem"),
+            key: folder.join("key.pem"),
+        };
+        let request = folder.join("certificate.cnf");
+        std::fs::write(&request, REQUEST)
+            .map_err(|error| format!("{}: {error}", request.display()))?;
+        let status = Command::new("openssl")
+            .args(["req", "-x509", "-newkey", "ec", "-nodes", "-days", "2"])
+            .args(["-pkeyopt", "ec_paramgen_curve:P-256", "-config"])
+            .arg(&request)
+            .arg("-keyout")
+            .arg(&papers.key)
+            .arg("-out")
+            .arg(&papers.certificate)
+            .stderr(Stdio::null())
+            .status();
+        let help = "the conformance tests over TLS need it: install the package `openssl`";
+        match status {
+            Ok(status) if status.success() => Ok(papers),
+            Ok(status) => Err(format!("openssl made no certificate ({status})")),
+            Err(error) => Err(format!("openssl did not start ({error}); {help}")),
+        }
+    }
+}
