@@ -33,6 +33,8 @@ pub(super) async fn run(
     let (tls, admin) = (free_port()?, free_port()?);
     let text = |mark| text(folder, (tls, admin, origin), wanted.sites, mark);
     let scene = Scene::start(program, folder, &text(0), (tls, admin))?;
+    // Connections are accepted before the workers run. They run when a reload is answered.
+    scene.apply(&text(0)).await?;
     let clock = SystemClock::default();
     let (mut slowest, mut whole) = (Duration::ZERO, Duration::ZERO);
     for mark in 1..=RELOADS {
