@@ -60,7 +60,7 @@ pub(crate) fn run(wanted: &Wanted) -> Result<Outcome, String> {
         outcome.note(judged(case, ratio(&figures)));
     }
     outcome.note(swap::measure(servers.foxy(), folder.path()));
-    let connections = if wanted.quick { 1_500 } else { 4_000 };
+    let connections = if wanted.quick { 1_500 } else { 10_000 };
     outcome.note(idle::measure(servers.foxy(), folder.path(), connections));
     Ok(outcome)
 }
