@@ -188,6 +188,7 @@ access = \"off\"
 
 [limits]
 connections = 40000
+client_connections = 40000
 
 [[site]]
 name = \"tls\"
