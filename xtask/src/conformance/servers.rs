@@ -134,6 +134,7 @@ impl Running {
         let name = mode.name();
         let config = folder.join(format!("{name}.toml"));
         let mut command = Command::new(program);
+        command.arg("serve").arg("--config").arg(&config);
         let lines = settings.lines();
         let mut text = format!("[cache]\nsurrogate_control = {}\n{lines}", suite.surrogate);
         let address = format!("127.0.0.1:{port}");
@@ -146,7 +147,6 @@ impl Running {
             command.args(["--listen", &address]);
         }
         std::fs::write(&config, text).map_err(|error| format!("{}: {error}", config.display()))?;
-        command.arg("serve").arg("--config").arg(&config);
         command.args([
             "--admin",
             "off",
