@@ -25,10 +25,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use foxy_base::ByteSize;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
-use crate::kit::{self, beside};
+use crate::kit::{self, beside, raise_files};
 use load::{LOADS, Scale};
 use run::{Backend, Bench, filled};
 use subject::{Limit, Setup};
@@ -113,7 +112,7 @@ impl Bounds {
         let scale = self.scale();
         let loads = self.loads();
         if !self.quick {
-            raise_files()?;
+            raise_files(FILES)?;
         }
         let limits: Vec<_> = match self.groups.is_empty() {
             true => self.memory.iter().copied().map(Limit::Budget).collect(),
@@ -182,25 +181,4 @@ impl Bounds {
         }
         loads
     }
-}
-
-/// Raises the limit on open files of this process, and so of those that it starts.
-fn raise_files() -> Result<(), String> {
-    let limit = getrlimit(Resource::Nofile);
-    let enough = |limit: Option<u64>| limit.is_none_or(|files| files >= FILES);
-    if enough(limit.current) {
-        return Ok(());
-    }
-    // Beyond the maximum only with a privilege.
-    let maximum = match enough(limit.maximum) {
-        true => limit.maximum,
-        false => Some(FILES),
-    };
-    let raised = Rlimit {
-        current: maximum,
-        maximum,
-    };
-    setrlimit(Resource::Nofile, raised).map_err(|_| {
-        format!("{FILES} open files are needed: raise the limit (ulimit -n), or --quick")
-    })
 }

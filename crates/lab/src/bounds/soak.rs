@@ -14,13 +14,13 @@ use tokio::time::Instant;
 
 use super::load::{self, Load, Scale};
 use super::loads::{LARGE, LARGE_OBJECTS, SMALL, large, small};
+use super::objects;
 use super::row::mebibytes;
 use super::run::Backend;
 use super::scene::{Client, Scene};
 use super::subject::{Limit, Setup, Subject};
 use super::tally::Tally;
-use super::{objects, raise_files};
-use crate::kit::{self, Memory, beside, runtime};
+use crate::kit::{self, Memory, beside, raise_files, runtime};
 
 /// Loads of a round. Each client that misbehaves is followed by clients that do not.
 const ROUND: [Load; 7] = [
@@ -93,7 +93,7 @@ impl Soak {
 
     fn measure(&self) -> Result<Vec<String>, String> {
         if !self.small {
-            raise_files()?;
+            raise_files(super::FILES)?;
         }
         let backend = Backend::start()?;
         let setup = Setup {

@@ -1,5 +1,5 @@
-//! TLS clients that misbehave, and what they cost others: the times of good clients while each kind
-//! of attack goes on, and the memory of Foxy.
+//! TLS clients that misbehave, and their cost for others. For each kind of attack, the measurement gives
+//! the latency of good clients during it and the peak memory of Foxy.
 
 mod attacks;
 mod others;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 
 use crate::kit::{
-    self, Asked, Memory, Mode, Play, Secured, Then, Wire, beside, forget_peak, serve,
+    self, Asked, Memory, Mode, Play, Secured, Then, Wire, beside, forget_peak, raise_files, serve,
 };
 use attacks::{Attack, Attackers};
 use others::Times;
@@ -21,6 +21,8 @@ use others::Times;
 /// Memory budget of the measured Foxy, in bytes, and what it may use: a tenth more.
 const BUDGET: u64 = 256 << 20;
 const BOUND: u64 = BUDGET + BUDGET / 10;
+/// Open files of good clients, origin and store.
+const SPARE_FILES: u64 = 1000;
 /// Length of the page that good clients ask for.
 const PAGE: usize = 4096;
 
@@ -68,6 +70,7 @@ impl Hostile {
 
     fn measure(&self) -> Result<bool, String> {
         let program = self.foxy.clone().unwrap_or_else(beside);
+        raise_files(self.halves.max(self.connections) as u64 + SPARE_FILES)?;
         let folder = kit::folder()?;
         let runtime = kit::runtime()?;
         let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));

@@ -16,7 +16,7 @@ const TURN: Duration = Duration::from_millis(8);
 /// A request fails after this time.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What they saw.
+/// Results of all good clients.
 #[derive(Debug, Default)]
 pub(super) struct Times {
     pub(super) requests: u64,

@@ -3,6 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 /// Memory of a process, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Memory {
@@ -55,6 +57,30 @@ pub fn cpu_time(pid: u32) -> Option<Duration> {
     let sum = ticks()? + ticks()?;
     let second = rustix::param::clock_ticks_per_second();
     Some(Duration::from_secs_f64(sum as f64 / second as f64))
+}
+
+/// Raises the limit on open files of this process, and so of those that it starts, to `files` at least.
+///
+/// # Errors
+/// The limit is lower and only a privileged user may raise it.
+pub fn raise_files(files: u64) -> Result<(), String> {
+    let limit = getrlimit(Resource::Nofile);
+    let enough = |limit: Option<u64>| limit.is_none_or(|most| most >= files);
+    if enough(limit.current) {
+        return Ok(());
+    }
+    // Beyond the maximum only with a privilege.
+    let maximum = match enough(limit.maximum) {
+        true => limit.maximum,
+        false => Some(files),
+    };
+    let raised = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    setrlimit(Resource::Nofile, raised).map_err(|_| {
+        format!("{files} open files are needed: raise the limit (ulimit -n), or --quick")
+    })
 }
 
 /// Name of each thread of a process and its processor time so far. Empty if the process has ended.

@@ -15,7 +15,7 @@ use crate::kit::{Body, Child, Head, Wire};
 
 /// Longest time of a request.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// What npm asks for.
+/// `Accept` of npm.
 const ACCEPT: &str =
     "Accept: application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8, */*\r\n";
 
@@ -139,7 +139,7 @@ impl Source {
 pub(super) struct Replayed {
     pub(super) requests: u64,
     pub(super) took: Duration,
-    /// What was wrong; the first few.
+    /// Descriptions of the first wrong answers.
     pub(super) wrong: Vec<String>,
 }
 

@@ -6,7 +6,7 @@
 
 use foxy_base::Rng;
 
-/// What is written into a gap.
+/// Kind of text that fills a gap of the document.
 #[derive(Clone, Copy, Debug)]
 enum Gap {
     /// The name of the package.
@@ -17,7 +17,7 @@ enum Gap {
     Registry,
 }
 
-/// What is written into the gaps.
+/// Texts for the gaps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Filling<'a> {
     /// The name of the package.
@@ -70,7 +70,7 @@ impl Document {
                 ",\"{of}\":\"2025-06-{day:02}T{hour:02}:00:00.000Z\""
             ));
         }
-        // What looks like a field of an artefact and is none.
+        // A text that resembles the field of an artefact, as a readme may have it.
         document.push("},\"tarball\":\"$R/$N/-/$N-1.0.0.tgz\",\"readme\":\"\\\"tarball\\\":");
         document.push("\\\"$R/$N/-/$N-1.0.0.tgz\\\"\"}");
         document

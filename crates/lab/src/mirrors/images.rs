@@ -9,7 +9,7 @@ use crate::kit::{Asked, Body, Play, Then, Wire};
 
 /// Where the layer is at the storage, and what signs its URL.
 const SIGNED: &str = "/storage/layer?sig=1";
-/// What every body is made of.
+/// Every body is this name, repeated.
 const NAME: &str = "layer";
 const TOKEN: &str = "Bearer t";
 

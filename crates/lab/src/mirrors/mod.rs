@@ -1,7 +1,7 @@
 //! Mirrors of registries: long documents at once, the list of an installation, a slow line to the
 //! registry, and one large layer of an image for many.
 //!
-//! Registries are played by this program. What a mirror must send is made without code of the product.
+//! Registries are played by this program. The documents that a mirror must send are made without code of the product.
 
 mod client;
 mod document;
@@ -23,7 +23,7 @@ use foxy_base::ByteSize;
 
 use crate::kit::{self, beside};
 
-/// What can be measured.
+/// Measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Row {
     /// 20 packuments of 32 MiB at once: times and memory

@@ -81,7 +81,7 @@ impl Package {
     }
 }
 
-/// What was asked of a registry.
+/// Requests that a registry has received.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     documents: AtomicU64,

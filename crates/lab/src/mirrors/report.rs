@@ -5,7 +5,7 @@ use std::fmt;
 /// Faults of a row that are told.
 const TOLD: usize = 5;
 
-/// What a row has measured.
+/// Results of a row.
 #[derive(Clone, Debug)]
 pub(super) struct Report {
     name: &'static str,

@@ -12,6 +12,7 @@ mod swap;
 use std::path::Path;
 
 use foxy_lab::kit::peers::install;
+use foxy_lab::kit::raise_files;
 
 use self::load::Case;
 use self::servers::Servers;
@@ -27,6 +28,8 @@ const TOOLS: [(&str, &str); 3] = [
 /// Servers of a round, in turn: nginx has two.
 const TURNS: usize = 3;
 const FOXY: usize = 1;
+/// Open files of a server besides those of its connections.
+const SPARE_FILES: u64 = 200;
 
 /// Length of the comparison.
 #[derive(Clone, Debug, clap::Args)]
@@ -50,6 +53,9 @@ pub(crate) fn run(wanted: &Wanted) -> Result<Outcome, String> {
     install::ensure(&TOOLS)?;
     let programs = released(wanted.foxy.as_deref())?;
     let folder = tempfile::tempdir().map_err(|e| format!("no scratch folder: {e}"))?;
+    let connections = if wanted.quick { 1_500 } else { 9_900 };
+    // Foxy keeps a second file for the request of each connection.
+    raise_files(2 * connections + SPARE_FILES)?;
     let servers = Servers::start(&programs.foxy, folder.path())?;
     let mut outcome = Outcome::default();
     println!("| case | nginx us | foxy us | foxy / nginx | at most | nginx / nginx (noise) |");
@@ -60,7 +66,6 @@ pub(crate) fn run(wanted: &Wanted) -> Result<Outcome, String> {
         outcome.note(judged(case, ratio(&figures)));
     }
     outcome.note(swap::measure(servers.foxy(), folder.path()));
-    let connections = if wanted.quick { 1_500 } else { 10_000 };
     outcome.note(idle::measure(servers.foxy(), folder.path(), connections));
     Ok(outcome)
 }
