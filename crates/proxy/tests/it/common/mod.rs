@@ -305,6 +305,17 @@ impl Stored {
 
     /// On a disk that an earlier one may have left.
     pub fn on(disk: Arc<MemDisk>, config: Config, memory: u64, workers: usize) -> Self {
+        Self::serving(Role::Forward, disk, config, memory, workers)
+    }
+
+    /// In this role.
+    pub fn serving(
+        role: Role,
+        disk: Arc<MemDisk>,
+        config: Config,
+        memory: u64,
+        workers: usize,
+    ) -> Self {
         let clock = Arc::new(ManualClock::new(WallTime::from_secs(NOON)));
         let engine = Engine::new(EngineConfig::new(memory, 3), clock.clone());
         let mut writer = engine
@@ -321,7 +332,7 @@ impl Stored {
         });
         until(|| !engine.stats().stores[0].loading);
         Self {
-            foxy: Foxy::with_engine(Role::Forward, config, workers, engine, clock),
+            foxy: Foxy::with_engine(role, config, workers, engine, clock),
             disk,
             stop,
             writer: Some(thread),

@@ -2,55 +2,21 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use foxy_base::{ManualClock, WallTime};
 use foxy_disk::MemDisk;
-use foxy_store::{Engine, EngineConfig, StoreOptions};
 
 use super::{CI, ask, bytes, config, get, put, role, sha};
-use crate::common::{Foxy, NOON};
+use crate::common::Stored;
 
-/// A build cache with a store whose writer is driven by a thread.
-struct OnDisk {
-    foxy: Foxy,
-    stop: Arc<AtomicBool>,
-    writer: Option<std::thread::JoinHandle<()>>,
-}
-
-impl OnDisk {
-    fn start(disk: u64, workers: usize) -> Self {
-        let clock = Arc::new(ManualClock::new(WallTime::from_secs(NOON)));
-        let engine = Engine::new(EngineConfig::new(16 << 20, 3), clock.clone());
-        let disk = Arc::new(MemDisk::new(disk, 512, 1));
-        let mut writer = engine.open_store(disk, StoreOptions::default()).unwrap();
-        let stop = Arc::new(AtomicBool::new(false));
-        let (stopped, time) = (stop.clone(), clock.clone());
-        let thread = std::thread::spawn(move || {
-            while !stopped.load(Ordering::SeqCst) {
-                writer.turn();
-                time.advance(Duration::from_millis(1));
-                std::thread::sleep(Duration::from_millis(1));
-            }
-        });
-        Self {
-            foxy: Foxy::with_engine(role(64 << 20), config(), workers, engine, clock),
-            stop,
-            writer: Some(thread),
-        }
-    }
-}
-
-impl Drop for OnDisk {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::SeqCst);
-        self.writer.take().unwrap().join().unwrap();
-    }
+/// A build cache with a store of so many bytes.
+fn on_disk(disk: u64, workers: usize) -> Stored {
+    let disk = Arc::new(MemDisk::new(disk, 512, 1));
+    Stored::serving(role(64 << 20), disk, config(), 16 << 20, workers)
 }
 
 #[test]
 fn readers_get_one_of_the_wholes_that_writers_store() {
-    let build = OnDisk::start(512 << 20, 2);
+    let build = on_disk(512 << 20, 2);
     let foxy = &build.foxy;
     const WRITERS: u64 = 3;
     const ROUNDS: u64 = 12;
@@ -111,7 +77,7 @@ fn readers_get_one_of_the_wholes_that_writers_store() {
 
 #[test]
 fn a_full_store_forgets_the_oldest_and_never_gives_a_part() {
-    let build = OnDisk::start(64 << 20, 1);
+    let build = on_disk(64 << 20, 1);
     let foxy = &build.foxy;
     let body = |n: u64| bytes(100 + n, 3 << 20);
     let path = |n: u64| format!("/cas/{}", sha(&body(n)));
