@@ -49,7 +49,7 @@ impl Foxy {
             let site = format!("[[site]]\nname = \"shop\"\nlisten_tls = \"{address}\"\n");
             Some((Self::try_start(&[], &(site + settings))?, address))
         });
-        started.expect("foxy goes on running, with one of five sets of addresses")
+        started.expect("Foxy starts with one of five sets of addresses")
     }
 
     /// A build cache named `build` at the second address, with these settings.
@@ -61,13 +61,13 @@ impl Foxy {
             );
             Some((Self::try_start(&[], &(site + settings))?, address))
         });
-        started.expect("foxy goes on running, with one of five sets of addresses")
+        started.expect("Foxy starts with one of five sets of addresses")
     }
 
     fn start(extra: &[&str], settings: &str) -> Self {
         // Others look for free ports at the same time, and one may be taken before Foxy has it.
         let started = (0..5).find_map(|_| Self::try_start(extra, settings));
-        started.expect("foxy goes on running, with one of five pairs of addresses")
+        started.expect("Foxy starts with one of five pairs of addresses")
     }
 
     /// `None` if it ended before it listened, which its messages explain.
