@@ -63,7 +63,7 @@ const OF_BYTES: &[&str] = &[
 ];
 
 /// The head of an upstream's answer with these fields, as the cache gets it. Framing stays. `fresh` is
-/// the longest life of an index document in seconds, if that is not its class's.
+/// the longest life of an answer in seconds, if that is not its class's.
 pub fn answer<'a>(
     mirror: &Mirror,
     place: Place,

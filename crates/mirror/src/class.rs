@@ -26,7 +26,8 @@ impl Kind {
     pub(crate) fn at_most(self, seconds: u32) -> Self {
         match self {
             Self::Index(fresh) => Self::Index(fresh.min(seconds)),
-            other => other,
+            Self::Immutable => Self::Index(seconds),
+            Self::Pass => Self::Pass,
         }
     }
 

@@ -183,7 +183,14 @@ impl Ask {
     /// caches on the way are passed by.
     pub(crate) fn is_doubted(&self, local: &Local) -> bool {
         let part = self.role.mirrored().filter(|part| part.is_artefact());
-        part.is_some_and(|part| local.proxy.expected.is_doubted(part.name(), &self.target))
+        part.is_some_and(|part| local.proxy.expected.is_doubted(part.scope(), &self.target))
+    }
+
+    /// True if the registry takes a credential of the client no more, or for this no more: what it has
+    /// brought before is then to be forgotten.
+    pub(crate) fn is_refused(&self, status: u16) -> bool {
+        let own = self.role.mirrored().is_some_and(|part| part.is_own());
+        own && matches!(status, 401 | 403 | 404 | 410)
     }
 
     /// Returns whether a stored object has the digest that documents of a mirror name for it.

@@ -8,6 +8,7 @@ mod asked;
 mod comparison;
 mod edit;
 mod expected;
+mod fields;
 mod images;
 mod names;
 mod roles;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 
 use foxy_base::eq_name;
 use foxy_http_rules::coding::Coding;
-use foxy_http_rules::rewrite::{Direction, FieldRules, PathRules, Redirects, Rewriting};
+use foxy_http_rules::rewrite::{Redirects, Rewriting};
 use foxy_mirror::{
     Class, Digest, Document, Image, Kind, Listing, Mirror, Place, Refused, Upstream,
 };
@@ -28,6 +29,7 @@ pub use asked::MirrorPart;
 pub(crate) use comparison::Comparison;
 pub(crate) use edit::Edit;
 pub(crate) use expected::{Expected, Standing};
+use fields::rewriting;
 use images::ImagePart;
 pub use images::Login;
 pub(crate) use images::{Tokens, ask as ask_registry};
@@ -38,6 +40,9 @@ pub(crate) use screened::{Held, LONG_AT_ONCE, ask as ask_screened};
 
 use crate::{Compress, Role, Site};
 
+/// Seconds for which a registry's answer to a credential of a client holds: then the registry is asked
+/// again, and while it fails the old one counts.
+const OWN_SECONDS: u32 = 86_400;
 /// Shorter documents are sent plain.
 const COMPRESS_MIN: u64 = 1 << 10;
 
@@ -52,6 +57,9 @@ pub struct MirrorSite {
     pub tls: OriginTls,
     /// Credential for the upstream; `None`: it is asked without.
     pub login: Option<Login>,
+    /// Clients may show credentials of their own, which the upstream gets. Those of registries of
+    /// container images may always.
+    pub client_logins: bool,
 }
 
 /// All mirrors.
@@ -85,6 +93,10 @@ pub struct Mirrored {
     named: bool,
     document: Option<Document>,
     image: Option<Box<OfImage>>,
+    /// Name for digests that documents have named: that of the mirror, and of the client's credential.
+    scope: String,
+    /// The client has shown a credential of its own.
+    own: bool,
 }
 
 /// A part of a mirror of container images.
@@ -142,7 +154,7 @@ impl Mirrored {
     pub(crate) fn expected(&self, table: &Expected, path: &[u8]) -> Option<Digest> {
         match self.image() {
             Some(image) => image.digest(None),
-            None if self.is_artefact() => table.of(self.name(), path),
+            None if self.is_artefact() => table.of(self.scope(), path),
             None => None,
         }
     }
@@ -177,6 +189,16 @@ impl Mirrored {
         &self.mirror.name
     }
 
+    /// Name for digests that documents have named: what one credential was told is not known to others.
+    pub(crate) fn scope(&self) -> &str {
+        &self.scope
+    }
+
+    /// True if what a client gets depends on its own credential.
+    pub(crate) const fn is_own(&self) -> bool {
+        self.own
+    }
+
     /// The upstream itself.
     pub(crate) fn upstream(&self) -> Upstream {
         let servers = self.mirror.servers();
@@ -207,8 +229,8 @@ impl Mirrored {
         self.mirror.class(self.place.class)
     }
 
-    /// The head of an upstream's answer as the cache gets it. `fresh` is the longest life of a document
-    /// in seconds, if that is not its class's. `expected` is the digest that its body must have: it is
+    /// The head of an upstream's answer as the cache gets it. `fresh` is its longest life in seconds, if
+    /// that is not its class's. `expected` is the digest that its body must have: it is
     /// said in place of the upstream's own.
     pub(crate) fn answer<'a>(
         &self,
@@ -217,6 +239,11 @@ impl Mirrored {
         fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
     ) -> foxy_mirror::Answer {
         let of = (&self.mirror, self.place, self.document());
+        let lasts = self.image().is_some_and(ImagePart::is_layer);
+        let fresh = match self.own && !lasts {
+            true => Some(fresh.map_or(OWN_SECONDS, |fresh| fresh.min(OWN_SECONDS))),
+            false => fresh,
+        };
         let expected = expected.filter(|_| status == 200);
         let fields = fields.filter(|(name, _)| {
             expected.is_none()
@@ -256,11 +283,12 @@ impl MirrorSite {
         })
     }
 
-    /// The role for a part of the mirror. `form` is the number of the form that the client accepts.
+    /// The role for a part of the mirror. `form` is the number of the form that the client accepts, `own`
+    /// says that the client's own credential is sent.
     fn site(
         &self,
         place: Place,
-        form: Option<usize>,
+        (form, own): (Option<usize>, bool),
         base: Option<&str>,
         clients: &[IpNet],
     ) -> Option<Site> {
@@ -300,7 +328,7 @@ impl MirrorSite {
                 mirror,
                 place,
                 (class, form),
-                self.login.as_ref(),
+                (self.login.as_ref(), own),
             )?)),
             compress,
             allow_clients: Some(clients.to_vec()),
@@ -311,6 +339,8 @@ impl MirrorSite {
                 named: self.named.get(place.server).copied().unwrap_or_default(),
                 document,
                 image: None,
+                scope: mirror.name.clone(),
+                own,
             })),
             ..Site::default()
         })
@@ -328,6 +358,7 @@ impl MirrorSite {
         let server = mirror.servers().first()?;
         let (host, port) = server.host_and_port();
         let place = mirror.place(image.path.as_bytes())?;
+        let own = part.is_own();
         Some(Site {
             name: format!("{}{}", mirror.name, part.partition()),
             host,
@@ -349,6 +380,8 @@ impl MirrorSite {
                     named: self.named.clone(),
                     tls: self.tls.clone(),
                 })),
+                scope: mirror.name.clone(),
+                own,
             })),
             ..Site::default()
         })
@@ -377,49 +410,17 @@ pub(crate) fn proven(role: &Role) -> Option<Role> {
     }))
 }
 
-/// Path at the server, and fields of requests to it: of the client's fields, none that names a user
-/// or selects another form. The credential is for the upstream's own scheme, host and port.
-fn rewriting(
-    mirror: &Mirror,
-    place: Place,
-    (class, form): (&Class, Option<usize>),
-    login: Option<&Login>,
-) -> Option<Rewriting> {
-    let mut changes = vec![
-        "remove Authorization".to_owned(),
-        "remove Cookie".to_owned(),
-        "remove Forwarded".to_owned(),
-        "remove X-Forwarded-For".to_owned(),
-    ];
-    let servers = mirror.servers();
-    let server = servers.get(place.server)?;
-    if let Some(login) = login.filter(|_| server.is_server_of(&servers[0])) {
-        changes.push(format!("set Authorization: {}", login.header()));
-    }
-    if class.kind != Kind::Pass {
-        changes.push("remove Accept-Language".to_owned());
-        let coding = if class.rewrite.is_some() || mirror.screens(place.class).is_some() {
-            "gzip"
-        } else {
-            "identity"
-        };
-        changes.push(format!("set Accept-Encoding: {coding}"));
-    }
-    let accept = form.and_then(|form| class.accept.get(form));
-    let accept = accept.map(|(_, accept)| &accept[..]);
-    let screens = mirror.screens(place.class);
-    // Ages are in one form alone.
-    let dated = screens.filter(|rules| rules.min_age.is_some());
-    let accept = dated.and_then(|rules| rules.listing.dated()).or(accept);
-    changes.extend(accept.map(|accept| format!("set Accept: {accept}")));
-    let (from, to) = mirror.beginnings(place.server);
-    let path = match mirror.images {
-        true => None,
-        false => Some(format!("prefix {from} {to}/")),
-    };
-    Some(Rewriting {
-        requests: FieldRules::parse(&changes, Direction::Request).ok()?,
-        paths: PathRules::parse(path.as_slice()).ok()?,
-        ..Rewriting::default()
-    })
+/// The part of a mirror for a client that has shown a credential: everything that it gets is kept apart
+/// from what others get.
+fn of_credential(role: &Role, mark: &str) -> Option<Role> {
+    let Role::Site(site) = role else { return None };
+    let of = site.mirror.as_ref()?;
+    Some(Role::Site(Site {
+        name: format!("{}@{mark}", site.name),
+        mirror: Some(Arc::new(Mirrored {
+            scope: format!("{}@{mark}", of.mirror.name),
+            ..(**of).clone()
+        })),
+        ..site.clone()
+    }))
 }

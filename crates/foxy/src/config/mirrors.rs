@@ -126,7 +126,11 @@ fn one(section: &Section, problems: &mut Vec<Problem>) -> Option<MirrorSite> {
     if let Some(own) = own {
         site.mirror = site.mirror.with_own(own);
     }
-    Some(MirrorSite { login, ..site })
+    Some(MirrorSite {
+        login,
+        client_logins: values.flag("client_logins"),
+        ..site
+    })
 }
 
 /// The credential for the upstream, after the settings that hang together were checked.
@@ -143,7 +147,8 @@ fn login(
     };
     let (login, token) = (text("login"), text("token"));
     let bearer = token.as_deref().map(Login::token);
-    let given = login.is_some() || token.is_some();
+    let own = matches!(values.given("client_logins"), Some(Value::Flag(true)));
+    let given = login.is_some() || token.is_some() || own;
     let mistakes = [
         (
             preset.images && !prefixes.is_empty(),
@@ -155,11 +160,15 @@ fn login(
         ),
         (
             !preset.images && given && upstream.is_none(),
-            "mirror.upstream: a credential (`login`, `token`) is for a registry that the section names",
+            "mirror.upstream: a credential (`login`, `token`, `client_logins`) is for a registry that the section names",
         ),
         (
             preset.images && token.is_some(),
             "mirror.token: registries of container images give tokens themselves; use `login`",
+        ),
+        (
+            preset.images && values.given("client_logins").is_some(),
+            "mirror.client_logins: mirrors of container images take them always; leave it out",
         ),
         (
             login.is_some() && token.is_some(),
@@ -228,6 +237,7 @@ fn site(
         mirror,
         tls,
         login: None,
+        client_logins: false,
     }
 }
 
@@ -255,6 +265,16 @@ pub(super) fn check(config: &Config, problems: &mut Vec<Problem>) {
     if config.listen.is_empty() {
         let text = "mirrors answer on the listeners of the forward proxy, and there is none; give `listen` or `listen_tls`";
         problems.push(Problem::conflict("mirror", text.to_owned()));
+    }
+    if let (Some(mirrors), Some(gate)) = (&config.proxy.mirrors, &config.proxy.gatekeeper)
+        && let Some(site) = mirrors.sites.iter().find(|site| site.client_logins)
+        && gate.has_logins_at(mirrors)
+    {
+        let text = format!(
+            "mirror.client_logins of `{}`: users of mirrors log in at Foxy itself, by the same field; take mirrors and `forward` out of `login.at`",
+            site.mirror.name
+        );
+        problems.push(Problem::conflict("mirror.client_logins", text));
     }
     let taken =
         |name: &&String| *name == "forward" || config.sites.iter().any(|s| s.name == **name);
@@ -317,6 +337,9 @@ mod tests {
         );
         assert!(site.named.iter().all(|named| *named));
         assert_eq!(site.mirror.prefix, "/own");
+        assert!(!site.client_logins);
+        let config = build(&format!("{own}client_logins = true\n")).unwrap();
+        assert!(config.proxy.mirrors.as_ref().unwrap().sites[0].client_logins);
     }
 
     #[test]
@@ -400,6 +423,18 @@ mod tests {
             (
                 "[[mirror]]\npreset = \"npm\"\nupstream = \"http://a.test\"\ntoken = \"a\"\nlogin = \"a:b\"\n",
                 "exclude each other",
+            ),
+            (
+                "[[mirror]]\npreset = \"npm\"\nclient_logins = true\n",
+                "a registry that the section names",
+            ),
+            (
+                "[[mirror]]\npreset = \"oci\"\nclient_logins = true\n",
+                "take them always",
+            ),
+            (
+                "[login]\nhelper = [\"/bin/true\"]\n[[mirror]]\npreset = \"npm\"\nupstream = \"http://a.test\"\nclient_logins = true\n",
+                "by the same field",
             ),
             (
                 "[[mirror]]\npreset = \"npm\"\nnames = [\"@acme/*\"]\n",

@@ -309,6 +309,8 @@ pub const SETTINGS: &[Setting] = &[
         "`USER:PASSWORD` for the upstream; write \"${file:/etc/foxy/registry}\" to keep it in a file of its own. It goes to the scheme, host and port of `upstream` alone; with container images also to the token service that the upstream names, if `hosts` lists that. Who may use the mirror may then read what this user may."),
     free("mirror", "token", Text, "none",
         "The same with a bearer token in place of user and password."),
+    fixed("mirror", "client_logins", Flag, "false",
+        "Whether a client's own `Authorization` goes to the scheme, host and port of `upstream`. Everything that a client with a credential gets is then stored for that credential alone, until Foxy is started again, and the registry is asked about it again after a day. Clients without one get what `login` or `token` may read, or what everybody may. Mirrors of container images do this always."),
     free("mirror", "upstream_ca", Path, "the authorities that the system trusts",
         "PEM file with the only authorities whose certificates the servers may have."),
 

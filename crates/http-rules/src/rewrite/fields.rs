@@ -66,6 +66,8 @@ enum Change {
     Add(String, Template),
     Remove(String),
     Rename(String, String),
+    /// All others are removed, except those of the connection and those that Foxy uses itself.
+    Only(&'static [&'static str]),
 }
 
 /// A field of a message under change.
@@ -84,6 +86,14 @@ impl FieldRules {
         Ok(Self { changes: changes? })
     }
 
+    /// The rules after a first change: of the fields of a request, those of these names stay alone,
+    /// beside those of the connection and those that Foxy uses itself.
+    #[must_use]
+    pub fn after_only(mut self, names: &'static [&'static str]) -> Self {
+        self.changes.insert(0, Change::Only(names));
+        self
+    }
+
     /// True if nothing is changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -97,6 +107,7 @@ impl FieldRules {
         self.changes.iter().any(|change| match change {
             Change::Set(name, _) | Change::Add(name, _) | Change::Remove(name) => is(name),
             Change::Rename(old, new) => is(old) || is(new),
+            Change::Only(names) => !stays(names, name),
         })
     }
 
@@ -106,7 +117,7 @@ impl FieldRules {
     pub fn names_user(&self) -> bool {
         self.changes.iter().any(|change| match change {
             Change::Set(_, value) | Change::Add(_, value) => value.names_user(),
-            Change::Remove(_) | Change::Rename(..) => false,
+            Change::Remove(_) | Change::Rename(..) | Change::Only(_) => false,
         })
     }
 
@@ -158,8 +169,15 @@ impl Change {
                     line.0 = new.as_bytes().into();
                 }
             }
+            Self::Only(names) => fields.retain(|line| stays(names, &line.0)),
         }
     }
+}
+
+/// True if a field stays where fields of these names do alone.
+fn stays(names: &[&str], name: &[u8]) -> bool {
+    let has = |list: &[&str]| list.iter().any(|known| eq_name(name, known.as_bytes()));
+    has(names) || has(FRAMING) || has(OF_FOXY)
 }
 
 fn written<'a>(name: &'a str, value: &Template, values: &dyn Values) -> Line<'a> {
@@ -305,6 +323,21 @@ mod tests {
             assert!(rules.touches(name.as_bytes()), "{name}");
         }
         assert!(!rules.touches(b"f"));
+    }
+
+    #[test]
+    fn only_what_is_named_stays() {
+        let rules = FieldRules::parse(&["set Accept: b".to_owned()], Direction::Request);
+        let rules = rules.unwrap().after_only(&["accept", "user-agent"]);
+        let mut head = b"GET / HTTP/1.1\r\nHost: a\r\nX-Key: 1\r\nACCEPT: a\r\nUser-Agent: c\r\nIf-None-Match: d\r\n\r\n".to_vec();
+        rules.change_head(&mut head, &Fixed);
+        assert_eq!(
+            String::from_utf8(head).unwrap(),
+            "GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: c\r\nIf-None-Match: d\r\nAccept: b\r\n\r\n"
+        );
+        for (name, touched) in [("x-key", true), ("Accept", true), ("user-agent", false)] {
+            assert_eq!(rules.touches(name.as_bytes()), touched, "{name}");
+        }
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! The mirror of a request, on the listeners of the forward proxy.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
-use foxy_base::first;
-use foxy_http1::{RequestParts, Scheme, TargetForm};
+use foxy_base::{first, values};
+use foxy_http1::{RequestHead, RequestParts, Scheme, TargetForm};
 
 use super::Conn;
 use crate::Role;
@@ -56,15 +57,24 @@ impl<T: Transport> Conn<T> {
             _ => return Err(NoMirror::Path),
         }
         // Where Foxy itself wants logins, `Authorization` may be for Foxy.
-        let login = first(&head, "Authorization").filter(|_| config.gatekeeper.is_none());
+        let gate = config.gatekeeper.as_ref();
+        let takes_none = gate.is_none_or(|gate| !gate.has_logins_at(mirrors));
+        let login = takes_none.then(|| all_of(&head)).flatten();
         let wants = Wants {
             method: head.method(),
             method_text: head.method_text(),
             path: target.path,
             accept: first(&head, "Accept").unwrap_or_default(),
-            login: login.map(|login| (login, config.seed)),
+            login: login.as_deref().map(|login| (login, config.seed)),
         };
         let clients = &config.access.allow_clients;
         self.local.roles.find(mirrors, &wants, base, clients)
     }
+}
+
+/// The credential of a request. Several are one of its own: which of them a registry takes is not known.
+fn all_of<'a>(head: &'a RequestHead<'_>) -> Option<Cow<'a, [u8]>> {
+    let mut all = values(head, "Authorization");
+    let one = all.next()?;
+    Some(all.fold(one.into(), |all, next| [&*all, next].join(&b'\n').into()))
 }

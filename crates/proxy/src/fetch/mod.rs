@@ -191,6 +191,9 @@ async fn fetch(
             }
         };
         drop(permit);
+        if job.ask.is_refused(parts.status()) {
+            local.proxy.forget(job.ask.base_hash, &job.ask.base);
+        }
         let response = local.wall();
         let asked = job.asked(Times {
             request,

@@ -14,9 +14,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use foxy_access::{Action, RuleSet, Scheme};
 use foxy_base::WallTime;
+use foxy_http_rules::rules::FORWARD;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use crate::Mirrors;
 use crate::logins::{Logins, LoginsConfig};
 use crate::parents::{ParentGroup, Parents};
 
@@ -106,6 +108,15 @@ impl Gatekeeper {
 
     pub(crate) const fn logins(&self) -> Option<&Logins> {
         self.logins.as_ref()
+    }
+
+    /// True if users log in at some of these mirrors: then `Authorization` is for Foxy itself.
+    #[must_use]
+    pub fn has_logins_at(&self, mirrors: &Mirrors) -> bool {
+        let named = |at: &String| mirrors.sites.iter().any(|site| site.mirror.name == *at);
+        let takes = |at: &String| at == FORWARD || named(at);
+        let logins = self.logins.as_ref();
+        logins.is_some_and(|logins| logins.config().at.iter().any(takes))
     }
 
     /// The rules.

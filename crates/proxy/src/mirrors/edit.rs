@@ -36,6 +36,7 @@ pub(crate) struct Rewriting {
     /// Where the digests of artefacts go.
     proxy: Arc<Proxy>,
     mirror: Arc<Mirror>,
+    scope: Box<str>,
     /// Path of the document.
     path: Box<[u8]>,
 }
@@ -46,7 +47,7 @@ pub(crate) struct Comparing {
     comparisons: Vec<Comparison>,
     /// The last piece: nobody gets it before the digest is right.
     held: Bytes,
-    /// Its mirror and its path.
+    /// The scope of its digest, and its path.
     name: (String, Box<[u8]>),
 }
 
@@ -89,7 +90,7 @@ impl Edit {
         Some(Self::Artefact(Box::new(Comparing {
             comparisons: of,
             held: Bytes::new(),
-            name: (part.mirror.name.clone(), ask.target().into()),
+            name: (part.scope().to_owned(), ask.target().into()),
         })))
     }
 
@@ -106,6 +107,7 @@ impl Edit {
             rewriter: Rewriter::new(transform, content_type, of, &document.base),
             proxy: Arc::clone(proxy),
             mirror: Arc::clone(&part.mirror),
+            scope: part.scope().into(),
             path: path.into(),
         })))
     }
@@ -190,7 +192,7 @@ impl Rewriting {
         self.rewriter.push(plain, &mut out);
         let mut found = self.rewriter.found();
         found.retain(|found| self.mirror.speaks_for(&self.path, &found.path));
-        self.proxy.expected.note(&self.mirror.name, found);
+        self.proxy.expected.note(&self.scope, found);
         if !out.is_empty() {
             send(out.into());
         }

@@ -116,7 +116,7 @@ impl Expected {
             return Standing::Right;
         }
         let generations = self.table.lock();
-        let Some(entry) = generations.get(&key(part.name(), path)) else {
+        let Some(entry) = generations.get(&key(part.scope(), path)) else {
             return Standing::Right;
         };
         if entry.right == object.meta().version {

@@ -10,8 +10,8 @@ use foxy_mirror::{Mirror, NoImage, Place, image};
 use hashbrown::HashMap;
 use ipnet::IpNet;
 
-use super::images::{ImagePart, Login};
-use super::{Mirrors, rewriting};
+use super::images::{ImagePart, Login, mark};
+use super::{MirrorSite, Mirrors, of_credential, rewriting};
 use crate::Role;
 use crate::route::Refusal;
 use crate::sites::has_dots;
@@ -32,15 +32,15 @@ const fn refused(status: u16, reason: &'static str) -> NoMirror {
     NoMirror::Refused(Refusal { status, reason })
 }
 
-/// Mirror, place, form and base.
-type Part = (usize, Place, Option<usize>, Option<String>);
+/// Mirror, place, form, base, and whether the client's own credential is sent.
+type Part = (usize, Place, Option<usize>, Option<String>, bool);
 
 /// The roles for parts of mirrors.
 #[derive(Debug, Default)]
 pub(crate) struct Roles {
     parts: RefCell<HashMap<Part, Rc<Role>>>,
     /// Changes of requests for images: there are too many of these for a role of each.
-    images: RefCell<HashMap<(usize, Place), Arc<Rewriting>>>,
+    images: RefCell<HashMap<(usize, Place, bool), Arc<Rewriting>>>,
     /// From one mirror to another.
     away: RefCell<HashMap<(usize, usize), Rc<Role>>>,
 }
@@ -51,7 +51,7 @@ pub(crate) struct Wants<'a> {
     pub(crate) method_text: &'a [u8],
     pub(crate) path: &'a [u8],
     pub(crate) accept: &'a [u8],
-    /// The client's credential for a registry of images, and the seed for its name.
+    /// The client's credential for the registry, and the seed for its name.
     pub(crate) login: Option<(&'a [u8], u64)>,
 }
 
@@ -105,17 +105,33 @@ impl Roles {
             // Nothing is written into it.
             None => site.mirror.screens(place.class).map(|_| String::new()),
         };
-        let part = (number, place, class.form(accept), base);
-        if let Some(role) = self.parts.borrow().get(&part) {
-            return Ok(Rc::clone(role));
+        let login = wants.login.filter(|_| site.client_logins);
+        let part = (number, place, class.form(accept), base, login.is_some());
+        let unusable = refused(500, "mirror-not-usable");
+        let role = self.part(site, part, clients).ok_or(unusable)?;
+        match login {
+            None => Ok(role),
+            // Not kept: there are as many as anybody likes to make up.
+            Some((login, seed)) => {
+                let role = of_credential(&role, &mark(login, seed));
+                role.map(Rc::new).ok_or(unusable)
+            }
         }
-        let own = site.site(place, part.2, part.3.as_deref(), clients);
-        let role = Rc::new(Role::Site(own.ok_or(refused(500, "mirror-not-usable"))?));
+    }
+
+    /// The role for a part, for all clients.
+    fn part(&self, site: &MirrorSite, part: Part, clients: &[IpNet]) -> Option<Rc<Role>> {
+        if let Some(role) = self.parts.borrow().get(&part) {
+            return Some(Rc::clone(role));
+        }
+        let (_, place, form, ref base, own) = part;
+        let role = site.site(place, (form, own), base.as_deref(), clients)?;
+        let role = Rc::new(Role::Site(role));
         let mut roles = self.parts.borrow_mut();
         if roles.len() < ROLES_MAX {
             roles.insert(part, Rc::clone(&role));
         }
-        Ok(role)
+        Some(role)
     }
 
     /// The role that sends clients from one mirror to the one that owns what they ask for.
@@ -157,26 +173,28 @@ impl Roles {
         let (number, site) = registries[image.registry];
         let unusable = refused(500, "mirror-not-usable");
         let place = site.mirror.place(image.path.as_bytes()).ok_or(unusable)?;
-        let rules = self.rules_of(number, place, &site.mirror).ok_or(unusable)?;
         let own = wants
             .login
             .and_then(|(text, seed)| Some((Login::shown(text)?, seed)));
         // A purge names what is stored, and is nobody's access to it.
         let proven = wants.method == Method::Purge;
+        let of = (number, place, own.is_some());
+        let rules = self.rules_of(of, &site.mirror).ok_or(unusable)?;
         let part = ImagePart::new(image.clone(), own, site.login.clone(), proven);
         let role = site.image_site(&image, part, rules, clients);
         role.map(Role::Site).ok_or(unusable)
     }
 
-    fn rules_of(&self, number: usize, place: Place, mirror: &Mirror) -> Option<Arc<Rewriting>> {
-        if let Some(rules) = self.images.borrow().get(&(number, place)) {
+    fn rules_of(&self, of: (usize, Place, bool), mirror: &Mirror) -> Option<Arc<Rewriting>> {
+        if let Some(rules) = self.images.borrow().get(&of) {
             return Some(Arc::clone(rules));
         }
+        let (_, place, own) = of;
         let class = mirror.class(place.class);
         let form = (!class.accept.is_empty()).then_some(0);
-        let rules = Arc::new(rewriting(mirror, place, (class, form), None)?);
+        let rules = Arc::new(rewriting(mirror, place, (class, form), (None, own))?);
         let mut all = self.images.borrow_mut();
-        all.insert((number, place), Arc::clone(&rules));
+        all.insert(of, Arc::clone(&rules));
         Some(rules)
     }
 }

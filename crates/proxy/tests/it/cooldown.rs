@@ -44,6 +44,7 @@ fn under(name: &str, origin: &Origin, min_age: Option<u32>, block: &[&str]) -> C
         mirror,
         tls: foxy_tls::OriginTls::system(),
         login: None,
+        client_logins: false,
     }])
 }
 

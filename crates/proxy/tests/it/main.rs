@@ -17,6 +17,7 @@ mod caching;
 mod chaos;
 mod chaos_ranges;
 mod client_certificates;
+mod client_logins;
 mod compression;
 mod cookies;
 mod cooldown;

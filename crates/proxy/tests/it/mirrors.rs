@@ -35,6 +35,7 @@ pub(crate) fn mirror(name: &str, origin: &Origin) -> MirrorSite {
         mirror,
         tls: foxy_tls::OriginTls::system(),
         login: None,
+        client_logins: false,
     }
 }
 

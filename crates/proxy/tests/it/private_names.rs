@@ -64,6 +64,7 @@ fn private(origin: &Origin, entries: &[&str]) -> MirrorSite {
         mirror: mirror.with_own(names),
         tls: foxy_tls::OriginTls::system(),
         login: Some(Login::new("ann:pw")),
+        client_logins: false,
     }
 }
 

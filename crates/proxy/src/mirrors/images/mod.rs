@@ -70,16 +70,16 @@ impl Login {
             header: format!("Basic {coded}"),
         })
     }
+}
 
-    /// A name by which its objects are told from those of others. Nothing can be learnt from it, and
-    /// it is another one after a start.
-    fn mark(&self, seed: u64) -> String {
-        let mut hash = Sha256::new();
-        hash.update(seed.to_le_bytes());
-        hash.update(self.header.as_bytes());
-        let digest = hash.finalize();
-        digest[..12].iter().map(|b| format!("{b:02x}")).collect()
-    }
+/// A name by which objects of a credential are told from those of others. Nothing can be learnt from it,
+/// and it is another one after a start.
+pub(super) fn mark(authorization: &[u8], seed: u64) -> String {
+    let mut hash = Sha256::new();
+    hash.update(seed.to_le_bytes());
+    hash.update(authorization);
+    let digest = hash.finalize();
+    digest[..12].iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// The step that a request for an image is at.
@@ -113,7 +113,9 @@ impl ImagePart {
             Wanted::Blob(_) if !proven => Step::Proof,
             _ => Step::Answer,
         };
-        let mark = own.as_ref().map(|(login, seed)| login.mark(*seed));
+        let mark = own
+            .as_ref()
+            .map(|(login, seed)| mark(login.header.as_bytes(), *seed));
         Self {
             image,
             step,
@@ -130,8 +132,18 @@ impl ImagePart {
         }
     }
 
+    /// True if the client has shown a credential of its own.
+    pub(super) fn is_own(&self) -> bool {
+        !self.mark.is_empty()
+    }
+
     pub(crate) fn is_proof(&self) -> bool {
         self.step == Step::Proof
+    }
+
+    /// True if it is a layer that the client may have.
+    pub(super) fn is_layer(&self) -> bool {
+        matches!(self.image.wanted, Wanted::Blob(_)) && !self.is_proof()
     }
 
     /// True if it asks whether the registry is there.

@@ -108,6 +108,7 @@ impl Fake {
             mirror,
             tls: foxy_tls::OriginTls::system(),
             login: login.map(Login::new),
+            client_logins: false,
         }
     }
 

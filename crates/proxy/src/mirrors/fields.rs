@@ -1,0 +1,81 @@
+//! Fields of requests to the upstreams of mirrors and of answers to clients, and paths at upstreams.
+
+use foxy_http_rules::rewrite::{Direction, FieldRules, PathRules, Rewriting};
+use foxy_mirror::{Class, Kind, Mirror, Place};
+
+use super::Login;
+
+/// Fields of clients that upstreams get, beside those that Foxy needs. Registries know users by others
+/// too, or let them choose what is written into documents, and the answers are for everybody.
+const FROM_CLIENTS: &[&str] = &[
+    "accept",
+    "accept-encoding",
+    "accept-language",
+    "authorization",
+    "cache-control",
+    "content-encoding",
+    "content-type",
+    "pragma",
+    "user-agent",
+];
+
+/// Path at the server, and fields of requests to it: of the client's fields, none that names a user
+/// or selects another form. A credential, the mirror's or the client's `own`, is for the upstream's own
+/// scheme, host and port.
+pub(super) fn rewriting(
+    mirror: &Mirror,
+    place: Place,
+    (class, form): (&Class, Option<usize>),
+    (login, own): (Option<&Login>, bool),
+) -> Option<Rewriting> {
+    let mut changes = Vec::new();
+    let servers = mirror.servers();
+    let server = servers.get(place.server)?;
+    let trusted = server.is_server_of(&servers[0]);
+    if !(own && trusted) || mirror.images {
+        changes.push("remove Authorization".to_owned());
+        if let Some(login) = login.filter(|_| trusted) {
+            changes.push(format!("set Authorization: {}", login.header()));
+        }
+    }
+    if class.kind != Kind::Pass {
+        changes.push("remove Accept-Language".to_owned());
+        let coding = if class.rewrite.is_some() || mirror.screens(place.class).is_some() {
+            "gzip"
+        } else {
+            "identity"
+        };
+        changes.push(format!("set Accept-Encoding: {coding}"));
+    }
+    let accept = form.and_then(|form| class.accept.get(form));
+    let accept = accept.map(|(_, accept)| &accept[..]);
+    let screens = mirror.screens(place.class);
+    // Ages are in one form alone.
+    let dated = screens.filter(|rules| rules.min_age.is_some());
+    let accept = dated.and_then(|rules| rules.listing.dated()).or(accept);
+    changes.extend(accept.map(|accept| format!("set Accept: {accept}")));
+    let (from, to) = mirror.beginnings(place.server);
+    let path = match mirror.images {
+        true => None,
+        false => Some(format!("prefix {from} {to}/")),
+    };
+    let requests = FieldRules::parse(&changes, Direction::Request).ok()?;
+    Some(Rewriting {
+        requests: requests.after_only(FROM_CLIENTS),
+        answers: answers(class, own)?,
+        paths: PathRules::parse(path.as_slice()).ok()?,
+        ..Rewriting::default()
+    })
+}
+
+/// Changes of answers on their way to clients: caches on the way share none that a credential of the
+/// client has brought.
+fn answers(class: &Class, own: bool) -> Option<FieldRules> {
+    let changes = match (own, class.kind) {
+        (false, _) => return Some(FieldRules::default()),
+        // What the upstream says may be stricter.
+        (true, Kind::Pass) => "add Cache-Control: private".to_owned(),
+        (true, _) => "set Cache-Control: private".to_owned(),
+    };
+    FieldRules::parse(&[changes], Direction::Answer).ok()
+}
