@@ -49,6 +49,8 @@ impl Kind {
 pub enum Transform {
     /// `dl` in the configuration of a registry of crates.
     Cargo,
+    /// Nothing in a file of a sparse index of crates, whose digests are read.
+    Crates,
     /// `dist.tarball` in packuments.
     Npm,
     /// URLs of files in an index of Python packages, HTML (PEP 503) or JSON (PEP 691).
@@ -61,10 +63,17 @@ impl Transform {
     pub fn of(name: &str) -> Option<Self> {
         match name {
             "cargo" => Some(Self::Cargo),
+            "crates" => Some(Self::Crates),
             "npm" => Some(Self::Npm),
             "pypi" => Some(Self::Pypi),
             _ => None,
         }
+    }
+
+    /// True if the name by which the client knows Foxy is written into documents.
+    #[must_use]
+    pub fn writes(self) -> bool {
+        self != Self::Crates
     }
 }
 

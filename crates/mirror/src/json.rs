@@ -4,7 +4,8 @@
 use memchr::memchr2;
 
 use crate::digest::{of_hex, of_integrity};
-use crate::{Digest, Found, Transform};
+use crate::versions::crate_path;
+use crate::{Digest, Found, Mirror, Transform};
 
 /// Longest string that is looked at as a whole; longer ones are passed on.
 const TEXT_MAX: usize = 8 << 10;
@@ -17,28 +18,34 @@ const DEPTH_MAX: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Name {
     Other,
+    Cksum,
     Dist,
     Dl,
     Files,
     Hashes,
     Integrity,
+    Name,
     Sha256,
     Tarball,
     Url,
+    Vers,
     Versions,
 }
 
 impl Name {
     fn of(text: &[u8]) -> Self {
         match text {
+            b"cksum" => Self::Cksum,
             b"dist" => Self::Dist,
             b"dl" => Self::Dl,
             b"files" => Self::Files,
             b"hashes" => Self::Hashes,
             b"integrity" => Self::Integrity,
+            b"name" => Self::Name,
             b"sha256" => Self::Sha256,
             b"tarball" => Self::Tarball,
             b"url" => Self::Url,
+            b"vers" => Self::Vers,
             b"versions" => Self::Versions,
             _ => Self::Other,
         }
@@ -79,8 +86,9 @@ pub(crate) struct Json {
     /// The last name, and whether a name comes next.
     name: Name,
     wants_name: bool,
-    /// Path and digest of the artefact whose object is open.
+    /// Path and digest of the artefact whose object is open; of a crate, its name and its version.
     path: Option<Vec<u8>>,
+    version: Option<Vec<u8>>,
     digest: Option<Digest>,
     /// Artefacts with their digests, until somebody takes them.
     found: Vec<Found>,
@@ -101,14 +109,21 @@ impl Json {
             name: Name::Other,
             wants_name: false,
             path: None,
+            version: None,
             digest: None,
             found: Vec::new(),
         }
     }
 
     /// Takes the artefacts that were found.
-    pub(crate) fn found(&mut self) -> Vec<Found> {
-        std::mem::take(&mut self.found)
+    pub(crate) fn found(&mut self, mirror: &Mirror) -> Vec<Found> {
+        let mut found = std::mem::take(&mut self.found);
+        if self.transform == Transform::Crates {
+            for found in &mut found {
+                found.path.splice(..0, mirror.prefix.bytes());
+            }
+        }
+        found
     }
 
     /// Takes a piece of the document and appends what is to be sent.
@@ -161,14 +176,12 @@ impl Json {
                 self.name = Name::Other;
                 self.wants_name = is_object && self.deeper == 0;
                 if self.is_artefact() {
-                    (self.path, self.digest) = (None, None);
+                    (self.path, self.version, self.digest) = (None, None, None);
                 }
             }
             b'}' | b']' => {
-                if self.is_artefact()
-                    && let (Some(path), Some(digest)) = (self.path.take(), self.digest.take())
-                {
-                    self.found.push(Found::new(&path, digest));
+                if self.is_artefact() {
+                    self.end_artefact();
                 }
                 if self.deeper > 0 {
                     self.deeper -= 1;
@@ -182,7 +195,26 @@ impl Json {
                 let in_object = self.open.last().is_some_and(|open| open.is_object);
                 self.wants_name = in_object && self.deeper == 0;
             }
+            // Each line of an index of crates is a document, whatever the last one was.
+            b'\n' if self.transform == Transform::Crates => {
+                (self.open, self.deeper) = (Vec::new(), 0);
+                (self.name, self.wants_name) = (Name::Other, false);
+            }
             _ => {}
+        }
+    }
+
+    fn end_artefact(&mut self) {
+        let (path, version) = (self.path.take(), self.version.take());
+        let (Some(path), Some(digest)) = (path, self.digest.take()) else {
+            return;
+        };
+        match (self.transform, version) {
+            (Transform::Crates, version) => {
+                let path = version.and_then(|version| crate_path(&path, &version));
+                self.found.extend(path.map(|path| Found { path, digest }));
+            }
+            _ => self.found.push(Found::new(&path, digest)),
         }
     }
 
@@ -194,7 +226,7 @@ impl Json {
         }
         let is = |at: usize, name| open.get(at).is_some_and(|open| open.name == name);
         match (self.transform, open.len()) {
-            (Transform::Cargo, depth) => depth == 1,
+            (Transform::Cargo | Transform::Crates, depth) => depth == 1,
             // A version alone, or one of a packument; a version may have any name.
             (Transform::Npm, 2) => is(1, Name::Dist),
             (Transform::Npm, 4) => is(1, Name::Versions) && is(3, Name::Dist),
@@ -219,6 +251,7 @@ impl Json {
     fn is_wanted(&self) -> bool {
         match (self.transform, self.name) {
             (Transform::Cargo, Name::Dl)
+            | (Transform::Crates, Name::Name | Name::Vers | Name::Cksum)
             | (Transform::Npm, Name::Tarball | Name::Integrity)
             | (Transform::Pypi, Name::Url) => self.is_artefact(),
             (Transform::Pypi, Name::Sha256) => self.has_digests(),
@@ -269,17 +302,34 @@ impl Json {
         match self.within {
             Within::Name => self.name = Name::of(&self.text),
             Within::Kept => {
-                match self.name {
-                    Name::Sha256 => self.digest = of_hex(&self.text),
-                    Name::Integrity => self.digest = of_integrity(&self.text),
-                    _ => self.path = unescaped(&self.text).and_then(|url| map(&url)),
-                }
-                match &self.path {
-                    Some(path) if !matches!(self.name, Name::Sha256 | Name::Integrity) => {
+                let path = match self.name {
+                    Name::Sha256 | Name::Cksum => {
+                        self.digest = of_hex(&self.text);
+                        None
+                    }
+                    Name::Integrity => {
+                        self.digest = of_integrity(&self.text);
+                        None
+                    }
+                    Name::Name => {
+                        self.path = Some(self.text.clone());
+                        None
+                    }
+                    Name::Vers => {
+                        self.version = Some(self.text.clone());
+                        None
+                    }
+                    _ => {
+                        self.path = unescaped(&self.text).and_then(|url| map(&url));
+                        self.path.as_ref()
+                    }
+                };
+                match path {
+                    Some(path) => {
                         out.extend_from_slice(base);
                         out.extend_from_slice(path);
                     }
-                    _ => out.append(&mut self.text),
+                    None => out.append(&mut self.text),
                 }
             }
             Within::Nothing | Within::Passing => {}

@@ -1,11 +1,12 @@
 //! A mirror: one upstream, the hosts that it lists, and the mapping of URLs.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use foxy_base::hash64;
 
-use crate::versions::speaks_for;
-use crate::{Class, IMAGES_PREFIX, OwnNames, Refused, Upstream, VersionRules};
+use crate::versions::{crate_of, speaks_for};
+use crate::{Class, IMAGES_PREFIX, Listing, OwnNames, Refused, Upstream, VersionRules};
 
 /// Changes with the rewriting: rewritten documents get other ETags then.
 const VERSION: u64 = 1;
@@ -117,6 +118,23 @@ impl Mirror {
                 speaks_for(listing, &document, &artefact)
             }
             _ => true,
+        }
+    }
+
+    /// The path by which documents name the artefact at this path, query and all: of crates they say
+    /// name and version alone.
+    #[must_use]
+    pub fn named_path<'a>(&self, path: &'a [u8]) -> Cow<'a, [u8]> {
+        let end = path.iter().position(|b| *b == b'?').unwrap_or(path.len());
+        let is_of_crates = || {
+            self.classes
+                .iter()
+                .any(|c| c.listing == Some(Listing::Cargo))
+        };
+        let rest = path[..end].strip_prefix(self.prefix.as_bytes());
+        match rest.filter(|_| is_of_crates()).and_then(crate_of) {
+            Some(named) => [self.prefix.as_bytes(), &named].concat().into(),
+            None => path[..end].into(),
         }
     }
 

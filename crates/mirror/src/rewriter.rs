@@ -60,7 +60,7 @@ impl Rewriter {
     /// Takes the artefacts that were named with their digests since the last call.
     pub fn found(&mut self) -> Vec<Found> {
         match &mut self.form {
-            Form::Json(json) => json.found(),
+            Form::Json(json) => json.found(&self.mirror),
             Form::Html(html) => html.found(),
         }
     }

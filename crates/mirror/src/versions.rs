@@ -17,6 +17,7 @@ pub use edits::Body;
 pub use own::OwnNames;
 pub(crate) use own::speaks_for;
 pub use paths::Refused;
+pub(crate) use paths::{crate_of, crate_path};
 
 /// How the documents and paths of a registry name versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

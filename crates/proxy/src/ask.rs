@@ -183,7 +183,7 @@ impl Ask {
     /// caches on the way are passed by.
     pub(crate) fn is_doubted(&self, local: &Local) -> bool {
         let part = self.role.mirrored().filter(|part| part.is_artefact());
-        part.is_some_and(|part| local.proxy.expected.is_doubted(part.scope(), &self.target))
+        part.is_some_and(|part| local.proxy.expected.is_doubted(part, &self.target))
     }
 
     /// True if the registry takes a credential of the client no more, or for this no more: what it has

@@ -14,6 +14,7 @@ mod names;
 mod roles;
 mod screened;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use foxy_base::eq_name;
@@ -154,7 +155,7 @@ impl Mirrored {
     pub(crate) fn expected(&self, table: &Expected, path: &[u8]) -> Option<Digest> {
         match self.image() {
             Some(image) => image.digest(None),
-            None if self.is_artefact() => table.of(self.scope(), path),
+            None if self.is_artefact() => table.of(self, path),
             None => None,
         }
     }
@@ -192,6 +193,11 @@ impl Mirrored {
     /// Name for digests that documents have named: what one credential was told is not known to others.
     pub(crate) fn scope(&self) -> &str {
         &self.scope
+    }
+
+    /// The path by which documents name the artefact at this path.
+    pub(crate) fn named_path<'a>(&self, path: &'a [u8]) -> Cow<'a, [u8]> {
+        self.mirror.named_path(path)
     }
 
     /// True if what a client gets depends on its own credential.

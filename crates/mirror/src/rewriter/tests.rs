@@ -4,14 +4,15 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::Digest;
+use crate::{Digest, preset};
 
 const BASE: &str = "http://foxy.test:3128";
 
 fn mirror() -> Arc<Mirror> {
     let upstream = "https://up.test/r".parse().unwrap();
     let hosts = vec!["https://files.test".parse().unwrap()];
-    Mirror::new("m".into(), "/m", upstream, hosts, Vec::new())
+    let classes = preset("cargo").unwrap().classes.clone();
+    Mirror::new("m".into(), "/m", upstream, hosts, classes)
 }
 
 fn rewritten(transform: Transform, content_type: &str, pieces: &[&[u8]]) -> Vec<u8> {
@@ -108,6 +109,43 @@ fn pypi_html() {
     assert_eq!(whole(Transform::Pypi, "text/html", PAGE), expected);
 }
 
+const CRATES: &str = r#"{"name":"A_b","vers":"1.0.0+x","deps":[{"name":"c","vers":"2.0.0","cksum":"00"}],"cksum":"1111111111111111111111111111111111111111111111111111111111111111"}
+{"name":"a-b","vers":"1.0.1","cksum":"zz"}
+{"name":"a-b","vers":"1.0.2","cksum":"1111111111111111111111111111111111111111111111111111111111111111"
+{"cksum":"2222222222222222222222222222222222222222222222222222222222222222","features":{"name":[]},"vers":"1.0.3","name":"a-b","dl":"https://files.test/x"}
+{"name":"../a","vers":"1.0.4","cksum":"1111111111111111111111111111111111111111111111111111111111111111"}
+"#;
+
+#[test]
+fn digests_of_crates_are_read_and_nothing_is_written() {
+    assert_eq!(whole(Transform::Crates, "text/plain", CRATES), CRATES);
+    let found = |pieces: &[&[u8]]| {
+        let mut rewriter = Rewriter::new(Transform::Crates, b"", (mirror(), 0), "");
+        for piece in pieces {
+            rewriter.push(piece, &mut Vec::new());
+        }
+        rewriter.found()
+    };
+    let path = |version: &str| {
+        mirror()
+            .named_path(format!("/m/~files.test/x/a-b/{version}/download?q").as_bytes())
+            .into_owned()
+    };
+    let expected = [
+        Found {
+            path: path("1.0.0%2Bx"),
+            digest: Digest::Sha256([0x11; 32]),
+        },
+        Found {
+            path: path("1.0.3"),
+            digest: Digest::Sha256([0x22; 32]),
+        },
+    ];
+    assert_eq!(found(&[CRATES.as_bytes()]), expected);
+    let single: Vec<_> = CRATES.as_bytes().chunks(1).collect();
+    assert_eq!(found(&single), expected);
+}
+
 fn documents() -> impl Strategy<Value = (Transform, &'static str, &'static str)> {
     prop::sample::select(vec![
         (Transform::Npm, "json", PACKUMENT),
@@ -118,6 +156,7 @@ fn documents() -> impl Strategy<Value = (Transform, &'static str, &'static str)>
             "",
             r#"{"dl":"https://files.test/{crate}","api":"x"}"#,
         ),
+        (Transform::Crates, "", CRATES),
     ])
 }
 
@@ -196,7 +235,7 @@ proptest! {
 
     #[test]
     fn what_is_not_understood_stays(json in noise(JSON), html in noise(HTML)) {
-        for transform in [Transform::Npm, Transform::Pypi, Transform::Cargo] {
+        for transform in [Transform::Npm, Transform::Pypi, Transform::Cargo, Transform::Crates] {
             prop_assert_eq!(&whole(transform, "json", &json), &json);
         }
         prop_assert_eq!(&whole(Transform::Pypi, "html", &html), &html);

@@ -287,6 +287,31 @@ fn cargo(path: &[String]) -> Vec<(String, Which)> {
     }
 }
 
+/// The one path, without prefix, by which digests of a version of a crate are known, whatever the path
+/// under which a registry has it. `None` if name or version have other signs than those of crates.
+pub(crate) fn crate_path(name: &[u8], version: &[u8]) -> Option<Vec<u8>> {
+    let (name, version) = (
+        std::str::from_utf8(name).ok()?,
+        std::str::from_utf8(version).ok()?,
+    );
+    let plain = |text: &str, beside: &[u8]| {
+        let fits = |b: u8| b.is_ascii_alphanumeric() || beside.contains(&b);
+        !text.is_empty() && text.bytes().all(fits)
+    };
+    let name = names::package(Listing::Cargo, name);
+    let good = plain(&name, b"-") && plain(version, b".-+");
+    good.then(|| format!("/{name}/{version}/download").into_bytes())
+}
+
+/// The same for the path of an artefact, if it names one version of a crate.
+pub(crate) fn crate_of(path: &[u8]) -> Option<Vec<u8>> {
+    let named = cargo(&segments(path));
+    let [(name, Which::Version(version))] = &named[..] else {
+        return None;
+    };
+    crate_path(name.as_bytes(), version.as_bytes())
+}
+
 /// Places of `-`.
 fn dashes(text: &str) -> impl Iterator<Item = usize> {
     text.bytes()

@@ -46,7 +46,7 @@ impl Local {
         match standing {
             Standing::Wrong => {
                 self.count(Event::MirrorReplaced);
-                table.doubt(part.scope(), path, true);
+                table.doubt(part, path, true);
                 None
             }
             Standing::Unknown(_) if stored.flags.has(Flags::PARTIAL) => None,
@@ -95,10 +95,10 @@ impl<T: Transport> Conn<T> {
             return;
         }
         match self.local.has_digest(object, digest).await {
-            Some(true) => table.prove(part.scope(), path, (digest, object.meta().version)),
+            Some(true) => table.prove(part, path, (digest, object.meta().version)),
             Some(false) => {
                 self.local.count(Event::MirrorMismatch);
-                table.doubt(part.scope(), path, true);
+                table.doubt(part, path, true);
                 proxy.forget(object.hash(), object.key());
             }
             None => {

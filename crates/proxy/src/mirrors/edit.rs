@@ -47,8 +47,8 @@ pub(crate) struct Comparing {
     comparisons: Vec<Comparison>,
     /// The last piece: nobody gets it before the digest is right.
     held: Bytes,
-    /// The scope of its digest, and its path.
-    name: (String, Box<[u8]>),
+    /// Its part of the mirror, and its path.
+    name: (Arc<Mirrored>, Box<[u8]>),
 }
 
 impl Edit {
@@ -90,7 +90,7 @@ impl Edit {
         Some(Self::Artefact(Box::new(Comparing {
             comparisons: of,
             held: Bytes::new(),
-            name: (part.scope().to_owned(), ask.target().into()),
+            name: (Arc::clone(part), ask.target().into()),
         })))
     }
 
@@ -144,8 +144,8 @@ impl Edit {
             Self::Document(document) => document.finish(&mut send),
             Self::Artefact(artefact) => {
                 let right = artefact.comparisons.iter().all(Comparison::is_right);
-                let (mirror, path) = &artefact.name;
-                proxy.expected.doubt(mirror, path, !right);
+                let (part, path) = &artefact.name;
+                proxy.expected.doubt(part, path, !right);
                 if !right {
                     proxy.counters(worker).add(Event::MirrorMismatch, 1);
                     return Err(MISMATCH);

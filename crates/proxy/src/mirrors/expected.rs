@@ -62,12 +62,16 @@ pub(crate) enum Standing {
 }
 
 /// A path of a mirror, without query, in the form of keys.
-fn key(mirror: &str, path: &[u8]) -> KeyHash {
-    let end = path.iter().position(|b| *b == b'?').unwrap_or(path.len());
-    let mut text = mirror.as_bytes().to_vec();
+fn key(scope: &str, path: &[u8]) -> KeyHash {
+    let mut text = scope.as_bytes().to_vec();
     text.push(b' ');
-    Escapes::Normal.write(&path[..end], &mut text);
+    Escapes::Normal.write(path, &mut text);
     key_hash(&text)
+}
+
+/// The same for the artefact at a path, which may have a query.
+fn key_of(part: &Mirrored, path: &[u8]) -> KeyHash {
+    key(part.scope(), &part.named_path(path))
 }
 
 impl Generations {
@@ -82,8 +86,8 @@ impl Generations {
 }
 
 impl Expected {
-    /// Notes what a document of a mirror has named. The last one counts.
-    pub(crate) fn note(&self, mirror: &str, found: Vec<Found>) {
+    /// Notes what a document has named in this scope. The last one counts.
+    pub(crate) fn note(&self, scope: &str, found: Vec<Found>) {
         if found.is_empty() {
             return;
         }
@@ -92,7 +96,7 @@ impl Expected {
             if generations.young.len() >= GENERATION {
                 generations.old = std::mem::take(&mut generations.young);
             }
-            let key = key(mirror, &found.path);
+            let key = key(scope, &found.path);
             let known = generations.get(&key).copied();
             let entry = known.filter(|known| known.digest == found.digest);
             let entry = entry.unwrap_or(Entry {
@@ -104,10 +108,11 @@ impl Expected {
         }
     }
 
-    /// The digest of what is below this path; a query may follow it.
-    pub(crate) fn of(&self, mirror: &str, path: &[u8]) -> Option<Digest> {
+    /// The digest of the artefact at this path; a query may follow it.
+    pub(crate) fn of(&self, part: &Mirrored, path: &[u8]) -> Option<Digest> {
+        let key = key_of(part, path);
         let generations = self.table.lock();
-        Some(generations.get(&key(mirror, path))?.digest)
+        Some(generations.get(&key)?.digest)
     }
 
     /// A stored object beside the digest of the artefact at this path.
@@ -115,8 +120,9 @@ impl Expected {
         if !part.is_named_by_documents() {
             return Standing::Right;
         }
+        let key = key_of(part, path);
         let generations = self.table.lock();
-        let Some(entry) = generations.get(&key(part.scope(), path)) else {
+        let Some(entry) = generations.get(&key) else {
             return Standing::Right;
         };
         if entry.right == object.meta().version {
@@ -138,26 +144,35 @@ impl Expected {
     }
 
     /// Notes that the bytes of this version of an object have this digest.
-    pub(crate) fn prove(&self, mirror: &str, path: &[u8], (digest, version): (Digest, u64)) {
+    pub(crate) fn prove(&self, part: &Mirrored, path: &[u8], (digest, version): (Digest, u64)) {
+        let key = key_of(part, path);
         let mut generations = self.table.lock();
-        let entry = generations.get_mut(&key(mirror, path));
+        let entry = generations.get_mut(&key);
         if let Some(entry) = entry.filter(|entry| entry.digest == digest) {
             entry.right = version;
         }
     }
 
     /// Notes whether the last bytes of an artefact, stored or fetched, had another digest.
-    pub(crate) fn doubt(&self, mirror: &str, path: &[u8], doubted: bool) {
+    pub(crate) fn doubt(&self, part: &Mirrored, path: &[u8], doubted: bool) {
+        self.set_doubt(&key_of(part, path), doubted);
+    }
+
+    fn set_doubt(&self, key: &KeyHash, doubted: bool) {
         let mut generations = self.table.lock();
-        if let Some(entry) = generations.get_mut(&key(mirror, path)) {
+        if let Some(entry) = generations.get_mut(key) {
             entry.doubted = doubted;
         }
     }
 
     /// True if the last bytes of an artefact had another digest.
-    pub(crate) fn is_doubted(&self, mirror: &str, path: &[u8]) -> bool {
+    pub(crate) fn is_doubted(&self, part: &Mirrored, path: &[u8]) -> bool {
+        self.has_doubt(&key_of(part, path))
+    }
+
+    fn has_doubt(&self, key: &KeyHash) -> bool {
         let generations = self.table.lock();
-        let entry = generations.get(&key(mirror, path));
+        let entry = generations.get(key);
         entry.is_some_and(|entry| entry.doubted)
     }
 }
@@ -173,6 +188,11 @@ mod tests {
         }
     }
 
+    fn of(expected: &Expected, scope: &str, path: &[u8]) -> Option<Digest> {
+        let generations = expected.table.lock();
+        Some(generations.get(&key(scope, path))?.digest)
+    }
+
     #[test]
     fn mirrors_have_digests_of_their_own_and_the_last_one_counts() {
         let expected = Expected::default();
@@ -180,9 +200,9 @@ mod tests {
             "a",
             vec![found("/a/x%7e".into(), 1), found("/a/x~".into(), 2)],
         );
-        assert_eq!(expected.of("a", b"/a/x~?q"), Some(Digest::Sha256([2; 32])));
-        assert_eq!(expected.of("b", b"/a/x~"), None);
-        assert_eq!(expected.of("a", b"/a/y"), None);
+        assert_eq!(of(&expected, "a", b"/a/x~"), Some(Digest::Sha256([2; 32])));
+        assert_eq!(of(&expected, "b", b"/a/x~"), None);
+        assert_eq!(of(&expected, "a", b"/a/y"), None);
     }
 
     #[test]
@@ -190,17 +210,17 @@ mod tests {
         let expected = Expected::default();
         let note = |n| expected.note("a", vec![found("/x".into(), n)]);
         note(1);
-        assert!(!expected.is_doubted("a", b"/x"));
-        expected.doubt("a", b"/x?q", true);
+        assert!(!expected.has_doubt(&key("a", b"/x")));
+        expected.set_doubt(&key("a", b"/x"), true);
         note(1);
-        assert!(expected.is_doubted("a", b"/x") && !expected.is_doubted("b", b"/x"));
-        expected.doubt("a", b"/x", false);
-        assert!(!expected.is_doubted("a", b"/x"));
-        expected.doubt("a", b"/x", true);
+        assert!(expected.has_doubt(&key("a", b"/x")) && !expected.has_doubt(&key("b", b"/x")));
+        expected.set_doubt(&key("a", b"/x"), false);
+        assert!(!expected.has_doubt(&key("a", b"/x")));
+        expected.set_doubt(&key("a", b"/x"), true);
         note(2);
-        assert!(!expected.is_doubted("a", b"/x"));
-        expected.doubt("a", b"/unnamed", true);
-        assert!(!expected.is_doubted("a", b"/unnamed"));
+        assert!(!expected.has_doubt(&key("a", b"/x")));
+        expected.set_doubt(&key("a", b"/unnamed"), true);
+        assert!(!expected.has_doubt(&key("a", b"/unnamed")));
     }
 
     #[test]
@@ -216,11 +236,7 @@ mod tests {
         assert!(buckets <= GENERATION, "{buckets}");
         assert!(size_of::<(KeyHash, Entry)>() < 104);
         drop(generations);
-        assert!(
-            expected
-                .of("a", name(3 * GENERATION - 1).as_bytes())
-                .is_some()
-        );
-        assert!(expected.of("a", name(0).as_bytes()).is_none());
+        assert!(of(&expected, "a", name(3 * GENERATION - 1).as_bytes()).is_some());
+        assert!(of(&expected, "a", name(0).as_bytes()).is_none());
     }
 }

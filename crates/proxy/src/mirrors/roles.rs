@@ -101,8 +101,9 @@ impl Roles {
         }
         let base = match class.rewrite {
             // What documents say is for everybody who gets them.
-            Some(_) => Some(base().ok_or(refused(421, "name-not-configured"))?),
+            Some(form) if form.writes() => Some(base().ok_or(refused(421, "name-not-configured"))?),
             // Nothing is written into it.
+            Some(_) => Some(String::new()),
             None => site.mirror.screens(place.class).map(|_| String::new()),
         };
         let login = wants.login.filter(|_| site.client_logins);

@@ -246,3 +246,26 @@ fn a_refusal_says_what_and_why() {
         "left-pad@1.3.0 is blocked by the operator of this mirror (mirror.block: left-pad@1.3.0)"
     );
 }
+
+#[test]
+fn every_path_of_a_version_of_a_crate_is_one() {
+    let one = Some(b"/a-b/1.0.0+x/download".to_vec());
+    assert_eq!(crate_path(b"A_b", b"1.0.0+x"), one);
+    for (path, is_one) in [
+        ("/crates/a-b/1.0.0+x/download", true),
+        ("/api/v1/crates/A_b/1.0.0%2Bx/download", true),
+        ("/~static.test/crates/a-b/a-b-1.0.0+x.crate", true),
+        ("/a-b/a-b-1.0.0.crate", false),
+        ("/a-b/download", false),
+        // Which of both is the version?
+        ("/a-b-1.0.0-1.0.0+x.crate", false),
+        ("/a/../b/a b/1.0.0+x/download", false),
+        ("/aa/bb/a-b", false),
+    ] {
+        assert_eq!(crate_of(path.as_bytes()) == one, is_one, "{path}");
+    }
+    assert_eq!(crate_of(b"/a-b-1.0.0-1.0.0+x.crate"), None);
+    for (name, version) in [("a/b", "1.0.0"), ("", "1.0.0"), ("a", "1/0"), ("a", "")] {
+        assert_eq!(crate_path(name.as_bytes(), version.as_bytes()), None);
+    }
+}
