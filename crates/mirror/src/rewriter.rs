@@ -11,8 +11,8 @@ use crate::{Found, Mirror, Transform};
 pub struct Rewriter {
     form: Form,
     mirror: Arc<Mirror>,
-    /// The server that the document is from.
-    server: usize,
+    /// The server that the document is from; `None`: it was rewritten before, and is only read.
+    server: Option<usize>,
     base: Box<str>,
 }
 
@@ -41,15 +41,36 @@ impl Rewriter {
         Self {
             form,
             mirror,
-            server,
+            server: Some(server),
             base: base.into(),
+        }
+    }
+
+    /// Reads a document that was rewritten in this way before: what comes of it is of no use, but what is
+    /// found is.
+    #[must_use]
+    pub fn again(
+        transform: Transform,
+        content_type: &[u8],
+        mirror: Arc<Mirror>,
+        base: &str,
+    ) -> Self {
+        Self {
+            server: None,
+            ..Self::new(transform, content_type, (mirror, 0), base)
         }
     }
 
     /// Takes a piece of the document and appends what is to be sent to `out`.
     pub fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         let (mirror, server, base) = (&self.mirror, self.server, &self.base);
-        let path = |url: &[u8]| mirror.path_of(server, url);
+        let path = |url: &[u8]| match server {
+            Some(server) => mirror.path_of(server, url),
+            None => {
+                let path = url.strip_prefix(base.as_bytes())?;
+                mirror.has(path).then(|| path.to_vec())
+            }
+        };
         let map: Map<'_> = (base.as_bytes(), &path);
         match &mut self.form {
             Form::Json(json) => json.push(piece, map, out),

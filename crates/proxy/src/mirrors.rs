@@ -21,7 +21,7 @@ use foxy_base::eq_name;
 use foxy_http_rules::coding::Coding;
 use foxy_http_rules::rewrite::{Redirects, Rewriting};
 use foxy_mirror::{
-    Class, Digest, Document, Image, Kind, Listing, Mirror, Place, Refused, Upstream,
+    Class, Digest, Document, Image, Kind, Listing, Mirror, Place, Refused, Rewriter, Upstream,
 };
 use foxy_tls::OriginTls;
 use ipnet::IpNet;
@@ -229,6 +229,23 @@ impl Mirrored {
     /// The document that is rewritten.
     pub(crate) const fn document(&self) -> Option<&Document> {
         self.document.as_ref()
+    }
+
+    /// Reads the document again that is stored with this media type: it was rewritten for this part.
+    pub(crate) fn rewriter(&self, content_type: &[u8]) -> Option<Rewriter> {
+        let (document, transform) = (self.document()?, self.class().rewrite?);
+        let mirror = Arc::clone(&self.mirror);
+        Some(Rewriter::again(
+            transform,
+            content_type,
+            mirror,
+            &document.base,
+        ))
+    }
+
+    /// True if the document at a path may name this artefact.
+    pub(crate) fn speaks_for(&self, document: &[u8], artefact: &[u8]) -> bool {
+        self.mirror.speaks_for(document, artefact)
     }
 
     fn class(&self) -> &Class {

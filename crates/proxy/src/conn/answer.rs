@@ -59,6 +59,8 @@ pub(super) enum Long {
     Prove,
     /// To find out whether a stored artefact has this digest.
     Compare(Arc<Object>, Digest),
+    /// To note the digests in a stored document.
+    Learn(Arc<Object>),
     /// Straight to the origin, past the cache.
     Pass(Fwd),
     /// A head from the origin, or a stored answer if the origin fails.
@@ -179,6 +181,9 @@ impl<T: Transport> Conn<T> {
         };
         let unusable = || miss(decide_miss(&request, Miss::Uri), Known::nothing(None));
         let stored = local.proxy.admitted(&object, rule).ok_or_else(unusable)?;
+        if local.has_to_learn(role, &object) {
+            return Err(Instead::Long(Long::Learn(object)));
+        }
         let standing = local.standing(role, &head, (&object, &stored));
         let standing = standing.ok_or_else(unusable)?;
         if stored.flags.has(Flags::PARTIAL) {
@@ -235,6 +240,7 @@ impl<T: Transport> Conn<T> {
         loop {
             let short = match long {
                 Long::Prove => Box::pin(self.proven(&parts, keep)).await,
+                Long::Learn(object) => Box::pin(self.learnt(&parts, &object, keep)).await,
                 Long::Compare(..) if comparisons.next().is_none() => {
                     Err(Instead::Refuse(UNSETTLED, Outcome::Local))
                 }
@@ -290,7 +296,7 @@ impl<T: Transport> Conn<T> {
             Long::Head(want) => Box::pin(self.head(&ask, &want, keep)).await,
             Long::Tunnel | Long::Moved(_) | Long::Redirected(..) => Finish::default(),
             Long::Options | Long::Trace | Long::Pac => Finish::default(),
-            Long::Registry | Long::Prove | Long::Compare(..) => Finish::default(),
+            Long::Registry | Long::Prove | Long::Compare(..) | Long::Learn(_) => Finish::default(),
         };
         self.note_finish(&ask, started, &finish);
         finish.keep

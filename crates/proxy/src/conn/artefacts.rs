@@ -1,8 +1,9 @@
-//! Stored artefacts of mirrors whose digest was named after they were stored.
+//! Stored artefacts of mirrors whose digest was named after they were stored, and stored documents whose
+//! digests are not known any more.
 
 use std::sync::Arc;
 
-use foxy_base::MonoTime;
+use foxy_base::{MonoTime, first};
 use foxy_http_rules::{self as rules, Flags};
 use foxy_http1::{RequestHead, RequestParts};
 use foxy_mirror::Digest;
@@ -17,6 +18,9 @@ use crate::reply::send_page;
 use crate::rewriting::Recipient;
 use crate::serve::find::fragment;
 use crate::{Event, Role};
+
+/// Bytes of a document that are read at once.
+const LEARN_AT_ONCE: usize = 64 << 10;
 
 impl Local {
     /// How the bytes of a stored object stand to the digest that documents of a mirror name for this
@@ -54,6 +58,39 @@ impl Local {
         }
     }
 
+    /// True if a stored object is a document that names digests which are not known, as after a start.
+    #[inline]
+    pub(super) fn has_to_learn(&self, role: &Role, object: &Object) -> bool {
+        role.is_document() && !self.proxy.expected.has_learnt(&object.hash())
+    }
+
+    /// Notes the digests that a stored document names; those that are there, if not all of it is.
+    async fn learn(&self, part: &Mirrored, path: &[u8], object: &Arc<Object>) {
+        let content_type = first(object.fields(), "Content-Type").unwrap_or_default();
+        let Some(mut rewriter) = part.rewriter(content_type) else {
+            return;
+        };
+        let mut out = Vec::new();
+        let mut note = |bytes: &[u8]| {
+            for piece in bytes.chunks(LEARN_AT_ONCE) {
+                out.clear();
+                rewriter.push(piece, &mut out);
+                let mut found = rewriter.found();
+                found.retain(|found| part.speaks_for(path, &found.path));
+                self.proxy.expected.recall(part.scope(), found);
+            }
+        };
+        note(object.body());
+        for n in 0..object.fragment_count() {
+            let Some(fragment) = fragment(self, object, n, true).await else {
+                return;
+            };
+            note(fragment.body());
+            // Other tasks of the worker have their turn.
+            tokio::task::yield_now().await;
+        }
+    }
+
     /// Returns whether the body of a stored object has this digest; `None` if not all of it is there.
     async fn has_digest(&self, object: &Arc<Object>, digest: Digest) -> Option<bool> {
         self.count(Event::MirrorCompared);
@@ -70,6 +107,26 @@ impl Local {
 }
 
 impl<T: Transport> Conn<T> {
+    /// Notes the digests that a stored document names. The request is then looked up again.
+    pub(super) async fn learnt(
+        &mut self,
+        parts: &RequestParts,
+        object: &Arc<Object>,
+        keep: bool,
+    ) -> Result<Finish, Instead> {
+        let head = parts.head(self.buf.filled(), &self.slots);
+        let table = &self.local.proxy.expected;
+        let turn = table.turn().await;
+        if let Some(part) = self.role.mirrored()
+            && self.local.has_to_learn(&self.role, object)
+        {
+            self.local.learn(part, head.target().path, object).await;
+            table.learn(object.hash());
+        }
+        drop(turn);
+        self.short(parts, keep).await
+    }
+
     /// Hashes a stored artefact, unless another request has done so meanwhile. An object with another
     /// digest is forgotten. The request is then looked up again.
     pub(super) async fn compared(

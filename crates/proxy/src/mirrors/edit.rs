@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use flate2::write::MultiGzDecoder;
-use foxy_base::{FieldBlock, first};
+use foxy_base::{FieldBlock, KeyHash, first};
 use foxy_mirror::{Mirror, Rewriter, digests_of_field};
 
 use super::{Comparison, Mirrored};
@@ -37,8 +37,9 @@ pub(crate) struct Rewriting {
     proxy: Arc<Proxy>,
     mirror: Arc<Mirror>,
     scope: Box<str>,
-    /// Path of the document.
+    /// Path of the document, and its key.
     path: Box<[u8]>,
+    key: KeyHash,
 }
 
 #[derive(Debug)]
@@ -63,7 +64,7 @@ impl Edit {
         let part = ask.role.mirrored()?;
         if part.is_document() {
             let content_type = first(fields, "Content-Type").unwrap_or_default();
-            return Self::document(proxy, (part, ask.target()), content_type, coded);
+            return Self::document(proxy, (part, ask), content_type, coded);
         }
         let said = |name| first(fields, name).and_then(|value| digests_of_field(value).next());
         let mut expected = match part.image() {
@@ -96,7 +97,7 @@ impl Edit {
 
     fn document(
         proxy: &Arc<Proxy>,
-        (part, path): (&Mirrored, &[u8]),
+        (part, ask): (&Mirrored, &Ask),
         content_type: &[u8],
         coded: bool,
     ) -> Option<Self> {
@@ -108,7 +109,8 @@ impl Edit {
             proxy: Arc::clone(proxy),
             mirror: Arc::clone(&part.mirror),
             scope: part.scope().into(),
-            path: path.into(),
+            path: ask.target().into(),
+            key: ask.base_hash,
         })))
     }
 
@@ -181,6 +183,7 @@ impl Rewriting {
         }
         let mut out = Vec::new();
         self.rewriter.finish(&mut out);
+        self.proxy.expected.learn(self.key);
         if !out.is_empty() {
             send(out.into());
         }

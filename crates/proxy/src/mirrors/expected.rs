@@ -4,7 +4,7 @@ use foxy_base::{KeyHash, first, key_hash};
 use foxy_http1::Escapes;
 use foxy_mirror::{Digest, Found, digests_of_field};
 use foxy_store::Object;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -13,6 +13,9 @@ use super::Mirrored;
 /// Entries of one generation. There are two: what was named in neither is forgotten. It is as many as
 /// 131,072 buckets of 104 bytes take, so that all take 27 MB at most.
 const GENERATION: usize = (128 << 10) / 8 * 7;
+
+/// Documents of one generation whose digests are known: those of two take 1.2 MB at most.
+const DOCUMENTS: usize = (32 << 10) / 8 * 7;
 
 /// Stored artefacts that are hashed at the same time, over all workers: a crowd that asks for one waits
 /// for the first.
@@ -38,6 +41,9 @@ impl Default for Expected {
 struct Generations {
     young: HashMap<KeyHash, Entry>,
     old: HashMap<KeyHash, Entry>,
+    /// Documents whose digests were noted since the start, by their key in the store. None is in here for
+    /// longer than its digests are.
+    documents: [HashSet<KeyHash>; 2],
 }
 
 /// The digest of an artefact, and the state of what is stored of it.
@@ -75,6 +81,12 @@ fn key_of(part: &Mirrored, path: &[u8]) -> KeyHash {
 }
 
 impl Generations {
+    /// Documents whose digests are in no generation any more will be read again.
+    fn age_documents(&mut self) {
+        let [young, old] = &mut self.documents;
+        *old = std::mem::take(young);
+    }
+
     fn get(&self, key: &KeyHash) -> Option<&Entry> {
         self.young.get(key).or_else(|| self.old.get(key))
     }
@@ -86,8 +98,17 @@ impl Generations {
 }
 
 impl Expected {
-    /// Notes what a document has named in this scope. The last one counts.
+    /// Notes what a document that was fetched has named in this scope. The last one counts.
     pub(crate) fn note(&self, scope: &str, found: Vec<Found>) {
+        self.add(scope, found, true);
+    }
+
+    /// Notes what a stored document names in this scope. What was fetched since is newer.
+    pub(crate) fn recall(&self, scope: &str, found: Vec<Found>) {
+        self.add(scope, found, false);
+    }
+
+    fn add(&self, scope: &str, found: Vec<Found>, newest: bool) {
         if found.is_empty() {
             return;
         }
@@ -95,10 +116,11 @@ impl Expected {
         for found in found {
             if generations.young.len() >= GENERATION {
                 generations.old = std::mem::take(&mut generations.young);
+                generations.age_documents();
             }
             let key = key(scope, &found.path);
             let known = generations.get(&key).copied();
-            let entry = known.filter(|known| known.digest == found.digest);
+            let entry = known.filter(|known| !newest || known.digest == found.digest);
             let entry = entry.unwrap_or(Entry {
                 digest: found.digest,
                 doubted: false,
@@ -106,6 +128,22 @@ impl Expected {
             });
             generations.young.insert(key, entry);
         }
+    }
+
+    /// Notes that the digests of the document with this key were noted.
+    pub(crate) fn learn(&self, document: KeyHash) {
+        let mut generations = self.table.lock();
+        if generations.documents[0].len() >= DOCUMENTS {
+            generations.age_documents();
+        }
+        generations.documents[0].insert(document);
+    }
+
+    /// True if the digests of the document with this key were noted since the start.
+    pub(crate) fn has_learnt(&self, document: &KeyHash) -> bool {
+        let generations = self.table.lock();
+        let mut documents = generations.documents.iter();
+        documents.any(|known| known.contains(document))
     }
 
     /// The digest of the artefact at this path; a query may follow it.
@@ -201,6 +239,9 @@ mod tests {
             vec![found("/a/x%7e".into(), 1), found("/a/x~".into(), 2)],
         );
         assert_eq!(of(&expected, "a", b"/a/x~"), Some(Digest::Sha256([2; 32])));
+        expected.recall("a", vec![found("/a/x~".into(), 3), found("/a/z".into(), 3)]);
+        assert_eq!(of(&expected, "a", b"/a/x~"), Some(Digest::Sha256([2; 32])));
+        assert_eq!(of(&expected, "a", b"/a/z"), Some(Digest::Sha256([3; 32])));
         assert_eq!(of(&expected, "b", b"/a/x~"), None);
         assert_eq!(of(&expected, "a", b"/a/y"), None);
     }
@@ -221,6 +262,37 @@ mod tests {
         assert!(!expected.has_doubt(&key("a", b"/x")));
         expected.set_doubt(&key("a", b"/unnamed"), true);
         assert!(!expected.has_doubt(&key("a", b"/unnamed")));
+    }
+
+    #[test]
+    fn documents_are_forgotten_with_their_digests() {
+        let expected = Expected::default();
+        let document = |n: usize| key("documents", &n.to_le_bytes());
+        expected.note("a", vec![found("/x".into(), 1)]);
+        expected.learn(document(0));
+        let rotate = |round: usize| {
+            let all = (0..GENERATION).map(|n| found(format!("/{round}/{n}"), 0));
+            expected.note("a", all.collect());
+        };
+        rotate(1);
+        rotate(2);
+        let knows = (
+            of(&expected, "a", b"/x").is_some(),
+            expected.has_learnt(&document(0)),
+        );
+        assert_eq!(knows, (false, false));
+        for n in 0..3 * DOCUMENTS {
+            expected.learn(document(n));
+        }
+        let known = |n: usize| expected.has_learnt(&document(n));
+        assert!(known(3 * DOCUMENTS - 1) && !known(0));
+        let generations = expected.table.lock();
+        assert!(
+            generations
+                .documents
+                .iter()
+                .all(|known| known.capacity() <= DOCUMENTS)
+        );
     }
 
     #[test]

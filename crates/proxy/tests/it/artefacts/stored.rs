@@ -1,12 +1,15 @@
 //! Artefacts that were stored before: parts, crowds, and restarts.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
+use foxy_base::WallTime;
 use foxy_proxy::Event;
 
-use super::{FILE, INDEX, Registry, download, fails, file, gets, hex, index, renew_index, stores};
-use crate::common::{Origin, Stored};
+use super::{
+    FILE, INDEX, Registry, download, fails, file, gets, hex, index, renew_index, repr, stores,
+};
+use crate::common::{Answer, Foxy, NOON, Origin, Stored, until};
 use crate::mirrors::{config, get, mirror, start};
 
 #[test]
@@ -107,5 +110,81 @@ fn a_restart_keeps_digests_of_stored_artefacts() {
         renew_index(foxy, 1);
         gets(foxy, &new, "fwd=uri-miss");
         assert_eq!(registry.asked().0, 2, "{size}");
+    }
+}
+
+const JSON: &str = "application/vnd.pypi.simple.v1+json";
+
+/// The index by a name of Foxy's that stays over a restart.
+fn page(foxy: &Foxy, accept: &str) -> Answer {
+    foxy.ask(&format!(
+        "GET {INDEX} HTTP/1.1\r\nHost: cache.test:3128\r\nAccept: {accept}\r\n\r\n"
+    ))
+}
+
+/// What a registry sends as the file, and whether it has no index now.
+type State = Arc<Mutex<(Vec<u8>, bool)>>;
+
+/// A registry whose index has this form and at least this length, and names a file.
+fn registry(accept: &'static str, length: usize, named: &[u8], state: &State) -> Origin {
+    let (named, state) = (hex(named), Arc::clone(state));
+    Origin::start(move |asked| {
+        let filler = "x".repeat(length);
+        let json = format!(
+            "{{\"x\":\"{filler}\",\"files\":[{{\"url\":\"/packages/a.whl\",\"hashes\":{{\"sha256\":\"{named}\"}}}}]}}"
+        );
+        let html = format!("{filler}<a href=\"/packages/a.whl#sha256={named}\">a</a>");
+        let state = state.lock().unwrap();
+        match asked.path() {
+            "/simple/a/" if state.1 => asked.reply("503 Down", "", ""),
+            "/simple/a/" if accept == JSON => {
+                asked.reply("200 OK", &format!("Content-Type: {JSON}\r\n"), json);
+            }
+            "/simple/a/" => asked.reply("200 OK", "Content-Type: text/html\r\n", html),
+            _ => asked.reply("200 OK", "", &state.0),
+        }
+        true
+    })
+}
+
+/// On a disk, with another process after the first: what a stored document names is known again as soon as
+/// somebody gets the document, fresh or not.
+#[test]
+fn a_restart_keeps_what_stored_documents_name() {
+    for (accept, length, fresh) in [
+        ("text/html", 0, true),
+        ("text/html", 700 << 10, false),
+        (JSON, 0, false),
+        (JSON, 700 << 10, true),
+    ] {
+        let right = file(17, 1000);
+        let mut wrong = right.clone();
+        wrong[500] ^= 1;
+        let state = State::new(Mutex::new((wrong, false)));
+        let origin = registry(accept, length, &right, &state);
+        let started = || config(vec![mirror("pypi", &origin)]);
+        let first = Stored::start_as(started(), 4 << 20, 64 << 20, 1);
+        let before = page(&first.foxy, accept);
+        until(|| page(&first.foxy, accept).cache().contains("hit"));
+        first.settle(0);
+        let disk = Arc::clone(&first.disk);
+        drop(first);
+        let again = Stored::on(disk, started(), 4 << 20, 1);
+        let foxy = &again.foxy;
+        if !fresh {
+            foxy.clock.set_wall(WallTime::from_secs(NOON + 3600));
+            state.lock().unwrap().1 = true;
+        }
+        assert!(page(foxy, accept).body == before.body);
+        assert_eq!(
+            origin.asked(),
+            1 + usize::from(!fresh),
+            "it is in the store"
+        );
+        assert!(!download(foxy, FILE).1, "{accept} {length}: another digest");
+        foxy.counts(Event::MirrorMismatch, 1);
+        state.lock().unwrap().0.clone_from(&right);
+        let file = gets(foxy, &right, "fwd=uri-miss");
+        assert_eq!(file.field("Repr-Digest"), Some(&repr(&right)[..]));
     }
 }
