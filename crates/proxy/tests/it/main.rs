@@ -31,6 +31,7 @@ mod large;
 mod leaders;
 mod manner;
 mod methods;
+mod mirror_attacks;
 mod mirrors;
 mod objects;
 mod old_rules;
