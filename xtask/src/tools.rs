@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 /// Program and Debian package.
-const TOOLS: [(&str, &str); 12] = [
+const TOOLS: [(&str, &str); 15] = [
     ("curl", "curl"),
     ("git", "git"),
     ("chromium", "chromium"),
@@ -16,6 +16,9 @@ const TOOLS: [(&str, &str); 12] = [
     ("squid", "squid"),
     ("openssl", "openssl"),
     ("javac", "default-jdk-headless"),
+    ("go", "golang-go"),
+    ("mvn", "maven"),
+    ("gpg", "gpg"),
 ];
 
 /// Makes sure that the clients of the client tests are there. Returns whether all are; what is
@@ -46,10 +49,10 @@ pub(crate) fn ensure() -> bool {
 fn missing() -> Vec<(&'static str, &'static str)> {
     let present = |program: &str| {
         let mut command = Command::new(program);
-        // The one program that knows no option for it.
+        // Programs that know no option for it.
         command
             .arg(match program {
-                "openssl" => "version",
+                "go" | "openssl" => "version",
                 _ => "--version",
             })
             .stdout(Stdio::null())

@@ -1,4 +1,4 @@
-//! Real clients through a real Foxy process: curl, git, apt, pip, npm, cargo and Chromium, each used as a
+//! Real clients through a real Foxy process: curl, git, apt, pip, npm, cargo, go, Maven and Chromium, each used as a
 //! newcomer would use it. A tool that is not installed is named, with the command to get it.
 
 mod apt;

@@ -181,9 +181,9 @@ fn free_addresses() -> [SocketAddr; 2] {
 /// The tool at `path`, or `None` after saying how to get it. With `FOXY_CLIENTS=required` (as in
 /// the full check) a missing tool fails the test.
 pub(crate) fn tool(name: &str, package: &str) -> Option<Command> {
-    // The one program that knows no option for it.
+    // Programs that know no option for it.
     let version = match name {
-        "openssl" => "version",
+        "go" | "openssl" => "version",
         _ => "--version",
     };
     let found = Command::new(name)
