@@ -116,7 +116,9 @@ pub(crate) struct Arena {
     /// The first line not handed out.
     next: Mutex<u32>,
     used: AtomicU64,
-    limit: u64,
+    limit: AtomicU64,
+    /// The limit that the reserve was made for.
+    limit_max: u64,
 }
 
 impl Arena {
@@ -127,7 +129,8 @@ impl Arena {
             regions: (0..REGIONS).map(|_| OnceLock::new()).collect(),
             next: Mutex::new(0),
             used: AtomicU64::new(used + Self::base_bytes()),
-            limit,
+            limit: AtomicU64::new(limit),
+            limit_max: limit,
         }
     }
 
@@ -136,9 +139,15 @@ impl Arena {
         self.used.load(Ordering::Relaxed)
     }
 
+    /// Sets another limit, at most the first one. What is used beyond it stays.
+    pub(crate) fn set_limit(&self, bytes: u64) {
+        self.limit
+            .store(bytes.min(self.limit_max), Ordering::Relaxed);
+    }
+
     /// Counts `bytes` as used if the limit allows it.
     pub(crate) fn charge(&self, bytes: u64) -> bool {
-        let fits = bytes == 0 || self.used() + bytes <= self.limit;
+        let fits = bytes == 0 || self.used() + bytes <= self.limit.load(Ordering::Relaxed);
         if fits && bytes > 0 {
             self.used.fetch_add(bytes, Ordering::Relaxed);
         }

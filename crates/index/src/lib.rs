@@ -83,6 +83,12 @@ impl Index {
         }
     }
 
+    /// Sets another limit, in bytes, at most that of the constructor. An index that has more keeps it and does
+    /// not grow.
+    pub fn set_limit(&self, bytes: u64) {
+        self.arena.set_limit(bytes);
+    }
+
     /// The same index with places that follow from hash and `secret` (0: from the hash alone). So
     /// whoever chooses keys cannot choose keys of one line. For an index without entries.
     #[must_use]

@@ -195,6 +195,31 @@ fn memory_follows_contents_in_small_steps() {
 }
 
 #[test]
+fn another_limit_stops_an_index_or_lets_it_go_on() {
+    let index = Index::with_limit(1 << 20);
+    let fill = |from: u64| {
+        for n in from..from + 30_000 {
+            let _ = index.insert(hash(n), entry(n));
+        }
+        index.stats()
+    };
+    index.set_limit(256 << 10);
+    let small = fill(0);
+    assert!(small.memory_bytes <= 256 << 10 && small.dropped > 0);
+    // Not beyond the limit of the constructor.
+    index.set_limit(u64::MAX);
+    let large = fill(100_000);
+    assert!(large.dropped == small.dropped && large.memory_bytes > 256 << 10);
+    fill(200_000);
+    assert!(fill(300_000).memory_bytes <= 1 << 20);
+    // Less than it has: it keeps that.
+    let before = index.stats();
+    index.set_limit(1);
+    let after = fill(400_000);
+    assert_eq!(after.memory_bytes, before.memory_bytes);
+}
+
+#[test]
 fn a_full_index_drops_and_counts_and_keeps_what_it_has() {
     let index = Index::with_limit(1 << 20);
     let mut kept = Vec::new();
