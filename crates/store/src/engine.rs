@@ -14,6 +14,7 @@ use crate::company::Circle;
 use crate::gate::Gate;
 use crate::hold::Holds;
 use crate::inbox::SyncRequest;
+use crate::memory::MemoryBudget;
 use crate::purge::Purges;
 use crate::registry::{Registry, Stores};
 use crate::shard::Shard;
@@ -54,6 +55,7 @@ pub struct Engine {
     pub(crate) ram_capacity: AtomicU64,
     /// Bytes that the RAM tier does without.
     pub(crate) withheld: AtomicU64,
+    pub(crate) budget: MemoryBudget,
     pub(crate) counters: EngineCounters,
     pub(crate) purges: Purges,
     pub(crate) gate: Gate,
@@ -73,8 +75,8 @@ impl Engine {
             .clamp(1, 1024)
             .min(roomy.next_power_of_two())
             .next_power_of_two();
-        config.pending_bytes_max = config.pending_bytes_max.min(config.memory_bytes / 2);
-        let ram = config.memory_bytes - config.pending_bytes_max;
+        let budget = MemoryBudget::new(&config);
+        let ram = budget.bytes() - budget.pending();
         let per_shard = ram / config.shards as u64;
         let engine = Self {
             shards: (0..config.shards)
@@ -94,6 +96,7 @@ impl Engine {
             version_seed: AtomicU64::new(hash64(config.seed, b"version")),
             ram_capacity: AtomicU64::new(ram),
             withheld: AtomicU64::new(0),
+            budget,
             counters: EngineCounters::default(),
             purges: Purges::default(),
             gate: Gate::new(&config.admission, config.memory_bytes, clock.mono()),

@@ -334,8 +334,8 @@ impl Engine {
     }
 
     /// Large objects up to this many bytes are kept in the RAM tier like others.
-    pub(crate) const fn large_in_ram(&self) -> u64 {
-        self.config.memory_bytes / 32
+    pub(crate) fn large_in_ram(&self) -> u64 {
+        self.budget.bytes() / 32
     }
 
     fn count_read(&self, plan: &ReadPlan, result: &Result<Arc<Object>, ReadMiss>) {

@@ -262,9 +262,9 @@ impl Engine {
     }
 
     /// Keys that are remembered for a store that is away.
-    pub(crate) const fn away_keys_max(&self) -> usize {
+    pub(crate) fn away_keys_max(&self) -> usize {
         // About 10 bytes each.
-        (self.config.memory_bytes / 64 / 10) as usize
+        (self.budget.bytes() / 64 / 10) as usize
     }
 
     /// Takes a store out: from the list, what waits for it, from the index.

@@ -1,22 +1,67 @@
 //! The memory budget: how it is shared out, and what of it waits to be written.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::options::pending;
 use crate::shared::StoreShared;
 use crate::stats::{MemoryShares, add};
-use crate::{Engine, StoreId};
+use crate::{Engine, EngineConfig, StoreId};
 
 /// This part of the budget (1/n) is left to the allocator.
 const SLACK_PART: u64 = 20;
 /// Reads under way have their buffers within this, on any machine that keeps up with its disks.
 const READS_MAX: u64 = 8 << 20;
 
+/// The memory budget of the engine, which may change while it runs.
+#[derive(Debug)]
+pub(crate) struct MemoryBudget {
+    bytes: AtomicU64,
+    /// Of them for what waits to be written.
+    pending: AtomicU64,
+}
+
+impl MemoryBudget {
+    /// The budget of a configuration. At most half of it waits to be written.
+    pub(crate) fn new(config: &EngineConfig) -> Self {
+        let bytes = config.memory_bytes;
+        Self {
+            bytes: bytes.into(),
+            pending: config.pending_bytes_max.min(bytes / 2).into(),
+        }
+    }
+
+    /// All of it, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of objects that may wait to be written.
+    pub(crate) fn pending(&self) -> u64 {
+        self.pending.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, bytes: u64) {
+        self.bytes.store(bytes, Ordering::Relaxed);
+        self.pending.store(pending(bytes), Ordering::Relaxed);
+    }
+}
+
 impl Engine {
+    /// Gives the engine another memory budget, in bytes, as [`EngineConfig::memory_bytes`] gives it the
+    /// first. The RAM tier shrinks or grows at once. The index stays as it is where it has more than half of
+    /// a smaller budget, and its limit does not rise above half of the first budget. What already waits to
+    /// be written is written.
+    pub fn set_memory(&self, bytes: u64) {
+        self.budget.set(bytes);
+        self.index.set_limit(bytes / 2);
+        self.rebalance();
+    }
+
     /// Returns whether a store has few enough pending bytes to leave room for the others: a store
     /// that does not get on may not keep them from storing.
     pub(crate) fn has_room(&self, store: &StoreShared, stores: usize) -> bool {
         let waits = store.pending_bytes.load(Ordering::Relaxed);
-        stores == 1 || waits < self.config.pending_bytes_max / 4 * 3
+        stores == 1 || waits < self.budget.pending() / 4 * 3
     }
 
     /// True if so much waits to be written that objects may soon be refused. A fill that waits a
@@ -25,14 +70,14 @@ impl Engine {
     #[must_use]
     pub fn is_congested(&self) -> bool {
         let waits = self.pending_bytes.load(Ordering::Relaxed);
-        waits >= self.config.pending_bytes_max / 2
+        waits >= self.budget.pending() / 2
     }
 
     /// Takes room for an object that waits for `store`; false if there is none.
     pub(crate) fn reserve_pending(&self, store: &StoreShared, bytes: usize) -> bool {
         let bytes = bytes as u64;
         let before = self.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
-        if before + bytes > self.config.pending_bytes_max {
+        if before + bytes > self.budget.pending() {
             self.pending_bytes.fetch_sub(bytes, Ordering::Relaxed);
             return false;
         }
@@ -56,8 +101,8 @@ impl Engine {
     }
 
     /// Returns the bytes that longer reads under way may take: half of what is set aside for reads.
-    pub(crate) const fn wide_bytes_max(&self) -> u64 {
-        let share = self.config.memory_bytes / 128;
+    pub(crate) fn wide_bytes_max(&self) -> u64 {
+        let share = self.budget.bytes() / 128;
         if share < READS_MAX / 2 {
             share
         } else {
@@ -67,7 +112,7 @@ impl Engine {
 
     /// How the budget is shared out now.
     pub(crate) fn shares(&self) -> MemoryShares {
-        let budget = self.config.memory_bytes;
+        let budget = self.budget.bytes();
         let stores = self.stores();
         let writers = stores
             .iter()
@@ -75,7 +120,7 @@ impl Engine {
         let mut shares = MemoryShares {
             budget,
             ram: 0,
-            pending: self.config.pending_bytes_max,
+            pending: self.budget.pending(),
             index: self.index.memory_bytes(),
             writers: writers.sum::<u64>() + self.away.memory_bytes(),
             reads: (budget / 64).min(READS_MAX),
@@ -99,7 +144,7 @@ impl Engine {
     pub(crate) fn rebalance(&self) {
         let want = self.shares().ram;
         let have = self.ram_capacity.load(Ordering::Relaxed);
-        if want.abs_diff(have) < self.config.memory_bytes / 256 {
+        if want.abs_diff(have) < self.budget.bytes() / 256 {
             return;
         }
         self.ram_capacity.store(want, Ordering::Relaxed);

@@ -29,6 +29,7 @@ mod live_random;
 mod live_rig;
 mod loading;
 mod lost;
+mod memory_budget;
 mod misread;
 mod model;
 mod offline;

@@ -164,7 +164,7 @@ impl Writer {
     /// written would find no room among the pending objects.
     fn has_room_for(&self, work: &Reinsertion) -> bool {
         let pending = self.engine.pending_bytes.load(Ordering::Relaxed);
-        work.outstanding.is_empty() || pending < self.engine.config.pending_bytes_max / 4 * 3
+        work.outstanding.is_empty() || pending < self.engine.budget.pending() / 4 * 3
     }
 
     /// The next record, if the RAM tier has the same version: no read then.
