@@ -77,9 +77,9 @@ pub(crate) struct Ledger {
     excess: AtomicUsize,
     /// The process has much less than its budget, when last observed.
     roomy: AtomicBool,
-    max: usize,
+    max: AtomicUsize,
     /// Fills leave the rest to connections: without them no client gets an answer.
-    fills_max: usize,
+    fills_max: AtomicUsize,
 }
 
 impl Ledger {
@@ -90,9 +90,19 @@ impl Ledger {
             total: AtomicUsize::new(0),
             excess: AtomicUsize::new(0),
             roomy: AtomicBool::new(false),
-            max: max.max(1),
-            fills_max,
+            max: max.max(1).into(),
+            fills_max: fills_max.into(),
         })
+    }
+
+    /// Sets other limits. Entries beyond them stay, and come back as work ends.
+    pub(crate) fn set_limits(&self, max: usize, fills_max: usize) {
+        self.max.store(max.max(1), Ordering::Relaxed);
+        self.fills_max.store(fills_max, Ordering::Relaxed);
+    }
+
+    fn max(&self) -> usize {
+        self.max.load(Ordering::Relaxed)
     }
 
     /// Bytes entered for `of`.
@@ -106,7 +116,7 @@ impl Ledger {
     pub(crate) fn observe(&self, bytes: usize, roomy: bool) {
         self.roomy.store(roomy, Ordering::Relaxed);
         let entered = self.total.load(Ordering::Relaxed);
-        let excess = bytes.saturating_sub(entered).min(self.max);
+        let excess = bytes.saturating_sub(entered).min(self.max());
         self.excess.store(excess, Ordering::Relaxed);
     }
 
@@ -122,7 +132,7 @@ impl Ledger {
 
     /// Bytes from which on memory is spent.
     fn spent_from(&self) -> usize {
-        self.max / 8 * 7
+        self.max() / 8 * 7
     }
 
     /// Connections to close so that memory is not spent any more, if each has little.
@@ -134,7 +144,7 @@ impl Ledger {
         let total = self.total();
         if total >= self.spent_from() && !self.is_roomy() {
             Pressure::Spent
-        } else if total >= self.max / 2 {
+        } else if total >= self.max() / 2 {
             Pressure::High
         } else {
             Pressure::Low
@@ -147,7 +157,7 @@ impl Ledger {
     pub(crate) fn send_bytes(&self) -> usize {
         let [least, most, high, spent] = SEND_BYTES;
         match self.pressure() {
-            Pressure::Low => (self.max / 256).clamp(least, most),
+            Pressure::Low => (self.max() / 256).clamp(least, most),
             Pressure::High => high,
             Pressure::Spent => spent,
         }
@@ -155,7 +165,7 @@ impl Ledger {
 
     /// Most bytes that an origin may send ahead; `None` if the system may decide.
     pub(crate) fn receive_bytes(&self) -> Option<usize> {
-        let short = self.max < SMALL_LEDGER || self.pressure() > Pressure::Low;
+        let short = self.max() < SMALL_LEDGER || self.pressure() > Pressure::Low;
         short.then_some(RECEIVE_BYTES)
     }
 
@@ -165,14 +175,14 @@ impl Ledger {
 
     /// True if the entries have reached the limit: new connections come in slowly.
     pub(crate) fn is_over(&self) -> bool {
-        self.total.load(Ordering::Relaxed) >= self.max && !self.is_roomy()
+        self.total.load(Ordering::Relaxed) >= self.max() && !self.is_roomy()
     }
 
     /// True if new work must wait, and is refused after that. This is half as much again as the
     /// limit: a client that behaves is not refused as soon as another one has filled the ledger. The
     /// excess does not count: it is not the work's, and may not come back for long.
     pub(crate) fn is_full(&self) -> bool {
-        self.total.load(Ordering::Relaxed) >= self.max + self.max / 2 && !self.is_roomy()
+        self.total.load(Ordering::Relaxed) >= self.max() + self.max() / 2 && !self.is_roomy()
     }
 
     /// Connections that one client may have now. Without pressure there is no limit here; with it a
@@ -180,7 +190,7 @@ impl Ledger {
     pub(crate) fn connections_of_one(&self) -> usize {
         match self.pressure() {
             Pressure::Low => usize::MAX,
-            _ => (self.max / 4 / CONNECTION_BYTES).max(CONNECTIONS_MIN),
+            _ => (self.max() / 4 / CONNECTION_BYTES).max(CONNECTIONS_MIN),
         }
     }
 
@@ -209,7 +219,7 @@ impl Ledger {
     /// Most bytes of all entries for one use.
     pub(crate) fn limit(&self, of: Use) -> usize {
         match of {
-            Use::Fills => self.fills_max,
+            Use::Fills => self.fills_max.load(Ordering::Relaxed),
             Use::Queues => self.queues_max(),
             _ => usize::MAX,
         }
@@ -220,12 +230,12 @@ impl Ledger {
     /// read, and their places are rights that nobody uses.
     fn queues_max(&self) -> usize {
         let others = self.used(Use::Connections) + self.used(Use::Buffers) + self.excess();
-        let least = self.max / 8;
+        let least = self.max() / 8;
         let most = match self.is_roomy() {
-            true => self.max,
+            true => self.max(),
             false => least * 3,
         };
-        self.max.saturating_sub(others).clamp(least, most)
+        self.max().saturating_sub(others).clamp(least, most)
     }
 
     /// Limit of all entries together, for a reservation. Queues and fills have their own limits alone:
@@ -233,7 +243,7 @@ impl Ledger {
     fn limit_of_all(&self, of: Use) -> usize {
         match of {
             Use::Queues | Use::Fills => usize::MAX,
-            _ => self.max.saturating_sub(self.excess()),
+            _ => self.max().saturating_sub(self.excess()),
         }
     }
 }
@@ -331,6 +341,20 @@ mod tests {
         assert!(a.grow(50) && !a.grow(1));
         drop(a);
         assert_eq!(ledger.total.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn other_limits_hold_for_what_comes_next() {
+        let ledger = Ledger::new(100, 60);
+        let mut entry = ledger.reserve(Use::Fills, 60).unwrap();
+        ledger.set_limits(40, 20);
+        assert_eq!(ledger.pressure(), Pressure::Spent);
+        assert!(!entry.grow(1) && ledger.reserve(Use::Buffers, 1).is_none());
+        entry.shrink_to(10);
+        assert!(entry.grow(10) && !entry.grow(1));
+        ledger.set_limits(200, 100);
+        assert!(entry.grow(80));
+        assert_eq!(ledger.pressure(), Pressure::High);
     }
 
     #[test]

@@ -122,6 +122,7 @@ impl Local {
     /// The same worker with other settings.
     pub(crate) fn renewed(&self, proxy: Arc<Proxy>) -> Rc<Self> {
         self.log.borrow_mut().renew();
+        self.pool.set_limits(&proxy.config.upstream);
         Self::with(proxy, Rc::clone(&self.lasting))
     }
 

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use foxy_base::hash64;
 use hashbrown::HashMap;
@@ -13,7 +14,7 @@ const SHARDS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Places {
     shards: Vec<Mutex<HashMap<IpAddr, usize>>>,
-    most: usize,
+    most: AtomicUsize,
 }
 
 /// One connection's place; free again when dropped.
@@ -42,8 +43,13 @@ impl Places {
     pub(crate) fn new(most: usize) -> Arc<Self> {
         Arc::new(Self {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            most,
+            most: most.into(),
         })
+    }
+
+    /// Sets another limit. Clients that have more keep their connections.
+    pub(crate) fn set_most(&self, most: usize) {
+        self.most.store(most, Ordering::Relaxed);
     }
 
     /// A place for a connection from `address`; `None` if that client has all of its places.
@@ -51,7 +57,7 @@ impl Places {
         let client = client(address);
         let mut shard = self.shard(client).lock();
         let count = shard.entry(client).or_insert(0);
-        if *count >= self.most {
+        if *count >= self.most.load(Ordering::Relaxed) {
             return None;
         }
         *count += 1;
@@ -115,6 +121,21 @@ mod tests {
         assert!(take("192.0.2.2").is_some());
         drop(first);
         assert!(take("192.0.2.1").is_some());
+    }
+
+    #[test]
+    fn another_limit_holds_for_new_connections() {
+        let places = Places::new(2);
+        let take = || places.take(IpAddr::from([192, 0, 2, 1]));
+        let two = [take().unwrap(), take().unwrap()];
+        places.set_most(1);
+        let [first, second] = two;
+        drop(first);
+        assert!(take().is_none());
+        drop(second);
+        assert!(take().is_some());
+        places.set_most(3);
+        assert!([take(), take(), take()].iter().all(Option::is_some));
     }
 
     #[test]

@@ -62,14 +62,15 @@ impl Proxy {
         Self::with(config, Arc::new(shared), fills)
     }
 
-    /// A proxy with other settings over the same state. Settings that only a start can change keep
-    /// their effect: memory, places, names in the DNS cache, limits of origins and of purges.
+    /// A proxy with other settings over the same state. Limits of memory, connections, origins, names and purges
+    /// hold for all requests from now on, those of the old proxy included. Name servers stay.
     ///
     /// `alike`: the new settings decide as the old ones do about keys, sites, access and sharing,
     /// so that running fetches are joined and stored as before. Otherwise nothing that runs now is
     /// joined by requests of the new proxy, or stored.
     #[must_use]
     pub fn renewed(&self, config: Config, alike: bool) -> Arc<Self> {
+        self.shared.renew_limits(&config);
         let fills = match alike {
             true => Arc::clone(&self.fills),
             false => {

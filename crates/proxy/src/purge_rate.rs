@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use foxy_base::MonoTime;
@@ -51,7 +52,7 @@ impl Bucket {
 /// The buckets of all clients.
 #[derive(Debug)]
 pub(crate) struct PurgeRate {
-    rate: u64,
+    rate: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -64,9 +65,9 @@ struct State {
 impl PurgeRate {
     /// Limits for this many purges of one client per second, at least one.
     pub(crate) fn new(rate: u32, now: MonoTime) -> Self {
-        let rate = u64::from(rate.max(1));
+        let rate = purges(rate);
         Self {
-            rate,
+            rate: rate.into(),
             state: Mutex::new(State {
                 all: Bucket::full(rate * ALL, now),
                 clients: HashMap::new(),
@@ -74,39 +75,48 @@ impl PurgeRate {
         }
     }
 
+    /// Sets another rate. A bucket that holds more than the new burst loses the rest.
+    pub(crate) fn set(&self, rate: u32) {
+        self.rate.store(purges(rate), Ordering::Relaxed);
+    }
+
     /// Takes one purge of this client.
     ///
     /// # Errors
     /// Time to wait before the next try.
     pub(crate) fn take(&self, client: IpAddr, now: MonoTime) -> Result<(), Duration> {
+        let rate = self.rate.load(Ordering::Relaxed);
         let mut state = self.state.lock();
         let State { all, clients } = &mut *state;
         let client = network(client);
         if clients.len() >= CLIENTS && !clients.contains_key(&client) {
             // A full bucket equals a new one.
             clients.retain(|_, bucket| {
-                bucket.fill(self.rate, now);
-                bucket.level < self.rate * BURST * PART
+                bucket.fill(rate, now);
+                bucket.level < rate * BURST * PART
             });
             if clients.len() >= CLIENTS {
                 return Err(Duration::from_secs(1));
             }
         }
-        let own = clients
-            .entry(client)
-            .or_insert(Bucket::full(self.rate, now));
-        own.fill(self.rate, now);
-        all.fill(self.rate * ALL, now);
+        let own = clients.entry(client).or_insert(Bucket::full(rate, now));
+        own.fill(rate, now);
+        all.fill(rate * ALL, now);
         if own.level < PART {
-            return Err(own.wait(self.rate));
+            return Err(own.wait(rate));
         }
         if all.level < PART {
-            return Err(all.wait(self.rate * ALL));
+            return Err(all.wait(rate * ALL));
         }
         own.level -= PART;
         all.level -= PART;
         Ok(())
     }
+}
+
+/// Purges of one client per second.
+fn purges(rate: u32) -> u64 {
+    u64::from(rate.max(1))
 }
 
 /// A /64 of IPv6 addresses counts as one client.
@@ -147,6 +157,17 @@ mod tests {
         assert_eq!(wait, Duration::from_millis(200));
         assert_eq!(through(&rate, "10.0.0.1", after(2)), 10);
         assert_eq!(through(&rate, "10.0.0.1", after(1000)), 50);
+    }
+
+    #[test]
+    fn another_rate_holds_at_once() {
+        let rate = PurgeRate::new(5, after(0));
+        assert_eq!(through(&rate, "10.0.0.1", after(0)), 50);
+        rate.set(2);
+        assert_eq!(through(&rate, "10.0.0.1", after(1)), 2);
+        assert_eq!(through(&rate, "10.0.0.2", after(1)), 20);
+        rate.set(10);
+        assert_eq!(through(&rate, "10.0.0.1", after(3)), 20);
     }
 
     #[test]

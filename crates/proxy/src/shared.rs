@@ -112,6 +112,18 @@ impl Shared {
         }
     }
 
+    /// Takes the limits of another configuration.
+    pub(crate) fn renew_limits(&self, config: &Config) {
+        self.ledger
+            .set_limits(config.limits.memory, config.fill.memory);
+        self.places.set_most(config.limits.client_connections);
+        let upstream = &config.upstream;
+        self.origins
+            .set(upstream.origin_concurrency, upstream.origin_queue);
+        self.dns.set_max(upstream.dns_names);
+        self.purge_rate.set(config.access.purge_rate);
+    }
+
     /// Counts of the requests of each mirror, in the order of the configuration.
     pub(crate) fn mirror_counters(&self, config: &Config) -> Vec<SiteCounters> {
         let mut known = self.mirrors.lock();

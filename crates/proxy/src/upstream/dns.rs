@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use foxy_base::MonoTime;
@@ -26,15 +27,20 @@ pub(crate) type Answer = Result<Arc<[IpAddr]>, ResolveError>;
 #[derive(Debug)]
 pub(crate) struct DnsCache {
     names: Mutex<HashMap<Box<str>, (MonoTime, Answer)>>,
-    max: usize,
+    max: AtomicUsize,
 }
 
 impl DnsCache {
     pub(crate) fn new(max: usize) -> Self {
         Self {
             names: Mutex::new(HashMap::new()),
-            max: max.max(1),
+            max: max.max(1).into(),
         }
+    }
+
+    /// Sets another limit. Names beyond it go when the next one comes.
+    pub(crate) fn set_max(&self, max: usize) {
+        self.max.store(max.max(1), Ordering::Relaxed);
     }
 
     /// The answer known for `name`, unless it is too old.
@@ -59,15 +65,16 @@ impl DnsCache {
             ),
             Err(ResolveError::Unavailable) => (Err(ResolveError::Unavailable), UNAVAILABLE_TTL),
         };
+        let max = self.max.load(Ordering::Relaxed);
         let mut names = self.names.lock();
-        if names.len() >= self.max {
+        if names.len() >= max {
             names.retain(|_, (until, _)| now < *until);
         }
-        if names.len() >= self.max {
+        while names.len() >= max
+            && let Some(victim) = names.keys().next().cloned()
+        {
             // All are fresh: any one will do, a full cache of live names is rare.
-            if let Some(victim) = names.keys().next().cloned() {
-                names.remove(&victim);
-            }
+            names.remove(&victim);
         }
         names.insert(name.into(), (now + ttl, answer.clone()));
         answer

@@ -27,8 +27,8 @@ const CLIENTS_AT: usize = 64;
 #[derive(Debug)]
 pub(crate) struct OriginLimit {
     shards: Vec<Mutex<HashMap<Destination, Arc<Origin>>>>,
-    at_once: usize,
-    queue: usize,
+    at_once: AtomicUsize,
+    queue: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -54,8 +54,20 @@ impl OriginLimit {
     pub(crate) fn new(at_once: usize, queue: usize) -> Self {
         Self {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            at_once: at_once.clamp(1, Semaphore::MAX_PERMITS),
-            queue,
+            at_once: permits(at_once).into(),
+            queue: queue.into(),
+        }
+    }
+
+    /// Sets other limits. Fetches that run, and requests that wait, finish under those before, beside new
+    /// ones.
+    pub(crate) fn set(&self, at_once: usize, queue: usize) {
+        self.queue.store(queue, Ordering::Relaxed);
+        let before = self.at_once.swap(permits(at_once), Ordering::Relaxed);
+        if before != permits(at_once) {
+            for shard in &self.shards {
+                shard.lock().clear();
+            }
         }
     }
 
@@ -70,16 +82,21 @@ impl OriginLimit {
         client: Option<IpAddr>,
     ) -> Result<Permit, UpstreamError> {
         let origin = self.origin(to);
-        let share = match client.map(|client| origin.share(client, self.at_once)) {
-            Some(share) => Some(origin.acquire(share, most_of(self.queue)).await?),
+        let queue = self.queue.load(Ordering::Relaxed);
+        let share = match client.map(|client| origin.share(client, self.at_once())) {
+            Some(share) => Some(origin.acquire(share, most_of(queue)).await?),
             None => None,
         };
-        let permit = origin.acquire(Arc::clone(&origin.permits), self.queue);
+        let permit = origin.acquire(Arc::clone(&origin.permits), queue);
         Ok(Permit {
             _permit: permit.await?,
             _share: share,
             _origin: origin,
         })
+    }
+
+    fn at_once(&self) -> usize {
+        self.at_once.load(Ordering::Relaxed)
     }
 
     fn origin(&self, to: &Destination) -> Arc<Origin> {
@@ -92,7 +109,7 @@ impl OriginLimit {
             shard.retain(|_, origin| Arc::strong_count(origin) > 1);
         }
         let origin = Arc::new(Origin {
-            permits: Arc::new(Semaphore::new(self.at_once)),
+            permits: Arc::new(Semaphore::new(self.at_once())),
             waiting: AtomicUsize::new(0),
             clients: Mutex::default(),
         });
@@ -126,6 +143,10 @@ impl Origin {
         let permit = permits.acquire_owned().await;
         permit.map_err(|_| UpstreamError::Busy)
     }
+}
+
+fn permits(at_once: usize) -> usize {
+    at_once.clamp(1, Semaphore::MAX_PERMITS)
 }
 
 /// The part of a limit that one client may have.
@@ -191,6 +212,28 @@ mod tests {
         assert!(limit.permit(&origin, other).await.is_ok());
         held.pop();
         assert!(waits.remove(0).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn other_limits_hold_for_what_comes_next() {
+        let limit = OriginLimit::new(1, 0);
+        let held = limit.permit(&to("a"), None).await.unwrap();
+        let busy = limit.permit(&to("a"), None).await.err();
+        assert_eq!(busy, Some(UpstreamError::Busy));
+        limit.set(2, 0);
+        let _two = [
+            limit.permit(&to("a"), None).await.unwrap(),
+            limit.permit(&to("a"), None).await.unwrap(),
+        ];
+        drop(held);
+        let busy = limit.permit(&to("a"), None).await.err();
+        assert_eq!(busy, Some(UpstreamError::Busy));
+        // The queue alone changes: permits that are held count as before.
+        limit.set(2, 1);
+        let origin = to("a");
+        let mut waits = std::pin::pin!(limit.permit(&origin, None));
+        let now = tokio::time::timeout(std::time::Duration::ZERO, waits.as_mut());
+        assert!(now.await.is_err(), "it waits");
     }
 
     #[tokio::test]

@@ -1,6 +1,6 @@
 //! Connections to origins that wait for their next request. One pool per worker, no lock.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -20,10 +20,31 @@ const RESTING: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Pool<C> {
     idle: RefCell<Shelves<C>>,
+    limits: Cell<Limits>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Limits {
     idle_max: Ticks,
     age_max: Ticks,
     per_destination: usize,
     total: usize,
+}
+
+impl Limits {
+    fn of(config: &UpstreamConfig) -> Self {
+        Self {
+            idle_max: Ticks::of(config.idle_max),
+            age_max: Ticks::of(config.age_max),
+            per_destination: config.idle_per_destination,
+            total: config.idle_total,
+        }
+    }
+
+    /// True if a connection is neither idle for too long nor too old.
+    fn allow<C>(&self, idle: &Idle<C>, now: Ticks) -> bool {
+        now.since(idle.since) <= self.idle_max && now.since(idle.born) <= self.age_max
+    }
 }
 
 #[derive(Debug)]
@@ -53,22 +74,25 @@ impl<C> Pool<C> {
                 by_destination: HashMap::new(),
                 count: 0,
             }),
-            idle_max: Ticks::of(config.idle_max),
-            age_max: Ticks::of(config.age_max),
-            per_destination: config.idle_per_destination,
-            total: config.idle_total,
+            limits: Cell::new(Limits::of(config)),
         }
+    }
+
+    /// Takes other limits. Connections beyond them go when the next one is put back, or by age.
+    pub(crate) fn set_limits(&self, config: &UpstreamConfig) {
+        self.limits.set(Limits::of(config));
     }
 
     /// The most recently used connection to `to` that is not too old.
     pub(crate) fn take(&self, to: &Destination, now: Ticks) -> Option<Pooled<C>> {
+        let limits = self.limits.get();
         let mut shelves = self.idle.borrow_mut();
         let shelf = shelves.by_destination.get_mut(to)?;
         let mut found = None;
         let mut taken = 0;
         while let Some(idle) = shelf.pop_back() {
             taken += 1;
-            if self.usable(&idle, now) {
+            if limits.allow(&idle, now) {
                 found = Some(Pooled {
                     connection: idle.connection,
                     born: idle.born,
@@ -85,11 +109,12 @@ impl<C> Pool<C> {
 
     /// Takes a connection back that can carry another request.
     pub(crate) fn put(&self, to: &Destination, pooled: Pooled<C>, now: Ticks) {
-        if now.since(pooled.born) > self.age_max || self.per_destination == 0 {
+        let limits = self.limits.get();
+        if now.since(pooled.born) > limits.age_max || limits.per_destination == 0 {
             return;
         }
         let mut shelves = self.idle.borrow_mut();
-        if shelves.count >= self.total {
+        if shelves.count >= limits.total {
             return;
         }
         shelves.count += 1;
@@ -107,13 +132,14 @@ impl<C> Pool<C> {
     /// Closes what has been idle, or has lived, for too long. `rest` gets the connections that have
     /// been idle for a while: they need no memory for a next request.
     pub(crate) fn sweep(&self, now: Ticks, rest: impl Fn(&mut C)) {
+        let limits = self.limits.get();
         let mut shelves = self.idle.borrow_mut();
         let mut left = 0;
         let resting = Ticks::of(RESTING);
         shelves.by_destination.retain(|_, shelf| {
-            shelf.retain(|idle| self.usable(idle, now));
+            shelf.retain(|idle| limits.allow(idle, now));
             // The oldest are at the front.
-            while shelf.len() > self.per_destination
+            while shelf.len() > limits.per_destination
                 && let Some(_) = shelf.pop_front_if(|idle| now.since(idle.since) >= resting)
             {
             }
@@ -132,10 +158,6 @@ impl<C> Pool<C> {
         let mut shelves = self.idle.borrow_mut();
         shelves.by_destination.clear();
         shelves.count = 0;
-    }
-
-    fn usable(&self, idle: &Idle<C>, now: Ticks) -> bool {
-        now.since(idle.since) <= self.idle_max && now.since(idle.born) <= self.age_max
     }
 }
 
@@ -231,6 +253,26 @@ mod tests {
             pool.put(&to(&n.to_string()), pooled(n, 0), Ticks::at(0));
         }
         assert_eq!(pool.idle.borrow().count, 3);
+    }
+
+    #[test]
+    fn other_limits_hold_for_connections_that_wait() {
+        let pool = pool();
+        pool.put(&to("a"), pooled(1, 0), Ticks::at(0));
+        pool.put(&to("a"), pooled(2, 0), Ticks::at(0));
+        pool.set_limits(&UpstreamConfig {
+            idle_max: TICK * 2,
+            idle_per_destination: 2,
+            idle_total: 2,
+            ..UpstreamConfig::default()
+        });
+        pool.put(&to("b"), pooled(3, 0), Ticks::at(0));
+        assert!(pool.take(&to("b"), Ticks::at(0)).is_none(), "two at most");
+        assert_eq!(pool.take(&to("a"), Ticks::at(3)).unwrap().connection, 2);
+        assert!(
+            pool.take(&to("a"), Ticks::at(4)).is_none(),
+            "idle for too long"
+        );
     }
 
     #[test]
