@@ -83,8 +83,10 @@ impl Config {
         ];
         changes.alike = !decides.contains(&true);
         let tls = |config: &Self| (config.listen_tls.clone(), config.tls.clone());
+        changes.compare("memory", &old.memory, &next.memory);
         changes.compare("tls", &tls(old), &tls(&next));
         changes.compare("timeouts", &old.proxy.timeouts, &next.proxy.timeouts);
+        changes.compare("upstream", &old.proxy.upstream, &next.proxy.upstream);
         changes.compare("limits", &old.proxy.limits, &next.proxy.limits);
         changes.compare("fill", &old.proxy.fill, &next.proxy.fill);
         changes.compare("admin names", &old.admin_hosts, &next.admin_hosts);
@@ -103,7 +105,6 @@ impl Config {
             };
         }
         keep!(
-            "memory": memory,
             "workers": workers,
             "pin_workers": pin_workers,
             "store": stores,
@@ -112,9 +113,7 @@ impl Config {
             "scrub": scrub,
             "admin": admin,
             "admin socket": admin_socket,
-            "clients' connections": proxy.limits.client_connections,
-            "purge rate": proxy.access.purge_rate,
-            "upstream connections and names": proxy.upstream,
+            "name servers": proxy.upstream.name_servers,
             "name in Via": proxy.headers.instance,
         );
         // Not of the file: a list of the machine's addresses.
@@ -125,6 +124,10 @@ impl Config {
     /// Keeps the TLS settings of origins that are like those before: connections under them can be
     /// used again, and their sessions.
     fn keep_alike(&mut self, old: &Self) {
+        let (own, before) = (&mut self.proxy.upstream.tls, &old.proxy.upstream.tls);
+        if own.is_like(before) {
+            *own = before.clone();
+        }
         for site in &mut self.sites {
             let same = old.sites.iter().find(|before| before.name == site.name);
             if let Some(before) = same.and_then(|before| before.origin_tls.as_ref())
@@ -194,6 +197,10 @@ mod tests {
         for (new, name, alike) in [
             ("[timeouts]\nidle = \"3s\"", "timeouts", true),
             ("[limits]\nconnections = 500", "limits", true),
+            ("memory = \"100MiB\"", "memory", true),
+            ("[upstream]\norigin_concurrency = 9", "upstream", true),
+            ("[limits]\nclient_connections = 9", "limits", true),
+            ("[access]\npurge_rate = 9", "access", false),
             (
                 "[access]\nallow_clients = [\"192.0.2.0/24\"]",
                 "access",
@@ -234,10 +241,10 @@ mod tests {
 
     #[test]
     fn what_only_a_start_applies_is_named_each_time_and_kept() {
-        let (old, new) = (build("").unwrap(), build("memory = \"100MiB\"").unwrap());
+        let (old, new) = (build("").unwrap(), build("workers = 7").unwrap());
         let (next, changes) = new.after(&old);
-        assert_eq!(changes.later, ["memory"]);
-        assert_eq!(next.memory, old.memory);
+        assert_eq!(changes.later, ["workers"]);
+        assert_eq!(next.workers, old.workers);
         let (_, again) = new.after(&next);
         assert_eq!(again, changes);
     }

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::certificates::InUse;
 use super::keeper::StoreKeeper;
+use super::resident::Memory;
 use super::running::Addresses;
 use super::start::read_trust;
 use super::workers::Bound;
@@ -35,11 +36,12 @@ pub(crate) type ReloadWish = oneshot::Sender<Result<String, Vec<String>>>;
 /// Wishes that may wait.
 const WISHES: usize = 8;
 
-/// Settings that only a start decides.
+/// Parts that stay as long as Foxy runs.
 #[derive(Debug)]
 pub(super) struct Fixed {
     pub(super) seed: u64,
-    pub(super) budget: Budget,
+    /// Changed by reloads, for the thread that watches it.
+    pub(super) memory: Memory,
     pub(super) admin: Option<SocketAddr>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) started: MonoTime,
@@ -54,7 +56,8 @@ impl Fixed {
         keys: &Keys,
     ) -> foxy_proxy::Config {
         let mut proxy = config.proxy.clone();
-        let requests = usize::try_from(self.budget.requests).unwrap_or(usize::MAX);
+        let requests = Budget::of(config.memory).requests;
+        let requests = usize::try_from(requests).unwrap_or(usize::MAX);
         proxy.limits.memory = requests;
         proxy.fill.memory = requests / 2;
         limits::fit_to_open_files(&mut proxy, config.workers);
@@ -180,12 +183,16 @@ impl Renewable {
         let local = &now.config.proxy.access.local_addresses;
         settings.access.local_addresses.clone_from(local);
         read_trust(&config, &settings.upstream.tls)?;
-        let (_, _, log) = around;
+        let (engine, _, log) = around;
         let prepared = log.prepare(&config.log);
         let prepared =
             prepared.map_err(|source| StartError::access_log(&config.log.access, source))?;
         // Nothing fails from here on.
         let old_log = log.apply(&config.log, prepared);
+        if config.memory != now.config.memory {
+            self.fixed.memory.set(config.memory);
+            engine.set_memory(Budget::of(config.memory).engine);
+        }
         let proxy = now.proxy.renewed(settings, changes.alike);
         let sent: Vec<_> = self
             .renewers

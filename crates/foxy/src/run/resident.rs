@@ -6,6 +6,7 @@
 //! taken from the RAM tier. Foxy then sheds before the kernel kills.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
@@ -21,23 +22,55 @@ use crate::config::MemoryGroup;
 /// Time between two looks. A load can fill memory at about 100 MiB in that time.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// The memory budget in bytes, which a reload may change.
+#[derive(Clone, Debug)]
+pub(super) struct Memory(Arc<AtomicU64>);
+
+impl Memory {
+    /// A budget in effect. The allocator gives freed memory back as fits it.
+    pub(super) fn new(bytes: u64) -> Self {
+        foxy_disk::give_back_after(give_back(bytes));
+        Self(Arc::new(bytes.into()))
+    }
+
+    /// Another budget, from the next look on.
+    pub(super) fn set(&self, bytes: u64) {
+        foxy_disk::give_back_after(give_back(bytes));
+        self.0.store(bytes, Ordering::Relaxed);
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How soon freed memory goes back to the system. At once where the budget is small: what the
+/// allocator keeps for later counts.
+fn give_back(memory: u64) -> Duration {
+    match memory {
+        0..=0x1000_0000 => Duration::ZERO,
+        _ => Duration::from_millis(50),
+    }
+}
+
 /// Starts the thread.
 pub(super) fn start(
-    memory: u64,
+    memory: Memory,
     proxy: &Arc<Proxy>,
     engine: &Arc<Engine>,
 ) -> Result<Background, StartError> {
     let (proxy, engine) = (Arc::clone(proxy), Arc::clone(engine));
     Background::start("memory", move |stopped| {
-        run(memory, &proxy, &engine, stopped);
+        run(&memory, &proxy, &engine, stopped);
     })
 }
 
-fn run(memory: u64, proxy: &Proxy, engine: &Engine, stopped: &Receiver<()>) {
+fn run(memory: &Memory, proxy: &Proxy, engine: &Engine, stopped: &Receiver<()>) {
     let group = MemoryGroup::own();
-    let share = signed(Budget::of(memory).requests);
     let mut withheld = 0;
     while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+        let memory = memory.bytes();
+        let share = signed(Budget::of(memory).requests);
         let over = Reading::now(group.as_ref()).over(memory);
         let real = share.saturating_add(over).max(0);
         let real = usize::try_from(real).unwrap_or(usize::MAX);

@@ -3,7 +3,6 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::TcpListener;
 use std::sync::Arc;
-use std::time::Duration;
 
 use foxy_base::{Budget, Clock, SystemClock, hash64};
 use foxy_disk::Disk;
@@ -15,6 +14,7 @@ use super::certificates::Certificates;
 use super::keeper::StoreKeeper;
 use super::local::Renewal;
 use super::renewable::{Fixed, Renewable};
+use super::resident::Memory;
 use super::running::Running;
 use super::workers::{Bound, spawn};
 use super::{Passed, StartError, preflight, resident, sweeper, token};
@@ -67,24 +67,14 @@ impl Parts {
     }
 }
 
-/// How soon freed memory goes back to the system. At once where the budget is small: what the
-/// allocator keeps for later counts.
-fn give_back(memory: u64) -> Duration {
-    match memory {
-        0..=0x1000_0000 => Duration::ZERO,
-        _ => Duration::from_millis(50),
-    }
-}
-
 /// Starts Foxy. Blocks until it serves.
 ///
 /// # Errors
 /// The reason that prevents the start, with the way to mend it; nothing is left running.
 pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     preflight::refuse(config, &parts)?;
-    let budget = Budget::of(config.memory);
-    foxy_disk::give_back_after(give_back(config.memory));
-    let engine = engine(config, budget, &parts);
+    let memory = Memory::new(config.memory);
+    let engine = engine(config, &parts);
     let stores = Arc::new(StoreKeeper::new(&engine, parts.store_options.clone()));
     stores.open_all(parts.disks, config, parts.strict)?;
     let keys = token::keys(config)?;
@@ -103,7 +93,7 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     let admin_address = admin_socket.as_ref().and_then(|s| s.local_addr().ok());
     let fixed = Fixed {
         seed: parts.seed,
-        budget,
+        memory: memory.clone(),
         admin: admin_address,
         clock: Arc::clone(&parts.clock),
         started: parts.clock.mono(),
@@ -143,7 +133,7 @@ pub fn start(config: &Config, parts: Parts) -> Result<Running, StartError> {
     let sweeper = sweeper::start(running.engine(), &parts.clock, config.scrub, outside)?;
     running.add_background(sweeper);
     if parts.alone {
-        let resident = resident::start(config.memory, &running.proxy(), running.engine())?;
+        let resident = resident::start(memory, &running.proxy(), running.engine())?;
         running.add_background(resident);
     }
     Ok(running)
@@ -169,12 +159,12 @@ pub(super) fn read_trust(config: &Config, forward: &OriginTls) -> Result<(), Sta
     })
 }
 
-fn engine(config: &Config, budget: Budget, parts: &Parts) -> Arc<Engine> {
+fn engine(config: &Config, parts: &Parts) -> Arc<Engine> {
     let settings = EngineConfig {
         admission: config.admission,
         index_secret: hash64(parts.seed, b"index"),
         key_seed: hash64(parts.seed, b"keys").max(1),
-        ..EngineConfig::new(budget.engine, parts.seed)
+        ..EngineConfig::new(Budget::of(config.memory).engine, parts.seed)
     };
     Engine::new(settings, Arc::clone(&parts.clock))
 }

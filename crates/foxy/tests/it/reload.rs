@@ -90,7 +90,11 @@ impl Foxy {
 }
 
 fn with_admin(config: &str, admin: SocketAddr) -> String {
-    format!("admin = \"{admin}\"\nworkers = 2\nmemory = \"64MiB\"\n{config}")
+    let memory = match config.contains("memory =") {
+        true => "",
+        false => "memory = \"64MiB\"\n",
+    };
+    format!("admin = \"{admin}\"\nworkers = 2\n{memory}{config}")
 }
 
 fn site(name: &str, listen: SocketAddr, origin: &str, more: &str) -> String {
@@ -127,6 +131,30 @@ fn a_listener_that_was_just_closed_comes_back() {
         assert!(done, "{text}");
         assert_eq!(get(two).as_deref(), Some("a"));
     }
+}
+
+#[test]
+fn another_memory_budget_holds_at_once() {
+    let foxy = Foxy::start("");
+    let budget = || {
+        let stats = program(&foxy.folder)
+            .args(["stats", "--json", "--admin", &foxy.admin.to_string()])
+            .output()
+            .unwrap();
+        let stats: serde_json::Value = serde_json::from_slice(&stats.stdout).unwrap();
+        ["budget_bytes", "ram_capacity_bytes"].map(|name| stats["memory"][name].as_u64().unwrap())
+    };
+    let before = budget();
+    assert_eq!(before[0], 64 << 20);
+    let (done, words) = foxy.reload("memory = \"256MiB\"\n");
+    assert!(done && words.contains("memory"), "{words}");
+    let more = budget();
+    assert_eq!(more[0], 256 << 20);
+    assert!(more[1] > 4 * before[1], "{before:?} {more:?}");
+    let (done, words) = foxy.reload("");
+    assert!(done, "{words}");
+    assert_eq!(budget()[0], before[0]);
+    assert!(budget()[1] <= before[1]);
 }
 
 #[test]
