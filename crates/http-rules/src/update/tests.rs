@@ -66,6 +66,10 @@ fn a_304_selects_by_its_strongest_validator() {
 }
 
 fn refreshed(request: &str, old: &str, new: &str) -> Refresh {
+    refreshed_under(&Config::default(), request, old, new)
+}
+
+fn refreshed_under(config: &Config, request: &str, old: &str, new: &str) -> Refresh {
     let (request, new) = (fields(request), fields(new));
     let digest = RequestDigest::new(b"GET", &request);
     refresh(
@@ -82,7 +86,7 @@ fn refreshed(request: &str, old: &str, new: &str) -> Refresh {
             request_time: after(10),
             response_time: after(10),
         },
-        &Config::default(),
+        config,
     )
     .unwrap()
 }
@@ -177,6 +181,21 @@ fn a_cookie_of_a_304_is_its_clients_alone() {
     check_effect(old, listed, RefreshEffect::Extends);
     let kept = refreshed("", old, listed).fields;
     assert_eq!(first(&kept, "Set-Cookie"), None);
+}
+
+#[test]
+fn cookies_of_a_304_are_stripped_where_all_are() {
+    let strips = Config {
+        strip_set_cookie: true,
+        ..Config::default()
+    };
+    let old = "Cache-Control: max-age=60 | ETag: \"a\"";
+    let got = refreshed_under(&strips, "", old, "Set-Cookie: a=b | X: 1");
+    assert_eq!(got.effect, RefreshEffect::Extends);
+    assert_eq!(
+        got.fields,
+        fields("Cache-Control: max-age=60 | ETag: \"a\" | X: 1")
+    );
 }
 
 #[test]

@@ -91,6 +91,17 @@ fn a_fill_can_be_joined_while_every_byte_is_there() {
 }
 
 #[test]
+fn a_key_with_the_hash_of_another_does_not_join_it() {
+    let map = FillMap::<u16>::new();
+    let hash = key_hash(b"k");
+    let Joined::Starts(_first, _follower) = map.join(hash, b"k", hash) else {
+        panic!("nothing was running");
+    };
+    let other = map.join(hash, b"of the same hash", hash);
+    assert!(matches!(other, Joined::Starts(..)));
+}
+
+#[test]
 fn what_a_retired_map_has_or_starts_is_not_stored() {
     let map = FillMap::<u16>::new();
     let [one, two, three] = [b"1", b"2", b"3"].map(|key| (key_hash(key), Bytes::from_static(key)));
@@ -202,6 +213,19 @@ fn the_first_head_of_several_fetches_serves_the_whole_crowd() {
     silent.head(200, usize::MAX);
 }
 
+#[test]
+fn a_first_head_that_is_for_one_request_alone_is_not_joined() {
+    let map = FillMap::<u16>::new();
+    let hash = key_hash(b"k");
+    let Joined::Starts(_silent, leader) = map.join(hash, b"k", hash) else {
+        panic!("nothing was running");
+    };
+    let (second, _own) = map.second(&leader);
+    second.head(200, usize::MAX);
+    map.prefer(second.fill(), false);
+    assert!(matches!(map.join(hash, b"k", hash), Joined::Starts(..)));
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_slowest_follower_paces_until_it_lags() {
     let (writer, mut fast) = start();
@@ -272,6 +296,18 @@ fn wanted(key: &Bytes, at: u64, until: u64) -> GapWanted<'_> {
         until,
         unit: 10,
     }
+}
+
+#[test]
+fn bytes_of_one_version_are_not_taken_for_those_of_another() {
+    let (map, key) = (FillMap::<u16>::new(), Bytes::from_static(b"k"));
+    let old = wanted(&key, 0, 100);
+    let new = GapWanted { version: 2, ..old };
+    let Gap::Starts(_old, ..) = map.gap(&old, |_| true) else {
+        panic!("nothing was running");
+    };
+    assert!(map.bringing(&old).is_some() && map.bringing(&new).is_none());
+    assert!(matches!(map.gap(&new, |_| true), Gap::Starts(..)));
 }
 
 #[test]

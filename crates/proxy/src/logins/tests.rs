@@ -1,5 +1,7 @@
 //! Logins without a network: what is right, what waits, and what is remembered.
 
+use argon2::password_hash::{PasswordHasher, SaltString};
+use argon2::{Algorithm, Argon2, Params, Version};
 use foxy_base::{Clock, ManualClock};
 
 use super::*;
@@ -54,6 +56,24 @@ async fn passwords_are_checked_once_and_remembered_for_a_while() {
     assert!(matches!(look(&right), Checked::Unchecked(_)));
     assert!(matches!(look(&wrong), Checked::Unchecked(_)));
     assert_eq!(log_in(&logins, &clock, &value("bob", "secret")).await, None);
+}
+
+#[tokio::test]
+async fn hashes_of_both_kinds_are_compared() {
+    let cheap = Params::new(8, 1, 1, None).unwrap();
+    let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, cheap);
+    let salt = SaltString::from_b64("c29tZXNhbHQ").unwrap();
+    let carols = argon2.hash_password(b"secret", &salt).unwrap().to_string();
+    let mut config = config();
+    config.passwords.insert("carol".to_owned(), carols);
+    let logins = Logins::new(config, &RuleSet::new(Vec::new()));
+    let clock = ManualClock::new(WallTime::from_secs(1));
+    for user in ["alice", "carol"] {
+        let right = log_in(&logins, &clock, &value(user, "secret")).await;
+        assert!(right.is_some_and(|found| found.starts_with(user)), "{user}");
+        let wrong = log_in(&logins, &clock, &value(user, "Secret")).await;
+        assert_eq!(wrong, None, "{user}");
+    }
 }
 
 #[tokio::test]

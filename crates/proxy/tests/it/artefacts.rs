@@ -384,7 +384,14 @@ fn a_part_that_nobody_asked_for_and_a_short_answer_are_errors() {
 
 #[test]
 fn a_request_that_knows_the_digest_does_not_join_a_fetch_that_does_not() {
-    let (right, wrong) = (file(10, 300_000), file(11, 300_000));
+    // The long one is in the store while it comes; the short one is nowhere but in its fetch.
+    for length in [300_000, 3_000] {
+        knows_the_digest(length);
+    }
+}
+
+fn knows_the_digest(length: usize) {
+    let (right, wrong) = (file(10, length), file(11, length));
     let (hold, count) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (named, held, turn) = (hex(&right), Arc::clone(&hold), Arc::clone(&count));
     let (first, later) = (wrong.clone(), right.clone());

@@ -326,6 +326,16 @@ fn a_connection_for_one_site_does_not_open_another() {
 }
 
 #[test]
+fn a_site_whose_clients_show_certificates_is_not_reached_without_tls() {
+    let (authority, origin) = (Authority::new(), origin());
+    let tls = server(&authority, "shop.test", Some((&authority, true)));
+    let foxy = Foxy::start(Role::Site(shop(&origin, &tls)), Config::default(), 1);
+    let answer = foxy.ask("GET / HTTP/1.1\r\nHost: shop.test\r\n\r\n");
+    assert_eq!(answer.status, 403, "{}", answer.head);
+    assert_eq!(origin.asked(), 0);
+}
+
+#[test]
 fn every_connection_is_checked_anew() {
     let (authority, clients) = (Authority::new(), Authority::new());
     let origin = origin();

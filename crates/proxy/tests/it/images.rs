@@ -255,16 +255,18 @@ fn the_last_known_manifest_is_served_while_the_registry_wants_a_pause() {
 
 #[test]
 fn a_proof_ends_when_the_registry_says_no() {
-    let fake = Fake::start();
-    let foxy = fake.foxy();
-    let path = format!("/v2/team/b/blobs/{}", fake.layer());
-    assert_eq!(get(&foxy, &path, "").status, 200);
-    fake.state.fails.store(404, Ordering::SeqCst);
-    foxy.clock.set_wall(WallTime::from_secs(NOON + 2 * 86_400));
-    assert_eq!(get(&foxy, &path, "").status, 404);
-    // The proof is gone: an outage does not bring it back.
-    fake.state.fails.store(503, Ordering::SeqCst);
-    assert_eq!(get(&foxy, &path, "").status, 502);
+    for no in [404, 401] {
+        let fake = Fake::start();
+        let foxy = fake.foxy();
+        let path = format!("/v2/team/b/blobs/{}", fake.layer());
+        assert_eq!(get(&foxy, &path, "").status, 200);
+        fake.state.fails.store(no, Ordering::SeqCst);
+        foxy.clock.set_wall(WallTime::from_secs(NOON + 2 * 86_400));
+        assert_eq!(get(&foxy, &path, "").status, no);
+        // The proof is gone: an outage does not bring it back.
+        fake.state.fails.store(503, Ordering::SeqCst);
+        assert_eq!(get(&foxy, &path, "").status, 502, "after {no}");
+    }
 }
 
 #[test]

@@ -136,3 +136,19 @@ fn a_head_that_agrees_freshens_and_one_that_does_not_invalidates() {
         );
     }
 }
+
+#[test]
+fn a_trace_shows_the_request_without_its_secrets() {
+    let foxy = Foxy::forward();
+    let answer = foxy.ask(
+        "TRACE http://origin.test/ HTTP/1.1\r\nHost: x\r\nMax-Forwards: 0\r\nX-Shown: yes\r\n\
+         Cookie: secret\r\nAuthorization: secret\r\nProxy-Authorization: secret\r\n\
+         X-Foxy-Token: secret\r\n\r\n",
+    );
+    assert_eq!(answer.status, 200, "{}", answer.head);
+    let text = answer.text();
+    assert!(
+        text.contains("X-Shown: yes") && !text.contains("secret"),
+        "{text}"
+    );
+}

@@ -312,6 +312,20 @@ fn a_rule_sends_requests_through_a_parent_and_addresses_stay_guarded() {
 }
 
 #[test]
+fn a_parent_is_not_asked_for_an_address_that_is_guarded() {
+    let parent = TcpListener::bind("127.0.0.1:0").unwrap();
+    parent.set_nonblocking(true).unwrap();
+    let group = group(&[parent.local_addr().unwrap()], None);
+    let foxy = Foxy::start(Role::Forward, child(Vec::new(), group), 1);
+    for host in ["169.254.169.254", "[::ffff:169.254.169.254]"] {
+        let guarded = foxy.ask(&get(host, 80, "/"));
+        assert_eq!(guarded.status, 403, "{}", guarded.head);
+        assert!(guarded.cache().contains("special-address"), "{host}");
+    }
+    assert!(parent.accept().is_err(), "nobody came");
+}
+
+#[test]
 fn other_proxies_get_absolute_targets() {
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = other.local_addr().unwrap();

@@ -1,9 +1,10 @@
 //! Stored parts on real sockets: reused, combined, completed, and never mixed.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::common::{Asked, Foxy, Origin};
+use crate::common::{Asked, Foxy, Origin, until};
+use foxy_proxy::{Config, Role, Token};
 
 const BODY: &str = "0123456789ABCDEFGHIJ";
 
@@ -244,4 +245,48 @@ fn a_part_shorter_than_announced_is_passed_on_with_its_real_length() {
     let answer = foxy.get_with(&origin, "/x", "Range: bytes=6-8\r\n");
     assert_eq!((answer.status, answer.text()), (206, "678".to_owned()));
     assert_eq!(origin.asked(), 1);
+}
+
+#[test]
+fn a_purge_covers_the_old_bytes_of_a_part_that_grows() {
+    const TOKEN: &str = "0123456789abcdef0123";
+    let open = Arc::new(AtomicBool::new(false));
+    let held = Arc::clone(&open);
+    let origin = Origin::start(move |asked| {
+        while asked.path() == "/held" && !held.load(Ordering::SeqCst) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let fields = "Cache-Control: max-age=60\r\nETag: \"v1\"\r\n";
+        match asked.field("X-Part").map(str::to_owned) {
+            Some(range) => part(asked, range.trim_start_matches("bytes="), fields),
+            None => asked.reply("200 OK", fields, BODY),
+        }
+        true
+    });
+    let mut config = Config::default();
+    config.access.token = Token::new(TOKEN);
+    config.upstream.origin_concurrency = 1;
+    let foxy = Foxy::start(Role::Forward, config, 1);
+    let to = origin.authority();
+    assert_eq!(range(&foxy, &origin, "2-9").1, "23456789");
+    let mut holds = foxy.connect();
+    holds.send(format!("GET http://{to}/held HTTP/1.1\r\nHost: x\r\n\r\n"));
+    until(|| origin.asked() == 2);
+    // It has looked up what is stored, and waits until it may ask.
+    let mut grows = foxy.connect();
+    grows.send(format!(
+        "GET http://{to}/x HTTP/1.1\r\nHost: x\r\nRange: bytes=10-14\r\nX-Part: bytes=10-14\r\n\r\n"
+    ));
+    until(|| foxy.proxy.followers() == 2);
+    let purged = foxy.ask(&format!(
+        "PURGE http://{to}/ HTTP/1.1\r\nHost: x\r\nX-Foxy-Token: {TOKEN}\r\nX-Purge-Method: all\r\n\r\n"
+    ));
+    assert_eq!(purged.status, 200, "{}", purged.head);
+    open.store(true, Ordering::SeqCst);
+    assert_eq!(holds.answer().text(), BODY);
+    assert_eq!(grows.answer().text(), "ABCDE");
+    until(|| foxy.proxy.fills() == 0);
+    let asked = origin.asked();
+    assert_eq!(range(&foxy, &origin, "4-5").1, "45");
+    assert_eq!(origin.asked(), asked + 1, "the purged bytes were fetched");
 }

@@ -108,6 +108,7 @@ fn a_trusted_proxy_names_the_client() {
     }
     slow.send([b"\n", GET].concat());
     assert_eq!(slow.answer().text(), "192.0.2.8");
+    assert_eq!(origin.asked(), 6, "what was refused reached nobody");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::common::{Answer, Foxy, Origin, Stored};
+use foxy_disk::{Fault, FaultPlan, FaultRule, OpClass};
 use foxy_proxy::{Access, Config, Role, Token};
 
 const TOKEN: &str = "0123456789abcdef0123";
@@ -72,6 +73,24 @@ fn purges_beside_writes_are_all_durable() {
         done.store(true, Ordering::SeqCst);
         assert!(ended.iter().all(Result::is_ok));
     });
+}
+
+#[test]
+fn a_purge_that_a_power_cut_could_undo_is_no_success() {
+    let (stored, origin) = (Stored::start_as(config(), 16 << 20, 64 << 20, 1), origin());
+    let foxy = &stored.foxy;
+    for path in ["/one", "/tagged"] {
+        foxy.get(&origin, path);
+    }
+    stored.settle(0);
+    let rule = FaultRule::new(OpClass::Flush, Fault::EIO);
+    stored.disk.set_faults(FaultPlan::none().and(rule));
+    for (path, fields) in [("/one", ""), ("/tagged", "Surrogate-Key: page\r\n")] {
+        let answer = purge(foxy, &origin, path, fields);
+        assert_eq!(answer.status, 500, "{path}: {}", answer.head);
+        // It holds all the same while this process lives.
+        assert!(!foxy.get(&origin, path).cache().contains("hit"), "{path}");
+    }
 }
 
 #[test]

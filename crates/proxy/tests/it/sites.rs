@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::common::tls::Authority;
 use crate::common::{Foxy, NOON, Origin};
 use foxy_base::{ManualClock, WallTime};
-use foxy_proxy::{Config, Serves, Site, SiteNames, SiteTable};
+use foxy_proxy::{Config, Serves, Site, SiteNames, SiteTable, Token};
 use foxy_store::{Engine, EngineConfig};
 use foxy_tls::{ListenerTls, ServerOptions, ServerTls};
 use rustls::pki_types::ServerName;
@@ -319,4 +319,31 @@ fn each_request_of_a_connection_chooses_anew_and_keys_purges_and_access_follow()
         logged[3].starts_with("bad-request 404 no-site-for-host"),
         "{logged:?}"
     );
+}
+
+#[test]
+fn a_purge_of_everything_at_one_site_leaves_the_others() {
+    const TOKEN: &str = "0123456789abcdef0123";
+    let (one, two) = (origin("one"), origin("two"));
+    let mut config = Config::default();
+    config.access.token = Token::new(TOKEN);
+    let foxy = listen(
+        vec![
+            (names(&["one.test"], &[]), site("one", &one), None),
+            (names(&["two.test"], &[]), site("two", &two), None),
+        ],
+        config,
+    );
+    let ask = |method: &str, host: &str, fields: &str| {
+        foxy.ask(&format!(
+            "{method} / HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n"
+        ))
+    };
+    for host in ["one.test", "two.test"] {
+        assert_eq!(ask("GET", host, "").status, 200);
+    }
+    let all = format!("X-Foxy-Token: {TOKEN}\r\nX-Purge-Method: all\r\n");
+    assert_eq!(ask("PURGE", "one.test", &all).status, 200);
+    assert_eq!(ask("GET", "one.test", "").text(), "one 1");
+    assert_eq!(ask("GET", "two.test", "").text(), "two 0");
 }

@@ -195,3 +195,54 @@ fn answers_of_other_variants_do_not_outdate_each_other() {
     assert_eq!(same, Order::Unclear, "nothing shows which is newer");
     assert!(!fills[0].0.fill().is_storable());
 }
+
+#[test]
+fn of_two_answers_of_one_version_the_fields_of_the_one_asked_for_later_stay() {
+    let map = FillMap::<u16>::new();
+    let same = || {
+        let mut claim = claim(true, 10);
+        claim.version.validator = Some(Bytes::from_static(b"\"v1\""));
+        claim
+    };
+    let (one, _a) = asked(&map, None);
+    let (two, _b) = asked(&map, None);
+    assert_eq!(map.publish(two.fill(), same()), Order::Newest);
+    assert_eq!(map.publish(one.fill(), same()), Order::Late);
+    let (three, _c) = asked(&map, None);
+    assert_eq!(map.publish(three.fill(), same()), Order::Newest);
+}
+
+#[test]
+fn an_answer_among_too_many_to_remember_has_no_order() {
+    let map = FillMap::<u16>::new();
+    let (first, _a) = asked(&map, None);
+    let mut running = Vec::new();
+    let mut publish = |number: u32| {
+        let (writer, follower) = asked(&map, None);
+        let list = Bytes::from_static(b"accept");
+        let values = Bytes::from(format!("accept={number}\n"));
+        let other = Claim {
+            storable: true,
+            selection: Some((list, values)),
+            version: Version::default(),
+            same: |known: &Selection| known.is_none(),
+            replaces: |_: &u16| true,
+        };
+        assert_eq!(map.publish(writer.fill(), other), Order::Newest);
+        running.push((writer, follower));
+    };
+    publish(0);
+    let (late, _b) = asked(&map, None);
+    (1..40).for_each(&mut publish);
+    // One of those that are not remembered by themselves any more may be of the same request values.
+    let stands_for_all = Claim {
+        storable: true,
+        selection: None,
+        version: Version::default(),
+        same: |known: &Selection| known.is_none(),
+        replaces: |_: &u16| true,
+    };
+    let order = map.publish(late.fill(), stands_for_all);
+    assert_eq!(order, Order::Unclear);
+    assert!(first.fill().is_storable() && !late.fill().is_storable());
+}

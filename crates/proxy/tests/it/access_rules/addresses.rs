@@ -8,7 +8,7 @@ use foxy_proxy::access_rules::Rule;
 use foxy_proxy::{Access, Config, Role};
 
 use super::{config, deny, origin, refused, rules};
-use crate::common::Foxy;
+use crate::common::{Foxy, Origin};
 
 #[test]
 fn a_name_that_turns_to_a_denied_address_is_refused_though_it_is_stored() {
@@ -102,4 +102,41 @@ fn pooled_connections_and_stored_answers_are_judged_by_their_address() {
     assert_eq!(ask("10.0.0.8", "/b").status, 403);
     drop(foxy);
     assert_eq!(served.join().unwrap(), 2);
+}
+
+/// A name may have an address that some may reach, and others may not.
+#[test]
+fn a_kept_connection_of_a_name_serves_nobody_who_may_not_reach_its_address() {
+    let open = Origin::start(|asked| {
+        asked.reply("200 OK", "Cache-Control: no-store\r\n", "open");
+        true
+    });
+    let port = open.addr.port();
+    let inner = TcpListener::bind(("127.0.0.2", port)).unwrap();
+    std::thread::spawn(move || {
+        for mut stream in inner.incoming().flatten() {
+            let mut bytes = [0; 4096];
+            while matches!(stream.read(&mut bytes), Ok(1..)) {
+                let answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\ninner";
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+        }
+    });
+    let guarded = Rule {
+        clients: vec!["10.0.0.8/32".parse().unwrap()],
+        addresses: vec!["127.0.0.2/32".parse().unwrap()],
+        ..deny("address")
+    };
+    let mut config = config(vec![guarded], port);
+    config.access.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];
+    let foxy = Foxy::start(Role::Forward, config, 1);
+    let mut client = foxy.connect();
+    let mut ask = |from: &str| {
+        client.send(format!(
+            "GET http://split.test:{port}/ HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {from}\r\n\r\n"
+        ));
+        client.answer().text()
+    };
+    assert_eq!(ask("10.0.0.7"), "inner");
+    assert_eq!(ask("10.0.0.8"), "open");
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use foxy_disk::MemDisk;
+use foxy_disk::{Fault, FaultPlan, FaultRule, MemDisk, OpClass};
 
 use super::{CI, ask, bytes, config, get, put, role, sha};
 use crate::common::Stored;
@@ -104,4 +104,15 @@ fn a_full_store_forgets_the_oldest_and_never_gives_a_part() {
         }
     }
     assert!((1..40).contains(&found), "{found}");
+}
+
+#[test]
+fn a_removal_that_a_power_cut_could_undo_is_no_success() {
+    let build = on_disk(64 << 20, 1);
+    assert_eq!(put(&build.foxy, "/one", CI, b"text"), 201);
+    build.settle(0);
+    let rule = FaultRule::new(OpClass::Flush, Fault::EIO);
+    build.disk.set_faults(FaultPlan::none().and(rule));
+    assert_eq!(ask(&build.foxy, "DELETE", "/one", CI, b"").status, 500);
+    assert_eq!(get(&build.foxy, "/one").0, 404);
 }

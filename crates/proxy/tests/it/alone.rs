@@ -1,0 +1,87 @@
+//! Requests that take no answer of a fetch that runs for others.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::common::{Asked, Client, Foxy, Origin, until};
+
+const BODY: &[u8] = b"0123456789";
+const FIELDS: &str = "Cache-Control: max-age=60\r\nETag: \"v1\"\r\n";
+
+/// Waits for `open`; then answers one range, under a condition too. It gives no more than the client
+/// wants, which X-Part says: Foxy itself asks for more.
+fn gated(open: &Arc<AtomicBool>) -> Origin {
+    let open = Arc::clone(open);
+    Origin::start(move |asked: &mut Asked| {
+        while !open.load(Ordering::SeqCst) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let fits = asked.field("If-Range").is_none_or(|tag| tag == "\"v1\"");
+        let range = asked.field("X-Part").or(asked.field("Range"));
+        let range = range.filter(|_| fits);
+        let Some((from, to)) = range.map(span) else {
+            asked.reply("200 OK", FIELDS, BODY);
+            return true;
+        };
+        let fields = format!("{FIELDS}Content-Range: bytes {from}-{}/10\r\n", to - 1);
+        asked.reply("206 Partial Content", &fields, &BODY[from..to]);
+        true
+    })
+}
+
+/// First byte of a range, and one past its last.
+fn span(range: &str) -> (usize, usize) {
+    let (from, to) = range.trim_start_matches("bytes=").split_once('-').unwrap();
+    match (from.parse(), to.parse::<usize>()) {
+        (Ok(from), Ok(to)) => (from, (to + 1).min(BODY.len())),
+        (Ok(from), Err(_)) => (from, BODY.len()),
+        (Err(_), Ok(last)) => (BODY.len() - last, BODY.len()),
+        _ => panic!("{range}"),
+    }
+}
+
+/// Two requests at once, after one with the fields `before`: what each gets.
+fn together(before: &str, first: &str, second: &str) -> [(u16, String); 2] {
+    let open = Arc::new(AtomicBool::new(true));
+    let (foxy, origin) = (Foxy::forward(), gated(&open));
+    if !before.is_empty() {
+        assert_eq!(foxy.get_with(&origin, "/a", before).status, 206);
+        until(|| foxy.proxy.fills() == 0);
+    }
+    open.store(false, Ordering::SeqCst);
+    let asked = origin.asked();
+    let ask = |fields: &str| -> Client {
+        let mut client = foxy.connect();
+        let to = origin.authority();
+        client.send(format!(
+            "GET http://{to}/a HTTP/1.1\r\nHost: x\r\n{fields}\r\n"
+        ));
+        client
+    };
+    let one = ask(first);
+    until(|| origin.asked() > asked);
+    let two = ask(second);
+    until(|| foxy.proxy.fills() == 2 || foxy.proxy.followers() == 2);
+    open.store(true, Ordering::SeqCst);
+    [one, two].map(|mut client| {
+        let answer = client.answer();
+        (answer.status, answer.text())
+    })
+}
+
+#[test]
+fn ranges_that_are_asked_for_as_they_are_are_not_shared() {
+    let of = |range: &str| format!("Range: bytes={range}\r\nX-Part: bytes={range}\r\n");
+    // It shows that wider ranges are not to be had.
+    let [three, two] = together(&of("0-1"), &of("3-5"), &of("7-8"));
+    assert_eq!(three, (206, "345".to_owned()));
+    assert_eq!(two, (206, "78".to_owned()));
+}
+
+#[test]
+fn a_range_of_another_version_is_not_taken_for_one_of_the_clients() {
+    let range = "Range: bytes=2-4\r\n";
+    let [plain, other] = together("", range, &format!("{range}If-Range: \"v0\"\r\n"));
+    assert_eq!(plain, (206, "234".to_owned()));
+    assert_eq!(other, (200, "0123456789".to_owned()));
+}
