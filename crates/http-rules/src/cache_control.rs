@@ -1,7 +1,7 @@
 //! Response cache directives, from Cache-Control (RFC 9111 section 5.2.2, read tolerantly), from
 //! a targeted field (RFC 9213, read strictly) or from Surrogate-Control.
 
-use foxy_base::{Fields, values};
+use foxy_base::{Fields, rule, values};
 
 use crate::config::Config;
 use crate::request::lowest;
@@ -90,7 +90,11 @@ impl ResponseControl {
     /// occurrence that RFC 9111 section 4.2.1 asks for. Malformed ones: zero, that is stale.
     pub(crate) fn add(&mut self, d: &Directive<'_>) {
         let seconds = d.argument.seconds();
-        let or_stale = Some(seconds.unwrap_or(0));
+        let or_stale = rule!(
+            "freshness: a lifetime that cannot be read is none",
+            Some(seconds.unwrap_or(0)),
+            seconds
+        );
         match d.name.len() {
             6 if d.is("public") => self.public = true,
             7 if d.is("private") && has_list(d) => self.private_listed = true,

@@ -1,6 +1,6 @@
 //! Decisions about a request, given the stored response (RFC 9111 section 4, RFC 5861).
 
-use foxy_base::WallTime;
+use foxy_base::{WallTime, rule};
 
 use crate::config::Config;
 use crate::digest::{Digest, Flags};
@@ -128,21 +128,44 @@ pub fn decide(
         obeyed = request.under(config);
         &obeyed
     };
-    if !request.method.reads_cache() {
+    if rule!(
+        "reuse: only GET and HEAD are answered from the cache",
+        !request.method.reads_cache(),
+        false
+    ) {
         return forward(request, Fwd::Method);
     }
-    if request.body {
+    if rule!(
+        "reuse: a request with a body is not answered from the cache",
+        request.body,
+        false
+    ) {
         return forward(request, Fwd::Bypass);
     }
     let partial = stored.flags.has(Flags::PARTIAL);
-    if partial && !request.range && request.method == Method::Get {
+    let whole = !request.range && request.method == Method::Get;
+    if rule!(
+        "reuse: a part is no answer for the whole",
+        partial && whole,
+        false
+    ) {
         return forward(request, Fwd::Partial);
     }
     let age = age(stored, now);
     let ttl_ms = ttl_ms(stored, now);
     let ttl = ttl_ms.div_euclid(1000);
     let guess = guess::is_all_for(request, stored);
-    let fresh = ttl_ms > 0 && !stored.flags.has(Flags::NO_CACHE) && !guess;
+    let unchecked = rule!(
+        "reuse: no-cache is validated each time",
+        !stored.flags.has(Flags::NO_CACHE),
+        true
+    );
+    let open = rule!(
+        "reuse: a guess is not for a request that names its user",
+        !guess,
+        true
+    );
+    let fresh = ttl_ms > 0 && unchecked && open;
     if fresh && request_content(request, age, ttl) {
         return Decision::Fresh { age, ttl };
     }
@@ -158,10 +181,13 @@ pub fn decide(
 
 /// True if the request's directives accept a fresh response (RFC 9111 section 5.2.1).
 fn request_content(request: &RequestDigest, age: u32, ttl: i64) -> bool {
-    !request.no_cache
-        && request
-            .max_age
-            .is_none_or(|limit| age <= limit && limit > 0)
+    rule!(
+        "reuse: the no-cache of a request is obeyed",
+        !request.no_cache,
+        true
+    ) && request
+        .max_age
+        .is_none_or(|limit| age <= limit && limit > 0)
         && request
             .min_fresh
             .is_none_or(|least| ttl >= i64::from(least))
@@ -173,7 +199,15 @@ fn stale_use(request: &RequestDigest, stored: &Digest, age: u32, ttl_ms: i64) ->
         return None;
     }
     let past_ms = ttl_ms.saturating_neg();
-    let within = |limit: Option<u32>| limit.is_some_and(|s| past_ms <= i64::from(s) * 1000);
+    let within = |limit: Option<u32>| {
+        limit.is_some_and(|s| {
+            rule!(
+                "stale: its use ends with the time that is allowed",
+                past_ms <= i64::from(s) * 1000,
+                true
+            )
+        })
+    };
     let young = request.max_age.is_none_or(|limit| age <= limit);
     let wanted = within(request.max_stale) && young && request.min_fresh.is_none();
     if wanted && !never_shared(request, stored) {
@@ -189,14 +223,28 @@ fn stale_use(request: &RequestDigest, stored: &Digest, age: u32, ttl_ms: i64) ->
 /// 5.2.1.4), because the response was invalidated and must be validated first (section 4.4), or
 /// because only a guess allows giving it to another user.
 fn never_stale(request: &RequestDigest, stored: &Digest) -> bool {
-    request.no_cache || stored.flags.any(Flags::FORBID_STALE) || guess::is_all_for(request, stored)
+    request.no_cache
+        || rule!(
+            "stale: an answer that forbids it is not used stale",
+            stored.flags.any(Flags::FORBID_STALE),
+            false
+        )
+        || rule!(
+            "stale: a guess is not used stale for a request that names its user",
+            guess::is_all_for(request, stored),
+            false
+        )
 }
 
 /// True if the response was never fresh (as with `max-age=0`), so that it belonged to its first
 /// requester only, and this request names its user. Then only stale-while-revalidate or
 /// stale-if-error permits sending it without validation.
 fn never_shared(request: &RequestDigest, stored: &Digest) -> bool {
-    stored.lifetime_s == 0 && request.names_user()
+    rule!(
+        "stale: what was never fresh is not given to a request that names its user",
+        stored.lifetime_s == 0 && request.names_user(),
+        false
+    )
 }
 
 fn revalidate(request: &RequestDigest, stored: &Digest, reason: Fwd) -> Decision {
@@ -245,7 +293,12 @@ pub fn stale_on_failure(
     let ttl_ms = ttl_ms(stored, now);
     let (age, ttl) = (age(stored, now), ttl_ms.div_euclid(1000));
     let limit = error_limit(&request, stored, failure, config)?;
-    (ttl_ms.saturating_neg() <= i64::from(limit) * 1000).then_some(Decision::Stale {
+    let within = rule!(
+        "stale: its use in place of an error ends with the time that is allowed",
+        ttl_ms.saturating_neg() <= i64::from(limit) * 1000,
+        true
+    );
+    within.then_some(Decision::Stale {
         age,
         ttl,
         why: StaleUse::OnError,

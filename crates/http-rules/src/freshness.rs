@@ -1,7 +1,7 @@
 //! Lifetime, age and what is left (RFC 9111 sections 4.2.1 to 4.2.3). All arithmetic saturates;
 //! times are milliseconds inside and whole seconds at the edges.
 
-use foxy_base::{Fields, WallTime, first, values};
+use foxy_base::{Fields, WallTime, first, rule, values};
 
 use crate::cache_control::{ControlSource, ResponseControl};
 use crate::config::Config;
@@ -83,9 +83,12 @@ pub fn initial_age_ms<F: Fields + ?Sized>(fields: &F, times: &Times) -> i64 {
         .0
         .saturating_sub(times.request_time.0)
         .max(0);
-    let corrected = i64::from(age_value(fields))
-        .saturating_mul(1000)
-        .saturating_add(delay);
+    let age = rule!(
+        "freshness: the age in other caches counts",
+        age_value(fields),
+        0
+    );
+    let corrected = i64::from(age).saturating_mul(1000).saturating_add(delay);
     apparent_s.saturating_mul(1000).max(corrected)
 }
 
@@ -239,6 +242,12 @@ pub fn ttl_ms(stored: &Digest, now: WallTime) -> i64 {
     let purged = stored
         .flags
         .any(Flags::INVALIDATED.with(Flags::SOFT_PURGED));
+    let purged = rule!("freshness: what was purged softly is stale", purged, false);
+    let backwards = rule!(
+        "freshness: what comes from the future is stale",
+        backwards,
+        false
+    );
     if backwards || purged { ttl.min(0) } else { ttl }
 }
 

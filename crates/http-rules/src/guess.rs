@@ -3,7 +3,7 @@
 //! So a guess applies only if the request does not name its user, or if sites usually serve the
 //! content type alike to all users.
 
-use foxy_base::{Fields, first};
+use foxy_base::{Fields, first, rule};
 
 use crate::digest::{Digest, Flags};
 use crate::reason::LifetimeSource;
@@ -11,7 +11,17 @@ use crate::request::RequestDigest;
 
 /// True if a lifetime may be guessed for the answer to this request.
 pub(crate) fn is_allowed<F: Fields + ?Sized>(request: &RequestDigest, response: &F) -> bool {
-    !request.authorization && (!request.cookie || is_static(response))
+    let signed = rule!(
+        "guess: no lifetime is guessed for an answer to Authorization",
+        request.authorization,
+        false
+    );
+    let visitor = rule!(
+        "guess: none is guessed for a page that was asked for with a cookie",
+        request.cookie,
+        false
+    );
+    !signed && (!visitor || is_static(response))
 }
 
 /// True if only a guess allows giving this stored response to others, and the request names its

@@ -1,7 +1,7 @@
 //! Fields of a response that are stored (RFC 9111 section 3.1).
 
 use foxy_base::{
-    FieldBlock, FieldBlockBuilder, FieldBlockError, Fields, FieldsIter, eq_name, tokens,
+    FieldBlock, FieldBlockBuilder, FieldBlockError, Fields, FieldsIter, eq_name, rule, tokens,
 };
 
 use crate::cache_control::for_each_listed;
@@ -44,7 +44,12 @@ pub fn stored_fields<F: Fields + ?Sized>(
     let sieve = Sieve::new(fields, plan.digest.status == 206, plan.strip_listed);
     let mut builder = FieldBlockBuilder::default();
     for (name, value) in FieldsIter::new(fields) {
-        let cookie = plan.strip_set_cookie && eq_name(name, b"Set-Cookie");
+        let strips = rule!(
+            "stored fields: cookies that are stripped are not among them",
+            plan.strip_set_cookie,
+            false
+        );
+        let cookie = strips && eq_name(name, b"Set-Cookie");
         if !cookie && sieve.keeps(name) {
             builder.push(name, value)?;
         }
@@ -77,7 +82,11 @@ impl<'a> Sieve<'a> {
     /// True if the field is stored.
     pub(crate) fn keeps(&self, name: &[u8]) -> bool {
         let never = match name.len() {
-            2 | 7 | 10 | 16 | 17 | 18 | 19 | 25 => is_hop_by_hop(name),
+            2 | 7 | 10 | 16 | 17 | 18 | 19 | 25 => rule!(
+                "stored fields: those of one connection are not among them",
+                is_hop_by_hop(name),
+                false
+            ),
             3 => eq_name(name, b"Age"),
             11 | 14 if self.part && is_of_content(name) => true,
             13 => self.part && eq_name(name, b"Content-Range"),
@@ -85,7 +94,12 @@ impl<'a> Sieve<'a> {
             _ => false,
         };
         let found = |listed: &&[u8]| order(listed, name);
-        !(never || !self.listed.is_empty() && self.listed.binary_search_by(found).is_ok())
+        let listed = rule!(
+            "stored fields: those that a directive or Connection lists are not among them",
+            !self.listed.is_empty() && self.listed.binary_search_by(found).is_ok(),
+            false
+        );
+        !(never || listed)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Invalidation by unsafe requests (RFC 9111 section 4.4): of the target, and of the URLs in
 //! Location and Content-Location on the same origin.
 
-use foxy_base::{Fields, first};
+use foxy_base::{Fields, first, rule};
 
 use crate::method::Method;
 
@@ -95,7 +95,11 @@ fn on_authority(target: &TargetUri<'_>, rest: &str) -> Option<String> {
             .unwrap_or(a)
             .to_ascii_lowercase()
     };
-    if plain(authority) != plain(target.authority) {
+    if rule!(
+        "invalidation: a server removes nothing of another",
+        plain(authority) != plain(target.authority),
+        false
+    ) {
         return None;
     }
     let slash = if path.starts_with('/') { "" } else { "/" };

@@ -2,7 +2,7 @@
 //! for ever, so each is checked again before use. A refused one is a miss, and the next answer
 //! replaces it.
 
-use foxy_base::{Fields, first};
+use foxy_base::{Fields, first, rule};
 
 use crate::digest::{Digest, Flags};
 use crate::guess;
@@ -37,7 +37,11 @@ fn judged<F: Fields + ?Sized>(digest: &mut Digest, fields: &F) -> bool {
         || guessed && !fixed
         || raised
         || status::is_about_request(digest.status);
-    !wrong
+    rule!(
+        "old records: what today's rules would not store is not used",
+        !wrong,
+        true
+    )
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The few fields of a response that decisions look at, picked out in one pass, so that each
 //! question about them does not walk the whole head again.
 
-use foxy_base::{Fields, eq_name};
+use foxy_base::{Fields, eq_name, rule};
 
 use crate::config::Config;
 
@@ -32,7 +32,11 @@ impl<'a, F: Fields + ?Sized> Relevant<'a, F> {
                 continue;
             }
             let Some(place) = view.picked.get_mut(view.count) else {
-                view.all = true;
+                view.all = rule!(
+                    "storing: all fields of a long head are looked at",
+                    true,
+                    false
+                );
                 break;
             };
             *place = (name, value);

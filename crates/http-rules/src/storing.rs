@@ -2,7 +2,7 @@
 
 mod facts;
 
-use foxy_base::{Fields, WallTime, eq_name, first, values};
+use foxy_base::{Fields, WallTime, eq_name, first, rule, values};
 
 use crate::cache_control::{ResponseControl, for_each_listed};
 use crate::config::{Config, ListedFields};
@@ -150,7 +150,14 @@ fn check_status(status: u16) -> Result<(), NoStore> {
     match status {
         0..=199 => Err(NoStore::Interim),
         304 => Err(NoStore::NotModified),
-        _ if status::is_about_request(status) => Err(NoStore::StatusOfThisRequest),
+        _ if rule!(
+            "storing: an answer about one request alone is not stored",
+            status::is_about_request(status),
+            false
+        ) =>
+        {
+            Err(NoStore::StatusOfThisRequest)
+        }
         _ => Ok(()),
     }
 }
@@ -165,13 +172,18 @@ fn check_directives(
     if control.must_understand && !status::is_understood(status) {
         return Err(NoStore::StatusNotUnderstood);
     }
-    if control.no_store && !control.must_understand {
+    let no_store = control.no_store && !control.must_understand;
+    if rule!("storing: no-store is obeyed", no_store, false) {
         return Err(NoStore::ResponseNoStore);
     }
-    if request.no_store && config.obey_request {
+    if rule!(
+        "storing: the no-store of a request is obeyed",
+        request.no_store && config.obey_request,
+        false
+    ) {
         return Err(NoStore::RequestNoStore);
     }
-    if control.private {
+    if rule!("storing: private is obeyed", control.private, false) {
         return Err(NoStore::Private);
     }
     let unqualified = config.listed_fields == ListedFields::Unqualified;
@@ -195,12 +207,24 @@ where
     R: Fields + ?Sized,
 {
     match request.digest.method {
-        Method::Get if request.digest.body => Err(NoStore::RequestBody),
+        Method::Get
+            if rule!(
+                "storing: the answer to a GET with a body is not stored",
+                request.digest.body,
+                false
+            ) =>
+        {
+            Err(NoStore::RequestBody)
+        }
         Method::Get => Ok(StoreUnder::Request),
         Method::Post if config.post => {
             let explicit = freshness::explicit(response.fields, control, times);
-            let here = first(response.fields, "Content-Location")
-                .is_some_and(|location| same_target(&request.target, location));
+            let location = first(response.fields, "Content-Location");
+            let here = rule!(
+                "storing: an answer to POST says that it is what GET gets",
+                location.is_some_and(|location| same_target(&request.target, location)),
+                true
+            );
             let whole = response.status == 200;
             if explicit.is_some_and(|l| l.seconds > 0) && here && whole {
                 Ok(StoreUnder::GetOfTarget)
@@ -208,14 +232,22 @@ where
                 Err(NoStore::PostWithoutContentLocation)
             }
         }
-        _ => Err(NoStore::Method),
+        _ => rule!(
+            "storing: the answer to another method is not stored",
+            Err(NoStore::Method),
+            Ok(StoreUnder::Request)
+        ),
     }
 }
 
 /// RFC 9111 section 3.5: public, must-revalidate or s-maxage make it sharable.
 fn check_authorization(request: &RequestDigest, control: &ResponseControl) -> Result<(), NoStore> {
     let sharable = control.public || control.must_revalidate || control.s_maxage.is_some();
-    if request.authorization && !sharable {
+    if rule!(
+        "storing: an answer to Authorization needs leave to be shared",
+        request.authorization && !sharable,
+        false
+    ) {
         return Err(NoStore::Authorization);
     }
     Ok(())
@@ -238,7 +270,11 @@ fn check_cookie<R: Fields + ?Sized>(
     }
     match config.store_set_cookie {
         true => Ok(true),
-        false => Err(NoStore::SetCookie),
+        false => rule!(
+            "storing: an answer with a cookie needs leave to be shared",
+            Err(NoStore::SetCookie),
+            Ok(false)
+        ),
     }
 }
 
@@ -257,7 +293,11 @@ fn check_vary<R: Fields + ?Sized>(
 ) -> Result<Option<VaryList>, NoStore> {
     match vary::of_with(fields, &config.key_parts) {
         Vary::None => Ok(None),
-        Vary::Star => Err(NoStore::VaryStar),
+        Vary::Star => rule!(
+            "storing: an answer that varies by everything is not stored",
+            Err(NoStore::VaryStar),
+            Ok(None)
+        ),
         Vary::List(list) if list.len() > config.vary_fields_max => Err(NoStore::VaryTooWide),
         Vary::List(list) => Ok(Some(list)),
     }
@@ -275,7 +315,12 @@ fn check_part<R: Fields + ?Sized>(
         .next()
         .and_then(ContentRange::parse)
         .filter(|range| range.span.is_some());
-    match (range, lines.next()) {
+    let second = rule!(
+        "storing: a part that names two ranges is not stored",
+        lines.next(),
+        None
+    );
+    match (range, second) {
         (Some(range), None) => Ok(Some(range)),
         _ => Err(NoStore::PartialUnusable),
     }
@@ -308,7 +353,11 @@ fn check_use<R: Fields + ?Sized>(
     let validator = digest.flags.0 & (Flags::HAS_ETAG.0 | Flags::HAS_LAST_MODIFIED.0) != 0;
     let stale_use = digest.stale_while_revalidate_s.max(digest.stale_if_error_s) > Some(0);
     let cookie = !config.strip_set_cookie && values(fields, "Set-Cookie").next().is_some();
-    if !explicit && cookie {
+    if rule!(
+        "storing: a cookie needs a lifetime of its own",
+        !explicit && cookie,
+        false
+    ) {
         return Err(NoStore::SetCookieWithoutFreshness);
     }
     if alive || validator || stale_use {
@@ -327,7 +376,12 @@ fn check_use<R: Fields + ?Sized>(
 /// [`NoStore::Incomplete`].
 pub fn may_keep_incomplete(plan: &StorePlan) -> Result<(), NoStore> {
     let whole_or_part = matches!(plan.digest.status, 200 | 206);
-    if whole_or_part && plan.digest.flags.has(Flags::STRONG_ETAG) {
+    let strong = rule!(
+        "storing: a cut answer is kept under a strong ETag only",
+        plan.digest.flags.has(Flags::STRONG_ETAG),
+        true
+    );
+    if whole_or_part && strong {
         Ok(())
     } else {
         Err(NoStore::Incomplete)

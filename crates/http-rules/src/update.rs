@@ -1,7 +1,7 @@
 //! Freshening stored responses: by 304 (RFC 9111 sections 3.2 and 4.3.4) and by HEAD (4.3.5).
 
 use foxy_base::{
-    FieldBlock, FieldBlockBuilder, FieldBlockError, Fields, FieldsIter, eq_name, first,
+    FieldBlock, FieldBlockBuilder, FieldBlockError, Fields, FieldsIter, eq_name, first, rule,
 };
 
 use crate::cache_control::{ResponseControl, for_each_listed};
@@ -53,7 +53,11 @@ where
         etag::of(not_modified).map(ETag::parse),
         etag::of(stored).map(ETag::parse),
     ) {
-        (Some(new), Some(old)) if new.is_strong() && old.is_strong() => new.eq_strong(&old),
+        (Some(new), Some(old)) if new.is_strong() && old.is_strong() => rule!(
+            "refresh: a 304 with another strong ETag is about another version",
+            new.eq_strong(&old),
+            true
+        ),
         (Some(new), Some(old)) => new.eq_weak(&old),
         (Some(new), None) if new.is_strong() => false,
         _ => match (
@@ -80,7 +84,11 @@ fn is_never_updated(name: &[u8]) -> bool {
         "Digest",
         "Repr-Digest",
     ];
-    kept.iter().any(|kept| eq_name(name, kept.as_bytes()))
+    rule!(
+        "refresh: fields that describe the stored bytes stay",
+        kept.iter().any(|kept| eq_name(name, kept.as_bytes())),
+        false
+    )
 }
 
 /// The stored fields with those of `new` in place of their namesakes (RFC 9111 section 3.2).
@@ -161,7 +169,11 @@ where
             let same_vary = vary::of(stored) == vary::of(&updated);
             (digest, compare(old, &digest, same_vary))
         }
-        Err(reason) => (*old, RefreshEffect::Unstorable(reason)),
+        Err(reason) => rule!(
+            "refresh: what may not be stored any more is not kept",
+            (*old, RefreshEffect::Unstorable(reason)),
+            (*old, RefreshEffect::Extends)
+        ),
     };
     let fields = without_listed(updated, config);
     Ok(Refresh {
@@ -175,10 +187,18 @@ where
 fn without_listed(fields: FieldBlock, config: &Config) -> FieldBlock {
     let control = ResponseControl::of(&fields, config);
     let mut gone: Vec<&[u8]> = Vec::new();
-    if control.private_listed || control.no_cache_listed {
+    if rule!(
+        "refresh: fields that the update lists are not stored",
+        control.private_listed || control.no_cache_listed,
+        false
+    ) {
         for_each_listed(&fields, |name| gone.push(name));
     }
-    if config.strip_set_cookie {
+    if rule!(
+        "refresh: cookies of the update are stripped too",
+        config.strip_set_cookie,
+        false
+    ) {
         gone.push(b"Set-Cookie");
     }
     if gone.is_empty() {
@@ -253,7 +273,12 @@ where
     };
     let new_length = first(response.fields, "Content-Length").and_then(crate::text::decimal);
     let same_length = new_length.is_none() || length.is_none() || new_length == length;
-    if same("ETag") && same("Last-Modified") && same_length {
+    let alike = same("ETag") && same("Last-Modified") && same_length;
+    if rule!(
+        "refresh: a HEAD about another version does not freshen",
+        alike,
+        true
+    ) {
         HeadUpdate::Freshen
     } else {
         HeadUpdate::Invalidate

@@ -12,7 +12,7 @@ mod cookie;
 mod language;
 mod normal;
 
-use foxy_base::{Fields, eq_name, tokens};
+use foxy_base::{Fields, eq_name, rule, tokens};
 
 use crate::text::members;
 pub(crate) use cookie::cookies;
@@ -88,9 +88,12 @@ pub fn of_with<F: Fields + ?Sized>(fields: &F, parts: &[String]) -> Vary {
 /// was the rule has not, and is no answer to anybody.
 #[must_use]
 pub fn has_parts(list: &[u8], parts: &[String]) -> bool {
-    parts
-        .iter()
-        .all(|part| names(list).any(|name| name == part.as_bytes()))
+    let has = |part: &String| names(list).any(|name| name == part.as_bytes());
+    rule!(
+        "vary: what lacks a part of the key that a rule wants is no answer",
+        parts.iter().all(has),
+        true
+    )
 }
 
 /// The request fields of a stored list: its names, and `cookie` for single cookies.
@@ -115,7 +118,11 @@ pub fn selecting_values<F: Fields + ?Sized>(list: &[u8], request: &F, out: &mut 
 pub fn matches<F: Fields + ?Sized>(list: &[u8], values: &[u8], request: &F) -> bool {
     let mut compare = Compare::new(values);
     write_values(list, request, &mut compare);
-    compare.equal()
+    rule!(
+        "vary: a variant is for requests with its values",
+        compare.equal(),
+        true
+    )
 }
 
 fn write_values<F: Fields + ?Sized, S: Sink>(list: &[u8], request: &F, out: &mut S) {

@@ -1,5 +1,6 @@
 //! Admission of requests, before the cache lookup.
 
+use foxy_base::rule;
 use foxy_http1::Url;
 
 use crate::route::Refusal;
@@ -20,7 +21,12 @@ pub(crate) const PORT: Refusal = Refusal {
 /// True if a request may use this port. A site's origin may have any port: the operator chose it.
 pub(crate) fn port(access: &Access, role: &Role, url: &Url<'_>) -> bool {
     let port = url.authority.port_or_default(url.scheme);
-    !matches!(role, Role::Forward) || access.ports.iter().any(|ports| ports.contains(&port))
+    !matches!(role, Role::Forward)
+        || rule!(
+            "guard: plain requests reach ports of web servers only",
+            access.ports.iter().any(|ports| ports.contains(&port)),
+            true
+        )
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use std::sync::Arc;
 
-use foxy_base::{Fields, FieldsIter, eq_name, first, tokens};
+use foxy_base::{Fields, FieldsIter, eq_name, first, rule, tokens};
 use foxy_http_rules::rules::Pattern;
 use foxy_tls::ClientCertificate;
 use ipnet::IpNet;
@@ -54,7 +54,11 @@ impl Asker {
         Self {
             peer,
             client,
-            trusted: contains(&access.trusted_proxies, peer.ip()),
+            trusted: rule!(
+                "client: only a trusted proxy names the client",
+                contains(&access.trusted_proxies, peer.ip()),
+                true
+            ),
             allowed: allowed(access, role, client, None),
             arrival: Arrival::default(),
             pass: None,
@@ -93,7 +97,11 @@ impl Asker {
     pub(crate) fn at(self, access: &Access, role: &Role) -> Self {
         let certificate = self.arrival.certificate.as_deref();
         Self {
-            allowed: allowed(access, role, self.client, certificate),
+            allowed: rule!(
+                "client: each site judges its clients itself",
+                allowed(access, role, self.client, certificate),
+                self.allowed
+            ),
             ..self
         }
     }
@@ -139,7 +147,11 @@ fn allowed(
 ) -> bool {
     if let Role::Site(site) = role
         && let Some(names) = &site.allow_client_names
-        && !certificate.is_some_and(|certificate| is_named(certificate, names))
+        && rule!(
+            "client: a site of named certificates serves no others",
+            !certificate.is_some_and(|certificate| is_named(certificate, names)),
+            false
+        )
     {
         return false;
     }
@@ -151,7 +163,11 @@ fn allowed(
         }) => list,
         Role::Site(_) | Role::Undecided => return true,
     };
-    client.is_some_and(|client| contains(list, client))
+    rule!(
+        "client: only clients in the list are served",
+        client.is_some_and(|client| contains(list, client)),
+        true
+    )
 }
 
 /// True if the certificate has one of these names, as its subject or as an alternative name.
@@ -177,7 +193,12 @@ fn last_stranger(
     let (mut first, mut stranger) = (None, None);
     for hop in hops {
         first = first.or(Some(hop));
-        if hop.is_none_or(|hop| !contains(trusted, hop)) {
+        let strange = hop.is_none_or(|hop| !contains(trusted, hop));
+        if rule!(
+            "client: what a client says of itself in a forwarding field does not count",
+            strange,
+            false
+        ) {
             stranger = Some(hop);
         }
     }

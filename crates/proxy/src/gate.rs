@@ -6,7 +6,7 @@
 //! this very request. The fields are private, and every sender of stored or shared bytes takes a
 //! [`Shown`] or a [`Hit`], which hold a grant.
 
-use foxy_base::WallTime;
+use foxy_base::{WallTime, rule};
 use foxy_http_rules::{
     CacheStatus, Config, Decision, Digest, Failure, Flags, Fwd, LifetimeSource, RequestDigest,
     RuleId, StaleUse, decide, freshness, stale_on_failure,
@@ -80,11 +80,17 @@ impl Grant {
                 | LifetimeSource::Default
                 | LifetimeSource::Negative
         );
-        if !explicit
-            || stored.flags.has(Flags::HEURISTIC)
-            || stored.lifetime_s == 0
-            || stored.flags.any(Flags::FORBID_STALE)
-        {
+        let guessed = !explicit || stored.flags.has(Flags::HEURISTIC) || stored.lifetime_s == 0;
+        let strict = stored.flags.any(Flags::FORBID_STALE);
+        if rule!(
+            "collapse: judged at its arrival is only a lifetime of the origin's own",
+            guessed,
+            false
+        ) || rule!(
+            "collapse: what must be validated is, whenever a request arrived",
+            strict,
+            false
+        ) {
             return None;
         }
         // The origin's response time adds to the age shown, but not to the age judged.

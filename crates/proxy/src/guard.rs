@@ -5,6 +5,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use foxy_base::rule;
+
 use crate::Access;
 
 /// Why an address may not be reached.
@@ -47,7 +49,11 @@ enum Class {
 
 /// Checks that the forward proxy may connect to `to`.
 pub(crate) fn check(access: &Access, to: SocketAddr) -> Result<(), Forbidden> {
-    if is_own(access, to) {
+    if rule!(
+        "guard: Foxy's own listeners are no destination",
+        is_own(access, to),
+        false
+    ) {
         return Err(Forbidden::Own);
     }
     let class = match to.ip() {
@@ -67,23 +73,46 @@ pub(crate) fn check(access: &Access, to: SocketAddr) -> Result<(), Forbidden> {
     // `all` excludes addresses that no web server uses: these need a network in the list.
     let named = |ip: IpAddr| {
         let mut nets = access.allow_destinations.iter();
-        nets.any(|net| net.prefix_len() > 0 && net.contains(&ip))
+        nets.any(|net| {
+            let narrow = rule!(
+                "guard: leave for all networks does not open special addresses",
+                net.prefix_len() > 0,
+                true
+            );
+            narrow && net.contains(&ip)
+        })
     };
     match class {
         Class::Public => Ok(()),
         Class::Special if named(to.ip()) => Ok(()),
-        Class::Special => Err(Forbidden::Special),
+        Class::Special => rule!(
+            "guard: special addresses are no destination",
+            Err(Forbidden::Special),
+            Ok(())
+        ),
         _ if allowed(to.ip()) => Ok(()),
         Class::Private | Class::Machine if access.loopback_only => Ok(()),
-        Class::Private => Err(Forbidden::Private),
-        Class::Machine => Err(Forbidden::Machine),
+        Class::Private => rule!(
+            "guard: private addresses need leave",
+            Err(Forbidden::Private),
+            Ok(())
+        ),
+        Class::Machine => rule!(
+            "guard: addresses of this machine need leave",
+            Err(Forbidden::Machine),
+            Ok(())
+        ),
     }
 }
 
 /// Own listeners are never a destination, whatever the allow list says: a request to them
 /// would reach the admin interface, or go round in circles.
 fn is_own(access: &Access, to: SocketAddr) -> bool {
-    let ip = to.ip().to_canonical();
+    let ip = rule!(
+        "guard: the mapped form of an own address is one too",
+        to.ip().to_canonical(),
+        to.ip()
+    );
     access.own.iter().any(|own| {
         own.port() == to.port()
             && (own.ip().to_canonical() == ip

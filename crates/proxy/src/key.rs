@@ -4,6 +4,7 @@
 //! appended; the nonce is the primary entry's, so that replacing or purging the primary puts all
 //! its variants out of reach.
 
+use foxy_base::rule;
 use foxy_http_rules::{RuleId, RuleSet};
 use foxy_http1::{Escapes, Url};
 use foxy_store::Object;
@@ -17,7 +18,8 @@ pub(crate) fn primary(
     out: &mut Vec<u8>,
 ) -> RuleId {
     out.clear();
-    out.extend_from_slice(partition.as_bytes());
+    let part = rule!("key: sites do not share objects", partition, "forward");
+    out.extend_from_slice(part.as_bytes());
     out.extend_from_slice(b" GET ");
     url.write(escapes(rules, partition), out);
     rules.apply(partition, out)

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use foxy_base::rule;
 use tokio::net::TcpStream;
 
 use crate::Event;
@@ -35,7 +36,11 @@ pub(crate) async fn client(
         }
         _ => local.count(Event::Timeouts),
     }
-    None
+    rule!(
+        "client: a trusted proxy that names nobody gets no answer",
+        None,
+        Some(peer)
+    )
 }
 
 async fn read(stream: &TcpStream) -> Result<Option<SocketAddr>, &'static str> {
@@ -50,7 +55,11 @@ async fn read(stream: &TcpStream) -> Result<Option<SocketAddr>, &'static str> {
         bytes.extend_from_slice(&piece[..n]);
         let header = parse(&bytes)?;
         // Without a whole header, all of it belongs to the header.
-        let taken = header.map_or(n, |header| header.length - before);
+        let taken = rule!(
+            "smuggling: nothing behind a PROXY header belongs to it",
+            header.map_or(n, |header| header.length - before),
+            n
+        );
         take(stream, &mut piece[..taken]).await.map_err(ended)?;
         if let Some(header) = header {
             return Ok(header.source);

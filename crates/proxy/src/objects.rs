@@ -5,6 +5,7 @@
 //! cache). Every other path is a plain name, as Gradle and ccache use them.
 
 use foxy_access::Standing;
+use foxy_base::rule;
 use foxy_http1::{Method, RequestHead};
 
 use crate::route::Refusal;
@@ -64,7 +65,12 @@ impl Writers {
     fn has(&self, user: &Standing) -> bool {
         let named = self.users.iter().any(|name| **name == *user.name());
         let mut groups = user.groups().iter();
-        self.all || named || groups.any(|group| self.groups.iter().any(|own| **own == **group))
+        let mut grouped = || groups.any(|group| self.groups.iter().any(|own| **own == **group));
+        rule!(
+            "objects: only those with the right write",
+            self.all || named || grouped(),
+            true
+        )
     }
 
     /// True if nobody has the right.
@@ -78,7 +84,14 @@ impl Objects {
     /// Why this user may not store or remove an object of this kind.
     pub(crate) fn refuses(&self, kind: ObjectKind, user: &Standing) -> Option<Refusal> {
         let (writers, reason) = match kind {
-            ObjectKind::Action => (&self.action_writers, "action-write-not-allowed"),
+            ObjectKind::Action => (
+                rule!(
+                    "objects: results of actions have a right of their own",
+                    &self.action_writers,
+                    &self.writers
+                ),
+                "action-write-not-allowed",
+            ),
             _ => (&self.writers, "object-write-not-allowed"),
         };
         (!writers.has(user)).then_some(refusal(403, reason))
@@ -113,7 +126,8 @@ fn kind(path: &[u8]) -> Option<ObjectKind> {
     }
     let (mut before, mut last) = (&b""[..], &b""[..]);
     for segment in segments.split(|byte| *byte == b'/') {
-        if matches!(segment, b"" | b"." | b"..") || !segment.iter().all(fits) {
+        let odd = matches!(segment, b"" | b"." | b"..") || !segment.iter().all(fits);
+        if rule!("objects: a name has one way to be written", odd, false) {
             return None;
         }
         (before, last) = (last, segment);

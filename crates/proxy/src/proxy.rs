@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use foxy_base::{Clock, MonoTime, hash64};
+use foxy_base::{Clock, MonoTime, hash64, rule};
 use foxy_http_rules::{Digest, Flags, RuleId};
 use foxy_store::{Engine, Object};
 use tokio::sync::watch;
@@ -71,6 +71,11 @@ impl Proxy {
     #[must_use]
     pub fn renewed(&self, config: Config, alike: bool) -> Arc<Self> {
         self.shared.renew_limits(&config);
+        let alike = rule!(
+            "reload: fetches under other rules are not joined",
+            alike,
+            true
+        );
         let fills = match alike {
             true => Arc::clone(&self.fills),
             false => {
@@ -221,7 +226,17 @@ impl Proxy {
         let cloaked = flags.has(Flags::OLD_RULES) && self.config.user_rules.drops_parameters(rule);
         let rules = self.rules(rule);
         let shares = rules.store_set_cookie && !rules.strip_set_cookie;
-        cloaked || (flags.has(Flags::COOKIE_BY_RULE) && !shares)
+        let cloaked = rule!(
+            "old records: one under a key of fewer parameters is not used",
+            cloaked,
+            false
+        );
+        let cookie = rule!(
+            "reload: a cookie that a rule shared is not used without the rule",
+            flags.has(Flags::COOKIE_BY_RULE) && !shares,
+            false
+        );
+        cloaked || cookie
     }
 
     /// The name of the rule that decides, for people.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use foxy_base::KeyHash;
+use foxy_base::{KeyHash, rule};
 use foxy_http_rules::{Digest, Flags, old};
 use foxy_http1::{Escapes, Url};
 use foxy_store::{
@@ -81,7 +81,11 @@ impl Proxy {
         Purged {
             objects,
             counting,
-            durable: durable(ticket).await,
+            durable: rule!(
+                "purge: its answer waits until it survives a power cut",
+                durable(ticket).await,
+                true
+            ),
         }
     }
 
@@ -183,11 +187,19 @@ impl Proxy {
         let (number, ticket) = self.engine.purge_many(purge, places)?;
         // What asked its origin before is older than the purge: nobody joins it any more.
         for fills in self.all_fills() {
-            fills.close_where(|fill| covers(purge, fill));
+            rule!(
+                "purge: nobody joins a fetch from before a purge of many",
+                fills.close_where(|fill| covers(purge, fill)),
+                ()
+            );
         }
         Ok(Began {
             number: self.shown_number(number),
-            durable: durable(ticket).await,
+            durable: rule!(
+                "purge: the answer to a purge of many waits until it survives a power cut",
+                durable(ticket).await,
+                true
+            ),
         })
     }
 }
@@ -224,7 +236,11 @@ pub(crate) fn stored_digest(object: &Object) -> Option<Digest> {
     if !old::admits(&mut digest, object.fields()) {
         return None;
     }
-    if object.is_soft_purged() {
+    if rule!(
+        "purge: a soft one makes stale",
+        object.is_soft_purged(),
+        false
+    ) {
         digest.flags = digest.flags.with(Flags::SOFT_PURGED);
     }
     Some(digest)

@@ -1,6 +1,6 @@
 //! The destination of a request, or the reason why it has none.
 
-use foxy_base::{Fields, first, tokens};
+use foxy_base::{Fields, first, rule, tokens};
 use foxy_http1::{Authority, Host, Method, Reject, RequestHead, Scheme, TargetForm, Url};
 use foxy_tls::OriginTls;
 
@@ -50,7 +50,13 @@ pub(crate) fn route<'b>(head: &RequestHead<'b>, role: &'b Role, instance: &str) 
     if let Some(answer) = last_hop(head) {
         return answer;
     }
-    if head.has_via() && passed_here_before(head, instance) {
+    if head.has_via()
+        && rule!(
+            "route: a request does not go round",
+            passed_here_before(head, instance),
+            false
+        )
+    {
         return refuse(508, "loop-detected");
     }
     match role {

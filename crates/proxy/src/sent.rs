@@ -7,7 +7,7 @@
 
 use std::borrow::Borrow;
 
-use foxy_base::{FieldBlock, FieldBlockBuilder, Fields, FieldsIter, eq_name};
+use foxy_base::{FieldBlock, FieldBlockBuilder, Fields, FieldsIter, eq_name, rule};
 use foxy_http_rules::vary;
 use foxy_http1::{Method, RequestHead, Version, goes_on, write};
 
@@ -127,9 +127,12 @@ impl<F: Requested> Sent<'_, F> {
             let touched = hop.changed.is_some_and(|changed| changed.touches(name));
             touched || via::is_own(name) || !self.passes(name, &hop.forwarding)
         };
-        vary::field_names(list)
-            .any(changes)
-            .then(|| self.write(&hop))
+        let differs = rule!(
+            "variants: they are selected by what the origin gets",
+            vary::field_names(list).any(changes),
+            false
+        );
+        differs.then(|| self.write(&hop))
     }
 
     fn passes(&self, name: &[u8], forwarding: &Forwarding) -> bool {

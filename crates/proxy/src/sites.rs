@@ -5,7 +5,7 @@
 
 use std::io::Write;
 
-use foxy_base::hash64;
+use foxy_base::{hash64, rule};
 use foxy_http1::Host;
 use hashbrown::HashTable;
 
@@ -179,7 +179,7 @@ impl Paths {
         }
         let end = path.iter().position(|b| *b == b'?').unwrap_or(path.len());
         let path = &path[..end];
-        if has_dots(path) {
+        if rule!("site: a path with dots is no site's", has_dots(path), false) {
             return Err(NoSite::Dots);
         }
         let found = self.0.iter().find(|(start, _)| begins(path, start));
@@ -211,7 +211,12 @@ fn begins(path: &[u8], start: &[u8]) -> bool {
             return false;
         }
     }
-    start.ends_with(b"/") || matches!(decoded.next(), None | Some(b'/'))
+    start.ends_with(b"/")
+        || rule!(
+            "site: the path of a site ends with a segment",
+            matches!(decoded.next(), None | Some(b'/')),
+            true
+        )
 }
 
 /// The bytes of a path without escapes, and without a `/` after another.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::hint::black_box;
 use std::sync::Arc;
 
-use foxy_base::{Fields, first};
+use foxy_base::{Fields, first, rule};
 
 /// Field that may carry the credential in place of `Authorization`.
 pub const TOKEN_FIELD: &str = "X-Foxy-Token";
@@ -35,7 +35,11 @@ impl Token {
 
     /// Compares every byte, wherever the first difference is.
     fn is(&self, given: &[u8]) -> bool {
-        if given.len() != self.0.len() {
+        if rule!(
+            "admin: all of the credential is compared",
+            given.len() != self.0.len(),
+            false
+        ) {
             return false;
         }
         let pairs = self.0.iter().zip(given);

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use foxy_base::{Fields, eq_name, values};
+use foxy_base::{Fields, eq_name, rule, values};
 use foxy_http_rules::rewrite::Rewriting;
 use foxy_http1::{Authority, BodyFraming, Method, RequestHead, Scheme, Upgrade, Version, write};
 
@@ -43,6 +43,11 @@ impl Forwarding {
 
     /// For peers that a site does not trust (`stranger`), or for all others.
     fn new(config: &HeaderConfig, stranger: bool) -> Self {
+        let stranger = rule!(
+            "via: a site does not get what a stranger says about its client",
+            stranger,
+            false
+        );
         let (x_forwarded_for, forwarded) = match stranger {
             true => (ForwardedMode::Replace, ForwardedMode::Remove),
             false => (ForwardedMode::Append, ForwardedMode::Transparent),
@@ -156,8 +161,13 @@ pub(crate) fn passes(name: &[u8], forwarding: &Forwarding, changes: &Changes<'_>
     let is = |known: &str| eq_name(name, known.as_bytes());
     match name.len() {
         6 if is("expect") => false,
-        12 if is("max-forwards") || is(TOKEN_FIELD) => false,
-        13 if is("authorization") => !forwarding.drop_login,
+        12 if is("max-forwards") => false,
+        12 if is(TOKEN_FIELD) => rule!("via: the admin credential is not sent on", false, true),
+        13 if is("authorization") => rule!(
+            "via: a login for Foxy is not sent on",
+            !forwarding.drop_login,
+            true
+        ),
         14 if is("content-length") => false,
         5 if is("range") => !changes.drop_range,
         8 if is("if-range") => !changes.drop_range && !changes.drop_conditions,

@@ -91,6 +91,20 @@ pub(super) const EXPLAINED: &[(&str, &str)] = &[
         "start: what was searched is durable before a summary vouches for it",
         "a summary repeats the removals, and a record that a power cut took fails its checksum: a miss",
     ),
+    (
+        "mirror: only a registry's consent proves a right to a layer",
+        "a denial is forgotten as soon as it comes: only another request between the two, on another \
+         thread, meets it",
+    ),
+    (
+        "share: a stored artefact needs the digest that documents name",
+        "each look-up compares the digest before: only an object that another fetch stores while the \
+         request waits meets it",
+    ),
+    (
+        "smuggling: a connection ends with an answer before the request's end",
+        "the head of such an answer announces the end of the connection, which is decided first",
+    ),
 ];
 
 /// Rules for which no test is known yet. `cargo xtask mutants` fails for each of them; the comparison

@@ -1,8 +1,8 @@
 //! `cargo xtask mutants`: every safety rule is broken once, and a test must notice.
 //!
 //! A rule is marked in the sources by `foxy_base::rule!`. The tests are built once with all mutants
-//! in them, and run once for each with that one chosen. The table in docs/recovery.md names the
-//! test that noticed; the next run tries that one first.
+//! in them, and run once for each with that one chosen. The tables in docs/recovery.md and
+//! docs/safety-rules.md name the test that noticed; the next run tries that one first.
 
 mod explained;
 mod program;
@@ -26,7 +26,7 @@ pub(crate) struct Wanted {
     /// Only rules of this crate, by the name of its folder
     #[arg(long, value_name = "CRATE")]
     of: Option<String>,
-    /// Write the table in docs/recovery.md anew (all rules, or only the chosen ones)
+    /// Write the tables in the documents anew (all rules, or only the chosen ones)
     #[arg(long)]
     write: bool,
     /// Quick tests alone: what they do not notice, the others may
@@ -57,9 +57,12 @@ pub(crate) fn check() -> Outcome {
     for rule in &rules {
         outcome.note(match told.get(&rule.name) {
             None => Err(format!(
-                "{}:{}: docs/recovery.md does not name the rule \"{}\"; `cargo xtask mutants --write \
-                 \"{}\"` adds it",
-                rule.path, rule.line, rule.name, rule.name
+                "{}:{}: {} does not name the rule \"{}\"; `cargo xtask mutants --write \"{}\"` adds it",
+                rule.path,
+                rule.line,
+                table::document(&rule.package),
+                rule.name,
+                rule.name
             )),
             Some(Killer::Nobody) if !explained::is_known(&rule.name) => Err(format!(
                 "no test notices that the rule \"{}\" is broken; write one, or explain it in \

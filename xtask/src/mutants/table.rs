@@ -1,8 +1,7 @@
-//! The table of rules and their killers in docs/recovery.md.
+//! The tables of rules and their killers in the documents.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::path::PathBuf;
 
 use super::rules::Rule;
 use super::{Killer, explained};
@@ -12,27 +11,42 @@ const BEGIN: &str = "<!-- mutants: begin (written by `cargo xtask mutants --writ
 const END: &str = "<!-- mutants: end -->\n";
 const NOBODY: &str = "no test";
 
-fn path() -> PathBuf {
-    root().join("docs/recovery.md")
+/// Documents, and the crates whose rules each has a table of.
+const DOCUMENTS: &[(&str, &[&str])] = &[
+    ("docs/recovery.md", &["format", "store"]),
+    ("docs/safety-rules.md", &["http-rules", "proxy"]),
+];
+
+/// The document with the table of a crate, by the name of its folder.
+pub(crate) fn document(package: &str) -> &'static str {
+    let own = DOCUMENTS.iter().find(|(_, of)| of.contains(&package));
+    own.map_or("no document", |(name, _)| name)
 }
 
-fn text() -> Result<(String, String, String), String> {
-    let text = std::fs::read_to_string(path());
-    let text = text.map_err(|error| format!("docs/recovery.md cannot be read: {error}"))?;
+/// A document up to its table, the table, and what follows it.
+fn text(name: &str) -> Result<(String, String, String), String> {
+    let text = std::fs::read_to_string(root().join(name));
+    let text = text.map_err(|error| format!("{name} cannot be read: {error}"))?;
     let parts = text.split_once(BEGIN).and_then(|(before, rest)| {
         let (table, after) = rest.split_once(END)?;
         Some((before.to_owned(), table.to_owned(), after.to_owned()))
     });
-    parts.ok_or("docs/recovery.md has no table of mutants between its two marks".to_owned())
+    parts.ok_or(format!(
+        "{name} has no table of mutants between its two marks"
+    ))
 }
 
-/// Rules and killers as the document has them.
+/// Rules and killers as the documents have them.
 ///
 /// # Errors
-/// There is no such table.
+/// A document has no such table.
 pub(crate) fn read() -> Result<HashMap<String, Killer>, String> {
-    let (_, table, _) = text()?;
-    Ok(rows(&table).collect())
+    let mut told = HashMap::new();
+    for (name, _) in DOCUMENTS {
+        let (_, table, _) = text(name)?;
+        told.extend(rows(&table));
+    }
+    Ok(told)
 }
 
 fn rows(table: &str) -> impl Iterator<Item = (String, Killer)> {
@@ -52,17 +66,22 @@ fn rows(table: &str) -> impl Iterator<Item = (String, Killer)> {
     })
 }
 
-/// Writes the table anew.
+/// Writes the tables anew.
 ///
 /// # Errors
-/// The document cannot be read or written.
+/// A document cannot be read or written.
 pub(crate) fn write(rules: &[Rule], told: &HashMap<String, Killer>) -> Result<(), String> {
-    let (before, _, after) = text()?;
-    let text = format!("{before}{BEGIN}{}{END}{after}", render(rules, told));
-    std::fs::write(path(), text).map_err(|error| format!("docs/recovery.md: {error}"))
+    for (name, of) in DOCUMENTS {
+        let own = rules.iter().filter(|rule| of.contains(&&rule.package[..]));
+        let (before, _, after) = text(name)?;
+        let text = format!("{before}{BEGIN}{}{END}{after}", render(own, told));
+        let written = std::fs::write(root().join(name), text);
+        written.map_err(|error| format!("{name}: {error}"))?;
+    }
+    Ok(())
 }
 
-fn render(rules: &[Rule], told: &HashMap<String, Killer>) -> String {
+fn render<'a>(rules: impl IntoIterator<Item = &'a Rule>, told: &HashMap<String, Killer>) -> String {
     let mut out = "| rule | the test that notices when it is broken |\n|---|---|\n".to_owned();
     for rule in rules {
         let killer = match told.get(&rule.name) {

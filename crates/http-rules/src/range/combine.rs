@@ -1,6 +1,6 @@
 //! Combination of parts of one representation (RFC 9110 section 15.3.7.3, RFC 9111 section 3.4).
 
-use foxy_base::{Fields, WallTime, first};
+use foxy_base::{Fields, WallTime, first, rule};
 
 use super::{ContentRange, Parts, RangeSpec, Span};
 use crate::date;
@@ -23,7 +23,15 @@ where
         (Some(a), Some(b)) => a == b,
         _ => true,
     };
-    lengths && same_strong_validator(stored, new, now)
+    rule!(
+        "parts: those of different lengths are not combined",
+        lengths,
+        true
+    ) && rule!(
+        "parts: bytes are combined under one strong validator only",
+        same_strong_validator(stored, new, now),
+        true
+    )
 }
 
 fn same_strong_validator<A, B>(stored: &A, new: &B, now: WallTime) -> bool
@@ -52,7 +60,12 @@ pub(crate) fn strong_last_modified<F: Fields + ?Sized>(
 ) -> Option<WallTime> {
     let read = |name| first(fields, name).and_then(|text| date::parse(text, now));
     let (modified, date) = (read("Last-Modified")?, read("Date")?);
-    (date.secs() - modified.secs() >= 1).then_some(modified)
+    let strong = rule!(
+        "parts: a Last-Modified of the last second is no strong validator",
+        date.secs() - modified.secs() >= 1,
+        true
+    );
+    strong.then_some(modified)
 }
 
 /// The range to ask the origin for so that `wanted` becomes whole: from the first missing byte

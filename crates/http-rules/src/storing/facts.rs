@@ -1,6 +1,6 @@
 //! The facts about a response that are remembered in its digest.
 
-use foxy_base::{Fields, values};
+use foxy_base::{Fields, rule, values};
 
 use super::Response;
 use crate::cache_control::{ControlSource, ResponseControl};
@@ -26,7 +26,12 @@ pub(super) fn digest_of<R: Fields + ?Sized>(
     flags.set(Flags::MUST_REVALIDATE, control.must_revalidate);
     flags.set(
         Flags::PROXY_REVALIDATE,
-        control.proxy_revalidate || control.s_maxage.is_some(),
+        control.proxy_revalidate
+            || rule!(
+                "storing: s-maxage forbids stale use",
+                control.s_maxage.is_some(),
+                false
+            ),
     );
     flags.set(
         Flags::NO_CACHE,
@@ -76,5 +81,7 @@ fn is_no_cache<R: Fields + ?Sized>(
             .flat_map(directives)
             .any(|d| d.is("no-cache"))
     };
-    control.no_cache || listed || guessed && pragma()
+    rule!("storing: no-cache is remembered", control.no_cache, false)
+        || listed
+        || guessed && pragma()
 }

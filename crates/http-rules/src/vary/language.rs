@@ -1,6 +1,6 @@
 //! Serving a stored translation to a request that asks for it in other words.
 
-use foxy_base::{Fields, eq_name, first, values};
+use foxy_base::{Fields, eq_name, first, rule, values};
 
 use super::normal::{Compare, Sink, Weighted};
 use super::{names, write_value};
@@ -23,7 +23,12 @@ where
     let (Some(language), Some(wanted)) = (only_language(stored), preferred(request)) else {
         return false;
     };
-    wanted.eq_ignore_ascii_case(language) && others_match(list, stored_values, request)
+    wanted.eq_ignore_ascii_case(language)
+        && rule!(
+            "vary: a known language is enough only if all else is alike",
+            others_match(list, stored_values, request),
+            true
+        )
 }
 
 /// Content-Language, if it is a single one.

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use foxy_base::{MonoTime, WallTime};
+use foxy_base::{MonoTime, WallTime, rule};
 use foxy_http_rules::{Decision, Flags, Fwd, Miss, RequestDigest, decide_miss};
 use foxy_http1::{BodyFraming, Method, RequestHead, RequestParts, Upgrade, Url};
 use foxy_mirror::Digest;
@@ -110,7 +110,11 @@ impl<T: Transport> Conn<T> {
         match instead {
             Instead::Refuse(refusal, outcome) => {
                 // A body that nobody reads would be taken for the next request.
-                let keep = keep && parts.framing().is_empty();
+                let keep = rule!(
+                    "smuggling: a connection ends with a body that nobody reads",
+                    keep && parts.framing().is_empty(),
+                    keep
+                );
                 let head = parts.head(self.buf.filled(), &self.slots);
                 let (local, io) = (&self.local, &self.io);
                 let scratch = &mut self.scratch;
@@ -166,7 +170,13 @@ impl<T: Transport> Conn<T> {
         let user_rules = &local.proxy.config.user_rules;
         let rule = key::primary(user_rules, role.partition(), &url, &mut scratch.key);
         self.noted.rule = rule;
-        if !own && (user_rules.bypasses(rule, &head) || client.goes_past_the_cache()) {
+        if !own
+            && rule!(
+                "access: a request past the cache gets nothing stored",
+                user_rules.bypasses(rule, &head) || client.goes_past_the_cache(),
+                false
+            )
+        {
             return Err(Instead::Long(Long::Pass(Fwd::Bypass)));
         }
         let rules = local.proxy.rules(rule);
@@ -373,7 +383,11 @@ fn to_fetch<'b>(
     secure: bool,
 ) -> Result<Url<'b>, Instead> {
     let (role, proxy) = (to.role, &local.proxy);
-    if !to.client.allowed {
+    if rule!(
+        "client: one that is not allowed gets nothing",
+        !to.client.allowed,
+        false
+    ) {
         return Err(Instead::Refuse(admit::CLIENT, Outcome::Denied));
     }
     Err(Instead::Long(match route(head, role, &proxy.instance) {

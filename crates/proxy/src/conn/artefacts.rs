@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use foxy_base::{MonoTime, first};
+use foxy_base::{MonoTime, first, rule};
 use foxy_http_rules::{self as rules, Flags};
 use foxy_http1::{RequestHead, RequestParts};
 use foxy_mirror::Digest;
@@ -51,9 +51,21 @@ impl Local {
             Standing::Wrong => {
                 self.count(Event::MirrorReplaced);
                 table.doubt(part, path, true);
+                rule!(
+                    "mirror: a stored artefact with another digest is not used",
+                    None,
+                    Some(Standing::Right)
+                )
+            }
+            Standing::Unknown(_)
+                if rule!(
+                    "mirror: a part that nobody has compared is not used",
+                    stored.flags.has(Flags::PARTIAL),
+                    false
+                ) =>
+            {
                 None
             }
-            Standing::Unknown(_) if stored.flags.has(Flags::PARTIAL) => None,
             Standing::Right | Standing::Unknown(_) => Some(standing),
         }
     }
@@ -102,7 +114,11 @@ impl Local {
             // Other tasks of the worker have their turn.
             tokio::task::yield_now().await;
         }
-        Some(comparison.is_right())
+        Some(rule!(
+            "mirror: the bytes of a stored artefact are compared with its digest",
+            comparison.is_right(),
+            true
+        ))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use foxy_base::first;
+use foxy_base::{first, rule};
 use foxy_http_rules::Failure;
 
 use super::join::Want;
@@ -118,7 +118,11 @@ impl<T: Transport> Conn<T> {
     /// Refuses a request because memory is spent. Nothing of its body was read: if it has one, the
     /// connection ends, so that the body is not taken for the next request.
     pub(crate) async fn without_memory(&mut self, ask: &Ask, keep: bool) -> Finish {
-        let keep = keep && ask.head().parts().framing().is_empty();
+        let keep = rule!(
+            "smuggling: a connection ends with a body for which there is no memory",
+            keep && ask.head().parts().framing().is_empty(),
+            keep
+        );
         self.refused(ask, MEMORY, Outcome::Local, keep).await
     }
 

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use foxy_base::rule;
 use foxy_http_rules::{Digest, Flags};
 use foxy_store::Object;
 
@@ -251,7 +252,11 @@ impl<T: Transport> Conn<T> {
         let found = find(local, &mut key, &ask.sent(local), &rules.key_parts).await;
         let (object, _) = found.object?;
         let stored = local.proxy.admitted(&object, ask.rule)?;
-        let right = ask.standing(local, &object) == Standing::Right;
+        let right = rule!(
+            "share: a stored artefact needs the digest that documents name",
+            ask.standing(local, &object) == Standing::Right,
+            true
+        );
         if stored.flags.has(Flags::PARTIAL) || !right {
             return None;
         }
@@ -282,7 +287,12 @@ impl<T: Transport> Conn<T> {
         let number = ask.crowd(running.follower.hash());
         if let Some(updated) = &head.validated {
             unshared.note(number, false, now);
-            if shortens(running.head.digest.as_ref(), updated.digest.as_ref()) {
+            let shorter = shortens(running.head.digest.as_ref(), updated.digest.as_ref());
+            if rule!(
+                "share: a validation that shortens the lifetime ends the storing",
+                shorter,
+                false
+            ) {
                 // The copy being stored would live longer than it may.
                 running.follower.forbid_storing();
             }

@@ -4,6 +4,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use foxy_base::rule;
 use foxy_http_rules::{Failure, Fwd, stale_on_failure};
 use foxy_http1::RequestParts;
 use foxy_store::Object;
@@ -107,7 +108,11 @@ impl<T: Transport> Conn<T> {
                     200 => return None,
                     status @ 500.. => (Failure::Status(status), refused(502, "origin-failing")),
                     status => {
-                        self.forget_proof(&ask);
+                        rule!(
+                            "mirror: the proof of a layer ends when its registry denies it",
+                            self.forget_proof(&ask),
+                            ()
+                        );
                         return Some(refused(status, "layer-not-of-repository"));
                     }
                 },
@@ -161,7 +166,12 @@ impl<T: Transport> Conn<T> {
         };
         let digest = local.proxy.admitted(&object, ask.rule);
         let fresh = digest.is_some_and(|digest| {
-            digest.status == 200 && Grant::shared(&ask.digest, &digest, local.wall(), rules).is_ok()
+            let proves = rule!(
+                "mirror: only a registry's consent proves a right to a layer",
+                digest.status == 200,
+                true
+            );
+            proves && Grant::shared(&ask.digest, &digest, local.wall(), rules).is_ok()
         });
         (Some(object), fresh)
     }

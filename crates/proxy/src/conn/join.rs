@@ -6,8 +6,8 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use foxy_base::WallTime;
-use foxy_http_rules::{Decision, Fwd};
+use foxy_base::{WallTime, rule};
+use foxy_http_rules::{Decision, Digest, Fwd};
 use foxy_http1::Version;
 use foxy_store::Object;
 use tokio::time::Instant;
@@ -127,11 +127,26 @@ impl<T: Transport> Conn<T> {
         let digest = &ask.digest;
         let if_range = || foxy_base::first(&ask.head(), "If-Range").is_some();
         // These must not get an answer that was fetched for another request, or at an earlier time.
-        let alone = digest.authorization
-            || digest.no_store
-            || range == Ranged::Own
-            || range != Ranged::No && if_range()
-            || want.reason == Fwd::Request
+        let alone = rule!(
+            "join: a request with credentials asks alone",
+            digest.authorization,
+            false
+        ) || digest.no_store
+            || rule!(
+                "join: a request for a range of its own asks alone",
+                range == Ranged::Own,
+                false
+            )
+            || rule!(
+                "join: a range under a condition asks alone",
+                range != Ranged::No && if_range(),
+                false
+            )
+            || rule!(
+                "join: a request that wants a new answer asks alone",
+                want.reason == Fwd::Request,
+                false
+            )
             || sends_own_conditions(ask, want)
             || local.proxy.unshared.has(ask.crowd(hash), local.wall());
         if alone {
@@ -305,7 +320,11 @@ impl<T: Transport> Conn<T> {
         let selects = |(list, values): &(bytes::Bytes, bytes::Bytes)| {
             ask.selected_by(&self.local, list, values)
         };
-        let other = !head.vary.as_ref().is_none_or(selects);
+        let other = rule!(
+            "share: a running answer is for requests with its selecting values",
+            !head.vary.as_ref().is_none_or(selects),
+            false
+        );
         if let Some(primary) = head.primary.clone().filter(|_| other && head.shared) {
             return Err(Verdict::Variant(primary));
         }
@@ -314,7 +333,14 @@ impl<T: Transport> Conn<T> {
             .digest
             .as_ref()
             .filter(|_| head.shared && usable && !other);
-        let Some(digest) = digest.filter(|_| ask.has_digest(&self.local, &head.fields)) else {
+        let right = |_: &&Digest| {
+            rule!(
+                "share: a running artefact needs the digest that documents name",
+                ask.has_digest(&self.local, &head.fields),
+                true
+            )
+        };
+        let Some(digest) = digest.filter(right) else {
             return Err(Verdict::Alone);
         };
         let (now, rules) = (self.local.wall(), self.local.proxy.rules(ask.rule));
@@ -342,7 +368,13 @@ impl<T: Transport> Conn<T> {
             || digest.max_age.is_some()
             || digest.min_fresh.is_some()
             || digest.only_if_cached;
-        site && follower.waited() && !directives && !ask.is_personal()
+        site && follower.waited()
+            && !directives
+            && rule!(
+                "collapse: a request that names its user is judged by now",
+                !ask.is_personal(),
+                true
+            )
     }
 }
 

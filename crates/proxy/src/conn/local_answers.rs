@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use foxy_base::Fields;
+use foxy_base::{Fields, rule};
 use foxy_http1::{Method, RequestParts, Scheme, write};
 use foxy_store::{Places, Purge};
 
@@ -87,10 +87,12 @@ impl<T: Transport> Conn<T> {
                 "cookie",
                 TOKEN_FIELD,
             ];
-            if !secret
-                .iter()
-                .any(|s| name.eq_ignore_ascii_case(s.as_bytes()))
-            {
+            let is_secret = |s: &&str| name.eq_ignore_ascii_case(s.as_bytes());
+            if rule!(
+                "trace: secrets are not sent back",
+                !secret.iter().any(is_secret),
+                true
+            ) {
                 write::field(&mut echo, name, value);
             }
         }

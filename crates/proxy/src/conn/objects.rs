@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use foxy_base::{FieldBlock, FieldBlockBuilder, first};
+use foxy_base::{FieldBlock, FieldBlockBuilder, first, rule};
 use foxy_http1::{BodyReader, RequestHead, write};
 use foxy_store::{Lookup, Object};
 use sha2::{Digest as _, Sha256};
@@ -84,7 +84,11 @@ impl<T: Transport> Conn<T> {
         let pass = self.client.pass.as_ref();
         match pass.and_then(|pass| pass.user.as_ref()) {
             Some(user) => objects.refuses(kind, user),
-            None => Some(refusal(401, "login-needed")),
+            None => rule!(
+                "objects: nobody writes without a login",
+                Some(refusal(401, "login-needed")),
+                None
+            ),
         }
     }
 
@@ -142,7 +146,7 @@ impl<T: Transport> Conn<T> {
                 break;
             }
             length += bytes.len() as u64;
-            if length > most {
+            if rule!("objects: none is longer than allowed", length > most, false) {
                 return Err(Failed::Refused(TOO_LARGE, false));
             }
             if let Some(hash) = &mut hash {
@@ -151,7 +155,11 @@ impl<T: Transport> Conn<T> {
             storing.push(&bytes, &mut pace).await?;
         }
         let hash = hash.map(|hash| ObjectKind::Content(hash.finalize().into()));
-        if hash.is_some_and(|found| found != kind) {
+        if rule!(
+            "objects: content has the digest of its name",
+            hash.is_some_and(|found| found != kind),
+            false
+        ) {
             return Err(Failed::Refused(DIGEST_WRONG, true));
         }
         storing.finish(ask, pace).await
@@ -168,7 +176,12 @@ impl<T: Transport> Conn<T> {
         }
         let proxy = Arc::clone(&self.local.proxy);
         let purged = proxy.purge_key(ask.base_hash, &ask.base, false).await;
-        match purged.durable {
+        let durable = rule!(
+            "objects: a removal is answered when it survives a power cut",
+            purged.durable,
+            true
+        );
+        match durable {
             true => Ok((204, "object-removed")),
             false => Err(Failed::Refused(refusal(500, "purge-not-durable"), true)),
         }
@@ -295,6 +308,11 @@ fn refused_field(head: &RequestHead<'_>) -> Option<Refusal> {
         return Some(refusal(415, "object-coding"));
     }
     let conditional = CONDITIONS.into_iter().any(has);
+    let conditional = rule!(
+        "objects: a write under a condition is refused",
+        conditional,
+        false
+    );
     conditional.then_some(refusal(501, "condition-on-write"))
 }
 

@@ -17,7 +17,7 @@
 //! excepted, and everything of a mirror is what the hosts of its servers have. Without the admin
 //! credential a request purges its own URL only, for good or softly.
 
-use foxy_base::{Fields, eq_name, first, tokens};
+use foxy_base::{Fields, eq_name, first, rule, tokens};
 use foxy_http1::Escapes;
 use foxy_store::{KeyParts, Purge, PurgeKind, for_each_tag};
 
@@ -52,7 +52,11 @@ pub(super) fn of(ask: &Ask) -> Result<Option<Vec<Purge>>, &'static str> {
         text,
         partition: match mirror {
             Some(_) if kind != PurgeKind::Tag => String::new(),
-            _ => ask.role.partition().to_owned(),
+            _ => rule!(
+                "purge: one on a listener covers its own objects alone",
+                ask.role.partition().to_owned(),
+                String::new()
+            ),
         },
         soft,
     };

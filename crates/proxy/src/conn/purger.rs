@@ -1,6 +1,6 @@
 //! Rights of a `PURGE` on a listener.
 
-use foxy_base::Fields;
+use foxy_base::{Fields, rule};
 use foxy_store::{Purge, PurgeError, PurgeKind};
 
 use crate::Access;
@@ -26,16 +26,40 @@ pub(super) fn purger<F: Fields + ?Sized>(
     asker: &Asker,
     head: &F,
 ) -> Result<Purger, Refusal> {
-    if access.token.as_ref().is_some_and(|token| token.is_in(head)) {
+    let token = access.token.as_ref();
+    if token.is_some_and(|token| {
+        rule!(
+            "purge: only the admin credential makes an operator",
+            token.is_in(head),
+            true
+        )
+    }) {
         return Ok(Purger::Operator);
     }
     match foreign(head) {
-        Foreign::Page => return Err(refused("purge-from-a-page")),
-        Foreign::Forwarded if !asker.trusted => return Err(refused("purge-forwarded")),
+        Foreign::Page => rule!(
+            "purge: a page in a browser has no right to it",
+            return Err(refused("purge-from-a-page")),
+            ()
+        ),
+        Foreign::Forwarded
+            if rule!(
+                "purge: a request that others forward has no right to it",
+                !asker.trusted,
+                false
+            ) =>
+        {
+            return Err(refused("purge-forwarded"));
+        }
         Foreign::Forwarded | Foreign::No => {}
     }
     let known = asker.client;
-    match known.is_some_and(|client| contains(&access.purge_from, client)) {
+    let right = rule!(
+        "purge: only clients in the list have a right to it",
+        known.is_some_and(|client| contains(&access.purge_from, client)),
+        true
+    );
+    match right {
         true => Ok(Purger::Client),
         false => Err(refused("purge-not-allowed")),
     }
@@ -46,7 +70,9 @@ pub(super) fn within_rights(purger: Purger, wanted: &[Purge]) -> Result<(), Refu
     let url_alone = wanted.iter().all(|purge| purge.kind == PurgeKind::Url);
     match purger {
         Purger::Operator => Ok(()),
-        Purger::Client if url_alone => Ok(()),
+        Purger::Client if rule!("purge: a client purges single URLs only", url_alone, true) => {
+            Ok(())
+        }
         Purger::Client => Err(refused("purge-beyond-url")),
     }
 }

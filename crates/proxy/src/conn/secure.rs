@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use foxy_base::rule;
 use foxy_http1::{RequestParts, Scheme};
 use foxy_tls::{Certificate, Failure};
 
@@ -81,6 +82,11 @@ impl<T: Transport> Conn<T> {
             foxy_http1::Host::Name(name) => certificate.is_for(name),
             foxy_http1::Host::V6(ip) => certificate.is_for(ip.to_string().as_bytes()),
         };
-        (!right).then_some(MISDIRECTED)
+        let wrong = rule!(
+            "site: a connection is for the hosts on its certificate",
+            !right,
+            false
+        );
+        wrong.then_some(MISDIRECTED)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use foxy_base::rule;
 use foxy_http1::{RequestParts, Scheme, TargetForm};
 
 use super::{Conn, Sites};
@@ -40,8 +41,16 @@ impl<T: Transport> Conn<T> {
         let set = site.verified_by.as_ref()?;
         match &self.given {
             Some(given) if set.has(given) => None,
-            Some(_) => Some(OTHER_CERTIFICATE),
-            None => Some(admit::CLIENT),
+            Some(_) => rule!(
+                "site: one with client certificates is not reached over a connection of another",
+                Some(OTHER_CERTIFICATE),
+                None
+            ),
+            None => rule!(
+                "site: one with client certificates is not reached without TLS",
+                Some(admit::CLIENT),
+                None
+            ),
         }
     }
 
@@ -71,7 +80,11 @@ impl<T: Transport> Conn<T> {
         }
         // The certificate has the host, and belongs to a site with certificates of its own.
         if let (Some(own), Some(served)) = (certificates, &self.served)
-            && !own.has(served)
+            && rule!(
+                "site: a connection is for the sites of its certificate",
+                !own.has(served),
+                false
+            )
         {
             return Err(OTHER_CERTIFICATE);
         }

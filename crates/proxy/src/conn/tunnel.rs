@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::io::{self, IoSlice};
 
+use foxy_base::rule;
 use foxy_http1::RequestParts;
 
 use super::{Conn, Finish};
@@ -39,7 +40,13 @@ impl<T: Transport> Conn<T> {
         });
         let ports = &self.local.proxy.config.access.connect_ports;
         let leased = match to {
-            Some(to) if ports.contains(&to.port) => {
+            Some(to)
+                if rule!(
+                    "guard: tunnels lead to the ports of the list only",
+                    ports.contains(&to.port),
+                    true
+                ) =>
+            {
                 let parents = self
                     .client
                     .pass

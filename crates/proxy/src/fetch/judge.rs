@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use foxy_base::{
     FieldBlock, FieldBlockBuilder, FieldBlockError, Fields, KeyHash, WallTime, eq_name, first,
-    hash64, values,
+    hash64, rule, values,
 };
 use foxy_http_rules as rules;
 use foxy_http_rules::range::ContentRange;
@@ -97,7 +97,12 @@ pub(crate) fn judge(
     peer: SocketAddr,
 ) -> (FillHead, Option<Place>) {
     // Others may be denied what comes from there, and the store does not know where from it came.
-    let plan = match asked.ask.client.keeps_apart(peer.ip()) {
+    let apart = rule!(
+        "fetch: an answer from an address that a rule names is not stored",
+        asked.ask.client.keeps_apart(peer.ip()),
+        false
+    );
+    let plan = match apart {
         true => Err("address-of-a-rule"),
         false => storable(local, asked, head, length),
     };
@@ -146,7 +151,13 @@ pub(crate) fn judge(
             let (list, nonce) = (vary_list.clone()?, place.meta.nonce);
             Some(Primary { nonce, list })
         }),
-        shared: known.is_some_and(|plan| !plan.strip_listed),
+        shared: known.is_some_and(|plan| {
+            rule!(
+                "share: an answer with fields for one user is not shared as it runs",
+                !plan.strip_listed,
+                true
+            )
+        }),
         not_stored,
         strong_etag: strong_etag(head),
         ..FillHead::bare(head.status(), peer, fields)
@@ -258,7 +269,11 @@ fn storable(
         rules::check_size(whole, config).map_err(|reason| reason.as_str())?;
     }
     if let Some(range) = plan.part {
-        if asked.widened && contradicts(head, length) {
+        if rule!(
+            "parts: one that contradicts its length is not stored",
+            asked.widened && contradicts(head, length),
+            false
+        ) {
             return Err("part-contradicts-itself");
         }
         let fits = length.is_some_and(|n| n <= u64::from(local.proxy.engine.fragment_bytes()));
@@ -329,7 +344,12 @@ fn client_fields(
 ) -> FieldBlock {
     let mut builder = FieldBlockBuilder::default();
     for (name, value) in head.forward_fields() {
-        let cookie = !cookies && eq_name(name, b"set-cookie");
+        let strips = rule!(
+            "share: a cookie that is stripped is sent to nobody",
+            !cookies,
+            false
+        );
+        let cookie = strips && eq_name(name, b"set-cookie");
         if !cookie && !eq_name(name, b"content-length") && !eq_name(name, b"age") {
             builder.push_any(name, value);
         }
@@ -383,7 +403,14 @@ fn place(
     // stays. Otherwise this becomes the primary, and older variants are out of reach.
     let (key, nonce) = match known {
         Some(primary) if same_list => (fill.key().clone(), primary.nonce),
-        _ if vary.is_some() => (asked.ask.base.clone(), local.nonce()),
+        _ if vary.is_some() => {
+            let nonce = rule!(
+                "variants: those of an older primary are out of reach",
+                local.nonce(),
+                1
+            );
+            (asked.ask.base.clone(), nonce)
+        }
         _ => (asked.ask.base.clone(), 0),
     };
     let hash = local.proxy.engine.key_hash(&key);
@@ -423,7 +450,11 @@ pub(super) fn place_of(
             expires: useless_at(local.proxy.rules(asked.ask.rule), digest),
             rules: digest.encode(),
             nonce,
-            purge_sequence: asked.times.purge,
+            purge_sequence: rule!(
+                "purge: it covers answers that were asked for before it",
+                asked.times.purge,
+                local.proxy.engine.purge_sequence()
+            ),
             ..ObjectMeta::default()
         },
         vary: Bytes::new(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use foxy_base::rule;
 use foxy_http_rules::range::{ContentRange, Span};
 use foxy_store::{FragmentPut, LargePut, Lookup, NewLarge, NewObject, Object, Put};
 
@@ -250,7 +251,12 @@ impl Keeper {
     /// Takes a piece of the body; true if [`window`](Self::window) has changed.
     pub(crate) fn push(&mut self, local: &Local, fill: &Fill<FillHead>, bytes: &Bytes) -> bool {
         self.done = self.done.saturating_add(bytes.len() as u64);
-        if self.done > self.sizes.1 && !matches!(self.kept, Kept::Nothing) {
+        let long = self.done > self.sizes.1 && !matches!(self.kept, Kept::Nothing);
+        if rule!(
+            "fetch: a body longer than the operator allows is not stored",
+            long,
+            false
+        ) {
             // Longer than the operator wants stored; its length was not announced.
             self.kept = Kept::Nothing;
             self.open_window(local);
@@ -382,7 +388,12 @@ impl Keeper {
             Kept::Sparse(sparse) if !sparse.divisible => return sparse.forget(local),
             _ => return,
         };
-        if !small.place.beginning || small.len == 0 {
+        let useless = !small.place.beginning || small.len == 0;
+        if rule!(
+            "fetch: a cut body that nothing identifies is not stored",
+            useless,
+            false
+        ) {
             return;
         }
         if small.place.piece.is_none() {

@@ -2,7 +2,7 @@
 //! answers, and shows whether later requests may share.
 
 use bytes::Bytes;
-use foxy_base::KeyHash;
+use foxy_base::{KeyHash, rule};
 use foxy_http_rules::range::{ContentRange, Span};
 use foxy_http_rules::{Digest, Flags, NoStore, freshness};
 use foxy_http1::{BodyFraming, Method, ResponseParts};
@@ -33,7 +33,11 @@ pub(super) fn open(
     parts: ResponseParts,
 ) -> Result<Opened, UpstreamError> {
     let framing = parts.framing(Method::Get);
-    if framing == BodyFraming::Tunnel {
+    if rule!(
+        "fetch: an upgrade that nobody asked for is refused",
+        framing == BodyFraming::Tunnel,
+        false
+    ) {
         return Err(UpstreamError::BadResponse("unexpected-upgrade"));
     }
     let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
@@ -49,12 +53,20 @@ pub(super) fn open(
     let storable = place.is_some() || superseded && speaks_for_all(fill_head.not_stored);
     let order = publish(local, asked, writer, &fill_head, storable);
     if order != Order::Newest {
-        if order == Order::Unclear {
+        if rule!(
+            "order: of two answers without order none stays stored",
+            order == Order::Unclear,
+            false
+        ) {
             forget(local, writer, place.as_ref());
         }
         place = None;
         fill_head.not_stored = "newer-answer";
-    } else if superseded {
+    } else if rule!(
+        "fetch: a new answer ends the life of the stored one",
+        superseded,
+        false
+    ) {
         let store = place.as_ref().map(|place| (place.hash, &place.key));
         supersede(local, writer, store);
     }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use foxy_base::{FieldBlock, FieldBlockBuilder, FieldBlockError, first};
+use foxy_base::{FieldBlock, FieldBlockBuilder, FieldBlockError, first, rule};
 use foxy_http_rules::range::{self, ContentRange, Parts, RangeSpec, Span};
 use foxy_http_rules::vary::{self, Vary};
 use foxy_http_rules::{self as rules, Digest, Flags, RefreshEffect, etag};
@@ -114,7 +114,11 @@ fn merge(
     let mut place = place_of(local, asked, &refreshed.digest, old.meta().nonce);
     // It holds old bytes: a purge since these were looked up covers it.
     let checked = old.purge_checked();
-    place.meta.purge_sequence = place.meta.purge_sequence.min(checked);
+    place.meta.purge_sequence = rule!(
+        "purge: it covers the old bytes of a part that grows",
+        place.meta.purge_sequence.min(checked),
+        place.meta.purge_sequence
+    );
     place.key = old.key().clone();
     place.hash = old.hash();
     place.vary = old.vary().clone();

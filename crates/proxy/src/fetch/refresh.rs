@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use foxy_base::{FieldBlock, Fields, first};
+use foxy_base::{FieldBlock, Fields, first, rule};
 use foxy_http_rules as rules;
 use foxy_http_rules::vary::{self, Vary};
 use foxy_http_rules::{Digest, RefreshEffect, update};
@@ -53,7 +53,12 @@ pub(super) fn apply(
         // Running answers of the same version stay.
         replaces: |other: &FillHead| etag.is_none() || other.strong_etag != etag,
     };
-    if local.proxy.fills.publish(writer.fill(), claim) != Order::Newest {
+    let order = local.proxy.fills.publish(writer.fill(), claim);
+    if rule!(
+        "refresh: a 304 that is not the newest answer changes nothing stored",
+        order != Order::Newest,
+        false
+    ) {
         // Older than the stored answer: sent for its own request only.
         return Some(Arc::clone(old));
     }
@@ -112,7 +117,12 @@ pub(super) fn running(
         Vary::Star => false,
         Vary::List(list) => old.vary.as_ref().is_some_and(|(l, _)| l == list.as_bytes()),
     };
-    if matches!(refreshed.effect, RefreshEffect::Unstorable(_)) || !same_list {
+    let lost = matches!(refreshed.effect, RefreshEffect::Unstorable(_)) || !same_list;
+    if rule!(
+        "refresh: a running answer that may not be kept is not shared",
+        lost,
+        false
+    ) {
         return None;
     }
     let updated = old.updated(refreshed.fields, refreshed.digest);
@@ -144,7 +154,11 @@ pub(crate) fn updated<F: Fields>(
     let config = local.proxy.rules(asked.ask.rule);
     let refreshed = rules::refresh(&request, old.fields(), &stored, &response, config).ok()?;
     if let RefreshEffect::Unstorable(why) = refreshed.effect {
-        if !why.is_about_request() {
+        if rule!(
+            "refresh: what may not be kept any more is removed",
+            !why.is_about_request(),
+            false
+        ) {
             // Whatever becomes of the next attempt.
             local.proxy.engine.supersede(old.hash(), old.key());
         }
@@ -162,9 +176,18 @@ pub(crate) fn updated<F: Fields>(
         response_time: asked.times.response,
         expires: useless_at(config, &refreshed.digest),
         rules: refreshed.digest.encode(),
-        purge_sequence: asked.times.purge,
+        purge_sequence: rule!(
+            "purge: it covers a 304 that was asked for before it",
+            asked.times.purge,
+            local.proxy.engine.purge_sequence()
+        ),
         ..*old.meta()
     };
+    let same_list = rule!(
+        "refresh: an object with another Vary list is fetched anew",
+        same_list,
+        true
+    );
     same_list.then_some((meta, refreshed.fields))
 }
 

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use foxy_base::rule;
 use tokio::time::Instant;
 
 use super::{Fill, FillMap, FillWriter, Follower, wake_all};
@@ -56,7 +57,11 @@ impl<H> FillMap<H> {
     /// the others look again. If others may have the answer (`joinable`), they and later requests
     /// join this fill.
     pub(crate) fn prefer(&self, fill: &Arc<Fill<H>>, joinable: bool) {
-        if joinable {
+        if rule!(
+            "fill: the first of several answers is offered only if it may be shared",
+            joinable,
+            true
+        ) {
             self.offer(fill);
         } else {
             self.shard(fill.slot).lock().open.remove(&fill.slot);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use foxy_base::rule;
 
 use super::{End, Fill, FillMap, Released};
 
@@ -69,7 +70,12 @@ impl<H> Follower<H> {
 
     /// Proof for the request that started the fill; `None` for all others.
     pub(crate) fn own(&self) -> Option<Own> {
-        self.leads.then_some(Own { _private: () })
+        let leads = rule!(
+            "fill: an answer is its own for the request that asked alone",
+            self.leads,
+            true
+        );
+        leads.then_some(Own { _private: () })
     }
 
     /// True if the answer is shared with the request that started the fill.
@@ -95,9 +101,8 @@ impl<H> Follower<H> {
     ) -> Poll<Result<HeadEvent<H>, Released>> {
         let mut state = self.fill.state.lock();
         // Interim answers are for the leader: whether it may share is not known yet.
-        if self.leads
-            && let Some(interim) = state.interim.get(self.interim_seen)
-        {
+        let leads = rule!("fill: interim answers are for the leader", self.leads, true);
+        if leads && let Some(interim) = state.interim.get(self.interim_seen) {
             self.interim_seen += 1;
             return Poll::Ready(Ok(HeadEvent::Interim(interim.clone())));
         }

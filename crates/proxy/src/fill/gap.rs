@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use foxy_base::KeyHash;
+use foxy_base::{KeyHash, rule};
 
 use super::{End, Fill, FillMap, FillWriter, Follower, State};
 
@@ -71,7 +71,11 @@ impl<H> Fill<H> {
     fn follow(self: &Arc<Self>, wanted: &GapWanted<'_>) -> Option<Follower<H>> {
         let mut state = self.state.lock();
         let cover = state.cover?;
-        let same = cover.hash == wanted.hash && cover.version == wanted.version;
+        let same = rule!(
+            "fill: bytes come from a fetch of the same version",
+            cover.hash == wanted.hash && cover.version == wanted.version,
+            true
+        );
         let inside = cover.start <= wanted.at && wanted.at < cover.end;
         let spent = state.end.is_some() && wanted.at >= state.window.end();
         if !same || !inside || spent || !state.can_follow(wanted.at) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
-use foxy_base::{KeyHash, hash64};
+use foxy_base::{KeyHash, hash64, rule};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
@@ -81,7 +81,13 @@ impl<H> FillMap<H> {
         let running = shard.open.get(&slot).cloned();
         if let Some(follower) = running
             .as_ref()
-            .filter(|fill| fill.key == key)
+            .filter(|fill| {
+                rule!(
+                    "fill: the key is compared, not its hash alone",
+                    fill.key == key,
+                    true
+                )
+            })
             .and_then(Fill::join)
         {
             return Joined::Follows(follower);
@@ -119,7 +125,11 @@ impl<H> FillMap<H> {
     /// Forbids storing a new fill of a retired map. Called with the shard locked: either this sees
     /// that the map is retired, or [`retire`](Self::retire) finds the fill.
     pub(super) fn judge(&self, fill: &Fill<H>) {
-        if self.retired.load(Ordering::Acquire) {
+        if rule!(
+            "reload: what old requests still ask for is not stored",
+            self.retired.load(Ordering::Acquire),
+            false
+        ) {
             fill.forbid_storing();
         }
     }
@@ -131,9 +141,13 @@ impl<H> FillMap<H> {
         for shard in &self.shards {
             let shard = shard.lock();
             let families = shard.by_base.values();
-            families
-                .flat_map(|family| &family.fills)
-                .for_each(|fill| fill.forbid_storing());
+            families.flat_map(|family| &family.fills).for_each(|fill| {
+                rule!(
+                    "reload: what runs under other rules is not stored",
+                    fill.forbid_storing(),
+                    ()
+                );
+            });
         }
     }
 
@@ -145,7 +159,11 @@ impl<H> FillMap<H> {
     /// Later requests join `fill` instead of the one they joined before, unless it is closed.
     pub(crate) fn offer(&self, fill: &Arc<Fill<H>>) {
         let mut shard = self.shard(fill.slot).lock();
-        if !fill.closed.load(Ordering::Acquire) {
+        if rule!(
+            "fill: one that was closed is not offered again",
+            !fill.closed.load(Ordering::Acquire),
+            true
+        ) {
             shard.open.insert(fill.slot, Arc::clone(fill));
         }
     }
@@ -181,8 +199,16 @@ impl<H> FillMap<H> {
     /// not join them, and their results are not stored.
     pub(crate) fn invalidate(&self, base: KeyHash) {
         for fill in self.of(base) {
-            self.close(&fill);
-            fill.forbid_storing();
+            rule!(
+                "purge: nobody joins a fetch from before it",
+                self.close(&fill),
+                ()
+            );
+            rule!(
+                "purge: a fetch from before it is not stored",
+                fill.forbid_storing(),
+                ()
+            );
         }
     }
 

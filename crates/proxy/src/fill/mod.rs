@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Waker;
 
 use bytes::Bytes;
-use foxy_base::KeyHash;
+use foxy_base::{KeyHash, rule};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -176,6 +176,7 @@ impl<H> Fill<H> {
     /// Runs `store` unless storing is forbidden; a later prohibition waits for it.
     pub(crate) fn if_storable<R>(&self, store: impl FnOnce() -> R) -> Option<R> {
         let storable = self.storable.lock();
+        let storable = rule!("fill: what must not be stored is not", *storable, true);
         storable.then(store)
     }
 
@@ -230,7 +231,11 @@ impl<H> Fill<H> {
     /// A new follower, if it can still have every byte.
     fn join(self: &Arc<Self>) -> Option<Follower<H>> {
         let mut state = self.state.lock();
-        let all = state.window.base() <= state.free.max(state.start);
+        let all = rule!(
+            "fill: nobody joins whose first bytes are gone",
+            state.window.base() <= state.free.max(state.start),
+            true
+        );
         if !all || matches!(state.end, Some(End::Failed(_) | End::Stopped)) {
             return None;
         }

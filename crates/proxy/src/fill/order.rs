@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic;
 
 use bytes::Bytes;
-use foxy_base::WallTime;
+use foxy_base::{WallTime, rule};
 
 use super::{Fill, FillMap};
 
@@ -60,7 +60,11 @@ pub(super) struct Published {
 impl Published {
     /// Order of an answer with number `asked`, compared with this one.
     fn order_of(&self, asked: u64, version: &Version) -> Order {
-        if asked > self.arrived {
+        if rule!(
+            "order: an answer is newer than all that came before it was asked for",
+            asked > self.arrived,
+            true
+        ) {
             return Order::Newest;
         }
         let validators = version
@@ -71,15 +75,31 @@ impl Published {
         let dates = version.date.zip(self.version.date);
         match (version.known_before, self.version.known_before) {
             // Their fields may differ: those of the later request count.
-            _ if same && asked < self.asked && !version.part => Order::Late,
+            _ if same && asked < self.asked && !version.part => rule!(
+                "order: of two answers of one version the one asked for later counts",
+                Order::Late,
+                Order::Newest
+            ),
             _ if same => Order::Newest,
             // A version that was stored before both is older than one that came since.
-            (true, false) => Order::Late,
+            (true, false) => rule!(
+                "order: a 304 is older than a version that came meanwhile",
+                Order::Late,
+                Order::Newest
+            ),
             (false, true) => Order::Newest,
             _ => match dates.map(|(own, known)| own.cmp(&known)) {
-                Some(Ordering::Less) => Order::Late,
+                Some(Ordering::Less) => rule!(
+                    "order: Date tells the older of two answers",
+                    Order::Late,
+                    Order::Newest
+                ),
                 Some(Ordering::Greater) => Order::Newest,
-                Some(Ordering::Equal) | None => Order::Unclear,
+                Some(Ordering::Equal) | None => rule!(
+                    "order: two answers without a proof have no order",
+                    Order::Unclear,
+                    Order::Newest
+                ),
             },
         }
     }
@@ -125,7 +145,12 @@ impl<H> Family<H> {
         }
         if self.published.len() >= PUBLISHED_MAX {
             // Too many to keep apart: one entry stands for all, and agrees with none.
-            let arrived = self.published.drain(..).map(|known| known.arrived).max();
+            let all = self.published.drain(..).map(|known| known.arrived);
+            let arrived = rule!(
+                "order: answers that are too many to remember count as one",
+                all.max(),
+                all.min()
+            );
             self.published.push(Published {
                 asked: u64::MAX,
                 arrived: arrived.unwrap_or_default(),
@@ -178,7 +203,11 @@ impl<H> FillMap<H> {
                 Order::Newest | Order::Unclear => {
                     let unclear = order == Order::Unclear;
                     let mut version = claim.version.unless(unclear);
-                    version.known_before &= !family.has_brought(&claim.same);
+                    version.known_before &= rule!(
+                        "order: a 304 after a new version may be about that one",
+                        !family.has_brought(&claim.same),
+                        true
+                    );
                     family.record(Published {
                         asked,
                         arrived: self.draw(),
@@ -203,7 +232,11 @@ impl<H> FillMap<H> {
 
     /// Forbids storing and joining an answer that is not the newest.
     fn outdated(&self, fill: &Arc<Fill<H>>, order: Order) -> Order {
-        if order != Order::Newest {
+        if rule!(
+            "order: an answer that is not the newest is not stored",
+            order != Order::Newest,
+            false
+        ) {
             self.close(fill);
             fill.forbid_storing();
         }
@@ -214,7 +247,13 @@ impl<H> FillMap<H> {
     fn end(&self, other: &Arc<Fill<H>>, newer: &Fill<H>, replaces: impl Fn(&H) -> bool) {
         let judged = other.judged.load(atomic::Ordering::Acquire);
         match other.published() {
-            Some(head) if replaces(&head) => {
+            Some(head)
+                if rule!(
+                    "order: a newer answer ends the storing of one that runs",
+                    replaces(&head),
+                    false
+                ) =>
+            {
                 self.close(other);
                 other.forbid_storing();
             }
@@ -224,7 +263,11 @@ impl<H> FillMap<H> {
                 // Later requests must not wait for it. It is compared when its head arrives, unless
                 // that has happened already.
                 self.close(other);
-                if judged {
+                if rule!(
+                    "order: an answer that is judged and not yet there is not stored either",
+                    judged,
+                    false
+                ) {
                     other.forbid_storing();
                 }
             }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use foxy_access::{RuleSet, Standing};
-use foxy_base::{MonoTime, WallTime};
+use foxy_base::{MonoTime, WallTime, rule};
 use foxy_http_rules::rules::FORWARD;
 use hashbrown::HashMap;
 use sha2::{Digest as _, Sha256};
@@ -192,7 +192,11 @@ impl Logins {
             // For programs that know no other scheme: a token is a password of its user.
             Some((user, password))
                 if let Some(found) = self.live_token(&password, wall)
-                    && found.0.user == user =>
+                    && rule!(
+                        "login: a token is the password of its own user",
+                        found.0.user == user,
+                        true
+                    ) =>
             {
                 self.token(rules, found, (key, now, wall))
             }
@@ -210,7 +214,13 @@ impl Logins {
             return None;
         }
         let hash: [u8; 32] = Sha256::digest(text).into();
-        let live = |token: &&LoginToken| token.expires.is_none_or(|expires| wall < expires);
+        let live = |token: &&LoginToken| {
+            rule!(
+                "login: a token that has ended is nobody's",
+                token.expires.is_none_or(|expires| wall < expires),
+                true
+            )
+        };
         let token = self.config.tokens.get(&hash).filter(live)?;
         let (first, _) = hash.split_first_chunk()?;
         Some((token, u64::from_le_bytes(*first) | 1))
@@ -230,7 +240,12 @@ impl Logins {
             .expires
             .map(|expires| expires.0.saturating_sub(wall.0));
         let left = left.map_or(self.config.lifetime, |left| {
-            Duration::from_millis(left.max(0) as u64).min(self.config.lifetime)
+            let left = Duration::from_millis(left.max(0) as u64);
+            rule!(
+                "login: a token is not remembered beyond its end",
+                left.min(self.config.lifetime),
+                self.config.lifetime
+            )
         });
         self.memory
             .put(key, Some(Arc::clone(&user)), later(now, left));

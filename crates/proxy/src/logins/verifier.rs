@@ -12,6 +12,7 @@ use std::thread;
 
 use argon2::Argon2;
 use argon2::password_hash::{PasswordHash, PasswordVerifier};
+use foxy_base::rule;
 use hashbrown::HashMap;
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
@@ -193,11 +194,20 @@ impl State {
 /// True if the password has this hash.
 fn fits(hash: &str, password: &[u8]) -> bool {
     if hash.starts_with("$2") {
-        return bcrypt::verify(password, hash).unwrap_or(false);
+        let right = bcrypt::verify(password, hash).unwrap_or(false);
+        return rule!(
+            "login: a password is compared with its bcrypt hash",
+            right,
+            true
+        );
     }
     let Ok(hash) = PasswordHash::new(hash) else {
         return false;
     };
-    let right = Argon2::default().verify_password(password, &hash);
-    right.is_ok()
+    let right = Argon2::default().verify_password(password, &hash).is_ok();
+    rule!(
+        "login: a password is compared with its argon2 hash",
+        right,
+        true
+    )
 }

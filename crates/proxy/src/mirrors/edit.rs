@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use flate2::write::MultiGzDecoder;
-use foxy_base::{FieldBlock, KeyHash, first};
+use foxy_base::{FieldBlock, KeyHash, first, rule};
 use foxy_mirror::{Mirror, Rewriter, digests_of_field};
 
 use super::{Comparison, Mirrored};
@@ -148,7 +148,11 @@ impl Edit {
                 let right = artefact.comparisons.iter().all(Comparison::is_right);
                 let (part, path) = &artefact.name;
                 proxy.expected.doubt(part, path, !right);
-                if !right {
+                if rule!(
+                    "mirror: an artefact with another digest is not whole",
+                    !right,
+                    false
+                ) {
                     proxy.counters(worker).add(Event::MirrorMismatch, 1);
                     return Err(MISMATCH);
                 }
@@ -194,7 +198,13 @@ impl Rewriting {
         let mut out = Vec::with_capacity(plain.len() + 256);
         self.rewriter.push(plain, &mut out);
         let mut found = self.rewriter.found();
-        found.retain(|found| self.mirror.speaks_for(&self.path, &found.path));
+        found.retain(|found| {
+            rule!(
+                "mirror: a document speaks for its own artefacts alone",
+                self.mirror.speaks_for(&self.path, &found.path),
+                true
+            )
+        });
         self.proxy.expected.note(&self.scope, found);
         if !out.is_empty() {
             send(out.into());
@@ -213,7 +223,11 @@ impl Comparing {
     fn push(&mut self, piece: &Bytes, mut send: impl FnMut(Bytes)) {
         self.begins_with(piece);
         if !piece.is_empty() {
-            let before = std::mem::replace(&mut self.held, piece.clone());
+            let before = rule!(
+                "mirror: the end of an artefact waits for its digest",
+                std::mem::replace(&mut self.held, piece.clone()),
+                piece.clone()
+            );
             if !before.is_empty() {
                 send(before);
             }

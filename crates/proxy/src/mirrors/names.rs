@@ -3,6 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use foxy_base::rule;
 use foxy_http1::{Host, Scheme, Url};
 
 /// A URL by which clients know Foxy.
@@ -55,7 +56,11 @@ pub(crate) fn own_name(
                 || host == "localhost" && ip.is_loopback()
         }
     };
-    if !same || port != here.port() {
+    if rule!(
+        "mirror: documents name Foxy by its own names alone",
+        !same || port != here.port(),
+        false
+    ) {
         return None;
     }
     let mut base = match spoken {

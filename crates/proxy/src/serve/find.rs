@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use foxy_base::KeyHash;
+use foxy_base::{KeyHash, rule};
 use foxy_http_rules::vary;
 use foxy_store::{Lookup, Object, ReadMiss};
 
@@ -65,7 +65,11 @@ pub(crate) async fn find<F: Requested>(
             primary: None,
         };
     };
-    let matches = request.matches(list, values);
+    let matches = rule!(
+        "lookup: the primary entry is for requests with its values",
+        request.matches(list, values),
+        true
+    );
     let primary = Some(Primary {
         nonce: object.meta().nonce,
         list: object.vary().slice_ref(list),

@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
+use foxy_base::rule;
 use foxy_tls::{Failure, OriginTls};
 use socket2::SockRef;
 use tokio::net::TcpStream;
@@ -197,7 +198,12 @@ fn of_parent(
     let access = &proxy.config.access;
     if let Ok(ip) = to.host.parse::<IpAddr>() {
         let address = SocketAddr::new(ip, to.port);
-        guard::check(access, address).map_err(UpstreamError::Forbidden)?;
+        rule!(
+            "guard: an address is judged before a parent is asked for it",
+            guard::check(access, address),
+            Ok(())
+        )
+        .map_err(UpstreamError::Forbidden)?;
     }
     let all = addresses
         .iter()
@@ -221,8 +227,23 @@ fn permitted(
     for ip in addresses {
         let address = SocketAddr::new(*ip, to.port);
         match guard::check(&proxy.config.access, address) {
-            Err(why) if !to.exempt => refused = Some(why),
-            _ if !to.reach.has(*ip) => refused = Some(Forbidden::Rule),
+            Err(why)
+                if rule!(
+                    "guard: each address is judged before it is connected to",
+                    !to.exempt,
+                    false
+                ) =>
+            {
+                refused = Some(why);
+            }
+            _ if rule!(
+                "access: an address that a rule denies is not connected to",
+                !to.reach.has(*ip),
+                false
+            ) =>
+            {
+                refused = Some(Forbidden::Rule);
+            }
             _ => good.push(address),
         }
     }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use foxy_base::{Fields, MonoTime, tokens};
+use foxy_base::{Fields, MonoTime, rule, tokens};
 use foxy_http1::{BodyReader, FieldSlots, HeadScanner, ResponseHead, ResponseParts, write};
 use foxy_mirror::Digest;
 
@@ -74,7 +74,11 @@ impl Leased {
         fresh: bool,
     ) -> Result<Self, UpstreamError> {
         while !fresh && let Some(pooled) = local.pool.take(to, local.sweep.now()) {
-            let reached = to.parent.is_some() || to.reach.has(pooled.connection.peer.ip());
+            let reached = rule!(
+                "access: a kept connection to a denied address is not used",
+                to.parent.is_some() || to.reach.has(pooled.connection.peer.ip()),
+                true
+            );
             if reached && let Some(leased) = Self::again(local, pooled) {
                 return Ok(leased);
             }

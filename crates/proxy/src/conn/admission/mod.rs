@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use foxy_access::{Judgement, Request, Standing, Visitor};
-use foxy_base::{MonoTime, first};
+use foxy_base::{MonoTime, first, rule};
 use foxy_http1::{RequestHead, RequestParts};
 
 use super::Conn;
@@ -109,7 +109,11 @@ impl<T: Transport> Conn<T> {
                 self.io.slow(slowed.cloned());
                 Door::Open
             }
-            Err(exceeded) => Door::Limited(exceeded),
+            Err(exceeded) => rule!(
+                "access: a request beyond a limit is refused",
+                Door::Limited(exceeded),
+                Door::Open
+            ),
         }
     }
 
@@ -132,7 +136,11 @@ impl<T: Transport> Conn<T> {
             },
         };
         let needed = gate.logins().is_some_and(|logins| logins.are_required());
-        if needed && matches!(who, Who::Unknown) {
+        if rule!(
+            "access: where logins are required nobody goes on without",
+            needed && matches!(who, Who::Unknown),
+            false
+        ) {
             return Door::LogIn(false);
         }
         let spent = sent && matches!(&*self.role, Role::Site(_));
@@ -165,8 +173,20 @@ impl<T: Transport> Conn<T> {
             path: wanted.path.clone(),
         };
         let rule = match judgement {
-            Judgement::NeedsUser(_) => return Door::LogIn(false),
-            Judgement::NeedsAddress(_) => return Door::Resolve(Box::new(reach())),
+            Judgement::NeedsUser(_) => {
+                return rule!(
+                    "access: a rule about users waits for the login",
+                    Door::LogIn(false),
+                    Door::Open
+                );
+            }
+            Judgement::NeedsAddress(_) => {
+                return rule!(
+                    "access: a rule about addresses waits for the address",
+                    Door::Resolve(Box::new(reach())),
+                    Door::Open
+                );
+            }
             Judgement::None => None,
             Judgement::Rule(rule) => Some(rule),
         };
@@ -203,7 +223,11 @@ impl<T: Transport> Conn<T> {
         let now = (self.local.mono(), self.local.wall());
         match logins.check(gate.rules(), value, now) {
             Checked::Known(user) => Ok((Who::Known(user), true)),
-            Checked::Wrong => Err(Door::LogIn(true)),
+            Checked::Wrong => rule!(
+                "access: a wrong login is refused",
+                Err(Door::LogIn(true)),
+                Ok((Who::Nobody, true))
+            ),
             Checked::Unchecked(login) => Err(Door::Check(login)),
         }
     }
@@ -219,7 +243,11 @@ impl<T: Transport> Conn<T> {
         let verified = logins.verify(gate.rules(), login, client, clock).await;
         match verified {
             Ok(Some(user)) => self.door(parts, Some(user)),
-            Ok(None) => Door::LogIn(true),
+            Ok(None) => rule!(
+                "access: a login that was checked and is wrong is refused",
+                Door::LogIn(true),
+                Door::Open
+            ),
             Err(_) => Door::Busy,
         }
     }
@@ -235,7 +263,13 @@ fn enter(
     role: &Role,
 ) -> Door {
     let action = rule.and_then(|rule| gate.rules().all().get(rule));
-    let refused = rule.filter(|_| action.is_some_and(|r| r.action.refuses(wanted.scheme)));
+    let refused = rule.filter(|_| {
+        rule!(
+            "access: a rule that denies refuses the request",
+            action.is_some_and(|r| r.action.refuses(wanted.scheme)),
+            false
+        )
+    });
     let parents = match role {
         Role::Forward if refused.is_none() => gate.parents(rule, &wanted.host, wanted.scheme),
         _ => None,

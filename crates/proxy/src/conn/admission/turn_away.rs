@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use foxy_access::{Action, Rule};
-use foxy_base::MonoTime;
+use foxy_base::{MonoTime, rule};
 use foxy_http1::{RequestParts, write};
 
 use super::{Conn, Door};
@@ -35,7 +35,11 @@ impl<T: Transport> Conn<T> {
         let refusal = Refusal { status, reason };
         let fields = fields(door, gate, site);
         // A body that nobody reads would be taken for the next request.
-        let keep = keep && parts.framing().is_empty();
+        let keep = rule!(
+            "smuggling: a connection ends with a body that is turned away",
+            keep && parts.framing().is_empty(),
+            keep
+        );
         let head = parts.head(self.buf.filled(), &self.slots);
         let name = rule.map(|rule| &rule.name[..]);
         let extra = Extra {

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use foxy_access::{Standing, User, Visit, Visitor};
+use foxy_base::rule;
 
 use crate::Role;
 use crate::gatekeeper::{Gatekeeper, Pass};
@@ -69,7 +70,11 @@ impl Visiting {
                 && Rc::ptr_eq(&seen.role, role)
                 && seen.user.is(user)
         });
-        if !same {
+        if rule!(
+            "access: rules for one visitor are not used for the next",
+            !same,
+            false
+        ) {
             *slot = None;
         }
         slot.get_or_insert_with(|| {

@@ -8,6 +8,7 @@ mod upload;
 
 use std::rc::Rc;
 
+use foxy_base::rule;
 use foxy_http_rules::{Failure, Fwd, invalidation, stale_on_failure};
 use foxy_http1::{Reject, ResponseHead, ResponseParts, Url};
 
@@ -227,7 +228,11 @@ impl<T: Transport> Conn<T> {
                 }
                 answered = &mut receiving => {
                     // After an answer before the end of the request, nobody reads the rest.
-                    let whole = upload.is_done() && !refused;
+                    let whole = rule!(
+                        "smuggling: a connection ends with an answer before the request's end",
+                        upload.is_done() && !refused,
+                        true
+                    );
                     return answered.map(|mut answered| {
                         answered.finish.keep &= whole;
                         answered.reusable &= whole;
@@ -262,7 +267,11 @@ fn invalidate(local: &Local, ask: &Ask, head: &ResponseHead<'_>) {
     let Some(url) = ask.url() else { return };
     let target = Target::of(ask);
     let gone = invalidation::invalidated_by(method, &target.uri(), head.status(), head);
-    if gone.target {
+    if rule!(
+        "change: what a changing request answers for is removed",
+        gone.target,
+        false
+    ) {
         local.proxy.forget(ask.base_hash, &ask.base);
     }
     let mut key = Vec::new();
