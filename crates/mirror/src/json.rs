@@ -24,7 +24,7 @@ enum Name {
     Files,
     Hashes,
     Integrity,
-    Name,
+    Package,
     Sha256,
     Tarball,
     Url,
@@ -41,7 +41,7 @@ impl Name {
             b"files" => Self::Files,
             b"hashes" => Self::Hashes,
             b"integrity" => Self::Integrity,
-            b"name" => Self::Name,
+            b"name" => Self::Package,
             b"sha256" => Self::Sha256,
             b"tarball" => Self::Tarball,
             b"url" => Self::Url,
@@ -251,7 +251,7 @@ impl Json {
     fn is_wanted(&self) -> bool {
         match (self.transform, self.name) {
             (Transform::Cargo, Name::Dl)
-            | (Transform::Crates, Name::Name | Name::Vers | Name::Cksum)
+            | (Transform::Crates, Name::Package | Name::Vers | Name::Cksum)
             | (Transform::Npm, Name::Tarball | Name::Integrity)
             | (Transform::Pypi, Name::Url) => self.is_artefact(),
             (Transform::Pypi, Name::Sha256) => self.has_digests(),
@@ -311,7 +311,7 @@ impl Json {
                         self.digest = of_integrity(&self.text);
                         None
                     }
-                    Name::Name => {
+                    Name::Package => {
                         self.path = Some(self.text.clone());
                         None
                     }

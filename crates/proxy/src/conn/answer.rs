@@ -191,11 +191,7 @@ impl<T: Transport> Conn<T> {
         };
         let unusable = || miss(decide_miss(&request, Miss::Uri), Known::nothing(None));
         let stored = local.proxy.admitted(&object, rule).ok_or_else(unusable)?;
-        if local.has_to_learn(role, &object) {
-            return Err(Instead::Long(Long::Learn(object)));
-        }
-        let standing = local.standing(role, &head, (&object, &stored));
-        let standing = standing.ok_or_else(unusable)?;
+        let standing = local.usable(role, &head, (&object, &stored), unusable)?;
         if stored.flags.has(Flags::PARTIAL) {
             let Some((slice, grant)) = part::slice(rules, &head, &request, &object, &stored, now)
             else {

@@ -24,10 +24,29 @@ const LEARN_AT_ONCE: usize = 64 << 10;
 
 impl Local {
     /// How the bytes of a stored object stand to the digest that documents of a mirror name for this
-    /// request. `None`: the object must not be used. That holds for a part, too, whose bytes nobody
-    /// has compared: completed, it would be wrong again and again.
+    /// request.
+    ///
+    /// # Errors
+    /// What is to be done before the object may be used, or instead of that (`unusable`).
     #[inline]
-    pub(super) fn standing(
+    pub(super) fn usable(
+        &self,
+        role: &Role,
+        head: &RequestHead<'_>,
+        (object, stored): (&Arc<Object>, &rules::Digest),
+        unusable: impl FnOnce() -> Instead,
+    ) -> Result<Standing, Instead> {
+        if self.has_to_learn(role, object) {
+            return Err(Instead::Long(Long::Learn(Arc::clone(object))));
+        }
+        let standing = self.standing(role, head, (object, stored));
+        standing.ok_or_else(unusable)
+    }
+
+    /// `None`: the object must not be used. That holds for a part, too, whose bytes nobody has compared:
+    /// completed, it would be wrong again and again.
+    #[inline]
+    fn standing(
         &self,
         role: &Role,
         head: &RequestHead<'_>,
@@ -72,7 +91,7 @@ impl Local {
 
     /// True if a stored object is a document that names digests which are not known, as after a start.
     #[inline]
-    pub(super) fn has_to_learn(&self, role: &Role, object: &Object) -> bool {
+    fn has_to_learn(&self, role: &Role, object: &Object) -> bool {
         role.is_document() && !self.proxy.expected.has_learnt(&object.hash())
     }
 

@@ -238,7 +238,7 @@ fn a_credential_is_asked_about_again_after_a_day() {
     assert_eq!(of(&foxy, FILE, USERS[0]).status, 200);
     let at = |hours: i64| {
         foxy.clock
-            .set_wall(WallTime::from_secs(NOON + hours * 3600))
+            .set_wall(WallTime::from_secs(NOON + hours * 3600));
     };
     registry.status.store(503, Ordering::SeqCst);
     for hours in [23, 25] {
