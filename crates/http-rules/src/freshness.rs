@@ -238,14 +238,16 @@ pub fn age(stored: &Digest, now: WallTime) -> u32 {
 pub fn ttl_ms(stored: &Digest, now: WallTime) -> i64 {
     let lifetime_ms = i64::from(stored.lifetime_s) * 1000;
     let ttl = lifetime_ms.saturating_sub(age_ms(stored, now));
-    let backwards = stored.response_time.0.saturating_sub(now.0) > CLOCK_SLACK_MS;
-    let purged = stored
-        .flags
-        .any(Flags::INVALIDATED.with(Flags::SOFT_PURGED));
-    let purged = rule!("freshness: what was purged softly is stale", purged, false);
     let backwards = rule!(
         "freshness: what comes from the future is stale",
-        backwards,
+        stored.response_time.0.saturating_sub(now.0) > CLOCK_SLACK_MS,
+        false
+    );
+    let purged = rule!(
+        "freshness: what was purged softly is stale",
+        stored
+            .flags
+            .any(Flags::INVALIDATED.with(Flags::SOFT_PURGED)),
         false
     );
     if backwards || purged { ttl.min(0) } else { ttl }

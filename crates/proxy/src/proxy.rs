@@ -71,12 +71,12 @@ impl Proxy {
     #[must_use]
     pub fn renewed(&self, config: Config, alike: bool) -> Arc<Self> {
         self.shared.renew_limits(&config);
-        let alike = rule!(
+        let joined = rule!(
             "reload: fetches under other rules are not joined",
             alike,
             true
         );
-        let fills = match alike {
+        let fills = match joined {
             true => Arc::clone(&self.fills),
             false => {
                 let fills = self.shared.new_fills();
@@ -223,14 +223,13 @@ impl Proxy {
     fn is_withdrawn(&self, flags: Flags, rule: RuleId) -> bool {
         // An older Foxy compared undecoded parameter names, so the origin may have seen other
         // parameters than those in the key.
-        let cloaked = flags.has(Flags::OLD_RULES) && self.config.user_rules.drops_parameters(rule);
-        let rules = self.rules(rule);
-        let shares = rules.store_set_cookie && !rules.strip_set_cookie;
         let cloaked = rule!(
             "old records: one under a key of fewer parameters is not used",
-            cloaked,
+            flags.has(Flags::OLD_RULES) && self.config.user_rules.drops_parameters(rule),
             false
         );
+        let rules = self.rules(rule);
+        let shares = rules.store_set_cookie && !rules.strip_set_cookie;
         let cookie = rule!(
             "reload: a cookie that a rule shared is not used without the rule",
             flags.has(Flags::COOKIE_BY_RULE) && !shares,

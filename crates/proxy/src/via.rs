@@ -43,19 +43,19 @@ impl Forwarding {
 
     /// For peers that a site does not trust (`stranger`), or for all others.
     fn new(config: &HeaderConfig, stranger: bool) -> Self {
-        let stranger = rule!(
+        let doubted = rule!(
             "via: a site does not get what a stranger says about its client",
             stranger,
             false
         );
-        let (x_forwarded_for, forwarded) = match stranger {
+        let (x_forwarded_for, forwarded) = match doubted {
             true => (ForwardedMode::Replace, ForwardedMode::Remove),
             false => (ForwardedMode::Append, ForwardedMode::Transparent),
         };
         Self {
             x_forwarded_for: config.x_forwarded_for.unwrap_or(x_forwarded_for),
             forwarded: config.forwarded.unwrap_or(forwarded),
-            drop_others: stranger,
+            drop_others: doubted,
             drop_login: false,
         }
     }

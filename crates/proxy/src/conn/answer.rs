@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use foxy_base::{MonoTime, WallTime, rule};
-use foxy_http_rules::{Decision, Flags, Fwd, Miss, RequestDigest, decide_miss};
+use foxy_http_rules::{Decision, Flags, Fwd, Miss, RequestDigest, RuleId, decide_miss};
 use foxy_http1::{BodyFraming, Method, RequestHead, RequestParts, Upgrade, Url};
 use foxy_mirror::Digest;
 use foxy_store::Object;
@@ -14,6 +14,7 @@ use super::join::{self, Want};
 use super::large_hit::LargeHit;
 use super::{Conn, Finish};
 use crate::ask::{Ask, Who};
+use crate::asker::Asker;
 use crate::gate::{Grant, Shown};
 use crate::ledger::{Pressure, Use};
 use crate::local::Local;
@@ -170,13 +171,7 @@ impl<T: Transport> Conn<T> {
         let user_rules = &local.proxy.config.user_rules;
         let rule = key::primary(user_rules, role.partition(), &url, &mut scratch.key);
         self.noted.rule = rule;
-        if !own
-            && rule!(
-                "access: a request past the cache gets nothing stored",
-                user_rules.bypasses(rule, &head) || client.goes_past_the_cache(),
-                false
-            )
-        {
+        if !own && is_sent_past(local, client, rule, &head) {
             return Err(Instead::Long(Long::Pass(Fwd::Bypass)));
         }
         let rules = local.proxy.rules(rule);
@@ -307,6 +302,17 @@ impl<T: Transport> Conn<T> {
         self.note_finish(&ask, started, &finish);
         finish.keep
     }
+}
+
+/// True if a rule of the operator sends the request past the cache.
+#[inline]
+fn is_sent_past(local: &Local, client: &Asker, by: RuleId, head: &RequestHead<'_>) -> bool {
+    let rules = &local.proxy.config.user_rules;
+    rule!(
+        "access: a request past the cache gets nothing stored",
+        rules.bypasses(by, head) || client.goes_past_the_cache(),
+        false
+    )
 }
 
 /// What becomes of a request whatever is stored, as its site says.

@@ -307,10 +307,9 @@ fn refused_field(head: &RequestHead<'_>) -> Option<Refusal> {
     {
         return Some(refusal(415, "object-coding"));
     }
-    let conditional = CONDITIONS.into_iter().any(has);
     let conditional = rule!(
         "objects: a write under a condition is refused",
-        conditional,
+        CONDITIONS.into_iter().any(has),
         false
     );
     conditional.then_some(refusal(501, "condition-on-write"))

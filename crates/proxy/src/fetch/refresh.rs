@@ -169,8 +169,6 @@ pub(crate) fn updated<F: Fields>(
         Vary::Star => return None,
         Vary::List(list) => Some(list),
     };
-    let same_list =
-        key::split_vary(old).map(|(list, _)| list) == list.as_ref().map(|l| l.as_bytes());
     let meta = ObjectMeta {
         request_time: asked.times.request,
         response_time: asked.times.response,
@@ -185,7 +183,7 @@ pub(crate) fn updated<F: Fields>(
     };
     let same_list = rule!(
         "refresh: an object with another Vary list is fetched anew",
-        same_list,
+        key::split_vary(old).map(|(list, _)| list) == list.as_ref().map(|l| l.as_bytes()),
         true
     );
     same_list.then_some((meta, refreshed.fields))

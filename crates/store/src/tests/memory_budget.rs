@@ -21,7 +21,7 @@ fn filled() -> Rig {
 
 #[test]
 fn the_ram_tier_follows_the_budget_and_objects_stay_on_disk() {
-    let mut rig = filled();
+    let rig = filled();
     let before = rig.engine.stats();
     assert!(before.ram_bytes > SMALL, "{before:?}");
 

@@ -173,20 +173,8 @@ impl<T: Transport> Conn<T> {
             path: wanted.path.clone(),
         };
         let rule = match judgement {
-            Judgement::NeedsUser(_) => {
-                return rule!(
-                    "access: a rule about users waits for the login",
-                    Door::LogIn(false),
-                    Door::Open
-                );
-            }
-            Judgement::NeedsAddress(_) => {
-                return rule!(
-                    "access: a rule about addresses waits for the address",
-                    Door::Resolve(Box::new(reach())),
-                    Door::Open
-                );
-            }
+            Judgement::NeedsUser(_) => return for_login(),
+            Judgement::NeedsAddress(_) => return for_address(reach()),
             Judgement::None => None,
             Judgement::Rule(rule) => Some(rule),
         };
@@ -251,6 +239,24 @@ impl<T: Transport> Conn<T> {
             Err(_) => Door::Busy,
         }
     }
+}
+
+/// The user has to log in before a rule can be judged.
+fn for_login() -> Door {
+    rule!(
+        "access: a rule about users waits for the login",
+        Door::LogIn(false),
+        Door::Open
+    )
+}
+
+/// The address has to be known before a rule can be judged.
+fn for_address(reach: Reach) -> Door {
+    rule!(
+        "access: a rule about addresses waits for the address",
+        Door::Resolve(Box::new(reach)),
+        Door::Open
+    )
 }
 
 /// Opens or shuts the door by the rule that decides, and notes the judgement in the visit.
