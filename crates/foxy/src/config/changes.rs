@@ -197,7 +197,6 @@ mod tests {
         for (new, name, alike) in [
             ("[timeouts]\nidle = \"3s\"", "timeouts", true),
             ("[limits]\nconnections = 500", "limits", true),
-            ("memory = \"100MiB\"", "memory", true),
             ("[upstream]\norigin_concurrency = 9", "upstream", true),
             ("[limits]\nclient_connections = 9", "limits", true),
             ("[access]\npurge_rate = 9", "access", false),
@@ -212,6 +211,8 @@ mod tests {
             let found = changes(&site, &format!("{site}{new}"));
             assert_eq!(found, (vec![name.to_owned()], vec![], alike), "{new}");
         }
+        let found = changes(&site, &format!("memory = \"100MiB\"\n{site}"));
+        assert_eq!(found, (vec!["memory".to_owned()], vec![], true));
         for rules in [
             "request_headers = [\"set A: 1\"]",
             "response_headers = [\"set A: 1\"]",

@@ -167,7 +167,7 @@ fn login(
             "mirror.token: registries of container images give tokens themselves; use `login`",
         ),
         (
-            preset.images && values.given("client_logins").is_some(),
+            preset.images && own,
             "mirror.client_logins: mirrors of container images take them always; leave it out",
         ),
         (
