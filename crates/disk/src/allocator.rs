@@ -1,6 +1,7 @@
 //! Settings of the process's allocator. They are here because this is the proxy's only crate with `unsafe`.
 
 use std::ffi::c_long;
+use std::io;
 use std::time::Duration;
 
 /// `mi_option_purge_delay` of mimalloc 3.
@@ -16,6 +17,20 @@ pub fn give_back_after(delay: Duration) {
     unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, millis) };
 }
 
+/// Whether pages that this process touches from now on are small ones, also where huge ones were
+/// asked for. A huge page (2 MiB) counts as a whole as soon as one byte of it is used, so a process
+/// with many short objects needs more memory with them.
+///
+/// # Errors
+/// The kernel has no such choice; other systems than Linux have none, and report nothing.
+pub fn use_small_pages(small: bool) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    rustix::thread::disable_transparent_huge_pages(small)?;
+    #[cfg(not(target_os = "linux"))]
+    let _ = small;
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -27,5 +42,15 @@ mod tests {
         assert_eq!(get(), 1000, "the documented default of mimalloc 3");
         give_back_after(Duration::from_millis(7));
         assert_eq!(get(), 7);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn pages_are_small_until_they_may_be_huge_again() {
+        let small = || rustix::thread::transparent_huge_pages_are_disabled().unwrap();
+        use_small_pages(true).unwrap();
+        assert!(small());
+        use_small_pages(false).unwrap();
+        assert!(!small());
     }
 }
