@@ -18,8 +18,10 @@ use tokio::sync::Notify;
 
 /// Reads under way per queue that the queue is asked to be sized for.
 const DEPTH: u32 = 128;
-/// Unused read buffers kept per worker.
+/// Most bytes of unused read buffers that a worker keeps.
 const IDLE_BUFFERS: usize = 8 << 20;
+/// The part of the memory for requests that unused read buffers of all workers may be.
+const IDLE_PART: usize = 8;
 
 /// A read that would wait for longer behind others is not begun.
 const BACKLOG_MAX: Duration = Duration::from_millis(250);
@@ -85,11 +87,18 @@ impl std::fmt::Debug for StoreQueue {
 }
 
 impl DiskReader {
-    pub(crate) fn new(engine: Arc<Engine>, clock: Arc<dyn Clock>) -> Self {
+    /// The reader of one of `workers`, where requests have `memory` bytes.
+    pub(crate) fn new(
+        engine: Arc<Engine>,
+        clock: Arc<dyn Clock>,
+        memory: usize,
+        workers: usize,
+    ) -> Self {
+        let idle = IDLE_BUFFERS.min(memory / IDLE_PART / workers.max(1));
         Self {
             engine,
             clock,
-            buffers: BufPool::new(IDLE_BUFFERS),
+            buffers: BufPool::new(idle),
             queues: Rc::default(),
         }
     }

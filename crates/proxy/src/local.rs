@@ -108,7 +108,12 @@ impl Local {
             sweep: Sweep::new(&proxy.ledger),
             entrance: Entrance::default(),
             pool: Pool::new(&config.upstream),
-            disk: DiskReader::new(Arc::clone(&proxy.engine), Arc::clone(&proxy.clock)),
+            disk: DiskReader::new(
+                Arc::clone(&proxy.engine),
+                Arc::clone(&proxy.clock),
+                config.limits.memory,
+                proxy.workers(),
+            ),
             connections: Cell::new(0),
             log: RefCell::new(log),
             busy: Cell::new(0),
