@@ -58,14 +58,21 @@ pub(crate) enum Doing {
 }
 
 impl Doing {
-    /// How long a connection has been at it before it may be closed for others.
-    fn patience(self) -> Option<Ticks> {
+    /// How long a connection has been at it before it may be closed for others. `crowded`: clients
+    /// that wait for each one that does not read.
+    fn patience(self, crowded: usize) -> Option<Ticks> {
         match self {
-            // A client may be about to send its first request.
-            Self::Idle => Some(Ticks(2)),
+            // A client may be about to send its request.
+            Self::Idle => Some(Ticks::of(Duration::from_millis(750))),
             Self::Head => Some(Ticks::of(Duration::from_secs(1))),
-            // On a slow network or machine a client that reads may be silent for seconds.
-            Self::Stalled => Some(Ticks::of(Duration::from_secs(20))),
+            // On a slow network or machine a client that reads may be silent for seconds: four lost
+            // packets in a row take three. But where several wait for each that is silent, waiting
+            // costs more clients their answers than closing.
+            Self::Stalled => Some(Ticks::of(match crowded {
+                0 => Duration::from_secs(5),
+                1..=3 => Duration::from_secs(2),
+                _ => Duration::from_secs(1),
+            })),
             Self::Queued => Some(Ticks::of(Duration::from_secs(30))),
             Self::Work => None,
         }
@@ -253,8 +260,10 @@ impl Sweep {
         }
         let mut chosen: Vec<_> = {
             let watches = self.watches.borrow();
+            let at = |doing| watches.iter().filter(move |watch| watch.doing() == doing);
+            let crowded = at(Doing::Queued).count() / at(Doing::Stalled).count().max(1);
             let may = |watch: &&Rc<Watch>| {
-                let patience = watch.doing.get().patience();
+                let patience = watch.doing.get().patience(crowded);
                 let old = patience.is_some_and(|patience| now.since(watch.since.get()) >= patience);
                 old && which(watch) && !watch.doomed.get() && Rc::strong_count(watch) > 1
             };
@@ -341,6 +350,25 @@ mod tests {
     }
 
     #[test]
+    fn silence_is_shorter_where_many_wait_for_it() {
+        let longest = |waiting: usize| {
+            let sweep = sweep();
+            let stalled = sweep.watch();
+            stalled.set_doing(Doing::Stalled);
+            let queue: Vec<_> = (0..waiting).map(|_| sweep.watch()).collect();
+            queue
+                .iter()
+                .for_each(|watch| watch.set_doing(Doing::Queued));
+            (1..=30).find(|_| {
+                sweep.tick();
+                sweep.shed_stalled(1) == 1
+            })
+        };
+        // A quarter of a second each, and one more: a deadline is not too early.
+        assert_eq!([0, 1, 3, 4].map(longest), [21, 9, 9, 5].map(Some));
+    }
+
+    #[test]
     fn the_least_needed_connections_are_closed_first() {
         let sweep = sweep();
         let watches: Vec<_> = (0..5).map(|_| sweep.watch()).collect();
@@ -354,8 +382,7 @@ mod tests {
             sweep.tick();
         }
         young.set_doing(Doing::Idle);
-        sweep.tick();
-        sweep.tick();
+        (0..4).for_each(|_| sweep.tick());
         for next in [old, young, head, stalled] {
             assert!(!next.expired(Side::Read));
             assert_eq!(sweep.shed(1), 1);
@@ -365,8 +392,7 @@ mod tests {
         let of_one = sweep.watch();
         of_one.set_client(7);
         of_one.set_doing(Doing::Idle);
-        sweep.tick();
-        sweep.tick();
+        (0..4).for_each(|_| sweep.tick());
         assert_eq!((sweep.shed_client(8, 9), sweep.shed_client(7, 9)), (0, 1));
         assert!(!work.expired(Side::Read));
         old.set_doing(Doing::Work);
