@@ -64,7 +64,7 @@ pub struct Limits {
 impl Limits {
     /// True if so little memory is for requests that what clients send ahead counts.
     pub(crate) const fn has_little_memory(&self) -> bool {
-        self.memory < 64 << 20
+        self.memory < 96 << 20
     }
 }
 

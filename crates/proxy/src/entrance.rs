@@ -1,6 +1,9 @@
 //! The way in for connections while memory is spent: one after the other, and slowly. A connection
-//! that waits here costs a socket and a small task; one that is served costs buffers too.
+//! that waits here costs a socket and a small task; one that is served costs buffers too. Where as many
+//! wait as there is memory for, the worker accepts no more: the next ones wait in the kernel's queue, or
+//! on the client's side if that is full.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use foxy_base::MonoTime;
@@ -23,6 +26,9 @@ const FEW_PART: usize = 8;
 pub(crate) struct Entrance {
     few: Mutex<Option<MonoTime>>,
     many: Mutex<Option<MonoTime>>,
+    waiting: Cell<usize>,
+    /// Connections closed for others that have entered nobody yet: each left the memory of one.
+    closed: Cell<usize>,
 }
 
 impl Entrance {
@@ -33,17 +39,55 @@ impl Entrance {
         if !ledger.is_over() {
             return;
         }
+        let _waiting = Waiting::new(&self.waiting);
         let few = FEW.max(ledger.connections_of_one() / FEW_PART);
         let queue = if number <= few { &self.few } else { &self.many };
         let mut waiting_since = queue.lock().await;
         while ledger.is_over() {
             let since = *waiting_since.get_or_insert_with(|| local.mono());
-            local.shed();
+            if self.takes_place(local) {
+                return;
+            }
             tokio::time::sleep(LOOK).await;
             if local.proxy.is_shutting_down() || local.mono().since(since) >= OVER {
                 return;
             }
         }
         *waiting_since = None;
+    }
+
+    /// Takes the place of a connection that was closed, or closes some that are not needed; false
+    /// if there are none.
+    fn takes_place(&self, local: &Local) -> bool {
+        if self.closed.get() == 0 {
+            self.closed.set(local.shed());
+        }
+        let left = self.closed.get().checked_sub(1);
+        left.inspect(|left| self.closed.set(*left)).is_some()
+    }
+
+    /// Waits until one more connection may wait here.
+    pub(crate) async fn room(&self, local: &Local) {
+        while self.waiting.get() >= local.proxy.ledger.waiting_max() / local.proxy.workers()
+            && !local.proxy.is_shutting_down()
+        {
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+/// Counts a waiting connection, until it is dropped.
+struct Waiting<'a>(&'a Cell<usize>);
+
+impl<'a> Waiting<'a> {
+    fn new(count: &'a Cell<usize>) -> Self {
+        count.set(count.get() + 1);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
     }
 }

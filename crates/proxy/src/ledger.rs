@@ -46,6 +46,10 @@ impl Use {
 const CONNECTION_BYTES: usize = 32 << 10;
 /// Memory that comes back at least when an idle connection is closed.
 const CLOSED_BYTES: usize = 8 << 10;
+/// Memory of a connection that waits to be served: its socket, with a request in it.
+const WAITING_BYTES: usize = 8 << 10;
+/// Connections that wait for one listener of a worker in the kernel, at least and at most.
+const BACKLOG: [usize; 2] = [128, 4096];
 /// Unsent bytes that wait in the kernel for one client to read: without pressure at least and at
 /// most, half used, and spent.
 const SEND_BYTES: [usize; 4] = [16 << 10, 128 << 10, 32 << 10, 16 << 10];
@@ -173,16 +177,22 @@ impl Ledger {
         self.roomy.load(Ordering::Relaxed)
     }
 
-    /// True if the entries have reached the limit: new connections come in slowly.
+    /// True if connections and their buffers have their half: new connections come in slowly. Queues and
+    /// fills have limits of their own; while they are full of rights that nobody uses, small answers
+    /// still get out. Memory beyond all entries counts too.
     pub(crate) fn is_over(&self) -> bool {
-        self.total.load(Ordering::Relaxed) >= self.max() && !self.is_roomy()
+        self.of_connections() + self.excess() >= self.max() / 2 && !self.is_roomy()
     }
 
-    /// True if new work must wait, and is refused after that. This is half as much again as the
-    /// limit: a client that behaves is not refused as soon as another one has filled the ledger. The
-    /// excess does not count: it is not the work's, and may not come back for long.
+    /// True if new work must wait, and is refused after that. A client that behaves is
+    /// not refused as soon as another one has filled their part of the ledger. The excess does not count: it
+    /// is not the work's, and may not come back for long.
     pub(crate) fn is_full(&self) -> bool {
-        self.total.load(Ordering::Relaxed) >= self.max() + self.max() / 2 && !self.is_roomy()
+        self.of_connections() >= self.max() && !self.is_roomy()
+    }
+
+    fn of_connections(&self) -> usize {
+        self.used(Use::Connections) + self.used(Use::Buffers)
     }
 
     /// Connections that one client may have now. Without pressure there is no limit here; with it a
@@ -192,6 +202,18 @@ impl Ledger {
             Pressure::Low => usize::MAX,
             _ => (self.max() / 4 / CONNECTION_BYTES).max(CONNECTIONS_MIN),
         }
+    }
+
+    /// Connections that may wait to be served, of all workers.
+    pub(crate) fn waiting_max(&self) -> usize {
+        (self.max() / 4 / WAITING_BYTES).max(CONNECTIONS_MIN)
+    }
+
+    /// Connections that may wait in the kernel, for each listener of each of `workers`. The kernel
+    /// lets the next ones try again.
+    pub(crate) fn backlog(&self, workers: usize) -> usize {
+        let [least, most] = BACKLOG;
+        (self.max() / 8 / WAITING_BYTES / workers.max(1)).clamp(least, most)
     }
 
     /// Enters bytes whatever the sum is.
@@ -376,16 +398,41 @@ mod tests {
     fn rights_that_nobody_uses_refuse_no_work() {
         let ledger = Ledger::new(100, 100);
         let _windows = ledger.take(Use::Fills, 200);
+        let connections = ledger.take(Use::Connections, 100);
         let seen = || (ledger.pressure(), ledger.is_over(), ledger.is_full());
         assert_eq!(seen(), (Pressure::Spent, true, true));
         ledger.observe(10, true);
         // Buffers stay small: all rights together may still be used.
         assert_eq!(seen(), (Pressure::High, false, false));
+        drop(connections);
         let _buffers = ledger.take(Use::Buffers, 30);
         assert!(ledger.reserve(Use::Queues, 70).is_some());
         assert!(ledger.reserve(Use::Queues, 71).is_none());
-        ledger.observe(60, false);
-        assert_eq!(seen(), (Pressure::Spent, true, true));
+    }
+
+    #[test]
+    fn windows_and_places_keep_no_connection_out() {
+        let ledger = Ledger::new(100, 100);
+        let _windows = ledger.take(Use::Fills, 100);
+        let _places = ledger.take(Use::Queues, 100);
+        let seen = || (ledger.is_over(), ledger.is_full());
+        assert_eq!(seen(), (false, false));
+        let _connections = ledger.take(Use::Connections, 30);
+        let _buffers = ledger.take(Use::Buffers, 20);
+        assert_eq!(seen(), (true, false), "they have their half");
+        let _more = ledger.take(Use::Buffers, 50);
+        assert_eq!(seen(), (true, true));
+    }
+
+    #[test]
+    fn fewer_connections_wait_where_memory_is_small() {
+        let bounds = |max: usize| {
+            let ledger = Ledger::new(max, 0);
+            (ledger.waiting_max(), ledger.backlog(2))
+        };
+        assert_eq!(bounds(1 << 20), (32, 128));
+        assert_eq!(bounds(32 << 20), (1024, 256));
+        assert_eq!(bounds(1 << 30), (32_768, 4096));
     }
 
     #[test]

@@ -99,6 +99,7 @@ fn bind_one(address: SocketAddr) -> io::Result<TcpListener> {
         socket.set_only_v6(true)?;
     }
     socket.bind(&address.into())?;
+    // The listener that accepts sets the length that fits its memory.
     socket.listen(BACKLOG)?;
     Ok(socket.into())
 }

@@ -75,6 +75,9 @@ impl Listening {
         if let Some(bytes) = receive_bytes(&self.local.proxy.config.limits) {
             let _ = SockRef::from(&socket).set_recv_buffer_size(bytes);
         }
+        let proxy = &self.local.proxy;
+        let backlog = proxy.ledger.backlog(proxy.workers());
+        SockRef::from(&socket).listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
         // A service manager may pass several sockets of one address.
         let known = self.open.remove(&address);
         let mut open = known.unwrap_or_else(|| Open {
@@ -203,6 +206,8 @@ async fn accept(post: Rc<Post>, socket: TcpListener) {
 
 async fn accept_all(post: &Rc<Post>, socket: &TcpListener) {
     loop {
+        let local = post.current().local;
+        local.entrance.room(&local).await;
         match socket.accept().await {
             Ok((stream, client)) => start(post, stream, client),
             Err(error) if is_clients_fault(&error) => {}
