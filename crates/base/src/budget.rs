@@ -13,18 +13,24 @@ pub struct Budget {
 impl Budget {
     /// Memory of the program itself: code, threads, buffers of the writer. Measured: resident after
     /// the start, with one store.
-    const PROGRAM: u64 = 28 << 20;
+    const PROGRAM: u64 = 22 << 20;
 
-    /// First the program; a sixteenth is left to the allocator. Of the rest a third is for
+    /// First the program, and what is left to the allocator. Of the rest a third is for
     /// requests, up to 96 MiB; where there is much memory, an eighth.
     #[must_use]
     pub fn of(memory: u64) -> Self {
-        let rest = memory.saturating_sub(Self::PROGRAM + memory / 16);
+        let rest = memory.saturating_sub(Self::PROGRAM + Self::allocator(memory));
         let requests = (rest / 3).min((96 << 20).max(rest / 8));
         Self {
             engine: rest - requests,
             requests,
         }
+    }
+
+    /// What the allocator keeps between objects in use: a sixteenth, and up to 32 MiB an eighth. Short
+    /// objects of many connections leave more of it.
+    fn allocator(memory: u64) -> u64 {
+        (memory / 8).min(32 << 20).max(memory / 16)
     }
 }
 
@@ -34,10 +40,10 @@ mod tests {
 
     #[test]
     fn shares_and_reserve_are_the_whole_budget() {
-        for (mib, requests) in [(64, 10), (512, 96), (1024, 116), (8192, 956)] {
+        for (mib, requests) in [(64, 11), (512, 96), (1024, 117), (8192, 957)] {
             let memory = mib << 20;
             let budget = Budget::of(memory);
-            let reserve = Budget::PROGRAM + memory / 16;
+            let reserve = Budget::PROGRAM + Budget::allocator(memory);
             assert_eq!(budget.engine + budget.requests + reserve, memory);
             assert_eq!(budget.requests >> 20, requests, "of {mib} MiB");
         }
