@@ -177,11 +177,11 @@ impl Ledger {
         self.roomy.load(Ordering::Relaxed)
     }
 
-    /// True if connections and their buffers have their half: new connections come in slowly. Queues and
+    /// True if connections and their buffers have more than their half: new connections come in slowly. Queues and
     /// fills have limits of their own; while they are full of rights that nobody uses, small answers
     /// still get out. Memory beyond all entries counts too.
     pub(crate) fn is_over(&self) -> bool {
-        self.of_connections() + self.excess() >= self.max() / 2 && !self.is_roomy()
+        self.of_connections() + self.excess() > self.max() / 2 && !self.is_roomy()
     }
 
     /// True if new work must wait, and is refused after that. A client that behaves is
@@ -419,8 +419,10 @@ mod tests {
         assert_eq!(seen(), (false, false));
         let _connections = ledger.take(Use::Connections, 30);
         let _buffers = ledger.take(Use::Buffers, 20);
-        assert_eq!(seen(), (true, false), "they have their half");
-        let _more = ledger.take(Use::Buffers, 50);
+        assert_eq!(seen(), (false, false), "they have their half");
+        let _one = ledger.take(Use::Buffers, 1);
+        assert_eq!(seen(), (true, false));
+        let _more = ledger.take(Use::Buffers, 49);
         assert_eq!(seen(), (true, true));
     }
 
