@@ -27,7 +27,7 @@ impl Budget {
         }
     }
 
-    /// What the allocator keeps between objects in use: a sixteenth, and up to 32 MiB an eighth. Short
+    /// Memory that the allocator keeps between objects in use: a sixteenth, and up to 32 MiB an eighth. Short
     /// objects of many connections leave more of it.
     fn allocator(memory: u64) -> u64 {
         (memory / 8).min(32 << 20).max(memory / 16)

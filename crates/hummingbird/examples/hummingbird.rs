@@ -1,4 +1,4 @@
-//! What a caching proxy does with the library: look, fetch what is missing, store, hint.
+//! A caching proxy's use of the library: look, fetch what is missing, store, hint.
 //!
 //! `cargo run --release -p foxy-hummingbird --example hummingbird -- PATH`
 

@@ -23,7 +23,7 @@ pub enum Error {
     /// Empty, or longer than [`crate::MAX_NAME_BYTES`].
     #[error("a name has 1 to 32768 bytes")]
     Name,
-    /// What was written may not survive a power cut: a disk refuses writes.
+    /// Written data may not survive a power cut: a disk refuses writes.
     #[error("a disk takes no writes; what was written may be lost")]
     NotDurable,
     /// A knob out of range.

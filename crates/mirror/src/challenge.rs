@@ -9,7 +9,7 @@ const TOKEN_SECONDS: u64 = 60;
 /// Longest token.
 const TOKEN_MAX: usize = 16 << 10;
 
-/// What a registry wants to see before it answers.
+/// Authorization that a registry demands before it answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Challenge {
     /// A token from this service.

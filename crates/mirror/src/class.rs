@@ -80,7 +80,7 @@ impl Transform {
 /// A class of URLs of a mirror.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
-    /// What they name.
+    /// Kind of resource that they name.
     pub kind: Kind,
     /// Paths at the upstream.
     pub paths: Vec<Pattern>,
@@ -96,7 +96,7 @@ pub struct Class {
 }
 
 impl Class {
-    /// What no class has.
+    /// The class of paths that no other has.
     pub(crate) const REST: Self = Self {
         kind: Kind::Pass,
         paths: Vec::new(),

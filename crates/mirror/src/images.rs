@@ -16,7 +16,7 @@ const REPOSITORY_MAX: usize = 255;
 /// Longest tag.
 const TAG_MAX: usize = 128;
 
-/// What a request asks a registry for.
+/// Resource of a registry that a request names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// The registry itself: does it speak the protocol?
@@ -36,7 +36,7 @@ pub enum Wanted {
 pub struct Image {
     /// Number of the registry.
     pub registry: usize,
-    /// What it asks for.
+    /// The resource.
     pub wanted: Wanted,
     /// Path at the registry, with the query that it gets.
     pub path: String,

@@ -138,15 +138,15 @@ pub struct VersionRules {
     pub listing: Listing,
     /// Age in seconds under which a version is hidden; `None`: age does not matter.
     pub min_age: Option<u32>,
-    /// What is shown whatever its age.
+    /// Packages that are shown whatever their age.
     pub except: Vec<Selector>,
     /// Versions without a date are hidden too.
     pub hides_undated: bool,
-    /// What is neither shown nor sent.
+    /// Versions that are neither shown nor sent.
     pub block: Vec<Selector>,
 }
 
-/// What becomes of a version in a document.
+/// Fate of a version in a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Shown,

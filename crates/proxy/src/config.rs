@@ -227,7 +227,7 @@ impl Default for HeaderConfig {
     }
 }
 
-/// What a listener is for.
+/// Purpose of a listener.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(
     clippy::large_enum_variant,
@@ -284,7 +284,7 @@ impl Role {
         }
     }
 
-    /// What its site rewrites.
+    /// Rewriting rules of its site.
     #[inline]
     pub(crate) fn rewriting(&self) -> Option<&Rewriting> {
         match self {

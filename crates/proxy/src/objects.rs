@@ -52,7 +52,7 @@ pub(crate) enum ObjectKind {
     Content([u8; 32]),
 }
 
-/// What a request to a build cache wants.
+/// Operation of a request to a build cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ObjectWish {
     Read,
@@ -98,7 +98,7 @@ impl Objects {
     }
 }
 
-/// What a request wants.
+/// Operation of a request.
 pub(crate) fn wish(head: &RequestHead<'_>) -> ObjectWish {
     let (method, kind) = (head.method(), kind(head.target().path));
     match (method, kind) {

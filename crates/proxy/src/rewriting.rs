@@ -95,7 +95,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) client: &'a Asker,
     /// `None` for a request that could not be read.
     pub(crate) head: Option<RequestHead<'a>>,
-    /// What Foxy says about its answer.
+    /// Foxy's fields about its answer.
     pub(crate) cache: Option<CacheStatus<'a>>,
 }
 
@@ -239,7 +239,7 @@ impl<'a> Changed<'a> {
     }
 }
 
-/// What the path of a request comes to before the cache is asked.
+/// The path of a request as the cache is asked for it.
 pub(crate) enum Turned {
     /// It is answered as usual.
     No,

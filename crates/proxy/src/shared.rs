@@ -46,7 +46,7 @@ pub struct Shared {
     pub(crate) broken: Remembered,
     /// Compressed forms that are being made.
     pub(crate) making: Making,
-    /// What became of requests that were more than a hit.
+    /// Results of requests that were more than a hit.
     pub(crate) recent: RecentTable,
     /// The variants that URLs have.
     pub(crate) variants: Variants,

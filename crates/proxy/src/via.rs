@@ -67,7 +67,7 @@ pub(crate) struct Hop<'a> {
     pub(crate) instance: &'a str,
     pub(crate) forwarding: Forwarding,
     pub(crate) asker: &'a Asker,
-    /// What the site changes about its fields.
+    /// Changes of the site to its fields.
     pub(crate) changed: Option<Changed<'a>>,
     /// The name by which origins may address this cache in Surrogate-Control.
     pub(crate) surrogate: Option<&'a str>,

@@ -29,7 +29,7 @@ pub(crate) struct StoreShared {
     /// First sector of this store in the engine's address space.
     pub(crate) base_sectors: u64,
     pub(crate) uuid: StoreUuid,
-    /// What the engine hashes keys with: the superblock may say another until it is written anew.
+    /// Seed of the engine's key hashes: the superblock may say another until it is written anew.
     pub(crate) seed: KeySeed,
     pub(crate) geometry: Geometry,
     pub(crate) disk: Arc<dyn Disk>,

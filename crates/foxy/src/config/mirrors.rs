@@ -343,6 +343,15 @@ mod tests {
     }
 
     #[test]
+    fn every_preset_alone_is_a_mirror() {
+        for preset in ["pypi", "npm", "cargo", "apt", "go", "maven", "oci"] {
+            let config = build(&format!("[[mirror]]\npreset = \"{preset}\"\n"));
+            let config = config.unwrap_or_else(|problems| panic!("{preset}: {problems:?}"));
+            assert_eq!(config.proxy.mirrors.as_ref().unwrap().sites.len(), 1);
+        }
+    }
+
+    #[test]
     fn check_shows_the_names_of_a_private_registry() {
         let config = build(
             "[[mirror]]\npreset = \"npm\"\nname = \"own\"\nupstream = \"http://a.test\"\nnames = [\"@acme/*\", \"acme-*\"]\n",

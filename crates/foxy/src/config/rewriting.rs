@@ -11,7 +11,7 @@ use foxy_proxy::rules::rewrite::{Direction, FieldRules, PathRules, Redirects, Re
 use super::kind::Value;
 use super::values::Values;
 
-/// What entries are about.
+/// Subject of the entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
     /// Fields of requests.
@@ -25,7 +25,7 @@ pub enum Of {
 }
 
 impl Of {
-    /// What is allowed, for messages and the reference.
+    /// The allowed values, for messages and the reference.
     pub(super) const fn allowed(self) -> &'static str {
         match self {
             Self::Requests | Self::Answers => {

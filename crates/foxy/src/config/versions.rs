@@ -116,7 +116,7 @@ fn from_file(listing: Listing, path: &str) -> Result<Vec<Selector>, String> {
     Ok(read)
 }
 
-/// What the rules say, in a few words.
+/// The rules in a few words.
 pub(super) fn shown(rules: &VersionRules) -> String {
     let mut words = Vec::new();
     if let Some(seconds) = rules.min_age {

@@ -17,7 +17,7 @@ pub enum Variable {
     Site,
     /// Id of the request, as in the log.
     RequestId,
-    /// What Foxy says in `Cache-Status`.
+    /// Foxy's entry in `Cache-Status`.
     CacheStatus,
     /// Subject of the client's verified certificate.
     ClientSubject,
@@ -100,7 +100,7 @@ impl Template {
     /// Reads a text. `{{` and `}}` stand for braces.
     ///
     /// # Errors
-    /// What is wrong with it: a variable that does not exist here, a brace alone, a character that
+    /// The mistake in it: a variable that does not exist here, a brace alone, a character that
     /// no field may have.
     pub fn parse(text: &str, purpose: Use) -> Result<Self, String> {
         if let Some(wrong) = text.chars().find(|c| c.is_control()) {

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use super::origin::is_body_of;
 use crate::kit::Wire;
 
-/// What the clients got.
+/// Answers that the clients got.
 #[derive(Debug, Default)]
 pub(super) struct Got {
     /// Answers from the cache.

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use crate::kit::{self, beside};
 
-/// What can be measured.
+/// A measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
     /// First answer with one bad store of two

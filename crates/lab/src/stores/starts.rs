@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const STORE: u64 = 256 << 20;
 const OBJECTS: u64 = 4_000;
 
-/// What happens to the second store while Foxy does not run.
+/// Change of the second store while Foxy does not run.
 #[derive(Clone, Copy, Debug)]
 enum Bad {
     Nothing,

@@ -19,7 +19,7 @@ pub(super) fn screen(screening: &mut Screening<'_>, text: String) -> Result<Body
     Ok(Body::new(text, edits))
 }
 
-/// What a line of a hidden version gets.
+/// Text that a line of a hidden version gets.
 fn yanked(
     screening: &mut Screening<'_>,
     text: &str,

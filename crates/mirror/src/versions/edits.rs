@@ -49,7 +49,7 @@ pub struct Body {
     /// In order, and none overlaps another.
     edits: std::vec::IntoIter<(Range<usize>, String)>,
     at: usize,
-    /// What is written before the text at `at`.
+    /// Text that is written before the text at `at`.
     pending: String,
     left: u64,
 }

@@ -38,7 +38,7 @@ const SHORT_FIELDS: &[&str] = &[
     "hasInstallScript",
 ];
 
-/// What a packument says that rules are about.
+/// Parts of a packument that rules are about.
 struct Packument<'a> {
     name: Cow<'a, str>,
     tags: Option<&'a RawValue>,
@@ -162,7 +162,7 @@ impl Kept {
     }
 }
 
-/// What is cut and replaced in the full form, or in an abbreviated one of the upstream.
+/// Parts that are cut and replaced in the full form, or in an abbreviated one of the upstream.
 fn edits(
     text: &str,
     packument: &Packument<'_>,

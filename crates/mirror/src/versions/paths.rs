@@ -3,7 +3,7 @@
 use super::{Listing, VersionRules, names};
 use crate::Kind;
 
-/// What a path names of a package.
+/// Part of a package that a path names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Which {
     /// The document that lists its versions.
@@ -198,7 +198,7 @@ fn decoded(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What a path names; several where names can be read in several ways.
+/// Parts that a path names; several where names can be read in several ways.
 pub(super) fn named(listing: Listing, path: &[String]) -> Vec<(String, Which)> {
     match listing {
         Listing::Npm => npm(path).into_iter().collect(),

@@ -84,7 +84,7 @@ fn file<'a>(
     })
 }
 
-/// What is cut and replaced.
+/// Parts that are cut and replaced.
 fn edits(
     screening: &Screening<'_>,
     text: &str,

@@ -30,7 +30,7 @@ use crate::serve::find::{Found, Primary, find};
 use crate::serve::{memory, part};
 use crate::{Outcome, Role, admit, key, pac};
 
-/// What a request needs that [`Conn::short`] did not answer.
+/// Needs of a request that [`Conn::short`] did not answer.
 pub(super) enum Instead {
     /// To be refused.
     Refuse(Refusal, Outcome),
@@ -315,7 +315,7 @@ fn is_sent_past(local: &Local, client: &Asker, by: RuleId, head: &RequestHead<'_
     )
 }
 
-/// What becomes of a request whatever is stored, as its site says.
+/// Treatment of a request whatever is stored, as its site says.
 #[inline]
 fn aside(
     head: &RequestHead<'_>,
@@ -361,7 +361,7 @@ fn past(head: &RequestHead<'_>, role: &Role) -> Option<Instead> {
         .then_some(Instead::Long(Long::Pass(reason)))
 }
 
-/// What becomes of a request to a build cache that does not read an object.
+/// Treatment of a request to a build cache that does not read an object.
 fn written(head: &RequestHead<'_>, role: &Role) -> Option<Instead> {
     role.objects()?;
     match wish(head) {

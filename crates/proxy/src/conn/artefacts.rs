@@ -27,7 +27,7 @@ impl Local {
     /// request.
     ///
     /// # Errors
-    /// What is to be done before the object may be used, or instead of that (`unusable`).
+    /// The step before the object may be used, or instead of that (`unusable`).
     #[inline]
     pub(super) fn usable(
         &self,

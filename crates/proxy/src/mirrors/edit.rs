@@ -20,7 +20,7 @@ const DECODE_AT_ONCE: usize = 1 << 10;
 const CODING: UpstreamError = UpstreamError::BadResponse("document-coding");
 const MISMATCH: UpstreamError = UpstreamError::BadResponse("digest-mismatch");
 
-/// What is done to the body of a mirror's answer.
+/// Change to the body of a mirror's answer.
 #[derive(Debug)]
 pub(crate) enum Edit {
     /// A document is rewritten.
@@ -53,7 +53,7 @@ pub(crate) struct Comparing {
 }
 
 impl Edit {
-    /// What is done to the body of a 200. `coded`: it comes compressed by gzip, which its head does
+    /// Change to the body of a 200. `coded`: it comes compressed by gzip, which its head does
     /// not say.
     pub(crate) fn of(
         proxy: &Arc<Proxy>,

@@ -45,7 +45,7 @@ pub(crate) struct Roles {
     away: RefCell<HashMap<(usize, usize), Rc<Role>>>,
 }
 
-/// What a request says that a mirror decides by.
+/// Parts of a request that a mirror decides by.
 pub(crate) struct Wants<'a> {
     pub(crate) method: Method,
     pub(crate) method_text: &'a [u8],

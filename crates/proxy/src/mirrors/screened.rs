@@ -72,7 +72,7 @@ impl Held {
     }
 }
 
-/// What is stored, by its ETag.
+/// Stored documents, by ETag.
 struct Known {
     /// The ETag without the mark of the name under which clients know Foxy.
     etag: Vec<u8>,

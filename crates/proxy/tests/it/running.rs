@@ -1,4 +1,4 @@
-//! What is shared of an answer while it runs, and what ends its way into the store.
+//! Sharing of an answer while it runs, and the ends of its way into the store.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

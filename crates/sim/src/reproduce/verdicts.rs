@@ -73,7 +73,7 @@ fn of<'a>(section: &'a Section, source: &'a str) -> impl Iterator<Item = &'a Cla
     section.claims.iter().filter(move |c| c.source == source)
 }
 
-/// What is missed, by its reason.
+/// Missed values, by reason.
 fn misses(section: &Section, source: &str) -> String {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
     for claim in of(section, source).filter(|c| c.is_missed()) {

@@ -19,7 +19,7 @@ impl Candidate {
     /// Foxy as it is set up.
     pub const FOXY: Self = Self::Foxy(Gate::Open);
 
-    /// What is compared if nothing is asked for: Foxy, its admission rules (limits on the size where
+    /// Candidates if none are named: Foxy, its admission rules (limits on the size where
     /// objects of that size matter in the log), LRU and S3-FIFO.
     #[must_use]
     pub fn usual(sampler: &Sampler) -> Vec<Self> {

@@ -58,7 +58,7 @@ pub(crate) fn read_slots(store: &StoreShared) -> Vec<Found> {
     found
 }
 
-/// What two reads of a slot say together; those that were not wanted again say damage.
+/// The joint result of two reads of a slot; those that were not wanted again say damage.
 fn agreed(first: Found, second: Found) -> Found {
     match (first, second) {
         (slot @ Found::Slot(_), _) | (_, slot @ Found::Slot(_)) => slot,

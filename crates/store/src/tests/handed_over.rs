@@ -26,7 +26,7 @@ struct Moments(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     now: u64,
-    /// What is to come, and at which moment.
+    /// The next event, and its moment.
     act: Option<(u64, Act)>,
 }
 

@@ -23,7 +23,7 @@ enum Step {
     Last,
 }
 
-/// What the user does to `k`, and what it may give from then on.
+/// The user's action on `k`, and the answers that it may give from then on.
 type Operation = (fn(&Rig), Option<&'static str>);
 
 fn put_two(rig: &Rig) {

@@ -199,7 +199,7 @@ fn an_open_segment_in_quarantine_gets_nothing_more() {
     assert_eq!(rig.text("later 19").as_deref(), Some("body"));
 }
 
-/// What lies in a segment that is passed over stays known until the mark of the next one is durable.
+/// Content of a segment that is passed over stays known until the mark of the next one is durable.
 #[test]
 fn what_is_removed_of_a_segment_that_is_passed_over_stays_removed() {
     for skip in 0..16 {

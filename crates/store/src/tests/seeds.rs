@@ -183,7 +183,7 @@ impl Fleet {
     }
 }
 
-/// What each of the two superblocks says.
+/// Content of each of the two superblocks.
 fn said(disk: &MemDisk) -> [Option<u64>; 2] {
     let bytes = disk.peek(0, 8192);
     Superblock::decode_both(&bytes).map(|found| {

@@ -11,7 +11,7 @@ use super::words::seconds;
 use super::{Bad, date, url};
 use crate::{Class, Flags, Method, Request};
 
-/// What is looked for, and under which names if no map says otherwise.
+/// Fields of a record, and their names if no map says otherwise.
 const USUAL: [(&str, &[&str]); 8] = [
     ("url", &["url", "uri", "request_uri", "request.uri", "path"]),
     (

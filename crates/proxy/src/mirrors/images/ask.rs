@@ -172,7 +172,7 @@ impl Registry<'_> {
         )
     }
 
-    /// What the registry wants to see in `Authorization`; `None` if it cannot be had.
+    /// Value of `Authorization` that the registry demands; `None` if it cannot be had.
     async fn authorization(
         &self,
         wanted: Challenge,

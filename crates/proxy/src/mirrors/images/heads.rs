@@ -4,7 +4,7 @@ use foxy_base::eq_name;
 
 use super::{ImagePart, PROOF_SECONDS, PROOF_STALE};
 
-/// What a request is changed to.
+/// The changed request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Changed<'a> {
     pub(super) method: &'a str,

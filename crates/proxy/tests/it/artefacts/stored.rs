@@ -122,7 +122,7 @@ fn page(foxy: &Foxy, accept: &str) -> Answer {
     ))
 }
 
-/// What a registry sends as the file, and whether it has no index now.
+/// The file that a registry sends, and whether it has no index now.
 type State = Arc<Mutex<(Vec<u8>, bool)>>;
 
 /// A registry whose index has this form and at least this length, and names a file.

@@ -18,7 +18,7 @@ pub(super) fn digest(bytes: &[u8]) -> String {
     format!("sha256:{hex}")
 }
 
-/// What the servers have, and what they were asked.
+/// Content of the servers, and the requests to them.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) asked: Mutex<Vec<String>>,

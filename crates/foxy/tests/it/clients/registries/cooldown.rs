@@ -71,7 +71,7 @@ fn wheel_name(version: &str) -> String {
     format!("foxydemo-{version}-py3-none-any.whl")
 }
 
-/// What a text says of each version, with its time.
+/// The state of each version in a text, with its time.
 fn list(each: impl Fn(&str, &str) -> String, between: &str) -> String {
     let all = versions();
     let each = all.iter().map(|(version, time)| each(version, time));

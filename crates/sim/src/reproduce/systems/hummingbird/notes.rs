@@ -67,7 +67,7 @@ pub(super) fn notes(rows: &Rows<'_>, out: &mut Section) {
     reasons(out);
 }
 
-/// What the published factor on 4 GB would need.
+/// Requirement of the published factor on 4 GB.
 fn factor_note(rows: &Rows<'_>, out: &mut Section) {
     let (four, xfs) = (rows.four(), rows.xfs(0).requests_per_s);
     let hits = four.hit_ratio * four.read_ms;
@@ -111,7 +111,7 @@ fn more_notes(nine: &SystemResult, out: &mut Section) {
     );
 }
 
-/// Which note tells why a value is missed.
+/// The note that tells why a value is missed.
 fn reasons(out: &mut Section) {
     for source in [
         "Hummingbird table 4",
