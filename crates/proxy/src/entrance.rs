@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 
 use crate::local::Local;
 
-/// Longest time for which nobody enters. After that one connection enters per [`LOOK`]: it may be
+/// While memory stays spent for longer than this, one connection enters per [`LOOK`]: it may be
 /// refused, but it is not left without an answer.
 const OVER: Duration = Duration::from_secs(1);
 /// Time between two looks at the memory.
@@ -21,13 +21,14 @@ const LOOK: Duration = Duration::from_millis(10);
 const FEW: usize = 16;
 const FEW_PART: usize = 8;
 
-/// The queues of one worker. Each holds the time since which its first connection has waited.
+/// The queues of one worker. Each holds the time since which memory has been spent for it.
 #[derive(Debug, Default)]
 pub(crate) struct Entrance {
     few: Mutex<Option<MonoTime>>,
     many: Mutex<Option<MonoTime>>,
+    /// Connections in both queues.
     waiting: Cell<usize>,
-    /// Connections closed for others that have entered nobody yet: each left the memory of one.
+    /// Connections that were closed for others, less those that have entered in their place.
     closed: Cell<usize>,
 }
 
@@ -54,10 +55,11 @@ impl Entrance {
             }
         }
         *waiting_since = None;
+        self.closed.set(0);
     }
 
-    /// Takes the place of a connection that was closed, or closes some that are not needed; false
-    /// if there are none.
+    /// Takes the place of a connection that was closed for others. Closes some if none is left; false
+    /// if all are needed.
     fn takes_place(&self, local: &Local) -> bool {
         if self.closed.get() == 0 {
             self.closed.set(local.shed());
@@ -66,11 +68,15 @@ impl Entrance {
         left.inspect(|left| self.closed.set(*left)).is_some()
     }
 
-    /// Waits until one more connection may wait here.
+    /// Waits until one more connection may wait here. Cancel safe.
     pub(crate) async fn room(&self, local: &Local) {
-        while self.waiting.get() >= local.proxy.ledger.waiting_max() / local.proxy.workers()
-            && !local.proxy.is_shutting_down()
-        {
+        if !local.proxy.ledger.is_over() {
+            return;
+        }
+        // Those that were accepted before count themselves first.
+        tokio::task::yield_now().await;
+        let most = || local.proxy.ledger.waiting_max(local.proxy.workers());
+        while self.waiting.get() >= most() && !local.proxy.is_shutting_down() {
             tokio::time::sleep(LOOK).await;
         }
     }

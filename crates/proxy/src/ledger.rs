@@ -48,8 +48,10 @@ const CONNECTION_BYTES: usize = 32 << 10;
 const CLOSED_BYTES: usize = 8 << 10;
 /// Memory of a connection that waits to be served: its socket, with a request in it.
 const WAITING_BYTES: usize = 8 << 10;
-/// Connections that wait for one listener of a worker in the kernel, at least and at most.
-const BACKLOG: [usize; 2] = [128, 4096];
+/// Fewest connections that may wait for one worker.
+const WAITING_MIN: usize = 8;
+/// Fewest connections that may wait in the kernel for one listener of a worker.
+const BACKLOG_MIN: usize = 128;
 /// Unsent bytes that wait in the kernel for one client to read: without pressure at least and at
 /// most, half used, and spent.
 const SEND_BYTES: [usize; 4] = [16 << 10, 128 << 10, 32 << 10, 16 << 10];
@@ -177,16 +179,17 @@ impl Ledger {
         self.roomy.load(Ordering::Relaxed)
     }
 
-    /// True if connections and their buffers have more than their half: new connections come in slowly. Queues and
-    /// fills have limits of their own; while they are full of rights that nobody uses, small answers
-    /// still get out. Memory beyond all entries counts too.
+    /// True if connections and their buffers have more than half of the limit: new connections come in
+    /// slowly. Queues and fills do not count: they have limits of their own, and while their entries are
+    /// rights that nobody uses, small answers can still be sent. Memory beyond all entries counts too.
     pub(crate) fn is_over(&self) -> bool {
         self.of_connections() + self.excess() > self.max() / 2 && !self.is_roomy()
     }
 
-    /// True if new work must wait, and is refused after that. A client that behaves is
-    /// not refused as soon as another one has filled their part of the ledger. The excess does not count: it
-    /// is not the work's, and may not come back for long.
+    /// True if connections and their buffers have the whole limit: new work must wait, and is refused
+    /// after that. This is twice what delays new connections, so that a client that behaves is not
+    /// refused as soon as others have filled their half. The excess does not count: it is not the work's,
+    /// and may not come back for long.
     pub(crate) fn is_full(&self) -> bool {
         self.of_connections() >= self.max() && !self.is_roomy()
     }
@@ -204,16 +207,16 @@ impl Ledger {
         }
     }
 
-    /// Connections that may wait to be served, of all workers.
-    pub(crate) fn waiting_max(&self) -> usize {
-        (self.max() / 4 / WAITING_BYTES).max(CONNECTIONS_MIN)
+    /// Connections that may wait to be served by each of `workers`; never 0, or a worker of many would
+    /// accept nothing.
+    pub(crate) fn waiting_max(&self, workers: usize) -> usize {
+        (self.max() / 4 / WAITING_BYTES / workers.max(1)).max(WAITING_MIN)
     }
 
-    /// Connections that may wait in the kernel, for each listener of each of `workers`. The kernel
-    /// lets the next ones try again.
+    /// Connections that may wait in the kernel for each listener of each of `workers`. It drops the
+    /// handshakes of the next ones, and their clients' kernels try again.
     pub(crate) fn backlog(&self, workers: usize) -> usize {
-        let [least, most] = BACKLOG;
-        (self.max() / 8 / WAITING_BYTES / workers.max(1)).clamp(least, most)
+        (self.max() / 8 / WAITING_BYTES / workers.max(1)).max(BACKLOG_MIN)
     }
 
     /// Enters bytes whatever the sum is.
@@ -430,11 +433,13 @@ mod tests {
     fn fewer_connections_wait_where_memory_is_small() {
         let bounds = |max: usize| {
             let ledger = Ledger::new(max, 0);
-            (ledger.waiting_max(), ledger.backlog(2))
+            (ledger.waiting_max(2), ledger.backlog(2))
         };
-        assert_eq!(bounds(1 << 20), (32, 128));
-        assert_eq!(bounds(32 << 20), (1024, 256));
-        assert_eq!(bounds(1 << 30), (32_768, 4096));
+        assert_eq!(bounds(1 << 20), (16, 128));
+        assert_eq!(bounds(32 << 20), (512, 256));
+        assert_eq!(bounds(1 << 30), (16_384, 8192));
+        let ledger = Ledger::new(1 << 20, 0);
+        assert!(ledger.waiting_max(256) > 0, "each of many workers accepts");
     }
 
     #[test]

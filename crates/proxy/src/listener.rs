@@ -9,8 +9,8 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::{Origins, Role, Site, SiteTable};
 
-/// Connections that wait for `accept` at most.
-const BACKLOG: i32 = 4096;
+/// Most connections that wait for `accept`.
+pub(crate) const BACKLOG: i32 = 4096;
 
 /// A bound listening socket and what it is for.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ fn bind_one(address: SocketAddr) -> io::Result<TcpListener> {
         socket.set_only_v6(true)?;
     }
     socket.bind(&address.into())?;
-    // The listener that accepts sets the length that fits its memory.
+    // The worker that accepts sets the length that fits its memory.
     socket.listen(BACKLOG)?;
     Ok(socket.into())
 }

@@ -14,6 +14,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::conn::{Door, Sites};
+use crate::listener::BACKLOG;
 use crate::local::Local;
 use crate::origins::check;
 use crate::post::{Post, Posted};
@@ -77,7 +78,9 @@ impl Listening {
         }
         let proxy = &self.local.proxy;
         let backlog = proxy.ledger.backlog(proxy.workers());
-        SockRef::from(&socket).listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
+        let backlog = i32::try_from(backlog).map_or(BACKLOG, |most| most.min(BACKLOG));
+        // A second call changes the length of the queue.
+        SockRef::from(&socket).listen(backlog)?;
         // A service manager may pass several sockets of one address.
         let known = self.open.remove(&address);
         let mut open = known.unwrap_or_else(|| Open {

@@ -59,6 +59,51 @@ fn the_body_of_a_refused_request_is_no_request() {
 }
 
 #[test]
+fn connections_beyond_those_that_may_wait_are_left_to_the_kernel() {
+    let (ends, ended) = std::sync::mpsc::channel::<()>();
+    let ended = std::sync::Mutex::new(ended);
+    let slow = Origin::start(move |asked| {
+        // Until the sender is dropped.
+        let _ = ended.lock().unwrap().recv();
+        asked.reply("200 OK", "", "late");
+        true
+    });
+    let foxy = with_memory(256 << 10);
+    let mut clients = Vec::new();
+    let mut ask = || {
+        let mut client = foxy.connect();
+        client.send(get(&slow, &format!("/{}", clients.len())));
+        clients.push(client);
+    };
+    let counts = || {
+        let accepted = foxy.proxy.totals().event(Event::ConnectionsAccepted);
+        (accepted, slow.asked() as u64)
+    };
+    let settled = || {
+        let unchanged = |_| {
+            let before = counts();
+            sleep(Duration::from_millis(100));
+            (before.0 > 0 && before == counts()).then_some(before)
+        };
+        (0..100).find_map(unchanged).unwrap()
+    };
+    // One after the other, so that all that enter have the memory that their requests need. The clock
+    // stands still: nobody enters because the time is over.
+    while {
+        ask();
+        let (accepted, served) = settled();
+        accepted == served
+    } {}
+    (0..40).for_each(|_| ask());
+    let (accepted, served) = settled();
+    assert_eq!(accepted, served + 8, "eight may wait");
+    drop(ends);
+    for mut client in clients {
+        assert_eq!(client.answer().text(), "late");
+    }
+}
+
+#[test]
 fn an_idle_connection_makes_room_for_a_new_one() {
     let origin = origin(10);
     let mut config = Config::default();
