@@ -17,12 +17,13 @@ pub fn give_back_after(delay: Duration) {
     unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, millis) };
 }
 
-/// Whether pages that this process touches from now on are small ones, also where huge ones were
-/// asked for. A huge page (2 MiB) counts as a whole as soon as one byte of it is used, so a process
-/// with many short objects needs more memory with them.
+/// Forbids huge pages to this process (`small`), or permits them again. The choice holds for pages that
+/// the process touches later, and prevails over [`prefer_huge_pages`](crate::prefer_huge_pages). A huge
+/// page (2 MiB) is resident as a whole as soon as one byte of it is used, so many short objects need more
+/// memory with them. Programs that this process starts inherit the choice.
 ///
 /// # Errors
-/// The kernel has no such choice; other systems than Linux have none, and report nothing.
+/// The kernel refuses. Systems other than Linux have no such choice, and the call does nothing.
 pub fn use_small_pages(small: bool) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     rustix::thread::disable_transparent_huge_pages(small)?;

@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 const DEPTH: u32 = 128;
 /// Most bytes of unused read buffers that a worker keeps.
 const IDLE_BUFFERS: usize = 8 << 20;
-/// The part of the memory for requests that unused read buffers of all workers may be.
+/// Unused read buffers of all workers have at most one part in this number of the memory for requests.
 const IDLE_PART: usize = 8;
 
 /// A read that would wait for longer behind others is not begun.

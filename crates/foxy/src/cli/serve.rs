@@ -18,8 +18,8 @@ pub(super) fn run(args: &ServeArgs) -> ExitCode {
 
 /// The same with parts of the caller's.
 pub(super) fn run_with(args: &ServeArgs, mut parts: Parts) -> ExitCode {
-    // Until the budget decides: huge pages stay once they are there. Where the kernel has no such
-    // choice, the budget's attempt says so.
+    // Until the budget is known, since huge pages that exist stay. An error is reported when the
+    // budget makes its choice.
     let _ = foxy_disk::use_small_pages(true);
     parts.store_options.force_format = args.force_format;
     parts.strict = args.strict;

@@ -47,8 +47,9 @@ impl Memory {
     }
 }
 
-/// Where the budget is small, freed memory goes back to the system at once: what the allocator keeps
-/// for later counts. And pages are small there: with huge ones, 20 to 30 MiB more are resident.
+/// Adapts the allocator to a budget in bytes. Where it is small, freed memory goes back to the system
+/// at once, since memory that the allocator keeps for later counts; and huge pages are forbidden, since
+/// 20 to 30 MiB more are resident with them.
 fn adapt_allocator(memory: u64) {
     foxy_disk::give_back_after(match memory {
         0..=0x1000_0000 => Duration::ZERO,

@@ -58,17 +58,17 @@ pub(crate) enum Doing {
 }
 
 impl Doing {
-    /// How long a connection has been at it before it may be closed for others. `crowded`: clients
-    /// that wait for each one that does not read.
-    fn patience(self, crowded: usize) -> Option<Ticks> {
+    /// How long a connection has been at it before it may be closed for others. `waiting`: clients in
+    /// [`Queued`](Self::Queued) for each one in [`Stalled`](Self::Stalled).
+    fn patience(self, waiting: usize) -> Option<Ticks> {
         match self {
             // A client may be about to send its request.
             Self::Idle => Some(Ticks::of(Duration::from_millis(750))),
             Self::Head => Some(Ticks::of(Duration::from_secs(1))),
             // On a slow network or machine a client that reads may be silent for seconds: four lost
-            // packets in a row take three. But where several wait for each that is silent, waiting
-            // costs more clients their answers than closing.
-            Self::Stalled => Some(Ticks::of(match crowded {
+            // packets in a row take three. Where others wait for its place, a long silence costs more
+            // clients their answers than it saves.
+            Self::Stalled => Some(Ticks::of(match waiting {
                 0 => Duration::from_secs(5),
                 1..=3 => Duration::from_secs(2),
                 _ => Duration::from_secs(1),
@@ -261,9 +261,9 @@ impl Sweep {
         let mut chosen: Vec<_> = {
             let watches = self.watches.borrow();
             let at = |doing| watches.iter().filter(move |watch| watch.doing() == doing);
-            let crowded = at(Doing::Queued).count() / at(Doing::Stalled).count().max(1);
+            let waiting = at(Doing::Queued).count() / at(Doing::Stalled).count().max(1);
             let may = |watch: &&Rc<Watch>| {
-                let patience = watch.doing.get().patience(crowded);
+                let patience = watch.doing.get().patience(waiting);
                 let old = patience.is_some_and(|patience| now.since(watch.since.get()) >= patience);
                 old && which(watch) && !watch.doomed.get() && Rc::strong_count(watch) > 1
             };
