@@ -135,14 +135,15 @@ impl Registry {
 
     /// Pulls three times: with nothing stored, again, and while the registry's limit is reached. Each blob
     /// is fetched once.
-    fn rounds(&self, pull: impl Fn(&str)) {
+    fn rounds(&self, foxy: &Foxy, pull: impl Fn(&str)) {
         for (round, fails) in [("cold", false), ("warm", false), ("limited", true)] {
             self.fails.store(fails, Ordering::SeqCst);
             // Longer than tags are fresh.
             std::thread::sleep(Duration::from_millis(1100));
             pull(round);
+            let stats = foxy.stats();
+            assert_eq!(self.transfers(), [1, 1, 1], "{round}: {stats}");
         }
-        assert_eq!(self.transfers(), [1, 1, 1], "{:?}", self.asked);
     }
 
     /// How often the storage has sent each blob.
@@ -286,7 +287,7 @@ fn podman() {
     std::fs::write(folder.join("registries.conf"), settings).unwrap();
     let (config, _) = &registry.image.blobs[1];
     let id = config.strip_prefix("sha256:").unwrap();
-    registry.rounds(|round| {
+    registry.rounds(&foxy, |round| {
         // With a storage of its own, nothing is known of the last pull.
         let storage = folder.join(round);
         let podman = |args: &[&str]| {
@@ -363,7 +364,7 @@ fn containerd() {
         "containerd does not answer"
     );
     let hosts = folder.join("hosts");
-    registry.rounds(|round| {
+    registry.rounds(&foxy, |round| {
         // In a namespace of its own, nothing is known of the last pull.
         run(
             ctr(&["--namespace", round, "content", "fetch", "--hosts-dir"])

@@ -143,15 +143,20 @@ impl Foxy {
 
     /// Bytes that it received from origins, heads included.
     pub(crate) fn fetched_bytes(&self) -> u64 {
+        let stats = self.stats();
+        let bytes = stats["events"]["origin_bytes_in"].as_u64();
+        bytes.unwrap_or_else(|| panic!("no origin_bytes_in in {stats}"))
+    }
+
+    /// Its statistics.
+    pub(crate) fn stats(&self) -> serde_json::Value {
         let mut stream = TcpStream::connect(self.admin).expect("the admin address");
         let request = format!("GET /stats HTTP/1.0\r\nHost: {}\r\n\r\n", self.admin);
         stream.write_all(request.as_bytes()).expect("a request");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("statistics");
         let (_, json) = answer.split_once("\r\n\r\n").expect("a body");
-        let stats: serde_json::Value = serde_json::from_str(json).expect("JSON");
-        let bytes = stats["events"]["origin_bytes_in"].as_u64();
-        bytes.unwrap_or_else(|| panic!("no origin_bytes_in in {json}"))
+        serde_json::from_str(json).expect("JSON")
     }
 
     /// Where it is administered.
