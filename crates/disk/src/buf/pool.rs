@@ -5,10 +5,14 @@ use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
 
-/// Capacities up to this are kept in classes of one page each, larger ones in powers of two.
+/// Capacities up to this (64 KiB) are kept in classes of one page each.
 const FINE_PAGES: usize = 16;
-/// Classes: 16 fine ones, then 128 KiB, 256 KiB, ... 64 MiB.
-const CLASSES: usize = FINE_PAGES + 10;
+/// Classes of each doubling beyond it. A class has at most an eighth more than is needed, so that what was read can
+/// be kept where it is: a fragment of a large object is a little longer than 256 KiB with the blocks it lies in.
+const STEPS: usize = 8;
+/// Doublings up to the longest buffer that is kept, of 64 MiB.
+const DOUBLINGS: usize = 10;
+const CLASSES: usize = FINE_PAGES + DOUBLINGS * STEPS;
 
 /// A bounded store of idle buffers. Clones share it; any thread may drop a buffer of it.
 ///
@@ -67,16 +71,34 @@ impl BufPool {
 }
 
 impl Home {
-    /// Keeps `memory` if there is room, else frees it.
+    /// Keeps `memory` if there is room, else frees it. The first of its class takes the room of others.
     pub(super) fn take_back(&self, memory: Memory) {
         let (Some(class), capacity) = class_of(memory.capacity()) else {
             return;
         };
+        let max = self.0.0.idle_max;
+        if capacity != memory.capacity() || capacity > max {
+            return;
+        }
         let mut idle = self.0.0.idle.lock();
-        if capacity == memory.capacity() && idle.bytes + capacity <= self.0.0.idle_max {
+        let first = idle.classes[class].is_empty();
+        while first && idle.bytes + capacity > max {
+            idle.drop_one();
+        }
+        if idle.bytes + capacity <= max {
             idle.bytes += capacity;
             idle.classes[class].push(memory);
         }
+    }
+}
+
+impl Idle {
+    /// Frees one buffer of the class that has most bytes.
+    fn drop_one(&mut self) {
+        let bytes = |class: &&mut Vec<Memory>| class.iter().map(Memory::capacity).sum::<usize>();
+        let largest = self.classes.iter_mut().max_by_key(bytes);
+        let freed = largest.and_then(Vec::pop);
+        self.bytes -= freed.map_or(self.bytes, |memory| memory.capacity());
     }
 }
 
@@ -100,8 +122,12 @@ fn class_of(len: usize) -> (Option<usize>, usize) {
     if pages <= FINE_PAGES {
         return (Some(pages - 1), pages * PAGE);
     }
-    let pages = pages.next_power_of_two();
-    let class = FINE_PAGES + (pages / FINE_PAGES).trailing_zeros() as usize - 1;
+    // The largest power of two below, and the steps beyond it.
+    let doubling = (pages - 1).ilog2();
+    let step = (1 << doubling) / STEPS;
+    let steps = (pages - (1 << doubling)).div_ceil(step);
+    let pages = (1 << doubling) + steps * step;
+    let class = FINE_PAGES + (doubling - FINE_PAGES.ilog2()) as usize * STEPS + steps - 1;
     if class < CLASSES {
         (Some(class), pages * PAGE)
     } else {

@@ -58,6 +58,7 @@ fn classes_cover_their_lengths_without_gaps() {
         65_537,
         131_072,
         131_073,
+        270_000,
         1 << 20,
         64 << 20,
         (64 << 20) + 1,
@@ -69,7 +70,26 @@ fn classes_cover_their_lengths_without_gaps() {
         drop(buf);
         let idle = pool.idle_bytes();
         assert_eq!(idle, if len <= 64 << 20 { kept } else { 0 }, "{len}");
+        let most = (len + len / 8).next_multiple_of(PAGE);
+        assert!(kept <= most, "{kept} for {len}");
     }
+}
+
+#[test]
+fn the_first_unused_buffer_of_a_class_takes_the_room_of_others() {
+    let pool = BufPool::new(8 * PAGE);
+    let small: Vec<_> = (0..8).map(|_| pool.take(PAGE)).collect();
+    drop(small);
+    let large = [pool.take(3 * PAGE), pool.take(3 * PAGE)];
+    let places = large.each_ref().map(|buf| buf.as_ptr());
+    drop(large);
+    // The second finds no room.
+    assert_eq!(pool.idle_bytes(), 8 * PAGE);
+    let again = [pool.take(3 * PAGE), pool.take(3 * PAGE)];
+    assert_eq!(pool.idle_bytes(), 5 * PAGE);
+    assert!(again.iter().any(|buf| buf.as_ptr() == places[0]));
+    drop(pool.take(9 * PAGE));
+    assert_eq!(pool.idle_bytes(), 5 * PAGE, "longer than all of the pool");
 }
 
 #[test]

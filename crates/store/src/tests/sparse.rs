@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use foxy_base::{FieldBlock, Rng};
+use foxy_disk::{BufPool, MemDisk};
 
-use super::rig::{Rig, hash};
-use crate::{NewLarge, ObjectMeta, Places};
+use super::rig::{Rig, hash, options};
+use crate::{Lookup, NewLarge, ObjectMeta, Places, StoreOptions};
 
 const SEED: u64 = 0x5ba5e;
 
@@ -159,4 +160,40 @@ fn a_purged_version_is_not_put_any_further() {
     let _ticket = rig.engine.purge_many(&all, Places::Reserved).unwrap();
     put.append(&vec![1; unit as usize]);
     assert_eq!(put.readable(), None);
+}
+
+/// Read buffers have classes. A fragment of today's size fits in one without much more, so it stays where it was
+/// read; a copy would cost more than the read.
+#[test]
+fn a_fragment_stays_in_the_buffer_it_was_read_into() {
+    let options = StoreOptions {
+        segment_bytes: Some(4 << 20),
+        cluster_bytes: StoreOptions::default().cluster_bytes,
+        ..options()
+    };
+    let disk = MemDisk::new(64 << 20, 4096, 3);
+    let mut rig = Rig::open(disk, 64 << 20, 3, options);
+    let unit = rig.engine.fragment_bytes() as usize;
+    let head = rig.engine.put_sparse(&new("s"), 8 * unit as u64).object;
+    let mut put = rig.engine.put_fragments(&head, 0);
+    for n in 0..8 {
+        put.append(&vec![n; unit]);
+    }
+    drop(put);
+    rig.settle();
+    let mut again = rig.kill();
+    again.settle();
+    let head = again.get("s").unwrap();
+    let pool = BufPool::new(1 << 20);
+    for n in 0..8 {
+        let Lookup::Disk(plan) = again.engine.fragment_lookup(&head, n) else {
+            panic!("fragment {n} is not on disk");
+        };
+        let mut buf = pool.take(plan.len as usize);
+        buf.copy_from_slice(&again.read(&plan).unwrap());
+        let within = buf.as_ptr_range();
+        let found = again.engine.finish_fragment(&plan, &head, n, buf).unwrap();
+        assert_eq!(found.body()[..], vec![n as u8; unit][..]);
+        assert!(within.contains(&found.body().as_ptr()), "{n} was copied");
+    }
 }
