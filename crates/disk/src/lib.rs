@@ -32,7 +32,7 @@ mod readiness;
 mod ring;
 mod signal;
 
-pub use allocator::{give_back_after, use_small_pages};
+pub use allocator::{Allocator, give_back_after, separate_long_blocks, use_small_pages};
 pub use buf::{AlignedBuf, BufPool};
 pub use disk::{Completion, Disk, Nudge, Op, OpKind, Queue, QueueStats};
 pub use error::DiskError;

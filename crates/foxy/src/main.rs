@@ -2,7 +2,7 @@
 
 /// Fewer cycles per miss than the system's allocator.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: foxy_disk::Allocator = foxy_disk::Allocator;
 
 fn main() -> std::process::ExitCode {
     foxy::cli::main()

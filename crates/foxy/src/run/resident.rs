@@ -24,6 +24,8 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Largest budget without huge pages, in bytes.
 const SMALL_PAGES: u64 = 512 << 20;
+/// Largest budget of which freed memory goes back to the system at once, in bytes.
+const GIVE_BACK: u64 = 256 << 20;
 
 /// The memory budget in bytes, which a reload may change.
 #[derive(Clone, Debug)]
@@ -48,13 +50,15 @@ impl Memory {
 }
 
 /// Adapts the allocator to a budget in bytes. Where it is small, freed memory goes back to the system
-/// at once, since memory that the allocator keeps for later counts; and huge pages are forbidden, since
-/// 20 to 30 MiB more are resident with them.
+/// at once, since memory that the allocator keeps for later counts; so do long blocks, of which each has
+/// pages of its own. And huge pages are forbidden, since 20 to 30 MiB more are resident with them.
 fn adapt_allocator(memory: u64) {
-    foxy_disk::give_back_after(match memory {
-        0..=0x1000_0000 => Duration::ZERO,
-        _ => Duration::from_millis(50),
+    let at_once = memory <= GIVE_BACK;
+    foxy_disk::give_back_after(match at_once {
+        true => Duration::ZERO,
+        false => Duration::from_millis(50),
     });
+    foxy_disk::separate_long_blocks(at_once);
     if let Err(error) = foxy_disk::use_small_pages(memory <= SMALL_PAGES) {
         tracing::debug!(%error, "the kernel keeps its choice of page size");
     }
