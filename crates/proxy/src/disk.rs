@@ -323,7 +323,7 @@ async fn flush_turns(queue: Rc<StoreQueue>, engine: Arc<Engine>) {
             tokio::time::sleep(Duration::from_millis(5)).await;
             queue.staged.notify_one();
         }
-        // What the device had in its cache is there already.
+        // Reads from the device's cache are complete already.
         queue.reap(&engine);
     }
 }

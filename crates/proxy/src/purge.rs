@@ -185,7 +185,7 @@ impl Proxy {
     /// The purge is not accepted; nothing was done.
     pub async fn purge_many(&self, purge: &Purge, places: Places) -> Result<Began, PurgeError> {
         let (number, ticket) = self.engine.purge_many(purge, places)?;
-        // What asked its origin before is older than the purge: nobody joins it any more.
+        // A fetch that began before the purge brings older content: no request joins it any more.
         for fills in self.all_fills() {
             rule!(
                 "purge: nobody joins a fetch from before a purge of many",

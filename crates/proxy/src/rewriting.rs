@@ -70,7 +70,7 @@ impl<'a> Recipient<'a> {
             };
         }
         if self.client.login_is_spent() {
-            // Who may have the answer is judged for each request before the cache is asked.
+            // Permission is judged for each request before the cache is asked.
             digest.authorization = false;
         }
         digest

@@ -106,7 +106,7 @@ impl Engine {
         let hash = object.hash();
         let bytes = object.record_bytes();
         let mut shard = self.shard(hash).write();
-        // What is there was fetched after the purge, or is gone by it. Fragments go with their head.
+        // A stored object was fetched after the purge, or the purge has removed it. Fragments go with their head.
         let covered = !object.is_fragment() && !self.purges.may_store(object);
         if rule!(
             "put: what was fetched before a purge that covers it is not stored",

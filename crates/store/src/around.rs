@@ -76,7 +76,7 @@ impl Engine {
             if u64::from(plan.len) > store.around_bytes / 2 {
                 return None;
             }
-            // Who comes while another worker asks reads what it needs.
+            // While another worker holds the rule, the plan stays as it is.
             let mut rule = store.around.try_lock()?;
             rule.set_cost(cost(store.reads.device()));
             let wide = rule.read(plan.at / store.around_bytes);

@@ -70,7 +70,7 @@ impl Engine {
         if ids.is_empty() || loading {
             return None;
         }
-        // What was on its way there when it began to drain is there before it is looked through.
+        // Objects that were on their way when the drain began arrive before the store is searched.
         self.barrier();
         let waits = |s: &&Arc<StoreShared>| s.pending_bytes.load(Ordering::Acquire) > 0;
         if stores.iter().filter(draining).any(|s| waits(&s)) {

@@ -62,7 +62,7 @@ impl Inbox {
 
     /// The writer has ended, and another goes on.
     pub(crate) fn hand_over(&mut self, heir: &mut Self) {
-        // What the heir has so far came later.
+        // The heir's own removals came later.
         let later = std::mem::replace(&mut heir.removals, std::mem::take(&mut self.removals));
         heir.removals.extend(later);
         heir.requests.append(&mut self.requests);

@@ -187,7 +187,7 @@ impl LargePut {
         let head = head_of(&self.new, self.version, self.fragment_size, self.length);
         let head = Arc::new(self.engine.held(head));
         if let Some(reason) = self.dropped {
-            // What it was to replace is out of date all the same.
+            // The object that it would have replaced is out of date all the same.
             self.engine.supersede(head.hash(), head.key());
             return Put {
                 object: head,

@@ -60,7 +60,7 @@ impl Engine {
             engine: Arc::clone(self),
             head: Arc::clone(head),
             at: start,
-            // What comes before the first whole fragment has no record to go to.
+            // Bytes before the first whole fragment belong to no record.
             skip: start.next_multiple_of(size) - start,
             filling: BytesMut::new(),
             reliable: Some(start.next_multiple_of(size)),
@@ -144,7 +144,7 @@ impl FragmentPut {
         let n = u32::try_from((self.at - 1) / self.size()).unwrap_or(u32::MAX);
         let body: Bytes = exact(std::mem::take(&mut self.filling));
         let length = self.head.total_length();
-        // What a purge took is not written, so it could not be relied upon.
+        // A purged fragment is not written, so nothing may rely on it.
         let purged = matches!(self.engine.purges.verdict(&self.head), Verdict::Gone(_));
         let put = |body| self.engine.put_piece(&self.head, n, length, body, true);
         if !purged && put(body).is_ok() {

@@ -81,7 +81,7 @@ impl Engine {
             );
             unloaded = true;
         }
-        // What is not loaded yet may hold the key.
+        // A record that is not loaded yet may hold the key.
         if rule!(
             "purge: a key leaves a tombstone whether or not it is known",
             key_too,

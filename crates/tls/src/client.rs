@@ -44,7 +44,7 @@ impl ClientOptions {
     }
 }
 
-/// What the verified certificate of a client says.
+/// Contents of the verified certificate of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientCertificate {
     /// Its subject, such as `CN=node 1, O=Example`.

@@ -18,7 +18,7 @@ pub(crate) enum Bench {
     Versions(peers::versions::Wanted),
     /// Hits and handshakes over TLS 1.3 beside nginx, as ratios of medians
     Tls(tls::Wanted),
-    /// What being watched costs: metrics read each second and a JSON log, on and off in turn
+    /// Cost of observation: metrics read each second and a JSON log, on and off in turn
     Observe(observe::Wanted),
     /// A process per request and a file per URL beside Foxy, with and without a cache
     Fork(peers::fork::Wanted),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What openssl makes. Without it the certificate would be that of an authority alone, which no
+/// Settings for openssl. Without them the certificate would be that of an authority alone, which no
 /// server may show.
 const REQUEST: &str = "\
 [req]

@@ -18,7 +18,7 @@ use clap::{Args, Subcommand};
 use crate::report::{Outcome, Report};
 use crate::workspace::{root, target_folder};
 
-/// What to make.
+/// Artefacts to make.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Dist {
     /// Manual pages and completions of shells
@@ -27,7 +27,7 @@ pub(crate) enum Dist {
     Deb(Wanted),
     /// A container image (OCI layout in a tar file), without a container daemon
     Image(Wanted),
-    /// What takes the room in the program
+    /// Size of the program by part
     Sizes(Wanted),
     /// Install, use, upgrade, remove and purge the package in a new Debian system (needs root)
     Installed(Wanted),

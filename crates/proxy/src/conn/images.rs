@@ -121,7 +121,7 @@ impl<T: Transport> Conn<T> {
                     refused(error.status(), error.reason()),
                 ),
                 Verdict::Gone => return Some(refused(499, "client-gone")),
-                // What others were told is no proof for this one.
+                // An answer to others proves nothing for this request.
                 _ => {
                     follower = Some(self.alone(&ask, &want));
                     continue;

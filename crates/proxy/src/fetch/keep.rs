@@ -347,7 +347,7 @@ impl Keeper {
                 done.saturating_mul(100) / length.max(1) >= u64::from(config.finish_percent);
             length.saturating_sub(done) <= config.finish_remaining || enough
         });
-        // What is there of a fragment would be fetched again.
+        // The bytes of an unfinished fragment would be fetched again.
         let in_fragment = match &self.kept {
             Kept::Sparse(sparse) if sparse.divisible => {
                 let put = &sparse.put;
@@ -472,7 +472,7 @@ impl Small {
         #[cfg(feature = "stand-in")]
         let (hash, group, bytes) = (place.hash, place.group, body.len() as u64);
         let put = fill.if_storable(|| {
-            // What was stored since this part's head arrived is at least as good as a part.
+            // An object that was stored since this part's head arrived is at least as good as a part.
             let taken = is_part && !matches!(engine.lookup(place.hash, &place.key), Lookup::Miss);
             (!taken).then(|| engine.put(new_object(place, body)))
         });

@@ -41,7 +41,7 @@ pub(super) fn open(
         return Err(UpstreamError::BadResponse("unexpected-upgrade"));
     }
     let head = parts.head(leased.up.buf.filled(), &leased.up.slots);
-    // What is rewritten gets another length.
+    // Rewriting changes the length.
     let rewritten = asked.ask.is_document() && head.status() == 200;
     let (length, peer) = (framing.length().filter(|_| !rewritten), leased.up.peer);
     if asked.ask.comes_whole() && head.status() == 206 {

@@ -283,8 +283,8 @@ impl<H> State<H> {
         // One byte less than is kept: a full window makes room as soon as nobody needs its start.
         let keep = self.keep.saturating_sub(1);
         let (slowest, base) = (self.slowest(), self.window.base());
-        // Who reads back from the store still needs what is not there yet. Who is in the window
-        // is not made to: what is stored may be overwritten or superseded at any time.
+        // A follower that reads back from the store still needs bytes that are not there yet. A follower
+        // within the window stays there: stored bytes may be overwritten or superseded at any time.
         let behind = self.following().any(|r| r.at < base);
         let limit = if behind { self.free } else { u64::MAX };
         let passed = slowest.unwrap_or(self.window.end());

@@ -273,7 +273,7 @@ fn a_late_follower_reads_back_what_is_stored_and_catches_up() {
     for offset in [100, 200] {
         writer.push(bytes(100));
         writer.readable(offset);
-        // Who is in the window is not sent to the store, so its bytes stay until it has them.
+        // A follower within the window is not sent to the store, so its bytes stay until it has them.
         assert_eq!(first.try_next(), Some(Ok(Next::Data(bytes(100)))));
     }
     writer.push(bytes(50));

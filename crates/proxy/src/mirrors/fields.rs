@@ -73,7 +73,7 @@ pub(super) fn rewriting(
 fn answers(class: &Class, own: bool) -> Option<FieldRules> {
     let changes = match (own, class.kind) {
         (false, _) => return Some(FieldRules::default()),
-        // What the upstream says may be stricter.
+        // The upstream's own directives may be stricter.
         (true, Kind::Pass) => "add Cache-Control: private".to_owned(),
         (true, _) => "set Cache-Control: private".to_owned(),
     };

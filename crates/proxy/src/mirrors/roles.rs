@@ -100,7 +100,7 @@ impl Roles {
             return Err(refused(405, "method-not-of-mirror"));
         }
         let base = match class.rewrite {
-            // What documents say is for everybody who gets them.
+            // URLs written into a document are for all clients that get it.
             Some(form) if form.writes() => Some(base().ok_or(refused(421, "name-not-configured"))?),
             // Nothing is written into it.
             Some(_) => Some(String::new()),

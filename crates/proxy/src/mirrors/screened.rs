@@ -285,7 +285,7 @@ async fn whole(
         decoder.try_finish().map_err(|_| CODING)?;
         read.take(&std::mem::take(decoder.get_mut()))?;
     }
-    // What follows the body would be read as the body that is put in its place.
+    // Bytes behind the body would be read as a part of the body that replaces it.
     read.persistent &= reader.is_done() && up.buf.is_empty();
     up.buf.clear();
     Ok(read)

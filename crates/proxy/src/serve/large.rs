@@ -94,7 +94,7 @@ impl<T: Transport> Conn<T> {
             Some(follower) => Supply::behind(ask, object, follower, true),
             None => Supply::new(ask, object),
         };
-        // What is promised in a head should not turn out to be missing afterwards.
+        // A head must not promise bytes that turn out to be missing.
         if !spans.iter().all(|span| supply.can_promise(&local, *span)) {
             return None;
         }

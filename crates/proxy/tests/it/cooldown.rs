@@ -84,7 +84,7 @@ fn packument(port: u16, pad: usize) -> String {
     )
 }
 
-/// What the registry has been asked for.
+/// Requests that the registry has received.
 #[derive(Default)]
 struct Seen {
     /// Whole documents that it has sent.

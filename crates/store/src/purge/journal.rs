@@ -225,7 +225,7 @@ impl Journal {
         if !idle || store.journal.lock().is_empty() {
             return None;
         }
-        // What is published is in the inbox as well, or in neither, while this is held.
+        // While this is held, a purge is both published and in the inbox, or neither.
         let state = engine.purges.read();
         let work = store.journal.lock().take();
         if work.notes.is_empty() && !work.snapshot && !self.broken {

@@ -176,7 +176,7 @@ impl Recalled {
         }
         let all: Vec<_> = others.iter().chain([store]).cloned().collect();
         engine.purges.adopt(self.notes, self.retired, &all);
-        // What one journal knows, all of them should.
+        // All journals should have the purges of each.
         let single = !self.journal.is_doubled();
         let tell_this = self.damaged
             || rule!(

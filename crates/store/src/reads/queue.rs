@@ -111,7 +111,7 @@ impl OrderedQueue {
             return;
         };
         if read.parts.len() > 1 && completion.result.is_err() {
-            // Who of them is to blame shows only when each is read alone.
+            // Only reading each alone shows which of them fails.
             self.store.reads.waiting.lock().flying += read.parts.len() - 1;
             for part in read.parts {
                 self.begin(part.at, part.len as usize, vec![part]);

@@ -173,7 +173,7 @@ impl Judge<'_> {
                 ()
             );
         }
-        // What a slot names as durable lies in its own segment.
+        // A slot names durable positions of its own segment.
         let own = begins < next.at;
         let known = if own { life.named } else { 0 };
         let gap = GivenUp {

@@ -136,7 +136,7 @@ impl Loader {
         while let Some(part) = self.parts.pop_front_if(|p| p.header.is_none()) {
             self.take_in(engine, vec![Raw::of(part)]);
         }
-        // What a store that grows or comes back has to take over may be too much already.
+        // A store that grows or returns may have to take over too much already.
         self.lose_if_full(LogPosition(self.store.log_end.load(Ordering::Acquire)));
     }
 

@@ -383,7 +383,7 @@ fn close_others(store: &StoreShared, parts: &mut [Part], current: Option<u64>) {
             Some((at, bytes)) => disk.write_at(*at, bytes),
             None => Ok(()),
         };
-        // What was scanned has to be durable before a summary vouches for it.
+        // Scanned records must be durable before a summary vouches for them.
         let written = spilled
             .and_then(|()| {
                 rule!(

@@ -77,7 +77,7 @@ fn after_a_start_that_failed_before_all_were_open_any_of_the_stores_serves_alone
 #[test]
 fn a_store_that_was_missing_for_a_run_brings_nothing_back_and_costs_its_own_objects_alone() {
     let (mut alone, away, missing) = Several::filled().without_the_second();
-    // What it holds is replaced without it, and purged.
+    // Its objects are replaced and purged while it is away.
     for (n, key) in missing.iter().enumerate() {
         alone.put(*key);
         if n % 2 == 0 {

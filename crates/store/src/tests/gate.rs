@@ -56,7 +56,7 @@ fn second_uses_enter_at_the_end_of_the_budget_and_first_ones_stay_in_memory() {
         Lookup::Memory(_)
     ));
     assert_eq!(put(&engine, "once"), Admission::Disk);
-    // What replaces something was asked for before.
+    // A replacement was requested before.
     assert_eq!(put(&engine, "before"), Admission::Disk);
     // Time earns budget again.
     clock.advance(Duration::from_secs(5));

@@ -80,7 +80,7 @@ fn a_store_comes_back_with_its_contents_but_for_what_was_removed_meanwhile() {
         live.settle();
         let expected: BTreeSet<_> = all().into_iter().filter(|k| !gone.contains(k)).collect();
         assert_eq!(live.on_disk(), expected);
-        // What was made void is void in its log, also where nobody remembers.
+        // Voided records are void in their log, also where no process remembers them.
         let mut again = live.crash(kill.then_some(5));
         again.settle();
         assert_eq!(again.on_disk(), expected, "kill {kill}");

@@ -92,7 +92,7 @@ fn turn(live: &mut Live, rng: &mut Rng) {
             *live = live.crash(None);
         }
         7 => {
-            // What was removed is durable then.
+            // Removals are durable then.
             live.run(60);
             let seed = rng.next_u64();
             *live = live.crash(Some(seed));

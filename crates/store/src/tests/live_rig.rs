@@ -236,7 +236,7 @@ impl Live {
         if self.engine.put(new).admitted.is_visible() {
             self.latest.insert(key, self.version);
         } else {
-            // What was there may be gone, or have been refused for the same reason.
+            // The object before may be gone, or was refused for the same reason.
             self.supersede(key);
         }
     }

@@ -114,14 +114,14 @@ fn covers(kind: PurgeKind, text: &str, soft: bool, expected: &str) {
         assert!(rig.sweep());
         let status = rig.engine.purge_status(number).unwrap();
         assert!(status.done);
-        // What this process did not remove itself was counted by the one before.
+        // The process before has counted the objects that this one did not remove.
         if place != "restart" {
             assert_eq!(status.objects, gone, "{kind:?} {text} in {place}");
         }
         rig.settle();
         assert_eq!(left(&rig), expected, "{kind:?} {text} in {place}, swept");
         assert_eq!(rig.engine.active_purges(), usize::from(soft));
-        // What became stale before it was written is not written.
+        // An object that became stale before it was written is not written.
         let kept = if place == "memory" {
             expected.replace('s', "-")
         } else {
@@ -177,7 +177,7 @@ fn a_fill_older_than_a_purge_is_not_stored_even_when_the_purge_is_done_with() {
         let put = rig.engine.put(tagged(KEYS[0], b"old", "", before));
         assert_eq!(put.admitted, Admission::Refused(DropReason::Purged));
         assert!(rig.get(KEYS[0]).is_none());
-        // What was fetched since is neither refused nor pushed out by it.
+        // It neither refuses nor removes objects that were fetched since.
         rig.fetch(KEYS[0], "");
         rig.engine.put(tagged(KEYS[0], b"old", "", before));
         assert_eq!(rig.get(KEYS[0]).unwrap().body().len(), 700);

@@ -67,7 +67,7 @@ fn a_segment_that_cannot_be_read_is_neither_read_nor_written_any_more() {
     let mut rng = Rng::new(7);
     let (mut several, region) = quarantined(&mut rng);
     breaks(&several.disks[0], OpClass::Read, Fault::EIO, &region);
-    // What was under way there may end.
+    // Reads that were under way there may end.
     several.run(20);
     let errors = several.store(0).counts.read_errors;
     assert_eq!(touched(&mut several, &region, &mut rng), 0);

@@ -31,7 +31,7 @@ fn when_one_store_dies_the_other_goes_on_and_the_oracle_holds() {
         assert!(several.store(living).counts.records >= records + KEYS);
         several.forget_memory();
         assert_eq!(several.hits(), KEYS, "all of them are on the living store");
-        // What is superseded now is known to the living store alone.
+        // Only the living store knows of removals from now on.
         (0..KEYS / 2).for_each(|key| several.supersede(key));
         several.run(60);
         // The dead one is there again at the next start, with what it had; in either order.

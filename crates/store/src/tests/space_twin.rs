@@ -168,7 +168,7 @@ fn same_hits(stream: impl Iterator<Item = (u64, u64)>) {
     let (mut batch, mut bytes, mut hits, mut asked) = (Vec::new(), 0, 0u64, 0u64);
     for (object, size) in stream {
         asked += 1;
-        // What waits is not on disk yet, and no business of this rule.
+        // An object that waits is not on disk yet: the rule does not concern it.
         if batch.iter().any(|(o, _)| *o == object) {
             continue;
         }

@@ -281,7 +281,7 @@ impl Writer {
         let Some(pending) = pending else {
             return false;
         };
-        // What a purge covers, soft or not, is not written behind it: so purges grow old.
+        // Objects that a purge covers, soft or not, are not written behind it: so purges grow old.
         if rule!(
             "write: what a purge covers is not written behind it",
             self.engine.purges.verdict(&pending.object) == Verdict::Clean,

@@ -199,8 +199,8 @@ impl Writer {
         let drained = self.drain(at_most);
         engine.away.begin(self.store.uuid, engine.away_keys_max());
         engine.barrier();
-        // What was removed before that, and after the drain, has to be void in the log as well:
-        // whoever loads it knows of nothing else.
+        // Records that were removed before that, and after the drain, must be void in the log as well:
+        // a process that loads it knows of nothing else.
         let geometry = match drained && self.drain_for(at_most, true) {
             true => self.grown(),
             false => Err(GrowError::Busy),

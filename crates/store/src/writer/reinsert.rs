@@ -127,7 +127,7 @@ impl Writer {
             .lookup(entry.hash)
             .into_iter()
             .find(|e| Spot::of(e) == spot)?;
-        // What is in RAM this long after it was written is in use, though not on disk.
+        // An object in RAM this long after it was written is in use, though not read from disk.
         let in_ram = self
             .engine
             .shard(entry.hash)
@@ -295,7 +295,7 @@ impl Writer {
         ) {
             return;
         }
-        // What somebody depends on does not wait for room; `held_fragments` bounds it.
+        // Fragments that are in use do not wait for room; `held_fragments` bounds them.
         let bytes = object.memory_bytes();
         if held {
             self.engine.take_pending(&self.store, bytes);

@@ -1,4 +1,4 @@
-//! What is asked for, by h2load over HTTP/1.1.
+//! Requests by h2load over HTTP/1.1.
 
 use std::path::Path;
 use std::process::Command;

@@ -126,7 +126,7 @@ pub(super) async fn freshen(local: &Local, ask: &Ask, head: &ResponseHead<'_>, s
     let mut key = ask.base.to_vec();
     let parts = &local.proxy.rules(ask.rule).key_parts;
     let Found { object, .. } = find(local, &mut key, &ask.sent(local), parts).await;
-    // What was stored after the HEAD was sent may know better.
+    // An object that was stored after the HEAD was sent may be newer than its answer.
     let Some((object, _)) = object.filter(|(object, _)| object.meta().response_time <= sent.at)
     else {
         return;
