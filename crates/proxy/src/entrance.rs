@@ -68,6 +68,11 @@ impl Entrance {
         left.inspect(|left| self.closed.set(*left)).is_some()
     }
 
+    /// Connections that wait here.
+    pub(crate) const fn waiting(&self) -> usize {
+        self.waiting.get()
+    }
+
     /// Waits until one more connection may wait here. Cancel safe.
     pub(crate) async fn room(&self, local: &Local) {
         if !local.proxy.ledger.is_over() {

@@ -201,18 +201,18 @@ impl Local {
     /// Closes connections of this worker that are not needed, since memory or places are spent.
     /// Returns how many.
     pub(crate) fn shed(&self) -> usize {
-        self.counted(self.sweep.shed(SHED))
+        self.counted(self.sweep.shed(SHED, self.entrance.waiting()))
     }
 
     /// As [`shed`](Self::shed), as many as memory is exceeded by. Each worker looks for its part.
     pub(crate) fn shed_surplus(&self) {
         let surplus = self.proxy.ledger.surplus() / self.proxy.workers();
-        self.counted(self.sweep.shed(surplus.max(SHED)));
+        self.counted(self.sweep.shed(surplus.max(SHED), self.entrance.waiting()));
     }
 
     /// As [`shed`](Self::shed), of clients that do not read their answers only.
     pub(crate) fn shed_stalled(&self) {
-        self.counted(self.sweep.shed_stalled(SHED));
+        self.counted(self.sweep.shed_stalled(SHED, self.entrance.waiting()));
     }
 
     /// As [`shed`](Self::shed), of one client only, and at most `most`.

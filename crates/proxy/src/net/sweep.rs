@@ -58,13 +58,18 @@ pub(crate) enum Doing {
 }
 
 impl Doing {
-    /// How long a connection has been at it before it may be closed for others. `waiting`: clients in
-    /// [`Queued`](Self::Queued) for each one in [`Stalled`](Self::Stalled).
+    /// How long a connection has been at it before it may be closed for others. `waiting`: connections
+    /// that wait for each one that is at it.
     fn patience(self, waiting: usize) -> Option<Ticks> {
         match self {
             // A client may be about to send its request.
             Self::Idle => Some(Ticks::of(Duration::from_millis(750))),
-            Self::Head => Some(Ticks::of(Duration::from_secs(1))),
+            // A head usually comes whole. Where others wait to be let in, many slow ones would keep them
+            // out for seconds.
+            Self::Head => Some(Ticks::of(Duration::from_millis(match waiting {
+                0 => 1000,
+                _ => 250,
+            }))),
             // On a slow network or machine a client that reads may be silent for seconds: four lost
             // packets in a row take three. Where others wait for its place, a long silence costs more
             // clients their answers than it saves.
@@ -230,20 +235,20 @@ impl Sweep {
 
     /// Closes at most `most` connections for others, the least needed first: idle ones, then slow
     /// heads, then clients that do not read, then those that wait for them; of each the oldest.
-    /// Returns how many.
-    pub(crate) fn shed(&self, most: usize) -> usize {
-        self.shed_where(most, Some(&self.barren), |_| true)
+    /// `outside`: connections that wait to be let in. Returns how many were closed.
+    pub(crate) fn shed(&self, most: usize, outside: usize) -> usize {
+        self.shed_where(most, outside, Some(&self.barren), |_| true)
     }
 
     /// As [`shed`](Self::shed), of clients that do not read only.
-    pub(crate) fn shed_stalled(&self, most: usize) -> usize {
+    pub(crate) fn shed_stalled(&self, most: usize, outside: usize) -> usize {
         let stalled = |watch: &Watch| watch.doing() == Doing::Stalled;
-        self.shed_where(most, Some(&self.barren_stalled), stalled)
+        self.shed_where(most, outside, Some(&self.barren_stalled), stalled)
     }
 
     /// As [`shed`](Self::shed), of one client only.
     pub(crate) fn shed_client(&self, client: u64, most: usize) -> usize {
-        self.shed_where(most, None, |watch| watch.client.get() == client)
+        self.shed_where(most, 0, None, |watch| watch.client.get() == client)
     }
 
     /// `barren` is the last tick in which nothing was found: a thousand requests that wait for room
@@ -251,6 +256,7 @@ impl Sweep {
     fn shed_where(
         &self,
         most: usize,
+        outside: usize,
         barren: Option<&Cell<Ticks>>,
         which: impl Fn(&Watch) -> bool,
     ) -> usize {
@@ -260,10 +266,20 @@ impl Sweep {
         }
         let mut chosen: Vec<_> = {
             let watches = self.watches.borrow();
-            let at = |doing| watches.iter().filter(move |watch| watch.doing() == doing);
-            let waiting = at(Doing::Queued).count() / at(Doing::Stalled).count().max(1);
+            let at = |doing| {
+                watches
+                    .iter()
+                    .filter(|watch| watch.doing() == doing)
+                    .count()
+            };
+            let for_readers = (outside + at(Doing::Queued)) / at(Doing::Stalled).max(1);
+            let for_heads = outside / at(Doing::Head).max(1);
             let may = |watch: &&Rc<Watch>| {
-                let patience = watch.doing.get().patience(waiting);
+                let doing = watch.doing();
+                let patience = doing.patience(match doing {
+                    Doing::Head => for_heads,
+                    _ => for_readers,
+                });
                 let old = patience.is_some_and(|patience| now.since(watch.since.get()) >= patience);
                 old && which(watch) && !watch.doomed.get() && Rc::strong_count(watch) > 1
             };
@@ -351,7 +367,7 @@ mod tests {
 
     #[test]
     fn silence_is_shorter_where_many_wait_for_it() {
-        let longest = |waiting: usize| {
+        let longest = |waiting: usize, outside: usize| {
             let sweep = sweep();
             let stalled = sweep.watch();
             stalled.set_doing(Doing::Stalled);
@@ -361,11 +377,27 @@ mod tests {
                 .for_each(|watch| watch.set_doing(Doing::Queued));
             (1..=30).find(|_| {
                 sweep.tick();
-                sweep.shed_stalled(1) == 1
+                sweep.shed_stalled(1, outside) == 1
             })
         };
         // A quarter of a second each, and one more: a deadline is not too early.
-        assert_eq!([0, 1, 3, 4].map(longest), [21, 9, 9, 5].map(Some));
+        let inside = [0, 1, 3, 4].map(|waiting| longest(waiting, 0));
+        assert_eq!(inside, [21, 9, 9, 5].map(Some));
+        assert_eq!([longest(0, 1), longest(2, 2)], [9, 5].map(Some));
+    }
+
+    #[test]
+    fn slow_heads_have_less_time_where_others_wait_to_be_let_in() {
+        let longest = |outside: usize| {
+            let sweep = sweep();
+            let heads = [sweep.watch(), sweep.watch()];
+            heads.iter().for_each(|head| head.set_doing(Doing::Head));
+            (1..=30).find(|_| {
+                sweep.tick();
+                sweep.shed(2, outside) == 2
+            })
+        };
+        assert_eq!([0, 1, 2, 9].map(longest), [5, 5, 2, 2].map(Some));
     }
 
     #[test]
@@ -385,10 +417,10 @@ mod tests {
         (0..4).for_each(|_| sweep.tick());
         for next in [old, young, head, stalled] {
             assert!(!next.expired(Side::Read));
-            assert_eq!(sweep.shed(1), 1);
+            assert_eq!(sweep.shed(1, 0), 1);
             assert!(next.expired(Side::Read), "{next:?}");
         }
-        assert_eq!(sweep.shed(1), 0);
+        assert_eq!(sweep.shed(1, 0), 0);
         let of_one = sweep.watch();
         of_one.set_client(7);
         of_one.set_doing(Doing::Idle);
