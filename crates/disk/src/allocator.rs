@@ -14,7 +14,7 @@ const PURGE_DELAY: i32 = 15;
 
 /// mimalloc 3, for `#[global_allocator]`: fewer cycles per miss than the system's allocator.
 ///
-/// It keeps blocks of one size together in an area: of 4 MiB for [these sizes](SHARED). An area goes back to the
+/// It keeps blocks of one size together in an area: of 4 MiB for sizes of 84 to 512 KiB. An area goes back to the
 /// system when its last block is freed, so a burst leaves many areas with few blocks each. See
 /// [`separate_long_blocks`].
 #[derive(Debug, Clone, Copy)]
