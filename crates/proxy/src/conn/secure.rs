@@ -21,7 +21,7 @@ const MISDIRECTED: Refusal = Refusal {
 impl Conn<TlsStream> {
     /// Carries out the handshake, as slowly as a request head may come; false if it failed.
     pub(crate) async fn secure(&mut self) -> bool {
-        self.io.set_doing(Doing::Head);
+        self.io.set_doing(Doing::Handshake);
         let deadline = self.io.deadline(self.local.patience.head);
         let done = loop {
             if let Some(done) = self.io.transport().try_handshake() {

@@ -49,6 +49,8 @@ pub(crate) enum Doing {
     Idle,
     /// Receives a request head.
     Head,
+    /// Carries out a TLS handshake.
+    Handshake,
     /// Waits for its client to read.
     Stalled,
     /// Waits until clients before it have read their answers.
@@ -64,12 +66,14 @@ impl Doing {
         match self {
             // A client may be about to send its request.
             Self::Idle => Some(Ticks::of(Duration::from_millis(750))),
-            // A head usually comes whole. Where others wait to be let in, many slow ones would keep them
-            // out for seconds.
+            // A head of usual length has arrived whole with its first byte. Where others wait to be let in,
+            // many slow heads would keep them out for seconds.
             Self::Head => Some(Ticks::of(Duration::from_millis(match waiting {
                 0 => 1000,
                 _ => 250,
             }))),
+            // It needs an answer of the client, however far away the client is.
+            Self::Handshake => Some(Ticks::of(Duration::from_secs(1))),
             // On a slow network or machine a client that reads may be silent for seconds: four lost
             // packets in a row take three. Where others wait for its place, a long silence costs more
             // clients their answers than it saves.
@@ -234,8 +238,8 @@ impl Sweep {
     }
 
     /// Closes at most `most` connections for others, the least needed first: idle ones, then slow
-    /// heads, then clients that do not read, then those that wait for them; of each the oldest.
-    /// `outside`: connections that wait to be let in. Returns how many were closed.
+    /// heads, then slow handshakes, then clients that do not read, then those that wait for them; of each
+    /// the oldest. `outside`: connections that wait to be let in. Returns how many were closed.
     pub(crate) fn shed(&self, most: usize, outside: usize) -> usize {
         self.shed_where(most, outside, Some(&self.barren), |_| true)
     }
@@ -388,16 +392,19 @@ mod tests {
 
     #[test]
     fn slow_heads_have_less_time_where_others_wait_to_be_let_in() {
-        let longest = |outside: usize| {
+        let longest = |doing, outside: usize| {
             let sweep = sweep();
-            let heads = [sweep.watch(), sweep.watch()];
-            heads.iter().for_each(|head| head.set_doing(Doing::Head));
+            let slow = [sweep.watch(), sweep.watch()];
+            slow.iter().for_each(|watch| watch.set_doing(doing));
             (1..=30).find(|_| {
                 sweep.tick();
                 sweep.shed(2, outside) == 2
             })
         };
-        assert_eq!([0, 1, 2, 9].map(longest), [5, 5, 2, 2].map(Some));
+        let heads = [0, 1, 2, 9].map(|outside| longest(Doing::Head, outside));
+        assert_eq!(heads, [5, 5, 2, 2].map(Some));
+        // A client far away needs a round trip for its handshake.
+        assert_eq!(longest(Doing::Handshake, 9), Some(5));
     }
 
     #[test]
