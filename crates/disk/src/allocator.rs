@@ -20,8 +20,8 @@ const PURGE_DELAY: i32 = 15;
 #[derive(Debug, Clone, Copy)]
 pub struct Allocator;
 
-/// Sizes of blocks, in bytes, that share areas of 4 MiB (`MI_MEDIUM_MAX_OBJ_SIZE` to `MI_LARGE_MAX_OBJ_SIZE`, where
-/// the first is rounded down).
+/// Sizes of blocks, in bytes, that share areas of 4 MiB: from `MI_MEDIUM_MAX_OBJ_SIZE` (rounded down) to
+/// `MI_LARGE_MAX_OBJ_SIZE` of mimalloc.
 const SHARED: RangeInclusive<usize> = 80 << 10..=512 << 10;
 /// A longer block is alone in its area.
 const ALONE: usize = (512 << 10) + 1;
@@ -35,7 +35,7 @@ pub fn separate_long_blocks(separate: bool) {
     SEPARATE.store(separate, Ordering::Relaxed);
 }
 
-/// The size to ask mimalloc for.
+/// Size to request from mimalloc for a block of `size` bytes.
 fn separated(size: usize) -> usize {
     match SHARED.contains(&size) && SEPARATE.load(Ordering::Relaxed) {
         true => ALONE,
@@ -97,8 +97,8 @@ pub fn give_back_after(delay: Duration) {
 
 /// Forbids huge pages to this process (`small`), or permits them again. The choice holds for pages that
 /// the process touches later, and prevails over [`prefer_huge_pages`](crate::prefer_huge_pages). A huge
-/// page (2 MiB) is resident as a whole as soon as one byte of it is used, so many short objects need more
-/// memory with them. Programs that this process starts inherit the choice.
+/// page (2 MiB) is resident as a whole as soon as one byte of it is used. A process with many short objects
+/// needs more memory with huge pages. Programs that this process starts inherit the choice.
 ///
 /// # Errors
 /// The kernel refuses. Systems other than Linux have no such choice, and the call does nothing.
@@ -181,11 +181,12 @@ mod tests {
     #[test]
     fn blocks_keep_their_bytes_when_their_size_changes() {
         let _switch = SWITCH.lock();
-        separate_long_blocks(true);
         let sizes = [
-            100, 90_000, 500_000, 90_000, 600_000, 200_000, 30_000, 100_000,
+            500_000, 90_000, 600_000, 200_000, 30_000, 100_000, 100, 90_000,
         ];
-        let (mut layout, mut block) = at(sizes[0], 16);
+        // The first block shares its area, and the later ones do not.
+        let (mut layout, mut block) = at(90_000, 16);
+        separate_long_blocks(true);
         // SAFETY: bytes within the block, which `realloc` replaces and `dealloc` frees once.
         unsafe {
             block.write_bytes(7, layout.size());
@@ -193,6 +194,7 @@ mod tests {
                 let kept = layout.size().min(size);
                 block = Allocator.realloc(block, layout, size);
                 layout = Layout::from_size_align(size, 16).unwrap();
+                assert!(usable(block) >= size, "{size}");
                 assert!((0..kept).all(|i| block.add(i).read() == 7), "{size}");
                 block.write_bytes(7, size);
             }
