@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 /// Capacities up to this (64 KiB) are kept in classes of one page each.
 const FINE_PAGES: usize = 16;
-/// Classes of each doubling beyond it. A class has at most an eighth more than is needed, so that what was read can
-/// be kept where it is: a fragment of a large object is a little longer than 256 KiB with the blocks it lies in.
+/// Classes of each doubling beyond it. A buffer has at most an eighth more than is needed, so the memory tier can
+/// keep a fragment of a large object in its read buffer: with the blocks it lies in, a fragment is a little longer
+/// than 256 KiB.
 const STEPS: usize = 8;
 /// Doublings up to the longest buffer that is kept, of 64 MiB.
 const DOUBLINGS: usize = 10;
@@ -82,9 +83,7 @@ impl Home {
         }
         let mut idle = self.0.0.idle.lock();
         let first = idle.classes[class].is_empty();
-        while first && idle.bytes + capacity > max {
-            idle.drop_one();
-        }
+        while first && idle.bytes + capacity > max && idle.free_one() {}
         if idle.bytes + capacity <= max {
             idle.bytes += capacity;
             idle.classes[class].push(memory);
@@ -93,12 +92,12 @@ impl Home {
 }
 
 impl Idle {
-    /// Frees one buffer of the class that has most bytes.
-    fn drop_one(&mut self) {
+    /// Frees one buffer of the class that has most bytes; false if there is none.
+    fn free_one(&mut self) -> bool {
         let bytes = |class: &&mut Vec<Memory>| class.iter().map(Memory::capacity).sum::<usize>();
-        let largest = self.classes.iter_mut().max_by_key(bytes);
-        let freed = largest.and_then(Vec::pop);
-        self.bytes -= freed.map_or(self.bytes, |memory| memory.capacity());
+        let freed = self.classes.iter_mut().max_by_key(bytes).and_then(Vec::pop);
+        self.bytes -= freed.as_ref().map_or(0, Memory::capacity);
+        freed.is_some()
     }
 }
 
