@@ -13,7 +13,7 @@ use foxy_store::{
 };
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: foxy_disk::Allocator = foxy_disk::Allocator;
 
 const MEMORY: u64 = 256 << 20;
 

@@ -20,7 +20,7 @@ use foxy_trace::generate::{SessionConfig, Sessions};
 use foxy_trace::{Access, ByteLru, Options, files::Known, open};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: foxy_disk::Allocator = foxy_disk::Allocator;
 
 /// Segments of every store here.
 const SEGMENTS: u64 = 128;

@@ -19,7 +19,7 @@ use foxy_store::{
 
 /// As in production. The system's would write zeros all over the index's reserved memory.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: foxy_disk::Allocator = foxy_disk::Allocator;
 
 const OBJECTS: u64 = 2000;
 

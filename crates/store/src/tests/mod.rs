@@ -2,7 +2,7 @@
 
 /// As in production. The system's would write zeros all over the index's reserved memory.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: foxy_disk::Allocator = foxy_disk::Allocator;
 
 /// Returns whether many more seeds are wanted (`cargo xtask check --long`).
 fn is_long() -> bool {

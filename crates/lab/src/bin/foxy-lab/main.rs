@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// The product's allocator: load tools and the engine are measured with it.
+/// The library of the product's allocator: load tools and the engine are measured with it.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
