@@ -7,13 +7,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use crate::clients::process::run;
+
 /// Prints its arguments and reads its input; ends with exit code 7.
 const FAKE: &str = "#!/bin/sh\nprintf '[%s]' \"$@\"\ncat\nexit 7\n";
 
-/// Runs a command of the system. Programs are made by it, since a file that this process writes may stay open
-/// in a child that another test starts at the same time, and such a file cannot be executed.
-fn run(program: &str, args: &[&Path]) {
-    assert!(Command::new(program).args(args).status().unwrap().success());
+/// Copies a program, in a process of its own: a child that another test starts at the same time has the open files
+/// of this process for a moment, and a program that is open for writing cannot be executed.
+fn copy(from: &Path, to: &Path) {
+    run(Command::new("cp").args([from, to]));
 }
 
 /// A program that stands for `foxy-lab`.
@@ -22,7 +24,7 @@ fn install(folder: &Path) {
     let (text, program) = (folder.join("text"), folder.join("foxy-lab"));
     fs::write(&text, FAKE).unwrap();
     fs::set_permissions(&text, Permissions::from_mode(0o755)).unwrap();
-    run("cp", &[&text, &program]);
+    copy(&text, &program);
 }
 
 fn foxy(program: &Path, path: &Path, args: &[&str]) -> Output {
@@ -39,7 +41,7 @@ fn text(bytes: &[u8]) -> &str {
 fn commands_of_the_laboratory_are_handed_over() {
     let folder = tempfile::tempdir().unwrap();
     let (program, path) = (folder.path().join("foxy"), folder.path().join("path"));
-    run("cp", &[env!("CARGO_BIN_EXE_foxy").as_ref(), &program]);
+    copy(env!("CARGO_BIN_EXE_foxy").as_ref(), &program);
 
     let output = foxy(&program, &path, &["sim", "size", "log"]);
     let error = text(&output.stderr);
