@@ -201,27 +201,20 @@ impl Engine {
     }
 
     /// The store that takes objects with this [`Object::route`]: weighted rendezvous over those that
-    /// take writes. Lookups do not depend on it.
+    /// take writes and have room. Lookups do not depend on it.
     pub(crate) fn route(&self, key: u64) -> Option<Arc<StoreShared>> {
         let stores = self.stores();
-        let able = |s: &&Arc<StoreShared>| s.takes_new(|| self.clock.mono());
-        let mut able = stores
-            .iter()
-            .filter(able)
-            .filter(|s| self.has_room(s, stores.len()));
-        let first = able.next()?;
-        let Some(second) = able.next() else {
-            return Some(first.clone());
+        let able = || {
+            let takes = |s: &&Arc<StoreShared>| s.takes_new(|| self.clock.mono());
+            stores.iter().filter(takes)
         };
-        let score = |s: &StoreShared| {
-            let draw = hash64(key, &s.uuid.0) as f64 / u64::MAX as f64;
-            -s.share() / draw.clamp(1e-18, 1.0 - 1e-15).ln()
-        };
-        let best = [first, second]
-            .into_iter()
-            .chain(able)
-            .max_by(|a, b| score(a).total_cmp(&score(b)));
-        best.cloned()
+        if able().nth(1).is_none() {
+            return able().next().cloned();
+        }
+        let has_room = |all: u64| able().filter(move |s| self.has_room(s, all));
+        // Where none has room by its speed, the room that is left is for any of them.
+        let best = best_of(key, has_room(sum_of_speeds(able())));
+        best.or_else(|| best_of(key, has_room(0))).cloned()
     }
 
     /// A number never given before in this run.
@@ -344,4 +337,25 @@ impl Engine {
 /// Payload of a fragment: two of them, with their heads, fill a cluster.
 pub(crate) const fn fragment_bytes(cluster_bytes: u32) -> u32 {
     cluster_bytes / 2 - 2048
+}
+
+/// The store with the highest score for a key.
+fn best_of<'a>(
+    key: u64,
+    stores: impl Iterator<Item = &'a Arc<StoreShared>>,
+) -> Option<&'a Arc<StoreShared>> {
+    let score = |s: &StoreShared| {
+        let draw = hash64(key, &s.uuid.0) as f64 / u64::MAX as f64;
+        -s.share() / draw.clamp(1e-18, 1.0 - 1e-15).ln()
+    };
+    stores.max_by(|a, b| score(a).total_cmp(&score(b)))
+}
+
+/// Bytes per second that stores write together; 0: that of one is not known.
+fn sum_of_speeds<'a>(mut stores: impl Iterator<Item = &'a Arc<StoreShared>>) -> u64 {
+    let speeds = stores.try_fold(0_u64, |all, s| {
+        let speed = s.write_speed.load(Ordering::Relaxed);
+        (speed > 0).then(|| all.saturating_add(speed))
+    });
+    speeds.unwrap_or(0)
 }

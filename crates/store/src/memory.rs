@@ -58,10 +58,12 @@ impl Engine {
     }
 
     /// Returns whether a store has few enough pending bytes to leave room for the others: a store
-    /// that does not get on may not keep them from storing.
-    pub(crate) fn has_room(&self, store: &StoreShared, stores: usize) -> bool {
+    /// that does not get on may not keep them from storing. `all` is the sum of the speeds of the stores
+    /// that it shares the room with; 0: not known.
+    pub(crate) fn has_room(&self, store: &StoreShared, all: u64) -> bool {
         let waits = store.pending_bytes.load(Ordering::Relaxed);
-        stores == 1 || waits < self.budget.pending() / 4 * 3
+        let speed = store.write_speed.load(Ordering::Relaxed);
+        waits < crate::weight::room(self.budget.pending(), speed, all)
     }
 
     /// True if so much waits to be written that objects may soon be refused. A fill that waits a

@@ -22,6 +22,21 @@ pub(crate) fn share(capacity: u32, waits: u64, speed: u64) -> f64 {
     whole * part
 }
 
+/// Bytes that may wait for one of several stores before new objects go to the others, of `pending` bytes
+/// that may wait for all.
+///
+/// While more comes in than the stores can write, about half of `pending` waits. A store that writes
+/// `speed` of the `all` bytes per second that the stores write has that part of the half, so that each of
+/// them always has something to write. With `all` = 0, because some speed is not known, a store leaves a
+/// quarter to the others.
+pub(crate) fn room(pending: u64, speed: u64, all: u64) -> u64 {
+    if all == 0 {
+        return pending / 4 * 3;
+    }
+    let part = u128::from(pending / 2) * u128::from(speed) / u128::from(all);
+    u64::try_from(part).unwrap_or(pending)
+}
+
 /// The speed of a store after it wrote `bytes` in `nanos`: an average over about eight writes.
 pub(crate) fn speed(before: u64, bytes: u64, nanos: u128) -> u64 {
     let seconds = (nanos as f64 / 1e9).max(1e-6);
@@ -63,6 +78,48 @@ mod tests {
             known = speed(known, 1 << 20, 10_000_000_000);
         }
         assert!((100_000..120_000).contains(&known), "{known}");
+    }
+
+    /// Four stores of one capacity and more than they can write: each writes all that it can.
+    #[test]
+    fn stores_of_any_speed_are_kept_busy() {
+        const PENDING: u64 = 16_000_000;
+        let speeds = [1_000_000_u64, 2_000_000, 4_000_000, 8_000_000];
+        let (mut waits, mut written) = ([0_u64; 4], [0_u64; 4]);
+        let mut random = foxy_base::Rng::new(1);
+        for turn in 0..2_000 {
+            // Fills wait while half of what may wait does.
+            while waits.iter().sum::<u64>() < PENDING / 2 {
+                let all = speeds.iter().sum();
+                let has_room = |n: &usize| waits[*n] < room(PENDING, speeds[*n], all);
+                let able: Vec<usize> = (0..4).filter(has_room).collect();
+                let shares = able.iter().map(|n| share(100, waits[*n], speeds[*n]));
+                let mut at =
+                    random.below(1 << 20) as f64 / f64::from(1 << 20) * shares.clone().sum::<f64>();
+                let chosen = able.iter().zip(shares).find(|(_, share)| {
+                    at -= share;
+                    at < 0.0
+                });
+                waits[*chosen.map_or(&able[0], |(n, _)| n)] += 64 << 10;
+            }
+            for n in 0..4 {
+                // Of turns of 50 ms, those after the first minute count.
+                let able = waits[n].min(speeds[n] / 20);
+                waits[n] -= able;
+                written[n] += if turn < 1_200 { 0 } else { able };
+            }
+        }
+        for (written, speed) in written.iter().zip(speeds) {
+            let part = *written as f64 / (speed * 40) as f64;
+            assert!(part > 0.95, "{part}");
+        }
+    }
+
+    #[test]
+    fn without_speeds_a_quarter_is_left_to_others() {
+        assert_eq!(room(1000, 0, 0), 750);
+        assert_eq!(room(1000, 5, 5), 500);
+        assert_eq!(room(u64::MAX, u64::MAX, 1), u64::MAX, "no sum, no panic");
     }
 
     /// Two stores of one capacity, one ten times slower than what comes in: the queue of the slow
