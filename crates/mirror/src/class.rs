@@ -55,6 +55,8 @@ pub enum Transform {
     Npm,
     /// URLs of files in an index of Python packages, HTML (PEP 503) or JSON (PEP 691).
     Pypi,
+    /// Nothing in the release file of a Debian archive, whose digests of index files are read.
+    Release,
 }
 
 impl Transform {
@@ -66,6 +68,7 @@ impl Transform {
             "crates" => Some(Self::Crates),
             "npm" => Some(Self::Npm),
             "pypi" => Some(Self::Pypi),
+            "release" => Some(Self::Release),
             _ => None,
         }
     }
@@ -73,7 +76,7 @@ impl Transform {
     /// True if the name by which the client knows Foxy is written into documents.
     #[must_use]
     pub fn writes(self) -> bool {
-        self != Self::Crates
+        !matches!(self, Self::Crates | Self::Release)
     }
 }
 
@@ -82,6 +85,8 @@ impl Transform {
 pub struct Class {
     /// Kind of resource that they name.
     pub kind: Kind,
+    /// Its answers have digests that a document of the mirror names, as artefacts have.
+    pub named: bool,
     /// Paths at the upstream.
     pub paths: Vec<Pattern>,
     /// Methods beside GET and HEAD that pass.
@@ -99,6 +104,7 @@ impl Class {
     /// The class of paths that no other has.
     pub(crate) const REST: Self = Self {
         kind: Kind::Pass,
+        named: false,
         paths: Vec::new(),
         methods: Vec::new(),
         rewrite: None,

@@ -113,6 +113,15 @@ pub fn of_field(value: &[u8]) -> impl Iterator<Item = Digest> {
     })
 }
 
+/// The SHA-256 that a path of a Debian archive ends in, `by-hash/SHA256/` and digits. A query may follow it.
+#[must_use]
+pub fn of_path(path: &[u8]) -> Option<Digest> {
+    let path = path.split(|b| *b == b'?').next()?;
+    let at = path.iter().rposition(|b| *b == b'/')?;
+    path[..at].ends_with(b"/by-hash/SHA256").then_some(())?;
+    of_hex(&path[at + 1..])
+}
+
 /// The SHA-256 in the fragment of a URL.
 pub(crate) fn of_fragment(url: &[u8]) -> Option<Digest> {
     let at = url.iter().position(|b| *b == b'#')?;
@@ -143,6 +152,23 @@ mod tests {
             "sha1-x".into(),
         ] {
             assert_eq!(of_integrity(wrong.as_bytes()), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn digests_in_paths() {
+        let hex = "00ff".repeat(16);
+        let of = |path: String| of_path(path.as_bytes());
+        let right = of(format!("/apt/dists/a/main/by-hash/SHA256/{hex}?x"));
+        assert!(right.is_some() && right == of_hex(hex.as_bytes()));
+        for other in [
+            format!("/apt/dists/a/main/by-hash/SHA512/{hex}"),
+            format!("/apt/dists/a/main/by-hash/SHA256/{hex}/x"),
+            format!("/apt/dists/a/main/by-hash/SHA256/{hex}0"),
+            format!("/apt/pool/x?by-hash/SHA256/{hex}"),
+            hex,
+        ] {
+            assert_eq!(of(other.clone()), None, "{other}");
         }
     }
 

@@ -16,6 +16,7 @@ mod images;
 mod json;
 mod mirror;
 mod preset;
+mod release;
 mod rewriter;
 mod upstream;
 mod versions;
@@ -23,7 +24,10 @@ mod versions;
 pub use answer::{Answer, Document, Unlisted, answer};
 pub use challenge::{Challenge, Token, challenge, place, push_parameter, token};
 pub use class::{Class, Kind, Transform};
-pub use digest::{Digest, Found, of_field as digests_of_field, of_name as digest_of_name};
+pub use digest::{
+    Digest, Found, of_field as digests_of_field, of_name as digest_of_name,
+    of_path as digest_of_path,
+};
 pub use etag::{of_mirror, of_origin};
 pub use images::{Image, NoImage, PREFIX as IMAGES_PREFIX, Wanted, image};
 pub use mirror::{Mirror, Place};

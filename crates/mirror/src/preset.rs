@@ -75,6 +75,8 @@ struct WrittenClass {
     #[serde(default)]
     methods: Vec<String>,
     fresh: Option<u32>,
+    #[serde(default)]
+    named: bool,
     rewrite: Option<String>,
     #[serde(default)]
     accept: Vec<(String, String)>,
@@ -117,6 +119,7 @@ impl WrittenClass {
         let (rewrite, versions) = (self.rewrite.as_deref(), self.versions.as_deref());
         Ok(Class {
             kind,
+            named: self.named || kind == Kind::Immutable,
             paths: self.paths.iter().map(|path| Pattern::new(path)).collect(),
             methods: self.methods,
             rewrite: rewrite

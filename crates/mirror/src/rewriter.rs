@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::html::Html;
 use crate::json::{Json, Map};
+use crate::release::Release;
 use crate::{Found, Mirror, Transform};
 
 /// Rewrites one document while it streams.
@@ -20,14 +21,16 @@ pub struct Rewriter {
 enum Form {
     Json(Json),
     Html(Html),
+    Release(Release),
 }
 
 impl Rewriter {
-    /// The rewriting of a document of this media type. `base` is scheme and authority of the mirror.
+    /// The rewriting of a document at this path of the mirror, with its media type. `base` is scheme and
+    /// authority of the mirror.
     #[must_use]
     pub fn new(
         transform: Transform,
-        content_type: &[u8],
+        (path, content_type): (&[u8], &[u8]),
         (mirror, server): (Arc<Mirror>, usize),
         base: &str,
     ) -> Self {
@@ -36,6 +39,7 @@ impl Rewriter {
             .any(|part| part.eq_ignore_ascii_case(b"json"));
         let form = match transform {
             Transform::Pypi if !is_json => Form::Html(Html::default()),
+            Transform::Release => Form::Release(Release::at(path)),
             _ => Form::Json(Json::new(transform)),
         };
         Self {
@@ -51,13 +55,13 @@ impl Rewriter {
     #[must_use]
     pub fn again(
         transform: Transform,
-        content_type: &[u8],
+        document: (&[u8], &[u8]),
         mirror: Arc<Mirror>,
         base: &str,
     ) -> Self {
         Self {
             server: None,
-            ..Self::new(transform, content_type, (mirror, 0), base)
+            ..Self::new(transform, document, (mirror, 0), base)
         }
     }
 
@@ -75,6 +79,7 @@ impl Rewriter {
         match &mut self.form {
             Form::Json(json) => json.push(piece, map, out),
             Form::Html(html) => html.push(piece, map, out),
+            Form::Release(release) => release.push(piece, out),
         }
     }
 
@@ -83,6 +88,7 @@ impl Rewriter {
         match &mut self.form {
             Form::Json(json) => json.found(&self.mirror),
             Form::Html(html) => html.found(),
+            Form::Release(release) => release.found(),
         }
     }
 
@@ -91,6 +97,7 @@ impl Rewriter {
         match &mut self.form {
             Form::Json(json) => json.finish(out),
             Form::Html(html) => html.finish(out),
+            Form::Release(_) => {}
         }
     }
 }

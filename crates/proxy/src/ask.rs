@@ -182,7 +182,7 @@ impl Ask {
     /// True if it is for an artefact of a mirror that came with another digest than documents name:
     /// caches on the way are passed by.
     pub(crate) fn is_doubted(&self, local: &Local) -> bool {
-        let part = self.role.mirrored().filter(|part| part.is_artefact());
+        let part = self.role.mirrored().filter(|part| part.is_compared());
         part.is_some_and(|part| local.proxy.expected.is_doubted(part, &self.target))
     }
 

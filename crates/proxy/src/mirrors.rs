@@ -21,7 +21,8 @@ use foxy_base::eq_name;
 use foxy_http_rules::coding::Coding;
 use foxy_http_rules::rewrite::{Redirects, Rewriting};
 use foxy_mirror::{
-    Class, Digest, Document, Image, Kind, Listing, Mirror, Place, Refused, Rewriter, Upstream,
+    Class, Digest, Document, Image, Listing, Mirror, Place, Refused, Rewriter, Upstream,
+    digest_of_path,
 };
 use foxy_tls::OriginTls;
 use ipnet::IpNet;
@@ -141,21 +142,21 @@ impl Mirrored {
         }
     }
 
-    /// True if answers are artefacts, whose bytes never change.
-    pub(crate) fn is_artefact(&self) -> bool {
-        self.class().kind == Kind::Immutable
+    /// True if answers are artefacts, or index documents that another document names with their digest.
+    pub(crate) fn is_compared(&self) -> bool {
+        self.class().named
     }
 
-    /// True if answers are artefacts whose digests documents name: those of images are in their names.
+    /// True if answers have digests that documents name: those of images are in their names.
     pub(crate) fn is_named_by_documents(&self) -> bool {
-        self.is_artefact() && self.image.is_none()
+        self.is_compared() && self.image.is_none()
     }
 
     /// The digest that the answer to a request for this path must have, as far as it is known.
     pub(crate) fn expected(&self, table: &Expected, path: &[u8]) -> Option<Digest> {
         match self.image() {
             Some(image) => image.digest(None),
-            None if self.is_artefact() => table.of(self, path),
+            None if self.is_compared() => table.of(self, path).or_else(|| digest_of_path(path)),
             None => None,
         }
     }
@@ -182,7 +183,7 @@ impl Mirrored {
 
     /// True if the answer is looked at before anybody gets all of it: parts of it are not asked for.
     pub(crate) fn comes_whole(&self) -> bool {
-        self.is_document() || self.is_artefact() || self.image.is_some()
+        self.is_document() || self.is_compared() || self.image.is_some()
     }
 
     /// Name of the mirror.
@@ -231,16 +232,12 @@ impl Mirrored {
         self.document.as_ref()
     }
 
-    /// Reads the document again that is stored with this media type: it was rewritten for this part.
-    pub(crate) fn rewriter(&self, content_type: &[u8]) -> Option<Rewriter> {
+    /// Reads the document again that is stored with this path and media type: it was rewritten for this
+    /// part.
+    pub(crate) fn rewriter(&self, stored: (&[u8], &[u8])) -> Option<Rewriter> {
         let (document, transform) = (self.document()?, self.class().rewrite?);
         let mirror = Arc::clone(&self.mirror);
-        Some(Rewriter::again(
-            transform,
-            content_type,
-            mirror,
-            &document.base,
-        ))
+        Some(Rewriter::again(transform, stored, mirror, &document.base))
     }
 
     /// True if the document at a path may name this artefact.

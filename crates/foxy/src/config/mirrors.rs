@@ -221,7 +221,8 @@ fn site(
     });
     let class = |class: &Class| Class {
         kind: match (class.kind, fresh) {
-            (Kind::Index(_), Some(fresh)) => Kind::Index(fresh),
+            // What is asked for again each time stays so: other documents depend on it.
+            (Kind::Index(1..), Some(fresh)) => Kind::Index(fresh),
             (kind, _) => kind,
         },
         ..class.clone()

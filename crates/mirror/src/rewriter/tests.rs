@@ -17,7 +17,7 @@ fn mirror() -> Arc<Mirror> {
 
 fn rewritten(transform: Transform, content_type: &str, pieces: &[&[u8]]) -> Vec<u8> {
     let of = (mirror(), 0);
-    let mut rewriter = Rewriter::new(transform, content_type.as_bytes(), of, BASE);
+    let mut rewriter = Rewriter::new(transform, (b"", content_type.as_bytes()), of, BASE);
     let mut out = Vec::new();
     for piece in pieces {
         rewriter.push(piece, &mut out);
@@ -120,7 +120,7 @@ const CRATES: &str = r#"{"name":"A_b","vers":"1.0.0+x","deps":[{"name":"c","vers
 fn digests_of_crates_are_read_and_nothing_is_written() {
     assert_eq!(whole(Transform::Crates, "text/plain", CRATES), CRATES);
     let found = |pieces: &[&[u8]]| {
-        let mut rewriter = Rewriter::new(Transform::Crates, b"", (mirror(), 0), "");
+        let mut rewriter = Rewriter::new(Transform::Crates, (b"", b""), (mirror(), 0), "");
         for piece in pieces {
             rewriter.push(piece, &mut Vec::new());
         }
@@ -146,6 +146,47 @@ fn digests_of_crates_are_read_and_nothing_is_written() {
     assert_eq!(found(&single), expected);
 }
 
+const RELEASE: &str = "-----BEGIN PGP SIGNED MESSAGE-----\n\nOrigin: Foxy\nMD5Sum:\n \
+11111111111111111111111111111111 7 main/a\nSHA256:\n \
+1111111111111111111111111111111111111111111111111111111111111111       7 main/binary-amd64/Packages\n\
+\t2222222222222222222222222222222222222222222222222222222222222222 8 b c\n \
+2222222222222222222222222222222222222222222222222222222222222222 8 ../up\n \
+2222222222222222222222222222222222222222222222222222222222222222 8 /root\n \
+2222222222222222222222222222222222222222222222222222222222222222 8 a//b\n \
+2222222222222222222222222222222222222222222222222222222222222222 8 a%2Fb\n \
+2222 8 short\n \
+2222222222222222222222222222222222222222222222222222222222222222 8 Contents.gz\r\nSHA512:\n \
+3333333333333333333333333333333333333333333333333333333333333333 8 of-another-field\n\
+3333333333333333333333333333333333333333333333333333333333333333 8 no-entry\n\
+-----BEGIN PGP SIGNATURE-----\n";
+
+#[test]
+fn digests_of_a_release_are_read_and_nothing_is_written() {
+    assert_eq!(whole(Transform::Release, "", RELEASE), RELEASE);
+    let found = |pieces: &[&[u8]]| {
+        let path = b"/m/debian/dists/stable/InRelease?x=/y/z";
+        let mut rewriter = Rewriter::new(Transform::Release, (path, b""), (mirror(), 0), "");
+        for piece in pieces {
+            rewriter.push(piece, &mut Vec::new());
+        }
+        rewriter.found()
+    };
+    let of = |n: u8, name: &str| Found {
+        path: format!("/m/debian/dists/stable/{name}").into_bytes(),
+        digest: Digest::Sha256([n; 32]),
+    };
+    let expected = [
+        of(0x11, "main/binary-amd64/Packages"),
+        of(0x22, "Contents.gz"),
+    ];
+    assert_eq!(found(&[RELEASE.as_bytes()]), expected);
+    let single: Vec<_> = RELEASE.as_bytes().chunks(1).collect();
+    assert_eq!(found(&single), expected);
+    let (spaces, digits) = (" ".repeat(100_000), "1".repeat(64));
+    let long = format!("SHA256:\n {spaces}{digits} 7 name\n {digits} 7 next\n");
+    assert_eq!(found(&[long.as_bytes()]), [of(0x11, "next")]);
+}
+
 fn documents() -> impl Strategy<Value = (Transform, &'static str, &'static str)> {
     prop::sample::select(vec![
         (Transform::Npm, "json", PACKUMENT),
@@ -157,6 +198,7 @@ fn documents() -> impl Strategy<Value = (Transform, &'static str, &'static str)>
             r#"{"dl":"https://files.test/{crate}","api":"x"}"#,
         ),
         (Transform::Crates, "", CRATES),
+        (Transform::Release, "", RELEASE),
     ])
 }
 
@@ -275,7 +317,12 @@ fn long_strings_and_deep_brackets_take_no_memory() {
 #[test]
 fn artefacts_are_found_with_their_own_digests() {
     let found = |transform, content_type: &str, text: &str| {
-        let mut rewriter = Rewriter::new(transform, content_type.as_bytes(), (mirror(), 0), BASE);
+        let mut rewriter = Rewriter::new(
+            transform,
+            (b"", content_type.as_bytes()),
+            (mirror(), 0),
+            BASE,
+        );
         rewriter.push(text.as_bytes(), &mut Vec::new());
         let found = rewriter.found().into_iter();
         let path = |found: Found| String::from_utf8(found.path).unwrap();

@@ -98,7 +98,7 @@ impl Local {
     /// Notes the digests that a stored document names; those that are there, if not all of it is.
     async fn learn(&self, part: &Mirrored, path: &[u8], object: &Arc<Object>) {
         let content_type = first(object.fields(), "Content-Type").unwrap_or_default();
-        let Some(mut rewriter) = part.rewriter(content_type) else {
+        let Some(mut rewriter) = part.rewriter((path, content_type)) else {
             return;
         };
         let mut out = Vec::new();

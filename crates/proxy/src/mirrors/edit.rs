@@ -69,7 +69,7 @@ impl Edit {
         let said = |name| first(fields, name).and_then(|value| digests_of_field(value).next());
         let mut expected = match part.image() {
             Some(image) => vec![image.digest(first(fields, "Docker-Content-Digest"))],
-            None if part.is_artefact() => {
+            None if part.is_compared() => {
                 let named = part.expected(&proxy.expected, ask.target());
                 // A document may have named another one since the head was read.
                 vec![
@@ -105,7 +105,7 @@ impl Edit {
         let of = (Arc::clone(&part.mirror), part.place.server);
         Some(Self::Document(Box::new(Rewriting {
             decoder: coded.then(|| MultiGzDecoder::new(Vec::new())),
-            rewriter: Rewriter::new(transform, content_type, of, &document.base),
+            rewriter: Rewriter::new(transform, (ask.target(), content_type), of, &document.base),
             proxy: Arc::clone(proxy),
             mirror: Arc::clone(&part.mirror),
             scope: part.scope().into(),

@@ -1,5 +1,6 @@
 //! Artefacts of mirrors and the digests that documents name: nobody gets another file whole.
 
+mod archives;
 mod crates;
 mod faults;
 mod stored;

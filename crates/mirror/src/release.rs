@@ -1,0 +1,87 @@
+//! Reads the release file of a Debian archive, `InRelease` or `Release`, while it streams: the digests
+//! of the index files below its folder. The file is passed on byte for byte.
+
+use memchr::memchr;
+
+use crate::Found;
+use crate::digest::of_hex;
+
+/// Longest line that is looked at. Names of index files have less than 200 bytes.
+const LINE_MAX: usize = 4 << 10;
+
+/// The reading of one release file.
+#[derive(Debug)]
+pub(crate) struct Release {
+    /// Path of its folder on the mirror, with the slash at the end.
+    folder: Vec<u8>,
+    /// The line so far; what is beyond [`LINE_MAX`] is left out.
+    line: Vec<u8>,
+    /// The lines are entries of the field `SHA256`.
+    in_digests: bool,
+    /// Index files with their digests, until somebody takes them.
+    found: Vec<Found>,
+}
+
+impl Release {
+    /// The reading of the file at this path of the mirror, which may have a query.
+    pub(crate) fn at(path: &[u8]) -> Self {
+        let end = path.iter().position(|b| *b == b'?').unwrap_or(path.len());
+        let slash = path[..end].iter().rposition(|b| *b == b'/');
+        Self {
+            folder: slash.map_or(Vec::new(), |at| path[..=at].to_vec()),
+            line: Vec::new(),
+            in_digests: false,
+            found: Vec::new(),
+        }
+    }
+
+    /// Takes the index files that were found.
+    pub(crate) fn found(&mut self) -> Vec<Found> {
+        std::mem::take(&mut self.found)
+    }
+
+    /// Takes a piece of the file and appends it to `out`. A line counts once its end was seen.
+    pub(crate) fn push(&mut self, mut piece: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(piece);
+        while let Some(end) = memchr(b'\n', piece) {
+            self.take(&piece[..end]);
+            self.end_line();
+            piece = &piece[end + 1..];
+        }
+        self.take(piece);
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        let room = (LINE_MAX + 1).saturating_sub(self.line.len());
+        self.line.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    fn end_line(&mut self) {
+        let mut line = std::mem::take(&mut self.line);
+        // Lines of a field after its first begin with a space.
+        if !line.first().is_some_and(|b| matches!(b, b' ' | b'\t')) {
+            self.in_digests = line.trim_ascii_end().eq_ignore_ascii_case(b"SHA256:");
+        } else if self.in_digests && line.len() <= LINE_MAX {
+            let found = entry(&self.folder, &line);
+            self.found.extend(found);
+        }
+        line.clear();
+        self.line = line;
+    }
+}
+
+/// Digest, length and name; names lead to no place outside of the folder.
+fn entry(folder: &[u8], line: &[u8]) -> Option<Found> {
+    let mut words = line
+        .split(u8::is_ascii_whitespace)
+        .filter(|word| !word.is_empty());
+    let digest = of_hex(words.next()?)?;
+    let (_, name, end) = (words.next()?, words.next()?, words.next());
+    let mut parts = name.split(|b| *b == b'/');
+    let stays = parts.all(|part| !matches!(part, b"" | b"." | b".."));
+    let is_plain = !name.iter().any(|b| matches!(b, b'?' | b'#' | b'%'));
+    (stays && is_plain && end.is_none()).then(|| Found {
+        path: [folder, name].concat(),
+        digest,
+    })
+}

@@ -1,0 +1,168 @@
+//! Debian archives: the index files of one release file are one set.
+
+use std::sync::{Arc, Mutex};
+
+use foxy_base::WallTime;
+use foxy_proxy::Event;
+
+use super::{download, file, hex};
+use crate::common::{Answer, Foxy, NOON, Origin, Stored};
+use crate::mirrors::{config, get, mirror, start};
+
+const RELEASE: &str = "/apt/debian/dists/stable/InRelease";
+const LIST: &str = "/apt/debian/dists/stable/main/binary-amd64/Packages.xz";
+
+/// An archive without validators. It may be in the middle of an update.
+#[derive(Clone)]
+struct Archive(Arc<Mutex<State>>);
+
+struct State {
+    /// The list that the release file names, and the one that is there.
+    named: Vec<u8>,
+    sent: Vec<u8>,
+    fails: bool,
+    /// How often release file and list were asked for.
+    asked: (usize, usize),
+}
+
+impl Archive {
+    fn new(list: &[u8]) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            named: list.to_vec(),
+            sent: list.to_vec(),
+            fails: false,
+            asked: (0, 0),
+        })))
+    }
+
+    fn set(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.0.lock().unwrap());
+    }
+
+    fn asked(&self) -> (usize, usize) {
+        self.0.lock().unwrap().asked
+    }
+
+    fn origin(&self) -> Origin {
+        let state = Arc::clone(&self.0);
+        Origin::start(move |asked| {
+            let mut state = state.lock().unwrap();
+            if state.fails {
+                asked.reply("503 Service Unavailable", "", "");
+            } else if asked.path().ends_with("/InRelease") {
+                state.asked.0 += 1;
+                asked.reply("200 OK", "", release(&state.named));
+            } else {
+                state.asked.1 += 1;
+                asked.reply("200 OK", "", &state.sent);
+            }
+            true
+        })
+    }
+}
+
+fn release(list: &[u8]) -> String {
+    let (digest, size) = (hex(list), list.len());
+    format!("Suite: stable\nSHA256:\n {digest} {size} main/binary-amd64/Packages.xz\n")
+}
+
+fn gets(foxy: &Foxy, path: &str, expected: &[u8]) -> Answer {
+    let answer = get(foxy, path, "");
+    assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+    assert!(answer.body == expected, "{path}: other bytes");
+    answer
+}
+
+#[test]
+fn a_new_release_file_ends_the_life_of_the_lists_before_it() {
+    let (old, new) = (file(1, 2000), file(2, 2000));
+    let archive = Archive::new(&old);
+    let origin = archive.origin();
+    let foxy = start("apt", &origin);
+    for _ in 0..2 {
+        gets(&foxy, RELEASE, release(&old).as_bytes());
+        gets(&foxy, LIST, &old);
+    }
+    assert_eq!(
+        archive.asked(),
+        (2, 1),
+        "the list is fresh, the release file is not"
+    );
+    archive.set(|state| {
+        state.named.clone_from(&new);
+        state.sent.clone_from(&new);
+    });
+    // No time has passed: by its age the old list would do.
+    gets(&foxy, RELEASE, release(&new).as_bytes());
+    gets(&foxy, LIST, &new);
+    foxy.counts(Event::MirrorReplaced, 1);
+    foxy.counts(Event::MirrorMismatch, 0);
+}
+
+#[test]
+fn a_list_that_the_release_file_does_not_name_reaches_nobody_whole() {
+    let (old, new) = (file(3, 2000), file(4, 2000));
+    let archive = Archive::new(&old);
+    let origin = archive.origin();
+    let foxy = start("apt", &origin);
+    gets(&foxy, RELEASE, release(&old).as_bytes());
+    archive.set(|state| state.sent.clone_from(&new));
+    assert!(
+        !download(&foxy, LIST).1,
+        "the archive is in the middle of an update"
+    );
+    foxy.counts(Event::MirrorMismatch, 1);
+    archive.set(|state| state.named.clone_from(&new));
+    gets(&foxy, RELEASE, release(&new).as_bytes());
+    gets(&foxy, LIST, &new);
+}
+
+#[test]
+fn without_the_archive_the_last_set_is_served() {
+    let (old, new) = (file(5, 2000), file(6, 2000));
+    let archive = Archive::new(&old);
+    let origin = archive.origin();
+    let started = || config(vec![mirror("apt", &origin)]);
+    let first = Stored::start_as(started(), 2 << 20, 64 << 20, 1);
+    gets(&first.foxy, RELEASE, release(&old).as_bytes());
+    gets(&first.foxy, LIST, &old);
+    first.settle(0);
+    let later = WallTime::from_secs(NOON + 3600);
+    archive.set(|state| state.fails = true);
+    first.foxy.clock.set_wall(later);
+    gets(&first.foxy, RELEASE, release(&old).as_bytes());
+    gets(&first.foxy, LIST, &old);
+    // Neither does a process that has read no release file yet take another set.
+    let disk = Arc::clone(&first.disk);
+    drop(first);
+    let again = Stored::on(disk, started(), 2 << 20, 1);
+    again.foxy.clock.set_wall(later);
+    gets(&again.foxy, RELEASE, release(&old).as_bytes());
+    gets(&again.foxy, LIST, &old);
+    archive.set(|state| {
+        state.fails = false;
+        state.sent.clone_from(&new);
+    });
+    assert!(!download(&again.foxy, LIST).1, "a list of another set");
+    again.foxy.counts(Event::MirrorMismatch, 1);
+}
+
+#[test]
+fn the_digest_in_a_name_is_compared() {
+    let (right, wrong) = (file(7, 2000), file(8, 2000));
+    let archive = Archive::new(&wrong);
+    let origin = archive.origin();
+    let foxy = start("apt", &origin);
+    let digest = hex(&right);
+    let path = format!("/apt/debian/dists/stable/main/binary-amd64/by-hash/SHA256/{digest}");
+    assert!(
+        !download(&foxy, &path).1,
+        "no release file has named it, its name has"
+    );
+    foxy.counts(Event::MirrorMismatch, 1);
+    archive.set(|state| state.sent.clone_from(&right));
+    for _ in 0..2 {
+        gets(&foxy, &path, &right);
+    }
+    assert_eq!(archive.asked(), (0, 2));
+}
