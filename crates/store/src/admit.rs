@@ -190,7 +190,7 @@ impl Engine {
             add(&counters.drop_too_large, 1);
             return Err(DropReason::TooLarge);
         }
-        if !self.reserve_pending(&store, object.memory_bytes()) {
+        if !self.budget.reserve(&store, object.memory_bytes()) {
             add(&counters.drop_pending, 1);
             store.pressure.dropped(&store.counters);
             return Err(DropReason::PendingFull);

@@ -97,9 +97,7 @@ impl Engine {
         let end = (at + store.around_bytes).min(end / store.block_bytes * store.block_bytes);
         let end = end.max(plan.at + u64::from(plan.len));
         let len = u32::try_from(end - at).ok()?;
-        let wide = self.wide_bytes.fetch_add(u64::from(len), Ordering::Relaxed);
-        if wide + u64::from(len) > self.wide_bytes_max() {
-            self.wide_bytes.fetch_sub(u64::from(len), Ordering::Relaxed);
+        if !self.budget.begin_wide(len) {
             return None;
         }
         add(&self.counters.wide_reads, 1);
@@ -115,8 +113,7 @@ impl Engine {
     /// A longer read is no longer under way.
     pub(crate) fn wide_ended(&self, plan: &ReadPlan) {
         if plan.wide {
-            let len = u64::from(plan.len);
-            self.wide_bytes.fetch_sub(len, Ordering::Relaxed);
+            self.budget.end_wide(plan.len);
         }
     }
 

@@ -121,7 +121,7 @@ impl Engine {
         if !fits || !is_wanted(object.meta().expires, self.clock.wall(), uses, free) {
             return Moved::No;
         }
-        if !self.reserve_pending(&to, object.memory_bytes()) {
+        if !self.budget.reserve(&to, object.memory_bytes()) {
             return Moved::NotYet;
         }
         if let Some(place) = from.position(spot) {

@@ -9,19 +9,17 @@ use foxy_index::Index;
 use foxy_policy::CachePolicy;
 use parking_lot::RwLock;
 
-use crate::away::Away;
-use crate::company::Circle;
+use crate::fleet::Fleet;
 use crate::gate::Gate;
 use crate::hold::Holds;
 use crate::inbox::SyncRequest;
 use crate::memory::MemoryBudget;
 use crate::purge::Purges;
-use crate::registry::{Registry, Stores};
+use crate::registry::Stores;
 use crate::shard::Shard;
 use crate::shared::StoreShared;
 use crate::stats::{EngineCounters, OneStoreStats, StoreStats, add};
 use crate::ticket::SyncTicket;
-use crate::trust::Trust;
 use crate::{EngineConfig, OpenError, StoreId, StoreOptions, Writer};
 
 /// Where the index has its memory from.
@@ -41,27 +39,14 @@ pub struct Engine {
     shards: Box<[RwLock<Shard>]>,
     /// Fixed by the first store, or by the first key that is hashed.
     key_seed: OnceLock<KeySeed>,
-    pub(crate) registry: Registry,
-    pub(crate) away: Away,
-    pub(crate) trust: Trust,
-    /// The company of the stores that are believed, if the stores met.
-    pub(crate) circle: parking_lot::Mutex<Option<Circle>>,
-    /// The epoch that every store shall record; 0: they did not meet, or not all are open.
-    pub(crate) epoch: AtomicU64,
-    pub(crate) opening: parking_lot::Mutex<()>,
-    pub(crate) pending_bytes: AtomicU64,
+    pub(crate) fleet: Fleet,
     next_number: AtomicU64,
     version_seed: AtomicU64,
-    pub(crate) ram_capacity: AtomicU64,
-    /// Bytes that the RAM tier does without.
-    pub(crate) withheld: AtomicU64,
     pub(crate) budget: MemoryBudget,
     pub(crate) counters: EngineCounters,
     pub(crate) purges: Purges,
     pub(crate) gate: Gate,
     pub(crate) holds: Holds,
-    /// Bytes of longer reads under way.
-    pub(crate) wide_bytes: AtomicU64,
 }
 
 impl Engine {
@@ -76,8 +61,7 @@ impl Engine {
             .min(roomy.next_power_of_two())
             .next_power_of_two();
         let budget = MemoryBudget::new(&config);
-        let ram = budget.bytes() - budget.pending();
-        let per_shard = ram / config.shards as u64;
+        let per_shard = budget.ram() / config.shards as u64;
         let engine = Self {
             shards: (0..config.shards)
                 .map(|_| RwLock::new(Shard::new(per_shard)))
@@ -85,23 +69,14 @@ impl Engine {
             key_seed: OnceLock::new(),
             index: Index::with_pages(config.memory_bytes / 2, Some(INDEX_PAGES))
                 .with_secret(config.index_secret),
-            registry: Registry::default(),
-            away: Away::default(),
-            trust: Trust::default(),
-            circle: parking_lot::Mutex::default(),
-            epoch: AtomicU64::new(0),
-            opening: parking_lot::Mutex::new(()),
-            pending_bytes: AtomicU64::new(0),
+            fleet: Fleet::default(),
             next_number: AtomicU64::new(1),
             version_seed: AtomicU64::new(hash64(config.seed, b"version")),
-            ram_capacity: AtomicU64::new(ram),
-            withheld: AtomicU64::new(0),
             budget,
             counters: EngineCounters::default(),
             purges: Purges::default(),
             gate: Gate::new(&config.admission, config.memory_bytes, clock.mono()),
             holds: Holds::default(),
-            wide_bytes: AtomicU64::new(0),
             config,
             clock,
         };
@@ -122,7 +97,7 @@ impl Engine {
         disk: Arc<dyn Disk>,
         options: StoreOptions,
     ) -> Result<Writer, OpenError> {
-        let _one_at_a_time = self.opening.lock();
+        let _one_at_a_time = self.fleet.change();
         Writer::open(self, disk, &options, None)
     }
 
@@ -173,7 +148,7 @@ impl Engine {
 
     /// All stores, in order of opening.
     pub(crate) fn stores(&self) -> Stores {
-        self.registry.load()
+        self.fleet.stores()
     }
 
     pub(crate) fn store(&self, id: StoreId) -> Option<Arc<StoreShared>> {
@@ -211,7 +186,7 @@ impl Engine {
         if able().nth(1).is_none() {
             return able().next().cloned();
         }
-        let has_room = |all: u64| able().filter(move |s| self.has_room(s, all));
+        let has_room = |all: u64| able().filter(move |s| self.budget.has_room(s, all));
         // Where none has room by its speed, the room that is left is for any of them.
         let best = best_of(key, has_room(sum_of_speeds(able())));
         best.or_else(|| best_of(key, has_room(0))).cloned()
@@ -262,7 +237,7 @@ impl Engine {
 
     /// A ticket for a removal.
     pub(crate) fn removal_ticket(&self) -> SyncTicket {
-        if self.trust.is_unnoted() {
+        if self.fleet.trust().is_unnoted() {
             return SyncTicket::failed();
         }
         self.ticket_of(&self.stores(), false)
@@ -287,8 +262,8 @@ impl Engine {
             counts: self.counters.read(),
             ram_objects: 0,
             ram_bytes: 0,
-            ram_capacity: self.ram_capacity.load(Ordering::Relaxed),
-            pending_bytes: self.pending_bytes.load(Ordering::Relaxed),
+            ram_capacity: self.budget.ram(),
+            pending_bytes: self.budget.pending(),
             disk_objects: self.index.len(),
             index_bytes: self.index.memory_bytes(),
             memory: self.shares(),

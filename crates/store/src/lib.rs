@@ -16,6 +16,7 @@ mod company;
 mod condition;
 mod drain;
 mod engine;
+mod fleet;
 mod gate;
 mod get;
 mod gone;

@@ -113,7 +113,7 @@ impl Engine {
         if let Some(found) = believed.or(found.first()) {
             self.agree_on_seed(found.seed);
         }
-        *self.circle.lock() = Some(circle);
+        self.fleet.meet(circle);
         Ok(())
     }
 
@@ -133,22 +133,22 @@ impl Engine {
 
     /// Returns the trust in the contents of a store that is found with this superblock.
     pub(crate) fn standing(&self, superblock: &Superblock) -> Standing {
-        if let Some(floor) = self.away.floor_of(superblock.uuid, superblock.generation) {
+        if let Some(floor) = self
+            .fleet
+            .away()
+            .floor_of(superblock.uuid, superblock.generation)
+        {
             return Standing::Back(floor);
         }
-        self.away.take(superblock.uuid);
+        self.fleet.away().take(superblock.uuid);
         if rule!(
             "start: a store that is not in the list of the last run begins empty",
-            self.trust.take(superblock.uuid),
+            self.fleet.trust().take(superblock.uuid),
             false
         ) {
             return Standing::Stranger;
         }
-        let mut circle = self.circle.lock();
-        if let Some(circle) = circle.as_mut().filter(|_| self.stores().is_empty()) {
-            circle.begin(&superblock.company);
-        }
-        let believed = circle.is_none_or(|circle| circle.believes(&superblock.company));
+        let believed = self.fleet.believes(&superblock.company);
         let changed = rule!(
             "add: a store with contents that comes while something was missed begins empty",
             self.has_changed(),
@@ -162,8 +162,7 @@ impl Engine {
 
     /// Returns the company that a store without contents records when it is about to join.
     pub(crate) fn company(&self) -> Company {
-        let circle = self.circle.lock();
-        circle.map_or_else(Company::default, |circle| *circle.now())
+        self.fleet.company().unwrap_or_default()
     }
 
     /// When it returns, everybody who held the lock of a part of the tables has let it go.
@@ -229,7 +228,7 @@ impl Engine {
         standing: Standing,
         grows: Option<&Arc<StoreShared>>,
     ) {
-        self.registry.add(store, grows.map(|old| old.id));
+        self.fleet.open().add(store, grows.map(|old| old.id));
         if let Standing::Back(_) | Standing::Grows = standing {
             // Whoever still works with the former list has noted what it removes.
             rule!(
@@ -237,7 +236,7 @@ impl Engine {
                 self.barrier(),
                 ()
             );
-            let missed = self.away.take(store.uuid);
+            let missed = self.fleet.away().take(store.uuid);
             if let (Some(missed), Some(gone)) = (missed, store.gone.write().as_mut()) {
                 rule!(
                     "return: what was removed meanwhile is left out",
@@ -257,7 +256,7 @@ impl Engine {
             drop(journal);
             self.forget_contents(old);
             old.depart();
-            self.registry.count_departure();
+            self.fleet.open().count_departure();
         }
     }
 
@@ -269,12 +268,12 @@ impl Engine {
 
     /// Takes a store out: from the list, what waits for it, from the index.
     pub(crate) fn detach(&self, store: &StoreShared) {
-        self.registry.remove(store.id);
+        self.fleet.open().remove(store.id);
         self.forget_contents(store);
         store.inbox.lock().close(Durable::Yes);
         store.journal.lock().close(Durable::Yes, None);
         store.depart();
-        self.registry.count_departure();
+        self.fleet.open().count_departure();
         self.rebalance();
     }
 
@@ -288,11 +287,11 @@ impl Engine {
             shard.pending.retain(|_, pending| {
                 let stays = pending.store != store.id;
                 if !stays {
-                    freed += pending.object.memory_bytes() as u64;
+                    freed += pending.object.memory_bytes();
                 }
                 stays
             });
-            self.pending_bytes.fetch_sub(freed, Ordering::Relaxed);
+            self.budget.release(None, freed);
         }
         for life in &store.lives {
             life.store(0, Ordering::Release);

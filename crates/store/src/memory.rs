@@ -12,21 +12,34 @@ const SLACK_PART: u64 = 20;
 /// Reads under way have their buffers within this, on any machine that keeps up with its disks.
 const READS_MAX: u64 = 8 << 20;
 
-/// The memory budget of the engine, which may change while it runs.
+/// The memory budget of the engine, which may change while it runs, and what is taken of it.
 #[derive(Debug)]
 pub(crate) struct MemoryBudget {
     bytes: AtomicU64,
-    /// Of them for what waits to be written.
+    /// Of them for objects that wait to be written.
+    pending_max: AtomicU64,
+    /// Bytes of objects that wait to be written.
     pending: AtomicU64,
+    /// Bytes of the RAM tier.
+    ram: AtomicU64,
+    /// Bytes that the RAM tier does without.
+    withheld: AtomicU64,
+    /// Bytes of longer reads under way.
+    wide: AtomicU64,
 }
 
 impl MemoryBudget {
     /// The budget of a configuration. At most half of it waits to be written.
     pub(crate) fn new(config: &EngineConfig) -> Self {
         let bytes = config.memory_bytes;
+        let pending = config.pending_bytes_max.min(bytes / 2);
         Self {
             bytes: bytes.into(),
-            pending: config.pending_bytes_max.min(bytes / 2).into(),
+            pending_max: pending.into(),
+            pending: 0.into(),
+            ram: (bytes - pending).into(),
+            withheld: 0.into(),
+            wide: 0.into(),
         }
     }
 
@@ -35,14 +48,89 @@ impl MemoryBudget {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes of objects that may wait to be written.
+    /// Bytes of the RAM tier.
+    pub(crate) fn ram(&self) -> u64 {
+        self.ram.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of objects that wait to be written.
     pub(crate) fn pending(&self) -> u64 {
         self.pending.load(Ordering::Relaxed)
     }
 
+    fn pending_max(&self) -> u64 {
+        self.pending_max.load(Ordering::Relaxed)
+    }
+
     fn set(&self, bytes: u64) {
         self.bytes.store(bytes, Ordering::Relaxed);
-        self.pending.store(pending(bytes), Ordering::Relaxed);
+        self.pending_max.store(pending(bytes), Ordering::Relaxed);
+    }
+
+    /// Returns whether a store has few enough pending bytes to leave room for the others: a store
+    /// that does not get on may not keep them from storing. `all` is the sum of the speeds of the stores
+    /// that it shares the room with; 0: not known.
+    pub(crate) fn has_room(&self, store: &StoreShared, all: u64) -> bool {
+        let waits = store.pending_bytes.load(Ordering::Relaxed);
+        let speed = store.write_speed.load(Ordering::Relaxed);
+        waits < crate::weight::room(self.pending_max(), speed, all)
+    }
+
+    /// True while records that are read again leave room for new objects.
+    pub(crate) fn has_room_for_old(&self) -> bool {
+        self.pending() < self.pending_max() / 4 * 3
+    }
+
+    /// Takes room for an object that waits for `store`; false if there is none.
+    pub(crate) fn reserve(&self, store: &StoreShared, bytes: usize) -> bool {
+        let bytes = bytes as u64;
+        let before = self.pending.fetch_add(bytes, Ordering::Relaxed);
+        if before + bytes > self.pending_max() {
+            self.pending.fetch_sub(bytes, Ordering::Relaxed);
+            return false;
+        }
+        store.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
+        true
+    }
+
+    /// The same where there may be no room.
+    pub(crate) fn take(&self, store: &StoreShared, bytes: usize) {
+        let bytes = bytes as u64;
+        self.pending.fetch_add(bytes, Ordering::Relaxed);
+        store.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Gives room back of objects that waited for `store`; `None`: for one that is gone.
+    pub(crate) fn release(&self, store: Option<&StoreShared>, bytes: usize) {
+        let bytes = bytes as u64;
+        self.pending.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(store) = store {
+            store.pending_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes room for a longer read, if there is some: all of them have half of what is set aside for
+    /// reads.
+    pub(crate) fn begin_wide(&self, bytes: u32) -> bool {
+        let bytes = u64::from(bytes);
+        let room = (self.bytes() / 128).min(READS_MAX / 2);
+        let before = self.wide.fetch_add(bytes, Ordering::Relaxed);
+        let fits = before + bytes <= room;
+        if !fits {
+            self.wide.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        fits
+    }
+
+    /// Gives the room of a longer read back.
+    pub(crate) fn end_wide(&self, bytes: u32) {
+        self.wide.fetch_sub(bytes.into(), Ordering::Relaxed);
+    }
+
+    /// Bytes of longer reads under way.
+    #[cfg(test)]
+    pub(crate) fn wide(&self) -> u64 {
+        self.wide.load(Ordering::Relaxed)
     }
 }
 
@@ -57,59 +145,19 @@ impl Engine {
         self.rebalance();
     }
 
-    /// Returns whether a store has few enough pending bytes to leave room for the others: a store
-    /// that does not get on may not keep them from storing. `all` is the sum of the speeds of the stores
-    /// that it shares the room with; 0: not known.
-    pub(crate) fn has_room(&self, store: &StoreShared, all: u64) -> bool {
-        let waits = store.pending_bytes.load(Ordering::Relaxed);
-        let speed = store.write_speed.load(Ordering::Relaxed);
-        waits < crate::weight::room(self.budget.pending(), speed, all)
-    }
-
     /// True if so much waits to be written that objects may soon be refused. A fill that waits a
     /// little then is stored, where one that goes on is not. Below that, records of a segment that is
     /// about to be reused find room first.
     #[must_use]
     pub fn is_congested(&self) -> bool {
-        let waits = self.pending_bytes.load(Ordering::Relaxed);
-        waits >= self.budget.pending() / 2
+        self.budget.pending() >= self.budget.pending_max() / 2
     }
 
-    /// Takes room for an object that waits for `store`; false if there is none.
-    pub(crate) fn reserve_pending(&self, store: &StoreShared, bytes: usize) -> bool {
-        let bytes = bytes as u64;
-        let before = self.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
-        if before + bytes > self.budget.pending() {
-            self.pending_bytes.fetch_sub(bytes, Ordering::Relaxed);
-            return false;
-        }
-        store.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
-        true
-    }
-
-    /// The same where there may be no room.
-    pub(crate) fn take_pending(&self, store: &StoreShared, bytes: usize) {
-        let bytes = bytes as u64;
-        self.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
-        store.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-
+    /// Gives room back of an object that waited for the store of this number.
     pub(crate) fn release_pending(&self, store: StoreId, bytes: usize) {
-        let bytes = bytes as u64;
-        self.pending_bytes.fetch_sub(bytes, Ordering::Relaxed);
-        if let Some(store) = self.stores().by_id(store) {
-            store.pending_bytes.fetch_sub(bytes, Ordering::Relaxed);
-        }
-    }
-
-    /// Returns the bytes that longer reads under way may take: half of what is set aside for reads.
-    pub(crate) fn wide_bytes_max(&self) -> u64 {
-        let share = self.budget.bytes() / 128;
-        if share < READS_MAX / 2 {
-            share
-        } else {
-            READS_MAX / 2
-        }
+        let stores = self.stores();
+        self.budget
+            .release(stores.by_id(store).map(|s| &**s), bytes);
     }
 
     /// How the budget is shared out now.
@@ -122,14 +170,14 @@ impl Engine {
         let mut shares = MemoryShares {
             budget,
             ram: 0,
-            pending: self.budget.pending(),
+            pending: self.budget.pending_max(),
             index: self.index.memory_bytes(),
-            writers: writers.sum::<u64>() + self.away.memory_bytes(),
+            writers: writers.sum::<u64>() + self.fleet.away().memory_bytes(),
             reads: (budget / 64).min(READS_MAX),
             slack: budget / SLACK_PART + self.gate.memory_bytes(budget),
         };
         let others = shares.pending + shares.index + shares.writers + shares.reads + shares.slack;
-        let withheld = self.withheld.load(Ordering::Relaxed);
+        let withheld = self.budget.withheld.load(Ordering::Relaxed);
         let left = budget.saturating_sub(others).saturating_sub(withheld);
         shares.ram = left.max(budget / 16);
         shares
@@ -138,18 +186,18 @@ impl Engine {
     /// The RAM tier does without `bytes` bytes of its share from now on, because the process has
     /// more memory than was planned; a sixteenth of the budget stays with it.
     pub fn withhold(&self, bytes: u64) {
-        self.withheld.store(bytes, Ordering::Relaxed);
+        self.budget.withheld.store(bytes, Ordering::Relaxed);
         self.rebalance();
     }
 
     /// Gives the RAM tier what the other shares leave of the memory budget.
     pub(crate) fn rebalance(&self) {
         let want = self.shares().ram;
-        let have = self.ram_capacity.load(Ordering::Relaxed);
+        let have = self.budget.ram();
         if want.abs_diff(have) < self.budget.bytes() / 256 {
             return;
         }
-        self.ram_capacity.store(want, Ordering::Relaxed);
+        self.budget.ram.store(want, Ordering::Relaxed);
         let shards = self.shard_count();
         for number in 0..shards {
             let mut shard = self.shard_at(number).write();

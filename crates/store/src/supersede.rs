@@ -31,7 +31,7 @@ impl Engine {
         }
         rule!(
             "away: what is replaced is noted for a store that is away",
-            self.away.note(hash),
+            self.fleet.away().note(hash),
             ()
         );
         self.take_away(shard, hash, &found)
@@ -139,7 +139,7 @@ impl Engine {
         }
         rule!(
             "away: the purge of a URL is noted for a store that is away",
-            self.away.note(hash),
+            self.fleet.away().note(hash),
             ()
         );
         self.take_away(&mut shard, hash, &found);

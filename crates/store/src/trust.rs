@@ -34,12 +34,12 @@ impl Trust {
 impl Engine {
     /// Stores that were missing in an earlier run: they begin empty when they are opened next.
     pub fn begin_empty(&self, stores: impl IntoIterator<Item = [u8; 16]>) {
-        self.trust.out_of_date.lock().extend(stores);
+        self.fleet.trust().out_of_date.lock().extend(stores);
     }
 
     /// A store is missing, and nothing can note that: from now on the tickets of purges end as
     /// [`crate::Durable::Failed`], since a purged object may be there again when the store is.
     pub fn lose_purges(&self) {
-        self.trust.unnoted.store(true, Ordering::Release);
+        self.fleet.trust().unnoted.store(true, Ordering::Release);
     }
 }

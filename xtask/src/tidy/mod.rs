@@ -6,6 +6,7 @@ mod links;
 mod manifests;
 mod names;
 mod rules;
+mod types;
 
 use crate::report::Outcome;
 use crate::workspace::{Source, sources};
@@ -47,6 +48,7 @@ pub(crate) fn run() -> Outcome {
     }
     outcome.join(manifests::unused_dependencies(&files));
     outcome.join(names::guides(&files));
+    outcome.join(types::sizes(&files));
     outcome
 }
 

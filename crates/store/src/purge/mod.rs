@@ -136,7 +136,7 @@ impl Engine {
         add(&self.counters.purges, 1);
         if rule!(
             "purge: not durable while a store is missing that nobody can note",
-            self.trust.is_unnoted(),
+            self.fleet.trust().is_unnoted(),
             false
         ) {
             return Ok((note.sequence, SyncTicket::failed()));

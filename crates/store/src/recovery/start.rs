@@ -80,7 +80,7 @@ pub(crate) fn open(
         .map_err(|e| failed(&name, "write the superblock", e))?;
     let too_many = || OpenError::TooMany { disk: name.clone() };
     let units = needed / foxy_index::UNIT_BYTES;
-    let (id, base) = engine.registry.next(units).ok_or_else(too_many)?;
+    let (id, base) = engine.fleet.open().next(units).ok_or_else(too_many)?;
     let weight = options
         .weight
         .unwrap_or(u32::try_from(needed >> 20).unwrap_or(u32::MAX).max(1));
@@ -92,7 +92,7 @@ pub(crate) fn open(
         store.removals = Arc::clone(&old.removals);
         store.counters = Arc::clone(&old.counters);
     }
-    let alone = engine.circle.lock().is_none();
+    let alone = engine.fleet.is_unmet();
     store.joined = (alone || grows.is_some()).into();
     let store = Arc::new(store);
     let recalled = purge::recall(&store, superblock.generation)

@@ -89,12 +89,7 @@ fn a_page_is_read_at_once() {
     let counts = rig.engine.stats().counts;
     assert!(counts.prefetched >= counts.prefetch_hits);
     assert!(counts.prefetch_hits + around >= alone, "{counts:?}");
-    assert_eq!(
-        rig.engine
-            .wide_bytes
-            .load(std::sync::atomic::Ordering::Relaxed),
-        0
-    );
+    assert_eq!(rig.engine.budget.wide(), 0);
 }
 
 #[test]
@@ -159,12 +154,7 @@ fn longer_reads_under_way_have_a_bound() {
     for plan in under_way {
         rig.engine.late_read(&plan);
     }
-    assert_eq!(
-        rig.engine
-            .wide_bytes
-            .load(std::sync::atomic::Ordering::Relaxed),
-        0
-    );
+    assert_eq!(rig.engine.budget.wide(), 0);
 }
 
 /// A bad sector beside an object does not cost the object.

@@ -264,7 +264,7 @@ fn what_is_removed_by_someone_who_knows_the_stores_of_before_a_return_stays_remo
         // ... and, after one has come back (time enough for it to go on, if it does not wait),
         // those that are away.
         (0..1_000).for_each(|_| thread::yield_now());
-        engine.away.note(hash);
+        engine.fleet.away().note(hash);
         drop(part);
         back.join().unwrap();
     });
@@ -286,7 +286,7 @@ fn a_growth_during_which_too_much_is_removed_to_remember_leaves_nothing_to_come_
             scope.spawn(|| {
                 let more = (0..).take_while(|_| !over.load(Ordering::Relaxed));
                 more.for_each(|n| {
-                    engine.away.note(KeyHash(n));
+                    engine.fleet.away().note(KeyHash(n));
                     runs.store(true, Ordering::Relaxed);
                 });
             });

@@ -38,12 +38,7 @@ impl Engine {
 
     fn renew_company(&self) {
         let stores = self.stores();
-        let mut circle = self.circle.lock();
-        if let Some(circle) = circle.as_mut() {
-            let company = circle.renew(stores.iter().map(|store| store.uuid));
-            self.epoch.store(company.epoch, Ordering::Release);
-        }
-        drop(circle);
+        self.fleet.renew(stores.iter().map(|store| store.uuid));
         stores.iter().for_each(|store| store.bell.ring());
     }
 }
@@ -69,7 +64,7 @@ impl Writer {
 
     fn try_join(&mut self) -> std::io::Result<()> {
         let (engine, store) = (&self.engine, &self.store);
-        let epoch = engine.epoch.load(Ordering::Acquire);
+        let epoch = engine.fleet.epoch();
         let joined = store.joined.load(Ordering::Acquire);
         if epoch == 0 || (joined && store.said.load(Ordering::Acquire) == epoch) {
             return Ok(());
@@ -83,7 +78,7 @@ impl Writer {
         {
             return Ok(());
         }
-        let company = engine.circle.lock().map(|circle| *circle.now());
+        let company = engine.fleet.company();
         if let Some(company) = company
             && self.superblock.company != company
         {

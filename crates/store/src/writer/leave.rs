@@ -66,7 +66,7 @@ impl Writer {
     /// written: then the store has its contents when it comes back to this engine.
     pub fn close(mut self, at_most: Duration) -> bool {
         let (engine, store) = (Arc::clone(&self.engine), Arc::clone(&self.store));
-        let _one_at_a_time = engine.opening.lock();
+        let _one_at_a_time = engine.fleet.change();
         store.set_duty(Duty::Leaving);
         // Nobody is about to send something there.
         engine.barrier();
@@ -86,7 +86,10 @@ impl Writer {
         let full = store.counters.read().removal_log_full;
         rule!(
             "leave: what is removed while it is away is remembered",
-            engine.away.begin(store.uuid, engine.away_keys_max()),
+            engine
+                .fleet
+                .away()
+                .begin(store.uuid, engine.away_keys_max()),
             ()
         );
         engine.barrier();
@@ -103,10 +106,11 @@ impl Writer {
         );
         if known && written && noted && marked {
             engine
-                .away
+                .fleet
+                .away()
                 .left(store.uuid, self.superblock.generation, floor);
         } else {
-            engine.away.take(store.uuid);
+            engine.fleet.away().take(store.uuid);
         }
         if !marked {
             rule!(
@@ -124,9 +128,9 @@ impl Writer {
     pub(super) fn give_up_contents(&mut self) -> std::io::Result<()> {
         let end = self.store.log_end.load(Ordering::Acquire);
         self.superblock.floor = self.superblock.floor.max(LogPosition(end));
-        let circle = *self.engine.circle.lock();
-        if let Some(circle) = circle.filter(|_| self.store.joined.load(Ordering::Acquire)) {
-            self.superblock.company = *circle.now();
+        let company = self.engine.fleet.company();
+        if let Some(company) = company.filter(|_| self.store.joined.load(Ordering::Acquire)) {
+            self.superblock.company = company;
         }
         self.write_superblocks()
     }
@@ -192,12 +196,15 @@ impl Writer {
             };
         }
         let engine = Arc::clone(&self.engine);
-        let _one_at_a_time = engine.opening.lock();
+        let _one_at_a_time = engine.fleet.change();
         let duty = self.store.duty();
         self.store.set_duty(Duty::Leaving);
         engine.barrier();
         let drained = self.drain(at_most);
-        engine.away.begin(self.store.uuid, engine.away_keys_max());
+        engine
+            .fleet
+            .away()
+            .begin(self.store.uuid, engine.away_keys_max());
         engine.barrier();
         // Records that were removed before that, and after the drain, must be void in the log as well:
         // a process that loads it knows of nothing else.
@@ -209,7 +216,7 @@ impl Writer {
             Ok(geometry) => geometry,
             Err(error) => {
                 self.has_heir = false;
-                engine.away.take(self.store.uuid);
+                engine.fleet.away().take(self.store.uuid);
                 self.store.set_duty(duty);
                 return Grown {
                     writer: Some(self),
@@ -246,7 +253,7 @@ impl Writer {
         let disk = Arc::clone(&old.disk);
         let opened = written.and_then(|()| Ok(Self::open(&engine, disk, &options, Some(&old))?));
         if opened.is_err() {
-            engine.away.take(old.uuid);
+            engine.fleet.away().take(old.uuid);
             engine.leave_behind(old.id);
             engine.detach(&old);
         }

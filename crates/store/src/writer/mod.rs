@@ -277,7 +277,7 @@ impl Writer {
                 ()
             );
         }
-        let epoch = self.engine.epoch.load(Ordering::Acquire);
+        let epoch = self.engine.fleet.epoch();
         let said = self.disowned_at == Some(epoch);
         // A disk that does not even answer would stop this thread.
         if !said && self.disown_due <= self.now && self.store.health() != Health::Offline {

@@ -7,7 +7,6 @@ use foxy_format::{Entry, EntryKind, RecordKind, UNIT, parse_record};
 use foxy_index::Address;
 use foxy_policy::CachePolicy;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::Writer;
 use super::io::Purpose;
@@ -163,8 +162,7 @@ impl Writer {
     /// Returns whether another record may be read: records that are read faster than they are
     /// written would find no room among the pending objects.
     fn has_room_for(&self, work: &Reinsertion) -> bool {
-        let pending = self.engine.pending_bytes.load(Ordering::Relaxed);
-        work.outstanding.is_empty() || pending < self.engine.budget.pending() / 4 * 3
+        work.outstanding.is_empty() || self.engine.budget.has_room_for_old()
     }
 
     /// The next record, if the RAM tier has the same version: no read then.
@@ -298,8 +296,8 @@ impl Writer {
         // Fragments that are in use do not wait for room; `held_fragments` bounds them.
         let bytes = object.memory_bytes();
         if held {
-            self.engine.take_pending(&self.store, bytes);
-        } else if !self.engine.reserve_pending(&self.store, bytes) {
+            self.engine.budget.take(&self.store, bytes);
+        } else if !self.engine.budget.reserve(&self.store, bytes) {
             return;
         }
         let bytes = object.record_bytes() as u32;
