@@ -6,6 +6,7 @@
 mod admission;
 mod backlog;
 mod cache;
+mod filter;
 mod ghost;
 mod lfu_aging;
 mod locality;
@@ -30,6 +31,7 @@ pub use admission::{
 };
 pub use backlog::Backlog;
 pub use cache::{Cache, CachePolicy, Evicted, Inserted, Key, Rule, SharedRule};
+pub use filter::{AdmissionRule, Filter};
 pub use ghost::Ghost;
 pub use lfu_aging::{LfuAging, LfuAgingRule};
 pub use locality::{BufferId, GroupId, LocalityBuffers, LocalityConfig, Placement};

@@ -13,8 +13,8 @@ use bytes::Bytes;
 use foxy_base::{FieldBlock, FieldBlockBuilder, KeyHash, ManualClock, WallTime, key_hash};
 use foxy_disk::{AlignedBuf, Disk, MemDisk};
 use foxy_store::{
-    AdmissionConfig, Engine, EngineConfig, Lookup, NewObject, Object, ObjectMeta, OneStoreStats,
-    ReadMiss, ReadPlan, StoreOptions, StoreStats, WhenSpent, Writer,
+    AdmissionConfig, AdmissionRule, Engine, EngineConfig, Lookup, NewObject, Object, ObjectMeta,
+    OneStoreStats, ReadMiss, ReadPlan, StoreOptions, StoreStats, Writer,
 };
 use foxy_trace::generate::{SessionConfig, Sessions};
 use foxy_trace::{Access, ByteLru, Options, files::Known, open};
@@ -404,10 +404,10 @@ fn admission(name: &str, requests: u64, percent: u64) -> Option<bool> {
     );
     let mut sound = true;
     for (rule, when_spent, size_max) in [
-        ("second use", WhenSpent::SecondUse, u64::MAX),
-        ("frequency", WhenSpent::Frequency, u64::MAX),
-        ("size to 64 KiB", WhenSpent::Anything, 64 << 10),
-        ("anything", WhenSpent::Anything, u64::MAX),
+        ("second use", AdmissionRule::SecondUse, u64::MAX),
+        ("frequency", AdmissionRule::Frequency, u64::MAX),
+        ("size to 64 KiB", AdmissionRule::Anything, 64 << 10),
+        ("anything", AdmissionRule::Anything, u64::MAX),
     ] {
         for share in [75, 50, 25] {
             let config = AdmissionConfig {

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use foxy_base::{KeyHash, MonoTime};
-use foxy_policy::{Admission, Admit, Budgeted, Frequency, SecondUse, SizeLimit, TokenBucket};
+use foxy_policy::{Admission, AdmissionRule, Admit, Budgeted, Filter, SizeLimit, TokenBucket};
 use parking_lot::Mutex;
 
 /// The time for which an unused budget may accumulate.
@@ -17,25 +17,13 @@ const KEPT: u64 = 4;
 /// The part (1/n) of the memory budget for what is remembered of uses.
 pub const GATE_MEMORY_PART: u64 = 64;
 
-/// The rule for objects that enter when the write budget is spent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum WhenSpent {
-    /// Objects that were asked for before, within memory.
-    #[default]
-    SecondUse,
-    /// Objects that were asked for three times lately.
-    Frequency,
-    /// Whatever comes, as long as the kept part lasts.
-    Anything,
-}
-
 /// Limits on what goes to disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdmissionConfig {
     /// Bytes per second of new contents for all stores together; 0: no limit.
     pub write_budget: u64,
     /// The rule for objects that enter when the budget is spent.
-    pub when_spent: WhenSpent,
+    pub when_spent: AdmissionRule,
     /// Larger objects do not enter then.
     pub size_max: u64,
 }
@@ -44,7 +32,7 @@ impl Default for AdmissionConfig {
     fn default() -> Self {
         Self {
             write_budget: 0,
-            when_spent: WhenSpent::default(),
+            when_spent: AdmissionRule::default(),
             size_max: u64::MAX,
         }
     }
@@ -52,35 +40,24 @@ impl Default for AdmissionConfig {
 
 /// The rule at the end of the budget, with the size limit before it.
 #[derive(Debug)]
-struct Filter {
+struct AtTheEnd {
     size: SizeLimit,
-    rule: Rule,
+    rule: Filter<KeyHash>,
 }
 
-#[derive(Debug)]
-enum Rule {
-    SecondUse(SecondUse<KeyHash>),
-    Frequency(Frequency),
-    Anything,
-}
-
-impl Admission<KeyHash> for Filter {
+impl Admission<KeyHash> for AtTheEnd {
     fn admit(&mut self, key: KeyHash, size: u64, now: MonoTime) -> Admit {
         let within = self.size.admit(key, size, now);
-        if !within.is_yes() {
-            return within;
-        }
-        match &mut self.rule {
-            Rule::SecondUse(rule) => rule.admit(key, size, now),
-            Rule::Frequency(rule) => rule.admit(key, size, now),
-            Rule::Anything => Admit::Yes,
+        match within.is_yes() {
+            true => self.rule.admit(key, size, now),
+            false => within,
         }
     }
 }
 
 /// Decides for every object that is stored. Open if there is no budget.
 #[derive(Debug)]
-pub(crate) struct Gate(Option<Mutex<Budgeted<Filter>>>);
+pub(crate) struct Gate(Option<Mutex<Budgeted<AtTheEnd>>>);
 
 impl Gate {
     pub(crate) fn new(config: &AdmissionConfig, memory: u64, now: MonoTime) -> Self {
@@ -93,15 +70,11 @@ impl Gate {
             TokenBucket::new(rate, burst, now)
         };
         let bytes = memory / GATE_MEMORY_PART;
-        let rule = match config.when_spent {
-            WhenSpent::SecondUse => Rule::SecondUse(SecondUse::within(bytes)),
-            WhenSpent::Frequency => Rule::Frequency(Frequency::often_within(bytes)),
-            WhenSpent::Anything => Rule::Anything,
-        };
+        let rule = Filter::new(config.when_spent, Some(bytes));
         let size = SizeLimit {
             max_bytes: config.size_max,
         };
-        let filter = Filter { size, rule };
+        let filter = AtTheEnd { size, rule };
         let budget = bucket(config.write_budget - kept);
         Self(Some(Mutex::new(Budgeted::new(
             budget,
@@ -129,11 +102,7 @@ impl Gate {
     /// An object was in the cache until now: what comes in its place is used again.
     pub(crate) fn used(&self, key: KeyHash) {
         if let Some(rules) = &self.0 {
-            match &mut rules.lock().filter_mut().rule {
-                Rule::SecondUse(rule) => rule.used(key),
-                Rule::Frequency(rule) => rule.used(key),
-                Rule::Anything => {}
-            }
+            rules.lock().filter_mut().rule.used(key);
         }
     }
 }

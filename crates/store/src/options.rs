@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::{AdmissionConfig, ReadMode, WhenSpent};
+use crate::{AdmissionConfig, AdmissionRule, ReadMode};
 
 /// Choices for the engine.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ impl EngineConfig {
             fragment_bytes: 250 << 10,
             admission: AdmissionConfig {
                 write_budget: 0,
-                when_spent: WhenSpent::SecondUse,
+                when_spent: AdmissionRule::SecondUse,
                 size_max: u64::MAX,
             },
         }

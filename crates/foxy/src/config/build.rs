@@ -347,15 +347,11 @@ fn admission(
     section: Option<&Section>,
     problems: &mut Vec<Problem>,
 ) -> foxy_store::AdmissionConfig {
-    use foxy_store::WhenSpent;
     let mut values = Values::read("admission", section, problems);
     foxy_store::AdmissionConfig {
         write_budget: values.size("write_budget"),
-        when_spent: match values.text("when_spent").as_str() {
-            "frequency" => WhenSpent::Frequency,
-            "anything" => WhenSpent::Anything,
-            _ => WhenSpent::SecondUse,
-        },
+        // The table has taken these names alone.
+        when_spent: values.text("when_spent").parse().unwrap_or_default(),
         size_max: match values.given("max_size") {
             Some(Value::Size(bytes)) => *bytes,
             _ => u64::MAX,

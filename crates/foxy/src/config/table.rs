@@ -1,5 +1,7 @@
 //! Every setting there is, in one table: it feeds reading, messages, defaults and the reference.
 
+use foxy_store::AdmissionRule;
+
 use super::admin_access::{LOOPBACK_RIGHTS, MODES, RIGHTS};
 use super::build::MEMORY_MIN;
 use super::kind::Kind::{self, *};
@@ -67,8 +69,7 @@ pub const SETTINGS: &[Setting] = &[
 
     fixed("admission", "write_budget", Size(0, 1 << 50), "0",
         "Bytes per second of new contents that are written to all stores together, on average; what was not used for up to ten seconds may be used later, so that longer objects than ten seconds' worth do not enter. 0 sets no limit. For disks that wear out, or that others need as well."),
-    fixed("admission", "when_spent", Word(&["second-use", "frequency", "anything"]), "second-use",
-        "What is still written when the budget is spent, on the quarter of it that is kept for this: `second-use`: what was asked for before; `frequency`: what was asked for three times lately; `anything`: whatever comes first."),
+    fixed("admission", "when_spent", Word(AdmissionRule::NAMES), "second-use", AdmissionRule::ABOUT),
     free("admission", "max_size", Size(1, 1 << 50), "no limit",
         "Larger objects are not written when the budget is spent."),
 

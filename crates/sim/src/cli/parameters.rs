@@ -36,7 +36,7 @@ pub(super) struct Parameters {
         allow_negative_numbers = true
     )]
     pub(super) disk: Vec<ByteSize>,
-    /// lru, lru-th:SIZE, fifo, clock, sieve, s3-fifo, lfu-aging or w-tinylfu
+    #[arg(help = PolicyKind::CHOICES)]
     #[arg(long, value_delimiter = ',', default_value = "lru")]
     pub(super) ram_policy: Vec<PolicyKind>,
     /// The same for the disk

@@ -27,10 +27,10 @@ pub struct SizeArgs {
     #[arg(long, value_delimiter = ',')]
     sizes: Vec<ByteSize>,
     /// Candidates: foxy as it is (its records, segments, reinsertion, and the memory of --memory
-    /// before it), the same with a disk that takes only what foxy:second-use, foxy:frequency or
-    /// foxy:max_size:SIZE let in, as when a write budget is always spent, or policies over bare
-    /// objects. If not given: foxy, foxy:second-use, foxy:max_size of up to three sizes that matter
-    /// in the log, lru and s3-fifo
+    /// before it), the same with a disk that takes only what foxy:RULE (a word of the setting
+    /// `when_spent`) or foxy:max_size:SIZE lets in, as when a write budget is always spent, or
+    /// policies over bare objects. If not given: foxy, foxy:second-use, foxy:max_size of up to three
+    /// sizes that matter in the log, lru and s3-fifo
     #[arg(long, value_delimiter = ',')]
     policies: Vec<Candidate>,
     /// Memory budget of foxy, as its setting `memory`; without it its disk alone is looked at

@@ -9,8 +9,7 @@ use foxy_policy::{
 };
 use serde::{Serialize, Serializer};
 
-/// A replacement policy of a level, named `lru`, `lru-th:SIZE`, `fifo`, `clock`, `sieve`,
-/// `s3-fifo`, `lfu-aging` or `w-tinylfu`.
+/// A replacement policy of a level, named as [`PolicyKind::CHOICES`] says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PolicyKind {
     /// Least recently used goes first.
@@ -39,6 +38,10 @@ pub type AnyCache<V> = Box<dyn CachePolicy<u64, V> + Send>;
 const MEAN_OBJECT: u64 = 8 << 10;
 
 impl PolicyKind {
+    /// The names of all, for people.
+    pub const CHOICES: &'static str =
+        "lru, lru-th:SIZE, fifo, clock, sieve, s3-fifo, lfu-aging or w-tinylfu";
+
     /// An empty cache of `capacity` bytes.
     #[must_use]
     pub fn build<V: Send + 'static>(self, capacity: u64) -> AnyCache<V> {
@@ -93,12 +96,7 @@ impl FromStr for PolicyKind {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let unknown = || {
-            format!(
-                "policy `{text}` is not known; choose lru, lru-th:SIZE, fifo, clock, sieve, \
-                 s3-fifo, lfu-aging or w-tinylfu"
-            )
-        };
+        let unknown = || format!("policy `{text}` is not known; choose {}", Self::CHOICES);
         if let Some(size) = text.strip_prefix("lru-th:") {
             let size: ByteSize = size.parse().map_err(|error| format!("{error}"))?;
             return Ok(Self::LruTh(size.bytes()));

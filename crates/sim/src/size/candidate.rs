@@ -2,6 +2,9 @@
 
 use std::{fmt, str::FromStr};
 
+use foxy_policy::AdmissionRule;
+
+use super::gate::choices;
 use super::{Gate, Sampler};
 use crate::levels::PolicyKind;
 
@@ -17,7 +20,7 @@ pub enum Candidate {
 
 impl Candidate {
     /// Foxy as it is set up.
-    pub const FOXY: Self = Self::Foxy(Gate::Open);
+    pub const FOXY: Self = Self::Foxy(Gate::OPEN);
 
     /// Candidates if none are named: Foxy, its admission rules (limits on the size where
     /// objects of that size matter in the log), LRU and S3-FIFO.
@@ -25,7 +28,7 @@ impl Candidate {
     pub fn usual(sampler: &Sampler) -> Vec<Self> {
         let limits = sampler.limits().into_iter();
         let limits = limits.map(|bytes| Self::Foxy(Gate::MaxSize(bytes)));
-        [Self::FOXY, Self::Foxy(Gate::SecondUse)]
+        [Self::FOXY, Self::Foxy(Gate::Rule(AdmissionRule::SecondUse))]
             .into_iter()
             .chain(limits)
             .chain([PolicyKind::Lru, PolicyKind::S3Fifo].map(Self::Policy))
@@ -57,9 +60,9 @@ impl FromStr for Candidate {
         if let Some(gate) = text.strip_prefix(GATED) {
             return gate.parse().map(Self::Foxy);
         }
-        text.parse().map(Self::Policy).map_err(|error| {
-            format!("{error}; or foxy, foxy:second-use, foxy:frequency or foxy:max_size:SIZE")
-        })
+        text.parse()
+            .map(Self::Policy)
+            .map_err(|error| format!("{error}; or foxy, {}", choices()))
     }
 }
 

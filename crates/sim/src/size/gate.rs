@@ -7,28 +7,26 @@
 use std::{fmt, str::FromStr};
 
 use foxy_base::{ByteSize, MonoTime};
-use foxy_policy::{Admission, Frequency, SecondUse, SizeLimit};
+use foxy_policy::{Admission, AdmissionRule, Filter, SizeLimit};
 
 /// Objects that may enter the disk. Memory before it takes everything.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
-    /// Everything.
-    #[default]
-    Open,
-    /// Objects that were requested before: `when_spent = "second-use"`.
-    SecondUse,
-    /// Objects that were requested three times lately: `when_spent = "frequency"`.
-    Frequency,
+    /// What this rule lets in: `when_spent`.
+    Rule(AdmissionRule),
     /// Objects up to this number of bytes: `max_size`.
     MaxSize(u64),
+}
+
+impl Gate {
+    /// Everything.
+    pub const OPEN: Self = Self::Rule(AdmissionRule::Anything);
 }
 
 impl fmt::Display for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Open => f.write_str("open"),
-            Self::SecondUse => f.write_str("second-use"),
-            Self::Frequency => f.write_str("frequency"),
+            Self::Rule(rule) => rule.fmt(f),
             Self::MaxSize(bytes) => write!(f, "max_size:{}", ByteSize(*bytes)),
         }
     }
@@ -42,28 +40,27 @@ impl FromStr for Gate {
             let size: ByteSize = size.parse().map_err(|error| format!("{error}"))?;
             return Ok(Self::MaxSize(size.bytes()));
         }
-        match text {
-            "open" => Ok(Self::Open),
-            "second-use" => Ok(Self::SecondUse),
-            "frequency" => Ok(Self::Frequency),
-            _ => Err(format!(
-                "admission `{text}` is not known; choose foxy:second-use, foxy:frequency or \
-                 foxy:max_size:SIZE"
-            )),
+        if text == "open" {
+            return Ok(Self::OPEN);
         }
+        let rule = text.parse().map(Self::Rule);
+        rule.map_err(|_| format!("admission `{text}` is not known; choose {}", choices()))
     }
+}
+
+/// The names of all gates that are not open, as candidates have them.
+pub(super) fn choices() -> String {
+    let rules = AdmissionRule::ALL.into_iter();
+    let rules = rules.filter(|rule| Gate::Rule(*rule) != Gate::OPEN);
+    let names: Vec<_> = rules.map(|rule| format!("foxy:{rule}")).collect();
+    format!("{} or foxy:max_size:SIZE", names.join(", "))
 }
 
 /// A gate at work.
 pub(super) enum Rule {
-    Open,
-    SecondUse(SecondUse<u64>),
-    Frequency(Frequency),
+    Filter(Filter<u64>),
     MaxSize(SizeLimit),
 }
-
-/// Bytes that count more keys than a sample usually has requests.
-const PLENTY: u64 = 4 << 20;
 
 /// No rule looks at the time.
 const NOW: MonoTime = MonoTime(0);
@@ -72,12 +69,7 @@ impl Rule {
     /// With `memory` bytes to remember uses in; `None`: as many as it wants.
     pub(super) fn new(gate: Gate, memory: Option<u64>) -> Self {
         match gate {
-            Gate::Open => Self::Open,
-            Gate::SecondUse => {
-                let all = || SecondUse::new(usize::MAX);
-                Self::SecondUse(memory.map_or_else(all, SecondUse::within))
-            }
-            Gate::Frequency => Self::Frequency(Frequency::often_within(memory.unwrap_or(PLENTY))),
+            Gate::Rule(rule) => Self::Filter(Filter::new(rule, memory)),
             Gate::MaxSize(max_bytes) => Self::MaxSize(SizeLimit { max_bytes }),
         }
     }
@@ -85,9 +77,7 @@ impl Rule {
     /// True if an object may enter that takes this many bytes.
     pub(super) fn admits(&mut self, object: u64, bytes: u64) -> bool {
         match self {
-            Self::Open => true,
-            Self::SecondUse(rule) => rule.admit(object, bytes, NOW).is_yes(),
-            Self::Frequency(rule) => rule.admit(object, bytes, NOW).is_yes(),
+            Self::Filter(rule) => rule.admit(object, bytes, NOW).is_yes(),
             Self::MaxSize(rule) => rule.admit(object, bytes, NOW).is_yes(),
         }
     }
@@ -95,9 +85,8 @@ impl Rule {
     /// An object was in the cache until now: what comes in its place is used again.
     pub(super) fn used(&mut self, object: u64) {
         match self {
-            Self::SecondUse(rule) => rule.used(object),
-            Self::Frequency(rule) => rule.used(object),
-            Self::Open | Self::MaxSize(_) => {}
+            Self::Filter(rule) => rule.used(object),
+            Self::MaxSize(_) => {}
         }
     }
 }

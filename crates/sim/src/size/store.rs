@@ -196,6 +196,8 @@ impl StoreCache {
 
 #[cfg(test)]
 mod tests {
+    use foxy_policy::AdmissionRule;
+
     use super::*;
 
     const PLAN: Plan = Plan {
@@ -212,7 +214,7 @@ mod tests {
 
     #[test]
     fn first_in_first_out_but_what_was_used_is_written_again() {
-        let mut cache = StoreCache::new(PLAN, Gate::Open, 0);
+        let mut cache = StoreCache::new(PLAN, Gate::OPEN, 0);
         for object in 0..10 {
             assert!(!ask(&mut cache, object, 0));
         }
@@ -230,7 +232,7 @@ mod tests {
     #[test]
     fn memory_answers_and_refused_objects_are_not_on_disk() {
         let plan = Plan { ram: 1_100, ..PLAN };
-        let mut cache = StoreCache::new(plan, Gate::Open, 1);
+        let mut cache = StoreCache::new(plan, Gate::OPEN, 1);
         assert!(!ask(&mut cache, 1, 0) && ask(&mut cache, 1, 0));
         assert!((2..30).all(|object| !ask(&mut cache, object, 0)));
         assert!(!ask(&mut cache, 2, 0) && cache.index.is_empty());
@@ -245,23 +247,23 @@ mod tests {
         };
         let record = PLAN.record(880);
         let uses = [(1, 0), (2, 0), (1, 0), (1, 0), (2, 0), (1, 1), (1, 1)];
-        let (hits, written) = asked(Gate::Open, &uses);
+        let (hits, written) = asked(Gate::OPEN, &uses);
         assert_eq!(hits, [false, false, true, true, true, false, true]);
         assert_eq!(written, 3 * record);
         // The first use is not enough; a newer version of what is there is used again.
-        let (hits, written) = asked(Gate::SecondUse, &uses);
+        let (hits, written) = asked(Gate::Rule(AdmissionRule::SecondUse), &uses);
         assert_eq!(hits, [false, false, false, true, false, false, true]);
         assert_eq!(written, 3 * record);
-        let (hits, written) = asked(Gate::Frequency, &uses);
+        let (hits, written) = asked(Gate::Rule(AdmissionRule::Frequency), &uses);
         assert_eq!(hits, [false, false, false, false, false, false, true]);
         assert_eq!(written, 2 * record);
         assert_eq!(asked(Gate::MaxSize(record - 1), &uses).1, 0);
         assert_eq!(
             asked(Gate::MaxSize(record), &uses),
-            asked(Gate::Open, &uses)
+            asked(Gate::OPEN, &uses)
         );
         let plan = Plan { ram: 5_000, ..PLAN };
-        let mut cache = StoreCache::new(plan, Gate::SecondUse, 0);
+        let mut cache = StoreCache::new(plan, Gate::Rule(AdmissionRule::SecondUse), 0);
         assert!(!ask(&mut cache, 1, 0) && ask(&mut cache, 1, 0), "by memory");
         assert_eq!(cache.written(), 0);
     }
@@ -273,7 +275,7 @@ mod tests {
                 segment: 400_000,
                 ..PLAN
             },
-            Gate::Open,
+            Gate::OPEN,
             0,
         );
         assert!(!cache.request(&Sampled::of(1, 900_000, 0)));

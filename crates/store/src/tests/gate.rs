@@ -13,7 +13,7 @@ use crate::*;
 const BUDGET: u64 = 4_000;
 const SIZE: usize = 1_000;
 
-fn open(when_spent: WhenSpent, size_max: u64) -> (Arc<Engine>, Writer, Arc<ManualClock>) {
+fn open(when_spent: AdmissionRule, size_max: u64) -> (Arc<Engine>, Writer, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::new(WallTime::from_secs(1_000_000)));
     let config = EngineConfig {
         admission: AdmissionConfig {
@@ -47,7 +47,7 @@ const REFUSED: Admission = Admission::Memory(DropReason::NotAdmitted);
 
 #[test]
 fn second_uses_enter_at_the_end_of_the_budget_and_first_ones_stay_in_memory() {
-    let (engine, _writer, clock) = open(WhenSpent::SecondUse, u64::MAX);
+    let (engine, _writer, clock) = open(AdmissionRule::SecondUse, u64::MAX);
     assert_eq!(put(&engine, "before"), Admission::Disk);
     spend(&engine, &[SIZE, 1]);
     assert_eq!(put(&engine, "once"), REFUSED);
@@ -66,7 +66,7 @@ fn second_uses_enter_at_the_end_of_the_budget_and_first_ones_stay_in_memory() {
 
 #[test]
 fn frequent_ones_enter_at_their_third_use() {
-    let (engine, _writer, _clock) = open(WhenSpent::Frequency, u64::MAX);
+    let (engine, _writer, _clock) = open(AdmissionRule::Frequency, u64::MAX);
     spend(&engine, &[SIZE, 1]);
     engine.clear_memory();
     let uses: Vec<_> = (0..3)
@@ -81,7 +81,7 @@ fn frequent_ones_enter_at_their_third_use() {
 
 #[test]
 fn large_ones_stay_out_at_the_end_of_the_budget_and_whole_ones_are_asked_for_once() {
-    let (engine, _writer, _clock) = open(WhenSpent::Anything, 500);
+    let (engine, _writer, _clock) = open(AdmissionRule::Anything, 500);
     let fragment = engine.fragment_bytes() as usize;
     let large = |key: &str| engine.put(object(key, &vec![1; fragment * 2 + 1])).admitted;
     assert_eq!(large("large"), Admission::Disk);
@@ -102,9 +102,9 @@ fn large_ones_stay_out_at_the_end_of_the_budget_and_whole_ones_are_asked_for_onc
 #[test]
 fn never_more_is_written_than_the_budget_and_what_was_saved_up() {
     for when_spent in [
-        WhenSpent::SecondUse,
-        WhenSpent::Frequency,
-        WhenSpent::Anything,
+        AdmissionRule::SecondUse,
+        AdmissionRule::Frequency,
+        AdmissionRule::Anything,
     ] {
         let (engine, mut writer, clock) = open(when_spent, u64::MAX);
         for n in 0..4_000u32 {

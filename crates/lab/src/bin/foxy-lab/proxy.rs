@@ -43,7 +43,7 @@ pub(crate) struct BenchProxyArgs {
     /// Objects on disk; contents that a layout does not keep are held in as much memory besides
     #[arg(long, default_value = "2GiB")]
     disk: ByteSize,
-    /// lru, lru-th:SIZE, fifo, clock, sieve, s3-fifo, lfu-aging or w-tinylfu
+    #[arg(help = PolicyKind::CHOICES)]
     #[arg(long, default_value = "lru")]
     ram_policy: PolicyKind,
     /// The same for the disk
