@@ -1,5 +1,6 @@
 //! Fields of requests to the upstreams of mirrors and of answers to clients, and paths at upstreams.
 
+use foxy_base::rule;
 use foxy_http_rules::rewrite::{Direction, FieldRules, PathRules, Rewriting};
 use foxy_mirror::{Class, Kind, Mirror, Place};
 
@@ -61,7 +62,11 @@ pub(super) fn rewriting(
     };
     let requests = FieldRules::parse(&changes, Direction::Request).ok()?;
     Some(Rewriting {
-        requests: requests.after_only(FROM_CLIENTS),
+        requests: rule!(
+            "mirror: a registry gets no field by which it could know a user",
+            requests.after_only(FROM_CLIENTS),
+            requests
+        ),
         answers: answers(class, own)?,
         paths: PathRules::parse(path.as_slice()).ok()?,
         ..Rewriting::default()
