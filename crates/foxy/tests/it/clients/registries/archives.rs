@@ -119,6 +119,9 @@ pub(super) fn answer(path: &str) -> Option<(&'static str, Vec<u8>)> {
     );
     Some(match path {
         "/archive/debian/dists/stable/InRelease" => (plain, signed()?.release.clone()),
+        "/archive/debian/dists/stable/main/binary-amd64/Packages" => {
+            (plain, package_list().into_bytes())
+        }
         path if path == list => (plain, package_list().into_bytes()),
         "/archive/debian/pool/main/f/foxydemo_1.0_all.deb" => ("application/octet-stream", deb()),
         "/modules/foxy.test/demo/@v/list" => (plain, b"v1.0.0\n".to_vec()),
@@ -155,6 +158,16 @@ pub(super) fn answer(path: &str) -> Option<(&'static str, Vec<u8>)> {
 
 #[test]
 fn apt() {
+    installs_by_apt("yes");
+}
+
+/// The lists then have one name for all their versions.
+#[test]
+fn apt_without_names_by_hash() {
+    installs_by_apt("no");
+}
+
+fn installs_by_apt(by_hash: &str) {
     let (Some(_), Some(signed)) = (tool("apt-get", "apt"), signed()) else {
         return;
     };
@@ -182,7 +195,7 @@ fn apt() {
              Dir::State::status \"{root}/state/status\";\nDir::Cache \"cache\";\n\
              Dir::Bin::methods \"/usr/lib/apt/methods\";\nAPT::Architecture \"amd64\";\n\
              APT::Architectures \"amd64\";\nAPT::Sandbox::User \"\";\nAcquire::Languages \"none\";\n\
-             Acquire::Retries \"0\";\n",
+             Acquire::Retries \"0\";\nAcquire::By-Hash \"{by_hash}\";\n",
             root = folder.display()
         );
         std::fs::write(folder.join("apt.conf"), settings).unwrap();
