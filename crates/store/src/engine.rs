@@ -97,7 +97,7 @@ impl Engine {
         disk: Arc<dyn Disk>,
         options: StoreOptions,
     ) -> Result<Writer, OpenError> {
-        let _one_at_a_time = self.fleet.change();
+        let _one_at_a_time = self.fleet.lock_membership();
         Writer::open(self, disk, &options, None)
     }
 

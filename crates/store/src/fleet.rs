@@ -14,33 +14,33 @@ use crate::trust::Trust;
 /// All that an engine knows about its stores as a group.
 #[derive(Debug, Default)]
 pub(crate) struct Fleet {
-    open: Registry,
+    registry: Registry,
     away: Away,
     trust: Trust,
     /// The company of the stores that are believed, if the stores met.
     circle: Mutex<Option<Circle>>,
     /// The epoch that every store shall record; 0: they did not meet, or not all are open.
     epoch: AtomicU64,
-    changing: Mutex<()>,
+    membership: Mutex<()>,
 }
 
 impl Fleet {
-    /// Stores are opened and taken out one at a time: by the holder of this lock.
-    pub(crate) fn change(&self) -> MutexGuard<'_, ()> {
-        self.changing.lock()
+    /// The lock that is held while a store is opened or taken out: one at a time.
+    pub(crate) fn lock_membership(&self) -> MutexGuard<'_, ()> {
+        self.membership.lock()
     }
 
     /// All open stores, in order of opening.
     pub(crate) fn stores(&self) -> Stores {
-        self.open.load()
+        self.registry.load()
     }
 
-    /// The list of open stores.
-    pub(crate) const fn open(&self) -> &Registry {
-        &self.open
+    /// The list of open stores, to change it.
+    pub(crate) const fn registry(&self) -> &Registry {
+        &self.registry
     }
 
-    /// What stores that are away miss.
+    /// Removals that absent stores have missed.
     pub(crate) const fn away(&self) -> &Away {
         &self.away
     }

@@ -40,12 +40,12 @@ impl Default for AdmissionConfig {
 
 /// The rule at the end of the budget, with the size limit before it.
 #[derive(Debug)]
-struct AtTheEnd {
+struct WhenSpent {
     size: SizeLimit,
     rule: Filter<KeyHash>,
 }
 
-impl Admission<KeyHash> for AtTheEnd {
+impl Admission<KeyHash> for WhenSpent {
     fn admit(&mut self, key: KeyHash, size: u64, now: MonoTime) -> Admit {
         let within = self.size.admit(key, size, now);
         match within.is_yes() {
@@ -57,7 +57,7 @@ impl Admission<KeyHash> for AtTheEnd {
 
 /// Decides for every object that is stored. Open if there is no budget.
 #[derive(Debug)]
-pub(crate) struct Gate(Option<Mutex<Budgeted<AtTheEnd>>>);
+pub(crate) struct Gate(Option<Mutex<Budgeted<WhenSpent>>>);
 
 impl Gate {
     pub(crate) fn new(config: &AdmissionConfig, memory: u64, now: MonoTime) -> Self {
@@ -74,7 +74,7 @@ impl Gate {
         let size = SizeLimit {
             max_bytes: config.size_max,
         };
-        let filter = AtTheEnd { size, rule };
+        let filter = WhenSpent { size, rule };
         let budget = bucket(config.write_budget - kept);
         Self(Some(Mutex::new(Budgeted::new(
             budget,

@@ -228,7 +228,7 @@ impl Engine {
         standing: Standing,
         grows: Option<&Arc<StoreShared>>,
     ) {
-        self.fleet.open().add(store, grows.map(|old| old.id));
+        self.fleet.registry().add(store, grows.map(|old| old.id));
         if let Standing::Back(_) | Standing::Grows = standing {
             // Whoever still works with the former list has noted what it removes.
             rule!(
@@ -256,7 +256,7 @@ impl Engine {
             drop(journal);
             self.forget_contents(old);
             old.depart();
-            self.fleet.open().count_departure();
+            self.fleet.registry().count_departure();
         }
     }
 
@@ -268,12 +268,12 @@ impl Engine {
 
     /// Takes a store out: from the list, what waits for it, from the index.
     pub(crate) fn detach(&self, store: &StoreShared) {
-        self.fleet.open().remove(store.id);
+        self.fleet.registry().remove(store.id);
         self.forget_contents(store);
         store.inbox.lock().close(Durable::Yes);
         store.journal.lock().close(Durable::Yes, None);
         store.depart();
-        self.fleet.open().count_departure();
+        self.fleet.registry().count_departure();
         self.rebalance();
     }
 

@@ -76,8 +76,8 @@ impl MemoryBudget {
         waits < crate::weight::room(self.pending_max(), speed, all)
     }
 
-    /// True while records that are read again leave room for new objects.
-    pub(crate) fn has_room_for_old(&self) -> bool {
+    /// True while reinsertion leaves a quarter of the room for new objects.
+    pub(crate) fn has_room_for_reinsertion(&self) -> bool {
         self.pending() < self.pending_max() / 4 * 3
     }
 
@@ -145,9 +145,9 @@ impl Engine {
         self.rebalance();
     }
 
-    /// True if so much waits to be written that objects may soon be refused. A fill that waits a
-    /// little then is stored, where one that goes on is not. Below that, records of a segment that is
-    /// about to be reused find room first.
+    /// True if waiting objects take half of their room, so that objects may soon be refused. A fill that
+    /// pauses until this is false finds room. Records of a segment that is about to be reused have the room
+    /// between this and the limit.
     #[must_use]
     pub fn is_congested(&self) -> bool {
         self.budget.pending() >= self.budget.pending_max() / 2

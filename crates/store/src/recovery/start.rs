@@ -80,7 +80,7 @@ pub(crate) fn open(
         .map_err(|e| failed(&name, "write the superblock", e))?;
     let too_many = || OpenError::TooMany { disk: name.clone() };
     let units = needed / foxy_index::UNIT_BYTES;
-    let (id, base) = engine.fleet.open().next(units).ok_or_else(too_many)?;
+    let (id, base) = engine.fleet.registry().next(units).ok_or_else(too_many)?;
     let weight = options
         .weight
         .unwrap_or(u32::try_from(needed >> 20).unwrap_or(u32::MAX).max(1));

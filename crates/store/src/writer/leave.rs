@@ -66,7 +66,7 @@ impl Writer {
     /// written: then the store has its contents when it comes back to this engine.
     pub fn close(mut self, at_most: Duration) -> bool {
         let (engine, store) = (Arc::clone(&self.engine), Arc::clone(&self.store));
-        let _one_at_a_time = engine.fleet.change();
+        let _one_at_a_time = engine.fleet.lock_membership();
         store.set_duty(Duty::Leaving);
         // Nobody is about to send something there.
         engine.barrier();
@@ -196,7 +196,7 @@ impl Writer {
             };
         }
         let engine = Arc::clone(&self.engine);
-        let _one_at_a_time = engine.fleet.change();
+        let _one_at_a_time = engine.fleet.lock_membership();
         let duty = self.store.duty();
         self.store.set_duty(Duty::Leaving);
         engine.barrier();

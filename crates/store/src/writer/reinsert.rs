@@ -162,7 +162,7 @@ impl Writer {
     /// Returns whether another record may be read: records that are read faster than they are
     /// written would find no room among the pending objects.
     fn has_room_for(&self, work: &Reinsertion) -> bool {
-        work.outstanding.is_empty() || self.engine.budget.has_room_for_old()
+        work.outstanding.is_empty() || self.engine.budget.has_room_for_reinsertion()
     }
 
     /// The next record, if the RAM tier has the same version: no read then.

@@ -126,7 +126,7 @@ impl Engine {
             damages: Damages::default(),
             faults: Vec::new(),
             copies: false,
-            departures: self.fleet.open().departures(),
+            departures: self.fleet.registry().departures(),
         }
     }
 }
@@ -210,7 +210,7 @@ impl Walk {
 
     /// A store that was taken out is not held open by a walk.
     fn leave_departed(&mut self) {
-        let departures = self.engine.fleet.open().departures();
+        let departures = self.engine.fleet.registry().departures();
         if std::mem::replace(&mut self.departures, departures) != departures {
             let open = self.engine.store_ids();
             self.drop_segments(|store| !open.contains(&store.id));
