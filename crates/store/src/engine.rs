@@ -179,16 +179,17 @@ impl Engine {
     /// take writes and have room. Lookups do not depend on it.
     pub(crate) fn route(&self, key: u64) -> Option<Arc<StoreShared>> {
         let stores = self.stores();
-        let able = || {
-            let takes = |s: &&Arc<StoreShared>| s.takes_new(|| self.clock.mono());
-            stores.iter().filter(takes)
-        };
-        if able().nth(1).is_none() {
-            return able().next().cloned();
+        let takes = |s: &&Arc<StoreShared>| s.takes_new(|| self.clock.mono());
+        let able: Vec<_> = stores.iter().filter(takes).collect();
+        if let [only] = able[..] {
+            return Some(only.clone());
         }
-        let has_room = |all: u64| able().filter(move |s| self.budget.has_room(s, all));
-        // Where none has room by its speed, the room that is left is for any of them.
-        let best = best_of(key, has_room(sum_of_speeds(able())));
+        let has_room = |all: u64| {
+            let stores = able.iter().copied();
+            stores.filter(move |s| self.budget.has_room(s, all))
+        };
+        // Where no store has room by its speed, any of them takes the room that is left.
+        let best = best_of(key, has_room(sum_of_speeds(&able)));
         best.or_else(|| best_of(key, has_room(0))).cloned()
     }
 
@@ -327,8 +328,8 @@ fn best_of<'a>(
 }
 
 /// Bytes per second that stores write together; 0: that of one is not known.
-fn sum_of_speeds<'a>(mut stores: impl Iterator<Item = &'a Arc<StoreShared>>) -> u64 {
-    let speeds = stores.try_fold(0_u64, |all, s| {
+fn sum_of_speeds(stores: &[&Arc<StoreShared>]) -> u64 {
+    let speeds = stores.iter().try_fold(0_u64, |all, s| {
         let speed = s.write_speed.load(Ordering::Relaxed);
         (speed > 0).then(|| all.saturating_add(speed))
     });

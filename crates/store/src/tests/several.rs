@@ -62,6 +62,44 @@ fn stores_of_different_sizes_take_objects_by_their_sizes() {
     assert!((0.1..0.35).contains(&share), "{share}");
 }
 
+/// While more comes in than the stores can write, each has room by its speed.
+#[test]
+fn new_objects_go_to_the_store_that_has_room_for_its_speed() {
+    use std::sync::atomic::Ordering::Relaxed;
+    let several = Several::open(vec![disk(8, 1), disk(8, 2)]);
+    let engine = &several.engine;
+    let set = |n: usize, speed: u64, waits: u64| {
+        let stores = engine.stores();
+        stores[n].write_speed.store(speed, Relaxed);
+        stores[n].pending_bytes.store(waits, Relaxed);
+        stores[n].id
+    };
+    let routed = || {
+        let mut to: Vec<_> = (0..200)
+            .filter_map(|key| engine.route(key))
+            .map(|s| s.id)
+            .collect();
+        to.sort_unstable_by_key(|id| id.0);
+        to.dedup();
+        to
+    };
+    // Half of the room is 256 KiB, of which a tenth is the slow store's.
+    let (slow, fast) = (set(0, 1 << 20, 0), set(1, 9 << 20, 0));
+    assert_eq!(routed(), [slow, fast]);
+    set(0, 1 << 20, 30_000);
+    assert_eq!(routed(), [fast]);
+    set(1, 9 << 20, 250_000);
+    assert_eq!(routed(), [slow, fast], "neither has room by its speed");
+    // The speed of the fast one is not known: each may leave a quarter to the other.
+    set(1, 0, 250_000);
+    assert_eq!(routed(), [slow, fast]);
+    set(1, 0, 400_000);
+    assert_eq!(routed(), [slow]);
+    for n in 0..2 {
+        set(n, 0, 0);
+    }
+}
+
 #[test]
 fn a_slow_store_is_left_alone_for_a_while_and_keeps_its_objects() {
     let mut several = Several::filled();
