@@ -39,10 +39,20 @@ fn repr(bytes: &[u8]) -> String {
     format!("sha-256=:{}:", STANDARD.encode(Sha256::digest(bytes)))
 }
 
-/// A registry whose index names one file and whose storage sends another.
-#[derive(Clone)]
-struct Registry(Arc<Mutex<State>>);
+/// A registry of a test, whose state the test changes.
+struct Registry<S = State>(Arc<Mutex<S>>);
 
+impl<S> Registry<S> {
+    fn of(state: S) -> Self {
+        Self(Arc::new(Mutex::new(state)))
+    }
+
+    fn set(&self, change: impl FnOnce(&mut S)) {
+        change(&mut self.0.lock().unwrap());
+    }
+}
+
+/// State of one whose index names one file and whose storage sends another.
 struct State {
     named: Vec<u8>,
     sent: Vec<u8>,
@@ -54,16 +64,12 @@ struct State {
 
 impl Registry {
     fn new(named: &[u8], sent: &[u8]) -> Self {
-        Self(Arc::new(Mutex::new(State {
+        Self::of(State {
             named: named.to_vec(),
             sent: sent.to_vec(),
             fields: "ETag: \"same\"\r\nAccept-Ranges: bytes\r\n".into(),
             asked: (0, 0),
-        })))
-    }
-
-    fn set(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.0.lock().unwrap());
+        })
     }
 
     fn asked(&self) -> (usize, usize) {

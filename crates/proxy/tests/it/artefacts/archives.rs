@@ -1,52 +1,54 @@
 //! Debian archives: the index files of one release file are one set.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use foxy_base::WallTime;
 use foxy_proxy::Event;
 
-use super::{download, file, hex};
-use crate::common::{Answer, Foxy, NOON, Origin, Stored};
+use super::{Registry, SIZES, download, file, hex};
+use crate::common::{Answer, Foxy, NOON, Origin, Stored, until};
 use crate::mirrors::{config, get, mirror, start};
 
 const RELEASE: &str = "/apt/debian/dists/stable/InRelease";
 const LIST: &str = "/apt/debian/dists/stable/main/binary-amd64/Packages.xz";
 
-/// An archive without validators. It may be in the middle of an update.
-#[derive(Clone)]
-struct Archive(Arc<Mutex<State>>);
-
+/// State of an archive without validators, which may be in the middle of an update.
 struct State {
     /// The list that the release file names, and the one that is there.
     named: Vec<u8>,
     sent: Vec<u8>,
     fails: bool,
+    /// The first answer with a list stops in the middle.
+    held: bool,
     /// How often release file and list were asked for.
     asked: (usize, usize),
 }
 
+type Archive = Registry<State>;
+
 impl Archive {
-    fn new(list: &[u8]) -> Self {
-        Self(Arc::new(Mutex::new(State {
+    fn with(list: &[u8]) -> Self {
+        Self::of(State {
             named: list.to_vec(),
             sent: list.to_vec(),
             fails: false,
+            held: false,
             asked: (0, 0),
-        })))
+        })
     }
 
-    fn set(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.0.lock().unwrap());
+    fn update(&self, list: &[u8]) {
+        self.set(|state| (state.named, state.sent) = (list.to_vec(), list.to_vec()));
     }
 
-    fn asked(&self) -> (usize, usize) {
+    fn requests(&self) -> (usize, usize) {
         self.0.lock().unwrap().asked
     }
 
-    fn origin(&self) -> Origin {
-        let state = Arc::clone(&self.0);
+    fn serve(&self) -> Origin {
+        let shared = Arc::clone(&self.0);
         Origin::start(move |asked| {
-            let mut state = state.lock().unwrap();
+            let mut state = shared.lock().unwrap();
             if state.fails {
                 asked.reply("503 Service Unavailable", "", "");
             } else if asked.path().ends_with("/InRelease") {
@@ -54,7 +56,13 @@ impl Archive {
                 asked.reply("200 OK", "", release(&state.named));
             } else {
                 state.asked.1 += 1;
-                asked.reply("200 OK", "", &state.sent);
+                let (list, held) = (state.sent.clone(), state.held && state.asked.1 == 1);
+                drop(state);
+                let half = if held { list.len() / 2 } else { list.len() };
+                let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", list.len());
+                asked.raw([head.as_bytes(), &list[..half]].concat());
+                until(|| !held || !shared.lock().unwrap().held);
+                asked.raw(&list[half..]);
             }
             true
         })
@@ -73,37 +81,63 @@ fn gets(foxy: &Foxy, path: &str, expected: &[u8]) -> Answer {
     answer
 }
 
+/// The client gets the release file and its list.
+fn gets_set(foxy: &Foxy, list: &[u8]) {
+    gets(foxy, RELEASE, release(list).as_bytes());
+    gets(foxy, LIST, list);
+}
+
 #[test]
 fn a_new_release_file_ends_the_life_of_the_lists_before_it() {
     let (old, new) = (file(1, 2000), file(2, 2000));
-    let archive = Archive::new(&old);
-    let origin = archive.origin();
+    let archive = Archive::with(&old);
+    let origin = archive.serve();
     let foxy = start("apt", &origin);
     for _ in 0..2 {
-        gets(&foxy, RELEASE, release(&old).as_bytes());
-        gets(&foxy, LIST, &old);
+        gets_set(&foxy, &old);
     }
     assert_eq!(
-        archive.asked(),
+        archive.requests(),
         (2, 1),
         "the list is fresh, the release file is not"
     );
-    archive.set(|state| {
-        state.named.clone_from(&new);
-        state.sent.clone_from(&new);
-    });
+    archive.update(&new);
     // No time has passed: by its age the old list would do.
-    gets(&foxy, RELEASE, release(&new).as_bytes());
-    gets(&foxy, LIST, &new);
+    gets_set(&foxy, &new);
     foxy.counts(Event::MirrorReplaced, 1);
     foxy.counts(Event::MirrorMismatch, 0);
+}
+
+/// One client's list is on its way while the archive changes and another client comes.
+#[test]
+fn clients_on_both_sides_of_an_update_get_the_list_of_their_own_release_file() {
+    for size in SIZES {
+        let (old, new) = (file(9, size), file(10, size));
+        let archive = Archive::with(&old);
+        archive.set(|state| state.held = true);
+        let origin = archive.serve();
+        let foxy = start("apt", &origin);
+        std::thread::scope(|scope| {
+            gets(&foxy, RELEASE, release(&old).as_bytes());
+            let before = scope.spawn(|| download(&foxy, LIST));
+            until(|| archive.requests().1 == 1);
+            archive.update(&new);
+            gets_set(&foxy, &new);
+            archive.set(|state| state.held = false);
+            assert!(before.join().unwrap() == (old.clone(), true), "{size}");
+        });
+        for _ in 0..2 {
+            gets_set(&foxy, &new);
+        }
+        foxy.counts(Event::MirrorMismatch, 0);
+    }
 }
 
 #[test]
 fn a_list_that_the_release_file_does_not_name_reaches_nobody_whole() {
     let (old, new) = (file(3, 2000), file(4, 2000));
-    let archive = Archive::new(&old);
-    let origin = archive.origin();
+    let archive = Archive::with(&old);
+    let origin = archive.serve();
     let foxy = start("apt", &origin);
     gets(&foxy, RELEASE, release(&old).as_bytes());
     archive.set(|state| state.sent.clone_from(&new));
@@ -113,32 +147,28 @@ fn a_list_that_the_release_file_does_not_name_reaches_nobody_whole() {
     );
     foxy.counts(Event::MirrorMismatch, 1);
     archive.set(|state| state.named.clone_from(&new));
-    gets(&foxy, RELEASE, release(&new).as_bytes());
-    gets(&foxy, LIST, &new);
+    gets_set(&foxy, &new);
 }
 
 #[test]
 fn without_the_archive_the_last_set_is_served() {
     let (old, new) = (file(5, 2000), file(6, 2000));
-    let archive = Archive::new(&old);
-    let origin = archive.origin();
+    let archive = Archive::with(&old);
+    let origin = archive.serve();
     let started = || config(vec![mirror("apt", &origin)]);
     let first = Stored::start_as(started(), 2 << 20, 64 << 20, 1);
-    gets(&first.foxy, RELEASE, release(&old).as_bytes());
-    gets(&first.foxy, LIST, &old);
+    gets_set(&first.foxy, &old);
     first.settle(0);
     let later = WallTime::from_secs(NOON + 3600);
     archive.set(|state| state.fails = true);
     first.foxy.clock.set_wall(later);
-    gets(&first.foxy, RELEASE, release(&old).as_bytes());
-    gets(&first.foxy, LIST, &old);
+    gets_set(&first.foxy, &old);
     // Neither does a process that has read no release file yet take another set.
     let disk = Arc::clone(&first.disk);
     drop(first);
     let again = Stored::on(disk, started(), 2 << 20, 1);
     again.foxy.clock.set_wall(later);
-    gets(&again.foxy, RELEASE, release(&old).as_bytes());
-    gets(&again.foxy, LIST, &old);
+    gets_set(&again.foxy, &old);
     archive.set(|state| {
         state.fails = false;
         state.sent.clone_from(&new);
@@ -150,8 +180,8 @@ fn without_the_archive_the_last_set_is_served() {
 #[test]
 fn the_digest_in_a_name_is_compared() {
     let (right, wrong) = (file(7, 2000), file(8, 2000));
-    let archive = Archive::new(&wrong);
-    let origin = archive.origin();
+    let archive = Archive::with(&wrong);
+    let origin = archive.serve();
     let foxy = start("apt", &origin);
     let digest = hex(&right);
     let path = format!("/apt/debian/dists/stable/main/binary-amd64/by-hash/SHA256/{digest}");
@@ -164,5 +194,5 @@ fn the_digest_in_a_name_is_compared() {
     for _ in 0..2 {
         gets(&foxy, &path, &right);
     }
-    assert_eq!(archive.asked(), (0, 2));
+    assert_eq!(archive.requests(), (0, 2));
 }
