@@ -221,7 +221,7 @@ fn site(
     });
     let class = |class: &Class| Class {
         kind: match (class.kind, fresh) {
-            // What is asked for again each time stays so: other documents depend on it.
+            // Release files of apt are revalidated at each use: index files are compared with them.
             (Kind::Index(1..), Some(fresh)) => Kind::Index(fresh),
             (kind, _) => kind,
         },
@@ -313,6 +313,8 @@ pub(super) fn lines(mirrors: Option<&Mirrors>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use foxy_proxy::mirror::Kind;
+
     use super::super::tests::build;
 
     #[test]
@@ -341,6 +343,21 @@ mod tests {
         assert!(!site.client_logins);
         let config = build(&format!("{own}client_logins = true\n")).unwrap();
         assert!(config.proxy.mirrors.as_ref().unwrap().sites[0].client_logins);
+    }
+
+    #[test]
+    fn the_life_of_documents_is_a_setting_and_that_of_release_files_is_not() {
+        let config = build("[[mirror]]\npreset = \"apt\"\nfresh = \"1h\"\n").unwrap();
+        let mirror = &config.proxy.mirrors.as_ref().unwrap().sites[0].mirror;
+        let kind = |file: &str| {
+            let path = format!("/apt/debian/dists/stable/{file}");
+            let place = mirror.place(path.as_bytes()).unwrap();
+            mirror.class(place.class).kind
+        };
+        assert_eq!(kind("main/binary-amd64/Packages"), Kind::Index(3600));
+        assert_eq!(kind("InRelease"), Kind::Index(0));
+        assert_eq!(kind("Release"), Kind::Index(0));
+        assert_eq!(kind("main/by-hash/SHA256/00"), Kind::Immutable);
     }
 
     #[test]
