@@ -44,6 +44,11 @@ const PRODUCT: Arrows = &[
     ("base", &[]),
 ];
 
+/// True for the crates of the product, by the name of their folder.
+pub(crate) fn is_product(name: &str) -> bool {
+    PRODUCT.iter().any(|(known, _)| *known == name)
+}
+
 /// The laboratory, and what else checks and measures the product: may use it, never the other way.
 const LABORATORY: Arrows = &[
     (

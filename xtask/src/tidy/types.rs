@@ -1,8 +1,9 @@
-//! Types with behaviour stay small: at most so many methods and fields. Those that are larger have their
-//! present numbers in a list, which may only shrink.
+//! Bounds on the methods and fields of the product's types with behaviour. A list has the present numbers of
+//! the types that exceed them; numbers in it may only shrink.
 
 use std::collections::BTreeMap;
 
+use crate::arrows;
 use crate::report::Outcome;
 use crate::workspace::Source;
 
@@ -12,12 +13,7 @@ const METHODS_MAX: usize = 40;
 const FIELDS_MAX: usize = 15;
 const FEW: usize = 10;
 
-/// Folders of the product's own parts.
-const PARTS: [&str; 8] = [
-    "access", "disk", "foxy", "http1", "index", "mirror", "proxy", "store",
-];
-
-/// Larger ones: crate and name, methods, fields.
+/// Types that exceed the bounds: crate, name, methods, fields.
 const LARGE: &[(&str, &str, usize, usize)] = &[
     ("disk", "State", 17, 18),
     ("foxy", "Config", 15, 19),
@@ -94,7 +90,7 @@ fn count(files: &[Source]) -> BTreeMap<(String, String), Size> {
         else {
             continue;
         };
-        if !PARTS.contains(&part) || !rest.starts_with("src/") || rest.contains("/tests") {
+        if !arrows::is_product(part) || !rest.starts_with("src/") || rest.contains("/tests") {
             continue;
         }
         let mut within = None;
