@@ -12,9 +12,9 @@ use foxy_policy::{Admission, AdmissionRule, Filter, SizeLimit};
 /// Objects that may enter the disk. Memory before it takes everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
-    /// What this rule lets in: `when_spent`.
+    /// Objects that this rule admits (setting `when_spent`).
     Rule(AdmissionRule),
-    /// Objects up to this number of bytes: `max_size`.
+    /// Objects up to this number of bytes (setting `max_size`).
     MaxSize(u64),
 }
 
