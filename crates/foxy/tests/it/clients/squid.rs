@@ -1,6 +1,7 @@
 //! Foxy behind Squid: copies, ages, tunnels and logins, with curl as the client.
 
 use std::fs::{self, Permissions};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
@@ -33,8 +34,9 @@ impl Squid {
 
     fn try_start() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
-        let address = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = address.local_addr().unwrap();
+        // The listener is closed at once: Squid needs its port.
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
+        let address = address.unwrap();
         let (helper, config) = (folder.path().join("helper"), folder.path().join("conf"));
         fs::write(&helper, HELPER).unwrap();
         let text = format!(
@@ -58,7 +60,7 @@ impl Squid {
             _folder: folder,
         };
         for _ in 0..1000 {
-            if TcpStream::connect(address).is_ok() {
+            if is_squid(address) {
                 return Some(squid);
             }
             if squid.child.try_wait().expect("a child").is_some() {
@@ -68,6 +70,19 @@ impl Squid {
         }
         panic!("squid does not listen on {address} after 20 s");
     }
+}
+
+/// True if Squid answers there: the port may be another program's.
+fn is_squid(address: SocketAddr) -> bool {
+    let answer = || {
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+        stream.write_all(b"GET http://squid.test/ HTTP/1.0\r\n\r\n")?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer)?;
+        Ok::<_, io::Error>(String::from_utf8_lossy(&answer).contains("squid.test"))
+    };
+    answer().unwrap_or(false)
 }
 
 impl Drop for Squid {
