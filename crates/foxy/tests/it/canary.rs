@@ -5,7 +5,7 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 /// A part of every secret.
@@ -63,14 +63,55 @@ fn configuration(folder: &Path, (admin, listen, site, origin): (&str, &str, &str
     )
 }
 
+/// A Foxy that listens.
+struct Started {
+    child: Child,
+    configuration: String,
+    admin: String,
+    site: String,
+}
+
+/// Starts one with the configuration in `file`. Another program may take a port before it has it.
+fn start(folder: &Path, file: &str, origin: &str) -> Started {
+    let started = (0..5).find_map(|_| try_start(folder, file, origin));
+    started.expect("foxy listens, with one of five sets of ports")
+}
+
+fn try_start(folder: &Path, file: &str, origin: &str) -> Option<Started> {
+    let (admin, listen, site) = (free(), free(), free());
+    let configuration = configuration(folder, (&admin, &listen, &site, origin));
+    std::fs::write(file, &configuration).unwrap();
+    let output = folder.join("output");
+    let mut foxy = program(folder, &["--config", file, "--store", "off"]);
+    let out = std::fs::File::create(&output).unwrap();
+    let copy = out.try_clone().unwrap();
+    foxy.stdout(Stdio::from(out)).stderr(Stdio::from(copy));
+    let mut child = foxy.spawn().unwrap();
+    let listens = format!("status on http://{admin}");
+    for _ in 0..1000 {
+        if std::fs::read_to_string(&output).unwrap().contains(&listens) {
+            return Some(Started {
+                child,
+                configuration,
+                admin,
+                site,
+            });
+        }
+        if child.try_wait().unwrap().is_some() {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("foxy does not listen after 20 s");
+}
+
 #[test]
 #[expect(clippy::too_many_lines, reason = "a list of outputs")]
 fn secrets_are_in_no_output() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let (origin, heads) = crate::common::origin("Cache-Control: max-age=60\r\n", "body");
-    let (admin, listen, site) = (free(), free(), free());
-    let right = configuration(at, (&admin, &listen, &site, &origin));
+    let right = configuration(at, (&free(), &free(), &free(), &origin));
     let file = write(at, "foxy.toml", &right);
     let mut said = Vec::new();
     let mut note = |name: &str, text: String| said.push((name.to_owned(), text));
@@ -98,18 +139,12 @@ fn secrets_are_in_no_output() {
         assert!(!output.status.success());
         note("a wrong file", text(&output));
     }
-    let args = ["--config", &file, "--store", "off"];
-    let mut running = program(at, &args);
-    let out = std::fs::File::create(at.join("output")).unwrap();
-    let copy = out.try_clone().unwrap();
-    running.stdout(Stdio::from(out)).stderr(Stdio::from(copy));
-    let mut foxy = running.spawn().unwrap();
-    for _ in 0..1000 {
-        if TcpStream::connect(&admin).is_ok() {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let Started {
+        child: mut foxy,
+        configuration: right,
+        admin,
+        site,
+    } = start(at, &file, &origin);
     let secrets = format!(
         "Authorization: Bearer {CANARY}-client\nCookie: sid={CANARY}-cookie\nProxy-Authorization: Basic {CANARY}\n\
          X-Foxy-Token: {CANARY}-operate-token\nReferer: http://a/?k={CANARY}-referer\n"
