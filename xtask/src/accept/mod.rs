@@ -7,6 +7,7 @@
 mod collapse;
 mod faults;
 mod hit_cost;
+mod mirrors;
 pub(crate) mod process;
 mod purge;
 mod ranges;
@@ -21,7 +22,7 @@ use crate::report::Report;
 /// Parts to run.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Wanted {
-    /// Only these parts: replay, stream, size, restart, hit, purge, collapse, ranges, faults
+    /// Only these parts: replay, stream, size, restart, hit, purge, collapse, ranges, faults, mirrors
     #[arg(value_name = "PART")]
     parts: Vec<String>,
     /// Folder for stores and records; needs about 16 GiB, on a file system with direct I/O
@@ -73,6 +74,9 @@ pub(crate) fn run(report: &mut Report, wanted: &Wanted) {
     }
     if asked("faults") {
         report.step("disks in trouble", || faults::run(&bench));
+    }
+    if asked("mirrors") {
+        report.step("public registries", || mirrors::run(&bench));
     }
     if asked("hit") {
         report.step("cost of a hit", || hit_cost::run(&bench));

@@ -75,8 +75,13 @@ impl Bench {
 
     /// Starts Foxy with these further arguments and waits until it listens.
     pub(crate) fn foxy(&self, args: &[&str]) -> Result<Foxy, String> {
-        let foxy = self.foxy_at(free_port()?, args)?;
-        wait_for(foxy.port)?;
+        self.foxy_on(free_port()?, args)
+    }
+
+    /// Starts Foxy on this port and waits until it listens.
+    pub(crate) fn foxy_on(&self, port: u16, args: &[&str]) -> Result<Foxy, String> {
+        let foxy = self.foxy_at(port, args)?;
+        wait_for(port)?;
         Ok(foxy)
     }
 
