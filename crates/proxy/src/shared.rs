@@ -20,6 +20,7 @@ use crate::recent::RecentTable;
 use crate::serve::coded::Making;
 use crate::upstream::dns::DnsCache;
 use crate::upstream::limit::OriginLimit;
+use crate::upstream::unreachable::Unreachable;
 use crate::variants::Variants;
 use crate::{Config, Counters, MirrorSite, Resolver};
 
@@ -42,6 +43,8 @@ pub struct Shared {
     pub(crate) undivided: Remembered,
     /// Limits of fetches that wait for one origin.
     pub(crate) origins: OriginLimit,
+    /// Destinations that could not be reached a moment ago.
+    pub(crate) unreachable: Unreachable,
     /// Large objects whose last fetch of a missing run failed.
     pub(crate) broken: Remembered,
     /// Compressed forms that are being made.
@@ -89,6 +92,7 @@ impl Shared {
                 config.upstream.origin_concurrency,
                 config.upstream.origin_queue,
             ),
+            unreachable: Unreachable::default(),
             broken: Remembered::new(),
             purge_rate: PurgeRate::new(config.access.purge_rate, clock.mono()),
             purges_before: engine.purge_sequence(),

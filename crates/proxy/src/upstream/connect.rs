@@ -80,12 +80,17 @@ pub(crate) async fn connect(
         Err(_) if named.get() => Err(UpstreamError::ConnectTimeout),
         Err(_) => Err(UpstreamError::NameService),
     };
+    let now = proxy.clock.mono();
     match &result {
         Ok(_) => {
             counters.add(Event::UpstreamNew, 1);
-            counters.origin.connected(proxy.clock.mono().since(began));
+            counters.origin.connected(now.since(began));
+            proxy.unreachable.reached(to);
         }
-        Err(_) => counters.add(Event::UpstreamFailed, 1),
+        Err(error) => {
+            counters.add(Event::UpstreamFailed, 1);
+            proxy.unreachable.failed(to, *error, now.since(began), now);
+        }
     }
     result
 }

@@ -65,6 +65,14 @@ impl UpstreamError {
         }
     }
 
+    /// True if there is no way to the destination now.
+    pub(super) const fn is_no_connection(self) -> bool {
+        matches!(
+            self,
+            Self::NameService | Self::Connect | Self::ConnectTimeout
+        )
+    }
+
     /// The status for the client, if nothing was sent to it yet.
     pub(crate) const fn status(self) -> u16 {
         match self {

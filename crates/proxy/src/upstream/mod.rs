@@ -8,6 +8,7 @@ pub(crate) mod limit;
 mod of_request;
 pub(crate) mod pool;
 pub(crate) mod resolver;
+pub(crate) mod unreachable;
 
 pub(crate) use connect::Destination;
 pub(crate) use error::UpstreamError;

@@ -1,10 +1,13 @@
-//! Unanswered requests: an unsafe one invalidates its URL; HEAD gets the same answer as GET.
+//! Unanswered requests: an unsafe one invalidates its URL; HEAD gets the same answer as GET;
+//! stale answers while an origin is out of reach.
 
 use std::io::Write;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
+
+use foxy_proxy::Event;
 
 use crate::common::{Answer, Asked, Client, Foxy, Origin, until};
 
@@ -161,4 +164,46 @@ fn a_head_gets_what_get_gets_while_the_origin_fails() {
             assert_eq!(head.field(name), get.field(name), "{control} {failure}");
         }
     }
+}
+
+#[test]
+fn what_can_be_served_stale_does_not_wait_again_for_an_origin_out_of_reach() {
+    let foxy = Foxy::forward();
+    let origin = Origin::start(|asked| {
+        let fields = "Cache-Control: max-age=60\r\nETag: \"a\"\r\nConnection: close\r\n";
+        asked.reply("200 OK", fields, "old");
+        false
+    });
+    let port = origin
+        .authority()
+        .split(':')
+        .next_back()
+        .unwrap()
+        .to_owned();
+    let get = |path: &str, fields: &str| {
+        foxy.ask(&format!(
+            "GET http://lost.test:{port}{path} HTTP/1.1\r\nHost: x\r\n{fields}\r\n"
+        ))
+    };
+    let lookups = || foxy.proxy.totals().event(Event::DnsLookups);
+    assert_eq!(get("/s", "").status, 200);
+    let seconds = |n| foxy.clock.advance(Duration::from_secs(n));
+    seconds(100);
+    // The first one waits nine seconds; for three times as long nobody else does. What the name
+    // cache remembers is over after a second.
+    for _ in 0..4 {
+        let stale = get("/s", "");
+        assert!(stale.cache().contains("hit-on-error"), "{stale:?}");
+        assert_eq!(lookups(), 2);
+        seconds(2);
+    }
+    // These may have no stale answer: there may be a way again.
+    assert_eq!(get("/other", "").status, 503);
+    assert_eq!(lookups(), 3);
+    seconds(2);
+    get("/s", "Cache-Control: no-cache\r\n");
+    assert_eq!(lookups(), 4);
+    seconds(28);
+    assert!(get("/s", "").cache().contains("hit-on-error"));
+    assert_eq!(lookups(), 5);
 }

@@ -24,7 +24,8 @@ use foxy_base::{ManualClock, WallTime, key_hash};
 use foxy_disk::MemDisk;
 use foxy_proxy::{
     Config, Event, FixedNames, Listener, LogRecord, LogSink, Proxy, Renewal, Renewals,
-    RenewedListener, Renewer, Resolved, Resolver, Resolving, Role, Serves, Worker, bind,
+    RenewedListener, Renewer, ResolveError, Resolved, Resolver, Resolving, Role, Serves, Worker,
+    bind,
 };
 use foxy_store::{Engine, EngineConfig, Lookup, Object, StoreOptions};
 
@@ -55,11 +56,14 @@ impl LogSink for Log {
     fn flush(&mut self) {}
 }
 
-/// Fixed names, every name under `here.test` (this machine), and `turning.test`, whose address changes.
+/// Fixed names, every name under `here.test` (this machine), `turning.test`, whose address changes,
+/// and `lost.test`, for which there is an answer once, and none after nine seconds from then on.
 #[derive(Debug)]
 struct Names {
     fixed: FixedNames,
     turned: AtomicBool,
+    lost: AtomicBool,
+    clock: Arc<ManualClock>,
 }
 
 impl Resolver for Names {
@@ -67,6 +71,11 @@ impl Resolver for Names {
         let last = match name {
             "turning.test" => 1 + u8::from(self.turned.swap(true, Ordering::SeqCst)),
             name if name.ends_with(".here.test") => 1,
+            "lost.test" if !self.lost.swap(true, Ordering::SeqCst) => 1,
+            "lost.test" => {
+                self.clock.advance(Duration::from_secs(9));
+                return Box::pin(std::future::ready(Err(ResolveError::Unavailable)));
+            }
             _ => return self.fixed.resolve(name),
         };
         let answer = Resolved {
@@ -153,6 +162,8 @@ impl Foxy {
             Arc::new(Names {
                 fixed: names,
                 turned: AtomicBool::new(false),
+                lost: AtomicBool::new(false),
+                clock: clock.clone(),
             }),
             workers,
         );
