@@ -11,6 +11,7 @@ mod deps;
 mod dist;
 mod fuzz;
 mod generated;
+mod miri;
 mod mutants;
 mod report;
 mod steps;
@@ -65,6 +66,8 @@ enum Command {
     },
     /// Model checks: every interleaving of small scenarios in concurrent code
     Models,
+    /// Unsafe code under Miri, as far as Miri can run it (wants a nightly compiler)
+    Miri,
     /// The public test suite of HTTP caches, against a pinned table of results
     Conformance {
         /// A checkout of the suite's repository, in place of the pinned release
@@ -113,6 +116,7 @@ fn main() -> ExitCode {
             report.step("tests", || tests_step::run(tests_step::Scope::of(long)));
         }
         Command::Models => report.step("model checks", tests_step::models),
+        Command::Miri => report.step("miri", miri::run),
         Command::Conformance {
             suite,
             update,
@@ -171,6 +175,7 @@ fn check(report: &mut Report, fast: bool, long: bool) {
                 ..conformance::Wanted::default()
             })
         });
+        report.step("miri", miri::run);
         report.step("mutants", || mutants::run(&mutants::Wanted::default()));
         bench::gate(report);
     }

@@ -54,3 +54,53 @@ pub(crate) unsafe fn contents(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    const SIZE: usize = 5;
+
+    fn given() -> *mut c_void {
+        Box::into_raw(Box::new(*b"bytes")).cast()
+    }
+
+    /// Frees memory of [`given`].
+    unsafe extern "C" fn free(buf: *mut c_void) {
+        FREED.fetch_add(1, Ordering::SeqCst);
+        // SAFETY: `contents` calls it once, with what `given` made.
+        drop(unsafe { Box::from_raw(buf.cast::<[u8; SIZE]>()) });
+    }
+
+    static FREED: AtomicUsize = AtomicUsize::new(0);
+
+    #[test]
+    fn memory_that_is_given_away_is_freed_once_after_its_last_use_on_any_thread() {
+        // SAFETY: `given` made the memory, and `free` is its function.
+        let bytes = unsafe { contents(given(), SIZE, Some(free)) }.unwrap();
+        let tail = bytes.slice(1..);
+        drop(bytes);
+        assert_eq!(FREED.load(Ordering::SeqCst), 0);
+        std::thread::spawn(move || assert_eq!(tail, "ytes"))
+            .join()
+            .unwrap();
+        assert_eq!(FREED.load(Ordering::SeqCst), 1);
+    }
+
+    #[test]
+    fn memory_that_is_lent_is_copied_and_null_has_no_bytes() {
+        let buf = given();
+        // SAFETY: `given` made the memory; it is lent.
+        let bytes = unsafe { contents(buf, SIZE, None) }.unwrap();
+        // SAFETY: it is freed once, with its own type.
+        drop(unsafe { Box::from_raw(buf.cast::<[u8; SIZE]>()) });
+        assert_eq!(bytes, "bytes");
+        for (size, is_right) in [(0, true), (1, false)] {
+            // SAFETY: NULL is allowed.
+            let nothing = unsafe { contents(std::ptr::null_mut(), size, None) };
+            assert_eq!(nothing.is_some_and(|bytes| bytes.is_empty()), is_right);
+        }
+    }
+}
