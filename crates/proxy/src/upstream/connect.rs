@@ -44,6 +44,20 @@ pub(crate) struct Destination {
     pub(crate) parent: Option<Through>,
 }
 
+/// For tests: port 80 of a host, without TLS, limits or parents.
+#[cfg(test)]
+pub(super) fn to(host: &str) -> Destination {
+    Destination {
+        host: host.into(),
+        port: 80,
+        exempt: false,
+        tls: None,
+        timeouts: OriginTimeouts::default(),
+        reach: Reachable::default(),
+        parent: None,
+    }
+}
+
 /// A new connection to `to`. With TLS it is checked already.
 pub(crate) async fn connect(
     proxy: &Proxy,

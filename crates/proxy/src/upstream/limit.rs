@@ -175,21 +175,8 @@ impl Drop for Place<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::connect::to;
     use super::*;
-    use crate::OriginTimeouts;
-    use crate::gatekeeper::Reachable;
-
-    fn to(host: &str) -> Destination {
-        Destination {
-            host: host.into(),
-            port: 80,
-            exempt: false,
-            tls: None,
-            timeouts: OriginTimeouts::default(),
-            reach: Reachable::default(),
-            parent: None,
-        }
-    }
 
     #[tokio::test]
     async fn one_client_leaves_permits_and_places_to_others() {

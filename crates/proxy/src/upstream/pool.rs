@@ -163,9 +163,8 @@ impl<C> Pool<C> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::connect::to;
     use super::*;
-    use crate::OriginTimeouts;
-    use crate::gatekeeper::Reachable;
     use crate::net::TICK;
     use foxy_tls::OriginTls;
 
@@ -177,18 +176,6 @@ mod tests {
             idle_total: 3,
             ..UpstreamConfig::default()
         })
-    }
-
-    fn to(host: &str) -> Destination {
-        Destination {
-            host: host.into(),
-            port: 80,
-            exempt: false,
-            tls: None,
-            timeouts: OriginTimeouts::default(),
-            reach: Reachable::default(),
-            parent: None,
-        }
     }
 
     fn pooled(connection: u32, born: u64) -> Pooled<u32> {

@@ -60,21 +60,8 @@ impl Unreachable {
 
 #[cfg(test)]
 mod tests {
+    use super::super::connect::to;
     use super::*;
-    use crate::OriginTimeouts;
-    use crate::gatekeeper::Reachable;
-
-    fn to(host: &str) -> Destination {
-        Destination {
-            host: host.into(),
-            port: 80,
-            exempt: false,
-            tls: None,
-            timeouts: OriginTimeouts::default(),
-            reach: Reachable::default(),
-            parent: None,
-        }
-    }
 
     fn at(secs: u64) -> MonoTime {
         MonoTime(secs * 1_000_000_000)
